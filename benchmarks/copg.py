@@ -15,11 +15,11 @@ from benchmarks.measure import python
 from roadaware.corner_cases.captures import Camera, Capture
 from roadaware.corner_cases.clusters import label
 from roadaware.corner_cases.config import CopgConfig
-from roadaware.corner_cases.copg import geometry_of, propose
+from roadaware.corner_cases.copg import extract_geometry, propose
 from roadaware.corner_cases.ground import find_ground
 from roadaware.corner_cases.loader import Captures
-from roadaware.corner_cases.points import check, checked_points
-from roadaware.corner_cases.range_image import fill, layout_of, locate
+from roadaware.corner_cases.points import check, validate_lidar_points
+from roadaware.corner_cases.range_image import assign_grid_cells, fill, parse_layout
 from roadaware.corner_cases.runner import Order, run
 from roadaware.datasets import read
 
@@ -110,7 +110,7 @@ def copg_peers() -> _Row:
     capture = made_up_sweep()
     points = capture.points.astype(np.float64)
     plane = RANSACRegressor(LinearRegression(), residual_threshold=0.15, random_state=0)
-    found = geometry_of(capture)
+    found = extract_geometry(capture)
     solid = points[found.checked.usable & ~found.ground.removed]
     ground = _spent(lambda: plane.fit(points[:, :2], points[:, 2]), 1)
     clusters = _spent(lambda: DBSCAN(eps=0.5, min_samples=5).fit(solid), 1)
@@ -193,19 +193,19 @@ ON_DATA: tuple[Callable[[Path], _Row], ...] = (copg_steps_on_kitti,)
 def _steps(capture: Capture) -> dict[str, float]:
     """CPU milliseconds of each step by itself, and of all together, after compilation."""
     config = CopgConfig()
-    points = checked_points(capture.points)
+    points = validate_lidar_points(capture.points)
     checked = check(points, min_range_m=config.min_range_m)
-    layout = layout_of(capture.layout)
+    layout = parse_layout(capture.layout)
     ground = find_ground(points, checked, within_m=config.ground_m)
-    grid = locate(points, checked, layout=layout)
+    grid = assign_grid_cells(points, checked, layout=layout)
     solid = checked.usable & ~ground.removed
     image = fill(grid, solid)
-    geometry = geometry_of(capture, config)
+    geometry = extract_geometry(capture, config)
     return {
-        "range image": _spent(lambda: fill(locate(points, checked, layout=layout), solid)),
+        "range image": _spent(lambda: fill(assign_grid_cells(points, checked, layout=layout), solid)),
         "ground": _spent(lambda: find_ground(points, checked, within_m=config.ground_m)),
         "labelling": _spent(lambda: label(image, grid.elevations, reach_columns=config.reach_columns)),
-        "whole geometry": _spent(lambda: geometry_of(capture, config)),
+        "whole geometry": _spent(lambda: extract_geometry(capture, config)),
         "boxes": _spent(lambda: propose(capture, config, geometry)),
     }
 

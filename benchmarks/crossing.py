@@ -43,7 +43,7 @@ def crossing_networks() -> _Row:
     """The same through the networks of the recipes for JAAD, at a quarter of their width, random weights."""
     import torch
 
-    from roadaware.models import create, entry_of
+    from roadaware.models import create, get_crossing_entry
     from roadaware.models.crossing.predictor import Predictor
     from roadaware.training.recipe_files import read_recipe
 
@@ -53,7 +53,7 @@ def crossing_networks() -> _Row:
         recipe: Any = read_recipe(_RECIPE.with_name(f"{name}-jaad.yaml"), [])
         shapes = {each: (15, widths[each]) for each in recipe.network.inputs}
         torch.manual_seed(0)
-        config = entry_of(name).config_class.small()
+        config = get_crossing_entry(name).config_class.small()
         network = create(name, config=config, shapes=shapes, labels=2)
         told[name] = _a_second(Predictor(network.eval(), name, "action", ("waits", "crosses")), 1 << 13)
     shown = "; ".join(f"{name} {each:,.0f}" for name, each in told.items())
@@ -75,9 +75,9 @@ def crossing_crops() -> _Row:
     """Crops of 64 pixels cut from films in order, with nothing else to do: decoding, resizing, copying."""
     with tempfile.TemporaryDirectory() as scratch:
         scenes, samples = _filmed(Path(scratch))
-        from roadaware.tasks.crossing_inputs import Media, inputs
+        from roadaware.tasks.crossing_inputs import Media, build_inputs
 
-        given = inputs(scenes, "train", ["crop:context@64"], media=Media(root=Path(scratch)))
+        given = build_inputs(scenes, "train", ["crop:context@64"], media=Media(root=Path(scratch)))
         rows = np.arange(samples)
         wall, spent = time.perf_counter(), time.process_time()
         for batch in np.array_split(rows, max(1, samples // 64)):
@@ -106,9 +106,9 @@ def crossing_training(data: Path) -> _Row:
 
 def _shipped() -> list[Path]:
     """The predictors of crossing and of risk that come along."""
-    from roadaware.cli.watch_crossing import predictors_of
+    from roadaware.cli.watch_crossing import find_predictors
 
-    return predictors_of(())
+    return find_predictors(())
 
 
 def _per_pedestrian_us(n: int, fps: float, frames: int = 120) -> float:

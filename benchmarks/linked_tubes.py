@@ -2,7 +2,7 @@
 
 Sets: synthetic tracks shaped like ROAD (ten videos of 380 frames), simulated scenes where a folder of them is
 given, and the test videos of UCF101-24 where its annotations lie below ROADAWARE_DATA_DIR; detections are
-synthetic (`perturbed`). Intervals are over videos, each resample taken for both.
+synthetic (`simulate_detections`). Intervals are over videos, each resample taken for both.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import polars as pl
 from benchmarks.trackers import FORMER
 from roadaware.analysis.compare import compare_detections
 from roadaware.datasets import read
-from roadaware.demo_data.detector import Detector, perturbed
-from roadaware.demo_data.road import road_world
+from roadaware.demo_data.detector import Detector, simulate_detections
+from roadaware.demo_data.road import generate_road_scenes
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.video import video_matches
+from roadaware.metrics.detection.video import match_tubes
 from roadaware.scenes.tables import Predictions, Scenes
 
 LEVELS = (0.2, 0.5, 0.75)
@@ -43,7 +43,7 @@ def main() -> int:
     print("| set | tubes | `default()` | former | difference |\n|---|---|---|---|---|")
     for name, scenes, found, default, former in _sets(options.data, options.simulated):
         default_tubes, former_tubes = (
-            {"video:stiou": video_matches(link(found, linker), scenes, config, LEVELS)}
+            {"video:stiou": match_tubes(link(found, linker), scenes, config, LEVELS)}
             for linker in (default, former)
         )
         table = compare_detections(default_tubes, former_tubes, config, draws=200).table
@@ -63,15 +63,21 @@ def main() -> int:
 
 def _sets(data: Path | None, simulated: Path | None) -> Iterator[Set]:
     default = LinkerConfig.default()
-    scenes = road_world(videos=10, frames=380, boxes_per_frame=6.8, seed=0)
-    yield "ROAD-shaped", scenes, perturbed(scenes, seed=0), default, FORMER
+    scenes = generate_road_scenes(videos=10, frames=380, boxes_per_frame=6.8, seed=0)
+    yield "ROAD-shaped", scenes, simulate_detections(scenes, seed=0), default, FORMER
     if simulated is not None:
         scenes = read("simulator", simulated, cache=False)
-        yield "simulated", scenes, perturbed(scenes, seed=0, detector=Detector(size=None)), default, FORMER
+        yield (
+            "simulated",
+            scenes,
+            simulate_detections(scenes, seed=0, detector=Detector(size=None)),
+            default,
+            FORMER,
+        )
     if data is not None and (data / "ucf24").is_dir():
         scenes = read("ucf24", data / "ucf24", cache=False).split("test")
         former = replace(FORMER, min_iou=0.25, trim="indiv")
-        found = perturbed(scenes, seed=0, detector=Detector.ucf24())
+        found = simulate_detections(scenes, seed=0, detector=Detector.ucf24())
         yield "UCF101-24", scenes, found, LinkerConfig.default("ucf24"), former
 
 

@@ -11,16 +11,16 @@ import numpy as np
 
 from benchmarks.measure import call, python
 from roadaware.datasets import read
-from roadaware.demo_data.detector import Detector, perturbed
-from roadaware.demo_data.road import ROAD_SHAPED, road_world
+from roadaware.demo_data.detector import Detector, simulate_detections
+from roadaware.demo_data.road import ROAD_SHAPED, generate_road_scenes
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.linking.linker import Linker
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
-from roadaware.metrics.detection.frame import frame_matches
-from roadaware.metrics.detection.matches import average_precision_table
-from roadaware.metrics.detection.video import video_matches
+from roadaware.metrics.detection.frame import match_frames
+from roadaware.metrics.detection.matches import compute_average_precisions
+from roadaware.metrics.detection.video import match_tubes
 from roadaware.scenes.tables import Predictions, Scenes
 
 _REFERENCE = DetectionConfig.reference()
@@ -51,15 +51,15 @@ def road_videos() -> tuple[str, str, str]:
     scenes, claims = _road()
     linked = link(claims, LinkerConfig.reference())
     levels = (0.2, 0.5, 0.75, *_TEN)
-    video_matches(linked, scenes, _REFERENCE, levels)
+    match_tubes(linked, scenes, _REFERENCE, levels)
     found = call(lambda: _video_ap(linked, scenes, levels), times=3)
     return "ROAD-shaped: video-mAP at .2, .5, .75, .5:.95", "–", f"{found.seconds:.2f} s"
 
 
 def road_bootstrap() -> tuple[str, str, str]:
     """A ROAD-sized set: 1,000 draws of videos for frame- and video-mAP of all kinds."""
-    scenes = road_world(videos=18, frames=950, boxes_per_frame=6.0, seed=0)
-    claims = link(perturbed(scenes, seed=0), LinkerConfig.default())
+    scenes = generate_road_scenes(videos=18, frames=950, boxes_per_frame=6.0, seed=0)
+    claims = link(simulate_detections(scenes, seed=0), LinkerConfig.default())
     once = call(lambda: evaluate(claims, scenes, DetectionConfig.default()), times=2)
     drawn = call(lambda: evaluate(claims, scenes, DetectionConfig.default(), draws=1000), times=1)
     got = (
@@ -157,22 +157,22 @@ def ucf24_reading(data: Path) -> tuple[str, str, str]:
 
 @cache
 def _road() -> tuple[Scenes, Predictions]:
-    scenes = road_world(**ROAD_SHAPED)
-    return scenes, perturbed(scenes, seed=0)
+    scenes = generate_road_scenes(**ROAD_SHAPED)
+    return scenes, simulate_detections(scenes, seed=0)
 
 
 @cache
 def _ucf24(data: Path) -> tuple[Scenes, Predictions]:
     scenes = read("ucf24", data / "ucf24", cache=False).split("test")
-    return scenes, perturbed(scenes, seed=0, detector=Detector.ucf24())
+    return scenes, simulate_detections(scenes, seed=0, detector=Detector.ucf24())
 
 
 def _frame_ap(claims: Predictions, scenes: Scenes, levels: tuple[float, ...]) -> None:
-    average_precision_table(frame_matches(claims, scenes, _REFERENCE, levels), _REFERENCE)
+    compute_average_precisions(match_frames(claims, scenes, _REFERENCE, levels), _REFERENCE)
 
 
 def _video_ap(claims: Predictions, scenes: Scenes, levels: tuple[float, ...]) -> None:
-    average_precision_table(video_matches(claims, scenes, _REFERENCE, levels), _REFERENCE)
+    compute_average_precisions(match_tubes(claims, scenes, _REFERENCE, levels), _REFERENCE)
 
 
 def _size(scenes: Scenes, claims: Predictions) -> str:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import cache
 
 from benchmarks.measure import call, python
-from roadaware.simulator.config import Conditions, LidarConfig, SceneConfig, config_of
+from roadaware.simulator.config import Conditions, LidarConfig, SceneConfig, build_scene_config
 from roadaware.simulator.episode import Episode
-from roadaware.simulator.lidar import lidar_pose, sweep
+from roadaware.simulator.lidar import lidar_pose, simulate_sweep
 from roadaware.simulator.make import make_episode
-from roadaware.simulator.mesh import camera_of
+from roadaware.simulator.mesh import build_camera
 from roadaware.simulator.render import Stage, render
 
 _Row = tuple[str, str, str]
@@ -36,8 +36,8 @@ def simulator_sweep() -> _Row:
     episode = _busy((320, 240), Conditions())
     stage, config = Stage(episode), LidarConfig()
     soup, pose = stage.around(60, 100.0), lidar_pose(episode.ego, config, 60)
-    sweep(soup, pose, config, seed=0, frame=60)
-    found = call(lambda: sweep(soup, pose, config, seed=0, frame=60), times=10)
+    simulate_sweep(soup, pose, config, seed=0, frame=60)
+    found = call(lambda: simulate_sweep(soup, pose, config, seed=0, frame=60), times=10)
     return (
         "simulator: a sweep of 64 x 900",
         "40 ms",
@@ -71,7 +71,7 @@ produce(Order(config), Path(sys.argv[1]) / "made")
 
 @cache
 def _busy(size: tuple[int, int], conditions: Conditions) -> Episode:
-    config: SceneConfig = config_of("road")
+    config: SceneConfig = build_scene_config("road")
     camera = replace(config.camera, width_px=size[0], height_px=size[1])
     behaviour = replace(config.behaviour, vehicles=12.0, pedestrians=12.0)
     return make_episode(replace(config, camera=camera, behaviour=behaviour, conditions=conditions), 3, 0)
@@ -80,7 +80,7 @@ def _busy(size: tuple[int, int], conditions: Conditions) -> Episode:
 def _filmed(episode: Episode, stage: Stage) -> None:
     for frame in _FRAMES:
         soup = stage.soup(frame)
-        camera = camera_of(episode.ego, episode.config, frame, episode.seed)
+        camera = build_camera(episode.ego, episode.config, frame, episode.seed)
         render(soup, camera, episode.conditions, seed=episode.seed, frame=frame)
 
 

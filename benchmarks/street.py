@@ -130,12 +130,12 @@ def summary(parts: Sequence[Judged]) -> dict[str, Any]:
 
 def detectors(weights: Path) -> dict[str, Any]:
     """The detectors that are compared, by name."""
-    from roadaware.cli.street_choice import installed_weights
+    from roadaware.cli.street_choice import find_bundled_weights
     from roadaware.models.graphs.street import open_street
     from roadaware.models.graphs.views import Views
     from roadaware.models.loading import open_stream
 
-    found: dict[str, Any] = {"bundled": open_stream([installed_weights()])}
+    found: dict[str, Any] = {"bundled": open_stream([find_bundled_weights()])}
     for size, tiles in ((640, False), (1024, False), (1280, False), (640, True), (1024, True)):
         found[f"{size}{' and tiles' if tiles else ''}"] = open_street(weights, Views(size, tiles))
     return found
@@ -190,7 +190,7 @@ def _draw(folder: Path, name: str, pixels: Any, answer: Any, best: Any, truth: A
 
 def main() -> None:
     """Print the table."""
-    from roadaware.models.catalogue.entries import find_entry, installed_path
+    from roadaware.models.catalogue.entries import find_entry, find_installed_path
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path, default=None)
@@ -200,7 +200,7 @@ def main() -> None:
     root = os.environ.get("ROADAWARE_DATA_DIR")
     if not root:
         raise SystemExit("set ROADAWARE_DATA_DIR to the folder of the pictures")
-    weights = asked.weights or installed_path(find_entry("street-small"))
+    weights = asked.weights or find_installed_path(find_entry("street-small"))
     if weights is None and asked.ours is None:
         raise SystemExit("`roadaware models get street-small` first, or name --weights or --ours")
     judged = open_own(asked.ours) if asked.ours else detectors(weights)

@@ -51,7 +51,7 @@ def chosen_threshold(weights: Path, predictions: Path, truth: Path) -> tuple[pl.
     from roadaware.cli.event_inputs import open_truth
     from roadaware.linking.config import LinkerConfig, apply_advice
     from roadaware.linking.link import link
-    from roadaware.metrics.tracking.evaluate import best_floor, score_floors
+    from roadaware.metrics.tracking.evaluate import score_floors, select_best_threshold
     from roadaware.models.detector import read_advice
     from roadaware.scenes.store import open_predictions
 
@@ -59,7 +59,7 @@ def chosen_threshold(weights: Path, predictions: Path, truth: Path) -> tuple[pl.
     videos = found.frames["video"].cast(pl.String).unique(maintain_order=True).to_list()
     tubes = link(found, apply_advice(LinkerConfig.default(), read_advice([weights])))
     table = score_floors(tubes, open_truth(truth).only(videos))
-    best = best_floor(table)
+    best = select_best_threshold(table)
     row = table.row(by_predicate=pl.col("min_score") == best, named=True)
     return table, {name: round(value, 4) for name, value in row.items()}
 
@@ -75,13 +75,13 @@ def rewrite_notes(weights: Path, target: Path, notes: dict[str, Any]) -> None:
     from safetensors import safe_open
     from safetensors.torch import load, save
 
-    from roadaware.io.files import atomic_write
+    from roadaware.io.files import write_atomically
     from roadaware.models.detector import FACTS
 
     with safe_open(weights, framework="numpy") as file:
         facts = json.loads(file.metadata()[FACTS])
     facts["notes"] = {**facts["notes"], **notes}
-    atomic_write(target, save(load(weights.read_bytes()), {FACTS: json.dumps(facts)}))
+    write_atomically(target, save(load(weights.read_bytes()), {FACTS: json.dumps(facts)}))
 
 
 if __name__ == "__main__":

@@ -22,10 +22,10 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.linking.config import LinkerConfig
-from roadaware.linking.interpolation import interpolated
+from roadaware.linking.interpolation import interpolate_tubes
 from roadaware.linking.link import link
 from roadaware.metrics.tracking.evaluate import TrackCounts, track_counts, track_rates
-from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
@@ -240,7 +240,7 @@ def detections_table(sets: Sets) -> Predictions:
         at = np.arange(found.frames)
         frames.append(pl.DataFrame({"frame": at, "t_s": at / found.rate}).with_columns(video=pl.lit(video)))
     meta = Meta(vocabularies={"agent": KINDS} if width else {})
-    meta = with_layout(meta, "boxes", ["agent"]) if width else meta
+    meta = set_score_layout(meta, "boxes", ["agent"]) if width else meta
     table = pl.concat(parts).with_columns(box=pl.int_range(pl.len()))
     return Predictions(videos=_videos(sets), frames=pl.concat(frames), boxes=table, meta=meta)
 
@@ -278,7 +278,7 @@ def link_with_public(sets: Sets, make: Callable[[], Any]) -> Predictions:
 
 def _filled(sets: Sets, make: Callable[[], Any]) -> Predictions:
     """The same with boxes put into the gaps of their paths, as ours has them."""
-    return interpolated(link_with_public(sets, make))
+    return interpolate_tubes(link_with_public(sets, make))
 
 
 def public_trackers() -> dict[str, Callable[..., Any]]:

@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.annotation.discovery_curve import Unit, curve
-from roadaware.analysis.annotation.cost import worth_of
-from roadaware.analysis.annotation.selection import By, SelectionConfig, ranked
+from roadaware.analysis.annotation.discovery_curve import Unit, compute_discovery_curve
+from roadaware.analysis.annotation.cost import measure_worth
+from roadaware.analysis.annotation.selection import By, SelectionConfig, rank_images
 from roadaware.corner_cases.config import BACKGROUND, CopgConfig
 from roadaware.corner_cases.runner import Order, run
-from roadaware.reports.annotation import finding_picture
-from roadaware.io.files import atomic_write
+from roadaware.reports.annotation import plot_discovery
+from roadaware.io.files import write_atomically
 from roadaware.scenes.concatenation import concat
 from roadaware.scenes.tables import Predictions
 from roadaware.datasets import read
 from roadaware.simulator import generate
-from roadaware.simulator.config import config_of
+from roadaware.simulator.config import build_scene_config
 from roadaware.scenes.tables import Scenes
 
 SETS = {"with": (4, 71, 30), "without": (0, 72, 60)}
@@ -48,25 +48,25 @@ def main(folder: Path) -> None:
     for way, (source, config) in WAYS.items():
         claims = concat([_proposals(folder, name, way, source, config) for name in SETS])
         for by, repeat in _RANKED:
-            listed = ranked(claims, truth.frames, SelectionConfig(by=by, repeat=repeat))
+            listed = rank_images(claims, truth.frames, SelectionConfig(by=by, repeat=repeat))
             for unit in _UNITS:
-                found = curve(worth_of(listed, claims, truth), unit=unit, draws=_DRAWS)
+                found = compute_discovery_curve(measure_worth(listed, claims, truth), unit=unit, draws=_DRAWS)
                 print(f"== {way}; by {by}, repeat {repeat}; {unit}; {found.totals}")
                 with pl.Config(tbl_rows=-1, tbl_cols=-1, tbl_width_chars=160, float_precision=3):
                     print(found.table)
                 print({name: round(float(np.mean(values)), 3) for name, values in found.found.items()})
                 if (by, repeat, unit) == ("count", 0.5, "objects") and "knows" in way:
                     path = Path(__file__).parent / "images" / "labelling_found.svg"
-                    atomic_write(path, finding_picture(found).svg("labelling_found").encode())
+                    write_atomically(path, plot_discovery(found).svg("labelling_found").encode())
 
 
 def _scenes(folder: Path, name: str) -> Scenes:
     """Corner-case scenes with so many things on the road, at two pictures a second."""
     things, seed, count = SETS[name]
-    config = config_of("corner-cases")
+    config = build_scene_config("corner-cases")
     camera, behaviour = replace(config.camera, fps=2.0), replace(config.behaviour, objects=things)
     config = replace(config, sound=False, camera=camera, behaviour=behaviour)
-    generate.produce(generate.Order(config, seed=seed, scenes=count), folder / name, processes=1)
+    generate.generate_scenes(generate.Order(config, seed=seed, scenes=count), folder / name, processes=1)
     scenes = read("simulator", folder / name)
     boxes = scenes.boxes.select(
         "box", "video", "frame", "tube", "x1_px", "y1_px", "x2_px", "y2_px", "corner_case"

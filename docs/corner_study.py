@@ -59,25 +59,25 @@ def town(root: Path, out: Path) -> Town:
         out: where results of it go.
     """
     from roadaware.corner_cases.step_cache import Variant
-    from roadaware.corner_cases.runner import Order, held_by
+    from roadaware.corner_cases.runner import Order, load_run_inputs
     from roadaware.protocols.copg_ablation import GridOrder, run_grid
     from roadaware.protocols.copg_ablation import BASES as CONFIGS
-    from roadaware.protocols.copg_ablation import INPUTS, cells, variants_of
-    from roadaware.protocols.copg_ablation import states_of, trivial_states
+    from roadaware.protocols.copg_ablation import INPUTS, build_cells, collect_variants
+    from roadaware.protocols.copg_ablation import compute_states, compute_trivial_states
 
     erring = Order("simulator", str(root.resolve()), semantics="erring", detections="erring", part=PART)
-    rows, _ = cells(BASES)
-    variants, places = variants_of(rows)
+    rows, _ = build_cells(BASES)
+    variants, places = collect_variants(rows)
     grid = run_grid(GridOrder(erring, variants), out / "knobs")
     whole = tuple(Variant(CONFIGS[base]()) for base in BASES)
     bound = run_grid(GridOrder(replace(erring, semantics="truth", detections="truth"), whole), out / "truth")
-    scenes = held_by(erring).scenes
-    knobs = states_of(grid.proposals, scenes)
-    states: dict[str, Any] = dict(trivial_states(scenes))
+    scenes = load_run_inputs(erring).scenes
+    knobs = compute_states(grid.proposals, scenes)
+    states: dict[str, Any] = dict(compute_trivial_states(scenes))
     counts = {"whole image": grid.pictures, "random boxes": 100 * grid.pictures}
     for name, claims in dbscan(erring, out / "dbscan").items():
-        states[name], counts[name] = states_of([claims], scenes)[0], len(claims.boxes)
-    for base, state, count in zip(BASES, states_of(bound.proposals, scenes), bound.counts, strict=True):
+        states[name], counts[name] = compute_states([claims], scenes)[0], len(claims.boxes)
+    for base, state, count in zip(BASES, compute_states(bound.proposals, scenes), bound.counts, strict=True):
         for row, place in zip(rows, places, strict=True):
             if row.base == base and row.knob == INPUTS:
                 states[f"{base}: {row.value}"] = knobs[place]
@@ -96,26 +96,26 @@ def dbscan(order: Any, folder: Path) -> dict[str, Any]:
         order: set, masks and detections.
         folder: where they are kept.
     """
-    from roadaware.corner_cases.proposal_tables import claimed, rows_of
+    from roadaware.corner_cases.proposal_tables import merge_proposal_rows, build_proposal_rows
     from roadaware.corner_cases.config import CopgConfig
     from roadaware.corner_cases.copg import propose
-    from roadaware.corner_cases.dbscan import dbscan_geometry
-    from roadaware.corner_cases.runner import captures
+    from roadaware.corner_cases.dbscan import extract_dbscan_geometry
+    from roadaware.corner_cases.runner import iterate_captures
     from roadaware.scenes.store import open_predictions, save
 
     names = {(eps, both): f"DBSCAN {eps:g} m: {STEPS[3 * both]}" for eps in EPS_M for both in (False, True)}
     if not folder.exists():
         found: dict[str, list[pl.DataFrame]] = {name: [] for name in names.values()}
-        for moment, opened in captures(order):
+        for moment, opened in iterate_captures(order):
             capture = opened()
             for eps in EPS_M:
-                geometry = dbscan_geometry(capture, CopgConfig(), eps_m=eps)
+                geometry = extract_dbscan_geometry(capture, CopgConfig(), eps_m=eps)
                 for both in (False, True):
                     seen = capture if both else replace(capture, semantics=None, common=None)
                     told = propose(seen, CopgConfig(), geometry)
-                    found[names[eps, both]].append(rows_of(told, moment.video, moment.frame))
+                    found[names[eps, both]].append(build_proposal_rows(told, moment.video, moment.frame))
         for number, rows in enumerate(found.values()):
-            save(claimed(rows), folder / str(number))
+            save(merge_proposal_rows(rows), folder / str(number))
     return {name: open_predictions(folder / str(number)) for number, name in enumerate(names.values())}
 
 
@@ -126,32 +126,32 @@ def faulty(order: Any, folder: Path) -> dict[str, Any]:
         order: set, masks and detections.
         folder: where the proposals are kept.
     """
-    from roadaware.corner_cases.proposal_tables import claimed, rows_of
-    from roadaware.corner_cases.copg import geometry_of, propose
+    from roadaware.corner_cases.proposal_tables import merge_proposal_rows, build_proposal_rows
+    from roadaware.corner_cases.copg import extract_geometry, propose
     from roadaware.corner_cases.noise_model import ErrorModel
-    from roadaware.corner_cases.runner import captures, held_by
-    from roadaware.corner_cases.noise_model import erring_objects, erring_semantics
-    from roadaware.protocols.copg_ablation import states_of
+    from roadaware.corner_cases.runner import iterate_captures, load_run_inputs
+    from roadaware.corner_cases.noise_model import simulate_common_objects, simulate_semantics
+    from roadaware.protocols.copg_ablation import compute_states
     from roadaware.scenes.store import open_predictions, save
 
-    videos = tuple(sorted(held_by(order).scenes.videos["video"])[:FAULTY])
+    videos = tuple(sorted(load_run_inputs(order).scenes.videos["video"])[:FAULTY])
     some = replace(order, videos=videos, semantics=None, detections=None)
-    root, scenes = Path(order.root), held_by(some).scenes
+    root, scenes = Path(order.root), load_run_inputs(some).scenes
     if not folder.exists():
         found: dict[str, list[pl.DataFrame]] = {name: [] for name in FAULTS}
-        for moment, opened in captures(some):
+        for moment, opened in iterate_captures(some):
             capture, at = opened(), (moment.video, moment.frame)
-            geometry = geometry_of(capture)
+            geometry = extract_geometry(capture)
             for name, (edge_px, missed, wrong) in FAULTS.items():
                 model = ErrorModel(edge_px, missed, wrong)
-                semantics = erring_semantics(scenes, root, *at, model)
-                common = erring_objects(scenes, *at, model)
+                semantics = simulate_semantics(scenes, root, *at, model)
+                common = simulate_common_objects(scenes, *at, model)
                 seen = replace(capture, semantics=semantics, common=common)
-                found[name].append(rows_of(propose(seen, geometry=geometry), *at))
+                found[name].append(build_proposal_rows(propose(seen, geometry=geometry), *at))
         for number, rows in enumerate(found.values()):
-            save(claimed(rows), folder / str(number))
+            save(merge_proposal_rows(rows), folder / str(number))
     claims = [open_predictions(folder / str(number)) for number in range(len(FAULTS))]
-    return dict(zip(FAULTS, states_of(claims, scenes), strict=True))
+    return dict(zip(FAULTS, compute_states(claims, scenes), strict=True))
 
 
 def lost_objects(order: Any, path: Path) -> dict[str, pl.DataFrame]:
@@ -174,21 +174,21 @@ def _lost(order: Any, given: str) -> Iterator[dict[str, Any]]:
 
     The limits that losses ask for are those of both configurations.
     """
-    from roadaware.analysis.corner_tables import losses
+    from roadaware.analysis.corner_tables import assign_losses
     from roadaware.corner_cases.config import CopgConfig
     from roadaware.corner_cases.copg import propose
-    from roadaware.corner_cases.dbscan import dbscan_geometry
+    from roadaware.corner_cases.dbscan import extract_dbscan_geometry
     from roadaware.corner_cases.step_cache import Bench, Variant
-    from roadaware.corner_cases.runner import captures, held_by
+    from roadaware.corner_cases.runner import iterate_captures, load_run_inputs
     from roadaware.protocols.copg_ablation import BASES as CONFIGS
     from roadaware.scenes.schema import CORNERS
     from roadaware.scenes.sensors import open_sweep
 
     asked = replace(order, semantics=given, detections=given)
     bench = Bench([Variant(CONFIGS[base]()) for base in BASES])
-    scenes = held_by(asked).scenes
+    scenes = load_run_inputs(asked).scenes
     every = scenes.boxes.join(scenes.tubes.select("tube", "name", "instance"), on="tube", how="left")
-    for moment, opened in captures(asked):
+    for moment, opened in iterate_captures(asked):
         sweep = open_sweep(scenes, Path(order.root), moment.scene, moment.frame)
         held = every.filter((pl.col("video") == moment.video) & (pl.col("frame") == moment.frame))
         held = held.filter("corner_case")
@@ -196,10 +196,10 @@ def _lost(order: Any, given: str) -> Iterator[dict[str, Any]]:
         capture = opened()
         runs = {f"{base}, {given}": each for base, each in zip(BASES, bench.propose(capture), strict=True)}
         if given == "truth":
-            wide = dbscan_geometry(capture, CopgConfig(), eps_m=EPS_M[-1])
+            wide = extract_dbscan_geometry(capture, CopgConfig(), eps_m=EPS_M[-1])
             runs[f"DBSCAN {EPS_M[-1]:g} m, {given}"] = propose(capture, CopgConfig(), wide)
         for name, found in runs.items():
-            told = losses(found, boxes, held["instance"].to_list(), sweep.instance, CopgConfig())
+            told = assign_losses(found, boxes, held["instance"].to_list(), sweep.instance, CopgConfig())
             for row, loss in zip(held.iter_rows(named=True), told, strict=True):
                 kept = {key: row[key] for key in ("video", "frame", "distance_m", "visible_share", *CORNERS)}
                 kept["kind"] = row["name"].rpartition("-")[0]
@@ -217,7 +217,7 @@ def spurious(order: Any, path: Path) -> Counter[str]:
     import numpy as np
 
     from roadaware.analysis.corner_tables import MET_FROM
-    from roadaware.corner_cases.runner import held_by, proposed
+    from roadaware.corner_cases.runner import load_run_inputs, iterate_proposals
     from roadaware.corner_cases.noise_model import NAMES
     from roadaware.geometry.boxes import iou
     from roadaware.scenes.schema import CORNERS
@@ -225,10 +225,10 @@ def spurious(order: Any, path: Path) -> Counter[str]:
 
     if path.exists():
         return Counter(json.loads(path.read_text()))
-    videos = tuple(sorted(held_by(order).scenes.videos["video"])[:FAULTY])
+    videos = tuple(sorted(load_run_inputs(order).scenes.videos["video"])[:FAULTY])
     asked = replace(order, semantics="truth", detections="truth", videos=videos)
     told: Counter[str] = Counter()
-    for moment, _, found, scenes in proposed(asked):
+    for moment, _, found, scenes in iterate_proposals(asked):
         sweep = open_sweep(scenes, Path(order.root), moment.scene, moment.frame)
         held = scenes.boxes.filter((pl.col("video") == moment.video) & (pl.col("frame") == moment.frame))
         held = held.join(scenes.tubes.select("tube", "instance"), on="tube", how="left")
@@ -262,8 +262,8 @@ def examples(made: Path, towns: Mapping[str, Town]) -> None:
     from PIL import Image
 
     from roadaware.analysis.corner_tables import LOSSES
-    from roadaware.reports.drawing import contact_sheet
-    from roadaware.io.files import atomic_write
+    from roadaware.reports.drawing import build_contact_sheet
+    from roadaware.io.files import write_atomically
 
     name = TOWNS[0]
     lost = towns[name].lost["default, erring"].filter(pl.col("visible_share") > 0.5)
@@ -275,8 +275,8 @@ def examples(made: Path, towns: Mapping[str, Town]) -> None:
         if loss != "met" and len(turns) >= SHOWN:
             crops += [_crop(made / name, row, loss) for row in turns.head(SHOWN).iter_rows(named=True)]
     stream = io.BytesIO()
-    Image.fromarray(np.asarray(contact_sheet(crops, SHOWN))).save(stream, "JPEG", quality=88)
-    atomic_write(IMAGES / "corner_losses.jpg", stream.getvalue())
+    Image.fromarray(np.asarray(build_contact_sheet(crops, SHOWN))).save(stream, "JPEG", quality=88)
+    write_atomically(IMAGES / "corner_losses.jpg", stream.getvalue())
 
 
 def _crop(root: Path, row: Mapping[str, Any], loss: str) -> Any:
@@ -286,18 +286,18 @@ def _crop(root: Path, row: Mapping[str, Any], loss: str) -> Any:
 
     from roadaware.corner_cases.config import CopgConfig
     from roadaware.corner_cases.copg import propose
-    from roadaware.corner_cases.runner import Order, captures, held_by
+    from roadaware.corner_cases.runner import Order, iterate_captures, load_run_inputs
     from roadaware.geometry.boxes import iou
-    from roadaware.reports.drawing import font_of
+    from roadaware.reports.drawing import load_font
     from roadaware.scenes.schema import CORNERS
     from roadaware.scenes.sensors import open_frame
 
     order = Order("simulator", str(root.resolve()), videos=(row["video"],))
-    opened = next(held for moment, held in captures(order) if moment.frame == row["frame"])
+    opened = next(held for moment, held in iterate_captures(order) if moment.frame == row["frame"])
     boxes = propose(opened(), CopgConfig()).boxes.edges
     own = np.array([row[side] for side in CORNERS])
     middle, half = (own[:2] + own[2:]) / 2, max(1.1 * float((own[2:] - own[:2]).max()), 30.0)
-    picture = Image.fromarray(open_frame(held_by(order).scenes, root, row["video"], row["frame"]))
+    picture = Image.fromarray(open_frame(load_run_inputs(order).scenes, root, row["video"], row["frame"]))
     corner = middle - half
     scale = 150 / (2 * half)
     crop = picture.crop((*corner, *(middle + half))).resize((150, 150), Image.Resampling.BICUBIC)
@@ -307,14 +307,14 @@ def _crop(root: Path, row: Mapping[str, Any], loss: str) -> Any:
         near = (boxes[overlaps.argmax()].reshape(2, 2) - corner) * scale
         pen.rectangle([*near.ravel().tolist()], outline=(255, 170, 0), width=2)
     pen.rectangle([*((own.reshape(2, 2) - corner) * scale).ravel().tolist()], outline=(60, 230, 90), width=1)
-    pen.text((4, 2), loss, fill=(255, 255, 255), font=font_of(14), stroke_width=2, stroke_fill=(0, 0, 0))
+    pen.text((4, 2), loss, fill=(255, 255, 255), font=load_font(14), stroke_width=2, stroke_fill=(0, 0, 0))
     return np.asarray(crop)
 
 
 def write(towns: Mapping[str, Town], out: Path) -> None:
     """Put all tables into the page, the picture beside it, and the numbers into the folder."""
-    from roadaware.reports.ablation import knobs_picture
-    from roadaware.io.files import atomic_write
+    from roadaware.reports.ablation import plot_ablation
+    from roadaware.io.files import write_atomically
 
     whole = together(towns)
     table, data = rows_table(whole)
@@ -332,10 +332,10 @@ def write(towns: Mapping[str, Town], out: Path) -> None:
     parts += ["### Which step lost which object", loss_lines(whole.lost)]
     parts += ["![](images/corner_losses.jpg)"]
     parts += ["Of the default with erring inputs:", group_lines(usual, groups_of(usual))]
-    atomic_write(IMAGES / "corner_knobs.png", knobs_picture(knobs).png())
+    write_atomically(IMAGES / "corner_knobs.png", plot_ablation(knobs).png())
     before, rest = PAGE.read_text("utf-8").split(BEGIN)
     page = f"{before}{BEGIN}\n\n{chr(10).join(part + chr(10) for part in parts)}\n{END}{rest.split(END)[1]}"
-    atomic_write(PAGE, page.encode())
+    write_atomically(PAGE, page.encode())
     knobs.write_csv(out / "knobs.csv")
     (out / "study.json").write_text(json.dumps(data, indent=1))
 

@@ -56,12 +56,12 @@ class Town:
 
 def together(towns: Mapping[str, Town]) -> Town:
     """Both towns as one set."""
-    from roadaware.protocols.copg_ablation import renamed
+    from roadaware.protocols.copg_ablation import rename_videos
 
     (first, one), (second, other) = towns.items()
 
     def joined(a: Any, b: Any) -> Any:
-        return renamed(a, f"{first}/").merge(renamed(b, f"{second}/"))
+        return rename_videos(a, f"{first}/").merge(rename_videos(b, f"{second}/"))
 
     grid = replace(
         one.grid,
@@ -84,9 +84,9 @@ def together(towns: Mapping[str, Town]) -> Town:
 
 def rows_table(held: Town) -> tuple[str, dict[str, Any]]:
     """Every answer with its numbers, as a table and as data."""
-    from roadaware.protocols.copg_ablation import score_of
+    from roadaware.protocols.copg_ablation import compute_score
 
-    scores = {name: score_of(state, DRAWS) for name, state in held.states.items()}
+    scores = {name: compute_score(state, DRAWS) for name, state in held.states.items()}
     lines = [f"| proposals | {' | '.join(METRICS)} | a picture |", "|---|---|---|---|---|---|"]
     for name, score in scores.items():
         cells = [_told(score.values[metric]) for metric in METRICS.values()]
@@ -102,9 +102,9 @@ def rows_table(held: Town) -> tuple[str, dict[str, Any]]:
 
 def fault_lines(faults: Mapping[str, Any]) -> str:
     """What single faults cost, against none."""
-    from roadaware.protocols.copg_ablation import score_of
+    from roadaware.protocols.copg_ablation import compute_score
 
-    scores = {name: score_of(state, DRAWS) for name, state in faults.items()}
+    scores = {name: compute_score(state, DRAWS) for name, state in faults.items()}
     lines = ["| faults | AP | AR | AR over none | AR50 |", "|---|---|---|---|---|"]
     for name, score in scores.items():
         gain = "" if name == "none" else _told(score.over(scores["none"])["ar"], "+")
@@ -123,10 +123,10 @@ def kind_lines(kinds: Counter[str]) -> str:
 
 def knobs_of(held: Town) -> pl.DataFrame:
     """The grid of both configurations, with intervals and printed values."""
-    from roadaware.analysis.corner_tables import knob_table
-    from roadaware.protocols.copg_ablation import score_of
+    from roadaware.analysis.corner_tables import build_ablation_table
+    from roadaware.protocols.copg_ablation import compute_score
 
-    return knob_table(*held.cells, held.grid, [score_of(state, DRAWS) for state in held.knobs])
+    return build_ablation_table(*held.cells, held.grid, [compute_score(state, DRAWS) for state in held.knobs])
 
 
 def knob_lines(table: pl.DataFrame) -> str:

@@ -18,17 +18,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.corner_cases.known_objects import best, rows_by_picture
+from roadaware.corner_cases.known_objects import find_best_overlap, group_rows_by_image
 from roadaware.metrics.corner_cases.config import CornerConfig
 from roadaware.metrics.corner_cases.evaluate import evaluate
-from roadaware.metrics.metric_state import drawn, values_of
-from roadaware.protocols.coda import separated, without_classes
+from roadaware.metrics.metric_state import resample_metrics, compute_values
+from roadaware.protocols.coda import label_truth, drop_classes
 from roadaware.scenes.tables import Predictions
 from roadaware.datasets import read
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Scenes
-from roadaware.statistics.intervals import multiplicities
+from roadaware.statistics.intervals import sample_cluster_counts
 from roadaware.statistics.intervals import PercentileDraws
 from roadaware.statistics.ranking import Ranking
 
@@ -67,7 +67,7 @@ def judged(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes], place
     whole: Any = None
     for town, found in claims.items():
         scores = pl.Series(variants(found.boxes)[place])
-        ranked = without_classes(found.with_tables(boxes=found.boxes.with_columns(score=scores)))
+        ranked = drop_classes(found.with_tables(boxes=found.boxes.with_columns(score=scores)))
         state = evaluate(ranked, truth[town], _CONFIG).state
         named = state.items.with_columns(video=pl.lit(f"{town}/") + pl.col("video").cast(pl.String))
         state = dataclasses.replace(state, items=named)
@@ -82,7 +82,7 @@ def table(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> lis
     plain: tuple[dict[str, float | None], Drawn] | None = None
     for name in variants(next(iter(claims.values())).boxes):
         state = judged(claims, truth, name)
-        values, draws = values_of(state), drawn(state, PercentileDraws(DRAWS), 0)
+        values, draws = compute_values(state), resample_metrics(state, PercentileDraws(DRAWS), 0)
         plain = plain or (values, draws)
         cells = [told(values[metric], draws[metric, None]) for metric in METRICS]
         for metric in METRICS if name != "plain score" else ():
@@ -102,11 +102,11 @@ def told(value: float | None, draws: Floats, sign: str = "") -> str:
 def kinds_of(claims: Predictions, scenes: Scenes) -> npt.NDArray[np.str_]:
     """(n,) what each proposal lies on with an overlap of 0.5: a corner case, a common object, or nothing."""
     true, corner = scenes.boxes.select(CORNERS).to_numpy(), scenes.boxes["corner_case"].to_numpy()
-    boxes, places = claims.boxes.select(CORNERS).to_numpy(), rows_by_picture(scenes.boxes)
+    boxes, places = claims.boxes.select(CORNERS).to_numpy(), group_rows_by_image(scenes.boxes)
     found = np.full(len(boxes), "nothing", dtype="<U12")
-    for key, rows in rows_by_picture(claims.boxes).items():
+    for key, rows in group_rows_by_image(claims.boxes).items():
         if key in places:
-            which, overlap = best(boxes[rows], true[places[key]])
+            which, overlap = find_best_overlap(boxes[rows], true[places[key]])
             told_of = np.where(corner[places[key]][which], "corner case", "common")
             found[rows] = np.where(overlap >= MET, told_of, "nothing")
     return found
@@ -119,7 +119,7 @@ def apart(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> lis
         [town + "/" + found.boxes["video"].cast(pl.String).to_numpy() for town, found in claims.items()]
     )
     _, cluster = np.unique(scene.astype(str), return_inverse=True)
-    weights = np.concatenate(list(multiplicities(int(cluster.max()) + 1, DRAWS, 0, 64)))
+    weights = np.concatenate(list(sample_cluster_counts(int(cluster.max()) + 1, DRAWS, 0, 64)))
     counts = ", ".join(f"{int((kinds == kind).sum()):,} on {kind}" for kind in np.unique(kinds))
     lines = [
         f"Proposals: {counts}.",
@@ -143,7 +143,7 @@ def apart(claims: Mapping[str, Predictions], truth: Mapping[str, Scenes]) -> lis
 
 def main(folder: Path, asked: Sequence[str]) -> None:
     """Print all tables, or those of a part and a block."""
-    truth = {town: separated(read("simulator", folder / "test" / town, cache=False)) for town in TOWNS}
+    truth = {town: label_truth(read("simulator", folder / "test" / town, cache=False)) for town in TOWNS}
     for part, words in PARTS.items():
         if set(asked) & set(PARTS) and part not in asked:
             continue

@@ -23,10 +23,10 @@ from roadaware.metrics.pedestrians import PedestrianConfig
 from roadaware.models import CROSSING
 from roadaware.protocols.cross_dataset.results import SETS, CrossResults
 from roadaware.reports.cross_dataset_cells import DOUBT_NAMES, PLAIN, Study
-from roadaware.reports.cross_dataset_sections import sets_of
-from roadaware.reports.cross_dataset_sections import Resamples, effects
-from roadaware.io.files import atomic_write
-from roadaware.statistics.intervals import percentile_ends
+from roadaware.reports.cross_dataset_sections import collect_sets
+from roadaware.reports.cross_dataset_sections import Resamples, compute_effects
+from roadaware.io.files import write_atomically
+from roadaware.statistics.intervals import compute_percentile_interval
 from roadaware.statistics.intervals import PercentileDraws
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -80,7 +80,7 @@ def _row(model: str, trained: str, tested: str, metric: str, value: float, **mor
 
 def _sets(study: Study) -> Iterator[Row]:
     """Conformal sets at home and away, the mean over test sets."""
-    for one in sets_of(study):
+    for one in collect_sets(study):
         for name, value, (low, high) in zip(SETS, one.values, one.ends, strict=True):
             yield _row(one.model, one.where, MEAN, name, value, doubt=one.doubt, low=low, high=high)
 
@@ -89,7 +89,7 @@ def _effects(study: Study) -> Iterator[Row]:
     """What learning somewhere else first changes."""
     held = Resamples(study, DRAWS)
     for metric in EFFECTS:
-        for one in effects(held, metric):
+        for one in compute_effects(held, metric):
             after = one.trained_on.rpartition(">")[2]
             low, high = one.ends[:2]
             told = f"{one.trained_on} less {after}"
@@ -109,7 +109,7 @@ def _drops(study: Study) -> Iterator[Row]:
         wanted.append((SIMPLE, at, first - second))
     for model, where, each in wanted:
         for place, metric in enumerate(("auc", "ece")):
-            low, high = percentile_ends(each[place, 1:]) or (None, None)
+            low, high = compute_percentile_interval(each[place, 1:]) or (None, None)
             yield _row(model, where, MEAN, metric, float(each[place, 0]), low=low, high=high)
 
 
@@ -309,5 +309,5 @@ def whole(page: str, table: pl.DataFrame) -> str:
 if __name__ == "__main__":
     studies = [Path(name) for name in sys.argv[1:]]
     if studies:
-        atomic_write(KEPT, kept(studies).write_csv().encode())
-    atomic_write(PAGE, whole(PAGE.read_text("utf-8"), pl.read_csv(KEPT)).encode())
+        write_atomically(KEPT, kept(studies).write_csv().encode())
+    write_atomically(PAGE, whole(PAGE.read_text("utf-8"), pl.read_csv(KEPT)).encode())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from roadaware.models import CROSSING, entry_of
+from roadaware.models import CROSSING, get_crossing_entry
 from roadaware.models.crossing.entries import Entry
-from roadaware.models.crossing.inputs import named
-from roadaware.io.files import atomic_write
+from roadaware.models.crossing.inputs import parse_input_name
+from roadaware.io.files import write_atomically
 
 PAGE = Path(__file__).with_suffix(".md")
 BEGIN, END = "<!-- of the cards: begin -->", "<!-- of the cards: end -->"
@@ -18,7 +18,7 @@ UNTRAINED = "not trained here; see [what the small ones learn](pixels.md)"
 
 def entries() -> dict[str, Entry]:
     """Every network for pedestrians, in the order of the registry."""
-    return {name: entry_of(name) for name in CROSSING}
+    return {name: get_crossing_entry(name) for name in CROSSING}
 
 
 def table() -> str:
@@ -44,7 +44,7 @@ def sections() -> str:
             "Weights": card.weights,
             "Licence": card.licence,
             "Published": card.published,
-            "Published size": UNTRAINED if any(named(read).kind in HEAVY for read in entry.reads) else "",
+            "Published size": UNTRAINED if any(parse_input_name(read).kind in HEAVY for read in entry.reads) else "",
         }
         told = "\n".join(f"- {what}: {said}" for what, said in facts.items() if said)
         parts.append(f"### {name}\n\n{told}")
@@ -59,4 +59,4 @@ def whole(page: str) -> str:
 
 
 if __name__ == "__main__":
-    atomic_write(PAGE, whole(PAGE.read_text("utf-8")).encode())
+    write_atomically(PAGE, whole(PAGE.read_text("utf-8")).encode())

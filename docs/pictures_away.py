@@ -7,13 +7,13 @@ from pathlib import Path
 
 from roadaware.protocols.cross_dataset.results import CrossResults
 from roadaware.reports.cross_dataset_cells import Study
-from roadaware.reports.cross_dataset_figures import heat_maps
-from roadaware.reports.cross_dataset_figures import by_test_set, together
-from roadaware.reports.cross_dataset_sections import Resamples, effects, pretraining_picture
+from roadaware.reports.cross_dataset_figures import plot_heat_maps
+from roadaware.reports.cross_dataset_figures import plot_test_sets, plot_summary
+from roadaware.reports.cross_dataset_sections import Resamples, compute_effects, plot_pretraining
 from roadaware.reports.cross_dataset_figures import rank_picture
-from roadaware.reports.cross_dataset_figures import reliability_by_test_set
+from roadaware.reports.cross_dataset_figures import plot_reliability_by_set
 from roadaware.reports.picture import Picture
-from roadaware.io.files import atomic_write
+from roadaware.io.files import write_atomically
 
 
 def main(folder: Path, doubt: Path, model: str) -> None:
@@ -26,20 +26,20 @@ def main(folder: Path, doubt: Path, model: str) -> None:
     """
     study, doubted = (Study(CrossResults.open(each)) for each in (folder, doubt))
     pictures: dict[str, Picture | str | None] = {
-        "away_test_sets": by_test_set(study, "auc"),
-        "away_matrix": heat_maps(study, "auc"),
-        "away_together": together(study, ("auc", "ece")),
-        "away_reliability": reliability_by_test_set(study, model),
+        "away_test_sets": plot_test_sets(study, "auc"),
+        "away_matrix": plot_heat_maps(study, "auc"),
+        "away_together": plot_summary(study, ("auc", "ece")),
+        "away_reliability": plot_reliability_by_set(study, model),
         "away_ranks": rank_picture(study, "auc"),
-        "away_doubt": together(doubted, ("auc", "ece"), model=model),
-        "away_pretraining": pretraining_picture(study, "ece", effects(Resamples(study), "ece")),
+        "away_doubt": plot_summary(doubted, ("auc", "ece"), model=model),
+        "away_pretraining": plot_pretraining(study, "ece", compute_effects(Resamples(study), "ece")),
     }
     for name, picture in pictures.items():
         if not isinstance(picture, Picture):
             print(f"{name}: {picture or 'nothing to draw'}")
             continue
         path = Path(__file__).parent / "images" / f"{name}.svg"
-        atomic_write(path, picture.svg(name).encode())
+        write_atomically(path, picture.svg(name).encode())
         print(f"{path.name} ({path.stat().st_size / 1000:.0f} kB): {picture.caption}")
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from PIL import Image
 
-from roadaware.corner_cases.runner import Order, held_by, proposed
-from roadaware.reports.copg import draw_steps, sheet
-from roadaware.io.files import atomic_write
+from roadaware.corner_cases.runner import Order, load_run_inputs, iterate_proposals
+from roadaware.reports.copg import draw_steps, draw_sheet
+from roadaware.io.files import write_atomically
 from roadaware.scenes.sensors import open_frame
-from roadaware.simulator.config import config_of
+from roadaware.simulator.config import build_scene_config
 from roadaware.simulator.generate import Order as Scenes
-from roadaware.simulator.generate import produce
+from roadaware.simulator.generate import generate_scenes
 
 SCENE, FRAME, WIDTH_PX = "corner-cases-0003", 9, 1100
 PART = (slice(180, 400), slice(120, 840))
@@ -27,20 +27,20 @@ def main() -> None:
     """Make four scenes of two seconds, and write docs/images/proposals.jpg of one of them."""
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(scratch)
-        config = replace(config_of("corner-cases"), seconds=2.0, sound=False)
-        produce(Scenes(config, seed=0, scenes=4), root)
+        config = replace(build_scene_config("corner-cases"), seconds=2.0, sound=False)
+        generate_scenes(Scenes(config, seed=0, scenes=4), root)
         order = Order("simulator", str(root), semantics="truth", detections="truth")
-        moments = held_by(order).moments
+        moments = load_run_inputs(order).moments
         place = next(n for n, at in enumerate(moments) if (at.video, at.frame) == (SCENE, FRAME))
-        moment, capture, found, scenes = next(proposed(order, range(place, place + 1)))
+        moment, capture, found, scenes = next(iterate_proposals(order, range(place, place + 1)))
         picture = open_frame(scenes, root, moment.video, moment.frame)
         steps = draw_steps(found, capture, picture)
         whole = picture.shape
         steps = {name: step[PART] if step.shape == whole else step for name, step in steps.items()}
     held = io.BytesIO()
-    Image.fromarray(sheet(steps, width_px=WIDTH_PX, columns=2)).save(held, "JPEG", quality=80)
+    Image.fromarray(draw_sheet(steps, width_px=WIDTH_PX, columns=2)).save(held, "JPEG", quality=80)
     target = Path(__file__).parent / "images" / "proposals.jpg"
-    atomic_write(target, held.getvalue())
+    write_atomically(target, held.getvalue())
     print(target, f"{len(held.getvalue()) // 1000} kB")
 
 

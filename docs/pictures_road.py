@@ -13,10 +13,10 @@ import polars as pl
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.video import tube_table
-from roadaware.reports.picture import FULL, GREY, INK, MARKERS, PALE, SERIES, Picture, styled
-from roadaware.scenes.dense_scores import with_layout
-from roadaware.io.files import atomic_write
+from roadaware.metrics.detection.video import build_tube_table
+from roadaware.reports.picture import FULL, GREY, INK, MARKERS, PALE, SERIES, Picture, set_style
+from roadaware.scenes.dense_scores import set_score_layout
+from roadaware.io.files import write_atomically
 from roadaware.scenes.tables import Predictions
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -93,7 +93,7 @@ def detections(seed: int = 0) -> Predictions:
         videos=pl.DataFrame({"video": ["v"], "width_px": [1280], "height_px": [512]}),
         frames=pl.DataFrame({"video": "v", "frame": range(FRAMES)}),
         boxes=pl.DataFrame(rows, schema=schema, orient="row").with_row_index("box").cast({"box": pl.Int64}),
-        meta=with_layout(META, "boxes", ["agent"]),
+        meta=set_score_layout(META, "boxes", ["agent"]),
     )
 
 
@@ -124,7 +124,7 @@ def claimed(linked: Predictions) -> list[Claimed]:
 
 def overlap(linked: Predictions, scenes: Scenes) -> float:
     """The mean over true tubes of the best overlap in space and time with a claimed one."""
-    table = tube_table(linked, scenes, DetectionConfig.default(), kinds=["agent"])
+    table = build_tube_table(linked, scenes, DetectionConfig.default(), kinds=["agent"])
     best = table.drop_nulls("truth").group_by("truth").agg(pl.col("overlap").max())
     return float(best["overlap"].sum() / len(AGENTS))
 
@@ -140,7 +140,7 @@ def linking() -> Picture:
         "default()": LinkerConfig.default("road"),
     }
     said = []
-    with styled():
+    with set_style():
         figure = Figure(figsize=(FULL, 3.9), layout="constrained")
         panels = figure.subplots(1, len(configs), sharey=True)
         for axes, (name, config) in zip(panels, configs.items(), strict=True):
@@ -207,7 +207,7 @@ def main() -> None:
     """Draw."""
     picture = linking()
     path = Path(__file__).parent / "images" / "linking.svg"
-    atomic_write(path, picture.svg("linking").encode())
+    write_atomically(path, picture.svg("linking").encode())
     print(f"{path.name}: {picture.caption}")
 
 

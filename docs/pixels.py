@@ -81,8 +81,8 @@ def run(name: str, made: Path, out: Path) -> None:
         made: folder of the scenes.
         out: of all rows.
     """
-    from roadaware.metrics.pedestrians import state_of
-    from roadaware.training.pedestrians.run import judge, train_predictors
+    from roadaware.metrics.pedestrians import collect_sample_scores
+    from roadaware.training.pedestrians.run import evaluate_run, train_predictors
     from roadaware.training.recipe_files import read_recipe
 
     folder = _folder(out, name)
@@ -99,9 +99,9 @@ def run(name: str, made: Path, out: Path) -> None:
     recipe: Any = read_recipe(RECIPE, [*changes, "threads=1", *case.changes])
     trained = train_predictors(recipe, folder)
     spent = sum(json.loads(path.read_text())["cpu_s"] for path in folder.glob("seed-*/timing.json"))
-    judged = judge(trained, "test")
+    judged = evaluate_run(trained, "test")
     predictor = next(iter(trained.predictors.values()))
-    state, _ = state_of(next(iter(judged.predictions.values())), judged.scenes, "action")
+    state, _ = collect_sample_scores(next(iter(judged.predictions.values())), judged.scenes, "action")
     facts = {
         "case": name,
         "inputs": case.inputs,
@@ -172,11 +172,11 @@ def _told(row: dict[str, Any], key: str, sign: str = "") -> str:
 
 def write(out: Path) -> None:
     """Put the table into the page."""
-    from roadaware.io.files import atomic_write
+    from roadaware.io.files import write_atomically
 
     before, rest = PAGE.read_text("utf-8").split(BEGIN)
     page = f"{before}{BEGIN}\n\n{table(known(out))}\n\n{END}{rest.split(END)[1]}"
-    atomic_write(PAGE, page.encode())
+    write_atomically(PAGE, page.encode())
 
 
 def sheet(made: Path) -> None:
@@ -188,14 +188,14 @@ def sheet(made: Path) -> None:
     import numpy as np
     from PIL import Image
 
-    from roadaware.tasks.pedestrians import examples
-    from roadaware.training.pedestrians.samples import fold_of, material_of
+    from roadaware.tasks.pedestrians import build_examples
+    from roadaware.training.pedestrians.samples import build_fold, load_samples
     from roadaware.training.recipe_files import read_recipe
 
     recipe: Any = read_recipe(RECIPE, [f"samples.root={made}"])
-    material = material_of(recipe.samples, "action")
-    given = fold_of(material, "test", (CROP,), recipe).inputs
-    truth = examples(material.cut, "test").truth
+    material = load_samples(recipe.samples, "action")
+    given = build_fold(material, "test", (CROP,), recipe).inputs
+    truth = build_examples(material.cut, "test").truth
     lines = [np.flatnonzero(truth == label)[:16] for label in (1, 0)]
     shown = [given.take(rows)[CROP][:, -1, :, 12:52] for rows in lines]
     picture = np.concatenate([np.concatenate(list(crops), axis=1) for crops in shown])

@@ -16,8 +16,8 @@ import polars as pl
 
 from roadaware.analysis.compare import compare
 from roadaware.cli.runs import load
-from roadaware.protocols.printed_iv2024 import printed_cells
-from roadaware.io.files import atomic_write
+from roadaware.protocols.printed_iv2024 import iterate_printed_cells
+from roadaware.io.files import write_atomically
 from roadaware.training.pedestrians.results import open_results
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -117,7 +117,7 @@ def rows(table: pl.DataFrame, task: str, config: str, run: str = "mean") -> list
 def printed(task: str) -> dict[str, dict[str, float]]:
     """Model to its printed numbers on JAAD."""
     found: dict[str, dict[str, float]] = {}
-    for cell in printed_cells():
+    for cell in iterate_printed_cells():
         if (cell.dataset, cell.task, cell.group) == ("jaad", task, None):
             found.setdefault(cell.model, {})[cell.metric] = cell.value
     return found
@@ -269,7 +269,7 @@ if __name__ == "__main__":
     folders = [Path(name) for name in sys.argv[1:]]
     if folders:
         results = kept(folders)
-        atomic_write(KEPT, results.write_csv().encode())
-        atomic_write(PAIRS_KEPT, pairs(folders, results).write_csv().encode())
+        write_atomically(KEPT, results.write_csv().encode())
+        write_atomically(PAIRS_KEPT, pairs(folders, results).write_csv().encode())
     text = whole(PAGE.read_text("utf-8"), pl.read_csv(KEPT), pl.read_csv(PAIRS_KEPT))
-    atomic_write(PAGE, text.encode())
+    write_atomically(PAGE, text.encode())

@@ -87,10 +87,10 @@ def words(case: Case) -> str:
 def windows(held: Scenes) -> pl.DataFrame:
     """`sample` and `crossing`, of windows that are cut out of the tracks."""
     from roadaware.models.crossing.predictor import Predictor
-    from roadaware.tasks.crossing_inputs import inputs
+    from roadaware.tasks.crossing_inputs import build_inputs
 
     predictor = Predictor.open(WEIGHTS)
-    said = predictor.probabilities(inputs(held, "test", predictor.inputs))
+    said = predictor.probabilities(build_inputs(held, "test", predictor.inputs))
     return held.samples.select("sample").with_columns(crossing=said.reshape(len(said), -1)[:, -1])
 
 
@@ -98,13 +98,13 @@ def streamed(held: Scenes, case: Case) -> pl.DataFrame:
     """`sample` and `crossing`, the answer that stands as an observation ends; null where there is none."""
     import polars as pl
 
-    from roadaware.online.crossing_tables import outlooks_of
+    from roadaware.online.crossing_tables import build_forecast_table
     from roadaware.online.crossing_forecaster import open_foresight
     from roadaware.online.forecast_event import OutlookRule
 
     rule = OutlookRule() if case.steady else OutlookRule(steady_s=0.0)
     tubes = held.samples["tube"].unique().to_list()
-    told = outlooks_of(seen(held, case), open_foresight([WEIGHTS]), rule, tubes=tubes)
+    told = build_forecast_table(seen(held, case), open_foresight([WEIGHTS]), rule, tubes=tubes)
     asked = held.samples.select("sample", "tube", frame=pl.col("end_frame").cast(pl.Int64) - 1)
     back = -(-HOME_FPS // case.fps)  # frames from one picture of the film to the next
     recent = pl.concat(
@@ -140,11 +140,11 @@ def table(held: Scenes, told: dict[str, pl.DataFrame]) -> Iterator[str]:
 
     from roadaware.metrics import calibration, pedestrians
     from roadaware.metrics.calibration import CalibrationConfig
-    from roadaware.tasks.pedestrians import examples
+    from roadaware.tasks.pedestrians import build_examples
 
     answered = [set(frame.drop_nulls("crossing")["sample"].to_list()) for frame in told.values()]
     common = reduce(set.__and__, answered)
-    facts = examples(held, "test")
+    facts = build_examples(held, "test")
     rows = np.flatnonzero(np.isin(facts.sample, list(common)))
     people = len(set(facts.pedestrian[rows].tolist()))
     yield f"{len(rows):,} samples of {people:,} pedestrians, those that are answered in every row:"

@@ -52,7 +52,7 @@ def tiny_model(kind: str, labels: Sequence[str], **fields: Any) -> Any:
     """A model with random weights, always the same."""
     import torch
 
-    from roadaware.models.object_detectors import made_model
+    from roadaware.models.object_detectors import create_model
 
     torch.manual_seed(0)
-    return made_model(kind, {**FIELDS[kind], **fields}, labels)
+    return create_model(kind, {**FIELDS[kind], **fields}, labels)

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.coverage import annotators, people, road, scenes
 from benchmarks.coverage.world import Pair, World
-from roadaware.statistics.intervals import asked
+from roadaware.statistics.intervals import encode_resample_count
 
 UNITS = (4, 8, 20, 60)
 
@@ -28,7 +28,7 @@ def main() -> int:
     print(f"{options.interval}; {options.repeats} sets a cell, binomial error {error:.1f} points at 95 %")
     for world in [*road.worlds(), *people.worlds(), *scenes.worlds(), *annotators.worlds()]:
         if options.only in world.name:
-            draws = asked(options.draws, options.interval)
+            draws = encode_resample_count(options.draws, options.interval)
             for line in table(world, draws, options.repeats, options.units):
                 print(line, flush=True)
     return 0

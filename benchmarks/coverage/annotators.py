@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks.coverage.world import Ints, Told, World, sigmoid
-from roadaware.analysis.annotation.agreement import MEASURES, box_agreement
+from roadaware.analysis.annotation.agreement import MEASURES, measure_box_agreement
 from roadaware.analysis.annotation.object_groups import OVERLAP, PAIR, THING, Things
 
 _WHO = ("ann", "bob", "cem")
@@ -110,7 +110,7 @@ class Annotators(World):
             _WHO,
             _WORDS,
         )
-        table = box_agreement(given, draws=draws).table.filter(pl.col("group").is_null())
+        table = measure_box_agreement(given, draws=draws).table.filter(pl.col("group").is_null())
         return {
             row["measure"]: Told(row["value"], row["low_video"], row["high_video"])
             for row in table.iter_rows(named=True)

@@ -21,7 +21,7 @@ from benchmarks.coverage.world import (
 )
 from roadaware.analysis.compare import compare_detections
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.evaluate import FRAME, VIDEO, Asked, measured
+from roadaware.metrics.detection.evaluate import FRAME, VIDEO, Asked, compute_metrics
 from roadaware.metrics.detection.matches import Matches
 
 _CLASSES = 12
@@ -121,7 +121,7 @@ class Road(World):
         """As `evaluate` prints it."""
         found = {}
         asked = Asked(self.level, _COLUMNS, "stiou" if self.level == VIDEO else None)
-        for each in measured(self.held.matches(chosen), asked, DetectionConfig.default(), draws=draws):
+        for each in compute_metrics(self.held.matches(chosen), asked, DetectionConfig.default(), draws=draws):
             if each.label in (None, "00", "04"):
                 name = {None: "mAP", "00": "AP, class in 90 %", "04": "AP, class in 18 %"}[each.label]
                 ends = each.interval

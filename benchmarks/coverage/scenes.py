@@ -15,13 +15,13 @@ from roadaware.metrics.corner_cases.inputs import NONE
 from roadaware.metrics.corner_cases.state import JudgedCorners
 from roadaware.metrics.grounding.config import GroundingConfig
 from roadaware.metrics.grounding.evaluate import GroundedSentences
-from roadaware.metrics.metric_state import Judged, result
+from roadaware.metrics.metric_state import Judged, build_result
 from roadaware.metrics.relations.config import RelationConfig
 from roadaware.metrics.relations.state import JudgedRelations
 from roadaware.metrics.sound.config import SoundConfig
 from roadaware.metrics.sound.evaluate import LocalisedSounds
 from roadaware.metrics.tracking.config import TrackingConfig
-from roadaware.metrics.tracking.evaluate import TrackCounts, drawn_rates, scale, track_rates
+from roadaware.metrics.tracking.evaluate import TrackCounts, resample_rates, scale, track_rates
 from roadaware.statistics.intervals import Units
 
 GROUNDED = ("m_tiou", "m_viou", "viou@0.3", "viou@0.5", "gt_viou", "gt_viou@0.5")
@@ -38,7 +38,7 @@ class Scenes(World):
     def told(self, chosen: Ints, draws: int) -> dict[str, Told]:
         """As `evaluate` prints it."""
         part: Any = self.part(chosen)
-        return rows(result(part, part.config, draws=draws).summary, "video", self.metrics)
+        return rows(build_result(part, part.config, draws=draws).summary, "video", self.metrics)
 
     def part(self, chosen: Ints) -> Judged:
         """The state of some videos."""
@@ -71,7 +71,7 @@ class Tracks(World):
         counts = TrackCounts(TrackingConfig.default(), tuple(map(str, chosen)), part)
         values, found = track_rates(counts), {}
         units = Units(len(chosen), draws, 0)
-        drawn = drawn_rates(counts, np.ones(units.n), units) if draws else {}
+        drawn = resample_rates(counts, np.ones(units.n), units) if draws else {}
         for name in ("hota", "mota", "idf1", "recall", "switches"):
             ends = units.interval(float(values[name]), drawn[name], scale(name)) if draws else None
             per = len(chosen) if name == "switches" else 1  # a count grows with the videos: judged per video

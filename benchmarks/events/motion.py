@@ -8,9 +8,9 @@ import numpy as np
 
 from roadaware.models.event_head.ego_motion import EgoMotion
 from roadaware.simulator.make import make_episode
-from roadaware.simulator.mesh import camera_of
+from roadaware.simulator.mesh import build_camera
 from roadaware.simulator.render import Stage, render
-from roadaware.training.events.scenes import draw_config, read_truth, scene_of
+from roadaware.training.events.scenes import build_scene, draw_config, read_truth
 
 _SCENES, _FRAMES, _SEED = 10, 36, 201
 
@@ -24,12 +24,12 @@ def print_motion() -> None:
         size = {"width_px": 480, "height_px": 360 if number % 2 else 270}
         config = replace(config, seconds=8.0, camera=replace(config.camera, **size))
         episode = make_episode(config, _SEED, number)
-        truth, stage = read_truth(episode, scene_of(episode)), Stage(episode)
+        truth, stage = read_truth(episode, build_scene(episode)), Stage(episode)
         first = 0 if number % 3 == 0 else episode.n_frames // 3
         frames = range(first, min(first + _FRAMES, episode.n_frames))
         pictures = []
         for frame in frames:
-            camera = camera_of(episode.ego, config, frame, episode.seed)
+            camera = build_camera(episode.ego, config, frame, episode.seed)
             shown = render(stage.soup(frame), camera, episode.conditions, seed=episode.seed, frame=frame)
             pictures.append(shown.rgb)
         for known in (True, False):

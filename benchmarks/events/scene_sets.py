@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from roadaware.training.events.rows import Rows, join_rows, make_rows, mirror
+from roadaware.training.events.rows import Rows, flip_scene, join_rows, make_rows
 from roadaware.training.events.scenes import Cameras, load_truth, make_truth, save_truth
 
 SETS: dict[str, tuple[int, int, Cameras]] = {
@@ -49,6 +49,6 @@ def read_rows(
     for number, path in enumerate(sorted((folder / name).glob("*.npz"))):
         truth = load_truth(path)
         for each in range(rounds):
-            shown = mirror(truth) if each % 2 else truth
+            shown = flip_scene(truth) if each % 2 else truth
             parts.append(make_rows(shown, number, seed + each, every=every, pixels=pixels))
     return join_rows(parts)

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args, get_origin
 import polars as pl
 from mutants import KINDS, mutated
 
-from roadaware.scenes.store import content_digest
+from roadaware.scenes.store import compute_meta_digest
 
 INTEGERS = ("0", "-1", "1", "2", "7", "-9223372036854775809", "1e3", "1.5", "nan", "", "\u0669", "0x10")
 INTEGERS += ("1_0", "9" * 30, "true", "--", " 3")
@@ -190,7 +190,7 @@ def sign_again(folder: Path) -> None:
                 held.pop("blake2b")
                 for name, part in held["tables"].items():
                     _sign_table(marker.parent, name, part)
-                held["blake2b"] = content_digest(held)
+                held["blake2b"] = compute_meta_digest(held)
             marker.write_text(json.dumps(held))
 
 

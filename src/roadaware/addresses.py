@@ -85,10 +85,10 @@ class Address:
 _QUERY_SAFE = "%/:;,=&@!$'()*+~-._[]|?"
 
 
-def looks_like_address(text: str) -> bool:
+def is_address_like(text: str) -> bool:
     """Whether somebody may have meant an address, however badly written; then it is shown to nobody.
 
-    >>> [looks_like_address(text) for text in ("rtsp://cam", "rtsp:/me:pw@cam", "me:pw@cam/1", "film.mp4")]
+    >>> [is_address_like(text) for text in ("rtsp://cam", "rtsp:/me:pw@cam", "me:pw@cam/1", "film.mp4")]
     [True, True, True, False]
     """
     return (
@@ -128,7 +128,7 @@ def read_named_address(text: str) -> Address:
         raise UsageError(f"addresses begin with {', '.join(f'{name}://' for name in SCHEMES)}, {said}")
     scheme = found[1].lower()
     if any(letter == "\\" or unicodedata.category(letter)[0] in "CZ" for letter in text):
-        raise _malformed(scheme, "a space, a backslash or a letter that cannot be printed stands in it")
+        raise _build_error(scheme, "a space, a backslash or a letter that cannot be printed stands in it")
     rest = text[found.end() :]
     if not rest.strip("/"):
         raise UsageError(f"{scheme}:// alone is no address: it names no host")
@@ -136,9 +136,9 @@ def read_named_address(text: str) -> Address:
     authority, behind = rest[:end], rest[end:]
     if "@" in behind:
         # The part before the first slash may be a host, or the beginning of a password: nobody can tell.
-        raise _malformed(scheme, "a @ stands behind its first / ? or #")
+        raise _build_error(scheme, "a @ stands behind its first / ? or #")
     info, at, place = authority.rpartition("@")
-    user, colon, password = (_decoded(part, scheme) for part in info.partition(":"))
+    user, colon, password = (_decode_part(part, scheme) for part in info.partition(":"))
     host, port = _place(place, scheme)
     behind = behind.partition("#")[0]
     path, _, query = behind.partition("?")
@@ -154,14 +154,14 @@ def read_named_address(text: str) -> Address:
     )
 
 
-def _malformed(scheme: str, why: str) -> UsageError:
+def _build_error(scheme: str, why: str) -> UsageError:
     return UsageError(f"the address {scheme}://… cannot be read: {why}\n  {_WRITE}")
 
 
-def _decoded(text: str, scheme: str) -> str:
+def _decode_part(text: str, scheme: str) -> str:
     plain = unquote(text, errors="surrogateescape")
     if any(unicodedata.category(letter) == "Cc" for letter in plain):
-        raise _malformed(scheme, "user or password hold a letter that cannot be printed")
+        raise _build_error(scheme, "user or password hold a letter that cannot be printed")
     return plain
 
 
@@ -170,21 +170,21 @@ def _place(text: str, scheme: str) -> tuple[str, int | None]:
     if text.startswith("["):
         host, bracket, port = text[1:].partition("]")
         if not bracket or (port and not port.startswith(":")):
-            raise _malformed(scheme, "a bracket of its host has no partner")
+            raise _build_error(scheme, "a bracket of its host has no partner")
         try:
             ipaddress.IPv6Address(host)
         except ValueError:
-            raise _malformed(scheme, "what stands in brackets is no IPv6 address") from None
+            raise _build_error(scheme, "what stands in brackets is no IPv6 address") from None
         named, port = bool(port), port[1:]
     else:
         host, colon, port = text.partition(":")
         named, host = bool(colon), _host_name(host, scheme)
     if not named:
         if scheme in ("udp", "tcp", "srt"):
-            raise _malformed(scheme, "it names no port")
+            raise _build_error(scheme, "it names no port")
         return host, None
     if not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65536:
-        raise _malformed(scheme, "what follows the : of its host is no port from 1 to 65535")
+        raise _build_error(scheme, "what follows the : of its host is no port from 1 to 65535")
     return host, int(port)
 
 
@@ -192,13 +192,13 @@ def _host_name(host: str, scheme: str) -> str:
     if not host:
         if scheme == "udp":  # listens on every address of this machine
             return host
-        raise _malformed(scheme, "it names no host")
+        raise _build_error(scheme, "it names no host")
     try:
         name = host.lower() if host.isascii() else host.encode("idna").decode()
     except UnicodeError:
         name = ""
     if not _HOST.fullmatch(name) or ".." in name:
-        raise _malformed(scheme, "its host is no name of a machine")
+        raise _build_error(scheme, "its host is no name of a machine")
     return name
 
 
@@ -221,7 +221,7 @@ _secrets: set[str] = set()
 
 
 def keep_secret(text: str) -> None:
-    """Let `conceal` hide what is secret in an address, be it well written or not.
+    """Let `mask_secrets` hide what is secret in an address, be it well written or not.
 
     Args:
         text: what may be an address.
@@ -233,18 +233,18 @@ def keep_secret(text: str) -> None:
             _pattern.cache_clear()
 
 
-def forget_secrets() -> None:
-    """Let `conceal` hide nothing but what is kept from now on: another command, with addresses of its own."""
+def reset_secrets() -> None:
+    """Let `mask_secrets` hide nothing but what is kept from now on: another command, with addresses of its own."""
     with _lock:
         _secrets.clear()
         _pattern.cache_clear()
 
 
-def conceal(text: str) -> str:
+def mask_secrets(text: str) -> str:
     """A text without the secrets of any address that was given so far.
 
     >>> keep_secret("rtsp://me:pa%2Fss-word@camera/1")
-    >>> conceal("no route to me:pa%2Fss-word@camera, pa/ss-word"), conceal("nothing")
+    >>> mask_secrets("no route to me:pa%2Fss-word@camera, pa/ss-word"), mask_secrets("nothing")
     ('no route to ***camera, ***', 'nothing')
     """
     pattern = _pattern()

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 
-def cache_folder() -> Path:
+def get_cache_folder() -> Path:
     """Where things are kept: ROADAWARE_HOME, else $XDG_CACHE_HOME/roadaware, else ~/.cache/roadaware.
 
     Raises:

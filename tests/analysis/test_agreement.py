@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadaware.analysis.agreement import OUTCOMES, agreement
+from roadaware.analysis.agreement import OUTCOMES, compute_agreement
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.scores import SampleScores, decisions
+from roadaware.metrics.scores import SampleScores, predict_labels
 
 LABELS = (("NCI", "UI", "CI"), ("NC", "C"))
 
@@ -25,8 +25,8 @@ def tasks(n=60, seed=0, people=12):
 @given(st.integers(1, 50), st.integers(0, 20))
 def test_every_sample_is_counted_once_as_a_loop_counts_it(n, seed):
     first, second = tasks(n, seed)
-    table = agreement(first, second).table
-    one, two = decisions(first.scores) == first.truth, decisions(second.scores) == second.truth
+    table = compute_agreement(first, second).table
+    one, two = predict_labels(first.scores) == first.truth, predict_labels(second.scores) == second.truth
     for row in table.iter_rows(named=True):
         count = whole = 0
         for i in range(n):
@@ -42,7 +42,7 @@ def test_every_sample_is_counted_once_as_a_loop_counts_it(n, seed):
 
 
 def test_the_wide_form_is_the_printed_table():
-    wide = agreement(*tasks(), labels=LABELS).wide()
+    wide = compute_agreement(*tasks(), labels=LABELS).wide()
     assert wide.columns == ["first", "second", "n", *OUTCOMES]
     assert wide["first"].to_list() == ["NCI", "NCI", "UI", "UI", "CI", "CI", None]
     assert wide["second"].to_list() == ["NC", "C", "NC", "C", "NC", "C", None]
@@ -52,17 +52,17 @@ def test_the_wide_form_is_the_printed_table():
 
 
 def test_intervals_hold_the_percentage_and_are_absent_without_draws():
-    found = agreement(*tasks(400, people=80), labels=LABELS, draws=200)
+    found = compute_agreement(*tasks(400, people=80), labels=LABELS, draws=200)
     for row in found.table.iter_rows(named=True):
         assert row["low_pedestrian"] <= row["percent"] <= row["high_pedestrian"]
         assert row["low_video"] <= row["high_video"]
-    assert agreement(*tasks()).table["low_pedestrian"].null_count() == 28
+    assert compute_agreement(*tasks()).table["low_pedestrian"].null_count() == 28
 
 
 def test_the_interval_is_that_of_resampled_pedestrians():
     first, second = tasks(200, people=40)
-    found = agreement(first, second, draws=400).percent("both")
-    both = (decisions(first.scores) == first.truth) & (decisions(second.scores) == second.truth)
+    found = compute_agreement(first, second, draws=400).percent("both")
+    both = (predict_labels(first.scores) == first.truth) & (predict_labels(second.scores) == second.truth)
     assert found == pytest.approx(100 * both.mean())
     rng = np.random.default_rng(9)
     names = np.unique(first.pedestrian)
@@ -71,7 +71,7 @@ def test_the_interval_is_that_of_resampled_pedestrians():
     for _ in range(2000):
         s = sums[rng.integers(0, len(names), len(names))].sum(axis=0)
         plain.append(100 * s[0] / s[1])
-    row = agreement(first, second, draws=2000).table.row(24, named=True)
+    row = compute_agreement(first, second, draws=2000).table.row(24, named=True)
     assert row["outcome"] == "both"
     assert row["first"] is None
     assert [row["low_pedestrian"], row["high_pedestrian"]] == pytest.approx(
@@ -81,7 +81,7 @@ def test_the_interval_is_that_of_resampled_pedestrians():
 
 def test_an_absent_combination_has_no_percentage():
     first, second = tasks()
-    found = agreement(replace(first, truth=np.zeros(60, dtype=int)), second, labels=LABELS, draws=20)
+    found = compute_agreement(replace(first, truth=np.zeros(60, dtype=int)), second, labels=LABELS, draws=20)
     assert found.percent("both", "UI", "C") is None
     assert found.percent("both", "NCI", "C") is not None
 
@@ -89,16 +89,16 @@ def test_an_absent_combination_has_no_percentage():
 def test_rows_in_any_order_are_paired_by_their_place():
     first, second = tasks()
     turned = second.take(np.arange(60)[::-1])
-    assert agreement(first, turned).table.equals(agreement(first, second).table)
+    assert compute_agreement(first, turned).table.equals(compute_agreement(first, second).table)
 
 
 def test_other_samples_names_and_outcomes_are_refused():
     first, second = tasks()
     with pytest.raises(InputError, match="same samples"):
-        agreement(first, second.take(np.arange(59)))
+        compute_agreement(first, second.take(np.arange(59)))
     with pytest.raises(InputError, match="same samples"):
-        agreement(first, replace(second, pedestrian=np.roll(second.pedestrian, 20), video=None))
+        compute_agreement(first, replace(second, pedestrian=np.roll(second.pedestrian, 20), video=None))
     with pytest.raises(InputError, match="2 classes need 2 names"):
-        agreement(first, second, labels=(LABELS[0], ("NC",)))
+        compute_agreement(first, second, labels=(LABELS[0], ("NC",)))
     with pytest.raises(UsageError, match="no outcome 'all'"):
-        agreement(first, second).percent("all")
+        compute_agreement(first, second).percent("all")

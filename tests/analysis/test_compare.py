@@ -8,7 +8,7 @@ import pytest
 
 from roadaware.analysis.compare import compare
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, core_of
+from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, build_core
 from roadaware.statistics.intervals import PercentileDraws, Units
 
 CONFIG = PedestrianConfig.default("action")
@@ -66,7 +66,7 @@ def test_equally_good_models_are_rarely_called_different():
 def test_intervals_come_from_shared_resamples():
     a, b = models(gap=0.05)
     found = compare(a, b, CONFIG, draws=PercentileDraws(100), seed=3)
-    one, two = core_of(a, CONFIG), core_of(b, CONFIG)
+    one, two = build_core(a, CONFIG), build_core(b, CONFIG)
     for unit in ("pedestrian", "video"):
         names = one.people.name if unit == "pedestrian" else one.people.video
         (times,) = Units.of(names, PercentileDraws(100), 3).weights()
@@ -79,7 +79,7 @@ def test_intervals_come_from_shared_resamples():
 def test_by_default_intervals_come_from_leaving_both_models_without_one_unit():
     a, b = models(gap=0.05)
     row = compare(a, b, CONFIG, draws=1000).table.row(by_predicate=pl.col("metric") == "f1", named=True)
-    one, two = core_of(a, CONFIG), core_of(b, CONFIG)
+    one, two = build_core(a, CONFIG), build_core(b, CONFIG)
     units = one.units("video", 1000, 0)
     (times,) = units.weights()
     assert (times.sum(axis=0) == len(times) - 1).all()
@@ -99,7 +99,7 @@ def test_what_is_hard_for_both_models_cancels():
     ]
     found = compare(*made, CONFIG, draws=300).table
     row = found.filter(found["metric"] == "auc").row(0, named=True)
-    one, two = (core_of(model, CONFIG) for model in made)
+    one, two = (build_core(model, CONFIG) for model in made)
     draws = PercentileDraws(300)
     apart = one.drawn("pedestrian", draws, 0)["auc"] - two.drawn("pedestrian", draws, 1)["auc"]
     width = row["high_pedestrian"] - row["low_pedestrian"]

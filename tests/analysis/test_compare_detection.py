@@ -14,8 +14,8 @@ from roadaware.analysis.compare import compare_detections
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
-from roadaware.metrics.detection.matches import Matches, average_precision_table
-from roadaware.statistics.intervals import PercentileDraws, multiplicities
+from roadaware.metrics.detection.matches import Matches, compute_average_precisions
+from roadaware.statistics.intervals import PercentileDraws, sample_cluster_counts
 
 sys.path.append(str(Path(__file__).parents[1] / "metrics" / "detection"))
 from random_events import event_set
@@ -58,9 +58,9 @@ def test_the_interval_is_that_of_paired_draws() -> None:
     row = compare_detections(one, two, CONFIG, draws=PercentileDraws(60), seed=5).table.row(
         by_predicate=pl.col("metric") == "frame_ap@0.2:agent:Car", named=True
     )
-    drawn = next(multiplicities(8, 60, 5, at_once=60))
+    drawn = next(sample_cluster_counts(8, 60, 5, at_once=60))
     c, t = one["frame"].classes.index(("agent", "Car")), one["frame"].thresholds.index(0.2)
-    tables = [average_precision_table(runs["frame"], CONFIG, drawn)[:, c, t] for runs in (one, two)]
+    tables = [compute_average_precisions(runs["frame"], CONFIG, drawn)[:, c, t] for runs in (one, two)]
     low, high = np.nanpercentile(tables[0] - tables[1], (2.5, 97.5))
     assert (row["low_video"], row["high_video"]) == (pytest.approx(low), pytest.approx(high))
 

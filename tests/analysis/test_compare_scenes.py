@@ -13,7 +13,7 @@ import pytest
 from roadaware.analysis.compare import compare_scenes
 from roadaware.arrays import Bools, Ints32
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.metric_state import Judged, Measured, drawn
+from roadaware.metrics.metric_state import Judged, Measured, resample_metrics
 from roadaware.statistics.intervals import Units
 
 
@@ -70,7 +70,7 @@ def test_what_is_hard_for_both_cancels() -> None:
 def test_draws_are_those_that_a_run_by_itself_makes() -> None:
     one, two = means(NOISE), means(NOISE[::-1])
     row = compare_scenes(one, two, {}, draws=150, seed=3).table.row(0, named=True)
-    apart = drawn(one, 150, 3)["mean", None] - drawn(two, 150, 3)["mean", None]
+    apart = resample_metrics(one, 150, 3)["mean", None] - resample_metrics(two, 150, 3)["mean", None]
     interval = Units(len(NOISE), 150, 3).interval(row["difference"], apart, "difference")
     assert (row["low_video"], row["high_video"]) == (interval.low, interval.high)
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 
 from planted import Thing, World, ahead, corners_in, sweep
 
-from roadaware.analysis.corner_tables import LOSSES, losses
+from roadaware.analysis.corner_tables import LOSSES, assign_losses
 from roadaware.corner_cases.captures import Capture, CommonObjects, SemanticMap
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import propose
@@ -34,7 +34,7 @@ def told(*things, config=None, background=(), common=()):
     capture = Capture(points, ahead(), ring=ring, layout="40 rings x 900 columns")
     capture = replace(capture, semantics=SemanticMap(classes), common=known)
     config = config or CopgConfig()
-    found = losses(propose(capture, config), boxes, range(1, len(things) + 1), instances, config)
+    found = assign_losses(propose(capture, config), boxes, range(1, len(things) + 1), instances, config)
     assert set(found) <= set(LOSSES)
     return found
 
@@ -78,5 +78,5 @@ def test_the_step_that_removed_a_fitting_box_is_named():
 
 def test_pictures_without_objects_lose_none():
     found = propose(Capture(np.zeros((0, 3), np.float32), ahead()))
-    assert losses(found, np.zeros((0, 4)), [], np.zeros(0, np.int32), CopgConfig()) == []
-    assert losses(found, np.ones((1, 4)), [3], np.zeros(0, np.int32), CopgConfig()) == ["few returns"]
+    assert assign_losses(found, np.zeros((0, 4)), [], np.zeros(0, np.int32), CopgConfig()) == []
+    assert assign_losses(found, np.ones((1, 4)), [3], np.zeros(0, np.int32), CopgConfig()) == ["few returns"]

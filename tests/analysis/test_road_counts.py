@@ -8,15 +8,15 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from roadaware.analysis.road_counts import COUNTS, beside_print, count, count_table
-from roadaware.demo_data.road import road_world
-from roadaware.protocols.printed_tpami22 import printed
+from roadaware.analysis.road_counts import COUNTS, compare_printed_counts, count, count_table
+from roadaware.demo_data.road import generate_road_scenes
+from roadaware.protocols.printed_tpami22 import load_printed
 from roadaware.scenes.tables import Meta, Scenes
 
 
 @pytest.fixture(scope="module")
 def world() -> Scenes:
-    return road_world(videos=5, frames=40, seed=3)
+    return generate_road_scenes(videos=5, frames=40, seed=3)
 
 
 def plain_counts(scenes: Scenes) -> Counter[tuple[str, str, int, str]]:
@@ -113,7 +113,7 @@ def as_printed(videos: int, test: bool = True) -> tuple[pl.DataFrame, Scenes]:
     """Counts that agree with the print wherever that can be read, and a set of so many videos."""
     rows = []
     for number, kind in (("15", "agent"), ("18", "av_action")):
-        printed_rows = printed(number).filter(pl.col("label").is_not_null())
+        printed_rows = load_printed(number).filter(pl.col("label").is_not_null())
         wide = printed_rows.pivot("level", index=["kind", "label", "split"], values="value")
         first = "frames" if kind == "av_action" else "boxes"
         for row in wide.iter_rows(named=True):
@@ -127,11 +127,11 @@ def as_printed(videos: int, test: bool = True) -> tuple[pl.DataFrame, Scenes]:
 
 def test_counts_as_printed_do_not_differ_and_others_are_flagged() -> None:
     counts, scenes = as_printed(22)
-    both = beside_print(counts, scenes)
+    both = compare_printed_counts(counts, scenes)
     assert both is not None
     assert both["differs"].sum() == 0
     changed = counts.with_columns(pl.col("tubes") + pl.when(pl.col("label") == "Bus").then(1).otherwise(0))
-    both = beside_print(changed, scenes)
+    both = compare_printed_counts(changed, scenes)
     assert both is not None
     assert set(both.filter(pl.col("differs"))["label"]) == {"Bus"}
     assert both.filter(pl.col("differs")).height == 8
@@ -140,7 +140,7 @@ def test_counts_as_printed_do_not_differ_and_others_are_flagged() -> None:
 def test_what_one_table_leaves_unreadable_is_taken_from_another_that_prints_it() -> None:
     """Table 18's total of AV-Stop cannot be read; Table 21 prints 31,801 frames in 108 tubes."""
     counts, scenes = as_printed(22)
-    both = beside_print(counts, scenes)
+    both = compare_printed_counts(counts, scenes)
     assert both is not None
     stop = both.filter(pl.col("label") == "AV-Stop", pl.col("split") == "all").row(0, named=True)
     assert (stop["printed_frames"], stop["printed_tubes"], stop["note"]) == (31801, 108, None)
@@ -151,22 +151,22 @@ def test_what_one_table_leaves_unreadable_is_taken_from_another_that_prints_it()
 
 def test_without_the_test_set_counts_over_all_videos_are_not_compared() -> None:
     counts, scenes = as_printed(18, test=False)
-    both = beside_print(counts, scenes)
+    both = compare_printed_counts(counts, scenes)
     assert both is not None
     assert both.filter(pl.col("split") == "all")["printed_tubes"].is_null().all()
     assert both.filter(pl.col("split") == "val_1")["printed_tubes"].null_count() == 0
 
 
 def test_another_set_is_not_compared(world: Scenes) -> None:
-    assert beside_print(count(world), world) is None
+    assert compare_printed_counts(count(world), world) is None
     counts, scenes = as_printed(22)
     made_up = scenes.with_tables(videos=pl.DataFrame({"video": [f"v{k}" for k in range(22)]}))
-    assert beside_print(counts, made_up) is None
+    assert compare_printed_counts(counts, made_up) is None
 
 
 def test_a_split_that_is_called_all_counts_nothing_twice(world: Scenes) -> None:
     splits = pl.col("splits").list.concat(pl.lit(["all"]))
     named = world.with_tables(videos=world.videos.with_columns(splits))
     assert_frame_equal(count(named), count(world))
-    other = road_world(videos=22, frames=24, boxes_per_frame=1)
-    assert beside_print(count(other), other.with_tables(meta=Meta(dataset="ROAD-Waymo"))) is None
+    other = generate_road_scenes(videos=22, frames=24, boxes_per_frame=1)
+    assert compare_printed_counts(count(other), other.with_tables(meta=Meta(dataset="ROAD-Waymo"))) is None

@@ -8,12 +8,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.analysis.action_confusion import Confusion, action_confusion
-from roadaware.analysis.behaviour_graphs import Arc, BehaviourGraph, behaviour_graph
-from roadaware.analysis.scene_cases import HeardMap, grounded_strips, heard_maps, success_curves
+from roadaware.analysis.action_confusion import Confusion, compute_action_confusion
+from roadaware.analysis.behaviour_graphs import Arc, BehaviourGraph, build_behaviour_graph
+from roadaware.analysis.scene_cases import (
+    HeardMap,
+    build_grounding_strips,
+    build_sound_maps,
+    compute_success_curves,
+)
 from roadaware.errors import InputError
 from roadaware.metrics.sound.config import SoundConfig
-from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 VIDEOS = pl.DataFrame({"video": ["v"], "width_px": [100], "height_px": [50]})
@@ -59,7 +64,7 @@ def test_each_true_row_is_shared_out_over_the_best_claims_on_its_box() -> None:
         labels=labels((0, 2, 0.9), (0, 0, 0.8), (0, 1, 0.1), (1, 1, 0.7), (1, 0, 0.2), (2, 2, 0.9)),
         meta=actions(),
     )
-    found = action_confusion(claims, scenes)
+    found = compute_action_confusion(claims, scenes)
     assert found.labels == ("walk", "run", "sit")
     assert found.n == (2, 1, 1)
     assert found.columns == ("walk", "run", "sit", "other actions", "nothing")
@@ -82,7 +87,7 @@ def test_claims_are_joined_by_name_and_frames_nobody_annotated_are_left_out() ->
         videos=VIDEOS.select("video"), boxes=both, labels=labels((0, 0, 0.5), (1, 0, 0.5)),
         meta=actions(("run", "walk")),
     )  # fmt: skip
-    found = action_confusion(claims, scenes)
+    found = compute_action_confusion(claims, scenes)
     assert found.labels == ("run",)
     assert found.shares.tolist() == [[1.0, 0.0, 0.0]]
 
@@ -91,7 +96,7 @@ def test_no_claims_leave_everything_to_nothing() -> None:
     scenes = Scenes(
         videos=VIDEOS, boxes=boxes((0, 0, None, 0.0)), labels=labels((0, 0, 0)).drop("score"), meta=actions()
     )
-    assert action_confusion(Predictions(meta=actions()), scenes).shares.tolist() == [[0.0, 0.0, 1.0]]
+    assert compute_action_confusion(Predictions(meta=actions()), scenes).shares.tolist() == [[0.0, 0.0, 1.0]]
 
 
 def test_claims_without_words_and_dense_claims_mean_what_the_metric_takes_them_for() -> None:
@@ -101,9 +106,11 @@ def test_claims_without_words_and_dense_claims_mean_what_the_metric_takes_them_f
     )
     wordless = Predictions(boxes=true, labels=labels((0, 1, 0.5), (1, 0, 0.5)), meta=Meta())
     scores = pl.Series("scores", [[0.1, 0.9, 0.2], [0.8, 0.1, 0.3]], dtype=pl.Array(pl.Float32, 3))
-    dense = Predictions(boxes=true.with_columns(scores), meta=with_layout(actions(), "boxes", ["action"]))
+    dense = Predictions(
+        boxes=true.with_columns(scores), meta=set_score_layout(actions(), "boxes", ["action"])
+    )
     for claims in (wordless, dense):
-        found = action_confusion(claims, scenes)
+        found = compute_action_confusion(claims, scenes)
         assert found.labels == ("run", "sit")
         assert found.shares.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0]]
 
@@ -133,7 +140,7 @@ def test_bare_claims_name_persons_and_predicates_of_the_truth_by_number() -> Non
     track = [(frame + 10 * k, frame, k, 40.0 * k) for k in range(2) for frame in range(4)]
     scenes = related(Scenes, relations((0, 1, 0, 0, 3, 0)).drop("score"), boxes(*track), ["a", "b"], VIDEOS)
     claims = Predictions(relations=relations((1, 0, 1, 1, 4, 0.5), (7, 0, 2, 1, 4, 0.25)))
-    graph = behaviour_graph(claims, scenes, "v")
+    graph = build_behaviour_graph(claims, scenes, "v")
     assert graph.arcs[1:] == (
         Arc(1, 0, "hug", 1, 4, claimed=True, score=0.5),
         Arc(2, 0, "2", 1, 4, claimed=True, score=0.25),
@@ -146,7 +153,7 @@ def test_claims_stand_in_the_lanes_of_the_persons_they_overlap() -> None:
     moved = [(frame + 10 * k, frame, k, x) for k, x in enumerate((41.0, 2.0, 80.0)) for frame in range(4)]
     claimed = relations((1, 0, 1, 1, 4, 0.25), (2, 0, 0, 0, 2, 0.75))
     claims = related(Predictions, claimed, boxes(*moved), ["x", "y", "z"], VIDEOS.select("video"))
-    graph = behaviour_graph(claims, scenes, "v", says="here", right={0: True}, seen={0: True})
+    graph = build_behaviour_graph(claims, scenes, "v", says="here", right={0: True}, seen={0: True})
     assert [lane.name for lane in graph.lanes] == ["person a", "person b", "elsewhere"]
     assert [(lane.start, lane.end) for lane in graph.lanes] == [(0, 4), (0, 4), (0, 4)]
     assert graph.arcs == (
@@ -155,7 +162,7 @@ def test_claims_stand_in_the_lanes_of_the_persons_they_overlap() -> None:
         Arc(0, 1, "hug", 1, 4, claimed=True, found=True, score=0.25),
     )
     assert BehaviourGraph.from_dict(json.loads(json.dumps(graph.as_dict()))) == graph
-    unjudged = behaviour_graph(claims, scenes, "v")
+    unjudged = build_behaviour_graph(claims, scenes, "v")
     assert {arc.found for arc in unjudged.arcs} == {None}
     with pytest.raises(InputError, match="no lane"):
         BehaviourGraph.from_dict({**graph.as_dict(), "lanes": []})
@@ -180,7 +187,7 @@ def grounded(cls: type, tracks: pl.DataFrame, spans: list[tuple[int, int]]):
 def test_a_sentence_is_shown_at_frames_of_both_sides() -> None:
     true = boxes(*((k, k, 0, 0.0) for k in range(20)))
     claim = boxes(*((k, k, 0, 5.0) for k in range(0, 30, 2)))
-    found = grounded_strips(
+    found = build_grounding_strips(
         grounded(Predictions, claim, [(10, 30)]), grounded(Scenes, true, [(4, 16)]), [0], ["sits"]
     )
     (strip,) = found
@@ -193,7 +200,7 @@ def test_a_sentence_is_shown_at_frames_of_both_sides() -> None:
 
 def test_a_sentence_without_a_claim_shows_the_truth_alone() -> None:
     true = grounded(Scenes, boxes(*((k, k, 0, 0.0) for k in range(3))), [(0, 3)])
-    (strip,) = grounded_strips(Predictions(), true, [0], ["sits"])
+    (strip,) = build_grounding_strips(Predictions(), true, [0], ["sits"])
     assert strip.frames.tolist() == [0, 1, 2]
     assert np.isnan(strip.claim_px).all()
     assert strip.claim_spans == ()
@@ -216,7 +223,7 @@ def test_maps_are_thinned_scaled_and_kept_with_their_boxes() -> None:
             }
         ),
     )
-    heard, silent = heard_maps(claims, scenes, [7, 8], ["a", "b"])
+    heard, silent = build_sound_maps(claims, scenes, [7, 8], ["a", "b"])
     assert heard.map.shape == (32, 32)
     assert (heard.map.min(), heard.map.max()) == (0.0, 1.0)
     assert (np.diff(heard.map, axis=1) > 0).all()
@@ -239,10 +246,10 @@ def test_the_success_curve_is_the_share_at_each_threshold() -> None:
             "true_cells": [4, 4, 0, 4],
         }
     )
-    curves = success_curves(rows, SoundConfig.vggss())
+    curves = compute_success_curves(rows, SoundConfig.vggss())
     assert curves["claims"][0] == 0.5
     assert curves["claims"][10] == 0.25
     assert curves["whole image"][10:12] == [1.0, 0.0]
-    left = success_curves(rows, SoundConfig.default())
+    left = compute_success_curves(rows, SoundConfig.default())
     assert left["centre"][20] == pytest.approx(1 / 3)
-    assert success_curves(rows.head(0), SoundConfig.default()) == {}
+    assert compute_success_curves(rows.head(0), SoundConfig.default()) == {}

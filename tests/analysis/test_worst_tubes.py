@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.analysis.worst_tubes import Strip, worst_tubes
+from roadaware.analysis.worst_tubes import Strip, select_worst_tubes
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.scenes.tables import Meta, Predictions, Scenes
@@ -69,7 +69,7 @@ CLAIMS = Predictions(
 
 
 def test_the_long_missed_tube_and_the_confident_false_one_are_shown() -> None:
-    missed, *false = worst_tubes(CLAIMS, TRUTH, DetectionConfig.default(), kind="agent", most=4)
+    missed, *false = select_worst_tubes(CLAIMS, TRUTH, DetectionConfig.default(), kind="agent", most=4)
     assert missed.says == "missed: Ped in v, frames 0 to 29; nearest is Ped, score 0.60, overlap 0.33"
     assert missed.truth_spans == ((0, 30),)
     assert missed.claim_spans == ((0, 10),)
@@ -85,7 +85,7 @@ def test_the_long_missed_tube_and_the_confident_false_one_are_shown() -> None:
 
 
 def test_without_tubes_there_is_nothing_to_show() -> None:
-    assert worst_tubes(Predictions(meta=META), TRUTH, DetectionConfig.default()) == []
+    assert select_worst_tubes(Predictions(meta=META), TRUTH, DetectionConfig.default()) == []
 
 
 def test_boxes_of_consecutive_tubes_stand_where_they_are_claimed() -> None:
@@ -97,12 +97,12 @@ def test_boxes_of_consecutive_tubes_stand_where_they_are_claimed() -> None:
         boxes=CLAIMS.boxes.with_columns(frame=spread),
         tubes=CLAIMS.tubes.with_columns(pl.Series("spans", spans), consecutive=pl.lit(True)),
     )
-    strips = worst_tubes(claims, TRUTH, DetectionConfig.default(), kind="agent", most=4)
+    strips = select_worst_tubes(claims, TRUTH, DetectionConfig.default(), kind="agent", most=4)
     assert next(strip for strip in strips if "0.80" in strip.says).claim_spans == ((30, 36),)
 
 
 def test_a_strip_survives_json() -> None:
-    for strip in worst_tubes(CLAIMS, TRUTH, DetectionConfig.default(), kind="agent"):
+    for strip in select_worst_tubes(CLAIMS, TRUTH, DetectionConfig.default(), kind="agent"):
         again = Strip.from_dict(json.loads(json.dumps(strip.as_dict(), allow_nan=False)))
         assert again.as_dict() == strip.as_dict()
         assert np.array_equal(again.claim_px, strip.claim_px, equal_nan=True)
@@ -112,7 +112,7 @@ def test_a_strip_survives_json() -> None:
     "change", [{"frames": None}, {"truth_px": [[1, 2, 3]]}, {"frames": []}, {"says": ...}]
 )
 def test_an_incomplete_strip_is_an_error(change: dict[str, object]) -> None:
-    data = worst_tubes(CLAIMS, TRUTH, DetectionConfig.default(), kind="agent")[0].as_dict()
+    data = select_worst_tubes(CLAIMS, TRUTH, DetectionConfig.default(), kind="agent")[0].as_dict()
     data = {name: value for name, value in {**data, **change}.items() if value is not ...}
     with pytest.raises(InputError, match="incomplete"):
         Strip.from_dict(data)
@@ -124,7 +124,7 @@ def test_what_rests_is_not_missed_and_claims_on_it_are_not_false() -> None:
 
     def said(resting: list[int]) -> set[str]:
         boxes = TRUTH.boxes.with_columns(ignore=pl.col("tube").is_in(resting))
-        strips = worst_tubes(confused, TRUTH.with_tables(boxes=boxes), DetectionConfig.default())
+        strips = select_worst_tubes(confused, TRUTH.with_tables(boxes=boxes), DetectionConfig.default())
         return {strip.says.split(",")[0] + "," + strip.says.split(",")[1].split(";")[0] for strip in strips}
 
     missed = {"missed: Ped in v, frames 0 to 29", "missed: Car in v, frames 0 to 19"}

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "online"))
 
 from camera_servers import Camera, Rtsp, answer, answering, stream
 
-from roadaware.addresses import Address, conceal, read_address
+from roadaware.addresses import Address, mask_secrets, read_address
 from roadaware.errors import InputError
 from roadaware.io.decoders import open_stream
 from roadaware.online import connections
@@ -94,10 +94,10 @@ def test_no_answer_leads_to_another_server_of_this_network(
 def test_no_answer_decides_what_is_hidden(place: str) -> None:
     """Addresses that a server names are no secrets: it could have any word hidden, and name a million."""
     with Camera(answering(answer("302 Go", Location=place))) as camera:
-        before = conceal("frame 1 of http://127.0.0.1:9, outcome1")
+        before = mask_secrets("frame 1 of http://127.0.0.1:9, outcome1")
         with pytest.raises(InputError):
             NetworkStream(read_address(camera.url()), wait_s=1.0, follow=True)
-    assert conceal("frame 1 of http://127.0.0.1:9, outcome1") == before
+    assert mask_secrets("frame 1 of http://127.0.0.1:9, outcome1") == before
 
 
 def test_streams_that_appear_late_harm_nothing() -> None:

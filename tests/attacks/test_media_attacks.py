@@ -24,7 +24,7 @@ import watched_commands
 from PIL import EpsImagePlugin, Image
 
 from roadaware.errors import InputError
-from roadaware.io.decoders import MAX_DECODED_BYTES, PICTURES, media_head
+from roadaware.io.decoders import MAX_DECODED_BYTES, PICTURES, read_media_head
 from roadaware.io.images import read_still, read_upright
 from roadaware.io.video import CodecError, EmptyMediaError, MediaError, VideoReader, read_sound
 from roadaware.online.film import Film
@@ -304,7 +304,7 @@ def test_sound_that_cannot_be_decoded_is_said_once(tmp_path: Path, fourcc: str) 
 
 
 def test_a_film_that_no_decoder_knows_is_exit_3_and_is_left_out_of_many(tmp_path: Path) -> None:
-    from roadaware.cli.predict_videos import asked_videos
+    from roadaware.cli.predict_videos import collect_videos
 
     (tmp_path / "films").mkdir()
     good, bad = tmp_path / "films" / "good.mp4", tmp_path / "films" / "bad.mp4"
@@ -314,7 +314,7 @@ def test_a_film_that_no_decoder_knows_is_exit_3_and_is_left_out_of_many(tmp_path
     (tmp_path / "films" / "folder.mp4").mkdir()
     (tmp_path / "films" / "loop.mp4").symlink_to("loop.mp4")
     (tmp_path / "films" / "zero.mp4").symlink_to("/dev/zero")
-    found = asked_videos([tmp_path / "films"], None, None, None, "")
+    found = collect_videos([tmp_path / "films"], None, None, None, "")
     assert [film.video for film in found.films] == ["good"]
     assert sorted(found.refused) == ["bad", "folder", "loop", "pipe", "zero"]
     assert "no decoder knows its codec" in found.refused["bad"]
@@ -351,7 +351,7 @@ def _oddities(folder: Path, ending: str) -> dict[str, Path]:
 
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     for path in _oddities(tmp_path / "films", "mp4").values():
-        for read in (VideoReader, media_head, lambda path: read_sound(path, 0, 1), read_still):
+        for read in (VideoReader, read_media_head, lambda path: read_sound(path, 0, 1), read_still):
             with pytest.raises(InputError):
                 read(path)
         if not path.is_dir():
@@ -394,7 +394,7 @@ def test_a_hundred_gigabytes_of_holes_are_refused_at_once(tmp_path: Path, kind: 
 def test_holes_of_a_film_that_is_still_copied_may_be_small(film: Path) -> None:
     with film.open("ab") as file:
         file.truncate(film.stat().st_size + (64 << 20))
-    assert media_head(film)[4:8] == b"ftyp"
+    assert read_media_head(film)[4:8] == b"ftyp"
 
 
 # Bombs -----------------------------------------------------------------------------------------------------

@@ -20,11 +20,11 @@ pytest.importorskip("transformers")
 import tiny_hub
 import tiny_objects
 from roadaware.errors import InputError, UsageError
-from roadaware.models.folder_configs import ends_soon, tokenizer_in
+from roadaware.models.folder_configs import is_safe_pattern, load_tokenizer
 from roadaware.models.loading import open_videos
-from roadaware.models.object_detectors import made_model
+from roadaware.models.object_detectors import create_model
 from roadaware.models.object_folders import save_objects
-from roadaware.models.offline import offline
+from roadaware.models.offline import block_network
 from roadaware.models.segmenters import open_segmenter
 
 torch.set_num_threads(1)
@@ -265,16 +265,16 @@ def test_descriptions_of_preparation_are_bounded(
     ],
 )
 def test_patterns_of_tokenizers_come_to_an_end(tmp_path: Path, pattern: Any, fits: bool) -> None:
-    assert ends_soon(pattern) is fits
+    assert is_safe_pattern(pattern) is fits
     tiny_hub.write_clip_words(tmp_path)
     said = json.loads((tmp_path / "tokenizer.json").read_text())
     said["normalizer"] = {"type": "Replace", "pattern": {"Regex": pattern}, "content": " "}
     (tmp_path / "tokenizer.json").write_text(json.dumps(said))
     if fits:
-        assert tokenizer_in(tmp_path).encode("dog").ids
+        assert load_tokenizer(tmp_path).encode("dog").ids
     else:
         with pytest.raises(InputError, match=r"no tokenizer: a pattern that could take forever"):
-            tokenizer_in(tmp_path)
+            load_tokenizer(tmp_path)
 
 
 def test_a_recipe_names_no_backbone_that_lies_elsewhere() -> None:
@@ -283,17 +283,17 @@ def test_a_recipe_names_no_backbone_that_lies_elsewhere() -> None:
         {"decoder_layers": 10**7},
     ):
         with pytest.raises(UsageError):
-            made_model("rt_detr", {**tiny_objects.FIELDS["rt_detr"], **fields}, ["car"])
+            create_model("rt_detr", {**tiny_objects.FIELDS["rt_detr"], **fields}, ["car"])
 
 
 def test_a_socket_is_refused_while_a_model_is_opened_and_only_then() -> None:
     _watching.clear()
-    with offline("folder"):
+    with block_network("folder"):
         with pytest.raises(InputError, match="asked for the network"):
             socket.create_connection(("127.0.0.1", 9), timeout=1)
         with pytest.raises(InputError, match="asked for the network"):
             socket.getaddrinfo("localhost", 80)
-        with offline("inner"):
+        with block_network("inner"):
             pass
         with pytest.raises(InputError), socket.socket():
             pass
@@ -305,6 +305,6 @@ def test_the_library_of_the_hub_is_offline_within_and_as_before_behind() -> None
     from huggingface_hub import constants, is_offline_mode
 
     before = constants.HF_HUB_OFFLINE
-    with offline("folder"):
+    with block_network("folder"):
         assert is_offline_mode()
     assert before == constants.HF_HUB_OFFLINE

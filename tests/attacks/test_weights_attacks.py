@@ -18,9 +18,9 @@ import model_originals
 
 from roadaware.errors import DamagedError, InputError
 from roadaware.io.images import MaskReader
-from roadaware.models import model_class
+from roadaware.models import load_model_class
 from roadaware.models.crossing.predictor import Predictor, is_predictor
-from roadaware.models.loading import digest_of, open_stream
+from roadaware.models.loading import digest_model_files, open_stream
 from roadaware.models.tensor_files import read_tensors
 from roadaware.tasks.crossing_inputs.pose import read_poses
 
@@ -127,14 +127,14 @@ def test_what_is_no_file_ends_at_once(tmp_path: Path, kind: str) -> None:
         lambda: Predictor.open(path),
         lambda: read_tensors(path),
         lambda: read_tensors(pickled),
-        lambda: model_class("boosting").open(path),
+        lambda: load_model_class("boosting").open(path),
     ):
         with pytest.raises(InputError):
             opened()
     assert not is_predictor(path)
     if kind != "folder":
         with pytest.raises(InputError):
-            digest_of(path)
+            digest_model_files(path)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_members_in_another_packing_are_typed_errors(originals: Path, tmp_path: 
     with pytest.raises(InputError, match="packed in an unusual way"):
         MaskReader(masks)
     with pytest.raises(InputError, match="packed in an unusual way"):
-        model_class("boosting").open(model)
+        load_model_class("boosting").open(model)
     with pytest.raises(InputError):
         read_poses(poses)
 
@@ -213,7 +213,7 @@ def test_trees_that_lead_nowhere_end(originals: Path, tmp_path: Path) -> None:
         {"start": np.zeros(7)},
     ):
         save_arrays(tmp_path / "a.npz", {**arrays, **change}, facts)
-        model = model_class("boosting").open(tmp_path / "a.npz")
+        model = load_model_class("boosting").open(tmp_path / "a.npz")
         if "depth" in change:
             assert model.predict(samples).shape == (4, 1)
         else:

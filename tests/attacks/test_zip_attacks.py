@@ -12,7 +12,7 @@ import pytest
 from sets import NativeSet, tree
 
 from roadaware.errors import InputError
-from roadaware.io.sources import confine, open_source
+from roadaware.io.sources import open_source, resolve_inside
 
 NAMES = [
     "../evil.xml",
@@ -66,13 +66,13 @@ def confined(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", PATHS, ids=repr)
 def test_paths_in_data_stay_inside(confined: Path, name: str) -> None:
     with pytest.raises(InputError) as caught:
-        confine(confined, name)
+        resolve_inside(confined, name)
     assert "\0" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["inner/a.xml", "link-in", "inner/./a.xml", "inner//a.xml"])
 def test_honest_paths_are_found(confined: Path, name: str) -> None:
-    assert confine(confined, name) == confined / "inner" / "a.xml"
+    assert resolve_inside(confined, name) == confined / "inner" / "a.xml"
 
 
 @pytest.mark.parametrize("name", NAMES)

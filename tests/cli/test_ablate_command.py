@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 from planted_kitti import planted_kitti
 
 from roadaware.analysis.corner_tables import COLUMNS
-from roadaware.cli.ablate import asked
+from roadaware.cli.ablate import parse_grid
 from roadaware.cli.app import main
 from roadaware.corner_cases.runner import Order, run
 from roadaware.datasets import read
@@ -96,11 +96,11 @@ def test_wrong_requests_say_what_is_wrong(root, tmp_path, capsys, more, code, to
 
 
 def test_values_are_numbers_names_and_nothing():
-    found = asked(("theta_deg=4,8.5", "background_by=box,returns", "margin_px=null,2"))
+    found = parse_grid(("theta_deg=4,8.5", "background_by=box,returns", "margin_px=null,2"))
     assert found == {"theta_deg": (4, 8.5), "background_by": ("box", "returns"), "margin_px": (None, 2)}
-    assert asked(("background=road+sky,sky",)) == {"background": (("road", "sky"), ("sky",))}
+    assert parse_grid(("background=road+sky,sky",)) == {"background": (("road", "sky"), ("sky",))}
     with pytest.raises(UsageError, match="names theta_deg twice"):
-        asked(("theta_deg=4", "theta_deg=8"))
+        parse_grid(("theta_deg=4", "theta_deg=8"))
 
 
 def test_two_grids_in_one_folder_are_refused(root, tmp_path, capsys):

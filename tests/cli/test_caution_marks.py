@@ -3,11 +3,11 @@
 import pytest
 
 from roadaware.cli import runs, text
-from roadaware.cli.options import counted_draws
+from roadaware.cli.options import parse_resamples
 from roadaware.reports import text as words
 from roadaware.reports.page import Mark, Section, Table
 from roadaware.statistics.cautions import AT_END, FEW, MEANINGS
-from roadaware.statistics.intervals import PercentileDraws, method
+from roadaware.statistics.intervals import PercentileDraws, select_interval_method
 
 
 class Given:
@@ -19,22 +19,22 @@ class Given:
 
 def test_a_mark_stands_behind_an_interval_and_a_line_says_what_it_means():
     row = {"low_video": 0.481, "high_video": 0.667, "caution_video": FEW, "low_pedestrian": None}
-    assert text.row_interval(row) == "[0.481, 0.667]?"
-    assert text.row_interval(row, "pedestrian") == "-"
-    assert text.interval(0.56, 0.667, 2, AT_END, sign="+") == "[+0.56, +0.67]!"
-    assert text.interval(0.56, 0.667, 2) == "[0.56, 0.67]"
-    shown = text.table(["metric", "95 %"], [["map", text.row_interval(row)]])
+    assert text.format_row_interval(row) == "[0.481, 0.667]?"
+    assert text.format_row_interval(row, "pedestrian") == "-"
+    assert text.format_interval(0.56, 0.667, 2, AT_END, sign="+") == "[+0.56, +0.67]!"
+    assert text.format_interval(0.56, 0.667, 2) == "[0.56, 0.67]"
+    shown = text.format_table(["metric", "95 %"], [["map", text.format_row_interval(row)]])
     assert shown.splitlines()[-1] == f"? {MEANINGS[FEW]}"
-    both = text.table(["metric", "95 %"], [["a", "[0, 1]!"], ["b", "[0, 1]?"]])
+    both = text.format_table(["metric", "95 %"], [["a", "[0, 1]!"], ["b", "[0, 1]?"]])
     assert both.splitlines()[-2:] == [f"? {MEANINGS[FEW]}", f"! {MEANINGS[AT_END]}"]
-    assert MEANINGS[FEW] not in text.table(["why?"], [["really!"], ["[0, 1]"]])
+    assert MEANINGS[FEW] not in text.format_table(["why?"], [["really!"], ["[0, 1]"]])
 
 
 def test_pages_mark_them_too():
     row = {"low_video": 0.5, "high_video": 0.6, "caution_video": AT_END}
-    assert words.row_interval(row, digits=2) == "0.50 to 0.60 ‡"
-    assert words.interval(None, 0.1, 3, FEW) == "–"
-    cell = Mark("0.5", "", words.row_interval(row))
+    assert words.format_row_interval(row, digits=2) == "0.50 to 0.60 ‡"
+    assert words.format_interval(None, 0.1, 3, FEW) == "–"
+    cell = Mark("0.5", "", words.format_row_interval(row))
     assert Table(("a",), ((cell,),), "l").cautions == f"‡ {MEANINGS[AT_END]}"
     assert Table(("a",), (("0.5 to 0.6 †",),), "l").cautions == f"† {MEANINGS[FEW]}"
     assert Table(("a",), (("0.5 to 0.6",),), "l").cautions == ""
@@ -47,17 +47,17 @@ def test_pages_mark_them_too():
     [("1000", 1000, "jackknife"), ("jackknife:5", 5, "jackknife"), ("percentile:200", 200, "percentile")],
 )
 def test_draws_name_their_method(given, draws, name):
-    found = counted_draws(int, [Given(given)])
-    assert (found, method(found), runs.interval_name(found)) == (draws, name, name)
+    found = parse_resamples(int, [Given(given)])
+    assert (found, select_interval_method(found), runs.get_interval_method(found)) == (draws, name, name)
 
 
 @pytest.mark.parametrize("given", ["", "ten", "-5", "1.5", "bca:100", "percentile:", "percentile:x", "²"])
 def test_other_draws_are_refused(given):
     with pytest.raises(ValueError, match="percentile:1000"):
-        counted_draws(int, [Given(given)])
+        parse_resamples(int, [Given(given)])
 
 
 def test_a_run_that_names_no_method_is_read_with_percentiles():
-    assert isinstance(runs.draws_in({"draws": 100}), PercentileDraws)
-    assert isinstance(runs.draws_in({"draws": 100, "interval": "percentile"}), PercentileDraws)
-    assert not isinstance(runs.draws_in({"draws": 100, "interval": "jackknife"}), PercentileDraws)
+    assert isinstance(runs.get_resamples({"draws": 100}), PercentileDraws)
+    assert isinstance(runs.get_resamples({"draws": 100, "interval": "percentile"}), PercentileDraws)
+    assert not isinstance(runs.get_resamples({"draws": 100, "interval": "jackknife"}), PercentileDraws)

@@ -8,8 +8,8 @@ import pytest
 from small_files import Command
 
 from roadaware.datasets import read
-from roadaware.demo_data.detector import Detector, perturbed
-from roadaware.demo_data.watched import watched
+from roadaware.demo_data.detector import Detector, simulate_detections
+from roadaware.demo_data.watched import simulate_predictions
 from roadaware.errors import UsageError
 from roadaware.scenes.store import save
 
@@ -24,7 +24,7 @@ def test_truth_as_detections_is_perfect_and_a_bad_detector_is_not(
     scenes = read("simulator", truth, cache=False)
     means = []
     for name, detector in (("perfect", PERFECT), ("bad", Detector(size=None))):
-        save(perturbed(scenes, detector=detector), tmp_path / name)
+        save(simulate_detections(scenes, detector=detector), tmp_path / name)
         linked = tmp_path / f"{name}-linked"
         assert roadaware("link", tmp_path / name, "--truth", truth, "-o", linked).code == 0
         words = ["evaluate", "road", "--truth", truth, "--predictions", linked, "--only", "frame", "--json"]
@@ -42,7 +42,7 @@ def test_truth_as_claims_on_a_crowd_is_perfect_and_blurred_claims_are_not(
     values = []
     for blur in (0.0, 1.0):
         claims = tmp_path / str(blur)
-        save(watched(scenes, task, blur=blur), claims)
+        save(simulate_predictions(scenes, task, blur=blur), claims)
         words = ["evaluate", task, "--truth", made_up / "chaos", "--predictions", claims, "--json"]
         values.append(roadaware(*words).data["summary"][HEADLINES[task]])
     assert values[0] == pytest.approx(1.0, abs=0.1 if task == "sound" else 1e-6)
@@ -69,4 +69,4 @@ def test_other_tasks_and_blurs_are_refused(made_up: Path) -> None:
     scenes = read("simulator", made_up / "chaos", cache=False)
     for task, blur in (("driving", 0.5), ("sound", 1.5)):
         with pytest.raises(UsageError, match="tasks are actions, relations, grounding, sound"):
-            watched(scenes, task, blur=blur)
+            simulate_predictions(scenes, task, blur=blur)

@@ -25,7 +25,7 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def work(what: str = "reading") -> None:
-    with console.progress(what) as progress:
+    with console.show_progress(what) as progress:
         for done in range(1, 4):
             progress(done, 3, "videos")
 
@@ -60,10 +60,10 @@ def test_quiet_is_quiet_but_errors_are_heard(monkeypatch: pytest.MonkeyPatch) ->
     console.configure(quiet=True, verbosity=0)
     monkeypatch.setattr(sys, "stderr", stream := Terminal())
     work()
-    console.note("by the way")
+    console.print_note("by the way")
     logging.getLogger("roadaware").warning("hm")
     assert stream.getvalue() == ""
-    console.complain("no")
+    console.print_error("no")
     assert stream.getvalue() == "no\n"
 
 
@@ -81,9 +81,9 @@ def test_every_message_is_bounded_and_escaped_whoever_speaks(monkeypatch: pytest
     monkeypatch.setattr(sys, "stderr", said)
     console.configure(quiet=False, verbosity=0)
     long = "begin \x1b[2J" + "x" * 10_000 + " end"
-    for speak in (console.note, console.complain, logging.getLogger("roadaware.any").warning):
+    for speak in (console.print_note, console.print_error, logging.getLogger("roadaware.any").warning):
         speak(long)
-    console.trace(long)
+    console.print_trace(long)
     *bounded, trace = said.getvalue().splitlines()
     assert [len(line) < 2100 for line in bounded] == [True] * 3
     assert all("\\x1b[2J" in line and "left out" in line and line.endswith(" end") for line in bounded)
@@ -96,7 +96,7 @@ def test_a_closed_standard_error_does_not_fail_the_work(monkeypatch: pytest.Monk
     stream = io.StringIO()
     stream.close()
     monkeypatch.setattr(sys, "stderr", stream)
-    console.note("nobody hears this")
+    console.print_note("nobody hears this")
 
 
 def test_a_wait_for_kernels_is_told_once_and_not_to_the_quiet(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,10 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 
 from planted_kitti import planted_kitti
 
-from roadaware.cli.prelabel import labels_and_words
+from roadaware.cli.prelabel import select_prelabels
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.datasets import read
-from roadaware.io.images import mask_of, png
+from roadaware.io.images import decode_mask, encode_png
 from roadaware.io.video import VideoWriter
 from roadaware.models.detector import FrameDetections
 from roadaware.scenes.sensors import open_frame
@@ -183,14 +183,14 @@ def test_films_have_masks_by_frame(roadaware: Command, hub: Path, tmp_path: Path
     assert done.code == 0, done.err
     found = sorted((tmp_path / "masks" / "drive").glob("*.png"))
     assert [path.name for path in found] == [f"{n:06d}.png" for n in range(4)]
-    assert mask_of(found[0].read_bytes(), "mask").shape == (48, 64)
+    assert decode_mask(found[0].read_bytes(), "mask").shape == (48, 64)
 
 
 def test_masks_of_many_classes_have_16_bits_and_stay_inside(tmp_path: Path) -> None:
     run = MaskRun(tmp_path / "masks", {}, [f"class {n}" for n in range(300)])
     mask = np.full((3, 4), 299, np.uint16)
     run.keep("a/b", 7, mask)
-    assert (tmp_path / "masks" / "a" / "b" / "000007.png").read_bytes() == png(mask, 16)
+    assert (tmp_path / "masks" / "a" / "b" / "000007.png").read_bytes() == encode_png(mask, 16)
     with pytest.raises(Exception, match="leads out"):
         run.keep("../b", 7, mask)
     with pytest.raises(Exception, match="class 300 has no name"):
@@ -388,7 +388,7 @@ def test_boxes_without_a_picture_stay_without(
 
 
 def test_the_labels_of_coda_are_asked_for_in_words() -> None:
-    labels, words = labels_and_words(())
+    labels, words = select_prelabels(())
     assert len(labels) == len(set(words)) == 30
     told = dict(zip(labels, words, strict=True))
     assert (told["traffic_cone"], told["suitcace"], told["misc"]) == ("traffic cone", "suitcase", "object")

@@ -29,7 +29,8 @@ def test_a_study_with_a_failure_keeps_the_rest_names_it_and_ends_with_one(
     roadaware: Command, domains: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "roadaware.reports.cross_dataset.away_page", lambda found: f"<p>{len(found.cells)} cells</p>"
+        "roadaware.reports.cross_dataset.render_cross_dataset",
+        lambda found: f"<p>{len(found.cells)} cells</p>",
     )
     file = tmp_path / "study.yaml"
     file.write_text("models: [logistic, steady]\nfields: {steady: {widht: 8}}\nseeds: 4\n")
@@ -48,7 +49,7 @@ def test_a_study_with_a_failure_keeps_the_rest_names_it_and_ends_with_one(
 def test_a_domain_that_cannot_be_used_ends_with_one_and_a_path_that_is_not_there_with_three(
     roadaware: Command, domains: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roadaware.reports.cross_dataset.away_page", lambda found: "<p></p>")
+    monkeypatch.setattr("roadaware.reports.cross_dataset.render_cross_dataset", lambda found: "<p></p>")
     (tmp_path / "empty").mkdir()
     words = ("cross", "--models", "logistic", "--seeds", 1, "--draws", 0, "--out", tmp_path / "out")
     done = roadaware(*words, "--domains", f"{domains},pie={tmp_path / 'empty'}")

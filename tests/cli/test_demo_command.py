@@ -15,7 +15,7 @@ from small_demo import Demo
 from small_files import Command
 
 from roadaware.cli import demo_scenes, main
-from roadaware.cli.demo import claim
+from roadaware.cli.demo import write_marker
 from roadaware.datasets import read
 from roadaware.demo_data import DemoFacts, write_demo
 from roadaware.errors import DiskError
@@ -63,7 +63,7 @@ def test_a_folder_with_files_named_like_the_demos_is_not_its_own(
 
 
 def test_what_an_earlier_demo_did_not_write_is_not_replaced(roadaware: Command, tmp_path: Path) -> None:
-    claim(tmp_path, ["report.html"])
+    write_marker(tmp_path, ["report.html"])
     (tmp_path / "samples.csv").write_text("dear")
     done = roadaware("demo", "-o", tmp_path)
     assert done.code == 2
@@ -101,7 +101,7 @@ def ended() -> None:
 
 def test_a_killed_marker_leaves_a_vacant_folder(tmp_path: Path) -> None:
     (tmp_path / ".roadaware-999999999-0123abcd.tmp").write_text("half")
-    claim(tmp_path, ["report.html"])
+    write_marker(tmp_path, ["report.html"])
     assert [path.name for path in tmp_path.iterdir()] == ["demo.json"]
 
 

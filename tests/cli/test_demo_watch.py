@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from roadaware.cli import datasets, demo_watch, street_choice, watch
-from roadaware.cli.demo_scenes import LEARNT_SEEDS, seed_of
-from roadaware.cli.demo_watch import watched_scenes
+from roadaware.cli.demo_scenes import LEARNT_SEEDS, select_seed
+from roadaware.cli.demo_watch import watch_scenes
 from roadaware.models.detector import FrameDetections
 from roadaware.online.events import read_events
 from roadaware.reports.page import Films, Note, Section, report
@@ -63,17 +63,17 @@ class Knowing:
 
 @pytest.fixture(scope="module")
 def scenes(made_up: Path) -> Scenes:
-    return datasets.opened(datasets.MADE_UP, made_up / "road")
+    return datasets.open_dataset(datasets.MADE_UP, made_up / "road")
 
 
 def test_who_knows_the_truth_is_judged_perfect(
     made_up: Path, scenes: Scenes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr(street_choice, "installed_weights", lambda: tmp_path / "oracle.safetensors")
-    monkeypatch.setattr(watch, "detector_of", lambda files: Knowing(scenes))
+    monkeypatch.setattr(street_choice, "find_bundled_weights", lambda: tmp_path / "oracle.safetensors")
+    monkeypatch.setattr(watch, "load_detector", lambda files: Knowing(scenes))
     said = Said()
-    data, (section,) = watched_scenes(tmp_path, made_up / "road", scenes, said, 20, 0)
+    data, (section,) = watch_scenes(tmp_path, made_up / "road", scenes, said, 20, 0)
     names = [str(name) for name in scenes.videos["video"].to_list()]
     assert list(data["films"]) == names
     assert data["values"]["agent, boxes at 0.5"] == pytest.approx(100)
@@ -106,17 +106,17 @@ def test_where_nothing_can_watch_the_demo_says_why_and_goes_on(
     (tmp_path / "weights").mkdir()
     monkeypatch.setattr(street_choice, "__file__", str(tmp_path / "cli" / "street_choice.py"))
     said = Said()
-    data, sections = watched_scenes(tmp_path, made_up / "road", scenes, said, 20, 0)
+    data, sections = watch_scenes(tmp_path, made_up / "road", scenes, said, 20, 0)
     assert sections == []
     assert "no detector came with this installation" in data["left_out"]
     assert f"left out: {data['left_out']}" in said.words
     (tmp_path / "weights" / "broken.safetensors").write_bytes(b"torn")
-    data, sections = watched_scenes(tmp_path, made_up / "road", scenes, said, 20, 0)
+    data, sections = watch_scenes(tmp_path, made_up / "road", scenes, said, 20, 0)
     assert (sections, "not a whole safetensors file" in data["left_out"]) == ([], True)
 
 
 def test_no_demo_makes_up_what_the_detector_learnt_from() -> None:
-    seeds = [seed_of(seed) for seed in range(300)]
+    seeds = [select_seed(seed) for seed in range(300)]
     assert len(set(seeds)) == 300
     assert not set(seeds) & set(LEARNT_SEEDS)
     assert seeds == sorted(seeds)

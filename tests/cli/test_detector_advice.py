@@ -12,16 +12,16 @@ import pytest
 from event_files import Events
 from small_files import Command
 
-from roadaware.cli.event_scoring import tracking_floor
+from roadaware.cli.event_scoring import select_tracking_threshold
 from roadaware.datasets import read
-from roadaware.demo_data.detector import perturbed
+from roadaware.demo_data.detector import simulate_detections
 from roadaware.errors import UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.tracking.config import TrackingConfig
-from roadaware.metrics.tracking.evaluate import best_floor, evaluate_tracks, score_floors
-from roadaware.scenes.advice import Advice, advice_in, with_advice
+from roadaware.metrics.tracking.evaluate import evaluate_tracks, score_floors, select_best_threshold
+from roadaware.scenes.advice import Advice, get_advice, set_advice
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Predictions
 from roadaware.simulator.synthetic_films import MARK, is_synthetic_film
@@ -30,7 +30,7 @@ ADVICE = Advice({"min_iou": 0.1, "jump_gap": 6}, 0.4)
 
 
 def advised(claims: Predictions, advice: Advice = ADVICE) -> Predictions:
-    return claims.with_tables(meta=with_advice(claims.meta, advice))
+    return claims.with_tables(meta=set_advice(claims.meta, advice))
 
 
 @pytest.fixture
@@ -47,10 +47,10 @@ def test_predictions_carry_what_the_file_of_the_detector_says(
     from roadaware.models import create
     from roadaware.models.retinanet3d.config import default
     from roadaware.models.weights import save_detector
-    from roadaware.tasks.road_events import classes_of
+    from roadaware.tasks.road_events import collect_classes
 
     torch.manual_seed(0)
-    classes = classes_of(read("simulator", made_up / "road", cache=False))
+    classes = collect_classes(read("simulator", made_up / "road", cache=False))
     small = {"stage_widths": (8, 8, 8, 8), "stage_blocks": (1, 1, 1, 1), "width": 8, "head_layers": 1}
     config = default(causal=True, short_side_px=64, prior=0.1, **small)
     network = create(
@@ -61,10 +61,10 @@ def test_predictions_carry_what_the_file_of_the_detector_says(
     out = tmp_path / "run"
     done = roadaware("predict", weights, "--videos", made_up / "road", "--out", out, "--top", "3")
     assert done.code == 0, done.err
-    assert advice_in(open_predictions(out / "predictions").meta) == Advice({"min_iou": 0.1}, 0.4)
+    assert get_advice(open_predictions(out / "predictions").meta) == Advice({"min_iou": 0.1}, 0.4)
     linked = roadaware("link", out / "predictions", "--out", tmp_path / "tubes")
     assert "linking overlap 0.1, as the detector advises; --iou to change" in linked.out
-    assert advice_in(open_predictions(tmp_path / "tubes").meta).min_score == 0.4
+    assert get_advice(open_predictions(tmp_path / "tubes").meta).min_score == 0.4
 
 
 def test_link_follows_advice_says_so_and_can_be_told_otherwise(
@@ -91,14 +91,17 @@ def test_detectors_that_disagree_are_said_and_neither_is_followed(
     roadaware: Command, events: Events, claims: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
-    save(advised(perturbed(events.scenes, seed=2), Advice({"min_iou": 0.2, "jump_gap": 6}, 0.5)), other)
+    save(
+        advised(simulate_detections(events.scenes, seed=2), Advice({"min_iou": 0.2, "jump_gap": 6}, 0.5)),
+        other,
+    )
     done = roadaware("link", claims, other, "--out", tmp_path / "out", "--json")
     assert done.data["config"]["min_iou"] == LinkerConfig.default("road").min_iou
     assert done.data["config"]["jump_gap"] == 6
     assert any("different ones (0.1 and 0.2)" in note for note in done.data["notes"])
-    kept = advice_in(open_predictions(tmp_path / "out").meta)
+    kept = get_advice(open_predictions(tmp_path / "out").meta)
     assert kept.disputed == {"linking.min_iou": (0.1, 0.2), "min_score": (0.4, 0.5)}
-    assert "differ" in tracking_floor(open_predictions(tmp_path / "out"), None)[1]
+    assert "differ" in select_tracking_threshold(open_predictions(tmp_path / "out"), None)[1]
 
 
 def test_odd_advice_in_tables_is_named_and_no_fault_of_the_program(
@@ -145,8 +148,8 @@ def test_floors_that_have_no_meaning_are_refused(roadaware: Command, events: Eve
     assert roadaware(*words, "--tracking", "--min-score", "1.5").code == 2
     bare = events.claims.with_tables(boxes=events.claims.boxes.drop("score"))
     with pytest.raises(UsageError, match="have none"):
-        tracking_floor(bare, 0.3)
-    assert tracking_floor(advised(bare), None) == (None, "")
+        select_tracking_threshold(bare, 0.3)
+    assert select_tracking_threshold(advised(bare), None) == (None, "")
 
 
 def test_a_floor_leaves_weak_boxes_out_and_the_best_one_is_found(events: Events) -> None:
@@ -159,7 +162,7 @@ def test_a_floor_leaves_weak_boxes_out_and_the_best_one_is_found(events: Events)
     table = score_floors(tubes, scenes, floors=(0.9, 0.2, 0.5))
     assert table["min_score"].to_list() == [0.2, 0.5, 0.9]
     assert table["recall"].is_sorted(descending=True)
-    assert best_floor(table) in (0.2, 0.5, 0.9)
+    assert select_best_threshold(table) in (0.2, 0.5, 0.9)
 
 
 def test_films_of_the_simulator_are_known_by_their_mark_or_their_tables(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from small_files import Command
 
-from roadaware.demo_data.detector import Detector, perturbed
-from roadaware.demo_data.road import road_world
+from roadaware.demo_data.detector import Detector, simulate_detections
+from roadaware.demo_data.road import generate_road_scenes
 from roadaware.scenes.store import save
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "road_after_detector.md"
@@ -20,9 +20,9 @@ def test_the_commands_of_the_page_run(
     roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    truth = road_world(videos=2, frames=120, seed=1)
-    two = perturbed(truth, seed=2, detector=Detector(missed=0.2, jitter=0.04))
-    for name, tables in {"truth": truth, "one": perturbed(truth, seed=1), "two": two}.items():
+    truth = generate_road_scenes(videos=2, frames=120, seed=1)
+    two = simulate_detections(truth, seed=2, detector=Detector(missed=0.2, jitter=0.04))
+    for name, tables in {"truth": truth, "one": simulate_detections(truth, seed=1), "two": two}.items():
         save(tables, tmp_path / "sets" / name)
     blocks = re.findall(r"```console\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     commands = [shlex.split(line)[1:] for block in blocks for line in block.splitlines()]

@@ -14,9 +14,9 @@ from small_files import Command
 
 from roadaware.datasets import read
 from roadaware.demo_data import DemoFacts
-from roadaware.formats.score_tables import samples_text, scores_text
+from roadaware.formats.score_tables import format_samples, format_scores
 from roadaware.metrics.calibration import METRIC_NAMES, CalibrationConfig
-from roadaware.scenes.sampling import protocol_named, sample
+from roadaware.scenes.sampling import get_protocol, sample
 from roadaware.scenes.sampling.sampler import split_samples
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "calibration.md").read_text(encoding="utf-8")
@@ -30,12 +30,12 @@ def test_the_commands_of_the_page_run(
     place = tmp_path / "runs" / "demo"
     place.mkdir(parents=True)
     (place / "data").symlink_to(demo_set[0])
-    held = split_samples(sample(read("jaad", demo_set[0]), protocol_named("jaad-action@iv2024")), "test")
+    held = split_samples(sample(read("jaad", demo_set[0]), get_protocol("jaad-action@iv2024")), "test")
     columns = {name: held.samples[name].to_numpy() for name in ("label", "tube", "tte_frames", "video")}
     scores = np.random.default_rng(0).random((len(held.samples), 1))
-    (place / "scores.csv").write_text(scores_text(scores))
+    (place / "scores.csv").write_text(format_scores(scores))
     truth, tube, tte, video = columns.values()
-    (place / "samples.csv").write_text(samples_text(truth, tube.astype(str), tte, video.astype(str)))
+    (place / "samples.csv").write_text(format_samples(truth, tube.astype(str), tte, video.astype(str)))
     blocks = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
     assert len(lines) == 4

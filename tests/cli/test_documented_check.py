@@ -12,7 +12,7 @@ import pytest
 from small_files import Command
 
 from roadaware.analysis.quality import RULES
-from roadaware.demo_data.annotations import annotation_rounds
+from roadaware.demo_data.annotations import generate_annotation_rounds
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
 
@@ -34,7 +34,7 @@ def test_the_commands_of_the_page_run(
     assert {path.name for path in folder.iterdir()} == {
         *("items.parquet", "items.csv", "agreement.csv", "label_agreement.csv", "report.html", "results.json")
     }
-    assert f"{len(annotation_rounds().planted)} known differences" in PAGE
+    assert f"{len(generate_annotation_rounds().planted)} known differences" in PAGE
 
 
 def test_the_python_of_the_page_runs() -> None:

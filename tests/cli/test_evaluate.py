@@ -185,12 +185,12 @@ def test_eval_is_evaluate(roadaware: Command, files: Files) -> None:
 
 def test_a_protocol_gives_the_samples(roadaware: Command, demo_set: Any, tmp_path: Path) -> None:
     from roadaware.datasets import read
-    from roadaware.scenes.sampling import protocol_named, sample
+    from roadaware.scenes.sampling import get_protocol, sample
     from roadaware.scenes.sampling.sampler import split_samples
 
     root, _ = demo_set
     protocol = "jaad-action@iv2024"
-    held = split_samples(sample(read("jaad", root), protocol_named(protocol)), "val").samples
+    held = split_samples(sample(read("jaad", root), get_protocol(protocol)), "val").samples
     scores = tmp_path / "scores.csv"
     scores.write_text("".join(f"{0.2 + 0.6 * label}\n" for label in held["label"]))
     words = ["evaluate", "pedestrians", "--scores", scores, "--protocol", protocol, "--data", root]
@@ -204,11 +204,11 @@ def test_a_protocol_gives_the_samples(roadaware: Command, demo_set: Any, tmp_pat
 
 def test_scenarios_are_sets_of_their_own(roadaware: Command, demo_set: Any, tmp_path: Path) -> None:
     from roadaware.datasets import read
-    from roadaware.scenes.sampling import protocol_named, sample
+    from roadaware.scenes.sampling import get_protocol, sample
     from roadaware.scenes.sampling.sampler import split_samples
 
     protocol = "jaad-action@iv2024"
-    held = split_samples(sample(read("jaad", demo_set[0]), protocol_named(protocol)), "test").samples
+    held = split_samples(sample(read("jaad", demo_set[0]), get_protocol(protocol)), "test").samples
     scores = tmp_path / "scores.csv"
     scores.write_text("".join(f"{(k * 37 % 100) / 100}\n" for k in range(len(held))))
     words = ["evaluate", "pedestrians", "--scores", scores, "--protocol", protocol, "--data", demo_set[0]]

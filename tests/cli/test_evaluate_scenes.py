@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small_files import Command
 
-from roadaware.cli.scene_tasks import TASKS, config_names, read_claims
+from roadaware.cli.scene_tasks import TASKS, list_configs, read_claims
 from roadaware.datasets import read
 from roadaware.scenes.store import save
 
@@ -94,7 +94,7 @@ def test_the_text_shows_facts_metrics_and_classes(roadaware: Command, chaos: Pat
 
 def test_every_config_has_a_name_that_runs_or_says_why_not(roadaware: Command, chaos: Path) -> None:
     for name, task in TASKS.items():
-        for config in config_names(task):
+        for config in list_configs(task):
             done = roadaware(*words(chaos, name), "--config", config, "--json")
             if (name, config) == ("grounding", "tubedetr-vidstg"):  # HC-STVG's files tell no rate
                 assert done.code == 3

@@ -16,8 +16,8 @@ import pytest
 from event_files import Events
 from small_files import Command
 
-from roadaware.cli.event_findings import LeftOut, size_notes, within
-from roadaware.cli.event_inputs import house_kinds, size_of
+from roadaware.cli.event_findings import LeftOut, check_image_size, select_known_videos
+from roadaware.cli.event_inputs import convert_kinds, parse_size
 from roadaware.errors import UsageError
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Scenes
@@ -129,13 +129,13 @@ def test_kinds_may_be_named_as_the_files_name_them(roadaware: Command, events: E
     assert done.code == 0, done.err
     assert {"location", "event", "agentness"} <= set(done.data["frame"]["0.5"])
     assert "agent" not in done.data["frame"]["0.5"]
-    assert house_kinds(["loc", "location", "duplex"], events.scenes) == ("location", "duplex")
+    assert convert_kinds(["loc", "location", "duplex"], events.scenes) == ("location", "duplex")
 
 
 def test_claims_elsewhere_are_findings_only_where_the_truth_lacks_them(events: Events) -> None:
     names = [str(video) for video in events.scenes.videos["video"].to_list()]
     left = LeftOut()
-    held = within(events.claims, names[:1], names[:2], left)
+    held = select_known_videos(events.claims, names[:1], names[:2], left)
     counts = events.claims.boxes["video"].cast(pl.String)
     assert set(held.boxes["video"].cast(pl.String)) == {names[0]}
     assert left.elsewhere == {"claimed boxes in videos outside the split": int((counts == names[1]).sum())}
@@ -168,13 +168,13 @@ def test_a_size_that_cannot_be_right_is_doubted(roadaware: Command, events: Even
 
 
 def test_the_right_size_is_not_doubted(events: Events) -> None:
-    assert size_notes(events.claims, events.scenes) == ()
+    assert check_image_size(events.claims, events.scenes) == ()
 
 
 @pytest.mark.parametrize("text", ["9" * 5000 + "x1", "0x5", "10x10x10", "-1x5", "100001x5", "x", "1e3x5"])
 def test_absurd_sizes_name_the_option(text: str) -> None:
     with pytest.raises(UsageError, match="--size"):
-        size_of(text)
+        parse_size(text)
 
 
 def test_a_link_without_truth_says_what_it_needs(roadaware: Command, events: Events, tmp_path: Path) -> None:

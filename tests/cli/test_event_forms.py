@@ -12,7 +12,7 @@ from small_files import Command
 
 from roadaware.cli import event_inputs
 from roadaware.datasets import read
-from roadaware.demo_data.detector import Detector, perturbed
+from roadaware.demo_data.detector import Detector, simulate_detections
 from roadaware.formats.coco import read_index, write_annotations, write_results
 from roadaware.scenes.store import save
 
@@ -32,7 +32,7 @@ def test_coco_results_give_the_numbers_of_the_tables(
     roadaware: Command, events: Events, tmp_path: Path
 ) -> None:
     scenes = read("road", events.truth)
-    claims = perturbed(scenes, seed=1, detector=Detector(size=None))
+    claims = simulate_detections(scenes, seed=1, detector=Detector(size=None))
     seen = scenes.frames.filter("annotated").select(pl.col("video").cast(pl.String), "frame")
     boxes = claims.boxes.cast({"video": pl.String}).join(seen, on=["video", "frame"], maintain_order="left")
     claims = claims.with_tables(boxes=boxes)
@@ -117,7 +117,7 @@ def test_forms_are_known_by_what_is_there(events: Events, tmp_path: Path) -> Non
     (tmp_path / "mot").mkdir()
     (tmp_path / "mot" / "v.txt").write_text("")
     found = [
-        event_inputs.form_of(path)
+        event_inputs.detect_form(path)
         for path in (events.saved, events.folder, events.truth, tmp_path / "tubes.PKL", tmp_path / "mot")
     ]
     assert found == ["saved", "detections", "coco", "tubes", "mot"]

@@ -50,7 +50,7 @@ def test_a_run_holds_settings_results_matches_and_report(folders: tuple[Path, Pa
 def test_a_run_comes_back_as_it_was(folders: tuple[Path, Path]) -> None:
     loaded = event_runs.load_event_run(folders[0])
     results = json.loads((folders[0] / "results.json").read_text())
-    facts = event_runs.event_run_facts(loaded)
+    facts = event_runs.build_event_run_facts(loaded)
     assert {name: results[name] for name in facts} == json.loads(json.dumps(facts))
     assert loaded.strips
     assert loaded.matches["frame"].ignored is None
@@ -151,4 +151,4 @@ def test_a_changed_file_is_noticed(
 def test_a_run_is_known_by_what_is_left_of_it(folders: tuple[Path, Path]) -> None:
     assert runs.is_event_run(folders[0])
     assert not runs.is_event_run(folders[0].parent)
-    assert runs.members(folders[0].parent) == sorted(folders)
+    assert runs.list_runs(folders[0].parent) == sorted(folders)

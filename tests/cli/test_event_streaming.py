@@ -13,10 +13,10 @@ from small_files import Command
 
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
-from roadaware.metrics.detection.calibration import calibration_table
+from roadaware.metrics.detection.calibration import build_calibration_table
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import as_json, evaluate
-from roadaware.metrics.streaming import StreamingConfig, answers, retimed
+from roadaware.metrics.streaming import StreamingConfig, apply_latency, select_processed_frames
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -37,8 +37,11 @@ def expected(
     claims: Predictions, scenes: Scenes, linker: LinkerConfig, clock: StreamingConfig, latency_s: float
 ) -> Any:
     """The streaming JSON, from the library."""
-    seen, then = answers(claims, scenes, clock, latency_s), replace(clock, scheduler="recorded")
-    sides = (retimed(seen, scenes, then), retimed(link(seen, linker), scenes, then))
+    seen, then = (
+        select_processed_frames(claims, scenes, clock, latency_s),
+        replace(clock, scheduler="recorded"),
+    )
+    sides = (apply_latency(seen, scenes, then), apply_latency(link(seen, linker), scenes, then))
     at: Any = {"frame_thresholds": (), "video_thresholds": (), "kinds": ["agent", "action"]}
     found = [
         as_json(evaluate(side, scenes, DetectionConfig.default(), **{**at, name: (0.2, 0.5)}))
@@ -133,7 +136,7 @@ def test_scores_are_judged_by_slice(roadaware: Command, events: Events, truth: P
     videos = events.scenes.videos.select(pl.col("video").cast(pl.String), pl.col("weather").cast(pl.String))
     groups = {video: f"weather={weather}" for video, weather in videos.iter_rows()}
     judged = evaluate(events.claims, events.scenes, DetectionConfig.default(), kinds=["agent", "action"])
-    table = calibration_table(judged.matches["frame"], 0.5, groups=groups)
+    table = build_calibration_table(judged.matches["frame"], 0.5, groups=groups)
     wanted = table.filter(pl.col("group").is_not_null(), pl.col("label").is_null(), pl.col("kind") == "agent")
     assert {row["group"]: (row["claims"], row["ece"]) for row in rows} == {
         row["group"]: (row["claims"], row["ece"]) for row in wanted.iter_rows(named=True)

@@ -10,13 +10,13 @@ import pytest
 from small_files import Command
 
 from roadaware.cli import watch as watch_command
-from roadaware.cli.street_choice import wants_events
+from roadaware.cli.street_choice import has_event_head
 from roadaware.errors import UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.models.detector import FrameDetections
 from roadaware.online.events import read_events
 from roadaware.scenes.store import open_predictions, save
-from roadaware.tasks.road_events import Classes, claims_of
+from roadaware.tasks.road_events import Classes, build_predictions
 
 
 class Cars:
@@ -69,7 +69,7 @@ def test_a_watch_tells_events_of_agents_alone(
     words: tuple[str, ...],
     told: bool,
 ) -> None:
-    monkeypatch.setattr(watch_command, "detector_of", lambda *given: Cars(kinds))
+    monkeypatch.setattr(watch_command, "load_detector", lambda *given: Cars(kinds))
     out = film.parent / "run"
     done = roadaware("watch", film, "--crossing", "none", "--no-video", "--out", out, "--json", *words)
     assert done.code == 0, done.err
@@ -87,7 +87,7 @@ def saved(folder: Path, agents: tuple[str, ...], *, sized: bool = True) -> Path:
     detector = Cars({"agent": agents})
     frames = [detector.step(np.zeros(0))[0] for _ in range(12)]
     row = {"video": ["drive"], "fps": [12.0]} | ({"width_px": [128], "height_px": [96]} if sized else {})
-    save(claims_of({"drive": frames}, Classes({"agent": agents}), videos=pl.DataFrame(row)), folder)
+    save(build_predictions({"drive": frames}, Classes({"agent": agents}), videos=pl.DataFrame(row)), folder)
     return folder
 
 
@@ -111,5 +111,5 @@ def test_what_cannot_have_events_is_refused(roadaware: Command, tmp_path: Path) 
     assert done.code == 2
     assert "--truth" in done.err
     with pytest.raises(UsageError):
-        wants_events(True, {"corner": ("tyre",)})
-    assert not wants_events(None, {"corner": ("tyre",)})
+        has_event_head(True, {"corner": ("tyre",)})
+    assert not has_event_head(None, {"corner": ("tyre",)})

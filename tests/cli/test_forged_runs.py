@@ -21,7 +21,7 @@ from benchmarks.fuzzing import _hostile
 
 from roadaware.cli.event_runs import load_event_run
 from roadaware.cli.run_tables import read_table
-from roadaware.cli.runs import opened
+from roadaware.cli.runs import load_runs
 from roadaware.errors import DamagedError
 
 Change = Callable[..., pl.DataFrame]
@@ -61,7 +61,7 @@ def test_every_column_of_every_table_is_looked_at(run: Path, tmp_path: Path) -> 
     for (file, name), change in zip(columns, itertools.cycle(CHANGES.values()), strict=False):
         made = forged(run, tmp_path / "forged", file, functools.partial(change, name=name))
         with pytest.raises(DamagedError, match=f"expected.*'{name}'"):
-            opened(load_event_run, made)
+            load_runs(load_event_run, made)
 
 
 ODD: dict[str, tuple[str, pl.Expr]] = {
@@ -88,7 +88,7 @@ def test_a_value_that_no_run_has_is_damage(run: Path, tmp_path: Path, what: str)
     file, odd = ODD[what]
     made = forged(run, tmp_path / "forged", f"{file}.parquet", lambda table: table.with_columns(odd))
     with pytest.raises(DamagedError, match="expected"):
-        opened(load_event_run, made)
+        load_runs(load_event_run, made)
 
 
 @pytest.mark.parametrize("words", [("compare", "{run}", "{forged}", "--draws", "2"), ("report", "{forged}")])

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from small_files import Command
 
-from roadaware.cli.label import listed
+from roadaware.cli.label import read_image_list
 from roadaware.errors import InputError
 from roadaware.scenes.store import open_scenes
 
@@ -42,7 +42,7 @@ def test_a_list_holds_all_pictures_with_reasons_and_feeds_an_export(
     table = pl.read_csv(tmp_path / "list" / "list.csv")
     assert len(table) == 72
     assert table["reason"].str.contains("proposal").all()
-    assert listed(tmp_path / "list") == listed(tmp_path / "list" / "list.json")
+    assert read_image_list(tmp_path / "list") == read_image_list(tmp_path / "list" / "list.json")
     assert {"curve.png", "curve.csv", "report.html"} <= {path.name for path in (tmp_path / "list").iterdir()}
     out = ["--out", tmp_path / "few", "--list", tmp_path / "list", "--most", "3", "--copy"]
     made = roadaware("label", "export", proposals, "--videos", scenes, *out, "--json").data
@@ -92,7 +92,7 @@ def test_agreement_makes_truth_and_a_list_of_disputes(
     disputes = pl.read_csv(tmp_path / "agreed/disputes.csv")
     told = json.loads((tmp_path / "agreed/results.json").read_text())
     assert (told["boxes_agreed"], told["disputes"]) == (len(truth.boxes), len(disputes))
-    assert listed(tmp_path / "agreed/disputes.csv")[0] == disputes.select("video", "frame").row(0)
+    assert read_image_list(tmp_path / "agreed/disputes.csv")[0] == disputes.select("video", "frame").row(0)
     again = roadaware("label", "agree", streets / "labels/labels", "--draws", "20", "--json").data
     assert again["agreement"] == told["agreement"]
 
@@ -197,7 +197,7 @@ def test_wrong_requests_say_what_is_wrong(
 
 def test_lists_of_others_are_read_and_broken_ones_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("frame,video,note\n3,v,x\n1,w,y\n")
-    assert listed(tmp_path / "a.csv") == [("v", 3), ("w", 1)]
+    assert read_image_list(tmp_path / "a.csv") == [("v", 3), ("w", 1)]
     for name, content in (
         ("b.csv", "video\nv\n"),
         ("c.json", "[1]"),
@@ -206,7 +206,7 @@ def test_lists_of_others_are_read_and_broken_ones_refused(tmp_path: Path) -> Non
     ):
         (tmp_path / name).write_text(content)
         with pytest.raises(InputError):
-            listed(tmp_path / name)
+            read_image_list(tmp_path / name)
 
 
 def test_help_teaches_with_an_example(roadaware: Command) -> None:

@@ -10,19 +10,19 @@ import pytest
 from event_files import Events
 from small_files import Command
 
-from roadaware.demo_data.detector import perturbed
+from roadaware.demo_data.detector import simulate_detections
 from roadaware.linking.config import LinkerConfig
-from roadaware.linking.fusion import FusionConfig, fused
-from roadaware.linking.interpolation import InterpolationConfig, interpolated
+from roadaware.linking.fusion import FusionConfig, fuse_detections
+from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
 from roadaware.linking.link import link
-from roadaware.linking.suppression import NmsConfig, suppressed
+from roadaware.linking.suppression import NmsConfig, suppress_overlaps
 from roadaware.scenes.store import open_predictions, save
 
 
 @pytest.fixture
 def other(events: Events, tmp_path: Path) -> Path:
     """The detections of another detector that errs in its own way."""
-    save(perturbed(events.scenes, seed=2), tmp_path / "other")
+    save(simulate_detections(events.scenes, seed=2), tmp_path / "other")
     return tmp_path / "other"
 
 
@@ -32,7 +32,9 @@ def test_several_sets_are_fused_before_they_are_linked(
     words = ("--fuse-iou", "0.5", "--weights", "2", "1", "--out", tmp_path / "out", "--json")
     done = roadaware("link", events.saved, other, *words)
     assert done.code == 0, done.err
-    both = fused([events.claims, open_predictions(other)], FusionConfig(weights=(2.0, 1.0), iou=0.5))
+    both = fuse_detections(
+        [events.claims, open_predictions(other)], FusionConfig(weights=(2.0, 1.0), iou=0.5)
+    )
     assert open_predictions(tmp_path / "out") == link(both, LinkerConfig.default("road"))
     (step,) = done.data["steps"]
     assert (step["step"], step["models"], step["fused"]) == ("fused", 2, len(both.boxes))
@@ -46,8 +48,8 @@ def test_each_set_is_suppressed_by_itself(
     words = ("--nms", by, "--nms-iou", "0.3", "--out", tmp_path / "out", "--json")
     done = roadaware("link", events.saved, other, *words)
     config = NmsConfig(by=by, iou=0.3)
-    sets = [suppressed(each, config) for each in (events.claims, open_predictions(other))]
-    both = link(fused(sets), LinkerConfig.default("road"))
+    sets = [suppress_overlaps(each, config) for each in (events.claims, open_predictions(other))]
+    both = link(fuse_detections(sets), LinkerConfig.default("road"))
     saved = open_predictions(tmp_path / "out")
     assert saved.boxes.equals(both.boxes)
     assert saved.tubes.equals(both.tubes)
@@ -59,7 +61,7 @@ def test_each_set_is_suppressed_by_itself(
 def test_short_paths_are_left_out(roadaware: Command, events: Events, tmp_path: Path) -> None:
     done = roadaware("link", events.saved, "--min-length", "20", "--out", tmp_path / "out")
     whole = link(events.claims, LinkerConfig.default("road"))
-    assert open_predictions(tmp_path / "out") == interpolated(
+    assert open_predictions(tmp_path / "out") == interpolate_tubes(
         whole, InterpolationConfig(max_gap=0, min_length=20)
     )
     spans = pl.col("spans").list.eval(pl.element().list.get(1) - pl.element().list.get(0)).list.sum()

@@ -12,7 +12,7 @@ import pytest
 from event_files import Events
 from small_files import Command
 
-from roadaware.analysis.doctor.data import check_overlap, explain_zero
+from roadaware.analysis.doctor.data import check_overlap, reject_zero_score
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import paired_iou
 from roadaware.scenes.schema import CORNERS
@@ -128,9 +128,9 @@ def test_a_zero_with_a_cause_is_refused_and_one_without_is_a_result() -> None:
     truth, claims = small()
     late = claims.with_tables(boxes=claims.boxes.with_columns(pl.col("frame") + 1))
     with pytest.raises(InputError, match="1 frames late"):
-        explain_zero(None, late, truth, "claims")
+        reject_zero_score(None, late, truth, "claims")
     rng = claims.boxes.with_columns(pl.col("y1_px", "y2_px") + 300.0)
-    explain_zero(None, claims.with_tables(boxes=rng), truth, "claims")
+    reject_zero_score(None, claims.with_tables(boxes=rng), truth, "claims")
 
 
 @pytest.mark.parametrize("n_claims", [1, 2, 3, 8])
@@ -153,7 +153,9 @@ def test_a_bad_model_is_no_mistake_however_few_boxes_there_are(n_claims: int, n_
         truth, _ = small()
         true = truth.with_tables(frames=truth.frames.clear(), boxes=true_boxes)
         try:
-            explain_zero(None, Predictions(boxes=claimed.with_columns(score=pl.lit(0.5))), true, "claims")
+            reject_zero_score(
+                None, Predictions(boxes=claimed.with_columns(score=pl.lit(0.5))), true, "claims"
+            )
         except InputError:
             told += 1
     assert told == 0
@@ -165,7 +167,7 @@ def test_a_person_who_stands_still_is_one_box() -> None:
     still = np.tile([500.0, 100.0, 600.0, 400.0], (100, 1))
     halves = np.tile([500.0, 100.0, 550.0, 250.0], (100, 1))
     true = truth.with_tables(frames=truth.frames.clear(), boxes=boxes_at(still, np.arange(100)))
-    explain_zero(None, claims.with_tables(boxes=boxes_at(halves, np.arange(100))), true, "claims")
+    reject_zero_score(None, claims.with_tables(boxes=boxes_at(halves, np.arange(100))), true, "claims")
 
 
 def boxes_at(corners: np.ndarray, frames: np.ndarray) -> pl.DataFrame:

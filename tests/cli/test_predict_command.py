@@ -15,11 +15,11 @@ from small_files import Command
 from roadaware.cli import predict_videos
 from roadaware.datasets import read
 from roadaware.errors import DiskError
-from roadaware.scenes.dense_scores import layout
+from roadaware.scenes.dense_scores import get_score_layout
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Predictions
 from roadaware.tasks import prediction_runs
-from roadaware.tasks.road_events import classes_of
+from roadaware.tasks.road_events import collect_classes
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def weights(made_up: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    classes = classes_of(read("simulator", made_up / "road", cache=False))
+    classes = collect_classes(read("simulator", made_up / "road", cache=False))
     small = {"stage_widths": (8, 8, 8, 8), "stage_blocks": (1, 1, 1, 1), "width": 8, "head_layers": 1}
     more = {"anchor_sizes_px": (16.0, 32.0), "anchor_scales": (1.0,), "short_side_px": 64, "prior": 0.1}
     found = {}
@@ -76,10 +76,10 @@ def test_detections_go_through_link_and_evaluate(
     assert (told["videos"], told["frames"], told["boxes"]) == (2, 18, len(found.boxes))
     assert found.boxes["box"].to_list() == list(range(len(found.boxes)))
     assert found.frames.select("video", "frame").rows() == scenes.frames.select("video", "frame").rows()
-    kinds = layout(found.meta, "boxes").kinds
+    kinds = get_score_layout(found.meta, "boxes").kinds
     assert list(kinds) == ["agent", "action", "location", "duplex", "event"]
     assert all(labels == scenes.meta.vocabularies[kind] for kind, labels in kinds.items())
-    assert layout(found.meta, "frames").width == len(scenes.meta.vocabularies["av_action"])
+    assert get_score_layout(found.meta, "frames").width == len(scenes.meta.vocabularies["av_action"])
     assert found.meta.composites == scenes.meta.composites
     assert not (out / "parts").exists()
 
@@ -174,7 +174,7 @@ def test_what_is_whole_is_kept_when_it_is_stopped(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    out, plain = tmp_path / "run", predict_videos.pictures_of
+    out, plain = tmp_path / "run", predict_videos.iterate_video_images
     words = ["predict", weights["stream"], "--videos", made_up / "road", "--top", "5", "--out"]
 
     def stopped(film: Any) -> Any:
@@ -182,13 +182,13 @@ def test_what_is_whole_is_kept_when_it_is_stopped(
             raise KeyboardInterrupt
         return plain(film)
 
-    monkeypatch.setattr(predict_videos, "pictures_of", stopped)
+    monkeypatch.setattr(predict_videos, "iterate_video_images", stopped)
     done = roadaware(*words, out)
     assert done.code == 130
     assert "1 of 2 videos are kept" in done.err
     assert not (out / "predictions").exists()
     kept = (out / "parts" / "00000" / "meta.json").stat().st_mtime_ns
-    monkeypatch.setattr(predict_videos, "pictures_of", plain)
+    monkeypatch.setattr(predict_videos, "iterate_video_images", plain)
 
     def full(*_: Any, **__: Any) -> None:
         raise DiskError("cannot write: no space left") from OSError(errno.ENOSPC, "no space left")

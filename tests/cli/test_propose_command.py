@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 from planted_kitti import planted_kitti
 
 from roadaware.cli.app import main
-from roadaware.cli.propose import _counted, configured, kind_of
+from roadaware.cli.propose import _format_reasons, configure_copg, detect_reader
 from roadaware.corner_cases import runner
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.errors import DatasetNotFoundError, UsageError
@@ -83,10 +83,10 @@ def test_wrong_requests_say_what_is_wrong(root, tmp_path, capsys, more, code, to
 
 def test_what_is_no_dataset_with_sweeps_is_named(tmp_path, capsys):
     with pytest.raises(DatasetNotFoundError, match="no such file or folder"):
-        kind_of(tmp_path / "clips")
+        detect_reader(tmp_path / "clips")
     (tmp_path / "clips").mkdir()
     with pytest.raises(DatasetNotFoundError, match="expected a dataset with sweeps"):
-        kind_of(tmp_path)
+        detect_reader(tmp_path)
     assert main(["propose", str(tmp_path), "--out", str(tmp_path / "out")]) == 3
     assert "kitti, nuscenes, once, simulator" in capsys.readouterr().err
 
@@ -155,15 +155,15 @@ def test_a_picture_that_is_not_there_is_not_drawn(tmp_path, capsys):
 
 
 def test_a_thousand_reasons_are_no_thousand_lines():
-    told = _counted({f"reason {n}": 1 for n in range(1000)})
+    told = _format_reasons({f"reason {n}": 1 for n in range(1000)})
     assert len(told.splitlines()) == 11
     assert "990 further reasons" in told
 
 
 def test_knobs_are_numbers_names_and_nothing():
-    found = configured(("max_width_m=4.5", "margin_px=null", "background=road,sky", "seed=7"))
+    found = configure_copg(("max_width_m=4.5", "margin_px=null", "background=road,sky", "seed=7"))
     assert (found.max_width_m, found.margin_px, found.seed) == (4.5, None, 7)
     assert found.background == ("road", "sky")
-    assert configured(()) == CopgConfig()
+    assert configure_copg(()) == CopgConfig()
     with pytest.raises(UsageError, match="not 'seed'"):
-        configured(("seed",))
+        configure_copg(("seed",))

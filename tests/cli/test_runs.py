@@ -58,7 +58,7 @@ def test_a_run_holds_settings_results_rows_and_report(
 
 
 def test_a_run_is_made_again_from_its_rows(run: Path) -> None:
-    loaded = runs.summary(runs.load(run))
+    loaded = runs.summarize_run(runs.load(run))
     written = json.loads((run / "results.json").read_text())
     same = ("metrics", "intervals", "data_digest", "config_digest", "draws", "seed", "name")
     assert {name: loaded[name] for name in same} == {name: written[name] for name in same}
@@ -118,20 +118,20 @@ def test_only_what_a_run_lists_is_replaced(
 
 def test_what_a_run_does_not_list_cannot_be_in_the_way(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    folders.put_folder(folder, folders.with_marker({"old": b"1"}, {}), overwrite=False)
+    folders.write_result_folder(folder, folders.add_marker({"old": b"1"}, {}), overwrite=False)
     (folder / "new").write_text("mine")
     for name in ("new", "new/inside"):
         with pytest.raises(UsageError, match="not ours"):
-            folders.put_folder(folder, folders.with_marker({name: b"2"}, {}), overwrite=True)
+            folders.write_result_folder(folder, folders.add_marker({name: b"2"}, {}), overwrite=True)
     assert (folder / "new").read_text() == "mine"
     assert (folder / "old").read_bytes() == b"1"
 
 
 def test_a_link_to_a_run_stays_a_link(tmp_path: Path) -> None:
     folder, link = tmp_path / "run", tmp_path / "link"
-    folders.put_folder(folder, folders.with_marker({"a": b"1"}, {}), overwrite=False)
+    folders.write_result_folder(folder, folders.add_marker({"a": b"1"}, {}), overwrite=False)
     link.symlink_to(folder)
-    folders.put_folder(link, folders.with_marker({"a": b"2"}, {}), overwrite=True)
+    folders.write_result_folder(link, folders.add_marker({"a": b"2"}, {}), overwrite=True)
     assert link.is_symlink()
     assert (folder / "a").read_bytes() == b"2"
 
@@ -157,9 +157,9 @@ def test_a_failing_disk_leaves_the_old_run(
                 raise OSError(28, "No space left on device")
             path.write_bytes(data)
 
-        monkeypatch.setattr("roadaware.io.files.put", put)
+        monkeypatch.setattr("roadaware.io.files.write_and_rename", put)
         with pytest.raises(DiskError, match="No space left"):
-            folders.put_folder(folder, {str(k): b"x" for k in range(5)}, overwrite=True)
+            folders.write_result_folder(folder, {str(k): b"x" for k in range(5)}, overwrite=True)
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
         assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
@@ -321,6 +321,6 @@ def test_a_killed_writer_leaves_one_whole_run(tmp_path: Path, trials: int) -> No
             marker = json.loads((folder / folders.MARKER).read_text())
             assert marker["files"] == dict.fromkeys(("a", "in/b"), folders.digest(held))
     assert folder.exists()
-    folders.put_folder(folder, folders.with_marker({}, {}), overwrite=True)
+    folders.write_result_folder(folder, folders.add_marker({}, {}), overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     assert [path.name for path in folder.iterdir()] == [folders.MARKER]

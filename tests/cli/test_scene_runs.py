@@ -78,12 +78,15 @@ def test_a_run_holds_settings_numbers_state_instances_and_report(folders: Path, 
 def test_a_run_comes_back_as_it_was(folders: Path, task: str) -> None:
     loaded = scene_runs.load_scene_run(folders / task)
     results = json.loads((folders / task / "results.json").read_text())
-    facts = scene_runs.scene_run_facts(loaded)
+    facts = scene_runs.build_scene_run_facts(loaded)
     assert {name: results[name] for name in facts} == json.loads(json.dumps(facts))
     assert set(loaded.result.levels) == LEVELS[task]
     assert loaded.result.state is not None
-    assert scene_runs.files_of(loaded, "")["state.npz"] == (folders / task / "state.npz").read_bytes()
-    assert runs.kind_of(folders / task) == "scenes"
+    assert (
+        scene_runs.build_scene_run_files(loaded, "")["state.npz"]
+        == (folders / task / "state.npz").read_bytes()
+    )
+    assert runs.describe_kind(folders / task) == "scenes"
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -12,12 +12,12 @@ from roadaware.datasets import read
 from roadaware.errors import DiskError, UsageError
 from roadaware.io.images import MaskReader
 from roadaware.io.video import VideoReader
-from roadaware.simulator.config import DOMAINS, PRESETS, config_of
-from roadaware.simulator.generate import Order, produce
+from roadaware.simulator.config import DOMAINS, PRESETS, build_scene_config
+from roadaware.simulator.generate import Order, generate_scenes
 from roadaware.simulator.make import make_episode
 
 TINY = ["--size", "64x48", "--fps", "4", "--seconds", "1.5", "--processes", "1"]
-SHORT = replace(config_of("road"), seconds=0.5)
+SHORT = replace(build_scene_config("road"), seconds=0.5)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -69,13 +69,13 @@ def test_a_stopped_run_goes_on_and_leaves_nothing_behind(
         shots.append(episode.name)
         (room / "done").write_text(episode.name)
 
-    monkeypatch.setattr("roadaware.simulator.generate.shoot", shoot)
+    monkeypatch.setattr("roadaware.simulator.generate.render_scene", shoot)
     with pytest.raises(KeyboardInterrupt):
-        produce(order, folder)
+        generate_scenes(order, folder)
     unfinished = folder / "scenes" / ".road-0001.unfinished-999999999"
     unfinished.mkdir()
     shots.append("")
-    assert produce(order, folder) == 1
+    assert generate_scenes(order, folder) == 1
     assert sorted(p.name for p in (folder / "scenes").iterdir() if ".unfinished-9" in p.name) == []
     assert (folder / "scenes" / "road-0001" / "done").read_text() == "road-0001"
 
@@ -88,9 +88,9 @@ def test_no_half_scene_is_left_however_it_ends(
         (room / "half").write_text("")
         raise ending
 
-    monkeypatch.setattr("roadaware.simulator.generate.shoot", shoot)
+    monkeypatch.setattr("roadaware.simulator.generate.render_scene", shoot)
     with pytest.raises(ending):
-        produce(Order(SHORT, 0, 1), tmp_path / "made")
+        generate_scenes(Order(SHORT, 0, 1), tmp_path / "made")
     assert list((tmp_path / "made" / "scenes").iterdir()) == []
 
 
@@ -101,8 +101,8 @@ def test_what_another_run_finished_first_stays(tmp_path: Path, monkeypatch: pyte
         (theirs / "theirs").write_text("")
         (room / "ours").write_text("")
 
-    monkeypatch.setattr("roadaware.simulator.generate.shoot", shoot)
-    assert produce(Order(SHORT, 0, 1), tmp_path / "made") == 1
+    monkeypatch.setattr("roadaware.simulator.generate.render_scene", shoot)
+    assert generate_scenes(Order(SHORT, 0, 1), tmp_path / "made") == 1
     assert [p.name for p in (tmp_path / "made" / "scenes").rglob("*")] == ["road-0000", "theirs"]
 
 
@@ -112,9 +112,9 @@ def test_a_full_disk_keeps_the_finished_scenes(tmp_path: Path, monkeypatch: pyte
             raise OSError(28, "No space left on device")
         (room / "done").write_text("")
 
-    monkeypatch.setattr("roadaware.simulator.generate.shoot", shoot)
+    monkeypatch.setattr("roadaware.simulator.generate.render_scene", shoot)
     with pytest.raises(DiskError, match="1 of 2 scenes are finished and stay; the same command"):
-        produce(Order(SHORT, 0, 2), tmp_path / "made")
+        generate_scenes(Order(SHORT, 0, 2), tmp_path / "made")
     assert [p.name for p in (tmp_path / "made" / "scenes").iterdir()] == ["road-0000"]
 
 
@@ -159,12 +159,12 @@ def test_what_cannot_be_made_is_refused(words: list[str], says: str, tmp_path: P
 def test_presets_and_domains_carry_a_version_and_fit_together() -> None:
     for preset in PRESETS:
         for domain in (None, *DOMAINS):
-            config = config_of(preset, domain)
+            config = build_scene_config(preset, domain)
             assert config.name == (preset if domain is None else f"{preset}+{domain}")
             assert config.camera.width_px == PRESETS[preset].camera.width_px
-    assert config_of("road") == PRESETS["road@1"]
+    assert build_scene_config("road") == PRESETS["road@1"]
     with pytest.raises(UsageError, match="no preset 'road@9'"):
-        config_of("road@9")
+        build_scene_config("road@9")
 
 
 def test_the_seed_is_said_to_be_that_of_the_scenes(capsys) -> None:

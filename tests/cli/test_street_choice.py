@@ -17,16 +17,10 @@ from plain_graph_model import HEAT, PICTURE, SIDES, tiny_centernet
 from small_files import Command
 
 from roadaware.cli import street_choice
-from roadaware.cli.street_choice import AS_IT_SUITS, Looks, chosen, installed_weights
+from roadaware.cli.street_choice import AS_IT_SUITS, Looks, find_bundled_weights, select_detector
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoWriter
-from roadaware.models.catalogue.entries import (
-    COCO,
-    RECORD,
-    Entry,
-    find_entry,
-    models_folder,
-)
+from roadaware.models.catalogue.entries import COCO, RECORD, Entry, find_entry, get_models_folder
 from roadaware.models.graphs.files import save_graph
 from roadaware.models.graphs.tfjs import convert
 from roadaware.models.graphs.views import Views
@@ -39,7 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _install(name: str = "street-small") -> Path:
-    folder = models_folder() / name
+    folder = get_models_folder() / name
     folder.mkdir(parents=True)
     graph = convert(*tiny_centernet().files(), PICTURE, {"heat": HEAT, "sides": SIDES}, "tiny")
     save_graph(folder / "model.safetensors", graph, {"decoder": "centernet", "classes": list(COCO)})
@@ -50,14 +44,14 @@ def _install(name: str = "street-small") -> Path:
 def _files(
     *named: str, synthetic: bool = False, live: bool = False, looks: Looks = AS_IT_SUITS
 ) -> list[Path]:
-    return chosen([Path(name) for name in named], synthetic=synthetic, live=live, looks=looks).files
+    return select_detector([Path(name) for name in named], synthetic=synthetic, live=live, looks=looks).files
 
 
 def test_a_real_film_is_looked_at_by_a_real_detector_where_one_is_installed() -> None:
-    assert _files() == [installed_weights()]
+    assert _files() == [find_bundled_weights()]
     real = _install()
     assert _files() == [real]
-    assert _files(synthetic=True) == [installed_weights()]
+    assert _files(synthetic=True) == [find_bundled_weights()]
     assert _files("street-small", synthetic=True) == [real]
 
 
@@ -65,7 +59,7 @@ def test_sizes_suit_the_source() -> None:
     _install()
 
     def views(*, live: bool = False, looks: Looks = AS_IT_SUITS) -> Views | None:
-        return chosen([], synthetic=False, live=live, looks=looks).views
+        return select_detector([], synthetic=False, live=live, looks=looks).views
 
     assert views() == Views(1024)
     assert views(live=True) == Views(640)
@@ -73,7 +67,7 @@ def test_sizes_suit_the_source() -> None:
     assert views(looks=Looks(size=512)) == Views(512)
     with pytest.raises(UsageError, match="multiple of 32"):
         views(looks=Looks(size=500))
-    assert chosen([], synthetic=True, live=False, looks=AS_IT_SUITS).views is None
+    assert select_detector([], synthetic=True, live=False, looks=AS_IT_SUITS).views is None
 
 
 class _Terminal(io.StringIO):
@@ -96,7 +90,7 @@ def test_at_a_terminal_it_offers_to_fetch_one(
     monkeypatch.setattr("roadaware.models.catalogue.get.get_model", get_model)
     monkeypatch.setattr(sys, "stdin", _Terminal(answer))
     monkeypatch.setattr(sys, "stderr", _Terminal())
-    assert (_files() != [installed_weights()]) is fetched
+    assert (_files() != [find_bundled_weights()]) is fetched
     assert asked == ["street-small"] * fetched
 
 
@@ -108,7 +102,7 @@ def test_where_it_cannot_be_fetched_the_work_goes_on(
 
     monkeypatch.setattr("roadaware.models.catalogue.get.get_model", get_model)
     monkeypatch.setattr(street_choice, "_asks", lambda entry: True)
-    assert _files() == [installed_weights()]
+    assert _files() == [find_bundled_weights()]
     assert "cannot reach" in capsys.readouterr().err
 
 
@@ -162,6 +156,6 @@ def test_predict_and_watch_look_with_the_detector_that_is_installed(
     assert done.code == 0, done.err
     assert "not validated" not in done.err
     assert json.loads((tmp_path / "watched" / "summary.json").read_text())["frames"] == 6
-    done = roadaware("watch", film, "--weights", installed_weights(), *asked)
+    done = roadaware("watch", film, "--weights", find_bundled_weights(), *asked)
     assert done.code == 2
     assert "has its own" in done.err

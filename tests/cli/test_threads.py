@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roadaware.cli.devices import use_threads
+from roadaware.cli.devices import set_threads
 
 torch = pytest.importorskip("torch")
 
@@ -30,10 +30,10 @@ def test_one_small_network_runs_on_one_thread_unless_told(
     path = tmp_path / "model.safetensors"
     with path.open("wb") as file:
         file.truncate(megabytes << 20)
-    use_threads([path] * n_files, threads)
+    set_threads([path] * n_files, threads)
     assert torch.get_num_threads() == used
 
 
 def test_a_folder_keeps_what_torch_takes(tmp_path: Path) -> None:
-    use_threads([tmp_path])
+    set_threads([tmp_path])
     assert torch.get_num_threads() == 3

@@ -140,7 +140,7 @@ JAAD = SamplesRecipe(root="jaad", config="reference")
 def test_printed_rows_stand_beside_the_published_samples_alone(
     samples: SamplesRecipe, judged: int, shown: bool
 ) -> None:
-    rows = dict(train.printed(samples, judged))
+    rows = dict(train.iterate_printed(samples, judged))
     assert set(rows) == ({"SFGRU", "PCPA", "BiPed", "PedFormer"} if shown else set())
 
 

@@ -18,7 +18,7 @@ from small_files import Command
 
 from roadaware.cli import street_choice
 from roadaware.cli import watch as command
-from roadaware.cli.watch import follow_advice
+from roadaware.cli.watch import apply_detector_advice
 from roadaware.errors import DamagedError
 from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.models.detector import FrameDetections
@@ -73,7 +73,7 @@ class Stub:
 
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "detector_of", lambda *given: Stub())
+    monkeypatch.setattr(command, "load_detector", lambda *given: Stub())
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +182,7 @@ def test_pedestrians_are_asked_about_where_predictors_are_named(
     files = [saved("crossing-jaad.safetensors", "action", ("no", "yes"))]
     files.append(saved("risk-jaad.safetensors", "risk", ("left", "middle", "right")))
     speed = saved("speed.safetensors", "action", ("no", "yes"), "ego:speed")
-    monkeypatch.setattr(command, "detector_of", lambda *given: _walker())
+    monkeypatch.setattr(command, "load_detector", lambda *given: _walker())
     # The film is a flat ground, which shows no motion of the camera.
     monkeypatch.setattr(PixelMotion, "step", lambda *given: CameraMotion())
     words = ["watch", film, "--weights", "x", "--no-video", "--overwrite", "--out", tmp_path / "run"]
@@ -219,7 +219,7 @@ def test_a_detector_without_pedestrians_is_not_asked_about_them(
             super().__init__()
             self.kinds = {"agent": ("Bus", "Car")}
 
-    monkeypatch.setattr(command, "detector_of", lambda *given: Cars())
+    monkeypatch.setattr(command, "load_detector", lambda *given: Cars())
     words = ["watch", film, "--weights", "x", "--no-video", "--out", tmp_path / "run"]
     refused = roadaware(*words, "--crossing", tmp_path / "any.safetensors")
     assert refused.code == 2
@@ -246,7 +246,7 @@ def test_tubes_are_linked_as_the_detector_says_unless_told_otherwise(
             ["overlap 0.2, since the detectors advise different ones", "differ: 0.2"],
         ),
     ):
-        config, said = follow_advice(WatchConfig(), *given)
+        config, said = apply_detector_advice(WatchConfig(), *given)
         assert (config.linker.min_iou, config.begin_score) == (iou, score)
         assert len(said) == len(words)
         assert all(word in line for word, line in zip(words, said, strict=True))
@@ -254,7 +254,7 @@ def test_tubes_are_linked_as_the_detector_says_unless_told_otherwise(
         linking.clear()
         linking.update(odd)
         with pytest.raises(DamagedError, match="linking"):
-            follow_advice(WatchConfig(), [net])
+            apply_detector_advice(WatchConfig(), [net])
 
 
 @pytest.mark.usefixtures("stub")
@@ -389,7 +389,7 @@ def test_events_of_a_killed_watch_can_be_read(film: Path, tmp_path: Path) -> Non
 def test_the_detector_that_comes_along_says_how_it_is_used_and_what_it_saw() -> None:
     from roadaware.models.detector import read_advice, read_notes, read_training_data
 
-    weights = street_choice.installed_weights()
+    weights = street_choice.find_bundled_weights()
     advice = read_advice([weights])
     assert advice.linking == {"min_iou": 0.1}
     assert advice.min_score == read_notes(weights)["calibration"]["min_score"] == 0.32

@@ -14,7 +14,7 @@ from conftest import Command
 from roadaware.analysis.watched import summarise_events
 from roadaware.cli import watch
 from roadaware.cli import watch as command
-from roadaware.cli.watch import LiveLine, line_of
+from roadaware.cli.watch import LiveLine, format_progress
 from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.models.detector import FrameDetections
 from roadaware.online.watch import Progress
@@ -55,7 +55,7 @@ def film(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=[False, True], ids=["sees", "blind"])
 def blind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    monkeypatch.setattr(command, "detector_of", lambda *given: Stub(blind=request.param))
+    monkeypatch.setattr(command, "load_detector", lambda *given: Stub(blind=request.param))
     return bool(request.param)
 
 
@@ -131,11 +131,13 @@ def test_moments_are_ranked_and_apart() -> None:
 
 def test_the_line_counts_the_tubes_of_the_summary_and_the_time_that_is_left() -> None:
     progress = Progress(frames=50, t_s=5.0, last_number=49, tubes=3, begun=12)
-    line = line_of(progress, 10.0, 0, 200)
+    line = format_progress(progress, 10.0, 0, 200)
     assert line.startswith("[####............]  25 %  frame 50 of 200  00:05.0  10.0 fps  0:15 left")
     assert "12 tubes (3 in the picture)" in line
-    assert line_of(progress, 5.0, 0, 200, 10.0).count("0:15 left") == 1  # every second frame is looked at
-    endless = line_of(progress, 10.0, 2, None)
+    assert (
+        format_progress(progress, 5.0, 0, 200, 10.0).count("0:15 left") == 1
+    )  # every second frame is looked at
+    endless = format_progress(progress, 10.0, 2, None)
     assert endless.startswith("frame 50  ")
     assert "left" not in endless
     assert endless.endswith("2 dropped")

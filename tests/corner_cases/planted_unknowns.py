@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from PIL import Image
 
-from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 WIDTH, HEIGHT = 96, 64
@@ -78,7 +78,7 @@ def planted_detections(scenes: Scenes, seed: int = 0) -> Predictions:
     table = boxes.select("box", "video", "frame", *CORNERS).with_columns(
         score=pl.Series(scores.max(axis=1)), scores=pl.Series(scores, dtype=pl.Array(pl.Float32, 2))
     )
-    meta = with_layout(Meta(vocabularies={"agent": ("car", "person")}), "boxes", ["agent"])
+    meta = set_score_layout(Meta(vocabularies={"agent": ("car", "person")}), "boxes", ["agent"])
     return Predictions(boxes=table, meta=meta)
 
 

@@ -15,7 +15,7 @@ from planted_kitti import planted_kitti
 from sets import SETS
 
 from roadaware.corner_cases.captures import SemanticMap
-from roadaware.corner_cases.copg import geometry_of
+from roadaware.corner_cases.copg import extract_geometry
 from roadaware.corner_cases.runner import Order, run
 from roadaware.corner_cases.warnings import (
     LEFT_OUT,
@@ -24,8 +24,8 @@ from roadaware.corner_cases.warnings import (
     NO_RETURNS,
     NO_RINGS,
     OFF_CENTRE,
-    oddities,
-    stands,
+    collect_warnings,
+    format_lidar_height,
 )
 from roadaware.datasets.sensor_tables import DISTORTION
 from roadaware.errors import DatasetNotFoundError
@@ -88,8 +88,8 @@ ODD: dict[str, tuple[Change, tuple[str, ...]]] = {
     "all equal": (swept(np.tile([[7.0, 1, -1]], (300, 1))), (NO_GROUND, NO_RINGS)),
     "one ring": (swept(POINTS[RING == 20]), (NO_RINGS,)),
     "in no order": (swept(np.random.default_rng(0).permutation(POINTS)), (NO_RINGS,)),
-    "feet": (swept(POINTS / 0.3048), (stands(1.8 / 0.3048),)),
-    "a foot is 0.32 m": (swept(POINTS / 0.32), (stands(1.8 / 0.3048),)),
+    "feet": (swept(POINTS / 0.3048), (format_lidar_height(1.8 / 0.3048),)),
+    "a foot is 0.32 m": (swept(POINTS / 0.32), (format_lidar_height(1.8 / 0.3048),)),
     "a small picture": (sized(42, 13), (OFF_CENTRE,)),
     "nothing wrong": (lambda s, c, p: None, ()),
 }
@@ -142,13 +142,13 @@ def test_what_is_odd_is_counted_and_proposed_for(tmp_path):
 
 def test_masks_in_a_foreign_numbering_are_odd():
     seen = capture(World(columns=600))
-    found = geometry_of(seen)
+    found = extract_geometry(seen)
     classes = np.zeros((seen.camera.height_px, seen.camera.width_px), np.uint8)
     for share, told in ((0.19, []), (0.21, [NO_NAMES])):
         classes[: round(share * len(classes))] = 255
-        assert oddities(replace(seen, semantics=SemanticMap(classes)), found) == told
+        assert collect_warnings(replace(seen, semantics=SemanticMap(classes)), found) == told
     named = SemanticMap(classes, ("road",) * 256)
-    assert oddities(replace(seen, semantics=named), found) == []
+    assert collect_warnings(replace(seen, semantics=named), found) == []
 
 
 def test_lenses_that_distort_are_told(tmp_path):

@@ -12,9 +12,9 @@ from plain_labels import plain_labels
 from planted import Thing, World, sweep
 
 from example_counts import tried
-from roadaware.corner_cases.clusters import find_clusters, label, least_shares
+from roadaware.corner_cases.clusters import compute_min_range_ratio, find_clusters, label
 from roadaware.corner_cases.points import check
-from roadaware.corner_cases.range_image import fill, locate
+from roadaware.corner_cases.range_image import assign_grid_cells, fill
 from roadaware.errors import UsageError
 
 
@@ -52,12 +52,14 @@ def test_the_share_is_the_angle_criterion():
     far, share = rng.uniform(2, 80, 500), rng.uniform(0.05, 1, 500)
     beta = np.arctan2(share * far * np.sin(angles), far - share * far * np.cos(angles))
     clear = np.abs(beta - theta) > 1e-9
-    np.testing.assert_array_equal((share > least_shares(angles, 8.0))[clear], (beta > theta)[clear])
+    np.testing.assert_array_equal(
+        (share > compute_min_range_ratio(angles, 8.0))[clear], (beta > theta)[clear]
+    )
 
 
 def test_a_step_of_an_eighth_parts_and_a_tenth_does_not():
     # At 1 degree between beams and theta 8 degrees, d2 / d1 must exceed 0.890.
-    assert least_shares(math.radians(1.0), 8.0) == pytest.approx(0.88966, abs=1e-5)
+    assert compute_min_range_ratio(math.radians(1.0), 8.0) == pytest.approx(0.88966, abs=1e-5)
     image = np.zeros((2, 360), np.float32)
     image[0, :4] = [10.0, 9.0, 7.9, 7.8]
     labels, count = label(image, np.radians([0.0, -1.0]), theta_deg=8.0)
@@ -93,7 +95,7 @@ def test_returns_are_counted_and_measured():
     things = (Thing(8, 0), Thing(15, -6, width=2, height=1.5))
     points, ring, met = sweep(World(things))
     checked = check(points)
-    grid = locate(points, checked, ring=ring)
+    grid = assign_grid_cells(points, checked, ring=ring)
     solid = met > 0
     heights = (points[:, 2] + 1.8).astype(np.float32)
     found = find_clusters(points, grid, fill(grid, solid), solid, heights=heights)

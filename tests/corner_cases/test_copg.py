@@ -15,9 +15,9 @@ from example_counts import tried
 from roadaware.config import digest, from_dict, to_dict
 from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, SemanticMap
 from roadaware.corner_cases.config import BACKGROUND, CopgConfig
-from roadaware.corner_cases.copg import REASONS, geometry_of, limit, propose
-from roadaware.corner_cases.points import check, checked_points
-from roadaware.corner_cases.proposal_tables import claimed, rows_of
+from roadaware.corner_cases.copg import REASONS, check_cluster_limits, extract_geometry, propose
+from roadaware.corner_cases.points import check, validate_lidar_points
+from roadaware.corner_cases.proposal_tables import build_proposal_rows, merge_proposal_rows
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou
 
@@ -71,14 +71,14 @@ def test_turning_lidar_and_camera_together_changes_nothing():
 
 
 def test_every_knob_of_size_and_distance():
-    found = geometry_of(capture(WORLD)).clusters
-    assert (limit(found) == 0).all()
-    few = limit(found, min_points=int(found.counts.max()))
+    found = extract_geometry(capture(WORLD)).clusters
+    assert (check_cluster_limits(found) == 0).all()
+    few = check_cluster_limits(found, min_points=int(found.counts.max()))
     assert [REASONS[each] for each in np.unique(few)] == ["kept", "few returns"]
-    assert set(limit(found, max_distance_m=12)) == {0, 2}
-    assert set(limit(found, max_width_m=3)) == {0, 3}
-    assert set(limit(found, max_height_m=1.0)) == {0, 4}
-    assert set(limit(found, min_height_m=0.6)) == {0, 5}
+    assert set(check_cluster_limits(found, max_distance_m=12)) == {0, 2}
+    assert set(check_cluster_limits(found, max_width_m=3)) == {0, 3}
+    assert set(check_cluster_limits(found, max_height_m=1.0)) == {0, 4}
+    assert set(check_cluster_limits(found, min_height_m=0.6)) == {0, 5}
 
 
 def test_background_is_removed_and_common_objects_suppressed():
@@ -139,7 +139,7 @@ def test_a_map_of_another_size_or_without_background_is_refused():
 
 def test_one_geometry_serves_all_cameras():
     seen = capture(WORLD)
-    found = geometry_of(seen)
+    found = extract_geometry(seen)
     behind = seen.camera.camera_SE3_lidar @ np.diag([-1.0, -1, 1, 1])
     other = replace(seen, camera=Camera(seen.camera.intrinsics, behind, 640, 480))
     assert len(propose(other, geometry=found)) == 0
@@ -170,7 +170,7 @@ def test_scans_of_nothing_give_no_proposals(points):
     assert len(found) <= 1
     assert found.geometry.ground.plane is None
     assert found.geometry.ground.reason
-    assert len(claimed([rows_of(found, "v", 0)]).boxes) == len(found)
+    assert len(merge_proposal_rows([build_proposal_rows(found, "v", 0)]).boxes) == len(found)
 
 
 def test_one_ring_is_enough():
@@ -228,31 +228,37 @@ def test_any_returns_give_proposals_or_an_error_of_ours(seed, count, kind, ringe
 def test_other_units_are_refused(scale):
     points, _, _ = sweep(WORLD)
     with pytest.raises(InputError, match="no metres"):
-        check(checked_points(points * scale))
+        check(validate_lidar_points(points * scale))
 
 
 def test_points_in_a_cameras_frame_are_refused():
     points, _, _ = sweep(WORLD)
     with pytest.raises(InputError, match="degrees above or below"):
-        check(checked_points(points @ ahead().camera_SE3_lidar[:3, :3].T))
+        check(validate_lidar_points(points @ ahead().camera_SE3_lidar[:3, :3].T))
 
 
 @pytest.mark.parametrize("points", [np.zeros(3), np.zeros((4, 2)), np.array([["a", "b", "c"]])])
 def test_points_are_rows_of_three_numbers_or_more(points):
     with pytest.raises(InputError, match="points should be"):
-        checked_points(points)
+        validate_lidar_points(points)
 
 
 def test_intensity_is_not_needed():
     points, _, _ = sweep(WORLD)
     more = np.column_stack([points, np.full(len(points), np.nan)])
-    np.testing.assert_array_equal(checked_points(more), points)
+    np.testing.assert_array_equal(validate_lidar_points(more), points)
 
 
 def test_proposals_are_predictions():
     found = propose(capture(WORLD))
     empty = propose(Capture(EMPTY, ahead()))
-    claims = claimed([rows_of(found, "b", 4), rows_of(empty, "b", 5), rows_of(found, "a", 0, "initial")])
+    claims = merge_proposal_rows(
+        [
+            build_proposal_rows(found, "b", 4),
+            build_proposal_rows(empty, "b", 5),
+            build_proposal_rows(found, "a", 0, "initial"),
+        ]
+    )
     assert claims.boxes["box"].to_list() == list(range(2 * len(found)))
     assert claims.boxes["video"].unique(maintain_order=True).to_list() == ["b", "a"]
     first = claims.boxes.head(len(found))
@@ -261,7 +267,7 @@ def test_proposals_are_predictions():
     assert (first["n_returns"] >= 5).all()
     nearest = min(np.hypot(t.x - t.length / 2, HEIGHT_M - t.height) for t in THINGS)
     assert first["distance_m"].min() == pytest.approx(nearest, abs=1.0)
-    assert len(claimed([]).boxes) == 0
+    assert len(merge_proposal_rows([]).boxes) == 0
 
 
 def test_the_defaults_are_those_of_the_paper():

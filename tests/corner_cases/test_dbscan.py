@@ -8,8 +8,8 @@ from planted import Thing, World, ahead, capture, corners_in
 
 from roadaware.corner_cases.captures import Capture
 from roadaware.corner_cases.config import CopgConfig
-from roadaware.corner_cases.copg import geometry_of, propose
-from roadaware.corner_cases.dbscan import LEAST_RETURNS, dbscan_geometry
+from roadaware.corner_cases.copg import extract_geometry, propose
+from roadaware.corner_cases.dbscan import LEAST_RETURNS, extract_dbscan_geometry
 from roadaware.errors import UsageError
 from roadaware.geometry.boxes import iou
 
@@ -22,7 +22,7 @@ WORLD = World(THINGS, rings=40, columns=900)
 
 def test_things_apart_are_clusters():
     seen = capture(WORLD)
-    found, ours = dbscan_geometry(seen), geometry_of(seen)
+    found, ours = extract_dbscan_geometry(seen), extract_geometry(seen)
     assert len(found.clusters) == len(THINGS)
     assert found.clusters.counts.sum() == (found.clusters.of_return > 0).sum()
     np.testing.assert_array_equal(found.ground.removed, ours.ground.removed)
@@ -32,14 +32,14 @@ def test_things_apart_are_clusters():
 
 def test_a_wider_reach_joins_more_and_limits_hold():
     near = World(tuple(Thing(10, y, length=0.4) for y in (-0.9, 0.9)), rings=40, columns=900)
-    counts = [len(dbscan_geometry(capture(near), eps_m=eps).clusters) for eps in (0.5, 1.0)]
+    counts = [len(extract_dbscan_geometry(capture(near), eps_m=eps).clusters) for eps in (0.5, 1.0)]
     assert counts == [2, 1]
-    far = dbscan_geometry(capture(WORLD), CopgConfig(max_distance_m=11.0))
+    far = extract_dbscan_geometry(capture(WORLD), CopgConfig(max_distance_m=11.0))
     assert sorted(far.limited.tolist()) == [0, 2, 2]
 
 
 def test_nothing_gives_nothing():
-    found = dbscan_geometry(Capture(np.zeros((0, 3), np.float32), ahead()))
+    found = extract_dbscan_geometry(Capture(np.zeros((0, 3), np.float32), ahead()))
     assert (len(found.clusters), LEAST_RETURNS) == (0, 5)
     with pytest.raises(UsageError, match="eps_m should be positive"):
-        dbscan_geometry(capture(WORLD), eps_m=0.0)
+        extract_dbscan_geometry(capture(WORLD), eps_m=0.0)

@@ -12,9 +12,9 @@ from roadaware.corner_cases.energy import (
     NEUTRAL,
     EnergyConfig,
     EnergyModel,
-    energies,
+    compute_energy,
+    convert_to_logits,
     fit_energies,
-    logits_of,
 )
 from roadaware.errors import InputError, UsageError
 from roadaware.statistics.weibull import Weibull
@@ -26,27 +26,27 @@ def test_energies_are_those_of_the_equations() -> None:
     logits, heat = [[2.0, -1.0, 0.5]], 1.5
     summed = -heat * math.log(sum(math.exp(x / heat) for x in logits[0]))
     each = -heat * sum(math.log(1 + math.exp(x / heat)) for x in logits[0])
-    assert energies(logits, SOFTMAX)[0] == pytest.approx(summed)
-    assert energies(logits)[0] == pytest.approx(each)
+    assert compute_energy(logits, SOFTMAX)[0] == pytest.approx(summed)
+    assert compute_energy(logits)[0] == pytest.approx(each)
     assert EnergyConfig.reference().temperature == 1.5
 
 
 def test_one_sigmoid_is_a_softmax_with_nothing_else_at_zero() -> None:
     logits = np.array([[-3.0], [0.0], [4.0]])
     both = np.column_stack([np.zeros(3), logits])
-    np.testing.assert_allclose(energies(logits), energies(both, SOFTMAX))
+    np.testing.assert_allclose(compute_energy(logits), compute_energy(both, SOFTMAX))
 
 
 @pytest.mark.parametrize("form", ["softplus", "logsumexp"])
 def test_whatever_a_detector_is_surer_of_has_less_energy_and_large_logits_do_no_harm(form) -> None:
     config = EnergyConfig(form, 1.0)
-    found = energies([[-900.0, -900], [-2, -2], [0, -2], [5, -2], [900, 900]], config)
+    found = compute_energy([[-900.0, -900], [-2, -2], [0, -2], [5, -2], [900, 900]], config)
     assert np.isfinite(found).all()
     assert (np.diff(found) < 0).all()
 
 
 def test_scores_become_their_logits_and_certain_ones_stay_finite() -> None:
-    found = logits_of([[0.5, 0.2], [1.0, 0.0]])
+    found = convert_to_logits([[0.5, 0.2], [1.0, 0.0]])
     np.testing.assert_allclose(found[0], [0, math.log(0.25)])
     assert np.isfinite(found).all()
     assert found[1, 0] == pytest.approx(-found[1, 1])
@@ -87,7 +87,7 @@ def test_kinds_that_differ_are_told_apart() -> None:
 )
 def test_logits_that_are_none_are_refused(logits, config, told) -> None:
     with pytest.raises(InputError, match=told):
-        energies(logits, config)
+        compute_energy(logits, config)
 
 
 @pytest.mark.parametrize(
@@ -105,11 +105,11 @@ def test_too_little_to_fit_says_of_which_kind(known, unknown, told) -> None:
 
 def test_scores_that_hold_no_energy_are_refused() -> None:
     with pytest.raises(InputError, match="sum to 1, as after a softmax"):
-        logits_of([[0.25, 0.75], [0.5, 0.5]])
+        convert_to_logits([[0.25, 0.75], [0.5, 0.5]])
     with pytest.raises(InputError, match="lie in 0 to 1"):
-        logits_of([[0.25, 1.75]])
+        convert_to_logits([[0.25, 1.75]])
     with pytest.raises(InputError, match="lie in 0 to 1"):
-        logits_of([[0.25, np.nan]])
+        convert_to_logits([[0.25, np.nan]])
 
 
 def test_a_config_is_checked() -> None:

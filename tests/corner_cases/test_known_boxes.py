@@ -11,19 +11,24 @@ import pytest
 from planted_unknowns import film_of, planted_detections, planted_pictures, planted_proposals
 
 from roadaware.corner_cases.energy import EnergyConfig, EnergyModel
-from roadaware.corner_cases.known_objects import Matching, ask_known, detected, fit_known
+from roadaware.corner_cases.known_objects import (
+    Matching,
+    compute_detection_energies,
+    fit_known,
+    score_energy_novelty,
+)
 from roadaware.corner_cases.scorer_file import (
     check_apart,
     check_held_out,
+    hash_videos,
     open_fitted,
-    prints_of,
-    rescored,
+    rescore_proposals,
     save_fitted,
-    video_prints,
+    sort_fingerprints,
 )
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.npz import open_arrays, save_arrays
-from roadaware.protocols.coda import separated
+from roadaware.protocols.coda import label_truth
 from roadaware.scenes.tables import Predictions, Scenes
 
 CONFIG = EnergyConfig()
@@ -31,7 +36,7 @@ CONFIG = EnergyConfig()
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
-    return separated(planted_pictures(tmp_path_factory.mktemp("home"), 12))
+    return label_truth(planted_pictures(tmp_path_factory.mktemp("home"), 12))
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +51,7 @@ def with_boxes(claims: Predictions, **columns: object) -> Predictions:
 def test_strange_things_are_found_among_pictures_that_were_not_fitted_on(home: Scenes, away: Scenes) -> None:
     fitted = fit_known([(home, planted_detections(home))], CONFIG)
     assert dict(fitted.about) | {"known": 12, "unknown": 12, "pictures": 12} == fitted.about
-    shares, met, prints = ask_known(planted_proposals(away), planted_detections(away, 1), fitted)
+    shares, met, prints = score_energy_novelty(planted_proposals(away), planted_detections(away, 1), fitted)
     common, strange, nowhere = shares.reshape(5, 3).T
     assert common.max() < 0.2
     assert strange.min() > 0.8
@@ -56,7 +61,7 @@ def test_strange_things_are_found_among_pictures_that_were_not_fitted_on(home: S
 
 
 def test_several_sets_are_fitted_together(home: Scenes, away: Scenes) -> None:
-    sets = [(home, planted_detections(home)), (separated(away), planted_detections(away, 1))]
+    sets = [(home, planted_detections(home)), (label_truth(away), planted_detections(away, 1))]
     fitted = fit_known(sets, CONFIG)
     assert (fitted.about["known"], fitted.about["pictures"], len(fitted.seen)) == (17, 17, 17)
 
@@ -65,7 +70,7 @@ def test_pictures_that_were_fitted_on_are_refused_unless_asked_for(home: Scenes)
     claims = planted_detections(home)
     fitted = fit_known([(home, claims)], CONFIG)
     fewer = claims.with_tables(boxes=claims.boxes.filter(pl.col("score") > 0.5))
-    _, _, prints = ask_known(planted_proposals(home), fewer, fitted)
+    _, _, prints = score_energy_novelty(planted_proposals(home), fewer, fitted)
     with pytest.raises(UsageError, match="fitted on 12 of these 12 pictures"):
         check_held_out(fitted, prints)
     assert check_held_out(fitted, prints, allowed=True) == 12
@@ -75,19 +80,19 @@ def test_other_frames_of_a_video_that_was_fitted_on_are_refused(home: Scenes, tm
     film = film_of(home)
     fitted = fit_known([(film, planted_detections(film))], CONFIG)
     save_fitted(tmp_path / "fit.npz", fitted)
-    again = video_prints(film, ["film"])
+    again = hash_videos(film, ["film"])
     assert again is not None
     with pytest.raises(UsageError, match="pictures of 1 of these 1 videos"):
         check_apart(open_fitted(tmp_path / "fit.npz"), again)
     assert check_apart(fitted, again, allowed=True) == 1
     other = film.with_tables(meta=replace(film.meta, source_digest="another"))
     for scenes, video in ((other, "film"), (film, "another")):
-        apart = video_prints(scenes, [video])
+        apart = hash_videos(scenes, [video])
         assert apart is not None
         assert check_apart(fitted, apart) == 0, "a name alone tells no video, and neither does a source"
     nameless = film.with_tables(meta=replace(film.meta, source_digest=""))
-    assert video_prints(nameless, ["film"]) is None
-    singles = video_prints(home, ["0-1"])
+    assert hash_videos(nameless, ["film"]) is None
+    singles = hash_videos(home, ["0-1"])
     assert singles is not None
     assert len(singles) == 0, "single pictures are told by themselves"
 
@@ -97,11 +102,13 @@ def test_logits_beside_the_scores_are_taken_as_they_are(home: Scenes) -> None:
     scores = claims.boxes["scores"].to_numpy()
     logits = pl.Series(np.log(scores / (1 - scores)), dtype=pl.Array(pl.Float32, 2))
     soft = pl.Series(np.full((24, 2), 0.5, dtype=np.float32), dtype=pl.Array(pl.Float32, 2))
-    one = detected(claims, CONFIG).energy["0-3", 0]
-    other = detected(with_boxes(claims, logits=logits, scores=soft), CONFIG).energy["0-3", 0]
+    one = compute_detection_energies(claims, CONFIG).energy["0-3", 0]
+    other = compute_detection_energies(with_boxes(claims, logits=logits, scores=soft), CONFIG).energy[
+        "0-3", 0
+    ]
     np.testing.assert_allclose(one, other, rtol=1e-4)
     with pytest.raises(InputError, match="as after a softmax"):
-        detected(with_boxes(claims, scores=soft), CONFIG)
+        compute_detection_energies(with_boxes(claims, scores=soft), CONFIG)
 
 
 def test_what_cannot_be_fitted_says_why(home: Scenes) -> None:
@@ -128,9 +135,11 @@ def test_what_cannot_be_fitted_says_why(home: Scenes) -> None:
 def test_nothing_in_common_with_the_detections_is_an_error(home: Scenes, away: Scenes) -> None:
     fitted = fit_known([(home, planted_detections(home))], CONFIG)
     with pytest.raises(InputError, match="proposals and detections share no picture"):
-        ask_known(planted_proposals(away), planted_detections(home), fitted)
+        score_energy_novelty(planted_proposals(away), planted_detections(home), fitted)
     none = planted_proposals(away)
-    shares, _, _ = ask_known(none.with_tables(boxes=none.boxes.head(0)), planted_detections(home), fitted)
+    shares, _, _ = score_energy_novelty(
+        none.with_tables(boxes=none.boxes.head(0)), planted_detections(home), fitted
+    )
     assert len(shares) == 0
 
 
@@ -154,20 +163,20 @@ def test_a_fit_is_one_file_that_is_whole_or_refused(home: Scenes, tmp_path: Path
 def test_the_old_score_stands_beside_the_new_and_the_rest_stays(away: Scenes) -> None:
     proposals = planted_proposals(away)
     shares = np.linspace(0, 1, 15)
-    once = rescored(proposals, shares, "energy", facts={"fit": "abc"})
-    twice = rescored(once, shares, "memory", combine="alone")
+    once = rescore_proposals(proposals, shares, "energy", facts={"fit": "abc"})
+    twice = rescore_proposals(once, shares, "memory", combine="alone")
     assert once.boxes["score"].to_list() == pytest.approx((np.tile([0.8, 0.6, 0.4], 5) * shares).tolist())
     assert twice.boxes["score"].to_list() == shares.tolist()
     assert twice.boxes["score_before"].to_list() == proposals.boxes["score"].to_list()
     assert twice.boxes.select(proposals.boxes.columns).drop("score").equals(proposals.boxes.drop("score"))
     assert [note["by"] for note in twice.meta.notes["rescored"]] == ["energy", "memory"]
     with pytest.raises(UsageError, match="re-scored by energy before"):
-        rescored(twice, shares, "energy")
+        rescore_proposals(twice, shares, "energy")
     with pytest.raises(InputError, match="one share from 0 to 1"):
-        rescored(proposals, shares[:3], "energy")
+        rescore_proposals(proposals, shares[:3], "energy")
     with pytest.raises(InputError, match="without a score"):
-        rescored(proposals.with_tables(boxes=proposals.boxes.drop("score")), shares, "energy")
+        rescore_proposals(proposals.with_tables(boxes=proposals.boxes.drop("score")), shares, "energy")
 
 
 def test_prints_are_kept_once() -> None:
-    assert prints_of([7, 2**64 - 1, 7]).tolist() == [7, 2**64 - 1]
+    assert sort_fingerprints([7, 2**64 - 1, 7]).tolist() == [7, 2**64 - 1]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from roadaware.corner_cases.crop_features import WIDTH, plain_features
+from roadaware.corner_cases.crop_features import WIDTH, extract_plain_features
 from roadaware.corner_cases.memory import MemoryBank, MemoryConfig, fit_memory
 from roadaware.errors import InputError, UsageError
 
@@ -63,17 +63,17 @@ def test_what_no_bank_can_be_made_of_says_why() -> None:
 
 def test_crops_are_described_by_three_blocks_of_unit_length() -> None:
     crops = RNG.integers(0, 256, (3, 64, 64, 3)).astype(np.uint8)
-    found = plain_features(crops)
+    found = extract_plain_features(crops)
     assert found.shape == (3, WIDTH) == (3, 256)
     np.testing.assert_allclose((found**2).sum(axis=1), 3, rtol=1e-5)
-    assert plain_features(crops[:0]).shape == (0, 256)
+    assert extract_plain_features(crops[:0]).shape == (0, 256)
 
 
 def test_edges_have_a_direction_and_colours_a_place() -> None:
     upright, flat = np.zeros((2, 64, 64, 3), dtype=np.uint8)
     upright[:, ::8] = 200
     flat[::8] = 200
-    found = plain_features(np.stack([upright, flat, np.roll(upright, 3, axis=1)]))
+    found = extract_plain_features(np.stack([upright, flat, np.roll(upright, 3, axis=1)]))
     edges, colours = found[:, :144], found[:, 144:208]
     across, down = edges[0].reshape(16, 9).sum(axis=0), edges[1].reshape(16, 9).sum(axis=0)
     assert across.argmax() == 0
@@ -83,12 +83,12 @@ def test_edges_have_a_direction_and_colours_a_place() -> None:
 
 
 def test_a_crop_of_one_colour_has_no_edges_and_black_is_described_too() -> None:
-    found = plain_features(np.zeros((1, 64, 64, 3), dtype=np.uint8))
+    found = extract_plain_features(np.zeros((1, 64, 64, 3), dtype=np.uint8))
     assert np.isfinite(found).all()
     assert found[0, 144] == 1
     assert found[0, :144].sum() == 0
     with pytest.raises(InputError, match="crops are"):
-        plain_features(np.zeros((1, 32, 64, 3), dtype=np.uint8))
+        extract_plain_features(np.zeros((1, 32, 64, 3), dtype=np.uint8))
 
 
 def test_two_pictures_are_enough_for_a_bank() -> None:

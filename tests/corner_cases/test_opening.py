@@ -17,10 +17,10 @@ from sets import SETS, maker
 
 from roadaware.corner_cases.copg import propose
 from roadaware.corner_cases.loader import Captures, Moment
-from roadaware.corner_cases.noise_model import NAMES, true_objects, true_semantics
+from roadaware.corner_cases.noise_model import NAMES, read_true_semantics, select_common_objects
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou
-from roadaware.geometry.poses import inverse
+from roadaware.geometry.poses import invert_pose
 from roadaware.io.images import MaskWriter
 from roadaware.scenes.sensors import MEDIA
 from roadaware.scenes.tables import Scenes
@@ -46,7 +46,7 @@ def made(tmp_path):
     (tmp_path / "a.bin").write_bytes(rows.tobytes())
     Image.new("RGB", (640, 480)).save(tmp_path / "a.png")
     camera = ahead()
-    mount = inverse(camera.camera_SE3_lidar)
+    mount = invert_pose(camera.camera_SE3_lidar)
     lidar = {"scene": "s", "sensor": "top", "from_frame": 0, "ego_SE3_sensor": listed(np.eye(4))}
     front = {"scene": "s", "sensor": "front", "from_frame": 0, "ego_SE3_sensor": listed(moved(-2.0) @ mount)}
     scenes = Scenes(
@@ -104,7 +104,9 @@ def test_the_way_leads_through_the_world_where_it_is_known(made):
 
 def test_the_pose_of_the_camera_itself_counts_first(made):
     scenes, root = made
-    own = pl.Series("world_SE3_camera", [listed(moved(3) @ inverse(ahead().camera_SE3_lidar)), None, None])
+    own = pl.Series(
+        "world_SE3_camera", [listed(moved(3) @ invert_pose(ahead().camera_SE3_lidar)), None, None]
+    )
     scenes = scenes.with_tables(
         frames=scenes.frames.with_columns(own, world_SE3_ego=pl.lit(None, pl.List(pl.Float32)))
     )
@@ -172,10 +174,10 @@ def test_truth_of_made_up_scenes_stands_for_a_segmenter_and_a_detector(tmp_path)
     scenes = Scenes(
         videos=pl.DataFrame({"video": ["v"], "path": ["film.mp4"]}), boxes=pl.DataFrame(boxes | corners)
     )
-    found = true_semantics(scenes, tmp_path, "v", 0)
+    found = read_true_semantics(scenes, tmp_path, "v", 0)
     shown = [found.names[code] for code in found.classes[0]]
     assert shown == ["road", "sidewalk", "road", "object", "sky", "car"]
     assert NAMES[0] == "void"
-    common = true_objects(scenes, "v", 0)
+    common = select_common_objects(scenes, "v", 0)
     np.testing.assert_array_equal(common.boxes, [[1, 1, 3, 3]])
     assert common.scores.tolist() == [1.0]

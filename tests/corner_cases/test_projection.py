@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from planted import HEIGHT_M, ahead
 
-from roadaware.corner_cases.captures import Camera, require_rigid
+from roadaware.corner_cases.captures import Camera, ensure_rigid_pose
 from roadaware.corner_cases.clusters import Clusters
 from roadaware.corner_cases.ground import Ground
 from roadaware.corner_cases.projection import project
@@ -105,7 +105,7 @@ STRETCHED = np.diag([1.0, 1.01, 1, 1])
 @pytest.mark.parametrize("pose", [MIRRORED, STRETCHED, np.eye(3), np.full((4, 4), np.nan), np.zeros((4, 4))])
 def test_poses_that_are_not_rigid_are_refused(pose):
     with pytest.raises(InputError, match="pose"):
-        require_rigid(pose, "pose")
+        ensure_rigid_pose(pose, "pose")
     with pytest.raises(InputError, match="camera_SE3_lidar"):
         Camera(CAMERA.intrinsics, pose, 640, 480)
 

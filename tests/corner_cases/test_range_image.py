@@ -15,9 +15,9 @@ from roadaware.corner_cases.range_image import (
     LAYOUTS,
     RECOVERED,
     Layout,
+    assign_grid_cells,
     fill,
-    layout_of,
-    locate,
+    parse_layout,
 )
 from roadaware.errors import InputError, UsageError
 
@@ -34,7 +34,7 @@ def partition(labels: np.ndarray) -> set[frozenset[int]]:
 
 def test_each_return_lies_in_its_pixel():
     points, ring, _ = sweep(WORLD)
-    grid = locate(points, check(points), ring=ring, layout=HERE)
+    grid = assign_grid_cells(points, check(points), ring=ring, layout=HERE)
     # The highest rings meet nothing.
     first = ring.min()
     assert (grid.how, grid.shape) == (GIVEN, (32 - first, 720))
@@ -50,7 +50,7 @@ def test_each_return_lies_in_its_pixel():
 
 def test_a_pixel_holds_its_nearest_solid_return_and_ground_only_where_there_is_none():
     points = np.array([[9, 0, 0], [5, 0, 0], [2, 0, 0], [0, 7, 0], [0, 4, 0]], dtype=np.float32)
-    grid = locate(points, check(points), ring=np.zeros(5, int), layout=HERE)
+    grid = assign_grid_cells(points, check(points), ring=np.zeros(5, int), layout=HERE)
     image = fill(grid, np.array([True, True, False, False, False]))
     assert image[0, 0] == 5.0
     assert image[0, 180] == -4.0
@@ -59,9 +59,9 @@ def test_a_pixel_holds_its_nearest_solid_return_and_ground_only_where_there_is_n
 
 def test_rings_are_recovered_from_the_order_of_the_returns():
     points, ring, _ = sweep(WORLD)
-    given = locate(points, check(points), ring=ring, layout=HERE)
+    given = assign_grid_cells(points, check(points), ring=ring, layout=HERE)
     for order in (np.arange(len(points)), np.lexsort((np.arange(len(points)), -ring))):
-        found = locate(points[order], check(points[order]), layout=HERE)
+        found = assign_grid_cells(points[order], check(points[order]), layout=HERE)
         assert found.how == RECOVERED
         # The ring is off where a return lies less than a degree before the first one of its ring.
         assert (found.row == given.row[order]).mean() > 0.99
@@ -73,15 +73,15 @@ def test_rings_may_start_anywhere_and_turn_either_way():
     turn = np.degrees(np.arctan2(points[:, 1], points[:, 0])) % 360
     for start, sign in ((200.0, 1), (35.0, -1)):
         order = np.lexsort(((sign * (turn - start)) % 360, ring))
-        found = locate(points[order], check(points[order]), layout=HERE)
+        found = assign_grid_cells(points[order], check(points[order]), layout=HERE)
         assert found.how == RECOVERED
         assert (found.row == ring[order] - ring.min()).mean() > 0.99
 
 
 def test_numbers_of_rings_may_run_either_way_and_have_gaps():
     points, ring, _ = sweep(WORLD)
-    plain = locate(points, check(points), ring=ring, layout=HERE)
-    other = locate(points, check(points), ring=2 * (31 - ring) + 5, layout=HERE)
+    plain = assign_grid_cells(points, check(points), ring=ring, layout=HERE)
+    other = assign_grid_cells(points, check(points), ring=2 * (31 - ring) + 5, layout=HERE)
     np.testing.assert_array_equal(plain.row, other.row)
     np.testing.assert_allclose(plain.elevations, other.elevations)
 
@@ -91,10 +91,10 @@ def test_returns_in_no_order_fall_back_to_beams_or_bins():
     mixed = np.random.default_rng(0).permutation(len(points))
     points, ring = points[mixed], ring[mixed]
     named = Layout("ours", 720, tuple(np.linspace(3, -25, 32).tolist()), 32)
-    by_beam = locate(points, check(points), layout=named, repair_rows=3)
+    by_beam = assign_grid_cells(points, check(points), layout=named, repair_rows=3)
     assert (by_beam.how, by_beam.reach) == (BEAMS, 3)
     np.testing.assert_array_equal(by_beam.row, ring)
-    by_bin = locate(points, check(points), layout=HERE)
+    by_bin = assign_grid_cells(points, check(points), layout=HERE)
     assert by_bin.how == BINS
     assert (by_bin.row >= 0).mean() > 0.99
     assert (np.diff(by_bin.elevations) < 0).all()
@@ -104,7 +104,7 @@ def test_neither_rotation_nor_order_changes_what_belongs_together():
     points, ring, _ = sweep(WORLD)
 
     def groups(points, ring):
-        grid = locate(points, check(points), ring=ring, layout=HERE)
+        grid = assign_grid_cells(points, check(points), ring=ring, layout=HERE)
         labels, _ = label(fill(grid), grid.elevations, reach_columns=2)
         return labels[grid.row, grid.column]
 
@@ -119,17 +119,17 @@ def test_neither_rotation_nor_order_changes_what_belongs_together():
 
 def test_columns_are_those_of_the_returns_where_nothing_is_told():
     points, ring, _ = sweep(World())
-    assert locate(points, check(points), ring=ring).columns == 720
+    assert assign_grid_cells(points, check(points), ring=ring).columns == 720
 
 
 def test_a_lidar_that_turns_faster_than_its_name_says_leaves_no_empty_columns():
     points, ring, _ = sweep(World())
     named = LAYOUTS["HDL-64E"]
-    assert locate(points, check(points), layout=named).columns == 720
-    assert locate(points, check(points), layout=named, columns=900).columns == 900
+    assert assign_grid_cells(points, check(points), layout=named).columns == 720
+    assert assign_grid_cells(points, check(points), layout=named, columns=900).columns == 900
     # Nearly as many columns are those of the name; rings that are given may stand in any order.
-    assert locate(points, check(points), layout=Layout("ours", 1000, (), 32)).columns == 1000
-    assert locate(points, check(points), ring=ring, layout=named).columns == 2083
+    assert assign_grid_cells(points, check(points), layout=Layout("ours", 1000, (), 32)).columns == 1000
+    assert assign_grid_cells(points, check(points), ring=ring, layout=named).columns == 2083
 
 
 def test_bins_of_elevation_are_repaired_across_holes():
@@ -138,7 +138,7 @@ def test_bins_of_elevation_are_repaired_across_holes():
     wall = points[met == 1]
     wall = wall[np.random.default_rng(0).permutation(len(wall))]
     for repair, pieces in ((1, 8), (12, 1)):
-        grid = locate(wall, check(wall), columns=720, repair_rows=repair)
+        grid = assign_grid_cells(wall, check(wall), columns=720, repair_rows=repair)
         _, count = label(fill(grid), grid.elevations, reach_rows=grid.reach, reach_columns=2)
         assert (grid.how, count) == (BINS, pieces)
 
@@ -154,18 +154,18 @@ def test_named_sensors_look_where_their_makers_say():
         "OS1-128": 128,
     }
     assert all((np.diff(layout.elevations_deg) < 0).all() for layout in LAYOUTS.values())
-    assert (layout_of("vlp-32c") or HERE).elevations_deg[0] == 15
-    assert layout_of("64 rings x 900 columns") == Layout("64 rings x 900 columns", 900, (), 64)
-    assert layout_of("something else") is None
-    assert layout_of(None) is None
+    assert (parse_layout("vlp-32c") or HERE).elevations_deg[0] == 15
+    assert parse_layout("64 rings x 900 columns") == Layout("64 rings x 900 columns", 900, (), 64)
+    assert parse_layout("something else") is None
+    assert parse_layout(None) is None
     with pytest.raises(UsageError, match="9999"):
-        layout_of("9999 rings x 12 columns")
+        parse_layout("9999 rings x 12 columns")
 
 
 @pytest.mark.parametrize("ring", [np.zeros(3, int), np.zeros(4, float), np.zeros((4, 1), int)])
 def test_rings_must_fit(ring):
     points = np.full((4, 3), 5, np.float32)
     with pytest.raises(InputError, match="rings should be 4 whole numbers"):
-        locate(points, check(points), ring=ring)
+        assign_grid_cells(points, check(points), ring=ring)
     with pytest.raises(InputError, match="ring 700"):
-        locate(points, check(points), ring=np.full(4, 700))
+        assign_grid_cells(points, check(points), ring=np.full(4, 700))

@@ -16,7 +16,7 @@ from roadaware.corner_cases.clusters import label
 from roadaware.corner_cases.copg import Proposals, propose
 from roadaware.corner_cases.loader import Captures
 from roadaware.corner_cases.points import check
-from roadaware.corner_cases.range_image import GIVEN, RECOVERED, fill, locate
+from roadaware.corner_cases.range_image import GIVEN, RECOVERED, assign_grid_cells, fill
 from roadaware.datasets import read
 from roadaware.geometry.boxes import iou
 from roadaware.scenes.schema import CORNERS
@@ -92,7 +92,7 @@ def test_neither_rotation_nor_order_changes_what_belongs_together_in_a_real_swee
     columns = 1084
 
     def groups(points, ring):
-        grid = locate(points, check(points, min_range_m=2.0), ring=ring, columns=columns)
+        grid = assign_grid_cells(points, check(points, min_range_m=2.0), ring=ring, columns=columns)
         labels, count = label(fill(grid), grid.elevations, reach_columns=2)
         found = np.where(grid.column >= 0, labels[grid.row, grid.column], 0)
         return found, count

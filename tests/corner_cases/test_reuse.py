@@ -13,7 +13,7 @@ from planted import Thing, World, capture, corners_in
 from roadaware.corner_cases.captures import CommonObjects, SemanticMap
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import propose
-from roadaware.corner_cases.step_cache import BEFORE, CHEAP, KNOBS, Bench, Variant, key_of
+from roadaware.corner_cases.step_cache import BEFORE, CHEAP, KNOBS, Bench, Variant, build_step_key
 
 THINGS = (
     Thing(10, 2.5, height=0.8),
@@ -140,7 +140,7 @@ def test_each_step_runs_once_for_what_it_depends_on():
             for each in asked
             if (step != "background" or each.semantics) and (step != "overlaps" or each.detections)
         ]
-        assert bench.counts[step] == len({key_of(step, config) for config in using}), step
+        assert bench.counts[step] == len({build_step_key(step, config) for config in using}), step
 
 
 def test_thresholds_and_limits_cost_no_step():

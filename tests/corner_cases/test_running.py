@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 from planted_kitti import planted_kitti
 
-from roadaware.corner_cases.checkpointed_parts import claim
+from roadaware.corner_cases.checkpointed_parts import prepare_result_folder
 from roadaware.corner_cases.config import CopgConfig
-from roadaware.corner_cases.runner import FORMAT, MAIN, Order, proposed, run
+from roadaware.corner_cases.runner import FORMAT, MAIN, Order, iterate_proposals, run
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.corner_cases.warnings import NOT_TOLD
 from roadaware.datasets import read
@@ -93,7 +93,7 @@ def test_an_order_of_which_nothing_is_done_makes_room(order, tmp_path):
         run(replace(order, semantics="truth"), folder)
     with pytest.raises(UsageError, match="for detections name saved predictions"):
         run(replace(order, detections="erring"), folder)
-    claim(folder, MAIN, {"format": FORMAT, "order": "mine"}, "proposals")
+    prepare_result_folder(folder, MAIN, {"format": FORMAT, "order": "mine"}, "proposals")
     _, tally = run(order, folder)
     assert tally.made == 6
 
@@ -129,7 +129,7 @@ def test_reasons_that_differ_in_numbers_alone_are_one(order, tmp_path):
 
 
 def test_pictures_can_be_looked_at_one_by_one(order):
-    found = [(moment.video, len(each)) for moment, _, each, _ in proposed(order, range(2, 5))]
+    found = [(moment.video, len(each)) for moment, _, each, _ in iterate_proposals(order, range(2, 5))]
     assert [video for video, _ in found] == ["training/000001", "training/000002", "training/000003"]
 
 

@@ -9,7 +9,7 @@ import media_files
 import numpy as np
 
 from roadaware.errors import InputError
-from roadaware.io.images import mask_of, read_still, size_of, turned
+from roadaware.io.images import apply_orientation, decode_mask, parse_image_size, read_still
 from roadaware.io.video import VideoReader, read_sound
 from roadaware.online.frame_queue import SystemClock
 from roadaware.online.frames import Source
@@ -54,8 +54,8 @@ def read_media(path: Path) -> str:
 def read_stills(path: Path) -> str:
     """Watch a picture, and read it as a still and as a mask."""
     with suppress(InputError):
-        mask_of(path.read_bytes(), str(path))
-    size = size_of(path.read_bytes()[: 1 << 16])
+        decode_mask(path.read_bytes(), str(path))
+    size = parse_image_size(path.read_bytes()[: 1 << 16])
     with suppress(InputError):
         found = read_still(path)
         assert size is None or found.shape == (size[1], size[0], 3)
@@ -79,7 +79,7 @@ def read_exif(path: Path) -> str:
     frame = found.next(0.0, 0.0)
     assert frame is not None, found.outcomes.news()
     plain = read_still(path) if path.suffix != ".webp" else media_files.picture()
-    ways = [n for n in range(1, 9) if np.array_equal(turned(plain, n), frame.picture)]
+    ways = [n for n in range(1, 9) if np.array_equal(apply_orientation(plain, n), frame.picture)]
     assert ways
     unknown = "orientation" in found.outcomes.counts()
     assert not unknown or ways == [1]

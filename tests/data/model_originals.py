@@ -56,8 +56,8 @@ def _predictors(folder: Path) -> None:
 
     from roadaware.corner_cases.energy import EnergyConfig, EnergyModel
     from roadaware.corner_cases.memory import MemoryBank
-    from roadaware.corner_cases.scorer_file import Fitted, prints_of, save_fitted
-    from roadaware.models import create, entry_of, model_class
+    from roadaware.corner_cases.scorer_file import Fitted, save_fitted, sort_fingerprints
+    from roadaware.models import create, get_crossing_entry, load_model_class
     from roadaware.models.crossing.predictor import Predictor
     from roadaware.statistics.weibull import Weibull
 
@@ -68,15 +68,17 @@ def _predictors(folder: Path) -> None:
             if name == "steady"
             else {"boxes": (8, 4)}
         )
-        network = create(name, config=entry_of(name).config_class(), shapes=shapes, labels=2, tasks={})
+        network = create(
+            name, config=get_crossing_entry(name).config_class(), shapes=shapes, labels=2, tasks={}
+        )
         held = Predictor(network, name, "action", ("no", "yes"), {"protocol": "any"})
         held.save(folder / f"{name}.safetensors")
     rng = np.random.default_rng(0)
     boxes = np.cumsum(rng.random((80, 8, 4)), axis=1) + np.array([0, 0, 50, 80])
     labelled = _samples(boxes, rng.integers(0, 2, 80))
     for name, fields in (("boosting", {"rounds": 4, "step": 2, "leaves": (3,)}), ("logistic", {})):
-        model_class(name).create(**fields).fit(labelled, labelled).save(folder / f"{name}.npz")
-    seen, energy = prints_of(range(5)), EnergyConfig()
+        load_model_class(name).create(**fields).fit(labelled, labelled).save(folder / f"{name}.npz")
+    seen, energy = sort_fingerprints(range(5)), EnergyConfig()
     weibull = Weibull(1.0, 2.0, 0.0)
     save_fitted(folder / "energy.npz", Fitted(EnergyModel(weibull, weibull, energy), seen))
     bank = MemoryBank(rng.random((9, 4)).astype(np.float32), 0.5, 0.1, 2)
@@ -146,17 +148,17 @@ def _ask_recipe(path: Path) -> str:
         if found.network.name not in MODELS:
             check_network(found)
         return "recipe of a predictor"
-    from roadaware.training.build import config_of
+    from roadaware.training.build import build_network_config
 
     if not found.model.is_objects:
-        config_of(found.model)
+        build_network_config(found.model)
     return "recipe of a detector"
 
 
 def _ask_file(path: Path) -> str:
     from roadaware.corner_cases.energy import EnergyModel
     from roadaware.corner_cases.scorer_file import open_fitted
-    from roadaware.models import model_class
+    from roadaware.models import load_model_class
     from roadaware.models.crossing.inputs import Held, InputSet
     from roadaware.models.crossing.predictor import Predictor, is_predictor
     from roadaware.models.detector import read_advice, read_training_data
@@ -184,7 +186,7 @@ def _ask_file(path: Path) -> str:
             model.anomaly(np.ones((2, 4), np.float32))
         return "opened"
     boxes = np.cumsum(np.ones((4, 8, 4)), axis=1) + np.array([0, 0, 50, 80])
-    model_class(path.stem).open(path).predict(_samples(boxes, np.zeros(4, np.int64)))
+    load_model_class(path.stem).open(path).predict(_samples(boxes, np.zeros(4, np.int64)))
     return "opened"
 
 

@@ -11,8 +11,8 @@ from roadaware.simulator.actors import AV_ACTIONS, Actor, Ego, Mind, Signal
 from roadaware.simulator.config import CameraConfig, Conditions, Preset, SceneConfig, Surroundings
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.layout import Connector, Crossing, Junction, Lane, Layout, Line
-from roadaware.simulator.mesh import camera_of
-from roadaware.simulator.town.roads import Profile, Street, lanes_of
+from roadaware.simulator.mesh import build_camera
+from roadaware.simulator.town.roads import Profile, Street, build_lanes
 from roadaware.simulator.town.tracks import straight
 from roadaware.simulator.truth import Seen
 
@@ -52,7 +52,7 @@ def small_layout(drive_on: str = "left") -> Layout:
     streets[0].stops[side] = ((85.0, 99.0),)
     lanes: list[Lane] = []
     for number, street in enumerate(streets):
-        street.lanes = lanes_of(street, number, len(lanes), side)
+        street.lanes = build_lanes(street, number, len(lanes), side)
         lanes += street.lanes
     ends = [
         next(lane for lane in street.lanes if lane.kind == "vehicle" and lane.forward) for street in streets
@@ -181,7 +181,7 @@ def assumed(episode: Episode) -> Seen:
     width, height = episode.config.camera.width_px, episode.config.camera.height_px
     block = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (0, 1)])
     for frame in range(episode.n_frames):
-        camera = camera_of(episode.ego, episode.config, frame, episode.seed)
+        camera = build_camera(episode.ego, episode.config, frame, episode.seed)
         for actor in episode.actors:
             row = actor.at(frame)
             if row is None:

@@ -65,7 +65,7 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
 
 def run() -> None:
     """Answer all."""
-    watch.detector_of = lambda *_: Blind()
+    watch.load_detector = lambda *_: Blind()
     answers = []
     sys.addaudithook(_hook)
     for words in json.loads(sys.argv[1]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from roadaware.geometry.poses import from_quaternion, inverse, rigid_fault, seen_bounds
+from roadaware.geometry.poses import find_pose_error, from_quaternion, invert_pose, project_3d_boxes
 
 LENS = np.array([[100.0, 0, 50], [0, 100, 40], [0, 0, 1]])
 
@@ -28,15 +28,15 @@ def at(x, y, z):
     ],
 )
 def test_what_is_no_pose_is_named(pose, fault):
-    assert fault in rigid_fault(pose)
+    assert fault in find_pose_error(pose)
 
 
 def test_poses_lead_there_and_back():
     rng = np.random.default_rng(0)
     quaternion = rng.standard_normal(4)
     pose = from_quaternion(quaternion / np.linalg.norm(quaternion), rng.standard_normal(3))
-    assert rigid_fault(pose) == ""
-    np.testing.assert_allclose(inverse(pose) @ pose, np.eye(4), atol=1e-12)
+    assert find_pose_error(pose) == ""
+    np.testing.assert_allclose(invert_pose(pose) @ pose, np.eye(4), atol=1e-12)
     quarter = from_quaternion([np.sqrt(0.5), 0, 0, np.sqrt(0.5)], [1, 2, 3])
     np.testing.assert_allclose(quarter @ [1, 0, 0, 1], [1, 3, 3, 1], atol=1e-12)
 
@@ -48,7 +48,7 @@ def test_quaternions_of_no_unit_length_are_none(quaternion):
 
 def test_bounds_of_boxes_in_space():
     poses = np.stack([at(0, 0, 10), at(-4, 0, 10), at(0, 0, -5), at(1, 0, 0), at(30, 0, 10)])
-    edges, there = seen_bounds(poses, np.tile([2.0, 1, 2], (5, 1)), LENS, (100, 80))
+    edges, there = project_3d_boxes(poses, np.tile([2.0, 1, 2], (5, 1)), LENS, (100, 80))
     assert there.tolist() == [True, True, False, True, False]
     # The near face of the first is 9 m ahead: 1 m to both sides is 100 / 9 pixels.
     np.testing.assert_allclose(edges[0], [50 - 100 / 9, 40 - 50 / 9, 50 + 100 / 9, 40 + 50 / 9])
@@ -59,6 +59,6 @@ def test_bounds_of_boxes_in_space():
 
 
 def test_no_boxes_have_no_bounds():
-    edges, there = seen_bounds(np.zeros((0, 4, 4)), np.zeros((0, 3)), LENS, (100, 80))
+    edges, there = project_3d_boxes(np.zeros((0, 4, 4)), np.zeros((0, 3)), LENS, (100, 80))
     assert edges.shape == (0, 4)
     assert there.shape == (0,)

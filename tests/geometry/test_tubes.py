@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadaware.geometry.tubes import Tubes, from_runs, overlaps
+from roadaware.geometry.tubes import Tubes, compute_tube_overlaps, from_runs
 
 
 def tubes(runs: list[list[tuple[int, int]]], video: list[int] | None = None, rows: int = 40) -> Tubes:
@@ -45,7 +45,7 @@ def test_a_frame_twice_names_the_tube(runs: list[tuple[int, int]]) -> None:
 def test_tubes_of_different_videos_never_meet() -> None:
     a = tubes([[(0, 4)], [(0, 4)]], video=[0, 3])
     b = tubes([[(0, 4)], [(2, 4)], [(0, 4)]], video=[1, 0, 0])
-    pairs = overlaps(a, b)
+    pairs = compute_tube_overlaps(a, b)
     assert pairs.first.tolist() == [0, 0]
     assert pairs.second.tolist() == [1, 2]
     assert pairs.temporal.tolist() == [0.5, 1.0]
@@ -53,19 +53,19 @@ def test_tubes_of_different_videos_never_meet() -> None:
 
 def test_nothing_meets_nothing() -> None:
     for a, b in ((tubes([]), tubes([[(0, 4)]])), (tubes([[(0, 4)]]), tubes([])), (tubes([[]]), tubes([[]]))):
-        assert len(overlaps(a, b).second) == 0
+        assert len(compute_tube_overlaps(a, b).second) == 0
 
 
 def test_boxes_without_area_overlap_nothing_unless_their_pixel_counts() -> None:
     boxes, runs, one = np.array([[5.0, 5.0, 5.0, 5.0]]), np.array([[0, 1]]), np.array([0])
     point = from_runs(boxes, np.array([0]), runs, one, one)
-    assert overlaps(point, point).spatial.tolist() == [0.0]
-    assert overlaps(point, point, pixel_offset=1.0).spatial.tolist() == [1.0]
+    assert compute_tube_overlaps(point, point).spatial.tolist() == [0.0]
+    assert compute_tube_overlaps(point, point, pixel_offset=1.0).spatial.tolist() == [1.0]
 
 
 def test_an_unknown_time_is_refused() -> None:
     with pytest.raises(ValueError, match="time should be one of frames, endpoints"):
-        overlaps(tubes([]), tubes([]), time="seconds")
+        compute_tube_overlaps(tubes([]), tubes([]), time="seconds")
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4)), max_size=3)
@@ -86,7 +86,7 @@ def test_time_of_frame_sets_is_what_sets_say(
 ) -> None:
     runs = [[spread(spans) for spans in part] for part in (a, b)]
     sets = [[{k for low, high in held for k in range(low, high)} for held in part] for part in runs]
-    pairs = overlaps(tubes(runs[0], rows=60), tubes(runs[1], rows=60))
+    pairs = compute_tube_overlaps(tubes(runs[0], rows=60), tubes(runs[1], rows=60))
     found = dict(
         zip(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True), pairs.temporal, strict=True)
     )
@@ -103,12 +103,12 @@ def test_without_holes_every_time_is_the_same_and_overlap_is_symmetric(
 ) -> None:
     runs = [[(held[0][0], held[0][0] + held[0][1])] if held else [(2, 5)] for held in spans]
     a, b = tubes(runs), tubes(runs[::-1])
-    plain = overlaps(a, b)
+    plain = compute_tube_overlaps(a, b)
     for time in ("endpoints", "endpoints_always"):
-        other = overlaps(a, b, time=time)
+        other = compute_tube_overlaps(a, b, time=time)
         assert other.temporal == pytest.approx(plain.temporal)
         assert other.spatial == pytest.approx(plain.spatial)
-    back = overlaps(b, a)
+    back = compute_tube_overlaps(b, a)
     forth = sorted(zip(plain.first, plain.second, plain.temporal, plain.spatial, strict=True))
     turned = sorted(zip(back.second, back.first, back.temporal, back.spatial, strict=True))
     assert np.array(forth) == pytest.approx(np.array(turned))

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 from hypothesis import strategies as st
 
-from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Meta, Predictions
 
 KINDS = {"agent": ("Ped", "Car"), "action": ("Stop",)}
@@ -28,7 +28,7 @@ def claims(rows, kinds=KINDS, size=None, tubes=None, frame_scores=None):
     )
     scores = np.array([r[4] for r in rows], dtype=np.float32).reshape(len(rows), width)
     boxes = boxes.with_columns(pl.Series("scores", scores, dtype=pl.Array(pl.Float32, width)))
-    meta = with_layout(Meta("claims", vocabularies=kinds), "boxes", list(kinds))
+    meta = set_score_layout(Meta("claims", vocabularies=kinds), "boxes", list(kinds))
     tables = {"boxes": boxes}
     videos = list(dict.fromkeys(r[0] for r in rows))
     if size is not None:
@@ -36,7 +36,7 @@ def claims(rows, kinds=KINDS, size=None, tubes=None, frame_scores=None):
             {"video": videos, "width_px": [size[0]] * len(videos), "height_px": [size[1]] * len(videos)}
         )
     if frame_scores is not None:
-        meta = with_layout(
+        meta = set_score_layout(
             Meta("claims", vocabularies={**kinds, "av_action": ("Go", "Halt")}, notes=meta.notes),
             "frames",
             ["av_action"],

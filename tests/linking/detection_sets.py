@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Meta, Predictions
 
 Array = np.ndarray[Any, Any]
@@ -70,4 +70,4 @@ def predictions(
         table = table.drop("scores")
     frame_table = pl.DataFrame(moments, schema={"video": pl.String, "frame": pl.Int64}, orient="row")
     extra = {"frames": frame_table} if with_frames else {}
-    return Predictions(boxes=table, meta=with_layout(meta, "boxes", list(kinds)), **extra)
+    return Predictions(boxes=table, meta=set_score_layout(meta, "boxes", list(kinds)), **extra)

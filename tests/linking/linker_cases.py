@@ -14,7 +14,7 @@ from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.linking.linker import Linker
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.video import tube_table
+from roadaware.metrics.detection.video import build_tube_table
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 Edges = tuple[float, float, float, float]
@@ -143,7 +143,9 @@ def overlap(frames: dict[int, Sequence[Found]], truth: dict[int, Found]) -> Meas
     scenes = _truth(truth)
 
     def measured(config: LinkerConfig) -> float:
-        table = tube_table(link(detections(frames), config), scenes, DetectionConfig.default(), kinds=["a"])
+        table = build_tube_table(
+            link(detections(frames), config), scenes, DetectionConfig.default(), kinds=["a"]
+        )
         (found,) = table["overlap"]
         return float(found)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from example_counts import tried
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
-from roadaware.linking.finalize import ClosedPath, closed
+from roadaware.linking.finalize import ClosedPath, build_closed_paths
 from roadaware.linking.link import link
 from roadaware.linking.linker import Linker, Path
 from roadaware.scenes.dense_scores import Layout
@@ -111,7 +111,7 @@ def test_a_stream_closed_path_by_path_is_the_whole_set_linked(name: str, seed: i
     frame_by_frame: list[ClosedPath] = []
     for video in videos.values():
         ended = _stream(video, config, kinds)
-        pieces = [closed(paths, config, _layout(kinds)) for paths in ended]
+        pieces = [build_closed_paths(paths, config, _layout(kinds)) for paths in ended]
         frame_by_frame += [path for piece in pieces for path in piece]
     _same(frame_by_frame, linked)
 
@@ -121,7 +121,7 @@ def test_the_law_is_not_about_nothing(name: str) -> None:
     config, kinds = CONFIGS[name]
     video = frames(5, n_frames=90, n_agents=6, n_scores=sum(kinds.values()))
     paths = [path for ended in _stream(video, config, kinds) for path in ended]
-    found = closed(paths, config, _layout(kinds))
+    found = build_closed_paths(paths, config, _layout(kinds))
     assert _same(list(found), link(predictions({"v": video}, kinds), config)) > 5
     assert (len(found) < len(paths)) == config.drop_weak
     assert any((path.rows < 0).any() for path in found) == (config.gaps == "interpolate")
@@ -140,9 +140,9 @@ def test_tubes_suppress_each_other_where_a_video_is_closed_at_once(name: str) ->
     ]
     paths = [path for ended in _stream(video, config, kinds) for path in ended]
     linked = link(predictions({"v": video}, kinds), config)
-    at_once = closed(paths, config, _layout(kinds))
+    at_once = build_closed_paths(paths, config, _layout(kinds))
     assert _same(list(at_once), linked)
-    alone = [path for each in paths for path in closed([each], config, _layout(kinds))]
+    alone = [path for each in paths for path in build_closed_paths([each], config, _layout(kinds))]
     assert sum(len(path.tubes) for path in alone) > sum(len(path.tubes) for path in at_once)
 
 
@@ -157,19 +157,19 @@ def test_scores_of_64_bits_close_as_they_are_linked(make: Any) -> None:
     claimed = predictions({"v": video}, kinds)
     wide = np.concatenate([agentness for _, _, agentness, _ in video])
     claimed = claimed.with_tables(boxes=claimed.boxes.with_columns(score=pl.Series(wide)))
-    (path,) = closed(_stream(video, config, kinds)[-1], config, _layout(kinds))
+    (path,) = build_closed_paths(_stream(video, config, kinds)[-1], config, _layout(kinds))
     assert path.score == link(claimed, config).tubes["score"][0]
 
 
 def test_nothing_ended_is_nothing_closed() -> None:
-    assert closed((), LinkerConfig.default(), Layout({"agent": ("Car",)})) == ()
+    assert build_closed_paths((), LinkerConfig.default(), Layout({"agent": ("Car",)})) == ()
     weak = Linker(LinkerConfig.default(), n_scores=1)
     weak.update(0, [[0, 0, 9, 9]], [0.05], [[0.5]])
-    assert closed(weak.finish(), weak.config, Layout({"agent": ("Car",)})) == ()
+    assert build_closed_paths(weak.finish(), weak.config, Layout({"agent": ("Car",)})) == ()
 
 
 def test_scores_of_other_kinds_are_refused() -> None:
     linker = Linker(LinkerConfig.default(), n_scores=2)
     linker.update(0, [[0, 0, 9, 9]], [0.9], [[0.5, 0.4]])
     with pytest.raises(UsageError, match="2 class scores, and the kinds 1 labels"):
-        closed(linker.finish(), linker.config, Layout({"agent": ("Car",)}))
+        build_closed_paths(linker.finish(), linker.config, Layout({"agent": ("Car",)}))

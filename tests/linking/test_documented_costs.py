@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from roadaware.demo_data.detector import perturbed
-from roadaware.demo_data.road import ROAD_SHAPED, road_world
+from roadaware.demo_data.detector import simulate_detections
+from roadaware.demo_data.road import ROAD_SHAPED, generate_road_scenes
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.matches import average_precision_table
-from roadaware.metrics.detection.video import video_matches
+from roadaware.metrics.detection.matches import compute_average_precisions
+from roadaware.metrics.detection.video import match_tubes
 from roadaware.scenes.composites import product_of_marginals
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -44,14 +44,14 @@ def mended(*names: str) -> LinkerConfig:
 
 @pytest.fixture(scope="module")
 def made_up() -> tuple[Scenes, Predictions]:
-    scenes = road_world(**ROAD_SHAPED)
-    return scenes, perturbed(scenes)
+    scenes = generate_road_scenes(**ROAD_SHAPED)
+    return scenes, simulate_detections(scenes)
 
 
 def video_map(scenes: Scenes, claims: Predictions, config: LinkerConfig) -> list[float]:
     judging = DetectionConfig.reference()
-    matches = video_matches(link(claims, config), scenes, judging, (0.2,), kinds=KINDS)
-    values = 100 * average_precision_table(matches, judging)[:, 0]
+    matches = match_tubes(link(claims, config), scenes, judging, (0.2,), kinds=KINDS)
+    values = 100 * compute_average_precisions(matches, judging)[:, 0]
     of = np.array([kind for kind, _ in matches.classes])
     return [round(float(values[of == kind].mean()), 1) for kind in KINDS]
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.fusion import FusionConfig, fused
-from roadaware.scenes.dense_scores import matrix
+from roadaware.linking.fusion import FusionConfig, fuse_detections
+from roadaware.scenes.dense_scores import convert_to_matrix
 
 A, NEAR_A, FAR = (0, 0, 10, 10), (0, 0, 10, 8), (50, 50, 60, 60)
 
@@ -49,12 +49,12 @@ def plain_fusion(models, weights, iou):
 def test_two_detectors_that_agree_by_hand() -> None:
     one = claims([("v", 4, A, 0.9, [0.8, 0.2, 0.4])])
     two = claims([("v", 4, NEAR_A, 0.6, [0.4, 0.0, 0.8])])
-    found = fused([one, two])
+    found = fuse_detections([one, two])
     ((video, frame, corners, score),) = rows_of(found)
     assert (video, frame) == ("v", 4)
     assert corners == pytest.approx((0, 0, 10, (0.9 * 10 + 0.6 * 8) / 1.5))
     assert score == pytest.approx(0.75)
-    assert matrix(found.boxes["scores"], 3)[0] == pytest.approx([0.6, 0.1, 0.6])
+    assert convert_to_matrix(found.boxes["scores"], 3)[0] == pytest.approx([0.6, 0.1, 0.6])
     assert found.meta.notes["after_detector"][0] == {
         "step": "fused",
         "config": {"type": "FusionConfig", "weights": None, "iou": 0.55, "min_score": 0.0},
@@ -65,49 +65,53 @@ def test_two_detectors_that_agree_by_hand() -> None:
 
 
 def test_what_one_of_two_detectors_sees_counts_half() -> None:
-    found = fused([claims([("v", 0, A, 0.8, [0.4, 0, 0])]), claims([("v", 0, FAR, 0.6, [0, 0, 1])])])
+    found = fuse_detections(
+        [claims([("v", 0, A, 0.8, [0.4, 0, 0])]), claims([("v", 0, FAR, 0.6, [0, 0, 1])])]
+    )
     assert rows_of(found) == [("v", 0, A, 0.4), ("v", 0, FAR, 0.3)]
-    assert matrix(found.boxes["scores"], 3).tolist() == [[np.float32(0.2), 0, 0], [0, 0, 0.5]]
+    assert convert_to_matrix(found.boxes["scores"], 3).tolist() == [[np.float32(0.2), 0, 0], [0, 0, 0.5]]
 
 
 def test_weights_shift_boxes_and_scores() -> None:
     pair = [claims([("v", 0, A, 0.5, [1, 0, 0])]), claims([("v", 0, NEAR_A, 0.5, [0, 0, 0])])]
-    found = fused(pair, FusionConfig(weights=(3, 1)))
+    found = fuse_detections(pair, FusionConfig(weights=(3, 1)))
     ((_, _, corners, score),) = rows_of(found)
     assert corners == pytest.approx((0, 0, 10, 9.5))
     assert score == pytest.approx(0.5)
-    assert matrix(found.boxes["scores"], 3)[0, 0] == pytest.approx(0.75)
+    assert convert_to_matrix(found.boxes["scores"], 3)[0, 0] == pytest.approx(0.75)
 
 
 def test_a_score_stays_below_1_where_a_heavy_detector_sees_double() -> None:
     double = claims([("v", 0, A, 1.0, [1, 0, 0]), ("v", 0, A, 1.0, [1, 0, 0])])
-    found = fused([double, claims([])], FusionConfig(weights=(3, 1)))
+    found = fuse_detections([double, claims([])], FusionConfig(weights=(3, 1)))
     assert found.boxes["score"].to_list() == [1.0]
-    assert matrix(found.boxes["scores"], 3)[0, 0] == 1.0
+    assert convert_to_matrix(found.boxes["scores"], 3)[0, 0] == 1.0
 
 
 def test_boxes_are_brought_to_the_images_of_the_first() -> None:
     small = claims([("v", 0, (10, 10, 20, 20), 0.5, [0, 0, 0])], size=(100, 50))
     large = claims([("v", 0, (20, 40, 40, 80), 0.5, [0, 0, 0])], size=(200, 200))
-    assert rows_of(fused([small, large])) == [("v", 0, (10, 10, 20, 20), 0.5)]
-    assert fused([small, large]).videos.rows() == [("v", 100, 50)]
+    assert rows_of(fuse_detections([small, large])) == [("v", 0, (10, 10, 20, 20), 0.5)]
+    assert fuse_detections([small, large]).videos.rows() == [("v", 100, 50)]
     with pytest.raises(InputError, match="how large its images"):
-        fused([small, claims([("v", 0, A, 0.5, [0, 0, 0])])])
+        fuse_detections([small, claims([("v", 0, A, 0.5, [0, 0, 0])])])
 
 
 def test_labels_in_another_order_are_joined_by_name() -> None:
     other = {"action": ("Stop",), "agent": ("Car", "Ped")}
     one = claims([("v", 0, A, 1.0, [0.8, 0.2, 0.4])])
     two = claims([("v", 0, A, 1.0, [0.4, 0.2, 0.8])], kinds=other)
-    assert matrix(fused([one, two]).boxes["scores"], 3)[0] == pytest.approx([0.8, 0.2, 0.4])
+    assert convert_to_matrix(fuse_detections([one, two]).boxes["scores"], 3)[0] == pytest.approx(
+        [0.8, 0.2, 0.4]
+    )
     with pytest.raises(InputError, match="do not score the same labels"):
-        fused([one, claims([("v", 0, A, 1.0, [0, 0])], kinds={"agent": ("Ped", "Car")})])
+        fuse_detections([one, claims([("v", 0, A, 1.0, [0, 0])], kinds={"agent": ("Ped", "Car")})])
 
 
 def test_frame_scores_are_the_mean_over_those_that_have_the_frame() -> None:
     one = claims([("v", 0, A, 1.0, [0, 0, 0])], frame_scores={("v", 0): [1.0, 0.0], ("v", 1): [0.5, 0.5]})
     two = claims([("v", 0, A, 1.0, [0, 0, 0])], frame_scores={("v", 0): [0.0, 0.5]})
-    found = fused([one, two], FusionConfig(weights=(1, 3)))
+    found = fuse_detections([one, two], FusionConfig(weights=(1, 3)))
     assert found.frames["frame"].to_list() == [0, 1]
     assert found.frames["scores"].to_list() == [[0.25, 0.375], [0.5, 0.5]]
 
@@ -120,10 +124,12 @@ def test_frame_scores_are_the_mean_over_those_that_have_the_frame() -> None:
 )
 def test_fusion_equals_a_loop(models, weights, iou) -> None:
     weights = weights[: len(models)]
-    found = fused([claims(model) for model in models], FusionConfig(weights=tuple(weights), iou=iou))
+    found = fuse_detections(
+        [claims(model) for model in models], FusionConfig(weights=tuple(weights), iou=iou)
+    )
     expected = plain_fusion(models, weights, iou)
     got = {}
-    dense = matrix(found.boxes["scores"], 3)
+    dense = convert_to_matrix(found.boxes["scores"], 3)
     for (video, frame, corners, score), scores in zip(rows_of(found), dense, strict=True):
         got.setdefault((video, frame), []).append((corners, score, scores))
     assert got.keys() == expected.keys()
@@ -143,7 +149,7 @@ def test_a_detector_fused_with_itself_is_suppressed_and_no_more(found) -> None:
         (video, frame, (20.0 * i, 0.0, 20.0 * i + 9, 9.0), score, scores)
         for i, (video, frame, _, score, scores) in enumerate(found)
     ]
-    alone, twice = fused([claims(apart)]), fused([claims(apart)] * 2)
+    alone, twice = fuse_detections([claims(apart)]), fuse_detections([claims(apart)] * 2)
     assert alone.boxes.select("frame", *SIDES).equals(twice.boxes.select("frame", *SIDES))
     assert sorted(alone.boxes["score"]) == pytest.approx(sorted(r[3] for r in apart), abs=1e-12)
     assert twice.boxes["score"].to_list() == pytest.approx(alone.boxes["score"].to_list(), abs=1e-12)
@@ -155,21 +161,26 @@ def test_the_order_of_frames_in_the_tables_does_not_matter(models) -> None:
     sets = [claims(model) for model in models]
     turned = [s.with_tables(boxes=s.boxes.sort("frame", maintain_order=True)) for s in sets]
     key = ["video", "frame", "score", *SIDES]
-    assert fused(sets).boxes.select(key).sort(key).equals(fused(turned).boxes.select(key).sort(key))
+    assert (
+        fuse_detections(sets)
+        .boxes.select(key)
+        .sort(key)
+        .equals(fuse_detections(turned).boxes.select(key).sort(key))
+    )
 
 
 def test_empty_and_wrong_requests() -> None:
-    assert fused([claims([]), claims([])]).boxes.is_empty()
+    assert fuse_detections([claims([]), claims([])]).boxes.is_empty()
     with pytest.raises(UsageError, match="at least one detector"):
-        fused([])
+        fuse_detections([])
     with pytest.raises(UsageError, match="2 weights for 1 detectors"):
-        fused([claims([])], FusionConfig(weights=(1, 1)))
+        fuse_detections([claims([])], FusionConfig(weights=(1, 1)))
     for wrong in ({"iou": 2.0}, {"weights": (0.0,)}, {"min_score": -1.0}):
         with pytest.raises(UsageError):
             FusionConfig(**wrong)
     linked = claims([("v", 0, A, 0.5, [0, 0, 0])])
     linked = linked.with_tables(boxes=linked.boxes.with_columns(tube=pl.lit(0)))
     with pytest.raises(InputError, match="linked to tubes already"):
-        fused([linked])
+        fuse_detections([linked])
     weak = claims([("v", 0, A, 0.1, [0, 0, 0]), ("v", 0, FAR, 0.2, [0, 0, 0])])
-    assert rows_of(fused([weak], FusionConfig(min_score=0.2))) == [("v", 0, FAR, 0.2)]
+    assert rows_of(fuse_detections([weak], FusionConfig(min_score=0.2))) == [("v", 0, FAR, 0.2)]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.interpolation import InterpolationConfig, interpolated
-from roadaware.scenes.dense_scores import matrix
+from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
+from roadaware.scenes.dense_scores import convert_to_matrix
 
 
 def path(number, frames, video="v"):
@@ -48,13 +48,13 @@ def linked(rows, derived=()):
 
 def test_a_gap_by_hand() -> None:
     rows = path(0, [2, 3, 6])
-    found = interpolated(linked(rows, [(0, [[2, 4], [6, 7]])]))
+    found = interpolate_tubes(linked(rows, [(0, [[2, 4], [6, 7]])]))
     assert found.boxes["frame"].to_list() == [2, 3, 6, 4, 5]
     assert found.boxes["interpolated"].to_list() == [False, False, False, True, True]
     assert found.boxes["box"].to_list() == [0, 1, 2, 3, 4]
     assert found.boxes["x1_px"].to_list() == [2, 3, 6, 4, 5]
     assert found.boxes["score"].to_list() == pytest.approx([0.98, 0.97, 0.94, 0.96, 0.95])
-    assert matrix(found.boxes["scores"], 3)[3] == pytest.approx([0.04, 0.96, 0.5])
+    assert convert_to_matrix(found.boxes["scores"], 3)[3] == pytest.approx([0.04, 0.96, 0.5])
     assert found.tubes["spans"].to_list() == [None, [[2, 7]]]
     assert found.meta.notes["after_detector"][0]["boxes_made"] == 2
 
@@ -62,28 +62,28 @@ def test_a_gap_by_hand() -> None:
 def test_only_gaps_that_are_short_enough_are_filled() -> None:
     rows = path(0, [0, 2, 6])
     spans = [(0, [[0, 1], [2, 3], [6, 7]])]
-    found = interpolated(linked(rows, spans), InterpolationConfig(max_gap=1))
+    found = interpolate_tubes(linked(rows, spans), InterpolationConfig(max_gap=1))
     assert found.boxes["frame"].to_list() == [0, 2, 6, 1]
     assert found.tubes["spans"].to_list() == [None, [[0, 3], [6, 7]]]
-    none = interpolated(linked(rows, spans), InterpolationConfig(max_gap=0))
+    none = interpolate_tubes(linked(rows, spans), InterpolationConfig(max_gap=0))
     assert none.boxes["frame"].to_list() == [0, 2, 6]
     assert none.tubes["spans"].to_list() == [None, [[0, 1], [2, 3], [6, 7]]]
 
 
 def test_what_trimming_cut_away_stays_away() -> None:
-    found = interpolated(linked(path(0, [0, 1, 2, 3, 6]), [(0, [[0, 1], [2, 4], [6, 7]])]))
+    found = interpolate_tubes(linked(path(0, [0, 1, 2, 3, 6]), [(0, [[0, 1], [2, 4], [6, 7]])]))
     assert found.tubes["spans"].to_list() == [None, [[0, 1], [2, 7]]]
 
 
 def test_short_paths_and_tubes_go_and_their_detections_stay() -> None:
     rows = [*path(0, [0, 1, 2, 3]), *path(1, [0, 2])]
     derived = [(0, [[0, 4]]), (0, [[0, 2]]), (1, [[0, 1], [2, 3]])]
-    found = interpolated(linked(rows, derived), InterpolationConfig(min_length=4))
+    found = interpolate_tubes(linked(rows, derived), InterpolationConfig(min_length=4))
     assert found.tubes["tube"].to_list() == [0, 100]
     assert found.tube_labels["tube"].to_list() == [100]
     assert found.boxes["tube"].to_list() == [0, 0, 0, 0, None, None]
     assert not found.boxes["interpolated"].any()
-    just = interpolated(linked(rows, derived), InterpolationConfig(min_length=3))
+    just = interpolate_tubes(linked(rows, derived), InterpolationConfig(min_length=3))
     assert just.tubes["tube"].to_list() == [0, 1, 100, 102], "filled boxes count"
 
 
@@ -97,7 +97,7 @@ def test_filling_equals_a_loop(paths, max_gap, min_length) -> None:
     rows = [row for number, frames in enumerate(paths) for row in path(number, sorted(frames))]
     rng = np.random.default_rng(len(rows))
     rows = [rows[i] for i in rng.permutation(len(rows))]
-    found = interpolated(linked(rows), InterpolationConfig(max_gap, min_length))
+    found = interpolate_tubes(linked(rows), InterpolationConfig(max_gap, min_length))
     expected = {}
     for number, frames in enumerate(paths):
         held = sorted(frames)
@@ -121,8 +121,8 @@ def test_filling_equals_a_loop(paths, max_gap, min_length) -> None:
 
 
 def test_interpolating_twice_changes_nothing_more() -> None:
-    once = interpolated(linked(path(0, [0, 3, 9]), [(0, [[0, 1], [3, 4], [9, 10]])]))
-    again = interpolated(once)
+    once = interpolate_tubes(linked(path(0, [0, 3, 9]), [(0, [[0, 1], [3, 4], [9, 10]])]))
+    again = interpolate_tubes(once)
     assert again.boxes.equals(once.boxes)
     assert again.tubes.equals(once.tubes)
 
@@ -131,10 +131,10 @@ def test_what_cannot_be_filled_is_refused() -> None:
     squeezed = linked(path(0, [0, 2]))
     squeezed = squeezed.with_tables(tubes=squeezed.tubes.with_columns(consecutive=pl.lit(value=True)))
     with pytest.raises(InputError, match="claimed for consecutive frames"):
-        interpolated(squeezed)
+        interpolate_tubes(squeezed)
     with pytest.raises(InputError, match="tube 0 has two boxes in frame 2"):
-        interpolated(linked([*path(0, [0, 2]), *path(0, [2])]))
+        interpolate_tubes(linked([*path(0, [0, 2]), *path(0, [2])]))
     for wrong in ({"max_gap": -1}, {"min_length": 0}):
         with pytest.raises(UsageError):
             InterpolationConfig(**wrong)
-    assert interpolated(claims([])).boxes.is_empty()
+    assert interpolate_tubes(claims([])).boxes.is_empty()

@@ -16,8 +16,8 @@ from example_counts import tried
 from roadaware.errors import UsageError
 from roadaware.geometry.arithmetic import pairwise_mean, pairwise_sum
 from roadaware.linking.config import UCF24_ALPHAS, LinkerConfig
-from roadaware.linking.label_kernels import filtered_peak, presence, sort_falling, viterbi
-from roadaware.linking.labelling import label_and_trim, top_labels
+from roadaware.linking.label_kernels import filtered_peak, score_presence, sort_falling, viterbi
+from roadaware.linking.labelling import label_and_trim, select_top_labels
 from roadaware.linking.linker import Linker
 from roadaware.linking.paths import Detections, Paths
 
@@ -75,7 +75,7 @@ def test_labels_lag_one_frame_and_the_last_score_is_lost() -> None:
 def test_the_peak_is_that_of_medians_of_five() -> None:
     assert filtered_peak(np.array([0.1, 0.9, 0.2, 0.3, 0.25, 0.28, 0.26])) == 0.28
     assert filtered_peak(np.array([0.5, 0.4])) == 0.0
-    assert presence(np.array([0.0, 0.5, 0.0, 0.0]), False).tolist() == [[1.0] * 4, [0.0] * 4]
+    assert score_presence(np.array([0.0, 0.5, 0.0, 0.0]), False).tolist() == [[1.0] * 4, [0.0] * 4]
 
 
 def test_trimming_asks_for_agentness_where_there_are_24_classes() -> None:
@@ -113,7 +113,7 @@ def test_each_ucf24_class_has_its_own_cost_of_change() -> None:
 def test_equal_classes_come_in_the_order_of_the_vocabulary() -> None:
     paths, found = _path(np.full((8, 20), 0.5), np.full(8, 0.5))
     for config in (LinkerConfig.reference(), LinkerConfig.default()):
-        labels, values = top_labels(found.scores, paths.rows, paths.ends, range(20), config)
+        labels, values = select_top_labels(found.scores, paths.rows, paths.ends, range(20), config)
         assert labels.tolist() == [list(range(10))]
         assert values.tolist() == [[0.5] * 10]
 

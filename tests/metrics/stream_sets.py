@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 
-from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 SIDES = ("x1_px", "y1_px", "x2_px", "y2_px")
@@ -78,7 +78,7 @@ def moving(n_frames=40, fps=10.0, speeds=(2.0, 5.0), names=("v",)):
         ),
         tubes=of_tubes.with_columns(score=pl.lit(0.9)),
         tube_labels=tube_labels.with_columns(score=pl.lit(0.9)),
-        meta=with_layout(with_layout(meta, "boxes", ["agent"]), "frames", ["av_action"]),
+        meta=set_score_layout(set_score_layout(meta, "boxes", ["agent"]), "frames", ["av_action"]),
     )
     return truth, claims
 

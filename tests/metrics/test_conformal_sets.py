@@ -9,14 +9,14 @@ import pytest
 from sample_sets import random_set
 
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.conformal_sets import Promise, promises
+from roadaware.metrics.conformal_sets import Promise, evaluate_coverage
 from roadaware.metrics.scores import SampleScores
 
 
 @pytest.mark.parametrize(("task", "level"), [("action", 0.9), ("intention", 0.8), ("risk", 0.6)])
 def test_sets_hold_what_they_promise_whatever_the_scores(task: str, level: float) -> None:
     state = random_set(2, task, n=1200, people=400)
-    for found in promises(state, level, halvings=30).values():
+    for found in evaluate_coverage(state, level, halvings=30).values():
         assert found.low <= found.coverage <= found.high
         assert found.coverage == pytest.approx(level, abs=0.03)
         assert 0 <= found.empty + found.single <= 1
@@ -25,7 +25,7 @@ def test_sets_hold_what_they_promise_whatever_the_scores(task: str, level: float
 
 def test_sets_of_the_likeliest_labels_are_those_of_a_plain_count() -> None:
     state = random_set(3, "intention", n=90, people=13)
-    found = promises(state, 0.75, halvings=12, seed=5)["lac"]
+    found = evaluate_coverage(state, 0.75, halvings=12, seed=5)["lac"]
     rng, names = np.random.default_rng(5), np.unique(state.pedestrian)
     halves = [plain_half(state, set(names[rng.permutation(13)[:6]].tolist())) for _ in range(12)]
     covered, size, empty, single = np.array(halves).T
@@ -59,12 +59,14 @@ def plain_half(state: SampleScores, chosen: set[str]) -> tuple[float, float, flo
 
 def test_equal_seeds_give_equal_sets_and_nonsense_is_refused() -> None:
     state = random_set(0)
-    assert promises(state, 0.9, halvings=3, seed=1) == promises(state, 0.9, halvings=3, seed=1)
-    assert promises(state, 0.9) == promises(state, 0.9, halvings=100, seed=0)
+    assert evaluate_coverage(state, 0.9, halvings=3, seed=1) == evaluate_coverage(
+        state, 0.9, halvings=3, seed=1
+    )
+    assert evaluate_coverage(state, 0.9) == evaluate_coverage(state, 0.9, halvings=100, seed=0)
     for level in (0.0, 1.0, 90.0):
         with pytest.raises(UsageError):
-            promises(state, level)
+            evaluate_coverage(state, level)
     with pytest.raises(UsageError, match="not 0 times"):
-        promises(state, 0.9, halvings=0)
+        evaluate_coverage(state, 0.9, halvings=0)
     with pytest.raises(InputError, match="found 1"):
-        promises(SampleScores(state.scores, state.truth, np.full(len(state), "one")), 0.9)
+        evaluate_coverage(SampleScores(state.scores, state.truth, np.full(len(state), "one")), 0.9)

@@ -7,7 +7,7 @@ import pytest
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, evaluate, evaluate_samples
 from roadaware.scenes.store import open_predictions, save
-from roadaware.scenes.tables import Meta, Predictions, Scenes, of_samples
+from roadaware.scenes.tables import Meta, Predictions, Scenes, build_sample_predictions
 
 ACTION = PedestrianConfig.default("action")
 
@@ -31,7 +31,7 @@ def scenes(**columns):
 
 
 def claim(scenes, scores):
-    return of_samples(scenes.samples, np.array(scores)[:, None])
+    return build_sample_predictions(scenes.samples, np.array(scores)[:, None])
 
 
 def test_tables_give_what_arrays_give():

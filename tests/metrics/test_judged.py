@@ -12,11 +12,11 @@ from roadaware.metrics.metric_state import (
     Judged,
     Measured,
     as_json,
+    build_result,
+    compute_values,
     crowd_density,
-    drawn,
-    result,
-    slices,
-    values_of,
+    resample_metrics,
+    split_slices,
 )
 from roadaware.statistics.intervals import PercentileDraws
 
@@ -65,25 +65,25 @@ def state(rows=((0.9, "v1", "a"), (0.2, "v1", "b"), (0.6, "v2", "a"), (0.1, "v3"
 
 
 def test_values_stand_with_those_of_each_class_and_the_undefined_is_told():
-    found = result(state(), Rule())
+    found = build_result(state(), Rule())
     assert found.values() == {"share": 0.5, "share:a": pytest.approx(2 / 3), "share:b": 0.0, "share:c": None}
     assert found.row("share:c")["reason"] == "there is no truth"
-    assert values_of(state()) == {"share": 0.5}
+    assert compute_values(state()) == {"share": 0.5}
     assert found.counts.rows() == [(None, 4, 3)]
 
 
 def test_slices_are_sets_of_their_own():
-    found = result(state(), Rule(), by=["word"])
+    found = build_result(state(), Rule(), by=["word"])
     assert found.groups == ("word: a", "word: b")
     assert found.value("share", "word: b") == 0.0
     with pytest.raises(UsageError, match="nothing to slice by in 'colour'; there are word"):
-        slices(state(), ["colour"])
+        split_slices(state(), ["colour"])
 
 
 def test_slices_stand_in_the_order_of_their_numbers_and_unknown_columns_are_told():
     words = ["10+", "flood", "2-4", None, "9"]
     items = pl.DataFrame({"video": ["v"] * 5, "word": words, "category": [None] * 5})
-    found = result(Hits(items, np.zeros(5), (), Rule()), Rule(), by=["word", "category"])
+    found = build_result(Hits(items, np.zeros(5), (), Rule()), Rule(), by=["word", "category"])
     assert found.groups == ("word: 2-4", "word: 9", "word: 10+", "word: flood")
     assert found.notes == ("nothing is known of category: there are no slices by it",)
 
@@ -95,31 +95,31 @@ def test_density_names_how_many_boxes_a_picture_has():
 
 
 def test_intervals_are_over_videos_and_need_two():
-    found = result(state(), Rule(), draws=200, seed=1)
+    found = build_result(state(), Rule(), draws=200, seed=1)
     row = found.row("share")
     assert row["low_video"] < row["value"] < row["high_video"]
-    assert result(state(), Rule(), draws=200, seed=1).row("share") == row
+    assert build_result(state(), Rule(), draws=200, seed=1).row("share") == row
     alone = state().only(np.array([True, True, False, False]))
-    assert result(alone, Rule(), draws=50).row("share")["low_video"] is None
+    assert build_result(alone, Rule(), draws=50).row("share")["low_video"] is None
     with pytest.raises(UsageError, match="draws should be 0 or more"):
-        result(state(), Rule(), draws=-1)
+        build_result(state(), Rule(), draws=-1)
 
 
 def test_draws_are_those_of_the_same_videos_and_seed():
-    one, two = (drawn(state(), PercentileDraws(130), 3) for _ in range(2))
+    one, two = (resample_metrics(state(), PercentileDraws(130), 3) for _ in range(2))
     assert {key: values.shape for key, values in one.items()} == {
         ("share", label): (130,) for label in (None, "a", "b", "c")
     }
     np.testing.assert_array_equal(one["share", None], two["share", None])
     assert np.isnan(one["share", "c"]).all()
-    assert drawn(state(), 130, 3)["share", None].shape == (3,)
+    assert resample_metrics(state(), 130, 3)["share", None].shape == (3,)
 
 
 def test_parts_merge_to_the_whole():
     whole = state()
     parts = [whole.only((whole.items["video"] == video).to_numpy()) for video in whole.videos]
     merged = parts[0].merge(parts[1]).merge(parts[2])
-    assert values_of(merged) == values_of(whole)
+    assert compute_values(merged) == compute_values(whole)
 
 
 def test_a_packed_state_is_the_state():
@@ -135,7 +135,7 @@ def test_a_packed_state_is_the_state():
 
 def test_the_json_holds_fractions_by_metric_and_class():
     left = {"claims on unknown videos": 2, "others": 0}
-    found = result(
+    found = build_result(
         state(),
         Rule(),
         by=["word"],

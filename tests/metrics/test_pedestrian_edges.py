@@ -12,7 +12,7 @@ from roadaware.metrics.pedestrians import (
     METRIC_NAMES,
     PedestrianConfig,
     SampleScores,
-    core_of,
+    build_core,
     evaluate_samples,
     sample_weights,
 )
@@ -214,7 +214,7 @@ def test_scores_of_another_task_are_refused(task, columns):
 
 
 def test_a_set_itself_is_one_draw():
-    core = core_of(random_set(0), PedestrianConfig.default("action"))
+    core = build_core(random_set(0), PedestrianConfig.default("action"))
     assert core.once().tolist() == [[1] * 40]
     assert {len(values) for values in core.values(core.once()).values()} == {1}
 

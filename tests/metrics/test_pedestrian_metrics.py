@@ -10,7 +10,7 @@ from plain_metrics import plain_metrics
 from sample_sets import TASKS, random_set, sample_sets
 
 from example_counts import tried
-from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, core_of, evaluate_samples
+from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, build_core, evaluate_samples
 from roadaware.statistics.intervals import PercentileDraws, Units
 
 CONFIGS = {
@@ -59,7 +59,7 @@ def test_every_metric_equals_the_plain_version_on_any_set(task, config, data):
 def test_each_draw_equals_the_plain_version_of_the_resampled_set(task, unit, config):
     config = CONFIGS[config](task)
     state = random_set(5, task, n=120, people=30, ties=True)
-    core = core_of(state, config)
+    core = build_core(state, config)
     drawn = core.drawn(unit, PercentileDraws(12), seed=1)
     names = core.people.name if unit == "pedestrian" else core.people.video
     (times,) = Units.of(names, PercentileDraws(12), 1).weights()

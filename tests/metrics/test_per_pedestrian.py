@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, evaluate_samples, means
+from roadaware.metrics.pedestrians import (
+    PedestrianConfig,
+    SampleScores,
+    compute_mean_scores,
+    evaluate_samples,
+)
 
 
 @pytest.mark.parametrize("classes", [1, 3, 12])
@@ -13,7 +18,7 @@ def test_means_are_those_of_each_pedestrian_alone_to_the_last_bit(classes):
     starts = np.cumsum(sizes) - sizes
     scores = np.round(rng.random((sizes.sum(), classes)), 1)
     alone = [scores[start : start + size].mean(axis=0) for start, size in zip(starts, sizes, strict=True)]
-    np.testing.assert_array_equal(means(scores, starts, sizes), alone)
+    np.testing.assert_array_equal(compute_mean_scores(scores, starts, sizes), alone)
 
 
 def test_a_mean_of_exactly_one_half_decides_for_the_first_class():

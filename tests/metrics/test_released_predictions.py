@@ -8,8 +8,8 @@ import pytest
 
 import real_sets
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
-from roadaware.scenes.sampling import protocol_named, sample
-from roadaware.scenes.tables import of_samples
+from roadaware.scenes.sampling import get_protocol, sample
+from roadaware.scenes.tables import build_sample_predictions
 
 DATA = os.environ.get("ROADAWARE_DATA_DIR")
 pytestmark = pytest.mark.skipif(
@@ -69,10 +69,10 @@ def jaad():
 
 
 def judged(jaad, task):
-    test = sample(jaad, protocol_named(f"jaad-{task}@iv2024"))
+    test = sample(jaad, get_protocol(f"jaad-{task}@iv2024"))
     rows = test.samples.filter(test.samples["split"].cast(str) == "test")
     scores = np.loadtxt(Path(DATA) / "pie" / f"pf_{task}_jaad.csv", delimiter=",")
-    claimed = of_samples(rows, scores.reshape(len(rows), -1))
+    claimed = build_sample_predictions(rows, scores.reshape(len(rows), -1))
     return evaluate(claimed, test, PedestrianConfig.reference(task), split="test")
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roadaware.errors import InputError
-from roadaware.metrics.scores import SampleScores, clipped, decisions
+from roadaware.metrics.scores import SampleScores, clip_scores, predict_labels
 
 
 def test_plain_lists_become_arrays_of_their_types():
@@ -75,17 +75,17 @@ def test_clipping_moves_what_is_near_and_refuses_what_is_far(values):
     inside = np.clip(scores, 0, 1)
     if np.abs(scores - inside).max() > 1e-6:
         with pytest.raises(InputError, match="rows do not"):
-            clipped(scores)
+            clip_scores(scores)
     else:
-        found, count = clipped(scores)
+        found, count = clip_scores(scores)
         assert (found == inside).all()
         assert count == (scores != inside).sum()
 
 
 def test_nan_is_never_clipped():
     with pytest.raises(InputError, match="1 rows do not, first rows 0"):
-        clipped(np.array([[np.nan]]))
+        clip_scores(np.array([[np.nan]]))
 
 
 def test_the_first_of_equal_scores_is_decided():
-    assert decisions(np.array([[0.4, 0.4, 0.2], [0.1, 0.2, 0.7]])).tolist() == [0, 2]
+    assert predict_labels(np.array([[0.4, 0.4, 0.2], [0.1, 0.2, 0.7]])).tolist() == [0, 2]

@@ -10,14 +10,19 @@ from hypothesis import strategies as st
 from stream_sets import SIDES, moving, plain_holding, plain_schedule
 
 from example_counts import tried
-from roadaware.demo_data.detector import perturbed
-from roadaware.demo_data.road import road_world
+from roadaware.demo_data.detector import simulate_detections
+from roadaware.demo_data.road import generate_road_scenes
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
-from roadaware.metrics.streaming import StreamingConfig, answers, retimed, timetable
+from roadaware.metrics.streaming import (
+    StreamingConfig,
+    apply_latency,
+    build_timetable,
+    select_processed_frames,
+)
 
 EVERY = StreamingConfig("every")
 LATEST = StreamingConfig("latest")
@@ -25,7 +30,7 @@ LATEST = StreamingConfig("latest")
 
 def held(claims, truth, config, latency=None, video="v"):
     """The frame whose output holds at each frame of a video."""
-    table = timetable(claims, truth, config, latency)
+    table = build_timetable(claims, truth, config, latency)
     return table.filter(pl.col("video") == video)["from_frame"].to_list()
 
 
@@ -125,8 +130,8 @@ def test_a_set_is_timed_as_its_videos_one_by_one(how) -> None:
         "t_s": (StreamingConfig("every", times="t_s"), {name: r.random(9).tolist() for name in names}),
     }
     config, latency = asked.get(how, (StreamingConfig(fps=30.0), None))
-    parts = [timetable(claims, truth.only([name]), config, latency) for name in names]
-    whole = timetable(claims, truth, config, latency)
+    parts = [build_timetable(claims, truth.only([name]), config, latency) for name in names]
+    whole = build_timetable(claims, truth, config, latency)
     assert whole.equals(pl.concat(parts))
     assert whole["from_frame"].null_count() < len(whole)
 
@@ -136,7 +141,7 @@ def test_a_set_is_timed_as_its_videos_one_by_one(how) -> None:
 
 def test_boxes_tubes_and_frame_scores_one_frame_late_by_hand() -> None:
     truth, claims = moving(4, speeds=(10.0,))
-    late = retimed(claims, truth, EVERY, 0.1)
+    late = apply_latency(claims, truth, EVERY, 0.1)
     assert late.boxes.select("frame", "from_frame", "x1_px", "tube").rows() == [
         (1, 0, 10.0, 0),
         (2, 1, 20.0, 0),
@@ -155,7 +160,7 @@ def test_boxes_tubes_and_frame_scores_one_frame_late_by_hand() -> None:
 def test_an_output_holds_until_the_next_and_an_empty_one_replaces_it() -> None:
     truth, claims = moving(8, speeds=(1.0,))
     none_at_2 = claims.with_tables(boxes=claims.boxes.filter(pl.col("frame") != 2))
-    late = retimed(none_at_2, truth, LATEST, 0.25)  # frames 0, 2 and 5 are looked at, as above
+    late = apply_latency(none_at_2, truth, LATEST, 0.25)  # frames 0, 2 and 5 are looked at, as above
     assert late.boxes.select("frame", "from_frame").rows() == [(3, 0), (4, 0)]
     assert late.tubes["spans"].to_list() == [None, [[3, 8]]]
     assert late.tubes["end_frame"].to_list() == [5, 8]
@@ -165,15 +170,15 @@ def test_spans_with_holes_are_cut_where_their_frames_held() -> None:
     truth, claims = moving(10, speeds=(1.0,))
     spans = pl.Series([None, [[0, 2], [5, 6]]], dtype=pl.List(pl.List(pl.Int64)))
     cut = claims.with_tables(tubes=claims.tubes.with_columns(spans=spans))
-    assert retimed(cut, truth, EVERY, 0.2).tubes["spans"].to_list() == [None, [[2, 4], [7, 8]]]
+    assert apply_latency(cut, truth, EVERY, 0.2).tubes["spans"].to_list() == [None, [[2, 4], [7, 8]]]
     # The worker looks at 0, 2, 5, 7; only 0 and 5 lie within.
-    assert retimed(cut, truth, LATEST, 0.25).tubes["spans"].to_list() == [None, [[3, 5], [8, 10]]]
+    assert apply_latency(cut, truth, LATEST, 0.25).tubes["spans"].to_list() == [None, [[3, 5], [8, 10]]]
 
 
 def test_labels_of_boxes_go_with_them() -> None:
     truth, claims = moving(4)
     labels = truth.labels.with_columns(score=pl.lit(0.5))
-    late = retimed(claims.with_tables(labels=labels), truth, EVERY, 0.1)
+    late = apply_latency(claims.with_tables(labels=labels), truth, EVERY, 0.1)
     found = late.labels.join(late.boxes, on="box")
     assert found.select("frame", "label").rows() == [(f, lane) for f in (1, 2, 3) for lane in (0, 1)]
 
@@ -181,7 +186,7 @@ def test_labels_of_boxes_go_with_them() -> None:
 def test_made_up_boxes_were_not_known_in_time() -> None:
     truth, claims = moving(4, speeds=(1.0,))
     boxes = claims.boxes.with_columns(interpolated=pl.col("frame") == 1)
-    late = retimed(claims.with_tables(boxes=boxes), truth, EVERY, 0.0)
+    late = apply_latency(claims.with_tables(boxes=boxes), truth, EVERY, 0.0)
     assert late.boxes["frame"].to_list() == [0, 2, 3]
 
 
@@ -190,14 +195,14 @@ def test_made_up_boxes_were_not_known_in_time() -> None:
 
 @pytest.fixture(scope="module")
 def road():
-    world = road_world(videos=2, frames=60, seed=1)
-    return world, link(perturbed(world, seed=1), LinkerConfig.default())
+    world = generate_road_scenes(videos=2, frames=60, seed=1)
+    return world, link(simulate_detections(world, seed=1), LinkerConfig.default())
 
 
 def test_without_latency_and_look_ahead_it_is_the_offline_metric(road) -> None:
     world, linked = road
     online = linked.with_tables(boxes=linked.boxes.filter(~pl.col("interpolated")))
-    assert judged(retimed(online, world, EVERY, 0.0), world) == judged(online, world)
+    assert judged(apply_latency(online, world, EVERY, 0.0), world) == judged(online, world)
 
 
 @pytest.mark.parametrize("how", ["eta", "latency"])
@@ -234,7 +239,7 @@ def test_one_frame_late_is_the_offline_metric_on_truth_shifted_by_one(road, how)
         ),
     )
     config = StreamingConfig("every", eta_s=1 / 12 if how == "eta" else 0.0)
-    late = retimed(online, truth, config, 0.0 if how == "eta" else 1 / 12)
+    late = apply_latency(online, truth, config, 0.0 if how == "eta" else 1 / 12)
     last = 59  # nothing is judged against the output of the last frame
     within = online.with_tables(
         boxes=online.boxes.filter(pl.col("frame") < last),
@@ -252,7 +257,7 @@ def test_one_frame_late_is_the_offline_metric_on_truth_shifted_by_one(road, how)
 def test_with_endless_latency_nothing_is_ever_claimed(road, scheduler) -> None:
     world, linked = road
     for latency in (1e7, float("inf")):
-        never = retimed(linked, world, StreamingConfig(scheduler), latency)
+        never = apply_latency(linked, world, StreamingConfig(scheduler), latency)
         assert never.boxes.is_empty()
         assert never.tubes.is_empty()
         assert never.tube_labels.is_empty()
@@ -265,7 +270,7 @@ def test_with_endless_latency_nothing_is_ever_claimed(road, scheduler) -> None:
 def test_more_latency_is_never_better_where_all_moves_steadily(scheduler) -> None:
     truth, claims = moving(60, speeds=(0.5, 1.0))
     latencies = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-    found = [judged(retimed(claims, truth, StreamingConfig(scheduler), s), truth) for s in latencies]
+    found = [judged(apply_latency(claims, truth, StreamingConfig(scheduler), s), truth) for s in latencies]
     for name in ("frame_map@0.5:agentness", "frame_map@0.5:agent", "video_map@0.5:agent"):
         values = [each[name] for each in found]
         assert values == sorted(values, reverse=True), name
@@ -276,17 +281,17 @@ def test_more_latency_is_never_better_where_all_moves_steadily(scheduler) -> Non
 def test_the_order_of_rows_and_a_second_run_change_no_digit(road) -> None:
     world, linked = road
     config, latency = LATEST, {name: [0.11] * 60 for name in world.videos["video"]}
-    once = retimed(linked, world, config, latency)
-    again = retimed(linked, world, config, latency)
+    once = apply_latency(linked, world, config, latency)
+    again = apply_latency(linked, world, config, latency)
     assert once == again
     turned = linked.with_tables(frames=linked.frames.reverse())
-    assert retimed(turned, world, config, latency).boxes.equals(once.boxes)
+    assert apply_latency(turned, world, config, latency).boxes.equals(once.boxes)
 
 
 def test_every_box_at_an_instant_is_one_of_the_output_that_holds(road) -> None:
     world, linked = road
-    late = retimed(linked, world, LATEST, 0.3)
-    plan = timetable(linked, world, LATEST, 0.3).filter(pl.col("from_frame").is_not_null())
+    late = apply_latency(linked, world, LATEST, 0.3)
+    plan = build_timetable(linked, world, LATEST, 0.3).filter(pl.col("from_frame").is_not_null())
     seen = linked.boxes.filter(~pl.col("interpolated"))
     for row in plan.rows(named=True)[::7]:
         at = (pl.col("video") == row["video"]) & (pl.col("frame") == row["frame"])
@@ -300,16 +305,16 @@ def test_every_box_at_an_instant_is_one_of_the_output_that_holds(road) -> None:
 
 def test_answers_are_what_a_tracker_behind_the_worker_gets(road) -> None:
     world, _ = road
-    found = perturbed(world, seed=1)
-    seen = answers(found, world, LATEST, 0.2)
-    plan = timetable(found, world, LATEST, 0.2)
+    found = simulate_detections(world, seed=1)
+    seen = select_processed_frames(found, world, LATEST, 0.2)
+    plan = build_timetable(found, world, LATEST, 0.2)
     shown = plan["from_frame"].drop_nulls().unique()
     assert set(shown) <= set(seen.frames["frame"])
     assert set(seen.boxes["frame"]) <= set(seen.frames["frame"])
     assert len(seen.frames) < len(world.frames) / 2
-    late = retimed(link(seen, LinkerConfig.default()), world)
+    late = apply_latency(link(seen, LinkerConfig.default()), world)
     assert late.boxes.select("video", "frame", *SIDES).equals(
-        retimed(found, world, LATEST, 0.2).boxes.select("video", "frame", *SIDES)
+        apply_latency(found, world, LATEST, 0.2).boxes.select("video", "frame", *SIDES)
     )
     assert np.isfinite(judged(late, world)["video_map@0.2:agent"])
 
@@ -320,30 +325,30 @@ def test_answers_are_what_a_tracker_behind_the_worker_gets(road) -> None:
 def test_what_cannot_be_timed_is_refused() -> None:
     truth, claims = moving(4)
     with pytest.raises(InputError, match="do not say when they were ready"):
-        retimed(claims, truth)
+        apply_latency(claims, truth)
     with pytest.raises(UsageError, match="needs a latency"):
-        retimed(claims, truth, EVERY)
+        apply_latency(claims, truth, EVERY)
     with pytest.raises(UsageError, match="beside recorded times"):
-        retimed(claims, truth, None, 0.1)
+        apply_latency(claims, truth, None, 0.1)
     with pytest.raises(UsageError, match="2 latencies for video v, which has a frame 3"):
-        retimed(claims, truth, EVERY, {"v": [0.1, 0.1]})
+        apply_latency(claims, truth, EVERY, {"v": [0.1, 0.1]})
     for wrong in (-0.1, float("nan")):
         with pytest.raises(InputError, match="seconds from 0 on"):
-            retimed(claims, truth, EVERY, wrong)
+            apply_latency(claims, truth, EVERY, wrong)
     early = claims.with_tables(frames=claims.frames.with_columns(ready_s=pl.lit(0.15)))
     with pytest.raises(InputError, match=r"frame 2 was ready at 0\.15 s, before"):
-        retimed(early, truth)
+        apply_latency(early, truth)
     no_rate = truth.with_tables(videos=truth.videos.drop("fps"))
     with pytest.raises(InputError, match="how many frames a second"):
-        retimed(claims, no_rate, EVERY, 0.1)
+        apply_latency(claims, no_rate, EVERY, 0.1)
     assert held(claims, no_rate, StreamingConfig("every", fps=10.0), 0.1) == [None, 0, 1, 2]
     with pytest.raises(InputError, match="no times t_s"):
-        retimed(claims, truth, StreamingConfig("every", times="t_s"), 0.1)
+        apply_latency(claims, truth, StreamingConfig("every", times="t_s"), 0.1)
     squeezed = claims.with_tables(tubes=claims.tubes.with_columns(consecutive=pl.lit(value=True)))
     with pytest.raises(InputError, match="consecutive frames"):
-        retimed(squeezed, truth, EVERY, 0.1)
+        apply_latency(squeezed, truth, EVERY, 0.1)
     with pytest.raises(UsageError, match="linked already"):
-        answers(claims, truth, EVERY, 0.1)
+        select_processed_frames(claims, truth, EVERY, 0.1)
     for wrong_config in ({"scheduler": "luck"}, {"newest": "best"}, {"eta_s": -1.0}, {"fps": 0.0}):
         with pytest.raises(UsageError):
             StreamingConfig(**wrong_config)
@@ -360,9 +365,9 @@ def test_claims_of_unknown_videos_and_an_empty_set_are_nothing() -> None:
         labels=truth.labels.clear(),
         tube_labels=truth.tube_labels.clear(),
     )
-    late = retimed(claims, other, EVERY, 0.1)
+    late = apply_latency(claims, other, EVERY, 0.1)
     assert set(late.boxes["video"]) == set(late.tubes["video"]) == set(late.frames["video"]) == {"v"}
     empty = claims.with_tables(
         boxes=claims.boxes.clear(), tubes=claims.tubes.clear(), tube_labels=claims.tube_labels.clear()
     )
-    assert retimed(empty, truth, EVERY, 0.1).boxes.is_empty()
+    assert apply_latency(empty, truth, EVERY, 0.1).boxes.is_empty()

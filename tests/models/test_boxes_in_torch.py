@@ -9,11 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from roadaware.linking.box_kernels import suppress
-from roadaware.models.roi import (
-    nms,
-    overlaps,
-    roi_align,
-)
+from roadaware.models.roi import compute_box_iou, nms, roi_align
 
 torch.set_num_threads(1)
 
@@ -64,9 +60,9 @@ def test_suppression_stops_at_the_top_without_another_outcome() -> None:
 
 def test_overlaps_of_boxes_worked_by_hand() -> None:
     boxes = torch.tensor([[0.0, 0, 4, 2], [2, 0, 6, 2], [5, 5, 6, 6], [3, 3, 3, 3]])
-    found = overlaps(boxes[:1], boxes)
+    found = compute_box_iou(boxes[:1], boxes)
     assert found[0, :3].tolist() == pytest.approx([1.0, 1 / 3, 0.0])
-    assert math.isnan(overlaps(boxes[3:], boxes[3:]).item())
+    assert math.isnan(compute_box_iou(boxes[3:], boxes[3:]).item())
 
 
 def _pooled(

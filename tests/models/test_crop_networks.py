@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 
 from roadaware.errors import InputError, UsageError
 from roadaware.models.crop_networks import CropNetwork, open_image_model, open_trunk
-from roadaware.tasks.crops import looker_of
+from roadaware.tasks.crops import load_crop_encoder
 
 torch.set_num_threads(1)
 CROPS = np.random.default_rng(0).integers(0, 256, (2, 224, 224, 3)).astype(np.uint8)
@@ -53,14 +53,14 @@ def test_weights_of_a_trunk_are_read_from_a_file(tmp_path: Path) -> None:
     trunk = VGG16Trunk((64, 128, 256, 512, 512))
     path = tmp_path / "vgg16.safetensors"
     save_file(trunk.state_dict(), path)
-    found = looker_of("vgg16", path)
+    found = load_crop_encoder("vgg16", path)
     held = torch.from_numpy(CROPS).permute(0, 3, 1, 2).float() / 255
     mean, spread = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
     with torch.inference_mode():
         plain = trunk.eval()((held - mean[:, None, None]) / spread[:, None, None])
     plain = plain / plain.norm(dim=1, keepdim=True)
     np.testing.assert_allclose(found.features(CROPS), plain.numpy(), atol=1e-5)
-    assert found.digest != looker_of("vgg16").digest
+    assert found.digest != load_crop_encoder("vgg16").digest
 
 
 @pytest.mark.parametrize(("kind", "length"), [("ResNet", 16), ("ViT", 8)])
@@ -79,7 +79,7 @@ def test_a_folder_of_transformers_gives_its_pooled_output(tmp_path: Path, kind: 
         ),
     }[kind]()
     model = written(tmp_path, f"{kind}Model", config)
-    network = looker_of(str(tmp_path))
+    network = load_crop_encoder(str(tmp_path))
     found = network.features(CROPS)
     small = hub.ViTImageProcessorPil(size={"height": 32, "width": 32})(
         images=list(CROPS), return_tensors="pt"

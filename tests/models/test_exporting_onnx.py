@@ -15,13 +15,10 @@ onnxruntime = pytest.importorskip("onnxruntime")
 from roadaware.cli import main
 from roadaware.errors import FindingsError, UsageError
 from roadaware.models import exporting
-from roadaware.models.exporting import export, why_no_stream
+from roadaware.models.exporting import export, find_stream_obstacle
 from roadaware.models.retinanet3d import default
 from roadaware.models.retinanet3d.detection_config import DetectRule
-from roadaware.models.retinanet3d.detector import (
-    Fit,
-    StreamDetector,
-)
+from roadaware.models.retinanet3d.detector import Fit, StreamDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.weights import save_detector
 
@@ -60,14 +57,14 @@ def test_a_stream_keeps_its_memories_outside(tmp_path: Path, monkeypatch: pytest
     """Frame by frame it says what the detector of the stream says, and the file says how it is used."""
     network, path = _network(backbone="compact", causal=True), tmp_path / "model.onnx"
     made: list[Any] = []
-    convert = exporting._converted
-    monkeypatch.setattr(exporting, "_converted", lambda *args: made.append(convert(*args)) or made[0])
+    convert = exporting._convert_to_onnx
+    monkeypatch.setattr(exporting, "_convert_to_onnx", lambda *args: made.append(convert(*args)) or made[0])
     monkeypatch.setattr(exporting, "TOLERANCE", -1.0)
     with pytest.raises(FindingsError, match="nothing was written"):
         export(network, FACTS, path, form="stream", picture_px=(80, 60))
     assert not path.exists()
     monkeypatch.undo()
-    monkeypatch.setattr(exporting, "_converted", lambda *args: made[0])
+    monkeypatch.setattr(exporting, "_convert_to_onnx", lambda *args: made[0])
     done = export(network, FACTS, path, form="stream", picture_px=(80, 60))
     assert done.difference < 1e-4
     assert done.n_bytes == path.stat().st_size
@@ -125,7 +122,7 @@ def test_clips_of_every_backbone_are_written(tmp_path: Path, backbone: str) -> N
 )
 def test_who_has_no_stream_form_is_told_why(fields: dict[str, Any], told: str | None, tmp_path: Path) -> None:
     network = _network(**fields)
-    reason = why_no_stream(network)
+    reason = find_stream_obstacle(network)
     assert (reason is None) == (told is None)
     if told is not None:
         assert told in (reason or "")

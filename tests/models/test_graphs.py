@@ -19,17 +19,9 @@ from roadaware.models.catalogue.entries import COCO
 from roadaware.models.graphs.files import is_graph_file, open_graph, save_graph
 from roadaware.models.graphs.graph import Graph, Step, keep_channels, parse_graph
 from roadaware.models.graphs.runner import Backend, Runner, has_onnx
-from roadaware.models.graphs.street import (
-    StreetDetector,
-    merged,
-    open_street,
-)
+from roadaware.models.graphs.street import StreetDetector, merge_tile_boxes, open_street
 from roadaware.models.graphs.tfjs import convert
-from roadaware.models.graphs.views import (
-    Views,
-    peaks,
-    shrink,
-)
+from roadaware.models.graphs.views import Views, find_peaks, resize_region
 from roadaware.models.loading import open_stream, open_videos
 from roadaware.models.object_labels import ROAD_AGENTS
 from roadaware.models.retinanet3d.detection_config import DetectRule
@@ -207,12 +199,12 @@ def test_peaks_are_boxes_around_their_centres() -> None:
     heat[0, 1, 2], heat[0, 1, 3], heat[1, 1, 2], heat[1, 3, 0] = 0.9, 0.5, 0.3, 0.4
     sides = np.zeros((4, 4, 5), np.float32)
     sides[:, 1, 2], sides[:, 3, 0] = (1, 2, 3, 4), (0, 5, 6, 0)
-    boxes, scores = peaks(heat, sides, 0.05, 4)
+    boxes, scores = find_peaks(heat, sides, 0.05, 4)
     assert boxes.tolist() == [[7, 2, 11, 8], [0, 7, 6, 12]]
     assert np.allclose(scores, [[0.9, 0.3], [0, 0.4]])
-    assert len(peaks(heat, sides, 0.95, 4)[0]) == 0
+    assert len(find_peaks(heat, sides, 0.95, 4)[0]) == 0
     sides[0, 1, 2] = -4
-    assert peaks(heat, sides, 0.05, 4)[0].tolist() == [[0, 7, 6, 12]]
+    assert find_peaks(heat, sides, 0.05, 4)[0].tolist() == [[0, 7, 6, 12]]
 
 
 def _scores(agent: str, value: float) -> Any:
@@ -228,10 +220,12 @@ def _boxes(*box: float) -> Any:
 def test_a_box_that_a_tile_cuts_off_is_left_to_the_whole_picture() -> None:
     regions = [(0, 0, 100, 60), (0, 15, 50, 45)]
     whole, part = _boxes(40, 20, 70, 40), _boxes(40, 20, 49.9, 40)
-    boxes, _ = merged([whole, part], [_scores("Car", 0.5), _scores("Car", 0.9)], regions, DetectRule())
+    boxes, _ = merge_tile_boxes(
+        [whole, part], [_scores("Car", 0.5), _scores("Car", 0.9)], regions, DetectRule()
+    )
     assert boxes.tolist() == whole.tolist()
     at_the_edge = _boxes(0, 20, 20, 40)  # of the picture itself
-    boxes, _ = merged(
+    boxes, _ = merge_tile_boxes(
         [whole[:0], at_the_edge], [_scores("Car", 1)[:0], _scores("Car", 0.9)], regions, DetectRule()
     )
     assert boxes.tolist() == at_the_edge.tolist()
@@ -243,11 +237,11 @@ def test_agents_of_one_kind_suppress_each_other_and_no_others() -> None:
         np.concatenate([box, box + 1]),
         np.concatenate([_scores("Car", 0.5), _scores("LarVeh", 0.6)]),
     )
-    found, scores = merged([both], [values], regions, DetectRule())
+    found, scores = merge_tile_boxes([both], [values], regions, DetectRule())
     assert len(found) == 1
     assert scores.argmax() == ROAD_AGENTS.index("LarVeh")
     values = np.concatenate([_scores("Car", 0.5), _scores("Ped", 0.6)])
-    assert len(merged([both], [values], regions, DetectRule())[0]) == 2
+    assert len(merge_tile_boxes([both], [values], regions, DetectRule())[0]) == 2
 
 
 class _Maps:
@@ -300,12 +294,22 @@ def test_a_part_that_a_tile_shows_is_not_another_vehicle() -> None:
     regions = [(0, 0, 100, 60), (0, 15, 50, 45)]
     whole, wheel = _boxes(10, 20, 40, 40), _boxes(12, 30, 20, 39)
     scores = [_scores("Car", 0.6), _scores("Car", 0.5)]
-    assert merged([whole, wheel], scores, regions, DetectRule())[0].tolist() == whole.tolist()
+    assert merge_tile_boxes([whole, wheel], scores, regions, DetectRule())[0].tolist() == whole.tolist()
     assert (
-        len(merged([whole, wheel], [_scores("Car", 0.6), _scores("Ped", 0.5)], regions, DetectRule())[0]) == 2
+        len(
+            merge_tile_boxes(
+                [whole, wheel], [_scores("Car", 0.6), _scores("Ped", 0.5)], regions, DetectRule()
+            )[0]
+        )
+        == 2
     )
     assert (
-        len(merged([wheel, whole], [_scores("Car", 0.5), _scores("Car", 0.6)], regions, DetectRule())[0]) == 2
+        len(
+            merge_tile_boxes(
+                [wheel, whole], [_scores("Car", 0.5), _scores("Car", 0.6)], regions, DetectRule()
+            )[0]
+        )
+        == 2
     )
 
 
@@ -318,7 +322,7 @@ def test_the_size_of_pictures_is_a_multiple_of_32() -> None:
 def test_pictures_keep_their_shape() -> None:
     picture = np.zeros((90, 160, 3), np.uint8)
     picture[:, 80:] = 200
-    found, scale = shrink(picture, (0, 0, 160, 90), 128)
+    found, scale = resize_region(picture, (0, 0, 160, 90), 128)
     assert found.shape == (3, 96, 128)
     assert scale == 0.8
     assert (found[:, 72:] == 114).all()

@@ -14,11 +14,11 @@ torch = pytest.importorskip("torch")
 def test_a_mean_lies_between_and_ends_are_the_detectors(tmp_path: Path) -> None:
     from benchmarks.mixed_weights import mix
 
-    from roadaware.cli.street_choice import installed_weights
+    from roadaware.cli.street_choice import find_bundled_weights
     from roadaware.models.detector import read_notes
     from roadaware.models.weights import open_network, save_detector
 
-    former = installed_weights()
+    former = find_bundled_weights()
     network, facts = open_network(former)
     with torch.no_grad():
         for weight in network.parameters():

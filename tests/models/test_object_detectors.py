@@ -22,19 +22,16 @@ from roadaware.models.detector_fusion import BoxScores, Union
 from roadaware.models.loading import open_videos
 from roadaware.models.object_detectors import (
     ObjectDetector,
-    made_model,
+    build_detr_targets,
+    create_model,
     open_objects,
-    targets_of,
-    tuned_model,
+    prepare_finetuning,
 )
 from roadaware.models.object_folders import FACTS, FAMILIES, save_objects
-from roadaware.models.object_labels import COCO_AGENTS, ROAD_AGENTS, joined_riders
+from roadaware.models.object_labels import COCO_AGENTS, ROAD_AGENTS, merge_riders
 from roadaware.models.retinanet3d import default
 from roadaware.models.retinanet3d.detection_config import DetectRule
-from roadaware.models.retinanet3d.detector import (
-    Fit,
-    NetworkVideos,
-)
+from roadaware.models.retinanet3d.detector import Fit, NetworkVideos
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.videos import Stepwise, VideoDetector
 from roadaware.models.weights import save_detector
@@ -97,7 +94,7 @@ def test_boxes_come_in_pixels_by_falling_agentness_with_the_classes_of_the_table
 def test_who_is_on_a_bicycle_is_a_cyclist(person: tuple[int, ...], rides: bool) -> None:
     boxes = np.array([[100, 0, 120, 40], person, [10, 30, 50, 60]], np.float32)
     scores = np.array([[0.9, 0, 0], [0.8, 0, 0.1], [0.2, 0, 0.7]], np.float32)
-    found, told = joined_riders(boxes, scores, AGENTS)
+    found, told = merge_riders(boxes, scores, AGENTS)
     if not rides:
         np.testing.assert_array_equal(found, boxes)
         np.testing.assert_array_equal(told, scores)
@@ -109,7 +106,7 @@ def test_who_is_on_a_bicycle_is_a_cyclist(person: tuple[int, ...], rides: bool) 
 def test_two_people_do_not_ride_one_bicycle() -> None:
     boxes = np.array([[10, 0, 40, 50], [12, 0, 42, 50], [10, 30, 50, 60]], np.float32)
     scores = np.array([[0.5, 0, 0], [0.8, 0, 0], [0, 0, 0.7]], np.float32)
-    found, told = joined_riders(boxes, scores, AGENTS)
+    found, told = merge_riders(boxes, scores, AGENTS)
     assert len(found) == 2
     assert told.argmax(axis=1).tolist() == [0, 2]
     assert told[0, 0] == pytest.approx(0.5)
@@ -175,7 +172,7 @@ def test_each_family_is_saved_and_opened_to_the_same_detections(kind: str, tmp_p
 
 def test_targets_are_centres_and_sizes_in_shares_of_the_picture() -> None:
     boxes = [torch.tensor([[16.0, 16, 32, 48]]), torch.zeros(0, 4)]
-    found = targets_of(boxes, [torch.tensor([1]), torch.zeros(0).long()], 64, 128)
+    found = build_detr_targets(boxes, [torch.tensor([1]), torch.zeros(0).long()], 64, 128)
     torch.testing.assert_close(found[0]["boxes"], torch.tensor([[0.1875, 0.5, 0.125, 0.5]]))
     assert found[1]["boxes"].shape == (0, 4)
 
@@ -194,7 +191,7 @@ def test_a_folder_that_names_other_labels_than_its_model_is_refused(tmp_path: Pa
 def test_labels_begin_with_the_weights_of_the_classes_that_stand_for_them(kind: str, tmp_path: Path) -> None:
     old = tiny_model(kind, COCO)
     save_objects(tmp_path, old, PREPARED, "agent")
-    new, sources = tuned_model(tmp_path, {"num_queries": 9}, ("Car", "EmVeh", "Ped"))
+    new, sources = prepare_finetuning(tmp_path, {"num_queries": 9}, ("Car", "EmVeh", "Ped"))
     assert sources == {"Car": "car", "Ped": "person"}
     assert new.config.id2label == {0: "Car", 1: "EmVeh", 2: "Ped"}
     held, mine = old.state_dict(), new.state_dict()
@@ -206,7 +203,7 @@ def test_labels_begin_with_the_weights_of_the_classes_that_stand_for_them(kind: 
     same = [n for n in held if "class_embed" not in n and "score_head" not in n]
     assert all(torch.equal(mine[n], held[n]) for n in same)
     with pytest.raises(UsageError, match="do not fit the weights"):
-        tuned_model(tmp_path, {"decoder_ffn_dim": 8}, AGENTS)
+        prepare_finetuning(tmp_path, {"decoder_ffn_dim": 8}, AGENTS)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +218,7 @@ def test_labels_begin_with_the_weights_of_the_classes_that_stand_for_them(kind: 
 )
 def test_fields_that_make_no_model_are_refused(kind: str, fields: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        made_model(kind, {**FIELDS.get(kind, {}), **fields}, AGENTS)
+        create_model(kind, {**FIELDS.get(kind, {}), **fields}, AGENTS)
     assert says in str(caught.value)
 
 

@@ -18,27 +18,19 @@ from open_folders import noise
 from torch.nn import functional
 
 from roadaware.errors import InputError, UsageError
-from roadaware.models.folder_configs import tokenizer_in
+from roadaware.models.folder_configs import load_tokenizer
 from roadaware.models.loading import open_videos
-from roadaware.models.open_vocabulary.clip import (
-    CropNamer,
-    open_namer,
-    padded_tokens,
-)
-from roadaware.models.open_vocabulary.crops import (
-    CropRule,
-    checked_texts,
-    crop,
-)
+from roadaware.models.open_vocabulary.clip import CropNamer, encode_padded_tokens, open_namer
+from roadaware.models.open_vocabulary.crops import CropRule, crop, validate_texts
 from roadaware.models.open_vocabulary.zero_shot import (
     GroundingDetector,
     OwlDetector,
+    build_prompts,
     open_zero_shot,
-    prompts_of,
 )
-from roadaware.models.pretrained import preparer_in
+from roadaware.models.pretrained import load_image_preparer
 from roadaware.models.retinanet3d.detection_config import DetectRule
-from roadaware.models.segmenters import Segmenter, largest, open_segmenter
+from roadaware.models.segmenters import Segmenter, compute_class_mask, open_segmenter
 
 torch.set_num_threads(1)
 TEXTS = ("tyre", "traffic cone", "dog")
@@ -52,11 +44,11 @@ def test_cells_and_their_padding_are_brought_to_the_pixels_of_the_picture() -> N
     scores = torch.zeros(20, 2, 4)
     scores[17, 0, :] = 1.0
     scores[3, 1, :] = 1.0
-    best = largest(scores, (6, 8))
+    best = compute_class_mask(scores, (6, 8))
     assert best[:2].unique().tolist() == [17]
     assert best[-2:].unique().tolist() == [3]
     # The lower half of the cells is padding: the picture shows class 17 alone.
-    assert largest(scores, (6, 8), (0.5, 1.0))[:3].unique().tolist() == [17]
+    assert compute_class_mask(scores, (6, 8), (0.5, 1.0))[:3].unique().tolist() == [17]
     whole = functional.interpolate(scores[None], size=(6, 8), mode="bilinear", align_corners=False)[0]
     assert torch.equal(best, whole.argmax(dim=0))
 
@@ -105,7 +97,7 @@ def test_a_segmenter_taught_one_picture_labels_its_road(tmp_path: Path) -> None:
     truth[:50], truth[50:80], truth[60:90, 100:140] = 4, 2, 5
     colours = np.array([(90, 90, 90), (0, 0, 0), (150, 60, 40), (0, 0, 0), (120, 180, 255), (20, 20, 200)])
     picture = colours[truth].astype(np.uint8)
-    pixels = preparer_in(tmp_path)([picture])["pixel_values"]
+    pixels = load_image_preparer(tmp_path)([picture])["pixel_values"]
     target = functional.interpolate(torch.from_numpy(truth)[None, None].float(), size=(64, 96)).long()[:, 0]
     optimiser = torch.optim.AdamW(model.parameters(), lr=4e-3)
     torch.manual_seed(0)
@@ -177,14 +169,14 @@ def test_boxes_of_owlv2_are_shares_of_the_padded_square(folders: dict[str, Path]
 
 
 def test_each_text_has_its_own_tokens_and_their_mean(folders: dict[str, Path]) -> None:
-    tokenizer = tokenizer_in(folders["grounding-dino"])
-    (prompt,) = prompts_of(tokenizer, ["Tyre", "traffic cone", "dog"], 32)
+    tokenizer = load_tokenizer(folders["grounding-dino"])
+    (prompt,) = build_prompts(tokenizer, ["Tyre", "traffic cone", "dog"], 32)
     # [CLS] tyre . traffic cone . dog . [SEP]
     assert prompt.ids.tolist() == [101, 1030, 1012, 1032, 1033, 1012, 1031, 1012, 102]
     expected = torch.zeros(3, 9)
     expected[0, 1], expected[1, 3:5], expected[2, 6] = 1, 0.5, 1
     torch.testing.assert_close(prompt.shares, expected)
-    parts = prompts_of(tokenizer, ["tyre", "traffic cone", "dog"], 6)
+    parts = build_prompts(tokenizer, ["tyre", "traffic cone", "dog"], 6)
     assert [part.ids.tolist() for part in parts] == [
         [101, 1030, 1012, 102],
         [101, 1032, 1033, 1012, 102],
@@ -211,7 +203,7 @@ def test_a_zero_shot_detector_taught_one_picture_finds_what_the_text_says(tmp_pa
     model = tiny_hub.write_owl(tmp_path)
     picture = np.full((64, 64, 3), 90, np.uint8)
     picture[8:16, 8:16], picture[40:56, 40:56] = (255, 0, 0), (0, 0, 255)
-    detector = OwlDetector(model, tokenizer_in(tmp_path), TEXTS, preparer_in(tmp_path), ALL)
+    detector = OwlDetector(model, load_tokenizer(tmp_path), TEXTS, load_image_preparer(tmp_path), ALL)
     given = detector.prepare([picture])
     wanted = torch.zeros(1, 16, 3)
     wanted[0, 0, 1] = wanted[0, 10, 2] = 1  # patches of 16 pixels: the first, and the third of the third row
@@ -245,7 +237,7 @@ def test_a_zero_shot_detector_taught_one_picture_finds_what_the_text_says(tmp_pa
 )
 def test_texts_that_cannot_be_asked_for(folders: dict[str, Path], texts: list[str], told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        prompts_of(tokenizer_in(folders["grounding-dino"]), checked_texts(texts), 32)
+        build_prompts(load_tokenizer(folders["grounding-dino"]), validate_texts(texts), 32)
 
 
 def test_texts_and_folders_belong_together(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -289,18 +281,18 @@ def test_scores_of_crops_are_probabilities_whatever_goes_together(folders: dict[
 
 
 def test_what_fills_up_behind_a_text_means_nothing(folders: dict[str, Path]) -> None:
-    tokenizer = tokenizer_in(folders["clip"])
+    tokenizer = load_tokenizer(folders["clip"])
     namer = open_namer(folders["clip"], TEXTS)
     told = [
         namer.model.get_text_features(input_ids=ids, attention_mask=mask).pooler_output[0]
         for ids, mask in (
-            padded_tokens(tokenizer, ["a dog"], 16),
-            padded_tokens(tokenizer, ["a dog"], 16, length=16),
+            encode_padded_tokens(tokenizer, ["a dog"], 16),
+            encode_padded_tokens(tokenizer, ["a dog"], 16, length=16),
         )
     ]
     torch.testing.assert_close(told[0], told[1])
     with pytest.raises(UsageError, match="6 tokens; up to 5"):
-        padded_tokens(tokenizer, ["a photo of dog"], 5)
+        encode_padded_tokens(tokenizer, ["a photo of dog"], 5)
 
 
 def test_clip_taught_four_crops_names_them(tmp_path: Path) -> None:
@@ -308,8 +300,8 @@ def test_clip_taught_four_crops_names_them(tmp_path: Path) -> None:
     labels = ("red", "green", "blue", "grey")
     colours = ((220, 30, 30), (30, 220, 30), (30, 30, 220), (128, 128, 128))
     crops = [np.full((20, 30, 3), colour, np.uint8) for colour in colours]
-    tokenizer, prepare = tokenizer_in(tmp_path), preparer_in(tmp_path)
-    ids, mask = padded_tokens(tokenizer, [f"a photo of a {label}." for label in labels], 16)
+    tokenizer, prepare = load_tokenizer(tmp_path), load_image_preparer(tmp_path)
+    ids, mask = encode_padded_tokens(tokenizer, [f"a photo of a {label}." for label in labels], 16)
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in range(60):
         optimiser.zero_grad()

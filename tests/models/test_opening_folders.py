@@ -17,10 +17,10 @@ from open_folders import WRITERS, noise
 
 from roadaware.errors import DamagedError, InputError
 from roadaware.models import FOLDERS, folder_cards
-from roadaware.models.folder_configs import tokenizer_in
+from roadaware.models.folder_configs import load_tokenizer
 from roadaware.models.open_vocabulary.clip import open_namer
 from roadaware.models.open_vocabulary.zero_shot import open_zero_shot
-from roadaware.models.pretrained import preparer_in
+from roadaware.models.pretrained import load_image_preparer
 from roadaware.models.segmenters import open_segmenter
 
 torch.set_num_threads(1)
@@ -100,7 +100,7 @@ def test_vocabularies_in_older_files_are_read(copied: Any) -> None:
     words += ["<|startoftext|>", "<|endoftext|>"]
     (folder / "vocab.json").write_text(json.dumps({word: n for n, word in enumerate(words)}))
     (folder / "merges.txt").write_text("#version: 0.2\nd o\ndo g</w>\n")
-    ids = tokenizer_in(folder).encode("a Dog").ids
+    ids = load_tokenizer(folder).encode("a Dog").ids
     assert [words[n] for n in ids] == ["<|startoftext|>", "a</w>", "dog</w>", "<|endoftext|>"]
 
 
@@ -118,13 +118,13 @@ def test_descriptions_of_preparation_as_older_versions_wrote_them(copied: Any) -
         "size": 32,
     }
     (picture,) = noise((40, 60))
-    new = preparer_in(folder)([picture])["pixel_values"]
+    new = load_image_preparer(folder)([picture])["pixel_values"]
     (folder / "preprocessor_config.json").write_text(json.dumps(said))
-    torch.testing.assert_close(preparer_in(folder)([picture])["pixel_values"], new)
+    torch.testing.assert_close(load_image_preparer(folder)([picture])["pixel_values"], new)
     folder = copied("segformer")
     old = {"feature_extractor_type": "SegformerFeatureExtractor", "reduce_labels": True, "size": 64}
     (folder / "preprocessor_config.json").write_text(json.dumps(old))
-    assert preparer_in(folder)([picture])["pixel_values"].shape == (1, 3, 64, 64)
+    assert load_image_preparer(folder)([picture])["pixel_values"].shape == (1, 3, 64, 64)
 
 
 def test_every_type_of_folder_has_a_whole_card() -> None:

@@ -14,14 +14,10 @@ torch = pytest.importorskip("torch")
 from roadaware.errors import InputError, UsageError
 from roadaware.models.detector import FrameDetections
 from roadaware.models.detector_fusion import Ensemble, MeanNetwork
-from roadaware.models.loading import digest_of, open_stream, open_videos
+from roadaware.models.loading import digest_model_files, open_stream, open_videos
 from roadaware.models.retinanet3d import default
 from roadaware.models.retinanet3d.detection_config import DetectRule
-from roadaware.models.retinanet3d.detector import (
-    NetworkVideos,
-    StreamDetector,
-    WindowDetector,
-)
+from roadaware.models.retinanet3d.detector import NetworkVideos, StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.videos import Stepwise, VideoDetector
 from roadaware.models.weights import save_detector
@@ -181,7 +177,7 @@ def test_files_are_opened_as_what_they_are(tmp_path: Path) -> None:
     both = open_videos(paths, RULE, window=4)
     assert isinstance(both, Ensemble)
     assert (both.causal, both.kinds, both.av_labels) == (False, KINDS, AV)
-    assert digest_of(paths[0]) == digest_of(paths[1]) != digest_of(paths[2])
+    assert digest_model_files(paths[0]) == digest_model_files(paths[1]) != digest_model_files(paths[2])
     save_detector(tmp_path / "d", _network(), {"agent": ("car", "van"), "action": KINDS["action"]}, AV)
     with pytest.raises(UsageError, match="other labels"):
         open_videos([paths[0], tmp_path / "d"])
@@ -190,7 +186,7 @@ def test_files_are_opened_as_what_they_are(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="another order"):
         open_videos([paths[0], tmp_path / "e"])
     with pytest.raises(InputError, match="could not read"):
-        digest_of(tmp_path / "absent")
+        digest_model_files(tmp_path / "absent")
 
 
 def test_a_stream_is_opened_in_its_fastest_form_and_of_several_files_as_their_mean(

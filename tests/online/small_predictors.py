@@ -11,7 +11,7 @@ from roadaware.models import create
 from roadaware.models.crossing.entries import SteadyConfig
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.uncertainty.config import DoubtConfig
-from roadaware.models.uncertainty.passes import with_doubt
+from roadaware.models.uncertainty.passes import replace_last_layer
 
 REGIONS = ("left", "middle", "right")
 _SIZES = {"boxes": 4, "centre": 8, "boxes:last": 4, "ego:speed": 1}
@@ -35,7 +35,7 @@ def predictor(
     config = SteadyConfig(width=8, dilations=(1, 2), dropout=0.2, places=places) if name == "steady" else None
     torch.manual_seed(seed)
     network = create(name, config=config, shapes=shapes, labels=len(labels))
-    network = with_doubt(network, doubt).eval()
+    network = replace_last_layer(network, doubt).eval()
     with torch.no_grad():
         for each in network.parameters():
             each += 0.3 * torch.randn_like(each)

@@ -31,7 +31,7 @@ from roadaware.errors import InputError
 from roadaware.online import cameras
 from roadaware.online.cameras import Backoff, NetworkStream, Shot
 from roadaware.online.config import WatchConfig
-from roadaware.online.connections import fault_of
+from roadaware.online.connections import convert_error
 from roadaware.online.frame_queue import SystemClock
 from roadaware.online.frame_stats import Ending, Outcomes
 from roadaware.online.timeline import Timeline
@@ -558,6 +558,6 @@ def test_a_camera_that_is_busy_once_everything_is_warm_is_asked_again(
     ],
 )
 def test_what_late_streams_raise_is_said_in_words_of_ours(error: Exception, says: str) -> None:
-    fault = fault_of(error, "http://camera", "the stream broke off")
+    fault = convert_error(error, "http://camera", "the stream broke off")
     assert fault.message.startswith("the stream broke off: it sends ")
     assert says in fault.message

@@ -13,7 +13,7 @@ import pytest
 from camera_servers import Camera, answer, answering, stream
 
 from roadaware import addresses
-from roadaware.addresses import Address, conceal, keep_secret, read_address
+from roadaware.addresses import Address, keep_secret, mask_secrets, read_address
 from roadaware.cli import main
 from roadaware.cli import watch as command
 from roadaware.errors import UsageError
@@ -87,7 +87,7 @@ class Stub:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(command, "detector_of", lambda *given: Stub())
+    monkeypatch.setattr(command, "load_detector", lambda *given: Stub())
     hasty = functools.partial(cameras.Backoff, first_s=0.01, longest_s=0.01, attempts=2)
     monkeypatch.setattr(cameras, "Backoff", hasty)
     monkeypatch.setattr(addresses, "_secrets", set())
@@ -258,15 +258,15 @@ def test_addresses_are_read_as_their_parts() -> None:
 def test_words_of_the_program_are_not_taken_for_secrets() -> None:
     keep_secret("rtsp://admin:1234@camera/live?timeout=5000&transport=tcp")
     assert (
-        conceal("frame 12,345 at 1234.5 s, admin, tcp, http://")
+        mask_secrets("frame 12,345 at 1234.5 s, admin, tcp, http://")
         == "frame 12,345 at 1234.5 s, admin, tcp, http://"
     )
-    assert conceal("admin:1234@camera") == "***camera"
+    assert mask_secrets("admin:1234@camera") == "***camera"
 
 
 @pytest.mark.parametrize("text", ["http://", "rtsp:///", "https://#", "udp://"])
 def test_a_scheme_alone_is_shown_as_what_it_is(text: str) -> None:
     keep_secret(text)
-    assert conceal(f"{text} is no address") == f"{text} is no address"
+    assert mask_secrets(f"{text} is no address") == f"{text} is no address"
     with pytest.raises(UsageError, match="names no"):
         read_address(text)

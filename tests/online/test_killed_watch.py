@@ -16,7 +16,7 @@ from online_stubs import FakeClock, Scripted, crowd, write_film
 from roadaware.errors import UsageError
 from roadaware.io.files import is_temporary
 from roadaware.online.config import WatchConfig
-from roadaware.online.run_folder import RECORD, SUMMARY, RunFolder, begin_record, prepare
+from roadaware.online.run_folder import RECORD, SUMMARY, RunFolder, build_run_record, prepare
 from roadaware.online.video_files import VideoFile
 from roadaware.online.watch import watch
 
@@ -27,7 +27,7 @@ def _run(folder: Path, film: Path, *, killed: bool) -> dict[str, object]:
     """A watch of a film; where killed, nothing is completed after some frames."""
     clock, config = FakeClock(), WatchConfig()
     source, detector = VideoFile(film, clock), Scripted(crowd(1))
-    prepare(folder, record=begin_record(source, config, None, MODELS))
+    prepare(folder, record=build_run_record(source, config, None, MODELS))
     kept = RunFolder(folder, source, detector, config, clock, lambda seen: seen.frame.picture, models=MODELS)
     if killed:
         detector.reset()
@@ -74,17 +74,17 @@ def test_another_watch_and_one_that_ended_are_not_replaced(tmp_path: Path) -> No
     config = WatchConfig()
     source = VideoFile(film, FakeClock())
     for record in (
-        begin_record(VideoFile(other, FakeClock()), config, None, MODELS),
-        begin_record(source, replace(config, begin_score=0.9), None, MODELS),
-        begin_record(source, config, "another name", MODELS),
-        begin_record(source, config, None, [{"name": "another"}]),
+        build_run_record(VideoFile(other, FakeClock()), config, None, MODELS),
+        build_run_record(source, replace(config, begin_score=0.9), None, MODELS),
+        build_run_record(source, config, "another name", MODELS),
+        build_run_record(source, config, None, [{"name": "another"}]),
         {},
     ):
         with pytest.raises(UsageError, match="earlier watch"):
             prepare(tmp_path / "run", record=record)
     _run(tmp_path / "run", film, killed=False)
     with pytest.raises(UsageError, match="earlier watch"):
-        prepare(tmp_path / "run", record=begin_record(source, config, None, MODELS))
+        prepare(tmp_path / "run", record=build_run_record(source, config, None, MODELS))
     assert json.loads((tmp_path / "run" / RECORD).read_text())["source"] == "drive.mp4"
 
 

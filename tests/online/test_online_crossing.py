@@ -23,10 +23,10 @@ from roadaware.models.uncertainty.ensemble import EnsemblePredictor
 from roadaware.online.config import WatchConfig
 from roadaware.online.crossing import CrossingAnnotator, Follower
 from roadaware.online.crossing_forecaster import Foresight, open_foresight
-from roadaware.online.crossing_tables import outlooks_of
+from roadaware.online.crossing_tables import build_forecast_table
 from roadaware.online.events import read_events
 from roadaware.online.forecast_event import Outlook, OutlookRule
-from roadaware.online.recurrent_state import inputs_of
+from roadaware.online.recurrent_state import build_window_inputs
 from roadaware.online.run_folder import RunFolder, prepare
 from roadaware.online.tubes import LabelRule
 from roadaware.online.watch import watch
@@ -79,7 +79,7 @@ def test_a_stream_tells_what_the_network_says_of_the_whole_past() -> None:
     assert len(told) == 40 - 6
 
     def said(some: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        columns = inputs_of(some[None], np.array(SIZE, float), one.inputs).take(np.array([0]))
+        columns = build_window_inputs(some[None], np.array(SIZE, float), one.inputs).take(np.array([0]))
         with torch.inference_mode():
             logits = one.network.every_frame({name: torch.tensor(x) for name, x in columns.items()})
         return torch.sigmoid(logits[0, :, 0] / one.temperature).double().numpy()
@@ -87,7 +87,7 @@ def test_a_stream_tells_what_the_network_says_of_the_whole_past() -> None:
     assert told == pytest.approx(said(boxes)[6:], abs=1e-5)
     assert told[-1] == pytest.approx(said(boxes[-8:])[-1], abs=1e-5)
     # The first answer is that of a window as in training; later ones also know how the first box changed.
-    window = inputs_of(boxes[None, :7], np.array(SIZE, float), one.inputs)
+    window = build_window_inputs(boxes[None, :7], np.array(SIZE, float), one.inputs)
     assert told[0] == pytest.approx(one.probabilities(window)[0, 0], abs=1e-5)
 
 
@@ -96,7 +96,7 @@ def test_windows_are_what_the_predictor_says_of_them(doubt: DoubtConfig) -> None
     one, boxes = predictor(doubt=doubt), walk(12)
     shown = followed(Foresight(one, window=True), boxes)
     windows = np.stack([boxes[end - 7 : end] for end in range(7, 13)])
-    given = inputs_of(windows, np.array(SIZE, float), one.inputs)
+    given = build_window_inputs(windows, np.array(SIZE, float), one.inputs)
     assert [each.crossing for each in shown[6:] if each] == pytest.approx(one.probabilities(given)[:, 0])
     stepped = followed(Foresight(one), boxes)[6]
     assert stepped is not None
@@ -121,7 +121,9 @@ def test_networks_without_memory_are_shown_windows() -> None:
     one, boxes = predictor(name="multi-rnn", inputs=("boxes:last",)), walk(9)
     found = followed(Foresight(one), boxes)
     assert found[:6] == [None] * 6
-    given = inputs_of(np.stack([boxes[n : n + 7] for n in range(3)]), np.array(SIZE, float), one.inputs)
+    given = build_window_inputs(
+        np.stack([boxes[n : n + 7] for n in range(3)]), np.array(SIZE, float), one.inputs
+    )
     assert [each.crossing for each in found[6:] if each] == pytest.approx(one.probabilities(given)[:, 0])
 
 
@@ -238,7 +240,7 @@ def test_no_frame_compiles_anything_after_the_warm_up(tmp_path: Path) -> None:
     annotator = CrossingAnnotator(foresight, motion=StillCamera())
     warm_up_linker(config.linker_at(30.0), Layout(dict(detector.kinds)))
     before = known()
-    assert before["roadaware.models.crossing.streaming_kernels.follow"] > 0
+    assert before["roadaware.models.crossing.streaming_kernels.update_recurrent_state"] > 0
     prepare(tmp_path / "run")
     kept = RunFolder(tmp_path / "run", source, detector, config, clock, crossing=annotator)
     watch(source, detector, config, kept, clock=clock, annotators=[annotator])
@@ -379,17 +381,19 @@ def _tables() -> Scenes:
 
 def test_tables_are_told_of_as_streams_are() -> None:
     foresight = Foresight(predictor(doubt=DROPPED), predictor(1, task="risk"))
-    found = outlooks_of(_tables(), foresight, QUICK)
+    found = build_forecast_table(_tables(), foresight, QUICK)
     assert found.select("video", "tube", "frame").rows() == [
         (video, tube, frame) for video, tube in (("a", 0), ("b", 2)) for frame in range(6, 10)
     ]
     stream = followed(Foresight(predictor(doubt=DROPPED), predictor(1, task="risk")), walk(10))
     told = [outlook.crossing for outlook in stream if outlook]
     assert found.filter(pl.col("video") == "a")["crossing"].to_list() == pytest.approx(told, abs=1e-5)
-    assert outlooks_of(_tables(), foresight, tubes=[1])["tube"].unique().to_list() == [1]
-    nobody = outlooks_of(_tables(), foresight, tubes=[])
+    assert build_forecast_table(_tables(), foresight, tubes=[1])["tube"].unique().to_list() == [1]
+    nobody = build_forecast_table(_tables(), foresight, tubes=[])
     assert nobody.schema == found.schema
     assert not len(nobody)
     unknown = _tables()
     with pytest.raises(InputError, match="image size"):
-        outlooks_of(unknown.with_tables(videos=unknown.videos.with_columns(width_px=None)), foresight)
+        build_forecast_table(
+            unknown.with_tables(videos=unknown.videos.with_columns(width_px=None)), foresight
+        )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from roadaware.errors import UsageError
-from roadaware.online.forecast_event import IMPROBABLE, PROBABLE, REGION, Outlook, OutlookRule, changes
+from roadaware.online.forecast_event import IMPROBABLE, PROBABLE, REGION, Outlook, OutlookRule, list_changes
 from roadaware.online.resampling import Line, Pace, Paced
 
 
@@ -118,12 +118,12 @@ def test_only_what_changes_is_news() -> None:
     def outlook(probable: bool, region: int) -> Outlook:
         return Outlook(0.6, 0.5, 0.7, 0.6, probable, (0.5, 0.5), region, words)
 
-    assert changes(None, outlook(False, 0)) == [REGION]
-    assert changes(outlook(False, 0), outlook(True, 1)) == [PROBABLE, REGION]
-    assert changes(outlook(True, 1), outlook(True, 1)) == []
-    assert changes(outlook(True, 1), None) == [IMPROBABLE]
-    assert changes(outlook(False, 1), None) == []
-    assert changes(None, None) == []
+    assert list_changes(None, outlook(False, 0)) == [REGION]
+    assert list_changes(outlook(False, 0), outlook(True, 1)) == [PROBABLE, REGION]
+    assert list_changes(outlook(True, 1), outlook(True, 1)) == []
+    assert list_changes(outlook(True, 1), None) == [IMPROBABLE]
+    assert list_changes(outlook(False, 1), None) == []
+    assert list_changes(None, None) == []
     assert outlook(True, 1).fields() == {
         "crossing": {"probable": True, "probability": 0.6, "low": 0.5, "high": 0.7, "smoothed": 0.6},
         "risk": {"region": "right", "probability": 0.5},

@@ -33,12 +33,12 @@ from roadaware.online.events import EventWriter, read_events
 from roadaware.online.film import Film
 from roadaware.online.run_folder import prepare
 from roadaware.online.sources import open_source
-from roadaware.online.tables import TableWriter, recovered
+from roadaware.online.tables import TableWriter, load_interrupted_run
 from roadaware.online.times import open_timed, read_times
 from roadaware.online.watch import watch
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Predictions
-from roadaware.tasks.road_events import claims_of
+from roadaware.tasks.road_events import build_predictions
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_tables_are_those_of_the_offline_linker_on_the_frames_that_arrived(
     watching = WatchConfig(linker=config)
     kept_run(tmp_path / "run", Listed(numbers, clock), detector, clock, watching)
     tables = open_timed(tmp_path / "run")
-    plain = claims_of({"listed": [crowd(3)(n) for n in range(len(numbers))]}, _classes())
+    plain = build_predictions({"listed": [crowd(3)(n) for n in range(len(numbers))]}, _classes())
     real = pl.Series(numbers)
     claims = Predictions(
         boxes=plain.boxes.with_columns(
@@ -194,11 +194,11 @@ def test_what_a_killed_watch_left_can_be_linked(tmp_path: Path, monkeypatch: pyt
     tables = TableWriter(tmp_path / "parts", _classes(), "drive", WatchConfig().linker, clock)  # type: ignore[arg-type]
     for seen in kept.seen:
         tables.add(seen)
-    found = recovered(tmp_path / "parts")  # nothing was finished
+    found = load_interrupted_run(tmp_path / "parts")  # nothing was finished
     assert found.frames["frame"].to_list() == list(range(30))
     assert len(found.tubes.filter(pl.col("parent").is_null())) == 1
     with pytest.raises(InputError):
-        recovered(tmp_path)
+        load_interrupted_run(tmp_path)
 
 
 def test_a_last_line_that_was_cut_off_is_passed_over(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadaware.protocols.comparison import STATUSES, Cell, counts, matches, rounded_twice, tolerance
+from roadaware.protocols.comparison import STATUSES, Cell, count_verdicts, is_match, round_twice, tolerance
 
 
 @pytest.mark.parametrize(
@@ -24,17 +24,17 @@ from roadaware.protocols.comparison import STATUSES, Cell, counts, matches, roun
     ],
 )
 def test_rounding_twice_goes_over_the_third_decimal_and_halves_to_even(value, printed):
-    assert rounded_twice(value) == printed
+    assert round_twice(value) == printed
 
 
 def test_rounding_to_three_decimals_goes_over_the_fourth():
-    assert rounded_twice(0.45795, 3) == 0.458
-    assert rounded_twice(0.47104, 3) == 0.471
+    assert round_twice(0.45795, 3) == 0.458
+    assert round_twice(0.47104, 3) == 0.471
 
 
 @given(st.floats(0, 1), st.sampled_from([1, 2, 3]))
 def test_whatever_is_printed_is_within_the_tolerance(value, digits):
-    assert matches(value, rounded_twice(value, digits), digits)
+    assert is_match(value, round_twice(value, digits), digits)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_whatever_is_printed_is_within_the_tolerance(value, digits):
     ],
 )
 def test_the_tolerance_is_inclusive_and_follows_the_digits(obtained, printed, digits, expected):
-    assert matches(obtained, printed, digits) is expected
+    assert is_match(obtained, printed, digits) is expected
 
 
 def test_the_tolerance_in_numbers():
@@ -61,4 +61,4 @@ def test_a_cell_is_json_and_counts_name_every_verdict():
     fields = json.loads(json.dumps(cell.as_dict()))
     assert fields["as_printed"] == fields["printed"] == 0.86
     assert {"table", "dataset", "model", "metric", "printed", "obtained", "status"} <= set(fields)
-    assert counts([cell, cell]) == {**dict.fromkeys(STATUSES, 0), "match": 2}
+    assert count_verdicts([cell, cell]) == {**dict.fromkeys(STATUSES, 0), "match": 2}

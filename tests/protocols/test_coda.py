@@ -11,12 +11,12 @@ from roadaware.errors import InputError, UsageError
 from roadaware.metrics.corner_cases.evaluate import UNANSWERED
 from roadaware.protocols.coda import (
     TRAINING_SETS,
-    own_categories,
-    own_classes,
-    routed,
-    separated,
-    training_set,
-    without_classes,
+    drop_classes,
+    label_own_predictions,
+    label_predictions,
+    label_truth,
+    load_training_set,
+    map_own_categories,
 )
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
@@ -85,7 +85,7 @@ def answers(boxes: pl.DataFrame) -> list[tuple[str | None, bool]]:
 
 @pytest.mark.parametrize(("name", "label", "common", "novel"), CASES)
 def test_every_route(name: str, label: str, common: str | None, novel: bool) -> None:
-    found = routed(claims(label), training_set(name))
+    found = label_predictions(claims(label), load_training_set(name))
     assert answers(found.boxes) == [(common, novel)]
     unanswered = found.meta.notes[UNANSWERED]
     assert ("common" in unanswered) == (common is None)
@@ -95,36 +95,36 @@ def test_every_route(name: str, label: str, common: str | None, novel: bool) -> 
 
 def test_every_class_of_every_training_set_has_a_case() -> None:
     for name in TRAINING_SETS:
-        held = {route.label for route in training_set(name).routes}
+        held = {route.label for route in load_training_set(name).routes}
         assert held == {label.lower() for label in ROUTES[name]} - {"person", "motor", "bike"}
 
 
 def test_a_closed_world_of_soda10m_answers_nothing_novel_and_an_open_one_does() -> None:
-    soda = training_set("soda10m")
-    closed = routed(claims(*soda.categories.values()), soda)
+    soda = load_training_set("soda10m")
+    closed = label_predictions(claims(*soda.categories.values()), soda)
     assert closed.meta.notes[UNANSWERED]["novel"] == "a detector that learnt on soda10m names no novel object"
-    opened = routed(claims(*soda.categories.values(), "unknown"), soda)
+    opened = label_predictions(claims(*soda.categories.values(), "unknown"), soda)
     assert "novel" not in opened.meta.notes[UNANSWERED]
     assert opened.boxes["novel"].to_list() == [False] * 6 + [True]
 
 
 def test_numbers_of_the_training_sets() -> None:
-    assert training_set("soda10m").categories[6] == "tricycle"
-    assert training_set("bdd100k").categories[10] == "traffic sign"
-    assert training_set("waymo").categories == {1: "vehicle", 2: "pedestrian", 3: "sign", 4: "cyclist"}
+    assert load_training_set("soda10m").categories[6] == "tricycle"
+    assert load_training_set("bdd100k").categories[10] == "traffic sign"
+    assert load_training_set("waymo").categories == {1: "vehicle", 2: "pedestrian", 3: "sign", 4: "cyclist"}
 
 
 def test_labels_of_another_set_are_refused_or_answer_nothing() -> None:
     with pytest.raises(InputError, match="none of the classes zebra is one of waymo"):
-        routed(claims("zebra"), training_set("waymo"))
-    assert answers(routed(claims("zebra", "vehicle"), training_set("waymo")).boxes) == [
+        label_predictions(claims("zebra"), load_training_set("waymo"))
+    assert answers(label_predictions(claims("zebra", "vehicle"), load_training_set("waymo")).boxes) == [
         (None, False),
         ("vehicle", True),
     ]
 
 
 def test_proposals_have_no_classes() -> None:
-    found = without_classes(claims("car", "dog"))
+    found = drop_classes(claims("car", "dog"))
     assert answers(found.boxes) == [(None, False)] * 2
     assert set(found.meta.notes[UNANSWERED]) == {"common", "novel", "classes"}
 
@@ -140,20 +140,20 @@ def test_proposals_have_no_classes() -> None:
     ],
 )
 def test_what_is_common_by_version(label: str, base: str | None, later: str | None) -> None:
-    assert answers(separated(truth(label)).boxes) == [(base, base is None)]
-    assert answers(separated(truth(label), "2022").boxes) == [(later, later is None)]
+    assert answers(label_truth(truth(label)).boxes) == [(base, base is None)]
+    assert answers(label_truth(truth(label), "2022").boxes) == [(later, later is None)]
     apart = label if later else None
-    assert answers(separated(truth(label), "2022", merged=False).boxes) == [(apart, later is None)]
-    assert answers(own_classes(claims(label), "2022").boxes) == [(later, later is None)]
+    assert answers(label_truth(truth(label), "2022", merged=False).boxes) == [(apart, later is None)]
+    assert answers(label_own_predictions(claims(label), "2022").boxes) == [(later, later is None)]
 
 
 def test_objects_without_a_class_are_novel_and_agents_count_as_what_they_are() -> None:
     scenes = truth("car", "dog")
-    assert answers(separated(scenes.with_tables(labels=scenes.labels.head(1))).boxes) == [
+    assert answers(label_truth(scenes.with_tables(labels=scenes.labels.head(1))).boxes) == [
         ("vehicle", False),
         (None, True),
     ]
-    agents = separated(truth("Ped", "Cyc", "Car", "LarVeh", "Bus", "TL", kind="agent"))
+    agents = label_truth(truth("Ped", "Cyc", "Car", "LarVeh", "Bus", "TL", kind="agent"))
     assert agents.boxes["common"].to_list() == ["pedestrian", "cyclist", "vehicle", "vehicle", None, None]
     assert agents.meta.vocabularies["corner_super"] == (
         "pedestrian",
@@ -169,30 +169,35 @@ def test_super_classes_of_the_file_stay() -> None:
         labels=pl.concat([scenes.labels, scenes.labels.with_columns(kind=pl.lit("corner_super"))]),
         meta=Meta(vocabularies={"corner": ("dog",), "corner_super": ("beast",)}),
     )
-    assert separated(named).meta.vocabularies["corner_super"] == ("beast",)
-    assert separated(scenes).meta.vocabularies["corner_super"] == ("animal",)
+    assert label_truth(named).meta.vocabularies["corner_super"] == ("beast",)
+    assert label_truth(scenes).meta.vocabularies["corner_super"] == ("animal",)
 
 
 def test_a_training_set_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("id,label,common,novel,also\n1,walker,pedestrian,no,person\n2,stuff,,yes,\n")
-    mine = training_set(str(path))
+    mine = load_training_set(str(path))
     assert (mine.name, mine.categories) == ("mine", {1: "walker", 2: "stuff"})
-    assert answers(routed(claims("person", "stuff"), mine).boxes) == [("pedestrian", False), (None, True)]
+    assert answers(label_predictions(claims("person", "stuff"), mine).boxes) == [
+        ("pedestrian", False),
+        (None, True),
+    ]
     path.write_text("id,label\n")
     with pytest.raises(InputError, match="lacks common, novel"):
-        training_set(str(path))
+        load_training_set(str(path))
     path.write_text("id,label,common,novel\n1,a,,maybe\n")
     with pytest.raises(InputError, match="maybe"):
-        training_set(str(path))
+        load_training_set(str(path))
     path.write_text("id,label,common,novel\n1,a,,yes\n2,A,,yes\n")
     with pytest.raises(InputError, match="stands twice"):
-        training_set(str(path))
+        load_training_set(str(path))
     with pytest.raises(UsageError, match="soda10m, bdd100k, waymo, coda"):
-        training_set("kitti")
+        load_training_set("kitti")
 
 
 def test_results_may_name_classes_that_a_file_of_common_ones_does_not() -> None:
-    found = own_categories({"pedestrian": 1, "car": 3, "bus": 7})
+    found = map_own_categories({"pedestrian": 1, "car": 3, "bus": 7})
     assert (found[3], found[17], found[12], len(found)) == ("car", "dog", "class 12", 43)
-    assert own_categories({"car": 1, "dog": 2}) == {1: "car", 2: "dog"}, "the numbers are not those of 2022"
+    assert map_own_categories({"car": 1, "dog": 2}) == {1: "car", 2: "dog"}, (
+        "the numbers are not those of 2022"
+    )

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 from planted_kitti import planted_kitti
 
 from roadaware.corner_cases.config import CopgConfig
-from roadaware.corner_cases.runner import Order, held_by, run
+from roadaware.corner_cases.runner import Order, load_run_inputs, run
 from roadaware.corner_cases.step_cache import Variant
 from roadaware.errors import UsageError
 from roadaware.protocols.copg_ablation import GridOrder, run_grid
@@ -90,7 +90,7 @@ def test_changed_detections_and_masks_are_refused_until_all_is_made_anew(order, 
     folder, few = tmp_path / "grid", replace(order, variants=VARIANTS[:1])
     run_grid(few, folder)
     save(Predictions(), tmp_path / "claims", overwrite=True)
-    held_by.cache_clear()
+    load_run_inputs.cache_clear()
     with pytest.raises(UsageError, match="an ablation of detections that have changed"):
         run_grid(few, folder)
     assert run_grid(few, folder, overwrite=True).made == 4

@@ -8,11 +8,11 @@ import pytest
 
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.errors import UsageError
-from roadaware.protocols.copg_ablation import GRID, INPUTS, cells, variants_of
+from roadaware.protocols.copg_ablation import GRID, INPUTS, build_cells, collect_variants
 
 
 def test_the_usual_grid_turns_one_knob_at_a_time() -> None:
-    rows, left_out = cells(["default", "reference"])
+    rows, left_out = build_cells(["default", "reference"])
     assert (len(rows), left_out) == (2 * (4 + 4 + 3 + 3 + 5 + 3), [])
     for row in rows:
         base = CopgConfig.reference() if row.base == "reference" else CopgConfig()
@@ -21,13 +21,13 @@ def test_the_usual_grid_turns_one_knob_at_a_time() -> None:
         assert row.unchanged == (
             row.variant.config == base and row.variant.semantics and row.variant.detections
         )
-    variants, places = variants_of(rows)
+    variants, places = collect_variants(rows)
     assert len(variants) == len(set(variants)) == 2 * (3 + 1 + 3 + 2 + 2 + 4 + 2)
     assert all(variants[place] == row.variant for row, place in zip(rows, places, strict=True))
 
 
 def test_knobs_of_steps_without_input_are_left_out() -> None:
-    rows, left_out = cells(["default"], semantics=False, detections=False)
+    rows, left_out = build_cells(["default"], semantics=False, detections=False)
     assert {row.knob for row in rows} == {INPUTS, "theta_deg", "min_points", "max_distance_m"}
     assert [row.value for row in rows if row.knob == INPUTS] == ["geometry alone"]
     assert left_out == [
@@ -35,11 +35,11 @@ def test_knobs_of_steps_without_input_are_left_out() -> None:
         "max_common_iou: no detections are given",
     ]
     assert sum(row.unchanged for row in rows) == 4
-    assert len(variants_of(rows)[0]) == 1 + 3 + 2 + 2
+    assert len(collect_variants(rows)[0]) == 1 + 3 + 2 + 2
 
 
 def test_a_configurations_own_value_is_always_there() -> None:
-    rows, _ = cells(["default"], {"theta_deg": (12, 4), "background_by": ("box",), "margin_px": (2.0,)})
+    rows, _ = build_cells(["default"], {"theta_deg": (12, 4), "background_by": ("box",), "margin_px": (2.0,)})
     values = {
         knob: [row.value for row in rows if row.knob == knob] for knob in ("theta_deg", "background_by")
     }
@@ -59,4 +59,4 @@ def test_a_configurations_own_value_is_always_there() -> None:
 )
 def test_wrong_grids_are_refused(bases: list[str], grid: dict[str, tuple[float, ...]], told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        cells(bases, grid)
+        build_cells(bases, grid)

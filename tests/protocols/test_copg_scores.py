@@ -8,7 +8,13 @@ import pytest
 
 from roadaware.errors import InputError
 from roadaware.metrics.corner_cases.evaluate import evaluate
-from roadaware.protocols.copg_ablation import JUDGED_BY, renamed, score_of, states_of, trivial_states
+from roadaware.protocols.copg_ablation import (
+    JUDGED_BY,
+    compute_score,
+    compute_states,
+    compute_trivial_states,
+    rename_videos,
+)
 from roadaware.scenes.tables import Predictions, Scenes
 
 N = 12
@@ -35,7 +41,7 @@ def claims(met, right=30.0):
 
 def test_numbers_by_hand():
     """An overlap of 0.8 meets 7 of 10 thresholds from 0.5 to 0.95, one of 0.4 only that of 0.3."""
-    scores = [score_of(state) for state in states_of([claims(6, 26.0), claims(N, 18.0)], truth())]
+    scores = [compute_score(state) for state in compute_states([claims(6, 26.0), claims(N, 18.0)], truth())]
     values = [{name: value.value for name, value in each.values.items()} for each in scores]
     assert values[0]["ar50"] == values[0]["ar30"] == 0.5
     assert values[0]["ar"] == pytest.approx(0.35)
@@ -44,27 +50,29 @@ def test_numbers_by_hand():
 
 
 def test_no_proposal_at_all_finds_nothing():
-    values = score_of(states_of([claims(0)], truth())[0], 20).values
+    values = compute_score(compute_states([claims(0)], truth())[0], 20).values
     found = {(value.value, value.low, value.high, value.caution) for value in values.values()}
     least = 1 - 0.025 ** (1 / len(truth().videos))
     assert found == {(0.0, 0.0, least, "at its end")}
 
 
 def test_values_and_intervals_are_those_of_the_evaluator():
-    state = states_of([claims(7)], truth())[0]
-    mine = score_of(state, draws=200, seed=3)
+    state = compute_states([claims(7)], truth())[0]
+    mine = compute_score(state, draws=200, seed=3)
     theirs = evaluate(claims(7), truth(), JUDGED_BY, draws=200, seed=3)
     for name, value in mine.values.items():
         row = next(each for each in theirs.whole() if each["metric"] == f"corner_{name}")
         assert (value.value, value.low, value.high) == (row["value"], row["low_video"], row["high_video"])
-    trivial = trivial_states(truth(), seed=3)
+    trivial = compute_trivial_states(truth(), seed=3)
     for name, state in trivial.items():
-        assert score_of(state).values["ar"].value == theirs.baselines[name]["corner_ar"]
+        assert compute_score(state).values["ar"].value == theirs.baselines[name]["corner_ar"]
 
 
 def test_differences_take_the_same_pictures():
     """Both miss the same pictures and one meets every object a little better: the difference cannot be 0."""
-    one, other = (score_of(state, 300) for state in states_of([claims(6), claims(6, 26.0)], truth()))
+    one, other = (
+        compute_score(state, 300) for state in compute_states([claims(6), claims(6, 26.0)], truth())
+    )
     gain = one.over(other)["ar"]
     assert gain.value == pytest.approx(0.15)
     assert 0 < gain.low < gain.value < gain.high
@@ -74,11 +82,11 @@ def test_differences_take_the_same_pictures():
 
 
 def test_sets_with_the_same_names_merge_under_others():
-    parts = states_of([claims(6), claims(N)], truth())
+    parts = compute_states([claims(6), claims(N)], truth())
     with pytest.raises(InputError, match="both parts hold"):
         parts[0].merge(parts[1])
-    whole = renamed(parts[0], "a/").merge(renamed(parts[1], "b/"))
+    whole = rename_videos(parts[0], "a/").merge(rename_videos(parts[1], "b/"))
     assert whole.videos[0] == "a/v0"
     assert len(whole.videos) == 2 * N
-    assert score_of(whole).values["ar50"].value == 0.75
-    assert np.isfinite(score_of(whole, 50).draws["ap"]).all()
+    assert compute_score(whole).values["ar50"].value == 0.75
+    assert np.isfinite(compute_score(whole, 50).draws["ap"]).all()

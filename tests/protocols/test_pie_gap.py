@@ -9,7 +9,7 @@ import pytest
 from roadaware.errors import InputError
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 from roadaware.metrics.scores import SampleScores
-from roadaware.protocols.pie_gap import find_gap, printed_gap, ranges, without_last
+from roadaware.protocols.pie_gap import compute_ranges, count_missing, drop_last, find_gap
 from roadaware.protocols.printed_iv2024 import TABLE_I
 
 SIZES, CLASSES = [5, 8, 3, 4, 6, 2], [1, 0, 1, 1, 2, 1]
@@ -48,7 +48,7 @@ def test_the_jumps_of_every_choice_and_their_order(samples, scores):
 
 
 def test_the_true_gap_makes_scores_jump_least(samples):
-    truth = without_last(samples, 13, 3)
+    truth = drop_last(samples, 13, 3)
     level = {10: 0.1, 11: 0.9, 12: 0.2, 13: 0.8, 14: 0.3, 15: 0.7}
     first = np.array([level[tube] for tube in truth["tube"]])
     scores = np.stack([first, (1 - first) / 2, (1 - first) / 2], axis=1)
@@ -58,7 +58,7 @@ def test_the_true_gap_makes_scores_jump_least(samples):
 
 
 def test_the_last_samples_of_one_pedestrian_are_left_out(samples):
-    kept = without_last(samples, 13, 3)
+    kept = drop_last(samples, 13, 3)
     assert kept.group_by("tube", maintain_order=True).len()["len"].to_list() == [5, 8, 3, 1, 6, 2]
     assert set(samples["sample"]) - set(kept["sample"]) == {17, 18, 19}
 
@@ -66,10 +66,10 @@ def test_the_last_samples_of_one_pedestrian_are_left_out(samples):
 def test_ranges_cover_every_choice(samples, scores):
     gap = find_gap(samples, scores)
     groups = np.where(samples["sample"].to_numpy() % 2, "odd", "even").astype(object)
-    found = ranges(samples, scores, gap, CONFIG, groups)
+    found = compute_ranges(samples, scores, gap, CONFIG, groups)
     values = []
     for tube in (10, 13):
-        held = without_last(samples, tube, 3)
+        held = drop_last(samples, tube, 3)
         state = SampleScores(scores, held["label"].to_numpy(), held["tube"].cast(pl.String).to_numpy())
         place = held["sample"].to_numpy()
         values.append(evaluate_samples(state, CONFIG, groups=groups[place]))
@@ -88,4 +88,4 @@ def test_scores_of_another_length_are_refused(samples, scores):
 @pytest.mark.parametrize(("beyond", "gap"), [((0, 3, 0), 3), ((0, 0, 0), 0), ((1, 3, 0), 0), ((0, 3, -2), 0)])
 def test_the_printed_gap_is_of_unsure_intention_alone(beyond, gap):
     counts = np.add(TABLE_I["pie", "intention"]["test"], beyond)
-    assert printed_gap(pl.DataFrame({"label": np.repeat(range(3), counts)})) == gap
+    assert count_missing(pl.DataFrame({"label": np.repeat(range(3), counts)})) == gap

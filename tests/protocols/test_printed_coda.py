@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from roadaware.errors import UsageError
-from roadaware.protocols.printed_coda import beside, composition, printed
+from roadaware.protocols.printed_coda import load_composition, load_printed, select_printed
 
 
 @pytest.mark.parametrize(
@@ -25,22 +25,22 @@ from roadaware.protocols.printed_coda import beside, composition, printed
 )
 def test_cells_by_hand(table: str, row: str, trained_on: str | None, metric: str, value: float) -> None:
     where = {"trained_on": trained_on} if trained_on else {}
-    found = printed(table, printed_as=row, metric=metric, **where)
+    found = load_printed(table, printed_as=row, metric=metric, **where)
     assert found["value"].to_list() == [value]
 
 
 def test_every_row_is_there() -> None:
     for table in ("2", "8", "9", "10"):
-        rows = printed(table).select("printed_as", "trained_on").unique()
+        rows = load_printed(table).select("printed_as", "trained_on").unique()
         assert dict(rows["trained_on"].value_counts().iter_rows()) == {"soda10m": 9, "bdd100k": 8, "waymo": 8}
-    assert len(printed("3")) == 16
-    assert printed()["value"].is_between(0, 100).all()
+    assert len(load_printed("3")) == 16
+    assert load_printed()["value"].is_between(0, 100).all()
 
 
 def test_averages_lie_between_what_they_are_averages_of() -> None:
     """AR is a mean over overlaps from 0.5 on, so that no AR is above its AR50; AR10 and AR1 are below AR."""
     wide = (
-        printed()
+        load_printed()
         .filter(pl.col("table").is_in(["2", "8"]))
         .pivot("metric", index=["table", "printed_as", "trained_on"], values="value")
     )
@@ -51,7 +51,7 @@ def test_averages_lie_between_what_they_are_averages_of() -> None:
 
 
 def test_the_parts_of_table_1_add_up() -> None:
-    rows = {row["row"]: row for row in composition().iter_rows(named=True)}
+    rows = {row["row"]: row for row in load_composition().iter_rows(named=True)}
     parts = [rows[f"CODA-{part}"] for part in ("KITTI", "nuScenes", "ONCE")]
     for name in ("scenes", "instances"):
         assert sum(part[name] for part in parts) == rows["CODA"][name]
@@ -60,36 +60,36 @@ def test_the_parts_of_table_1_add_up() -> None:
 
 
 def test_doubtful_numbers_are_marked() -> None:
-    doubtful = printed().filter(pl.col("doubt").is_not_null())
+    doubtful = load_printed().filter(pl.col("doubt").is_not_null())
     faster = doubtful.filter(pl.col("table") == "2").select("printed_as", "trained_on", "metric").rows()
     assert faster == [("Faster R-CNN", "waymo", "corner_ar")]
-    repeated = printed("9", trained_on="waymo")
+    repeated = load_printed("9", trained_on="waymo")
     assert repeated["doubt"].null_count() == 0
     # They are Table 8's, AR50 and AR75 standing where the recalls of medium and large objects should.
-    eight = printed("8", trained_on="waymo", printed_as="Sparse R-CNN")
-    nine = printed("9", trained_on="waymo", printed_as="Sparse R-CNN")
+    eight = load_printed("8", trained_on="waymo", printed_as="Sparse R-CNN")
+    nine = load_printed("9", trained_on="waymo", printed_as="Sparse R-CNN")
     assert nine["value"].to_list() == eight["value"].to_list()
 
 
 def test_what_stands_beside_a_result() -> None:
-    rows = beside("soda10m", classes=True, domains={"once", "kitti"})
+    rows = select_printed("soda10m", classes=True, domains={"once", "kitti"})
     assert {row["row"] for row in rows} >= {"RetinaNet", "ORE"}
     assert all(not row["row"].startswith("RPN") and row["table"] == "2 and 10" for row in rows)
     retina = next(row for row in rows if row["row"] == "RetinaNet")
     assert retina["values"]["corner_ar"] == 0.119
     assert retina["values"]["corner_ar_large"] == 0.206
     assert not any(metric.startswith("origin") for metric in retina["values"])
-    proposals = beside(None, classes=False, domains={None})
+    proposals = select_printed(None, classes=False, domains={None})
     assert len(proposals) == 6
-    once = beside("waymo", classes=True, domains={"once"})
+    once = select_printed("waymo", classes=True, domains={"once"})
     assert once[0]["table"] == "8 and 9"
-    assert {row["row"] for row in beside("waymo", classes=True, domains={"kitti"})} >= {"COPG"}
-    faster = next(row for row in beside("waymo", classes=True, domains={None}) if row["doubts"])
+    assert {row["row"] for row in select_printed("waymo", classes=True, domains={"kitti"})} >= {"COPG"}
+    faster = next(row for row in select_printed("waymo", classes=True, domains={None}) if row["doubts"])
     assert set(faster["doubts"]) == {"corner_ar", "common_ar_medium"}
 
 
 def test_refusals() -> None:
     with pytest.raises(UsageError, match="no printed results 4"):
-        printed("4")
+        load_printed("4")
     with pytest.raises(UsageError, match="no column colour"):
-        printed("2", colour="red")
+        load_printed("2", colour="red")

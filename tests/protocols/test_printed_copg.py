@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from roadaware.protocols.copg_ablation import GRID
-from roadaware.protocols.printed_coda import printed_knobs
+from roadaware.protocols.printed_coda import select_printed_knobs
 
 
 @pytest.mark.parametrize(
@@ -20,12 +20,12 @@ from roadaware.protocols.printed_coda import printed_knobs
     ],
 )
 def test_rows_by_hand(knob: str, value: float, row: tuple[float, ...]) -> None:
-    found = printed_knobs(knob, value)
+    found = select_printed_knobs(knob, value)
     assert found.select("ap", "ar", "proposals", "scenes").rows() == [row]
 
 
 def test_the_default_row_stands_in_every_table() -> None:
-    rows = printed_knobs().filter(pl.col("proposals") == 1522)
+    rows = select_printed_knobs().filter(pl.col("proposals") == 1522)
     assert rows.select("ap", "ar", "scenes").unique().rows() == [(2.0, 5.1, 1040)]
     assert set(rows["knob"]) == set(GRID)
     assert (rows["table"].unique().sort() == pl.Series(["5", "6", "7"])).all()
@@ -33,11 +33,11 @@ def test_the_default_row_stands_in_every_table() -> None:
 
 def test_values_are_those_of_the_usual_grid() -> None:
     for knob, values in GRID.items():
-        assert printed_knobs(knob)["value"].to_list() == list(values)
+        assert select_printed_knobs(knob)["value"].to_list() == list(values)
 
 
 def test_doubtful_rows_say_why() -> None:
-    doubts = printed_knobs().drop_nulls("doubt")
+    doubts = select_printed_knobs().drop_nulls("doubt")
     assert doubts.select("knob", "value").rows() == [
         ("min_points", 5.0),
         ("min_points", 10.0),

@@ -13,10 +13,10 @@ from roadaware.protocols.printed_iv2024 import (
     TABLE_I,
     TABLE_IV,
     TABLE_V,
-    printed_cells,
+    iterate_printed_cells,
 )
 
-CELLS = list(printed_cells())
+CELLS = list(iterate_printed_cells())
 
 
 def test_every_row_has_all_its_columns():

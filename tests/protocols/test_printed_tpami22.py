@@ -7,7 +7,7 @@ import pytest
 
 from roadaware.demo_data import road as terms
 from roadaware.errors import UsageError
-from roadaware.protocols.printed_tpami22 import AVERAGED, COLUMNS, printed, tables
+from roadaware.protocols.printed_tpami22 import AVERAGED, COLUMNS, list_tables, load_printed
 
 SPLITS = ("val_1", "val_2", "val_3", "test")
 COUNTED = {"15": "agent", "16": "action", "17": "location", "18": "av_action", "19": "duplex", "20": "event"}
@@ -15,23 +15,23 @@ CLASSWISE = {"21": ("agent", "action", "location", "av_action"), "22": ("duplex"
 
 
 def value(table: int, **where: str | None) -> float | None:
-    found = printed(table, **where)
+    found = load_printed(table, **where)
     assert len(found) == 1, found
     return found["value"][0]
 
 
 def test_every_table_that_holds_numbers_of_interest_is_here() -> None:
-    assert set(tables()) == {str(n) for n in (3, *range(5, 11), *range(15, 26))}
-    assert printed().schema == pl.Schema(COLUMNS)
+    assert set(list_tables()) == {str(n) for n in (3, *range(5, 11), *range(15, 26))}
+    assert load_printed().schema == pl.Schema(COLUMNS)
 
 
 def test_no_number_is_there_twice() -> None:
     key = [c for c in COLUMNS if c not in ("value", "note")]
-    assert printed().select(key).is_duplicated().sum() == 0
+    assert load_printed().select(key).is_duplicated().sum() == 0
 
 
 def test_a_number_that_could_not_be_read_says_so_and_few_could_not() -> None:
-    unread = printed().filter(pl.col("value").is_null())
+    unread = load_printed().filter(pl.col("value").is_null())
     assert unread["note"].null_count() == 0
     # Table 8 but for its counts, a column cut at the edge of the page, and some single cells.
     assert unread.group_by("table").len().sort("table").rows() == [
@@ -87,14 +87,14 @@ def test_spot_values_are_the_printed_ones(table: int, where: dict[str, str], exp
 @pytest.mark.parametrize(("table", "kind"), COUNTED.items())
 def test_classes_bear_the_names_of_the_annotation_file(table: str, kind: str) -> None:
     unused = {"agent": {"SmalVeh"}, "action": {"Rev", "MovRht", "MovLft"}}.get(kind, set())
-    labels = set(printed(table)["label"].drop_nulls())
+    labels = set(load_printed(table)["label"].drop_nulls())
     assert labels == set(terms.VOCABULARIES[kind]) | unused
 
 
 @pytest.mark.parametrize(("table", "kinds"), CLASSWISE.items())
 def test_classwise_results_have_every_class(table: str, kinds: tuple[str, ...]) -> None:
     for kind in kinds:
-        rows = printed(table, kind=kind)
+        rows = load_printed(table, kind=kind)
         assert set(rows["label"].drop_nulls()) == set(terms.VOCABULARIES[kind])
         per_class = 5 * 2 + 8 * (1 if kind == "av_action" else 2)
         assert set(rows.group_by("label").len()["len"]) == {per_class}
@@ -102,7 +102,7 @@ def test_classwise_results_have_every_class(table: str, kinds: tuple[str, ...]) 
 
 @pytest.mark.parametrize("table", COUNTED)
 def test_training_validation_and_test_add_up_to_all(table: str) -> None:
-    wide = printed(table).pivot("split", index=["label", "level"], values="value")
+    wide = load_printed(table).pivot("split", index=["label", "level"], values="value")
     for n in (1, 2, 3):
         parts = wide.select(
             "label", "level", "all", sum=pl.col("test") + pl.col(f"train_{n}") + pl.col(f"val_{n}")
@@ -115,7 +115,7 @@ def test_training_validation_and_test_add_up_to_all(table: str) -> None:
 def test_classes_add_up_to_the_totals_of_table_7() -> None:
     """Tables 16, 19 and 20 count in their own totals what other tables leave out; their classes do not."""
     for table, kind in COUNTED.items():
-        used = printed(table).filter(pl.col("label").is_in(terms.VOCABULARIES[kind]))
+        used = load_printed(table).filter(pl.col("label").is_in(terms.VOCABULARIES[kind]))
         for split in ("all", *SPLITS):
             for level in ("frames" if kind == "av_action" else "boxes", "tubes"):
                 rows = used.filter(pl.col("split") == split, pl.col("level") == level)
@@ -130,8 +130,8 @@ def test_the_same_counts_are_printed_in_both_places() -> None:
     key = ["kind", "label", "split", "level"]
     for table in CLASSWISE:
         kinds = CLASSWISE[table]
-        there = printed(table).filter(pl.col("label").is_not_null(), pl.col("model").is_null())
-        here = printed().filter(pl.col("table").is_in(list(COUNTED)), pl.col("kind").is_in(kinds))
+        there = load_printed(table).filter(pl.col("label").is_not_null(), pl.col("model").is_null())
+        here = load_printed().filter(pl.col("table").is_in(list(COUNTED)), pl.col("kind").is_in(kinds))
         both = there.join(here.select(*key, own="value"), on=key).drop_nulls(["value", "own"])
         assert len(both) > 60
         wrong = both.filter(pl.col("value") != pl.col("own"))
@@ -140,7 +140,7 @@ def test_the_same_counts_are_printed_in_both_places() -> None:
 
 def test_averages_are_means_of_the_three_splits() -> None:
     for table in CLASSWISE:
-        rows = printed(table).filter(pl.col("trained_on").is_not_null())
+        rows = load_printed(table).filter(pl.col("trained_on").is_not_null())
         side = pl.when(pl.col("split") == "test").then(pl.lit("test")).otherwise(pl.lit("val"))
         rows = rows.with_columns(side=side)
         single, mean = (
@@ -157,7 +157,7 @@ def test_averages_are_means_of_the_three_splits() -> None:
 
 @pytest.mark.parametrize("table", ["21", "22", "23", "24", "25"])
 def test_means_are_means_of_the_classes(table: str) -> None:
-    rows = printed(table).filter(pl.col("model").is_not_null())
+    rows = load_printed(table).filter(pl.col("model").is_not_null())
     key = ["kind", "level", "split", "trained_on", "model"]
     classes = rows.filter(pl.col("label").is_not_null()).group_by(key)
     found = classes.agg(pl.col("value").mean(), pl.col("value").null_count().alias("unread"))
@@ -169,8 +169,8 @@ def test_means_are_means_of_the_classes(table: str) -> None:
 
 def test_table_7_repeats_the_means_of_the_classwise_tables() -> None:
     key = ["kind", "split", "trained_on", "level"]
-    seven = printed(7).filter(pl.col("model").is_not_null())
-    others = printed().filter(pl.col("table").is_in(list(CLASSWISE)), pl.col("label").is_null())
+    seven = load_printed(7).filter(pl.col("model").is_not_null())
+    others = load_printed().filter(pl.col("table").is_in(list(CLASSWISE)), pl.col("label").is_null())
     both = seven.join(others.select(*key, other="value"), on=key)
     assert len(both) == len(seven) == 66
     assert both["value"].to_list() == both["other"].to_list()
@@ -178,6 +178,6 @@ def test_table_7_repeats_the_means_of_the_classwise_tables() -> None:
 
 def test_unknown_tables_and_columns_are_named() -> None:
     with pytest.raises(UsageError, match="no printed table 4; there are 3, 5"):
-        printed(4)
+        load_printed(4)
     with pytest.raises(UsageError, match="no column metric; they have table"):
-        printed(5, metric="x")
+        load_printed(5, metric="x")

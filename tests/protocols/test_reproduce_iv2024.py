@@ -16,7 +16,7 @@ from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.protocols import iv2024
 from roadaware.protocols.iv2024 import reproduce
 from roadaware.protocols.printed_iv2024 import TABLE_I
-from roadaware.protocols.released_predictions import answer
+from roadaware.protocols.released_predictions import evaluate_released
 from roadaware.scenes.sampling import Iv2024, sample
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scenes" / "sampling"))
@@ -241,7 +241,7 @@ def test_released_scores_cut_short_are_not_scored(tmp_path, lost):
     released = (Path(ROOT) / "pie" / path.name).read_text().splitlines(keepends=True)
     path.write_text("".join(released[:-lost]))
     with pytest.raises(InputError, match=rf"expected 6475 rows, one per test sample, found {6472 - lost}"):
-        answer(read("pie", Path(ROOT) / "pie"), "pie", "intention", path)
+        evaluate_released(read("pie", Path(ROOT) / "pie"), "pie", "intention", path)
 
 
 def test_progress_ends_at_its_total(small):

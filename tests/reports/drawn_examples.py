@@ -13,18 +13,24 @@ from roadaware.reports.bars import (
     Difference,
     Estimate,
     Share,
-    coverage,
-    estimates,
-    forest,
-    scenario_bars,
-    shares,
+    plot_coverage,
+    plot_estimates,
+    plot_forest,
+    plot_scenarios,
+    plot_shares,
 )
-from roadaware.reports.cross_dataset_figures import critical_difference
-from roadaware.reports.curves import class_curves, curve, precision_recall, reliability, score_over_time
-from roadaware.reports.drawing import film
-from roadaware.reports.events import fault_grid
+from roadaware.reports.cross_dataset_figures import plot_critical_difference
+from roadaware.reports.curves import (
+    compute_curve,
+    plot_class_curves,
+    plot_precision_recall,
+    plot_reliability,
+    score_over_time,
+)
+from roadaware.reports.drawing import plot_strips
+from roadaware.reports.events import plot_error_gains
 from roadaware.reports.picture import Picture
-from roadaware.reports.scene import Story, pedestrian_over_time, risk_regions
+from roadaware.reports.scene import Story, plot_pedestrian, plot_risk_regions
 from roadaware.statistics.comparison import compare
 
 SCORES = np.array([0.9, 0.8, 0.7, 0.2, 0.4, 0.1])
@@ -41,19 +47,19 @@ def _story(name: str) -> Story:
 
 
 DRAWN: dict[str, Callable[[str], Picture]] = {
-    "precision_recall": lambda name: precision_recall([curve(name, SCORES, TRUTH == 1)]),
-    "reliability": lambda name: reliability(
+    "precision_recall": lambda name: plot_precision_recall([compute_curve(name, SCORES, TRUTH == 1)]),
+    "reliability": lambda name: plot_reliability(
         np.array([0.55, 0.75, 0.95]), np.array([0.5, 0.7, 0.9]), np.array([10, 20, 400]), error=0.05
     ),
     "score_over_time": lambda name: score_over_time(
         TTE, SCORES, TRUTH, {1: name, 0: "other " + name}, bins=3
     ),
-    "scenario_bars": lambda name: scenario_bars(
+    "scenario_bars": lambda name: plot_scenarios(
         [Estimate(name, 0.5, 0.4, 0.6, 12, name), Estimate("b", None, n=0, family=name, reason=name)],
         name,
         overall=0.55,
     ),
-    "forest": lambda name: forest(
+    "forest": lambda name: plot_forest(
         [
             Difference(name, 0.1, 0.05, 0.15, 0.01, 0.2, "better"),
             Difference("b", None, None, None, None, None, "undefined"),
@@ -61,17 +67,17 @@ DRAWN: dict[str, Callable[[str], Picture]] = {
         name,
         "other " + name,
     ),
-    "shares": lambda name: shares([Share(name, 3, 10), Share("b", 4)], title=name),
-    "coverage": lambda name: coverage([(name, name, status) for status in STATUSES]),
-    "risk_regions": lambda name: risk_regions([0.8, None, 0.1, 0.4], [5, 0, 7, 9]),
-    "pedestrian_over_time": lambda name: pedestrian_over_time(_story(name)),
-    "estimates": lambda name: estimates(
+    "shares": lambda name: plot_shares([Share(name, 3, 10), Share("b", 4)], title=name),
+    "coverage": lambda name: plot_coverage([(name, name, status) for status in STATUSES]),
+    "risk_regions": lambda name: plot_risk_regions([0.8, None, 0.1, 0.4], [5, 0, 7, 9]),
+    "pedestrian_over_time": lambda name: plot_pedestrian(_story(name)),
+    "estimates": lambda name: plot_estimates(
         [Estimate(name, 0.5, 0.4, 0.6, 12, name), Estimate("b", None, family=name)], name, title=name
     ),
-    "class_curves": lambda name: class_curves([panel(name), panel("b")], kind=name),
-    "film": lambda name: film([strip(name), strip("b")], title=name),
-    "fault_grid": lambda name: fault_grid(faults(name)),
-    "critical_difference": lambda name: critical_difference(
+    "class_curves": lambda name: plot_class_curves([panel(name), panel("b")], kind=name),
+    "film": lambda name: plot_strips([strip(name), strip("b")], title=name),
+    "fault_grid": lambda name: plot_error_gains(faults(name)),
+    "critical_difference": lambda name: plot_critical_difference(
         compare(np.arange(24.0).reshape(8, 3), [name, "b", "c"]), name
     ),
     "count_bars": lambda name: count_bars(counts(name), held(name), beside(counts(name))),

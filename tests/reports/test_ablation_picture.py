@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from roadaware.analysis.corner_tables import COLUMNS
-from roadaware.reports.ablation import knobs_picture
+from roadaware.reports.ablation import plot_ablation
 
 
 def rows(judged=True):
@@ -23,7 +23,7 @@ def rows(judged=True):
 
 
 def test_a_panel_for_each_knob_and_metric():
-    picture = knobs_picture(rows())
+    picture = plot_ablation(rows())
     panels = picture.figure.axes
     assert len(panels) == 2 * 3
     assert [panels[0].get_ylabel(), panels[2].get_ylabel(), panels[4].get_ylabel()] == [
@@ -39,11 +39,11 @@ def test_a_panel_for_each_knob_and_metric():
 
 
 def test_without_truth_proposals_are_drawn_alone():
-    picture = knobs_picture(rows(judged=False))
+    picture = plot_ablation(rows(judged=False))
     assert [panel.get_ylabel() for panel in picture.figure.axes] == ["proposals", ""]
     assert "AR" not in picture.caption
 
 
 def test_steps_alone_are_drawn_where_there_is_no_knob():
     found = rows().filter(pl.col("knob") == "margin_px").with_columns(knob=pl.lit("inputs"))
-    assert len(knobs_picture(found).figure.axes) == 3
+    assert len(plot_ablation(found).figure.axes) == 3

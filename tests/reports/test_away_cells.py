@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 from away_examples import MODELS, grid, results, value
 
-from roadaware.reports.cross_dataset import least, table_1, table_2
-from roadaware.reports.cross_dataset_cells import Study, mean
+from roadaware.reports.cross_dataset import build_table_1, build_table_2, find_least
+from roadaware.reports.cross_dataset_cells import Study, compute_mean
 from roadaware.reports.cross_dataset_figures import (
     ALL,
     OTHERS,
-    in_row,
-    means,
+    collect_spreads,
+    compute_means,
+    find_cell,
+    format_row_name,
+    list_rows,
+    rank_models,
     rank_picture,
-    ranked,
-    row_name,
-    rows_of,
-    spreads,
 )
 from roadaware.reports.page import Mark
 
@@ -69,8 +69,8 @@ def test_training_sets_are_single_joined_or_one_after_the_other_whatever_is_in_t
     assert study.joined == (f"jaad-all+{CITY}",)
     assert study.onward == (f"{CITY}>jaad-all",)
     assert study.tested == ("jaad-all",)
-    assert row_name(study, CITY) == CITY
-    assert row_name(study, study.joined[0]) == ALL
+    assert format_row_name(study, CITY) == CITY
+    assert format_row_name(study, study.joined[0]) == ALL
 
 
 def test_home_is_the_same_set_away_another_single_one_and_together_the_largest() -> None:
@@ -96,14 +96,14 @@ def test_home_is_the_same_set_away_another_single_one_and_together_the_largest()
     others = study.ensemble(*where, home=False)
     assert others is not None
     assert (others[0], others[1].value) == ("crossing@1+pie", 0.75)
-    assert rows_of(study) == (*domains, "pie>jaad-all", ALL, OTHERS)
-    shown = [in_row(study, "a", row, "jaad-all", "auc") for row in rows_of(study)]
+    assert list_rows(study) == (*domains, "pie>jaad-all", ALL, OTHERS)
+    shown = [find_cell(study, "a", row, "jaad-all", "auc") for row in list_rows(study)]
     assert [found and found.value for found in shown] == [0.9, 0.7, None, 0.95, 0.85, 0.75]
 
 
 def test_spreads_hold_every_cell_once() -> None:
     study = Study(results(grid()))
-    by_set, by_model = spreads(study, "auc"), spreads(study, "auc", by="model")
+    by_set, by_model = collect_spreads(study, "auc"), collect_spreads(study, "auc", by="model")
     assert by_set["crossing@1"]["home"] == pytest.approx([0.9, 0.89, 0.88])
     assert sorted(by_set["crossing@1"]["away"]) == pytest.approx([0.68, 0.68, 0.69, 0.69, 0.7, 0.7])
     assert by_model["sfgru"] == {"home": pytest.approx([0.89] * 3), "away": pytest.approx([0.69] * 6)}
@@ -115,13 +115,13 @@ def test_means_are_over_test_sets_that_have_all_kinds() -> None:
         value("a", "crossing@1", "jaad-all", 0.6),
         value("a", "crossing@1", "crossing@1", 0.8),
     ]
-    assert means(Study(results(rows)), "a", "auc") == {
+    assert compute_means(Study(results(rows)), "a", "auc") == {
         "home": 0.9,
         "away": 0.6,
         "visitors": None,
         "ensemble": None,
     }
-    assert mean([]) is None
+    assert compute_mean([]) is None
 
 
 def test_ways_to_doubt_are_compared_on_the_cells_that_all_of_them_have() -> None:
@@ -129,11 +129,11 @@ def test_ways_to_doubt_are_compared_on_the_cells_that_all_of_them_have() -> None
     rows = [value("a", name, name, x, "ece") for name, x in (("jaad-all", 0.1), ("crossing@1", 0.5))]
     rows.append(value("a", "jaad-all", "jaad-all", 0.2, "ece", doubt="temperature"))
     study = Study(results(rows))
-    assert means(study, "a", "ece")["home"] == pytest.approx(0.3)
+    assert compute_means(study, "a", "ece")["home"] == pytest.approx(0.3)
     both = study.doubts_of("a")
     assert both == ("deterministic", "temperature")
-    assert means(study, "a", "ece", alike=both)["home"] == pytest.approx(0.1)
-    assert least(study, "a") == {"home": ("deterministic", 0.1)}
+    assert compute_means(study, "a", "ece", alike=both)["home"] == pytest.approx(0.1)
+    assert find_least(study, "a") == {"home": ("deterministic", 0.1)}
 
 
 def test_ensembles_of_other_members_are_not_compared() -> None:
@@ -141,16 +141,16 @@ def test_ensembles_of_other_members_are_not_compared() -> None:
     for doubt, name in (("deterministic", "jaad-all+crossing@1+pie"), ("temperature", "jaad-all+crossing@1")):
         rows.append(value("a", name, "jaad-all", 0.1, "ece", doubt=doubt))
     study = Study(results(rows, ("jaad-all", "crossing@1", "pie")))
-    assert means(study, "a", "ece")["ensemble"] == 0.1
-    assert means(study, "a", "ece", alike=study.doubts_of("a"))["ensemble"] is None
+    assert compute_means(study, "a", "ece")["ensemble"] == 0.1
+    assert compute_means(study, "a", "ece", alike=study.doubts_of("a"))["ensemble"] is None
 
 
 def test_models_are_ranked_over_pairs_of_different_sets() -> None:
-    found = ranked(Study(results(grid())), "auc")
+    found = rank_models(Study(results(grid())), "auc")
     assert found.comparison is not None
     assert found.comparison.ranks == {"boosting": 1.0, "sfgru": 2.0, "steady": 3.0}
     assert len(found.pairs) == found.comparison.sets == 6
-    errors = ranked(Study(results(grid("ece"))), "ece").comparison
+    errors = rank_models(Study(results(grid("ece"))), "ece").comparison
     assert errors is not None
     assert next(iter(errors.ranks)) == "steady"  # the least error is best
 
@@ -158,10 +158,10 @@ def test_models_are_ranked_over_pairs_of_different_sets() -> None:
 def test_a_model_that_failed_on_most_pairs_is_left_out_and_one_failure_costs_one_pair() -> None:
     failed = {("steady", "jaad-all"), ("steady", "jaad-behaviour")}
     rows = [row for row in grid() if (row[0], row[1]) not in failed]
-    found = ranked(Study(results(rows)), "auc")
+    found = rank_models(Study(results(rows)), "auc")
     assert (found.left_out, len(found.pairs)) == (("steady",), 6)
     once = [row for row in grid() if row[:3] != ("steady", "jaad-all", "crossing@1")]
-    found = ranked(Study(results(once)), "auc")
+    found = rank_models(Study(results(once)), "auc")
     assert (found.left_out, len(found.pairs)) == ((), 5)
     alone = rank_picture(Study(results(grid(models=("a",)))), "auc")
     assert isinstance(alone, str)
@@ -178,7 +178,7 @@ def test_printed_numbers_stand_below_those_of_the_same_model_and_test_set() -> N
         for metric in ("auc", "balanced_accuracy", "ece")
         for seed in (0, 1)
     ]
-    table = table_1(Study(results(rows, domains), "reference"))
+    table = build_table_1(Study(results(rows, domains), "reference"))
     assert table is not None
     said = {}
     tested = ""
@@ -201,10 +201,10 @@ def test_printed_numbers_stand_below_those_of_the_same_model_and_test_set() -> N
 
 def test_without_a_shared_model_and_test_set_the_table_says_that_nothing_is_printed() -> None:
     rows = [value("boosting", "jaad-all+crossing@1", "crossing@1", 0.8)]
-    table = table_1(Study(results(rows, ("jaad-all", "crossing@1"))))
+    table = build_table_1(Study(results(rows, ("jaad-all", "crossing@1"))))
     assert table is not None
     assert "No number is printed beside" in table.caption
-    assert table_1(Study(results(grid()))) is None
+    assert build_table_1(Study(results(grid()))) is None
 
 
 def test_ways_to_doubt_stand_beside_those_of_i3d() -> None:
@@ -214,7 +214,7 @@ def test_ways_to_doubt_stand_beside_those_of_i3d() -> None:
         for doubt in ("deterministic", "last-flipout", "ensemble")
     ]
     study = Study(results(rows))
-    table = table_2(study, "pcpa")
+    table = build_table_2(study, "pcpa")
     assert table is not None
     cells = {row[0]: row[1] for row in table.rows if len(row) > 1}
     assert cells == {
@@ -225,4 +225,4 @@ def test_ways_to_doubt_stand_beside_those_of_i3d() -> None:
         "ensemble over seeds, at home": Mark("0.700"),
         "ensemble over seeds, together": Mark("0.700"),
     }
-    assert table_2(Study(results(grid())), MODELS[0]) is None
+    assert build_table_2(Study(results(grid())), MODELS[0]) is None

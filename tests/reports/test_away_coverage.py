@@ -8,10 +8,17 @@ import polars as pl
 import pytest
 
 from roadaware.metrics.scores import SampleScores
-from roadaware.protocols.cross_dataset.cells import in_sets, kept, means_drawn, promised, rows_of, written
+from roadaware.protocols.cross_dataset.cells import (
+    build_coverage_rows,
+    compute_coverage,
+    compute_resampled_means,
+    encode_sets,
+    fit_conformal,
+    read_sets,
+)
 from roadaware.protocols.cross_dataset.results import COVERED, RESULTS, Cell, CrossResults
 from roadaware.reports.cross_dataset_cells import Study
-from roadaware.reports.cross_dataset_sections import coverage_table, said, sets_of
+from roadaware.reports.cross_dataset_sections import build_coverage_table, collect_sets, describe_coverage
 from roadaware.reports.page import Mark
 from roadaware.statistics.conformal import Conformal
 from roadaware.statistics.intervals import PercentileDraws
@@ -32,7 +39,7 @@ def study_in(folder, thresholds):
         )
         threshold = thresholds[cell.trained_on]
         if threshold is not None:
-            (folder / cell.place / COVERED).write_bytes(written(Conformal("lac", 0.1, threshold), []))
+            (folder / cell.place / COVERED).write_bytes(encode_sets(Conformal("lac", 0.1, threshold), []))
     (folder / "tested").mkdir()
     for name in SETS:
         asked = {
@@ -48,52 +55,52 @@ def study_in(folder, thresholds):
 
 
 def test_means_are_those_of_the_sets_at_home_and_away(tmp_path):
-    home, away = sets_of(study_in(tmp_path, {"a": 0.35, "b": 0.65}), draws=50)
+    home, away = collect_sets(study_in(tmp_path, {"a": 0.35, "b": 0.65}), draws=50)
     # 0.35 on a: {1}, {0} wrong, {0}, {0}; 0.65 on b: {1}, both, both, both.
     assert home.values == pytest.approx(((3 / 4 + 1) / 2, (1 + 7 / 4) / 2, 0))
     # 0.65 on a is as sure as that of 0.35; 0.35 on b: {1}, and three without a label.
     assert away.values == pytest.approx(((3 / 4 + 1 / 4) / 2, (1 + 1 / 4) / 2, (0 + 3 / 4) / 2))
     assert all(low <= value <= high for value, (low, high) in zip(home.values, home.ends, strict=True))
-    table = coverage_table([home, away])
+    table = build_coverage_table([home, away])
     assert table.columns[:3] == ("model", "coverage, home", "coverage, away")
     assert table.rows[0][0] == "steady"
     low, high = away.ends[0]
     assert table.rows[0][2] == Mark("0.500", below=f"{low:.3f} to {high:.3f}")
     assert low < 0.5 < high
-    assert list(said([home, away])) == [
+    assert list(describe_coverage([home, away])) == [
         "Sets that were promised to hold the true label in 90 % do so in 88 % at home and in 50 % away."
     ]
 
 
 def test_a_folder_whose_cells_keep_no_sets_has_no_table(tmp_path):
-    assert coverage_table(sets_of(study_in(tmp_path, dict.fromkeys(SETS)))) is None
+    assert build_coverage_table(collect_sets(study_in(tmp_path, dict.fromkeys(SETS)))) is None
 
 
 def test_the_promise_holds_where_samples_are_exchangeable():
     rng = np.random.default_rng(0)
     p, q = rng.random(4000), rng.random(20000)
-    promise = promised(p, (rng.random(4000) < p).astype(int))
+    promise = fit_conformal(p, (rng.random(4000) < p).astype(int))
     state = SampleScores(q, (rng.random(20000) < q).astype(int), np.arange(20000).astype(str))
-    coverage, size, empty = (row["value"] for row in rows_of(state, promise, 0))
+    coverage, size, empty = (row["value"] for row in build_coverage_rows(state, promise, 0))
     assert coverage == pytest.approx(0.9, abs=0.02)
     assert 1 < size < 2
     assert empty == 0
 
 
 def test_too_few_samples_promise_every_label_and_are_read_back(tmp_path):
-    promise, cell = promised(np.array([0.9, 0.8]), [1, 1]), Cell("steady", "a", "b", 0)
+    promise, cell = fit_conformal(np.array([0.9, 0.8]), [1, 1]), Cell("steady", "a", "b", 0)
     (tmp_path / cell.place).mkdir(parents=True)
-    (tmp_path / cell.place / COVERED).write_bytes(written(promise, []))
+    (tmp_path / cell.place / COVERED).write_bytes(encode_sets(promise, []))
     assert json.loads((tmp_path / cell.place / COVERED).read_text())["threshold"] is None
-    assert kept(tmp_path, cell) == promise
+    assert read_sets(tmp_path, cell) == promise
     state = SampleScores(np.array([0.01]), np.array([1]), np.array(["p"]))
-    assert in_sets(state, promise).tolist() == [[1, 2, 0]]
-    assert kept(tmp_path, Cell("steady", "a", "a", 0)) is None
+    assert compute_coverage(state, promise).tolist() == [[1, 2, 0]]
+    assert read_sets(tmp_path, Cell("steady", "a", "a", 0)) is None
 
 
 def test_draws_take_whole_pedestrians():
     values, who = np.array([[0.0], [0.0], [1.0]]), np.array(["p", "p", "q"])
-    assert set(means_drawn(values, who, PercentileDraws(100))[:, 0].round(6)) == {0, 0.333333, 1}
-    assert means_drawn(values, who, 100)[:, 0].tolist() == [1.0, 0.0]
-    assert means_drawn(values, np.array(["p"] * 3), 100) is None
-    assert means_drawn(values, who, 0) is None
+    assert set(compute_resampled_means(values, who, PercentileDraws(100))[:, 0].round(6)) == {0, 0.333333, 1}
+    assert compute_resampled_means(values, who, 100)[:, 0].tolist() == [1.0, 0.0]
+    assert compute_resampled_means(values, np.array(["p"] * 3), 100) is None
+    assert compute_resampled_means(values, who, 0) is None

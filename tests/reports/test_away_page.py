@@ -10,21 +10,21 @@ import pytest
 from away_examples import DOMAINS, grid, results, study, value
 from lxml import html
 
-from roadaware.cli.cross import away_text
+from roadaware.cli.cross import format_cross_results
 from roadaware.protocols.cross_dataset.results import Cell, CrossResults
-from roadaware.reports.cross_dataset import away_page
+from roadaware.reports.cross_dataset import render_cross_dataset
 from roadaware.reports.cross_dataset_cells import Study
 from roadaware.reports.cross_dataset_figures import (
     _luminance,
-    by_test_set,
-    distributions,
-    heat_maps,
-    lines,
-    matrix_table,
-    reliability_by_test_set,
-    together,
+    build_matrix_table,
+    collect_lines,
+    plot_distributions,
+    plot_heat_maps,
+    plot_reliability_by_set,
+    plot_summary,
+    plot_test_sets,
 )
-from roadaware.reports.cross_dataset_sections import Resamples, _verdict, effects
+from roadaware.reports.cross_dataset_sections import Resamples, _verdict, compute_effects
 from roadaware.reports.page import Filterable, Mark
 from roadaware.reports.picture import Picture
 
@@ -66,12 +66,12 @@ def test_every_cell_is_a_mark_at_its_value() -> None:
     rows += [value("b", "jaad-all", "jaad-all", 0.8), value("b", "crossing@1", "jaad-all", None)]
     rows.append(value("a", "jaad-all+crossing@1", "jaad-all", 0.75))
     found = Study(results(rows, PAIR))
-    for picture in (by_test_set(found, "auc"), distributions(found, "auc")):
+    for picture in (plot_test_sets(found, "auc"), plot_distributions(found, "auc")):
         assert _dots(picture, "o") == [0.8, 0.9]
         assert _dots(picture, "s") == [0.6]
-    assert _dots(by_test_set(found, "auc"), "D") == [0.75]
-    assert _dots(distributions(found, "auc", by="model"), "o") == [0.8, 0.9]
-    assert _dots(together(found, ("auc", "ece")), "D") == [0.75]
+    assert _dots(plot_test_sets(found, "auc"), "D") == [0.75]
+    assert _dots(plot_distributions(found, "auc", by="model"), "o") == [0.8, 0.9]
+    assert _dots(plot_summary(found, ("auc", "ece")), "D") == [0.75]
 
 
 def test_the_middle_half_is_drawn_from_five_dots_on() -> None:
@@ -79,7 +79,7 @@ def test_the_middle_half_is_drawn_from_five_dots_on() -> None:
     rows = [value(str(k), "jaad-all", "jaad-all", x) for k, x in enumerate(values)]
     boxes = []
     for kept in (rows[1:], rows):
-        picture = distributions(Study(results(kept, PAIR)), "auc")
+        picture = plot_distributions(Study(results(kept, PAIR)), "auc")
         assert picture is not None
         boxes.append([box for box in picture.figure.axes[0].patches if box.get_height() < 0.5])
     none, (box,) = boxes
@@ -91,7 +91,7 @@ def test_the_middle_half_is_drawn_from_five_dots_on() -> None:
 def test_a_map_says_what_its_cells_are_and_which_failed() -> None:
     rows = [value("a", "jaad-all", "jaad-all", 0.91), value("a", "crossing@1", "jaad-all", None)]
     rows.append(value("a", "jaad-all", "crossing@1", 0.62))
-    picture = heat_maps(Study(results(rows, PAIR)), "auc")
+    picture = plot_heat_maps(Study(results(rows, PAIR)), "auc")
     assert sorted(_texts(picture)) == ["0.62", "0.91", "·", "×"]
     assert picture is not None
     assert "A jaad-all, B crossing@1" in picture.caption
@@ -101,7 +101,7 @@ def test_a_map_says_what_its_cells_are_and_which_failed() -> None:
 def test_the_mean_of_all_models_is_there_where_all_have_a_value() -> None:
     rows = [value("a", "jaad-all", "jaad-all", 0.9), value("b", "jaad-all", "jaad-all", 0.7)]
     rows.append(value("a", "jaad-all", "crossing@1", 0.6))
-    picture = heat_maps(Study(results(rows, PAIR)), "auc")
+    picture = plot_heat_maps(Study(results(rows, PAIR)), "auc")
     assert picture is not None
     first = [text.get_text() for text in picture.figure.axes[0].texts]
     assert first == ["0.80", "·"]
@@ -114,17 +114,17 @@ def test_luminance_is_that_of_the_accessibility_guidelines() -> None:
 
 
 def test_the_table_has_every_cell_with_its_interval_and_can_be_narrowed_down() -> None:
-    found = matrix_table(Study(results(grid())))
+    found = build_matrix_table(Study(results(grid())))
     assert isinstance(found, Filterable)
     assert len(found.table.rows) == 27
     assert found.table.rows[1][3] == Mark("0.700", "", "0.680 to 0.720")
     assert [one.choices for one in found.filters] == [("boosting", "sfgru", "steady"), DOMAINS]
     many = [f"m{k}" for k in range(30)]
-    assert not isinstance(matrix_table(Study(results(grid(models=many)))), Filterable)
+    assert not isinstance(build_matrix_table(Study(results(grid(models=many)))), Filterable)
 
 
 def test_lines_of_reliability_hold_the_answers_of_all_seeds(small: CrossResults) -> None:
-    held = lines(Study(small), "boosting", "jaad-all", PAIR)
+    held = collect_lines(Study(small), "boosting", "jaad-all", PAIR)
     assert list(held) == list(PAIR)
     states = [small.scores(Cell("boosting", "crossing@1", "jaad-all", seed)) for seed in (0, 1)]
     p = np.concatenate([state.scores[:, 0] for state in states])
@@ -132,7 +132,7 @@ def test_lines_of_reliability_hold_the_answers_of_all_seeds(small: CrossResults)
     sure, right = np.maximum(p, 1 - p), (p > 0.5) == y
     assert held["crossing@1"].overconfidence == pytest.approx((sure - right).mean())
     assert held["crossing@1"].ends.shape == (len(held["crossing@1"].accuracy), 2)
-    picture = reliability_by_test_set(Study(small), "boosting")
+    picture = plot_reliability_by_set(Study(small), "boosting")
     assert picture is not None
     assert "jaad-all" in picture.caption
 
@@ -140,7 +140,7 @@ def test_lines_of_reliability_hold_the_answers_of_all_seeds(small: CrossResults)
 def test_the_effect_of_pretraining_is_the_mean_over_seeds_of_the_paired_difference(
     small: CrossResults,
 ) -> None:
-    found = effects(Resamples(Study(small), 60), "auc")
+    found = compute_effects(Resamples(Study(small), 60), "auc")
     assert [(one.model, one.trained_on, one.seeds) for one in found] == [
         ("boosting", "crossing@1>jaad-all", 2),
         ("single-rnn", "crossing@1>jaad-all", 2),
@@ -159,19 +159,19 @@ def test_the_effect_of_pretraining_is_the_mean_over_seeds_of_the_paired_differen
 
 def test_what_pretraining_does_not_change_is_not_different_and_less_error_is_better() -> None:
     rows = [value("a", "jaad-all", "jaad-all", 0.2), value("a", "pie>jaad-all", "jaad-all", 0.1)]
-    (found,) = effects(Resamples(Study(results(rows))), "auc")  # without scores
+    (found,) = compute_effects(Resamples(Study(results(rows))), "auc")  # without scores
     assert (found.verdict, found.difference) == ("no interval", pytest.approx(-0.1))
     assert _verdict((0.1, 0.2, 0.05, 0.3), "auc") == "better"
     assert _verdict((0.1, 0.2, 0.05, 0.3), "ece") == "worse"
     assert _verdict((-0.2, -0.1, None, None), "brier") == "better"
     assert _verdict((0.1, 0.2, -0.05, 0.3), "auc") == "not different"
     failed = [value("a", "jaad-all", "jaad-all", None), value("a", "pie>jaad-all", "jaad-all", 0.9)]
-    (found,) = effects(Resamples(Study(results(failed))), "auc")
+    (found,) = compute_effects(Resamples(Study(results(failed))), "auc")
     assert (found.difference, found.seeds) == (None, 0)
 
 
 def test_the_page_needs_no_script_and_no_network_and_says_what_was_found(small: CrossResults) -> None:
-    page = away_page(small, draws=40)
+    page = render_cross_dataset(small, draws=40)
     tree = html.document_fromstring(page)
     assert not tree.xpath("//script")
     assert not re.findall(r'(?:src|href)="(?!#|data:)[^"]*"', page)
@@ -222,12 +222,12 @@ def test_what_is_missing_is_said_in_words(rows: list[tuple[Any, ...]], words: st
     given = results(rows)
     given.study["failed"] = {f"a jaad-all {k}": "<b>loss is NaN</b>" for k in range(13)}
     given.study["skipped"] = {"pie": "nothing says where pie lies"}
-    said = _shown(away_page(given))
+    said = _shown(render_cross_dataset(given))
     assert words in said
     assert "a jaad-all 0: <b>loss is NaN</b>" in said
     assert "and 1 more" in said
     assert "pie: nothing says where pie lies" in said
-    told = away_text(given)
+    told = format_cross_results(given)
     assert "a jaad-all 0: <b>loss is NaN</b>" in told
     assert "nothing says where pie lies" in told
 
@@ -237,7 +237,7 @@ def test_the_console_has_means_matrix_and_ranks() -> None:
     rows.append(value("boosting", "jaad-behaviour+jaad-all+crossing@1", "crossing@1", 0.85))
     given = results(rows)
     given.study["unfinished"] = 7
-    told = away_text(given)
+    told = format_cross_results(given)
     lines_ = {line.split()[0]: line.split() for line in told.splitlines() if line.startswith("sfgru")}
     assert "4 models, trained on 3 and tested on 3 domains" in told
     assert lines_["sfgru"][:3] == ["sfgru", "crossing@1", "0.690"]
@@ -250,6 +250,6 @@ def test_the_console_has_means_matrix_and_ranks() -> None:
 def test_names_from_elsewhere_stay_text() -> None:
     name = "<script>x</script>$\\frac$"
     given = results([value(name, name, name, 0.9)], (name,))
-    tree = html.document_fromstring(away_page(given))
+    tree = html.document_fromstring(render_cross_dataset(given))
     assert not tree.xpath("//script")
-    assert "\x1b" not in away_text(results([value("\x1b[2J", "jaad-all", "jaad-all", 0.9)]))
+    assert "\x1b" not in format_cross_results(results([value("\x1b[2J", "jaad-all", "jaad-all", 0.9)]))

@@ -16,7 +16,7 @@ from planted import Thing, World, capture, corners_in
 
 from roadaware.corner_cases.captures import CommonObjects, SemanticMap
 from roadaware.corner_cases.copg import propose
-from roadaware.reports.copg import DROPPED, GROUND, KEPT, STEPS, draw_steps, palette, sheet
+from roadaware.reports.copg import DROPPED, GROUND, KEPT, STEPS, build_cluster_palette, draw_sheet, draw_steps
 
 WORLD = World((Thing(10, 2.5), Thing(14, -3, width=2.0, height=1.4)), rings=32, columns=600)
 PICTURE = np.full((480, 640, 3), 100, np.uint8)
@@ -51,7 +51,7 @@ def test_range_images_show_ground_and_clusters(steps):
         assert picture.shape[1] == 600
         assert picture.shape[0] % found.geometry.grid.shape[0] == 0
         assert (picture == GROUND).all(2).mean() > 0.4
-    held = {tuple(each) for each in palette(found.geometry)[1:].tolist()} - {DROPPED}
+    held = {tuple(each) for each in build_cluster_palette(found.geometry)[1:].tolist()} - {DROPPED}
     colours = {tuple(each) for each in pictures["clusters"].reshape(-1, 3).tolist()}
     assert len(held & colours) == 2
 
@@ -61,7 +61,7 @@ def test_returns_lie_on_what_they_met(steps):
     x1, y1, x2, y2 = places[0].astype(int)
     inside = pictures["returns"][y1:y2, x1:x2].reshape(-1, 3)
     number = found.boxes.cluster[np.abs(found.boxes.edges - places[0]).sum(1).argmin()]
-    colour = palette(found.geometry)[number]
+    colour = build_cluster_palette(found.geometry)[number]
     assert (inside == colour).all(1).sum() > 20
 
 
@@ -79,7 +79,7 @@ def test_boxes_that_are_left_are_drawn(steps):
 @pytest.mark.parametrize("columns", [1, 2, 3])
 def test_a_sheet_holds_all_of_them(steps, columns):
     pictures, _, _ = steps
-    found = sheet(pictures, width_px=500, columns=columns)
+    found = draw_sheet(pictures, width_px=500, columns=columns)
     assert found.shape[1] == 500
     room = (500 - (columns - 1) * 4) // columns
     rows = -(-6 // columns)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.reports.cross_dataset_figures import _levels, critical_difference
+from roadaware.reports.cross_dataset_figures import _levels, plot_critical_difference
 from roadaware.statistics.comparison import Comparison, compare
 
 
 def test_every_method_stands_with_its_rank_and_the_caption_tells_the_tests() -> None:
     rng = np.random.default_rng(0)
     found = compare(rng.normal(size=(12, 5)) + np.arange(5), ["a", "b", "c", "d", "e"])
-    picture = critical_difference(found, "AUC")
+    picture = plot_critical_difference(found, "AUC")
     drawn = picture.svg()
     assert all(f"{rank:.2f}" in drawn for rank in found.ranks.values())
     assert "12 data sets" in picture.caption
     assert f"{sum(pair.differ for pair in found.pairs)} of 10 pairs" in picture.caption
     alike = compare(rng.normal(size=(3, 3)), ["a", "b", "c"])
-    assert "no two methods are called different" in critical_difference(alike, "AUC").caption
+    assert "no two methods are called different" in plot_critical_difference(alike, "AUC").caption
 
 
 def test_bars_that_would_touch_stand_below_each_other_and_others_side_by_side() -> None:

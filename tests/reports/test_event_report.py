@@ -13,17 +13,17 @@ from report_examples import PAYLOADS
 from roadaware.config import to_dict
 from roadaware.linking.config import LinkerConfig
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.reports.audit import stats_section
-from roadaware.reports.configs import config_name
-from roadaware.reports.event_tables import calibration_block, class_table, printed_table
-from roadaware.reports.events import event_comparison_section, event_section, fault_blocks
+from roadaware.reports.audit import build_stats_section
+from roadaware.reports.configs import format_config_name
+from roadaware.reports.event_tables import build_calibration_block, build_class_ap_table, build_printed_table
+from roadaware.reports.events import build_error_blocks, build_event_comparison_section, build_event_section
 from roadaware.reports.page import Mark, Section, report
 
 CONFIG = to_dict(DetectionConfig.reference())
 
 
 def section(name: str = "agent") -> Section:
-    return event_section(
+    return build_event_section(
         summary(name),
         title=name,
         model=name,
@@ -32,7 +32,7 @@ def section(name: str = "agent") -> Section:
         linker=to_dict(LinkerConfig.reference("ucf24")),
         panels={name: [panel(name)]},
         strips=[strip(name)],
-        more=fault_blocks(faults(name)),
+        more=build_error_blocks(faults(name)),
         notes=[name],
     )
 
@@ -109,9 +109,9 @@ def test_the_section_states_means_with_intervals_and_configuration() -> None:
 
 
 def test_classes_without_truth_are_named_and_have_no_number() -> None:
-    from roadaware.analysis.event_results import classes
+    from roadaware.analysis.event_results import select_classes
 
-    table = class_table(classes(summary(), "agent"), "agent")
+    table = build_class_ap_table(select_classes(summary(), "agent"), "agent")
     assert [row[0] for row in table.rows] == ["agent"]
     assert table.caption.endswith("Without truth: b.")
     assert table.rows[0][1:3] == ("40", "40")
@@ -121,13 +121,13 @@ def test_classes_without_truth_are_named_and_have_no_number() -> None:
 @pytest.mark.parametrize("dataset", ["road", "ucf24"])
 def test_linker_configurations_are_named(dataset: str) -> None:
     for config in (LinkerConfig.reference(dataset), LinkerConfig.default(dataset)):
-        assert config_name(to_dict(config)) in ("reference", "default")
-    assert config_name(to_dict(LinkerConfig(min_iou=0.33))) == "own"
-    assert config_name(to_dict(DetectionConfig.default())) == "default"
+        assert format_config_name(to_dict(config)) in ("reference", "default")
+    assert format_config_name(to_dict(LinkerConfig(min_iou=0.33))) == "own"
+    assert format_config_name(to_dict(DetectionConfig.default())) == "default"
 
 
 def test_a_comparison_names_what_differs() -> None:
-    said = texts(report([event_comparison_section(comparison())]))
+    said = texts(report([build_event_comparison_section(comparison())]))
     assert "Mine is better: frame_map@0.5:agent." in said
     assert "Classes in which they differ" in said
     assert "frame_ap@0.5:agent:Ped" in said
@@ -136,12 +136,12 @@ def test_a_comparison_names_what_differs() -> None:
 
 
 def test_counts_stand_beside_print_and_differences_are_listed() -> None:
-    said = texts(report([stats_section(counts("agent"), beside(counts("agent")))]))
+    said = texts(report([build_stats_section(counts("agent"), beside(counts("agent")))]))
     assert "4 of 6 counts that the paper prints are as printed" in said
     assert "Not as printed" in said
     assert "1,200/120" in said
     assert "Classes that do not occur: agent b." in said
-    assert "Not as printed" not in texts(report([stats_section(counts("agent"))]))
+    assert "Not as printed" not in texts(report([build_stats_section(counts("agent"))]))
 
 
 def test_printed_numbers_show_the_best_and_the_range() -> None:
@@ -151,7 +151,7 @@ def test_printed_numbers_show_the_best_and_the_range() -> None:
         ("frame", "0.5", "agent", None, 40.0, 57.9, "YOLOv5", "5"),
         ("frame", "0.5", "agent", None, 40.0, None, "unreadable", "5"),
     ]
-    table = printed_table(pl.DataFrame(rows, schema=names, orient="row"))
+    table = build_printed_table(pl.DataFrame(rows, schema=names, orient="row"))
     assert table.rows == (("agent", "boxes at 0.5", "40.0", "57.9", "YOLOv5 (Table 5)", "39.2 to 57.9", "2"),)
 
 
@@ -161,7 +161,7 @@ def test_calibration_without_claims_is_undefined() -> None:
         (None, "agent", None, 10, 0.5, 0.25, 0.25, True),
         (None, "event", None, 0, None, None, None, False),
     ]
-    table = calibration_block("boxes", pl.DataFrame(rows, schema=names, orient="row"))
+    table = build_calibration_block("boxes", pl.DataFrame(rows, schema=names, orient="row"))
     assert table.rows[0] == ("agent", "10", "0.500", "0.250", "0.250")
     assert table.rows[1][-1] == Mark("undefined", "mute", "no claims")
 
@@ -169,8 +169,8 @@ def test_calibration_without_claims_is_undefined() -> None:
 @pytest.mark.parametrize("name", ["attribute", "terminal"])
 def test_hostile_names_stay_text(name: str) -> None:
     text = PAYLOADS[name]
-    sections = [section(text), event_comparison_section(comparison(text))]
-    sections.append(stats_section(counts(text), beside(counts(text)), title=text))
+    sections = [section(text), build_event_comparison_section(comparison(text))]
+    sections.append(build_stats_section(counts(text), beside(counts(text)), title=text))
     tree = html.document_fromstring(report(sections, title=text))
     assert not tree.xpath("//script | //img | //iframe | //object | //embed | //form | //link | //base")
     assert not [a for element in tree.iter() for a in element.attrib if a.startswith("on")]

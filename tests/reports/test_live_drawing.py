@@ -12,7 +12,14 @@ from roadaware.online.forecast_event import Outlook
 from roadaware.online.frames import SourceFrame
 from roadaware.online.tubes import LabelRule, LiveTube, Smoothed
 from roadaware.reports.drawing import COLOURS
-from roadaware.reports.live_drawing import LiveDrawing, colour_of, gauge, strip, words_of, words_of_outlook
+from roadaware.reports.live_drawing import (
+    LiveDrawing,
+    describe_forecast,
+    describe_tube,
+    draw_gauge,
+    draw_strip,
+    get_risk_colour,
+)
 from roadaware.scenes.dense_scores import Layout
 
 KINDS = Layout(
@@ -33,8 +40,8 @@ def _seen(tubes: list[LiveTube], size: tuple[int, int], vehicle: dict[str, float
 
 def test_words_say_number_agent_doing_place_event_and_notes() -> None:
     tube = _tube((0, 0, 9, 9), [0.1, 0.9, 0.0, 0.6, 0.5, 0.4])
-    assert words_of(tube) == ("#7 Car 90", "Mov · VehLane", "Car-Mov", "crossing 0.25")
-    assert words_of(_tube((0, 0, 9, 9), [0.0] * 6)) == ("#7", "crossing 0.25")
+    assert describe_tube(tube) == ("#7 Car 90", "Mov · VehLane", "Car-Mov", "crossing 0.25")
+    assert describe_tube(_tube((0, 0, 9, 9), [0.0] * 6)) == ("#7", "crossing 0.25")
 
 
 @pytest.mark.parametrize(
@@ -80,10 +87,10 @@ def test_signs_of_neighbours_do_not_cover_each_other() -> None:
 
     taken: list[tuple[float, float, float, float]] = []
     drawing, image = LiveDrawing(("Ped",)), Image.new("RGB", (640, 480))
-    from roadaware.reports.drawing import font_of
+    from roadaware.reports.drawing import load_font
 
     for tube in tubes:
-        drawing._sign(ImageDraw.Draw(image), tube, 1, image.size, font_of(11), taken)
+        drawing._sign(ImageDraw.Draw(image), tube, 1, image.size, load_font(11), taken)
     for a in range(3):
         for b in range(a):
             one, two = taken[a], taken[b]
@@ -95,15 +102,15 @@ def test_a_gauge_is_filled_as_far_as_crossing_is_probable() -> None:
 
     for x1, left in ((100.0, True), (2.0, False)):  # beside the box, where there is room
         image = Image.new("RGB", (640, 480), (128, 128, 128))
-        area = gauge(ImageDraw.Draw(image), (x1, 100, x1 + 40, 200), Outlook(crossing=0.7), image.size)
+        area = draw_gauge(ImageDraw.Draw(image), (x1, 100, x1 + 40, 200), Outlook(crossing=0.7), image.size)
         assert area is not None
         assert (area[2] < x1) == left
         column = np.asarray(image)[101:200, round((area[0] + area[2]) / 2)]
-        filled = (column == colour_of(0.7)).all(axis=1)
+        filled = (column == get_risk_colour(0.7)).all(axis=1)
         assert filled.mean() == pytest.approx(0.7, abs=0.03)
         assert filled[-1]
         assert not filled[0]
-    assert gauge(ImageDraw.Draw(image), (9, 9, 20, 30), Outlook(), image.size) is None
+    assert draw_gauge(ImageDraw.Draw(image), (9, 9, 20, 30), Outlook(), image.size) is None
 
 
 def test_an_interval_is_drawn_and_a_small_box_has_a_gauge_that_can_be_read() -> None:
@@ -111,7 +118,7 @@ def test_an_interval_is_drawn_and_a_small_box_has_a_gauge_that_can_be_read() -> 
 
     image = Image.new("RGB", (640, 480))
     outlook = Outlook(crossing=0.5, low=0.25, high=0.75)
-    area = gauge(ImageDraw.Draw(image), (300, 200, 306, 210), outlook, image.size)
+    area = draw_gauge(ImageDraw.Draw(image), (300, 200, 306, 210), outlook, image.size)
     assert area is not None
     assert area[3] - area[1] == 24
     white = (np.asarray(image)[:, round((area[0] + area[2]) / 2)] == 255).all(axis=1)
@@ -123,21 +130,21 @@ def test_the_strip_shows_where_somebody_will_be() -> None:
 
     image = Image.new("RGB", (640, 480))
     both = [Outlook(regions=(0.9, 0.1, 0.0, 0.0), region=0), Outlook(regions=(0.0, 0.2, 0.0, 0.8), region=3)]
-    assert strip(ImageDraw.Draw(image), both, 400, image.size) is not None
+    assert draw_strip(ImageDraw.Draw(image), both, 400, image.size) is not None
     row = np.asarray(image)[396, [80, 240, 400, 560], 0].astype(int)
     assert row[0] > row[3] > row[1] > row[2]
-    assert strip(ImageDraw.Draw(image), [Outlook(crossing=0.5)], 400, image.size) is None
+    assert draw_strip(ImageDraw.Draw(image), [Outlook(crossing=0.5)], 400, image.size) is None
 
 
 def test_pedestrians_say_how_probably_they_cross_also_when_they_are_far() -> None:
     tube = _tube((100, 100, 104, 110), [0.9, 0, 0, 0.6, 0, 0])
     plain = LiveDrawing(("Ped", "Car"))(_seen([tube], (480, 640)))
     tube.outlook = Outlook(crossing=0.714)
-    assert words_of_outlook(tube.outlook) == "crosses 71 %"
+    assert describe_forecast(tube.outlook) == "crosses 71 %"
     told = LiveDrawing(("Ped", "Car"))(_seen([tube], (480, 640)))
-    near = np.abs(told.astype(int) - np.array(colour_of(0.714))).sum(axis=2) < 60
+    near = np.abs(told.astype(int) - np.array(get_risk_colour(0.714))).sum(axis=2) < 60
     assert near.sum() > 30
     assert (told != plain).any()
-    assert words_of_outlook(Outlook(regions=(1.0,), region=0)) is None
-    assert colour_of(0.0)[1] > colour_of(0.0)[0]
-    assert colour_of(1.0)[0] > 200 > colour_of(1.0)[1]
+    assert describe_forecast(Outlook(regions=(1.0,), region=0)) is None
+    assert get_risk_colour(0.0)[1] > get_risk_colour(0.0)[0]
+    assert get_risk_colour(1.0)[0] > 200 > get_risk_colour(1.0)[1]

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from roadaware.analysis.quality import Quality, check
-from roadaware.demo_data.annotations import annotation_rounds
+from roadaware.demo_data.annotations import generate_annotation_rounds
 from roadaware.reports.page import MOST_CHOICES, Filter, Filterable, Table, report
-from roadaware.reports.quality import box_picture, name_of, quality_sections
+from roadaware.reports.quality import build_quality_sections, format_item_name, plot_box
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>\u202e$\\frac{1}{2}$'
 
@@ -18,7 +18,7 @@ HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>\u202e$\\frac{
 @pytest.fixture(scope="module")
 def quality() -> Quality:
     """The example, with hostile names in place of persons and clips."""
-    rounds = annotation_rounds()
+    rounds = generate_annotation_rounds()
     renamed = []
     for scenes in (rounds.original, rounds.round1, rounds.round2):
         changes = {
@@ -34,7 +34,7 @@ def quality() -> Quality:
 
 @pytest.fixture(scope="module")
 def page(quality: Quality) -> str:
-    return report(quality_sections(quality), title="Check")
+    return report(build_quality_sections(quality), title="Check")
 
 
 def test_names_from_files_are_text(quality: Quality, page: str) -> None:
@@ -42,7 +42,7 @@ def test_names_from_files_are_text(quality: Quality, page: str) -> None:
     assert "<script" not in page
     assert "<img" not in page
     assert "\u202e" not in page
-    assert page == report(quality_sections(quality), title="Check")
+    assert page == report(build_quality_sections(quality), title="Check")
 
 
 def test_every_row_carries_its_status_and_rules(quality: Quality, page: str) -> None:
@@ -58,12 +58,12 @@ def test_every_row_carries_its_status_and_rules(quality: Quality, page: str) -> 
 def test_a_box_is_drawn_in_every_version_that_has_it(quality: Quality) -> None:
     rows = quality.items.filter(pl.col("what") == "box")
     moved = rows.filter(pl.col("rules").list.contains("box moved")).to_dicts()[0]
-    drawn = box_picture(moved)
+    drawn = plot_box(moved)
     assert "differs by" in drawn.caption
     svg = drawn.svg("one")
     assert "−3.0 px" in svg or "+2.5 px" in svg
     missing = rows.filter(pl.col("rules").list.contains("missing")).to_dicts()[0]
-    assert "round 1" not in box_picture(missing).svg("two").split("</desc>")[1]
+    assert "round 1" not in plot_box(missing).svg("two").split("</desc>")[1]
 
 
 def test_items_have_names_that_people_read() -> None:
@@ -75,7 +75,7 @@ def test_items_have_names_that_people_read() -> None:
         "predicate": "hugging",
         "frame": None,
     }
-    assert name_of(row) == "P1 hugging somebody, A"
+    assert format_item_name(row) == "P1 hugging somebody, A"
 
 
 def test_filters_fit_their_table() -> None:

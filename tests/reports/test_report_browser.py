@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from report_examples import audit, result, scenes, state
 
-from roadaware.reports.audit import audit_section, data_section
-from roadaware.reports.evaluation import evaluation_section
-from roadaware.reports.gallery import evaluation_pictures, story_picture
+from roadaware.reports.audit import audit_section, build_data_section
+from roadaware.reports.evaluation import build_evaluation_section
+from roadaware.reports.gallery import plot_evaluation, plot_story
 from roadaware.reports.page import POLICY, report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -65,11 +65,11 @@ def _hostile(address: str) -> str:
 def _page(text: str) -> str:
     of = state(6, prefix=text)
     found = result(of, groups=[f"scale={text}"] * len(of))
-    pictures = evaluation_pictures(of, found, name=text, labels=[text, text])
-    pictures.append(story_picture(scenes(of), of))
+    pictures = plot_evaluation(of, found, name=text, labels=[text, text])
+    pictures.append(plot_story(scenes(of), of))
     sections = [
-        data_section(scenes(of, dataset=text)),
-        evaluation_section(found, title=text, model=text, about={text: text}, pictures=pictures),
+        build_data_section(scenes(of, dataset=text)),
+        build_evaluation_section(found, title=text, model=text, about={text: text}, pictures=pictures),
         audit_section(audit(text)),
     ]
     return report(sections, title="harmless")

@@ -12,7 +12,7 @@ from lxml import etree, html
 from report_examples import PAYLOADS, SURROGATE
 
 from roadaware.errors import DiskError, UsageError
-from roadaware.reports.bars import Share, shares
+from roadaware.reports.bars import Share, plot_shares
 from roadaware.reports.page import (
     POLICY,
     Facts,
@@ -27,13 +27,13 @@ from roadaware.reports.page import (
     save,
 )
 from roadaware.reports.picture import Picture
-from roadaware.reports.scene import risk_regions
+from roadaware.reports.scene import plot_risk_regions
 
 FILM = "data:video/mp4;base64,ZmlsbQ=="
 
 
 def _picture(text: str = "name") -> Picture:
-    return shares([Share(text, 1, 2)], title=text)
+    return plot_shares([Share(text, 1, 2)], title=text)
 
 
 def _full(text: str = "name") -> list[Section]:
@@ -171,15 +171,15 @@ def test_a_table_with_rows_of_another_length_is_refused() -> None:
 
 
 def test_halves_stand_beside_each_other_and_a_single_half_beside_its_words() -> None:
-    half, wide = _half(), risk_regions([0.5], [1])
+    half, wide = _half(), plot_risk_regions([0.5], [1])
     assert Pictures((half, half, wide, half)).places == ("half", "half", "wide", "lone")
     assert Pictures((half, wide, half, half, half)).places == ("lone", "wide", "half", "half", "lone")
 
 
 def _half() -> Picture:
-    from roadaware.reports.curves import precision_recall
+    from roadaware.reports.curves import plot_precision_recall
 
-    return precision_recall([])
+    return plot_precision_recall([])
 
 
 def test_the_style_knows_paper() -> None:

@@ -17,10 +17,23 @@ from lxml import etree
 from report_examples import PAYLOADS, SURROGATE
 from sklearn.metrics import average_precision_score, precision_recall_curve
 
-from roadaware.reports.bars import Difference, Estimate, coverage, forest, scenario_bars, shares
-from roadaware.reports.curves import MOST_POINTS, curve, precision_recall, reliability, score_over_time
+from roadaware.reports.bars import (
+    Difference,
+    Estimate,
+    plot_coverage,
+    plot_forest,
+    plot_scenarios,
+    plot_shares,
+)
+from roadaware.reports.curves import (
+    MOST_POINTS,
+    compute_curve,
+    plot_precision_recall,
+    plot_reliability,
+    score_over_time,
+)
 from roadaware.reports.picture import Picture
-from roadaware.reports.scene import risk_regions
+from roadaware.reports.scene import plot_risk_regions
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (
@@ -139,7 +152,7 @@ def test_bytes_do_not_depend_on_the_process(tmp_path: Path) -> None:
 def test_curves_agree_with_scikit_learn(rows: list[tuple[int, bool]]) -> None:
     scores = np.array([score / 6 for score, _ in rows])
     truth = np.array([hit for _, hit in rows])
-    ours = curve("a", scores, truth)
+    ours = compute_curve("a", scores, truth)
     precision, recall, _ = precision_recall_curve(truth, scores, drop_intermediate=False)
     assert ours.precision[::-1] == pytest.approx(precision[:-1])
     assert ours.recall[::-1] == pytest.approx(recall[:-1])
@@ -149,20 +162,20 @@ def test_curves_agree_with_scikit_learn(rows: list[tuple[int, bool]]) -> None:
 
 def test_a_curve_without_positive_samples_is_refused() -> None:
     with pytest.raises(ValueError, match="positive"):
-        curve("a", np.array([0.5]), np.array([False]))
+        compute_curve("a", np.array([0.5]), np.array([False]))
 
 
 def test_long_curves_are_thinned() -> None:
     rng = np.random.default_rng(0)
-    long = curve("a", rng.random(50_000), rng.random(50_000) < 0.3)
-    assert len(precision_recall([long]).svg()) < 60_000
+    long = compute_curve("a", rng.random(50_000), rng.random(50_000) < 0.3)
+    assert len(plot_precision_recall([long]).svg()) < 60_000
     assert len(long.recall) > MOST_POINTS
 
 
 def test_reliability_names_the_tendency() -> None:
     counts = np.array([50, 50, 0])
     said = {
-        name: reliability(np.array([0.6, 0.9, 0.1]), np.array(accuracy), counts).caption
+        name: plot_reliability(np.array([0.6, 0.9, 0.1]), np.array(accuracy), counts).caption
         for name, accuracy in {"over": [0.4, 0.8, 1], "under": [0.7, 1, 0], "even": [0.6, 0.9, 0]}.items()
     }
     assert "over-confident by 0.150" in said["over"]
@@ -185,14 +198,14 @@ def test_one_moment_is_enough_for_scores_over_time() -> None:
 
 
 def test_scenarios_print_why_a_value_is_missing() -> None:
-    texts = _texts(_tree(scenario_bars([Estimate("x", None, n=3, reason="no sample of class 1")], "AP")))
+    texts = _texts(_tree(plot_scenarios([Estimate("x", None, n=3, reason="no sample of class 1")], "AP")))
     assert "undefined: no sample of class 1" in texts
     assert "3" in texts
 
 
 def test_regions_print_their_numbers_and_symmetric_classes() -> None:
     values = [0.88, 0.46, 0.42, 0.47, 0.31, 0.27, 0.39, 0.47, 0.23, None, 0.25, 0.77]
-    picture = risk_regions(values, list(range(12)))
+    picture = plot_risk_regions(values, list(range(12)))
     texts = _texts(_tree(picture))
     assert [text for text in texts if text.startswith("class ")] == [
         f"class {k}" for k in (5, 4, 3, 2, 1, 0, 0, 1, 2, 3, 4, 5)
@@ -203,27 +216,27 @@ def test_regions_print_their_numbers_and_symmetric_classes() -> None:
 
 def test_a_forest_says_the_verdict_in_words() -> None:
     rows = [Difference("AP", 0.05, 0.02, 0.08, -0.01, 0.1, "not different")]
-    picture = forest(rows, "A", "B")
+    picture = plot_forest(rows, "A", "B")
     assert {"+0.050", "not different"} <= set(_texts(_tree(picture)))
     assert "not different in 1" in picture.caption
 
 
 def test_the_grid_counts_every_status() -> None:
     cells = [("Table II", "m", "match")] * 3 + [("Table II", "m", "differs")]
-    assert "Of 4 cells: 3 match, 1 differs." in coverage(cells).caption
+    assert "Of 4 cells: 3 match, 1 differs." in plot_coverage(cells).caption
 
 
 def test_pictures_of_nothing_are_drawn_too() -> None:
     empty = np.array([])
     drawn = [
-        scenario_bars([], "AP"),
-        forest([], "A", "B"),
-        shares([]),
-        coverage([]),
-        risk_regions([], []),
-        reliability(empty, empty, empty.astype(int)),
+        plot_scenarios([], "AP"),
+        plot_forest([], "A", "B"),
+        plot_shares([]),
+        plot_coverage([]),
+        plot_risk_regions([], []),
+        plot_reliability(empty, empty, empty.astype(int)),
         score_over_time(empty.astype(int), empty, empty.astype(int), {0: "a"}),
-        precision_recall([]),
+        plot_precision_recall([]),
     ]
     assert all(picture.svg().startswith("<svg") for picture in drawn)
 

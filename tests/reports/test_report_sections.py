@@ -16,22 +16,22 @@ from roadaware.errors import UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, evaluate_samples
 from roadaware.protocols.iv2024 import Reproduction
 from roadaware.protocols.released_predictions import Question
-from roadaware.reports.audit import audit_section, data_section
-from roadaware.reports.configs import config_digest, config_line, config_name, config_table
+from roadaware.reports.audit import audit_section, build_data_section
+from roadaware.reports.configs import build_config_table, digest_config, format_config, format_config_name
 from roadaware.reports.evaluation import (
-    comparison_section,
-    evaluation_section,
+    build_comparison_section,
+    build_evaluation_section,
+    build_metric_table,
     group_order,
     group_pictures,
     group_table,
-    metric_table,
     split_group,
 )
-from roadaware.reports.gallery import evaluation_pictures, story_picture
+from roadaware.reports.gallery import plot_evaluation, plot_story
 from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, report
-from roadaware.reports.reproduction import question_sections, reproduction_section
+from roadaware.reports.reproduction import build_question_sections, build_reproduction_section
 from roadaware.scenes.sampling import PROTOCOLS, Iv2024
-from roadaware.scenes.tables import Scenes, of_samples
+from roadaware.scenes.tables import Scenes, build_sample_predictions
 
 
 def _plain(table: Table) -> dict[str, tuple[str, ...]]:
@@ -55,7 +55,7 @@ def _words(section: Section) -> str:
 def test_the_metric_table_prints_value_size_and_both_intervals() -> None:
     of = state()
     found = result(of, draws=50)
-    rows = _plain(metric_table(found))
+    rows = _plain(build_metric_table(found))
     row = found.row("average_precision")
     assert rows["average precision"] == (
         f"{row['value']:.3f}",
@@ -63,30 +63,30 @@ def test_the_metric_table_prints_value_size_and_both_intervals() -> None:
         f"{row['low_pedestrian']:.3f} to {row['high_pedestrian']:.3f}",
         f"{row['low_video']:.3f} to {row['high_video']:.3f} †",
     )
-    assert metric_table(found).cautions.startswith("† over too few units")
-    assert len([row for row in metric_table(found).rows if len(row) > 1]) == len(found.of_group(None))
+    assert build_metric_table(found).cautions.startswith("† over too few units")
+    assert len([row for row in build_metric_table(found).rows if len(row) > 1]) == len(found.of_group(None))
 
 
 def test_undefined_is_printed_with_its_reason_and_never_as_a_number() -> None:
     lone = SampleScores(np.array([0.2, 0.3]), np.array([0, 0]), np.array(["a", "b"]))
     found = result(lone)
-    rows = _plain(metric_table(found))
+    rows = _plain(build_metric_table(found))
     assert rows["average precision"][0].startswith("undefined ")
     assert found.row("average_precision")["reason"] in rows["average precision"][0]
-    says = evaluation_section(found).says
+    says = build_evaluation_section(found).says
     assert any("metrics are undefined" in sentence for sentence in says)
 
 
 def test_columns_of_intervals_stand_only_where_they_were_computed() -> None:
     of = state()
-    assert metric_table(result(of)).columns == ("metric", "value", "n")
+    assert build_metric_table(result(of)).columns == ("metric", "value", "n")
     without_videos = SampleScores(of.scores, of.truth, of.pedestrian)
-    assert metric_table(result(without_videos, draws=20)).columns[3:] == ("interval over pedestrians",)
+    assert build_metric_table(result(without_videos, draws=20)).columns[3:] == ("interval over pedestrians",)
 
 
 def test_the_summary_states_the_headline_values() -> None:
     found = result(state(), draws=50)
-    section = evaluation_section(found, model="boosting")
+    section = build_evaluation_section(found, model="boosting")
     value = found.value("average_precision")
     assert f"Boosting reaches average precision {value:.3f} (" in section.says[0]
     assert "95 % intervals over pedestrians" in section.says[0]
@@ -115,7 +115,7 @@ def test_groups_get_a_table_a_picture_and_a_sentence() -> None:
     assert set(_plain(table)) == {"state", "walking", "standing"}
     assert _plain(table)["walking"][0] == "42"
     assert len(group_pictures(found)) == 1
-    assert any("lowest where state is" in sentence for sentence in evaluation_section(found).says)
+    assert any("lowest where state is" in sentence for sentence in build_evaluation_section(found).says)
     assert group_table(result(of)) is None
     assert group_pictures(result(of)) == []
 
@@ -123,24 +123,24 @@ def test_groups_get_a_table_a_picture_and_a_sentence() -> None:
 @pytest.mark.parametrize("task", ["action", "intention", "risk"])
 def test_configurations_are_named(task: str) -> None:
     reference, default = PedestrianConfig.reference(task), PedestrianConfig.default(task)  # type: ignore[arg-type]
-    assert config_name(to_dict(reference)) == "reference"
-    assert config_name(to_dict(default)) == "default"
+    assert format_config_name(to_dict(reference)) == "reference"
+    assert format_config_name(to_dict(default)) == "default"
     own = replace(reference, tte_sigma=0.4)
-    assert config_name(to_dict(own)) == "own"
-    assert config_digest(to_dict(own)) == digest(own)
-    assert config_line(to_dict(reference)) == f"PedestrianConfig, reference ({digest(reference)})"
+    assert format_config_name(to_dict(own)) == "own"
+    assert digest_config(to_dict(own)) == digest(own)
+    assert format_config(to_dict(reference)) == f"PedestrianConfig, reference ({digest(reference)})"
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_protocols_are_named(name: str) -> None:
     for variant in ("reference", "default"):
         protocol = getattr(PROTOCOLS[name], variant)()
-        assert variant in config_name(to_dict(protocol))
-        assert config_digest(to_dict(protocol)) == digest(protocol)
+        assert variant in format_config_name(to_dict(protocol))
+        assert digest_config(to_dict(protocol)) == digest(protocol)
 
 
 def test_a_config_table_shows_the_fields_that_differ_and_lists_the_others() -> None:
-    table = config_table(to_dict(replace(Iv2024.reference("action"), overlap=0.5)), "Sampling")
+    table = build_config_table(to_dict(replace(Iv2024.reference("action"), overlap=0.5)), "Sampling")
     rows = _plain(table)
     assert rows["overlap"] == ("0.5", "0.3", "0.3")
     assert rows["crossing observed"] == ("keep", "keep", "drop")
@@ -150,7 +150,7 @@ def test_a_config_table_shows_the_fields_that_differ_and_lists_the_others() -> N
 
 
 def test_an_unknown_config_is_printed_whole() -> None:
-    table = config_table({"type": "Theirs", "a": None, "b": True, "c": [1, 2]}, "Config")
+    table = build_config_table({"type": "Theirs", "a": None, "b": True, "c": [1, 2]}, "Config")
     assert _plain(table) == {"type": ("Theirs",), "a": ("undefined",), "b": ("yes",), "c": ("1, 2",)}
 
 
@@ -163,9 +163,9 @@ def test_a_comparison_says_who_is_better_in_words() -> None:
     )
     strong = SampleScores(0.1 + 0.8 * weak.truth, weak.truth, weak.pedestrian, weak.video, weak.tte_frames)
     config = PedestrianConfig.default("action")
-    section = comparison_section(compare(strong, weak, config, draws=100, names=("strong", "weak")))
+    section = build_comparison_section(compare(strong, weak, config, draws=100, names=("strong", "weak")))
     assert section.says[0].startswith("Strong is better than weak in balanced accuracy (1.000 against")
-    same = comparison_section(compare(weak, weak, config, draws=50, names=("one", "two")))
+    same = build_comparison_section(compare(weak, weak, config, draws=50, names=("one", "two")))
     assert same.says == (same.says[0],)
     assert "One and two: not different in" in same.says[0]
     assert any(isinstance(block, Pictures) for block in same.blocks)
@@ -173,12 +173,12 @@ def test_a_comparison_says_who_is_better_in_words() -> None:
 
 def test_pictures_fit_the_task() -> None:
     of = state()
-    drawn = evaluation_pictures(of, result(of), labels=["not", "crossing"])
+    drawn = plot_evaluation(of, result(of), labels=["not", "crossing"])
     titles = ["Precision over recall", "Reliability", "Score against time to event"]
     assert [picture.title for picture in drawn] == titles
     risk = risk_state()
     found = evaluate_samples(risk, PedestrianConfig.default("risk"))
-    pictures = evaluation_pictures(risk, found)
+    pictures = plot_evaluation(risk, found)
     assert [picture.title for picture in pictures] == [
         "Average precision over the image plane",
         "Reliability",
@@ -186,15 +186,15 @@ def test_pictures_fit_the_task() -> None:
     assert "–" in pictures[0].svg()
     three = SampleScores(np.eye(3)[[0, 1, 2, 2]], np.array([0, 1, 2, 2]), np.array(["a", "b", "c", "d"]))
     intention = evaluate_samples(three, PedestrianConfig.default("intention"))
-    named = evaluation_pictures(three, intention, labels=["no", "unsure", "yes"])
+    named = plot_evaluation(three, intention, labels=["no", "unsure", "yes"])
     assert "no 1.000; unsure 1.000; yes 1.000" in named[0].caption
     empty = of.take(np.zeros(0, dtype=int))
-    assert evaluation_pictures(empty, result(of)) == []
+    assert plot_evaluation(empty, result(of)) == []
 
 
 def test_without_times_or_positives_the_rest_is_drawn() -> None:
     lone = SampleScores(np.array([0.2, 0.3]), np.array([0, 0]), np.array(["a", "b"]))
-    assert [picture.title for picture in evaluation_pictures(lone, result(lone))] == ["Reliability"]
+    assert [picture.title for picture in plot_evaluation(lone, result(lone))] == ["Reliability"]
 
 
 def test_the_story_is_of_the_pedestrian_whose_score_swings_most() -> None:
@@ -203,20 +203,20 @@ def test_the_story_is_of_the_pedestrian_whose_score_swings_most() -> None:
     who = of.pedestrian == "v1/0_3b"
     scores[who] = np.linspace(0.1, 0.9, 7)
     swinging = SampleScores(scores, of.truth, of.pedestrian, of.video, of.tte_frames)
-    picture = story_picture(scenes(of), swinging)
+    picture = plot_story(scenes(of), swinging)
     assert picture.title == "One pedestrian over time: v1/0_3b"
     assert "Scores of crossing in order: 0.10, 0.23, 0.37, 0.50, 0.63, 0.77, 0.90." in picture.caption
     assert "Truth: crossing. The event (annotated) is at frame 100." in picture.caption
-    other = story_picture(scenes(of, event=None), swinging, pedestrian="v0/0_1b")
+    other = plot_story(scenes(of, event=None), swinging, pedestrian="v0/0_1b")
     assert "There is no event." in other.caption
 
 
 def test_a_story_needs_its_pedestrian_and_its_samples() -> None:
     of = state()
     with pytest.raises(UsageError, match="no pedestrian 'nobody'"):
-        story_picture(scenes(of), of, pedestrian="nobody")
+        plot_story(scenes(of), of, pedestrian="nobody")
     with pytest.raises(UsageError, match="84 samples for 83 scores"):
-        story_picture(scenes(of), of.take(np.arange(83)))
+        plot_story(scenes(of), of.take(np.arange(83)))
 
 
 def test_data_are_counted_and_what_was_not_taken_is_listed() -> None:
@@ -230,7 +230,7 @@ def test_data_are_counted_and_what_was_not_taken_is_listed() -> None:
             "reason": ["no frame", "no frame", "empty"],
         }
     )
-    section = data_section(held.with_tables(rejected=lost), about={"source": "jaad.zip"})
+    section = build_data_section(held.with_tables(rejected=lost), about={"source": "jaad.zip"})
     assert section.says == (
         "JAAD holds 6 videos, 12 tracks, 1,440 boxes. 3 items were not taken, and a table says why.",
     )
@@ -238,8 +238,8 @@ def test_data_are_counted_and_what_was_not_taken_is_listed() -> None:
     assert _plain(tables["Not taken"])["boxes"] == ("no frame", "2", "a.xml")
     assert tables["Samples"].rows == (("test", "not-crossing", "56", "8"), ("test", "crossing", "28", "4"))
     assert _plain(tables["Splits"]) == {"default/test": ("6", "12")}
-    assert "Nothing was rejected" in data_section(held).says[0]
-    assert data_section(Scenes()).says[0].startswith("The set holds 0 videos")
+    assert "Nothing was rejected" in build_data_section(held).says[0]
+    assert build_data_section(Scenes()).says[0].startswith("The set holds 0 videos")
 
 
 def test_an_audit_prints_findings_reasons_numbers_and_places() -> None:
@@ -261,7 +261,7 @@ def test_a_clean_audit_says_so() -> None:
 
 
 def test_every_cell_stands_beside_what_was_printed() -> None:
-    section = reproduction_section(Reproduction(cells("a reason"), {}))
+    section = build_reproduction_section(Reproduction(cells("a reason"), {}))
     tables = {block.title: block for block in _blocks(section, Table)}
     table = tables["Table III, JAAD"]
     assert table.columns == ("metric", "PedFormer", "a reason", "a reason (ours)")
@@ -284,19 +284,19 @@ def test_released_scores_get_a_section_with_assumption_and_pictures() -> None:
     held = scenes(of)
     config = PedestrianConfig.reference("action")
     metrics = evaluate_samples(of, config)
-    predictions = of_samples(held.samples, of.scores)
+    predictions = build_sample_predictions(held.samples, of.scores)
     question = Question("jaad-action@iv2024", held, predictions, metrics, {}, "one track is longer")
     found = Reproduction(cells(), {question.name: question})
-    (section,) = question_sections(found)
+    (section,) = build_question_sections(found)
     assert section.title == "PedFormer, jaad-action@iv2024"
     (pictures,) = _blocks(section, Pictures)
     assert isinstance(pictures, Pictures)
     assert len(pictures.items) == 4
-    notes = _blocks(reproduction_section(found), Note)
+    notes = _blocks(build_reproduction_section(found), Note)
     assert [note.text for note in notes if isinstance(note, Note)] == [
         "jaad-action@iv2024 rests on an assumption: one track is longer."
     ]
-    facts = [block for block in reproduction_section(found).blocks if isinstance(block, Facts)]
+    facts = [block for block in build_reproduction_section(found).blocks if isinstance(block, Facts)]
     assert "PedestrianConfig, reference" in facts[-1].items[0][1]
 
 
@@ -306,20 +306,22 @@ def test_hostile_names_stay_text_in_every_section(name: str) -> None:
     of = state(6, prefix=text)
     found = result(of, groups=[f"scale={text}"] * len(of))
     noted = replace(found, notes=(text,))
-    pictures = evaluation_pictures(of, found, labels=[text, text], name=text)
+    pictures = plot_evaluation(of, found, labels=[text, text], name=text)
     sections = [
-        data_section(scenes(of, dataset=text), about={text: text}),
-        evaluation_section(
+        build_data_section(scenes(of, dataset=text), about={text: text}),
+        build_evaluation_section(
             noted,
             title=text,
             model=text,
             about={text: text},
             labels=[text, text],
-            pictures=[*pictures, story_picture(scenes(of), of)],
+            pictures=[*pictures, plot_story(scenes(of), of)],
         ),
-        comparison_section(compare(of, of, PedestrianConfig.default("action"), draws=5, names=(text, text))),
+        build_comparison_section(
+            compare(of, of, PedestrianConfig.default("action"), draws=5, names=(text, text))
+        ),
         audit_section(audit(text)),
-        reproduction_section(Reproduction(cells(text), {})),
+        build_reproduction_section(Reproduction(cells(text), {})),
     ]
     tree = html.document_fromstring(report(sections, title=text))
     assert not tree.xpath("//script | //img | //iframe | //object | //embed | //form | //link | //base")
@@ -331,6 +333,10 @@ def test_a_full_report_is_small() -> None:
     of = state(60)
     held = scenes(of)
     found = result(of)
-    pictures = [*evaluation_pictures(of, found), story_picture(held, of)]
-    sections = [data_section(held), evaluation_section(found, pictures=pictures), audit_section(audit())]
+    pictures = [*plot_evaluation(of, found), plot_story(held, of)]
+    sections = [
+        build_data_section(held),
+        build_evaluation_section(found, pictures=pictures),
+        audit_section(audit()),
+    ]
     assert len(report(sections).encode()) < 600_000

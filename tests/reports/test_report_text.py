@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from roadaware.reports import evaluation, text
 from roadaware.reports.text import (
-    count,
-    inert,
-    interval,
-    number,
-    percent,
-    private,
-    sentence,
-    signed,
-    visible,
-    words,
+    capitalize_text,
+    encode_invisible,
+    format_count,
+    format_interval,
+    format_name,
+    format_number,
+    format_percent,
+    format_signed,
+    sanitize_text,
+    trim_paths,
 )
 
 
@@ -46,22 +46,22 @@ def test_the_examples_in_docstrings_hold(module: object) -> None:
     ],
 )
 def test_what_would_act_is_written_out(given_text: str, seen: str) -> None:
-    assert visible(given_text) == seen
+    assert encode_invisible(given_text) == seen
 
 
 @given(st.text(st.characters()))
 def test_visible_text_holds_nothing_that_acts(value: str) -> None:
-    shown = visible(value)
+    shown = encode_invisible(value)
     assert all(unicodedata.category(c) not in {"Cc", "Cs", "Cn"} for c in shown)
     assert not set(shown) & set(
         "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u2028\u2029"
     )
-    assert visible(shown) == shown
+    assert encode_invisible(shown) == shown
     shown.encode("utf-8")
 
 
 def test_long_text_is_cut() -> None:
-    assert visible("x" * 50, longest=10) == "x" * 9 + "…"
+    assert encode_invisible("x" * 50, longest=10) == "x" * 9 + "…"
 
 
 @pytest.mark.parametrize(
@@ -79,37 +79,37 @@ def test_long_text_is_cut() -> None:
     ],
 )
 def test_absolute_paths_lose_their_folders(given_text: str, seen: str) -> None:
-    assert private(given_text) == seen
-    assert inert(given_text) == seen
+    assert trim_paths(given_text) == seen
+    assert sanitize_text(given_text) == seen
 
 
 def test_numbers_have_fixed_digits_and_true_signs() -> None:
-    assert number(0.8548, 2) == "0.85"
-    assert number(-0.0004) == "0.000"
-    assert number(-0.5) == "−0.500"
-    assert number(None) == number(float("nan")) == number(float("inf")) == "–"
-    assert signed(0.0004) == "0.000"
-    assert signed(0.25) == "+0.250"
-    assert [signed(odd) for odd in (None, float("nan"), float("inf"), -float("inf"))] == ["–"] * 4
-    assert signed(-0.25) == "−0.250"
-    assert interval(0.1, 0.25, 2) == "0.10 to 0.25"
-    assert interval(None, 0.2) == "–"
-    assert count(391_038) == "391,038"
-    assert count(None) == "–"
+    assert format_number(0.8548, 2) == "0.85"
+    assert format_number(-0.0004) == "0.000"
+    assert format_number(-0.5) == "−0.500"
+    assert format_number(None) == format_number(float("nan")) == format_number(float("inf")) == "–"
+    assert format_signed(0.0004) == "0.000"
+    assert format_signed(0.25) == "+0.250"
+    assert [format_signed(odd) for odd in (None, float("nan"), float("inf"), -float("inf"))] == ["–"] * 4
+    assert format_signed(-0.25) == "−0.250"
+    assert format_interval(0.1, 0.25, 2) == "0.10 to 0.25"
+    assert format_interval(None, 0.2) == "–"
+    assert format_count(391_038) == "391,038"
+    assert format_count(None) == "–"
 
 
 def test_shares_never_round_to_all_or_nothing() -> None:
-    assert percent(399, 769) == "52 %"
-    assert percent(0, 10) == "0 %"
-    assert percent(10, 10) == "100 %"
-    assert percent(1, 391_038) == "under 1 %"
-    assert percent(390_000, 391_038) == "over 99 %"
-    assert percent(1, 0) == "–"
+    assert format_percent(399, 769) == "52 %"
+    assert format_percent(0, 10) == "0 %"
+    assert format_percent(10, 10) == "100 %"
+    assert format_percent(1, 391_038) == "under 1 %"
+    assert format_percent(390_000, 391_038) == "over 99 %"
+    assert format_percent(1, 0) == "–"
 
 
 def test_names_become_words() -> None:
-    assert words("soft_balanced_accuracy") == "soft balanced accuracy"
-    assert words("weighted_f1") == "weighted F1"
-    assert words("auc_thresholded") == "AUC, thresholded"
-    assert sentence("boosting wins") == "Boosting wins"
-    assert sentence("pf_action_jaad wins") == "Pf_action_jaad wins"
+    assert format_name("soft_balanced_accuracy") == "soft balanced accuracy"
+    assert format_name("weighted_f1") == "weighted F1"
+    assert format_name("auc_thresholded") == "AUC, thresholded"
+    assert capitalize_text("boosting wins") == "Boosting wins"
+    assert capitalize_text("pf_action_jaad wins") == "Pf_action_jaad wins"

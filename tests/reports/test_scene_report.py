@@ -15,11 +15,11 @@ from roadaware.analysis.scene_cases import HeardMap
 from roadaware.config import to_dict
 from roadaware.metrics.actions.config import CONFIGS
 from roadaware.metrics.metric_state import SCENE_SUMMARY, SceneResult
-from roadaware.reports.behaviour_graph import behaviour_picture, confusion_picture, map_gallery, success_curve
-from roadaware.reports.configs import config_name
+from roadaware.reports.behaviour_graph import map_gallery, plot_behaviour, plot_confusion, plot_success
+from roadaware.reports.configs import format_config_name
 from roadaware.reports.page import Facts, Section, report
 from roadaware.reports.picture import Picture
-from roadaware.reports.scene_section import scene_comparison_section, scene_section
+from roadaware.reports.scene_section import build_scene_comparison_section, build_scene_section
 
 
 def result(name: str = "walking", *, baselines: bool = True) -> SceneResult:
@@ -67,17 +67,19 @@ def pictures(name: str = "walking") -> list[Picture]:
         HeardMap("none: cIoU 0", (1, 1), np.zeros((0, 0)), np.array([[0.1, 0.2, 0.3, 0.4]])),
     ]
     return [
-        behaviour_picture(BehaviourGraph(name, lanes, arcs)),
-        behaviour_picture(BehaviourGraph("empty", (), ())),
-        confusion_picture(confusion),
+        plot_behaviour(BehaviourGraph(name, lanes, arcs)),
+        plot_behaviour(BehaviourGraph("empty", (), ())),
+        plot_confusion(confusion),
         map_gallery(maps, title=name),
         map_gallery(maps[:1], title=name, threshold=None),
-        success_curve([0, 0.5, 1], {name: [1, 0.5, 0], "whole image": [1, 0.25, 0]}, name),
+        plot_success([0, 0.5, 1], {name: [1, 0.5, 0], "whole image": [1, 0.25, 0]}, name),
     ]
 
 
 def section(name: str = "walking") -> Section:
-    return scene_section(result(name), title=name, model=name, about={name: name}, pictures=pictures(name))
+    return build_scene_section(
+        result(name), title=name, model=name, about={name: name}, pictures=pictures(name)
+    )
 
 
 def comparison(name: str = "mine") -> SceneComparison:
@@ -124,17 +126,17 @@ def test_second_readings_of_a_metric_stay_out_of_slices() -> None:
 
 
 def test_configs_of_scenes_are_named() -> None:
-    assert config_name(to_dict(CONFIGS["mmaction2"]())) == "mmaction2"
+    assert format_config_name(to_dict(CONFIGS["mmaction2"]())) == "mmaction2"
     assert "ava-official" in text_of(report([section()]))
 
 
 def test_a_comparison_says_verdicts_and_the_classes_that_differ() -> None:
-    told = text_of(report([scene_comparison_section(comparison())]))
+    told = text_of(report([build_scene_comparison_section(comparison())]))
     assert "Mine is better: map@0.5." in told
     assert "Classes in which they differ" in told
     assert "+0.2500" in told
     assert "ap@0.5:b" not in told
-    blocks = scene_comparison_section(comparison()).blocks
+    blocks = build_scene_comparison_section(comparison()).blocks
     assert Facts((("per frame capacity", "50"),)) in blocks
     assert "map@0.5 0.5000 0.2500 0.6250 +0.2500" in told
 
@@ -163,7 +165,7 @@ def test_equal_data_gives_equal_bytes_and_maps_are_part_of_the_page() -> None:
 @pytest.mark.parametrize("kind", ["attribute", "terminal", "broken formula", "end of script", "long"])
 def test_hostile_names_stay_text(kind: str) -> None:
     name = PAYLOADS[kind]
-    page = report([section(name), scene_comparison_section(comparison(name))], title=name)
+    page = report([section(name), build_scene_comparison_section(comparison(name))], title=name)
     root = html.fromstring(page.encode())
     assert not root.xpath("//script | //iframe | //object | //embed")
     assert not [a for a in root.xpath("//@*") if a.attrname.startswith("on")]

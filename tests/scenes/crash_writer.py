@@ -24,14 +24,14 @@ def contents(folder):
 
 
 def write(kind, target, content):
-    from roadaware.io.files import atomic_write
-    from roadaware.scenes.store import commit
+    from roadaware.io.files import write_atomically
+    from roadaware.scenes.store import write_table_set
 
     files, meta = content
     if kind == "set":
-        commit(Path(target), files, meta, overwrite=True)
+        write_table_set(Path(target), files, meta, overwrite=True)
     else:
-        atomic_write(Path(target), next(iter(files.values())))
+        write_atomically(Path(target), next(iter(files.values())))
 
 
 def die_at(step):

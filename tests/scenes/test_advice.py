@@ -9,7 +9,7 @@ import pytest
 
 from roadaware.errors import DamagedError
 from roadaware.linking.config import LinkerConfig, apply_advice
-from roadaware.scenes.advice import Advice, advice_in, merge_advice, parse_advice, with_advice
+from roadaware.scenes.advice import Advice, get_advice, merge_advice, parse_advice, set_advice
 from roadaware.scenes.concatenation import concat
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Meta, Predictions
@@ -18,27 +18,27 @@ SAID = Advice({"min_iou": 0.1, "trim_alphas": [1, 2]}, 0.3)
 
 
 def predictions(video: str, advice: Advice) -> Predictions:
-    meta = with_advice(Meta(notes={"x": 1}), advice)
+    meta = set_advice(Meta(notes={"x": 1}), advice)
     return Predictions(videos=pl.DataFrame({"video": [video]}), meta=meta)
 
 
 def test_a_saved_set_says_what_was_advised_and_one_without_says_nothing(tmp_path: Path) -> None:
     save(predictions("a", SAID), tmp_path / "said")
     save(predictions("a", Advice()), tmp_path / "silent")
-    assert advice_in(open_predictions(tmp_path / "said").meta) == SAID
-    assert advice_in(open_predictions(tmp_path / "silent").meta) == Advice()
+    assert get_advice(open_predictions(tmp_path / "said").meta) == SAID
+    assert get_advice(open_predictions(tmp_path / "silent").meta) == Advice()
     assert open_predictions(tmp_path / "silent").meta.notes == {"x": 1}  # as sets always were
 
 
 def test_sets_that_agree_keep_their_advice_and_others_say_what_they_dispute() -> None:
     same = concat([predictions("a", SAID), predictions("b", SAID)])
-    assert advice_in(same.meta) == SAID
+    assert get_advice(same.meta) == SAID
     other = Advice({"min_iou": 0.1, "jump_gap": 8}, 0.4)
-    apart = advice_in(concat([predictions("a", SAID), predictions("b", other)]).meta)
+    apart = get_advice(concat([predictions("a", SAID), predictions("b", other)]).meta)
     assert (apart.linking, apart.min_score) == ({"min_iou": 0.1}, None)
     assert apart.disputed["min_score"] == (0.3, 0.4)
     assert apart.disputed["linking.jump_gap"] == (None, 8)
-    silent = advice_in(concat([predictions("a", SAID), predictions("b", Advice())]).meta)
+    silent = get_advice(concat([predictions("a", SAID), predictions("b", Advice())]).meta)
     assert not silent.linking
     assert silent.disputed["linking.min_iou"] == (0.1, None)
 

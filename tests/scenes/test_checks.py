@@ -10,7 +10,7 @@ from table_sets import LOOK, small_scenes
 
 from roadaware.errors import InputError
 from roadaware.scenes import schema
-from roadaware.scenes.schema import TABLES, checked, empty_table, is_blank
+from roadaware.scenes.schema import TABLES, create_empty_table, is_blank, validate_table
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 
@@ -149,22 +149,22 @@ def test_a_number_too_large_for_its_type_is_refused(c, value, told):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_without_a_required_column_is_refused(name):
-    whole = empty_table(name)
+    whole = create_empty_table(name)
     assert is_blank(name, whole)
-    assert checked(name, whole, claimed=False).schema == whole.schema
+    assert validate_table(name, whole, claimed=False).schema == whole.schema
     for c in whole.columns:
         with pytest.raises(InputError, match=rf"table {name} needs the columns \['{c}'\]"):
-            checked(name, whole.drop(c), claimed=False)
+            validate_table(name, whole.drop(c), claimed=False)
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_claims_belong_to_predictions(name):
     for c, column in TABLES[name].columns.items():
         if column.claimed:
-            claim = empty_table(name).with_columns(pl.lit(None).alias(c))
-            assert c in checked(name, claim, claimed=True).columns
+            claim = create_empty_table(name).with_columns(pl.lit(None).alias(c))
+            assert c in validate_table(name, claim, claimed=True).columns
             with pytest.raises(InputError, match=f"table {name}: {c} is a claim"):
-                checked(name, claim, claimed=False)
+                validate_table(name, claim, claimed=False)
 
 
 def test_what_is_no_polars_table_is_refused():
@@ -234,7 +234,7 @@ def test_a_span_is_a_pair_in_order(spans):
 @pytest.mark.parametrize("dtype", [pl.List(pl.List(pl.Float64)), pl.List(pl.Int64), pl.String])
 def test_spans_of_another_type_are_refused(dtype):
     with pytest.raises(InputError, match="table tubes: spans should be spans"):
-        Scenes(tubes=empty_table("tubes").with_columns(spans=pl.Series([], dtype=dtype)))
+        Scenes(tubes=create_empty_table("tubes").with_columns(spans=pl.Series([], dtype=dtype)))
 
 
 @pytest.mark.parametrize("values", [[[1, 2]], [["a"], [None]]])

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_counts import tried
-from roadaware.demo_data.detector import perturbed
-from roadaware.demo_data.road import road_world
+from roadaware.demo_data.detector import simulate_detections
+from roadaware.demo_data.road import generate_road_scenes
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes import composites, segments
 from roadaware.scenes.composites import derive_composites, product_of_marginals
-from roadaware.scenes.dense_scores import Layout, layout, matrix
+from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_layout
 from roadaware.scenes.tables import Meta, Predictions
 
 COLUMNS = Layout(
@@ -106,8 +106,8 @@ def claims(kinds=tuple(COLUMNS.kinds), n=4):
 def test_predictions_say_themselves_what_their_scores_are() -> None:
     given_claims = claims()
     product = product_of_marginals(given_claims)
-    before = matrix(given_claims.boxes["scores"], COLUMNS.width)
-    after = matrix(product.boxes["scores"], COLUMNS.width)
+    before = convert_to_matrix(given_claims.boxes["scores"], COLUMNS.width)
+    after = convert_to_matrix(product.boxes["scores"], COLUMNS.width)
     assert np.array_equal(after, product_of_marginals(before, COLUMNS, CHILDREN))
     assert product.meta.notes["products_of_marginals"] == ["duplex", "event"]
 
@@ -115,23 +115,23 @@ def test_predictions_say_themselves_what_their_scores_are() -> None:
 def test_predictions_without_composite_columns_get_them() -> None:
     plain = claims(("agent", "action", "location"))
     product = product_of_marginals(plain)
-    columns = layout(product.meta, "boxes")
+    columns = get_score_layout(product.meta, "boxes")
     assert list(columns.kinds) == ["agent", "action", "location", "duplex", "event"]
-    scores = matrix(product.boxes["scores"], columns.width)
+    scores = convert_to_matrix(product.boxes["scores"], columns.width)
     assert scores[:, 5].tolist() == (scores[:, 1] * scores[:, 2]).tolist()
     assert scores[:, 7].tolist() == (scores[:, 1] * scores[:, 3] * scores[:, 4]).tolist()
 
 
 def test_products_of_a_made_up_detector_stay_below_their_children() -> None:
-    world = road_world(videos=1, frames=60, seed=2)
-    found = perturbed(world)
+    world = generate_road_scenes(videos=1, frames=60, seed=2)
+    found = simulate_detections(world)
     product = product_of_marginals(found)
-    columns = layout(product.meta, "boxes")
-    scores = matrix(product.boxes["scores"], columns.width)
+    columns = get_score_layout(product.meta, "boxes")
+    scores = convert_to_matrix(product.boxes["scores"], columns.width)
     agents = scores[:, columns.columns("agent")]
     of = np.array(world.meta.notes["children"]["event"])[:, 0]
     assert (scores[:, columns.columns("event")] <= agents[:, of]).all()
-    assert not np.array_equal(scores, matrix(found.boxes["scores"], columns.width))
+    assert not np.array_equal(scores, convert_to_matrix(found.boxes["scores"], columns.width))
 
 
 def test_bad_children_are_refused() -> None:
@@ -249,7 +249,7 @@ def test_labels_and_tubes_equal_those_of_a_loop_over_frames(found, by, data) -> 
 
 
 def test_a_made_up_road_is_labelled_as_it_was_made() -> None:
-    world = road_world(videos=2, frames=150, seed=5)
+    world = generate_road_scenes(videos=2, frames=150, seed=5)
     derived = derive_composites(world)
     assert derived.meta.vocabularies == world.meta.vocabularies
     key = ["box", "kind", "label"]

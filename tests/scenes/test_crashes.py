@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from table_sets import small_predictions, small_scenes
 
-from roadaware.io.files import atomic_write
+from roadaware.io.files import write_atomically
 from roadaware.scenes.store import encode, open_predictions, open_scenes, save
 
 WRITER = Path(__file__).with_name("crash_writer.py")
@@ -63,7 +63,7 @@ class Single:
         return self.target.read_bytes()
 
     def write(self, what):
-        atomic_write(self.target, what)
+        write_atomically(self.target, what)
 
     def leftovers(self):
         return sorted({path.name for path in self.target.parent.iterdir()} - {self.target.name})

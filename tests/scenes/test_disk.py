@@ -14,7 +14,7 @@ import pytest
 
 from roadaware.errors import DamagedError, DiskError, InputError
 from roadaware.io import files
-from roadaware.io.files import atomic_write, is_temporary, read_regular
+from roadaware.io.files import is_temporary, read_regular, write_atomically
 
 OLD, NEW = b"old" * 1000, b"newer" * 2000
 STEPS = ("open", "write", "fsync", "replace")
@@ -61,21 +61,21 @@ def dead_process():
 def test_a_file_holds_what_was_written(tmp_path, data):
     path = tmp_path / "out.json"
     for content in (OLD, data):
-        atomic_write(path, content)
+        write_atomically(path, content)
         assert path.read_bytes() == content
     assert [each.name for each in tmp_path.iterdir()] == ["out.json"]
 
 
 def test_names_may_be_as_long_and_odd_as_the_system_allows(tmp_path):
     for name in ("x" * 255, "line\nbreak;", "\N{PEDESTRIAN}", "-rf"):
-        atomic_write(tmp_path / name, NEW)
+        write_atomically(tmp_path / name, NEW)
         assert (tmp_path / name).read_bytes() == NEW
 
 
 def test_a_file_gets_the_rights_that_the_mask_leaves(tmp_path):
     before = os.umask(0o027)
     try:
-        atomic_write(tmp_path / "out", NEW)
+        write_atomically(tmp_path / "out", NEW)
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o640
@@ -86,7 +86,7 @@ def test_a_link_is_followed_and_stays(tmp_path):
     target, link = tmp_path / "real" / "out", tmp_path / "link"
     target.write_bytes(OLD)
     link.symlink_to(target)
-    atomic_write(link, NEW)
+    write_atomically(link, NEW)
     assert link.is_symlink()
     assert target.read_bytes() == NEW
     assert [each.name for each in target.parent.iterdir()] == ["out"]
@@ -97,7 +97,7 @@ def test_a_pipe_is_written_to_and_stays(tmp_path):
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
-    atomic_write(pipe, NEW)
+    write_atomically(pipe, NEW)
     reader.join(10)
     assert got == [NEW]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
@@ -110,7 +110,7 @@ def test_an_anonymous_pipe_is_written_to_by_its_descriptors_name(tmp_path):
     with os.fdopen(reader, "rb") as pipe:
         for path in (Path(f"/dev/fd/{writer}"), Path(f"/proc/self/fd/{writer}"), link):
             assert files.is_stream(path)
-            atomic_write(path, b"some")
+            write_atomically(path, b"some")
         os.close(writer)
         assert pipe.read() == b"some" * 3
     assert link.is_symlink()
@@ -120,7 +120,7 @@ def test_an_open_descriptor_keeps_what_its_file_holds(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(OLD)
     with log.open("ab") as file:
-        atomic_write(Path(f"/dev/fd/{file.fileno()}"), NEW)
+        write_atomically(Path(f"/dev/fd/{file.fileno()}"), NEW)
     assert log.read_bytes() == OLD + NEW
 
 
@@ -128,7 +128,7 @@ def test_a_pipe_that_nobody_reads_is_a_broken_pipe():
     reader, writer = os.pipe()
     os.close(reader)
     with pytest.raises(BrokenPipeError):
-        atomic_write(Path(f"/dev/fd/{writer}"), NEW)
+        write_atomically(Path(f"/dev/fd/{writer}"), NEW)
     os.close(writer)
 
 
@@ -140,10 +140,10 @@ def test_a_name_that_only_looks_like_a_descriptor_is_none(tmp_path):
 
 
 def test_a_device_is_never_replaced_by_a_file():
-    atomic_write(Path("/dev/null"), NEW)
+    write_atomically(Path("/dev/null"), NEW)
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
     with pytest.raises(DiskError, match="cannot write /dev/full: No space left on device"):
-        atomic_write(Path("/dev/full"), NEW)
+        write_atomically(Path("/dev/full"), NEW)
 
 
 @pytest.mark.parametrize("size", [0, 1000, len(NEW) // 2, len(NEW) - 1])
@@ -154,7 +154,7 @@ def test_a_full_disk_leaves_the_old_file_alone(tmp_path, size):
         largest_file(size),
         pytest.raises(DiskError, match=r"10,000 bytes are needed, [\d,]+ bytes are free") as caught,
     ):
-        atomic_write(path, NEW)
+        write_atomically(path, NEW)
     assert caught.value.exit_code == 4
     assert "File too large" in str(caught.value)
     assert path.read_bytes() == OLD
@@ -169,7 +169,7 @@ def test_a_failure_at_any_call_leaves_the_old_file_or_the_new(tmp_path, monkeypa
         with monkeypatch.context() as patch:
             calls = fail_at(patch, step, code)
             try:
-                atomic_write(path, NEW)
+                write_atomically(path, NEW)
                 failure = None
             except DiskError as error:
                 failure = str(error)
@@ -205,7 +205,7 @@ def test_a_place_that_cannot_be_written_to_is_a_disk_error(tmp_path, name, told)
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(DiskError, match=told):
-        atomic_write(tmp_path / name, NEW)
+        write_atomically(tmp_path / name, NEW)
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -213,7 +213,7 @@ def test_a_place_that_cannot_be_written_to_is_a_disk_error(tmp_path, name, told)
 def test_a_folder_without_rights_is_a_disk_error(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(DiskError, match="Permission denied"):
-        atomic_write(tmp_path / "out", NEW)
+        write_atomically(tmp_path / "out", NEW)
     tmp_path.chmod(0o700)
 
 
@@ -225,17 +225,17 @@ def test_free_space_that_cannot_be_asked_for_is_said_to_be_unknown(tmp_path, mon
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(files.shutil, "disk_usage", refused)
-    monkeypatch.setattr(files, "put", full)
+    monkeypatch.setattr(files, "write_and_rename", full)
     with pytest.raises(DiskError, match=r"free space at .* is unknown"):
-        atomic_write(tmp_path / "out", NEW)
+        write_atomically(tmp_path / "out", NEW)
 
 
 @pytest.mark.parametrize("needed", [0, 1, 7])
 def test_room_is_counted_only_where_there_was_none(tmp_path, needed):
-    full = files.disk_error(tmp_path / "out", needed, OSError(errno.ENOSPC, "No space left on device"))
+    full = files.build_disk_error(tmp_path / "out", needed, OSError(errno.ENOSPC, "No space left on device"))
     assert ("7 bytes are needed" in str(full)) == (needed == 7)
     assert "bytes are free at" in str(full)
-    other = files.disk_error(tmp_path / "out", needed, OSError(errno.ENOTDIR, "Not a directory"))
+    other = files.build_disk_error(tmp_path / "out", needed, OSError(errno.ENOTDIR, "Not a directory"))
     assert "needed" not in str(other)
     assert "free" not in str(other)
     assert "what stood there before still stands" in str(other)
@@ -269,7 +269,7 @@ def test_a_write_that_is_interrupted_leaves_nothing_behind(tmp_path, monkeypatch
 
     monkeypatch.setattr(os, "fsync", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        atomic_write(tmp_path / "out", NEW)
+        write_atomically(tmp_path / "out", NEW)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -284,7 +284,7 @@ def test_what_dead_processes_left_is_removed_and_nothing_else(tmp_path):
     ]
     for name in (dead, *kept):
         (tmp_path / name).write_bytes(OLD)
-    atomic_write(tmp_path / "out", NEW)
+    write_atomically(tmp_path / "out", NEW)
     assert {each.name for each in tmp_path.iterdir()} == {"out", *kept}
 
 
@@ -294,9 +294,9 @@ def test_a_living_writer_that_only_seems_dead_keeps_its_file(tmp_path):
     left.write_bytes(OLD)
     with left.open("rb") as held:
         files.fcntl.flock(held, files.fcntl.LOCK_EX)
-        atomic_write(tmp_path / "out", NEW)
+        write_atomically(tmp_path / "out", NEW)
         assert left.exists()
-    atomic_write(tmp_path / "out", NEW)
+    write_atomically(tmp_path / "out", NEW)
     assert not left.exists()
 
 
@@ -306,7 +306,7 @@ def test_a_sweep_is_no_trap_for_links_and_pipes(tmp_path):
     outside.write_bytes(OLD)
     (tmp_path / f".roadaware-{gone}-00000001.tmp").symlink_to(outside)
     os.mkfifo(tmp_path / f".roadaware-{gone}-00000002.tmp")
-    atomic_write(tmp_path / "out", NEW)
+    write_atomically(tmp_path / "out", NEW)
     assert outside.read_bytes() == OLD
 
 
@@ -361,7 +361,7 @@ def test_refusing_leaves_no_file_open(tmp_path):
     with pytest.raises(InputError):
         read_regular(tmp_path, limit=1)
     with pytest.raises(DiskError):
-        atomic_write(tmp_path, NEW)
+        write_atomically(tmp_path, NEW)
     assert next_handle() == before
 
 
@@ -389,6 +389,6 @@ def test_what_was_private_stays_private(tmp_path):
     path = tmp_path / "results.json"
     path.write_bytes(b"old")
     path.chmod(0o600)
-    atomic_write(path, b"new")
+    write_atomically(path, b"new")
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o600

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from roadaware.errors import UsageError
-from roadaware.scenes.factors import FACTORS, FactorConfig, scenario_labels
+from roadaware.scenes.factors import FACTORS, FactorConfig, build_scenario_labels
 from roadaware.scenes.tables import Scenes
 
 DEFAULT, PUBLISHED = FactorConfig.default(), FactorConfig.reference()
@@ -49,7 +49,7 @@ def scenes(height=100.0, walking=(), lights=(), speeds=(), tube=None):
 
 
 def label(made, factor, config=DEFAULT):
-    return scenario_labels(made, [factor], config)[0]
+    return build_scenario_labels(made, [factor], config)[0]
 
 
 @pytest.mark.parametrize(
@@ -177,11 +177,11 @@ def test_what_a_dataset_does_not_tell_is_unknown(factor):
 
 def test_factors_make_products():
     made = scenes(120.0, tube={"traffic_direction": ["TW"]})
-    assert scenario_labels(made, ["scale", "road"], DEFAULT).tolist() == ["scale=100-150; road=two-way"]
+    assert build_scenario_labels(made, ["scale", "road"], DEFAULT).tolist() == ["scale=100-150; road=two-way"]
 
 
 def test_an_unknown_factor_is_named():
     with pytest.raises(UsageError, match=r"no factor \['weather'\]"):
-        scenario_labels(scenes(), ["weather"], DEFAULT)
+        build_scenario_labels(scenes(), ["weather"], DEFAULT)
     with pytest.raises(UsageError, match="no factor is named"):
-        scenario_labels(scenes(), [], DEFAULT)
+        build_scenario_labels(scenes(), [], DEFAULT)

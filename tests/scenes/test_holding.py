@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from roadaware.errors import UsageError
-from roadaware.io.folder_lock import Hold, held
+from roadaware.io.folder_lock import Hold, hold_folder
 
 HOLDER = """
 import sys, time
@@ -44,7 +44,7 @@ def test_a_folder_is_of_one_process_and_says_of_which(tmp_path: Path) -> None:
             Hold(tmp_path)
         link = tmp_path.parent / "link"
         link.symlink_to(tmp_path)
-        with pytest.raises(UsageError, match="being written to"), held(link):
+        with pytest.raises(UsageError, match="being written to"), hold_folder(link):
             pass
         assert list(tmp_path.iterdir()) == []
 
@@ -57,7 +57,7 @@ def test_the_next_goes_on_however_the_first_ended(tmp_path: Path, end: signal.Si
         else:
             os.kill(process.pid, end)
             process.wait(60)
-        with held(tmp_path):
+        with hold_folder(tmp_path):
             assert list(tmp_path.iterdir()) == []
 
 
@@ -78,7 +78,7 @@ def test_a_thread_holds_a_folder_as_often_as_it_likes_and_another_does_not(tmp_p
         other.join()
         return said.pop()
 
-    with held(tmp_path), held(tmp_path):
+    with hold_folder(tmp_path), hold_folder(tmp_path):
         kept = Hold(tmp_path)
     assert "being written to" in asked()
     kept.release()
@@ -94,11 +94,11 @@ def test_a_hold_that_nobody_keeps_is_over(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_was_made_for_nothing_is_taken_away(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no work"), held(tmp_path / "new" / "one"):
+    with pytest.raises(UsageError, match="no work"), hold_folder(tmp_path / "new" / "one"):
         raise UsageError("no work")
     assert not (tmp_path / "new" / "one").exists()
     file = tmp_path / "file"
     file.write_text("mine")
-    with held(file):  # whoever writes says what is wrong
+    with hold_folder(file):  # whoever writes says what is wrong
         pass
     assert file.read_text() == "mine"

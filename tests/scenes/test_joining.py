@@ -9,7 +9,7 @@ from table_sets import LOOK, scenes_sets, small_scenes
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.concatenation import concat
-from roadaware.scenes.dense_scores import layout, with_layout
+from roadaware.scenes.dense_scores import get_score_layout, set_score_layout
 from roadaware.scenes.schema import TABLES
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
@@ -188,7 +188,7 @@ def test_the_order_of_parts_is_the_order_of_rows_only(scenes, data):
 
 def claims(video, kinds, labels):
     """One box with dense scores of some kinds, its tube, and the video."""
-    meta = with_layout(Meta(vocabularies=labels, notes={"linker": {"jump_gap": 4}}), "boxes", kinds)
+    meta = set_score_layout(Meta(vocabularies=labels, notes={"linker": {"jump_gap": 4}}), "boxes", kinds)
     width = sum(len(labels[kind]) for kind in kinds)
     edges = {"x1_px": [1.0], "y1_px": [2.0], "x2_px": [3.0], "y2_px": [4.0]}
     scores = pl.Series("scores", [[0.5] * width], dtype=pl.Array(pl.Float32, width))
@@ -205,7 +205,7 @@ def test_claims_are_joined_like_scenes_where_their_dense_scores_mean_the_same():
     joined = concat([claims(video, ["agent", "action"], labels) for video in "ab"])
     assert isinstance(joined, Predictions)
     assert joined.boxes.select("box", "video", "tube").rows() == [(0, "a", 0), (1, "b", 1)]
-    assert layout(joined.meta, "boxes").kinds == labels
+    assert get_score_layout(joined.meta, "boxes").kinds == labels
     assert joined.meta.notes["linker"] == {"jump_gap": 4}
     for kinds, words in ((["action", "agent"], labels), (["agent"], {"agent": ("Car", "Ped")})):
         with pytest.raises(InputError, match="dense scores of other labels"):

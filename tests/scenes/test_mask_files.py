@@ -14,7 +14,7 @@ import pytest
 
 from roadaware.errors import DiskError, InputError, UsageError
 from roadaware.io import images
-from roadaware.io.images import MaskReader, MaskWriter, mask_of, png
+from roadaware.io.images import MaskReader, MaskWriter, decode_mask, encode_png
 
 RNG = np.random.default_rng(0)
 MASKS = [RNG.integers(0, 60_000, (48, 65)) // 997 * (k + 1) % 60_000 for k in range(5)]
@@ -161,7 +161,7 @@ def test_a_zip_bomb_is_refused_in_little_memory(tmp_path, monkeypatch) -> None:
 
 
 def _png(width: int, height: int, rows: bytes) -> bytes:
-    small = png(np.zeros((1, 1), int), 8)
+    small = encode_png(np.zeros((1, 1), int), 8)
     head = small[16:29].replace(b"\0\0\0\1\0\0\0\1", width.to_bytes(4, "big") + height.to_bytes(4, "big"), 1)
     parts = ((b"IHDR", head), (b"IDAT", rows), (b"IEND", b""))
     return small[:8] + b"".join(
@@ -175,13 +175,13 @@ def test_other_members_and_other_pictures_are_refused(tmp_path) -> None:
 
     for name in ("../000000.png", "/000000.png", "000001.png", "a.txt"):
         with pytest.raises(InputError, match=r"expected 000000\.png|leads out of it"):
-            MaskReader(zipped(tmp_path / "a.zip", png(MASKS[0], 16), name))
+            MaskReader(zipped(tmp_path / "a.zip", encode_png(MASKS[0], 16), name))
     colour = io.BytesIO()
     Image.new("RGB", (8, 8)).save(colour, "png")
     for data, words in ((colour.getvalue(), "grey"), (b"no picture", "no whole PNG"), (b"", "no whole PNG")):
         with MaskReader(zipped(tmp_path / "a.zip", data)) as reader, pytest.raises(InputError, match=words):
             reader.frame(0)
-    grey = zipped(tmp_path / "a.zip", png(MASKS[0] % 256, 8))
+    grey = zipped(tmp_path / "a.zip", encode_png(MASKS[0] % 256, 8))
     with MaskReader(grey) as reader, pytest.raises(InputError, match="depth"):
         reader.depth_m(0)
     os.mkfifo(tmp_path / "pipe.zip")
@@ -191,4 +191,4 @@ def test_other_members_and_other_pictures_are_refused(tmp_path) -> None:
 
 
 def test_a_mask_of_one_pixel_is_a_mask() -> None:
-    assert mask_of(png(np.array([[65_535]]), 16), "here").tolist() == [[65_535]]
+    assert decode_mask(encode_png(np.array([[65_535]]), 16), "here").tolist() == [[65_535]]

@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "data"))
 
 import media_files
 
-from roadaware.io.decoders import PICTURES, picture_parts
-from roadaware.io.images import read_still, read_upright, size_of, turned
+from roadaware.io.decoders import PICTURES, parse_image_parts
+from roadaware.io.images import apply_orientation, parse_image_size, read_still, read_upright
 from roadaware.online.frame_queue import SystemClock
 from roadaware.online.sources import PictureFiles
 
@@ -88,7 +88,7 @@ def test_pictures_of_sets_are_never_turned(tmp_path: Path) -> None:
         data = media_files.with_metadata(kind, media_files.exif(6))
         (tmp_path / "a").write_bytes(data)
         assert read_still(tmp_path / "a").shape == (media_files.H, media_files.W, 3)
-        assert size_of(data) == (media_files.W, media_files.H)
+        assert parse_image_size(data) == (media_files.W, media_files.H)
 
 
 @pytest.mark.parametrize("kind", sorted(kind for kind in media_files.stills() if "exif" not in kind))
@@ -98,8 +98,8 @@ def test_nothing_that_pixels_need_is_left_out(tmp_path: Path, kind: str) -> None
         expected = np.asarray(image.convert("RGB"))
     (tmp_path / "a").write_bytes(data)
     np.testing.assert_array_equal(read_upright(tmp_path / "a", PICTURES)[0], expected)
-    assert picture_parts(data, 1 << 26).orientation == 1
-    assert turned(expected, 1) is expected
+    assert parse_image_parts(data, 1 << 26).orientation == 1
+    assert apply_orientation(expected, 1) is expected
 
 
 def test_a_film_or_picture_behind_a_jpeg_is_none_of_its_business(tmp_path: Path) -> None:
@@ -110,4 +110,4 @@ def test_a_film_or_picture_behind_a_jpeg_is_none_of_its_business(tmp_path: Path)
     for behind in (plain * 300, b"\0\xff\xda\0\x08" * 5000, b"\xff\xda" * 200):
         (tmp_path / "a.jpg").write_bytes(plain + behind)
         np.testing.assert_array_equal(read_upright(tmp_path / "a.jpg", PICTURES)[0], expected)
-        assert picture_parts(plain + behind, 1 << 26).plain == plain
+        assert parse_image_parts(plain + behind, 1 << 26).plain == plain

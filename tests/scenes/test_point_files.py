@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from roadaware.errors import InputError, UsageError
-from roadaware.io.images import read_still, size_of
+from roadaware.io.images import parse_image_size, read_still
 from roadaware.io.point_clouds import MAX_POINTS, read_points
 from roadaware.scenes.sensors import open_frame, open_points
 from roadaware.scenes.tables import Scenes
@@ -75,8 +75,8 @@ def picture(form: str, size: tuple[int, int] = (30, 20), **more: object) -> byte
 
 @pytest.mark.parametrize("data", [picture("PNG"), picture("JPEG"), picture("JPEG", progressive=True)])
 def test_sizes_are_told_by_the_first_bytes(tmp_path: Path, data: bytes) -> None:
-    assert size_of(data) == (30, 20)
-    assert size_of(data[:8]) is None
+    assert parse_image_size(data) == (30, 20)
+    assert parse_image_size(data[:8]) is None
     (tmp_path / "a").write_bytes(data)
     found = read_still(tmp_path / "a")
     assert found.shape == (20, 30, 3)
@@ -86,7 +86,7 @@ def test_sizes_are_told_by_the_first_bytes(tmp_path: Path, data: bytes) -> None:
 @pytest.mark.parametrize("data", [b"", b"GIF89a", picture("PNG")[:60], picture("GIF"), b"\xff\xd8\xff\xc0"])
 def test_what_is_no_picture_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "a").write_bytes(data)
-    assert size_of(data) in (None, (30, 20))
+    assert parse_image_size(data) in (None, (30, 20))
     with pytest.raises(InputError, match="no whole PNG or JPEG"):
         read_still(tmp_path / "a")
 

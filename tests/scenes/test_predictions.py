@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 from table_sets import small_predictions
 
 from roadaware.errors import InputError
-from roadaware.scenes.tables import Predictions, Scenes, of_samples, sample_scores
+from roadaware.scenes.tables import Predictions, Scenes, build_sample_predictions, sample_scores
 
 UNIT = st.floats(0, 1, width=32)
 
@@ -23,7 +23,7 @@ def scenes_of(keys):
 def test_scores_come_back_in_the_order_of_the_samples(order, width, data):
     scores = data.draw(arrays(np.float32, (6, width), elements=UNIT)).astype(np.float64)
     scenes = scenes_of(range(6))
-    shuffled = of_samples(scenes.samples[order], scores[order])
+    shuffled = build_sample_predictions(scenes.samples[order], scores[order])
     np.testing.assert_array_equal(sample_scores(shuffled, scenes), scores)
 
 
@@ -36,19 +36,19 @@ def test_lists_and_arrays_give_the_same_scores():
 
 
 def test_one_score_a_sample_may_come_without_a_second_axis():
-    predictions = of_samples(scenes_of([4, 5, 6]).samples, np.array([0.0, 0.5, 1.0]))
+    predictions = build_sample_predictions(scenes_of([4, 5, 6]).samples, np.array([0.0, 0.5, 1.0]))
     np.testing.assert_array_equal(sample_scores(predictions, scenes_of([6, 5, 4])), [[1.0], [0.5], [0.0]])
 
 
 def test_no_samples_have_no_scores():
-    predictions = of_samples(scenes_of([]).samples, np.zeros((0, 3)))
+    predictions = build_sample_predictions(scenes_of([]).samples, np.zeros((0, 3)))
     assert sample_scores(predictions, scenes_of([])).shape[0] == 0
 
 
 @pytest.mark.parametrize("shape", [(5, 2), (0,), (7,), (6, 0), (), (6, 2, 1)], ids=str)
 def test_scores_by_row_need_a_row_for_each_sample(shape):
     with pytest.raises(InputError, match=r"6 samples|scores should be"):
-        of_samples(scenes_of(range(6)).samples, np.zeros(shape))
+        build_sample_predictions(scenes_of(range(6)).samples, np.zeros(shape))
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -56,7 +56,7 @@ def test_a_score_that_is_no_number_is_refused(bad):
     scores = np.zeros((6, 2))
     scores[3, 1] = bad
     with pytest.raises(InputError, match=r"not finite in 1 rows, first \[{'row': 3, 'sample': 3}\]"):
-        of_samples(scenes_of(range(6)).samples, scores)
+        build_sample_predictions(scenes_of(range(6)).samples, scores)
 
 
 def test_missing_and_foreign_samples_are_counted_and_named():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roadaware.scenes.schema import TABLES, empty_table
+from roadaware.scenes.schema import TABLES, create_empty_table
 from roadaware.scenes.tables import Scenes
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tables.md"
@@ -17,7 +17,7 @@ def test_keys_are_columns_that_are_required_and_never_null(name):
     for key in table.key:
         assert table.columns[key].required
         assert not table.columns[key].nullable
-    assert set(empty_table(name).columns) >= set(table.key)
+    assert set(create_empty_table(name).columns) >= set(table.key)
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -16,12 +16,12 @@ from example_counts import tried
 from roadaware.errors import InputError
 from roadaware.formats.score_tables import (
     check_same_length,
+    format_samples,
+    format_scores,
     read_numbers,
     read_raw_samples,
     read_samples,
     read_scores,
-    samples_text,
-    scores_text,
 )
 from roadaware.io import text_rows
 from roadaware.io.text_rows import MAX_LINE
@@ -199,7 +199,7 @@ def test_columns_of_samples_are_found_by_name(tmp_path: Path) -> None:
 def test_a_formula_stays_text(tmp_path: Path) -> None:
     found = read_samples(file(tmp_path, HEAD + '0,"=HYPERLINK(""x"",1)",90\n'), 2)
     assert found.pedestrian == ('=HYPERLINK("x",1)',)
-    written = samples_text(found.truth, np.array(found.pedestrian), found.tte_frames, np.array(["v"]))
+    written = format_samples(found.truth, np.array(found.pedestrian), found.tte_frames, np.array(["v"]))
     assert '"\'=HYPERLINK(""x"",1)"' in written
 
 
@@ -269,7 +269,7 @@ def test_scores_are_read_as_they_were_written(rows: list[tuple[float, ...]]) -> 
     values = np.array(rows)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "scores.csv"
-        path.write_text(scores_text(values))
+        path.write_text(format_scores(values))
         assert np.array_equal(read_scores(path, 3).values, values)
 
 

@@ -80,7 +80,7 @@ def test_a_failure_at_any_call_leaves_the_old_set_or_the_new(tmp_path, monkeypat
 
 def save_old(old, folder):
     files, content = encode(old)
-    store.commit(folder, files, content, overwrite=False)
+    store.write_table_set(folder, files, content, overwrite=False)
 
 
 def failed(monkeypatch, step, code, new, folder):

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from roadaware.errors import DamagedError, InputError
-from roadaware.formats.score_tables import read_labels, read_samples, read_scores, scores_text
+from roadaware.formats.score_tables import format_scores, read_labels, read_samples, read_scores
 from roadaware.io.csv import read_cells
 
 VALUES = np.random.default_rng(0).dirichlet(np.ones(3), 8)
@@ -25,7 +25,7 @@ VALUES = np.random.default_rng(0).dirichlet(np.ones(3), 8)
     ],
 )
 def test_scores_are_those_of_the_csv_file_exactly(tmp_path: Path, table: pl.DataFrame) -> None:
-    (tmp_path / "s.csv").write_text(scores_text(VALUES))
+    (tmp_path / "s.csv").write_text(format_scores(VALUES))
     table.write_parquet(tmp_path / "s.parquet")
     found = read_scores(tmp_path / "s.parquet", 3)
     assert found.values.tolist() == read_scores(tmp_path / "s.csv", 3).values.tolist() == VALUES.tolist()

@@ -17,11 +17,11 @@ from roadaware.datasets.chaotic_vocabulary import (
     INTERACTIONS,
     SOUNDS,
     Vocabulary,
-    action_relations,
-    all_names,
-    canonical,
-    canonical_action,
-    group_of,
+    find_canonical_action,
+    find_canonical_name,
+    get_label_group,
+    list_action_relations,
+    list_label_names,
 )
 from roadaware.errors import UsageError
 
@@ -100,9 +100,9 @@ def test_counts():
 
 @pytest.mark.parametrize("of", ["action", "interaction", "sound", "event"])
 def test_a_name_stands_once_and_is_its_own_spelling(of: Vocabulary):
-    names = all_names(of)
+    names = list_label_names(of)
     assert max(Counter(name.casefold() for name in names).values()) == 1
-    assert [canonical(name.upper().replace(" ", "_"), of) for name in names] == list(names)
+    assert [find_canonical_name(name.upper().replace(" ", "_"), of) for name in names] == list(names)
 
 
 def test_the_ids_of_the_files_are_places():
@@ -112,9 +112,9 @@ def test_the_ids_of_the_files_are_places():
 
 
 def test_how_each_official_action_relates_to_the_paper():
-    shown = [" | ".join(word or "-" for word in row) for row in action_relations()]
+    shown = [" | ".join(word or "-" for word in row) for row in list_action_relations()]
     assert shown == RELATIONS.strip().splitlines()
-    assert Counter(kind for *_, kind in action_relations()) == {
+    assert Counter(kind for *_, kind in list_action_relations()) == {
         "same": 33,
         "synonym": 3,
         "only official": 14,
@@ -130,14 +130,14 @@ def test_synonyms_lead_from_the_paper_to_the_official_list():
 
 def test_an_unknown_action_is_told_the_nearest():
     with pytest.raises(UsageError, match=r"did you mean .*punching"):
-        canonical_action("puncing")
+        find_canonical_action("puncing")
     with pytest.raises(UsageError, match="there are fighting, kicking"):
-        group_of("xyzzy", "interaction")
+        get_label_group("xyzzy", "interaction")
 
 
 def test_groups():
-    assert group_of("chanting/cheering") == group_of("cheering/chanting") == "verbal"
-    assert group_of("chasing") is None
-    assert group_of("Gunshot_Terrorist attack", "event") == "violence_crime"
-    assert group_of("fires", "event") is None
-    assert group_of("watching", "interaction") == "non_aggressive"
+    assert get_label_group("chanting/cheering") == get_label_group("cheering/chanting") == "verbal"
+    assert get_label_group("chasing") is None
+    assert get_label_group("Gunshot_Terrorist attack", "event") == "violence_crime"
+    assert get_label_group("fires", "event") is None
+    assert get_label_group("watching", "interaction") == "non_aggressive"

@@ -12,8 +12,8 @@ from example_counts import tried
 from roadaware.statistics.average_precision import (
     AP_RULES,
     average_precision,
-    drawn_precision,
-    precision_recall,
+    compute_precision_recall,
+    resample_average_precision,
 )
 
 HITS = [True, False, True, True, False, False, True]
@@ -48,7 +48,7 @@ def test_a_rule_that_is_not_there_is_refused() -> None:
 
 def defined(hits: list[bool], n: int, rule: str) -> float:
     """Each rule as its definition reads."""
-    points = precision_recall(np.array(hits, dtype=np.bool_), np.zeros(len(hits)), n)
+    points = compute_precision_recall(np.array(hits, dtype=np.bool_), np.zeros(len(hits)), n)
     steps = np.diff(points.recall, prepend=0.0)
     best = np.maximum.accumulate(points.precision[::-1])[::-1]
     if rule == "trapezoid":
@@ -90,7 +90,9 @@ def test_a_video_drawn_twice_is_two_equal_videos(rule: str) -> None:
     truth = np.array([30, 40, 50])
     weights = np.array([[1, 1, 1], [2, 0, 1], [0, 3, 0]], dtype=np.int32)
     starts = np.array([0, len(video)])
-    found = drawn_precision(starts, video, hit, (weights @ truth)[:, None], weights, rule, ignored=ignored)
+    found = resample_average_precision(
+        starts, video, hit, (weights @ truth)[:, None], weights, rule, ignored=ignored
+    )
     for draw, weight in enumerate(weights):
         rows = np.repeat(np.arange(len(video)), weight[video])
         for t in range(2):
@@ -104,8 +106,8 @@ def test_more_draws_than_are_walked_at_once() -> None:
     video, hit = rng.integers(0, 4, 30).astype(np.int32), rng.random((30, 1)) < 0.5
     weights = rng.integers(0, 3, (1500, 4)).astype(np.int32)
     n = (weights @ np.full(4, 10))[:, None]
-    whole = drawn_precision(np.array([0, 30]), video, hit, n, weights, "envelope")
-    last = drawn_precision(np.array([0, 30]), video, hit, n[-1:], weights[-1:], "envelope")
+    whole = resample_average_precision(np.array([0, 30]), video, hit, n, weights, "envelope")
+    last = resample_average_precision(np.array([0, 30]), video, hit, n[-1:], weights[-1:], "envelope")
     assert whole.shape == (1500, 1, 1)
     assert whole[-1] == last[0]
 
@@ -118,7 +120,7 @@ def test_the_trapezoids_stop_at_one_where_more_is_right_than_there_is(hits, n_tr
 @pytest.mark.parametrize("right_first", [28, 29, 56, 57, 58, 100])
 def test_recalls_are_those_of_pycocotools(right_first):
     hit = np.array([True] * right_first + [False] * 3 + [True] * (100 - right_first))
-    found = precision_recall(hit, -np.arange(103.0), 100)
+    found = compute_precision_recall(hit, -np.arange(103.0), 100)
     best = np.append(np.maximum.accumulate(found.precision[::-1])[::-1], 0)
     for rule, recalls in (("coco", np.linspace(0, 1, 101)), ("interp101", np.arange(101) / 100)):
         expected = best[np.searchsorted(found.recall, recalls)].mean()
@@ -136,5 +138,7 @@ def test_recalls_between_hundredths_by_hand(rule):
 def test_a_single_claim_that_one_threshold_passes_over(rule):
     once, nothing = np.ones((1, 1), np.int32), np.zeros(1, np.int32)
     hit, ignored = np.array([[False, True]]), np.array([[True, False]])
-    found = drawn_precision(np.array([0, 1]), nothing, hit, np.array([[1]]), once, rule, ignored=ignored)
+    found = resample_average_precision(
+        np.array([0, 1]), nothing, hit, np.array([[1]]), once, rule, ignored=ignored
+    )
     assert found.tolist() == [[[0.0, 1.0]]]

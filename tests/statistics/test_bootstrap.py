@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from roadaware.statistics import intervals
-from roadaware.statistics.intervals import percentile_ends
+from roadaware.statistics.intervals import compute_percentile_interval
 
 
 def multiplicities(n_clusters, draws, seed, at_once=10_000):
-    return np.concatenate(list(intervals.multiplicities(n_clusters, draws, seed, at_once)))
+    return np.concatenate(list(intervals.sample_cluster_counts(n_clusters, draws, seed, at_once)))
 
 
 def test_each_draw_takes_as_many_clusters_as_there_are():
@@ -46,21 +46,21 @@ def test_the_ends_are_the_percentiles_of_scipy():
     from scipy.stats import scoreatpercentile
 
     values = np.random.default_rng(0).gamma(2.0, size=777)
-    assert percentile_ends(values) == pytest.approx(
+    assert compute_percentile_interval(values) == pytest.approx(
         (scoreatpercentile(values, 2.5), scoreatpercentile(values, 97.5)), abs=1e-12
     )
-    assert percentile_ends(np.arange(201.0)) == (5.0, 195.0)
+    assert compute_percentile_interval(np.arange(201.0)) == (5.0, 195.0)
 
 
 def test_undefined_draws_are_dropped_up_to_one_in_twenty():
     values = np.r_[np.linspace(0, 1, 97), [np.nan] * 3]
-    assert percentile_ends(values) == pytest.approx((0.025, 0.975))
-    assert percentile_ends(np.r_[np.ones(95), [np.nan] * 5]) == (1.0, 1.0)
-    assert percentile_ends(np.r_[np.ones(94), [np.nan] * 6]) is None
-    assert percentile_ends(np.array([])) is None
-    assert percentile_ends(np.array([np.nan])) is None
+    assert compute_percentile_interval(values) == pytest.approx((0.025, 0.975))
+    assert compute_percentile_interval(np.r_[np.ones(95), [np.nan] * 5]) == (1.0, 1.0)
+    assert compute_percentile_interval(np.r_[np.ones(94), [np.nan] * 6]) is None
+    assert compute_percentile_interval(np.array([])) is None
+    assert compute_percentile_interval(np.array([np.nan])) is None
 
 
 def test_no_draws_come_as_one_empty_block():
-    assert [len(block) for block in intervals.multiplicities(5, 0, 0, at_once=1)] == [0]
-    assert [len(block) for block in intervals.multiplicities(5, 3, 0, at_once=2)] == [2, 1]
+    assert [len(block) for block in intervals.sample_cluster_counts(5, 0, 0, at_once=1)] == [0]
+    assert [len(block) for block in intervals.sample_cluster_counts(5, 3, 0, at_once=2)] == [2, 1]

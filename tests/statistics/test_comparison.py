@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from roadaware.statistics.comparison import compare, friedman, holm, ranks, signed_rank
+from roadaware.statistics.comparison import (
+    compare,
+    friedman_test,
+    holm_correction,
+    rank_methods,
+    wilcoxon_test,
+)
 
 
 def plain_friedman(values: np.ndarray) -> float:
@@ -44,35 +50,35 @@ def plain_holm(p: list[float]) -> list[float]:
 
 def test_friedmans_statistic_is_that_of_the_textbook_and_of_scipy() -> None:
     values = np.random.default_rng(0).random((9, 5))
-    statistic, p = friedman(ranks(values))
+    statistic, p = friedman_test(rank_methods(values))
     assert statistic == pytest.approx(plain_friedman(values))
     theirs = stats.friedmanchisquare(*values.T)
     assert (statistic, p) == pytest.approx((theirs.statistic, theirs.pvalue))
     tied = values.round(1)
     theirs = stats.friedmanchisquare(*tied.T)
-    assert friedman(ranks(tied)) == pytest.approx((theirs.statistic, theirs.pvalue))
+    assert friedman_test(rank_methods(tied)) == pytest.approx((theirs.statistic, theirs.pvalue))
 
 
 def test_equals_share_their_ranks_and_tell_nothing() -> None:
-    assert ranks([[3.0, 1.0, 3.0, 0.0]])[0].tolist() == [1.5, 3, 1.5, 4]
-    assert ranks([[3.0, 1.0]], higher_is_better=False)[0].tolist() == [2, 1]
-    assert friedman(ranks(np.ones((4, 3)))) == (0.0, 1.0)
-    assert signed_rank([0.0, 0.0]) == 1.0
+    assert rank_methods([[3.0, 1.0, 3.0, 0.0]])[0].tolist() == [1.5, 3, 1.5, 4]
+    assert rank_methods([[3.0, 1.0]], higher_is_better=False)[0].tolist() == [2, 1]
+    assert friedman_test(rank_methods(np.ones((4, 3)))) == (0.0, 1.0)
+    assert wilcoxon_test([0.0, 0.0]) == 1.0
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_signed_ranks_are_exact_with_ties_and_zeros(seed: int) -> None:
     difference = np.random.default_rng(seed).integers(-3, 5, size=9).astype(float)
-    assert signed_rank(difference) == pytest.approx(plain_signed_rank(difference))
-    assert signed_rank(-difference) == pytest.approx(signed_rank(difference))
+    assert wilcoxon_test(difference) == pytest.approx(plain_signed_rank(difference))
+    assert wilcoxon_test(-difference) == pytest.approx(wilcoxon_test(difference))
 
 
 def test_signed_ranks_without_ties_are_those_of_scipy_and_many_are_nearly_normal() -> None:
     rng = np.random.default_rng(5)
     few, many = rng.normal(0.3, 1, 20), rng.normal(0.1, 1, 300)
-    assert signed_rank(few) == pytest.approx(stats.wilcoxon(few, method="exact").pvalue)
-    assert signed_rank(many) == pytest.approx(stats.wilcoxon(many, method="asymptotic").pvalue)
-    assert signed_rank(many[:200]) == pytest.approx(
+    assert wilcoxon_test(few) == pytest.approx(stats.wilcoxon(few, method="exact").pvalue)
+    assert wilcoxon_test(many) == pytest.approx(stats.wilcoxon(many, method="asymptotic").pvalue)
+    assert wilcoxon_test(many[:200]) == pytest.approx(
         stats.wilcoxon(many[:200], method="asymptotic").pvalue, rel=0.02
     )
 
@@ -80,17 +86,17 @@ def test_signed_ranks_without_ties_are_those_of_scipy_and_many_are_nearly_normal
 def test_two_hundred_differences_are_exact_and_one_more_is_normal() -> None:
     many = np.random.default_rng(5).normal(0.1, 1, 201)
     exact, normal = (stats.wilcoxon(many[:200], method=method).pvalue for method in ("exact", "asymptotic"))
-    assert signed_rank(many[:200]) == pytest.approx(exact, rel=1e-9)
-    assert signed_rank(many[:200]) != pytest.approx(normal, rel=1e-5)
-    assert signed_rank(many) == pytest.approx(stats.wilcoxon(many, method="asymptotic").pvalue, rel=1e-9)
+    assert wilcoxon_test(many[:200]) == pytest.approx(exact, rel=1e-9)
+    assert wilcoxon_test(many[:200]) != pytest.approx(normal, rel=1e-5)
+    assert wilcoxon_test(many) == pytest.approx(stats.wilcoxon(many, method="asymptotic").pvalue, rel=1e-9)
 
 
 def test_holms_correction_is_that_of_its_definition() -> None:
     p = np.random.default_rng(6).random(7) / 5
-    assert holm(p) == pytest.approx(plain_holm(p.tolist()))
-    assert holm([0.6, 0.9]).tolist() == [1.0, 1.0]
-    assert holm([0.02]).tolist() == [0.02]
-    assert holm([0.01, 0.01]).tolist() == [0.02, 0.02]
+    assert holm_correction(p) == pytest.approx(plain_holm(p.tolist()))
+    assert holm_correction([0.6, 0.9]).tolist() == [1.0, 1.0]
+    assert holm_correction([0.02]).tolist() == [0.02]
+    assert holm_correction([0.01, 0.01]).tolist() == [0.02, 0.02]
 
 
 def table(sets: int = 12) -> np.ndarray:

@@ -6,7 +6,14 @@ from scipy import stats
 
 from roadaware.statistics import intervals
 from roadaware.statistics.cautions import AT_END, ENOUGH, ENOUGH_SIGNED, FEW, LARGEST
-from roadaware.statistics.intervals import Interval, PercentileDraws, Units, asked, difference_scale, method
+from roadaware.statistics.intervals import (
+    Interval,
+    PercentileDraws,
+    Units,
+    encode_resample_count,
+    get_difference_scale,
+    select_interval_method,
+)
 
 
 def leave_out_means(values):
@@ -286,10 +293,10 @@ def test_percentiles_are_those_of_scipy():
 
 
 def test_methods_have_names():
-    assert asked(7, "percentile") == asked(7, "jackknife") == 7
-    assert method(asked(7, "percentile")) == "percentile"
-    assert method(asked(PercentileDraws(7), "jackknife")) == "jackknife"
-    assert {scale: difference_scale(scale) for scale in intervals.RANGES} == {
+    assert encode_resample_count(7, "percentile") == encode_resample_count(7, "jackknife") == 7
+    assert select_interval_method(encode_resample_count(7, "percentile")) == "percentile"
+    assert select_interval_method(encode_resample_count(PercentileDraws(7), "jackknife")) == "jackknife"
+    assert {scale: get_difference_scale(scale) for scale in intervals.RANGES} == {
         "share": "difference",
         "error": "difference",
         "largest": "difference",

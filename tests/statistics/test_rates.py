@@ -16,7 +16,7 @@ PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 
 @given(PAIRS)
 def test_macro_rates_equal_scikit_learn_with_weights(pairs):
     truth, decision, weight = np.array(pairs).T
-    counts = rates.confusion(truth, decision, 4, weight=weight / 7)[0]
+    counts = rates.confusion_matrix(truth, decision, 4, weight=weight / 7)[0]
     shared = {"average": "macro", "zero_division": 0.0, "sample_weight": weight / 7}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -41,8 +41,8 @@ def test_macro_rates_equal_scikit_learn_with_weights(pairs):
 def test_counts_of_clusters_add_up_to_the_whole(pairs, n_clusters):
     truth, decision, _ = np.array(pairs).T
     cluster = np.arange(len(truth)) % n_clusters
-    parts = rates.confusion(truth, decision, 4, cluster=cluster, n_clusters=n_clusters)
-    assert (parts.sum(axis=0) == rates.confusion(truth, decision, 4)[0]).all()
+    parts = rates.confusion_matrix(truth, decision, 4, cluster=cluster, n_clusters=n_clusters)
+    assert (parts.sum(axis=0) == rates.confusion_matrix(truth, decision, 4)[0]).all()
 
 
 def test_many_counts_at_once_equal_one_at_a_time():
@@ -81,7 +81,7 @@ def test_no_samples_give_nothing(zero_division):
 
 
 def test_one_cluster_and_zero_for_zero_by_zero_unless_said():
-    counts = rates.confusion(np.array([0, 0]), np.array([0, 0]), 2)
+    counts = rates.confusion_matrix(np.array([0, 0]), np.array([0, 0]), 2)
     np.testing.assert_array_equal(counts, [[[2, 0], [0, 0]]])
     for rate in (rates.precision, rates.recall, rates.f1):
         assert rate(counts[0], "binary") == 0.0

@@ -7,7 +7,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from roadaware.statistics.average_precision import AP_RULES, average_precision, tied_span
+from roadaware.statistics.average_precision import AP_RULES, average_precision, compute_tied_span
 
 
 def every_order(score: np.ndarray, hit: np.ndarray, n_truth: int, rule: str) -> list[float]:
@@ -25,7 +25,7 @@ def test_the_span_is_that_of_all_orders(rule: str, seed: int) -> None:
     cls, score = rng.integers(0, classes, n).astype(np.int32), rng.integers(0, 4, n) / 4
     hit = rng.random((n, 2)) < (0.4, 0.2)
     n_truth = np.array([hit[cls == c].sum(axis=0).max() + c for c in range(classes)])
-    found = tied_span(cls, score, hit, n_truth, rule)
+    found = compute_tied_span(cls, score, hit, n_truth, rule)
     assert found is not None
     for c in range(classes):
         for t in range(2):
@@ -36,17 +36,17 @@ def test_the_span_is_that_of_all_orders(rule: str, seed: int) -> None:
 def test_no_span_where_all_of_a_score_are_right_or_all_are_wrong() -> None:
     cls, score = np.zeros(4, np.int32), np.array([0.9, 0.9, 0.4, 0.4])
     hit = np.array([[True], [True], [False], [False]])
-    assert tied_span(cls, score, hit, np.array([2]), "envelope") is None
-    assert tied_span(cls[:0], score[:0], hit[:0], np.array([2]), "envelope") is None
+    assert compute_tied_span(cls, score, hit, np.array([2]), "envelope") is None
+    assert compute_tied_span(cls[:0], score[:0], hit[:0], np.array([2]), "envelope") is None
 
 
 def test_other_classes_and_what_is_passed_over_make_no_tie() -> None:
     cls, score = np.array([0, 1], np.int32), np.array([0.5, 0.5])
-    assert tied_span(cls, score, np.array([[True], [False]]), np.array([1, 1]), "raw") is None
+    assert compute_tied_span(cls, score, np.array([[True], [False]]), np.array([1, 1]), "raw") is None
     same, hit = np.zeros(2, np.int32), np.array([[True], [False]])
     aside = np.array([[False], [True]])
-    assert tied_span(same, score, hit, np.array([1]), "raw", ignored=aside) is None
-    found = tied_span(same, score, hit, np.array([1]), "raw")
+    assert compute_tied_span(same, score, hit, np.array([1]), "raw", ignored=aside) is None
+    found = compute_tied_span(same, score, hit, np.array([1]), "raw")
     assert found is not None
     assert found.claims == 2
 
@@ -54,7 +54,7 @@ def test_other_classes_and_what_is_passed_over_make_no_tie() -> None:
 def test_a_tie_at_one_threshold_counts() -> None:
     cls, score = np.zeros(3, np.int32), np.array([0.5, 0.5, 0.25])
     hit = np.array([[True, True], [True, False], [False, False]])
-    found = tied_span(cls, score, hit, np.array([2]), "raw")
+    found = compute_tied_span(cls, score, hit, np.array([2]), "raw")
     assert found is not None
     assert found.claims == 2
     assert (found.low.tolist(), found.high.tolist()) == ([[1.0, 0.25]], [[1.0, 0.5]])

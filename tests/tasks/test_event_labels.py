@@ -16,8 +16,8 @@ from roadaware.models.detector import FrameDetections
 from roadaware.models.event_head.head import open_head
 from roadaware.models.videos import VideoDetector
 from roadaware.scenes.dense_scores import Layout
-from roadaware.tasks.events import EventDetector, EventLabeller, Scene, add_events, widened_kinds
-from roadaware.tasks.road_events import Classes, claims_of
+from roadaware.tasks.events import EventDetector, EventLabeller, Scene, add_events, add_head_kinds
+from roadaware.tasks.road_events import Classes, build_predictions
 
 AGENTS = ("Ped", "Car", "TL", "kite")
 LINKER = replace(LinkerConfig.default(), min_iou=0.3)
@@ -65,7 +65,7 @@ def film(frames: int) -> Iterator[Picture]:
 
 
 def test_kinds_of_agents_alone_become_those_of_road() -> None:
-    kinds = widened_kinds(HEAD, {"agent": AGENTS})
+    kinds = add_head_kinds(HEAD, {"agent": AGENTS})
     assert list(kinds) == ["agent", "action", "location", "duplex", "event"]
     assert kinds["agent"] == AGENTS
     assert len(kinds["action"]) == 23
@@ -147,14 +147,14 @@ def test_saved_tables_get_what_a_stream_gets_without_pictures() -> None:
         {"video": ["a", "b"], "width_px": [320, 320], "height_px": [240, 240], "fps": [12.0, 12.0]}
     )
     found = {"a": [found_in(f) for f in range(6)], "b": [found_in(f) for f in range(3)]}
-    told = add_events(claims_of(found, Classes({"agent": AGENTS}), videos=videos), HEAD, LINKER)
+    told = add_events(build_predictions(found, Classes({"agent": AGENTS}), videos=videos), HEAD, LINKER)
     labeller = EventLabeller(HEAD, {"agent": AGENTS}, LINKER)
     scores = [labeller.step(found_in(f), Scene(f, f / 12, (320, 240))).scores for f in range(6)]
     got = told.boxes.filter(pl.col("video") == "a")["scores"].to_numpy()
     assert np.array_equal(np.stack(list(got)), np.concatenate(scores))
     assert len(told.frames) == 9
     with pytest.raises(UsageError, match="size of video a"):
-        add_events(claims_of(found, Classes({"agent": AGENTS})), HEAD, LINKER)
+        add_events(build_predictions(found, Classes({"agent": AGENTS})), HEAD, LINKER)
 
 
 def test_saved_scores_of_the_own_vehicle_stay() -> None:
@@ -162,7 +162,7 @@ def test_saved_scores_of_the_own_vehicle_stay() -> None:
     drive = np.array([0.25, 0.75], np.float32)
     found = {"a": [replace(found_in(f), av=drive) for f in range(4)]}
     classes = Classes({"agent": AGENTS}, ("AV-Stop", "AV-Mov"))
-    told = add_events(claims_of(found, classes, videos=row), HEAD, LINKER)
+    told = add_events(build_predictions(found, classes, videos=row), HEAD, LINKER)
     assert np.array_equal(np.stack(list(told.frames["scores"].to_numpy())), np.tile(drive, (4, 1)))
     assert told.meta.vocabularies["av_action"] == ("AV-Stop", "AV-Mov")
 

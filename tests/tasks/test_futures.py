@@ -10,15 +10,15 @@ from street import street
 from roadaware.errors import UsageError
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.schema import CORNERS
-from roadaware.tasks.crossing_inputs import inputs
+from roadaware.tasks.crossing_inputs import build_inputs
 from roadaware.tasks.targets import (
     Futures,
+    build_targets,
     cell_accuracy,
-    futures,
-    path_errors,
-    straight_on,
-    worth_ahead,
-    worth_straight_on,
+    compute_path_errors,
+    evaluate_constant_velocity,
+    evaluate_future,
+    predict_constant_velocity,
 )
 
 SIZE = np.array([[1920.0, 1080.0]])
@@ -33,7 +33,7 @@ def made(ahead: list[list[float]], last: list[float], before: list[float] | None
 @pytest.mark.parametrize("horizon", [1, 30, 100])
 def test_what_comes_is_the_track_behind_the_observation_and_nothing_behind_its_end(horizon: int) -> None:
     scenes = sample(street(people=6), Iv2024.reference("action"))
-    found = futures(scenes, "test", horizon)
+    found = build_targets(scenes, "test", horizon)
     rows = scenes.samples.filter(pl.col("split") == "test")
     assert found.ahead_px.shape == (len(rows), horizon, 4)
     assert found.size_px.tolist() == [[960, 540]] * len(rows)
@@ -63,14 +63,14 @@ def test_the_cell_is_the_one_that_the_input_has_at_that_frame() -> None:
             start_frame=pl.col("start_frame") + 7, end_frame=pl.col("end_frame") + 7
         )
     )
-    cells = inputs(early, "val", ["grid"]).columns["grid"].take(np.arange(3))[:, -1, 0]
-    assert futures(scenes, "val", 7).cell[:3].tolist() == cells.tolist()
+    cells = build_inputs(early, "val", ["grid"]).columns["grid"].take(np.arange(3))[:, -1, 0]
+    assert build_targets(scenes, "val", 7).cell[:3].tolist() == cells.tolist()
 
 
 def test_errors_are_distances_of_centres_and_roots_of_squared_sides() -> None:
     truth = made([[0, 0, 10, 10], [0, 0, 10, 10]], [0, 0, 10, 10])
     said = np.array([[[3, 4, 13, 14], [-6, 0, 18, 10]]], dtype=float)  # 5 off, then 1 off
-    found = path_errors(said, truth)
+    found = compute_path_errors(said, truth)
     assert found["ade_px"] == pytest.approx(3.0)
     assert found["fde_px"] == pytest.approx(1.0)
     assert found["arb_px"] == pytest.approx(np.sqrt((9 + 16 + 9 + 16 + 36 + 64) / 8))
@@ -80,11 +80,11 @@ def test_errors_are_distances_of_centres_and_roots_of_squared_sides() -> None:
 def test_frames_behind_the_end_of_a_track_count_for_nothing() -> None:
     nothing = [float("nan")] * 4
     said = np.array([[[3, 4, 13, 14], [1e6, 0, 1e6, 0]]], dtype=float)
-    found = path_errors(said, made([[0, 0, 10, 10], nothing], [0, 0, 10, 10]))
+    found = compute_path_errors(said, made([[0, 0, 10, 10], nothing], [0, 0, 10, 10]))
     assert found["ade_px"] == pytest.approx(5.0)
     assert found["fde_px"] is None
     ended = made([nothing, nothing], [0, 0, 10, 10])
-    assert set(worth_ahead({"trajectory": said, "grid": np.eye(2)[:1]}, ended).values()) == {None}
+    assert set(evaluate_future({"trajectory": said, "grid": np.eye(2)[:1]}, ended).values()) == {None}
 
 
 def test_the_likeliest_cell_is_the_answer() -> None:
@@ -96,14 +96,14 @@ def test_the_likeliest_cell_is_the_answer() -> None:
 def test_whoever_goes_on_as_before_is_foreseen() -> None:
     frames = np.arange(20.0)[None, :, None]
     walk = np.concatenate([100 + 3 * frames, 200 - frames, 150 + 4 * frames, 400 + 0 * frames], -1)
-    np.testing.assert_allclose(straight_on(walk[:, :15], 5), walk[:, 15:])
-    np.testing.assert_allclose(straight_on(walk[:, :3], 2), walk[:, 3:5])
-    np.testing.assert_allclose(straight_on(walk[:, :1], 2), np.repeat(walk[:, :1], 2, axis=1))
+    np.testing.assert_allclose(predict_constant_velocity(walk[:, :15], 5), walk[:, 15:])
+    np.testing.assert_allclose(predict_constant_velocity(walk[:, :3], 2), walk[:, 3:5])
+    np.testing.assert_allclose(predict_constant_velocity(walk[:, :1], 2), np.repeat(walk[:, :1], 2, axis=1))
     truth = Futures(walk[:, :15], walk[:, 15:], SIZE)
-    assert worth_straight_on(truth)["fde_px"] == pytest.approx(0)
-    assert worth_straight_on(truth)["grid_accuracy"] == 1
+    assert evaluate_constant_velocity(truth)["fde_px"] == pytest.approx(0)
+    assert evaluate_constant_velocity(truth)["grid_accuracy"] == 1
 
 
 def test_a_trajectory_has_a_box() -> None:
     with pytest.raises(UsageError, match="at least one box"):
-        futures(sample(street(people=3), Iv2024.reference("action")), "val", 0)
+        build_targets(sample(street(people=3), Iv2024.reference("action")), "val", 0)

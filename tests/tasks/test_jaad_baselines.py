@@ -13,10 +13,10 @@ from sklearn.metrics import roc_auc_score
 
 from real_sets import jaad
 from roadaware.analysis.compare import Comparison, compare
-from roadaware.metrics.pedestrians import PedestrianConfig, Task, evaluate, state_of
+from roadaware.metrics.pedestrians import PedestrianConfig, Task, collect_sample_scores, evaluate
 from roadaware.scenes.sampling import Iv2024, sample
-from roadaware.scenes.tables import of_samples, sample_scores
-from roadaware.tasks.pedestrians import Baseline, baseline
+from roadaware.scenes.tables import build_sample_predictions, sample_scores
+from roadaware.tasks.pedestrians import Baseline, evaluate_baselines
 
 ROOT = os.environ.get("ROADAWARE_DATA_DIR")
 pytestmark = pytest.mark.skipif(ROOT is None, reason="ROADAWARE_DATA_DIR is unset: no real annotations")
@@ -24,15 +24,17 @@ pytestmark = pytest.mark.skipif(ROOT is None, reason="ROADAWARE_DATA_DIR is unse
 
 @cache
 def reference(task: Task) -> dict[str, Baseline]:
-    return baseline(sample(jaad(), Iv2024.reference(task)), task, config=PedestrianConfig.reference(task))
+    return evaluate_baselines(
+        sample(jaad(), Iv2024.reference(task)), task, config=PedestrianConfig.reference(task)
+    )
 
 
 def against_pedformer(task: Task, name: str) -> Comparison:
     done = reference(task)[name]
     released = np.loadtxt(Path(str(ROOT)) / "pie" / f"pf_{task}_jaad.csv", delimiter=",", ndmin=2)
-    theirs = of_samples(done.scenes.samples, released.reshape(len(done.scenes.samples), -1))
-    ours, _ = state_of(done.predictions, done.scenes, task)
-    other, _ = state_of(theirs, done.scenes, task)
+    theirs = build_sample_predictions(done.scenes.samples, released.reshape(len(done.scenes.samples), -1))
+    ours, _ = collect_sample_scores(done.predictions, done.scenes, task)
+    other, _ = collect_sample_scores(theirs, done.scenes, task)
     return compare(ours, other, PedestrianConfig.reference(task), draws=300, names=(name, "PedFormer"))
 
 
@@ -91,7 +93,7 @@ def test_baselines_under_the_recommended_labels(
     task: Task, metric: str, documented: dict[str, float]
 ) -> None:
     scenes = sample(jaad(), Iv2024.default(task))
-    trained = baseline(scenes, task, draws=50)
+    trained = evaluate_baselines(scenes, task, draws=50)
     for name, value in documented.items():
         done = trained[name]
         found = done.metrics.row(metric)

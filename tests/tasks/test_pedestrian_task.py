@@ -17,7 +17,7 @@ from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.tables import Scenes, sample_scores
 from roadaware.tasks.crossing_inputs import traffic
-from roadaware.tasks.pedestrians import baseline, examples, fit, predict
+from roadaware.tasks.pedestrians import build_examples, evaluate_baselines, fit, predict
 
 SMALL = {
     "logistic": {},
@@ -40,7 +40,7 @@ def tried(task: str) -> dict[str, dict[str, object]]:
 def test_examples_hold_the_observed_boxes_and_nothing_later() -> None:
     scenes = sampled()
     for split in ("train", "val", "test"):
-        found = examples(scenes, split)
+        found = build_examples(scenes, split)
         rows = scenes.samples.filter(pl.col("split") == split)
         assert found.boxes.shape == (len(rows), 15, 4)
         assert found.sample.tolist() == rows["sample"].to_list()
@@ -58,7 +58,7 @@ def test_examples_hold_the_observed_boxes_and_nothing_later() -> None:
 
 def test_the_vehicle_action_is_that_of_the_observed_frames() -> None:
     scenes = sampled()
-    found = examples(scenes, "val")
+    found = build_examples(scenes, "val")
     row = scenes.samples.filter(pl.col("split") == "val").row(3, named=True)
     seen = scenes.frames.filter(
         (pl.col("video") == "video_0002")
@@ -73,10 +73,12 @@ def test_vehicle_actions_are_known_by_name_however_a_dataset_numbers_them(dtype:
     scenes = sampled()
     action = pl.col("vehicle_action").cast(pl.String)
     other = scenes.with_tables(frames=scenes.frames.with_columns(action.cast(dtype)))
-    first, second = (examples(s, "val").vehicle_action for s in (scenes, other))
+    first, second = (build_examples(s, "val").vehicle_action for s in (scenes, other))
     np.testing.assert_array_equal(first, second)
     reverse = action.replace("stopped", "reversing")
-    unknown = examples(scenes.with_tables(frames=scenes.frames.with_columns(reverse)), "val").vehicle_action
+    unknown = build_examples(
+        scenes.with_tables(frames=scenes.frames.with_columns(reverse)), "val"
+    ).vehicle_action
     np.testing.assert_array_equal(unknown, np.where(first == 0, np.nan, first))
 
 
@@ -88,10 +90,10 @@ def test_models_number_the_traffic_as_the_inputs_do_and_take_it_where_asked() ->
     assert TRAFFIC_FEATURES == traffic.COLUMNS
     scenes = street()
     cut = sample(with_traffic(scenes), Iv2024.reference("action"))
-    seen = examples(cut, "train", traffic=True)
+    seen = build_examples(cut, "train", traffic=True)
     assert seen.traffic is not None
     assert seen.traffic.shape == (len(seen), 15, len(TRAFFIC_FEATURES))
-    assert examples(cut, "train").traffic is None
+    assert build_examples(cut, "train").traffic is None
     model = fit(cut, "action", "logistic", traffic=True)
     assert model.fitted.arrays["weights"].shape == (1, 31)
     assert len(predict(model, cut).samples) == len(split_samples(cut, "test").samples)
@@ -110,16 +112,16 @@ def test_features_of_what_nobody_tells_are_refused_and_baselines_do_without(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     scenes = sampled(vehicle=False)
-    assert np.isnan(examples(scenes, "train").vehicle_action).all()
+    assert np.isnan(build_examples(scenes, "train").vehicle_action).all()
     with pytest.raises(InputError, match=r"split 'train' tells anything of ego:action .*vehicle_action"):
         fit(scenes, "action", "logistic")
     alone = fit(scenes, "action", "logistic", vehicle=False)
     assert predict(alone, scenes).samples.height > 0
-    done = baseline(scenes, "action", {"logistic": {}})["logistic"]
+    done = evaluate_baselines(scenes, "action", {"logistic": {}})["logistic"]
     assert done.model.config.vehicle is False
     assert "baselines go by boxes alone" in caplog.text
     with pytest.raises(InputError, match="ego:action"):
-        baseline(scenes, "action", {"logistic": {"vehicle": True}})
+        evaluate_baselines(scenes, "action", {"logistic": {"vehicle": True}})
 
 
 def test_a_fitted_model_is_not_asked_without_what_it_learnt_from() -> None:
@@ -148,7 +150,7 @@ def test_what_is_unknown_here_and_there_is_told_once_a_split(caplog: pytest.LogC
 
 
 def test_pedestrians_are_named_with_their_video_and_images_have_their_size() -> None:
-    found = examples(sampled(), "test")
+    found = build_examples(sampled(), "test")
     assert set(found.video) == {"video_0003"}
     assert found.pedestrian[0] == "video_0003 0_3_00"
     assert set(found.width_px) == {960.0}
@@ -157,14 +159,16 @@ def test_pedestrians_are_named_with_their_video_and_images_have_their_size() -> 
 
 @pytest.mark.parametrize("task", ["action", "risk"])
 def test_baselines_beat_chance_on_a_street_that_can_be_learned(task: str) -> None:
-    for name, done in baseline(sampled(task), task, tried(task)).items():
+    for name, done in evaluate_baselines(sampled(task), task, tried(task)).items():
         assert done.metrics.value("balanced_accuracy") > (0.8 if task == "action" else 0.3), name
         assert done.predictions.meta.notes["model"] == name
 
 
 def test_baselines_are_scored_on_test_as_evaluate_scores_them() -> None:
     scenes = sampled()
-    done = baseline(scenes, "action", {"logistic": {}}, config=PedestrianConfig.reference("action"), draws=20)
+    done = evaluate_baselines(
+        scenes, "action", {"logistic": {}}, config=PedestrianConfig.reference("action"), draws=20
+    )
     held = split_samples(scenes, "test")
     again = evaluate(done["logistic"].predictions, held, PedestrianConfig.reference("action"), draws=20)
     assert again.summary.equals(done["logistic"].metrics.summary)
@@ -214,7 +218,7 @@ def test_the_validation_split_decides_and_train_alone_does_not() -> None:
 
 def test_the_same_seed_gives_the_same_scores() -> None:
     scenes = sampled()
-    runs = [baseline(scenes, "action", tried("action"), draws=10) for _ in range(2)]
+    runs = [evaluate_baselines(scenes, "action", tried("action"), draws=10) for _ in range(2)]
     for name in runs[0]:
         assert runs[0][name].predictions == runs[1][name].predictions
         assert runs[0][name].metrics.summary.equals(runs[1][name].metrics.summary)
@@ -225,19 +229,19 @@ def test_scores_are_those_of_the_model() -> None:
     model = fit(scenes, "action", "logistic")
     held = split_samples(scenes, "test")
     given = sample_scores(predict(model, scenes), held)
-    np.testing.assert_allclose(given, model.predict(examples(scenes, "test")), atol=1e-7)
+    np.testing.assert_allclose(given, model.predict(build_examples(scenes, "test")), atol=1e-7)
 
 
 def test_requests_that_cannot_be_met_say_what_can() -> None:
     scenes = sampled()
     with pytest.raises(UsageError, match="no sample is in split 'dev'; there are samples in"):
-        examples(scenes, "dev")
+        build_examples(scenes, "dev")
     lacking = scenes.with_tables(samples=scenes.samples.filter(pl.col("split") != "val"))
     with pytest.raises(InputError, match="no pedestrian of split 'val' can be sampled: 24 pedestrians"):
-        baseline(lacking, "action", ["logistic"])
+        evaluate_baselines(lacking, "action", ["logistic"])
     one = scenes.samples.filter((pl.col("split") != "train") | (pl.col("label") == 0))
     with pytest.raises(InputError, match="train samples have the label 0; nothing can be learned"):
-        baseline(scenes.with_tables(samples=one), "action", ["logistic"])
+        evaluate_baselines(scenes.with_tables(samples=one), "action", ["logistic"])
     with pytest.raises(UsageError, match="constant-velocity does not answer action; logistic, boosting do"):
         fit(scenes, "action", "constant-velocity")
     with pytest.raises(UsageError, match="no model is called 'forest'"):
@@ -245,12 +249,12 @@ def test_requests_that_cannot_be_met_say_what_can() -> None:
     with pytest.raises(UsageError, match="not for risk"):
         fit(scenes, "risk", "boosting")
     with pytest.raises(UsageError, match="have no samples"):
-        examples(scenes.with_tables(samples=scenes.samples.drop("split")), "train")
+        build_examples(scenes.with_tables(samples=scenes.samples.drop("split")), "train")
     unlabelled = scenes.samples.with_columns(pl.lit(None, dtype=pl.Int64).alias("label"))
     with pytest.raises(InputError, match="have no answer"):
-        examples(scenes.with_tables(samples=unlabelled), "train")
+        build_examples(scenes.with_tables(samples=unlabelled), "train")
     sizeless = scenes.videos.with_columns(pl.lit(None, dtype=pl.Int64).alias("width_px"))
     with pytest.raises(InputError, match="image size of"):
-        examples(scenes.with_tables(videos=sizeless), "train")
+        build_examples(scenes.with_tables(videos=sizeless), "train")
     with pytest.raises(InputError, match="no vocabulary"):
         fit(scenes.with_tables(meta=replace(scenes.meta, vocabularies={})), "action", "logistic")

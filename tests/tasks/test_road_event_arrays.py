@@ -9,9 +9,16 @@ import pytest
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.models.detector import FrameDetections
-from roadaware.scenes.dense_scores import layout
+from roadaware.scenes.dense_scores import get_score_layout
 from roadaware.scenes.tables import Meta, Scenes
-from roadaware.tasks.road_events import Classes, VideoTruth, claims_of, classes_of, figures, truth_of
+from roadaware.tasks.road_events import (
+    Classes,
+    VideoTruth,
+    build_predictions,
+    build_video_truth,
+    collect_classes,
+    evaluate_predictions,
+)
 
 WORDS = {
     "agentness": ("agent_ness",),
@@ -76,12 +83,12 @@ def perfect(truth: dict[str, VideoTruth], classes: Classes) -> dict[str, list[Fr
 
 
 def test_classes_come_in_the_order_of_road_and_labels_in_their_own() -> None:
-    classes = classes_of(scenes())
+    classes = collect_classes(scenes())
     assert list(classes.kinds) == ["agent", "action"]
     assert classes.n_classes == 6
     assert [label for _, label in classes.names] == ["agentness", "Ped", "Car", "Go", "Stop", "Turn"]
     assert classes.av_labels == ("AV-Stop", "AV-Mov")
-    assert classes_of(scenes(), ["action"], av_action=False, only_used=True) == Classes(
+    assert collect_classes(scenes(), ["action"], av_action=False, only_used=True) == Classes(
         {"action": ("Go", "Stop")}
     )
 
@@ -89,12 +96,12 @@ def test_classes_come_in_the_order_of_road_and_labels_in_their_own() -> None:
 @pytest.mark.parametrize("kinds", [["mood"], ["agent", "agent"], ["agentness"]])
 def test_kinds_without_words_are_refused(kinds: list[str]) -> None:
     with pytest.raises(UsageError):
-        classes_of(scenes(), kinds)
+        collect_classes(scenes(), kinds)
 
 
 def test_truth_is_by_video_and_frame_whatever_the_order_of_rows() -> None:
-    classes = classes_of(scenes())
-    truth = truth_of(scenes(), classes)
+    classes = collect_classes(scenes())
+    truth = build_video_truth(scenes(), classes)
     assert list(truth) == ["b", "a"]
     boxes, hot = truth["a"].frame(2)
     rows = sorted(zip(boxes.tolist(), hot.tolist(), strict=True))
@@ -108,7 +115,7 @@ def test_truth_is_by_video_and_frame_whatever_the_order_of_rows() -> None:
 
 def test_labels_are_found_by_name() -> None:
     other = Classes({"agent": ("Bus", "Car"), "action": ("Stop",)}, ("AV-Fly", "AV-Mov"))
-    truth = truth_of(scenes(), other)["a"]
+    truth = build_video_truth(scenes(), other)["a"]
     _, hot = truth.frame(2)
     assert sorted(hot.tolist()) == [[True, False, False, True], [True, False, True, False]]
     assert truth.av.tolist() == [-1] * 4 + [1] * 4
@@ -116,22 +123,22 @@ def test_labels_are_found_by_name() -> None:
 
 def test_frames_that_nobody_looked_at_and_boxes_to_ignore_are_left_out() -> None:
     whole = scenes()
-    assert truth_of(whole, classes_of(whole))["b"].labelled.tolist() == [True] * 7 + [False]
-    assert len(truth_of(whole, classes_of(whole))["b"].frame(LENGTH - 1)[0]) == 0
+    assert build_video_truth(whole, collect_classes(whole))["b"].labelled.tolist() == [True] * 7 + [False]
+    assert len(build_video_truth(whole, collect_classes(whole))["b"].frame(LENGTH - 1)[0]) == 0
     ignoring = whole.with_tables(boxes=whole.boxes.with_columns(ignore=pl.col("x1_px") == 60))
-    assert len(truth_of(ignoring, classes_of(whole))["b"].frame(3)[0]) == 1
+    assert len(build_video_truth(ignoring, collect_classes(whole))["b"].frame(3)[0]) == 1
     silent = whole.with_tables(frames=whole.frames.drop("annotated"))
-    assert truth_of(silent, classes_of(whole))["b"].labelled.all()
+    assert build_video_truth(silent, collect_classes(whole))["b"].labelled.all()
 
 
 def test_perfect_detections_are_perfect_claims() -> None:
     whole = scenes()
-    classes = classes_of(whole)
-    claims = claims_of(
-        perfect(truth_of(whole, classes), classes), classes, videos=whole.videos, meta=whole.meta
+    classes = collect_classes(whole)
+    claims = build_predictions(
+        perfect(build_video_truth(whole, classes), classes), classes, videos=whole.videos, meta=whole.meta
     )
-    assert layout(claims.meta, "boxes").kinds == dict(classes.kinds)
-    found = figures(claims, whole, LinkerConfig.default("road"))
+    assert get_score_layout(claims.meta, "boxes").kinds == dict(classes.kinds)
+    found = evaluate_predictions(claims, whole, LinkerConfig.default("road"))
     assert {name: round(value, 6) for name, value in found.items()} == {
         "frame_map@0.5/agentness": 1.0,
         "frame_map@0.5/action": 1.0,
@@ -145,21 +152,23 @@ def test_perfect_detections_are_perfect_claims() -> None:
 
 def test_videos_that_were_not_looked_at_are_not_judged() -> None:
     whole = scenes()
-    classes = classes_of(whole)
-    found = perfect(truth_of(whole, classes), classes)
-    some = claims_of({"a": found["a"]}, classes, videos=whole.videos, meta=whole.meta)
+    classes = collect_classes(whole)
+    found = perfect(build_video_truth(whole, classes), classes)
+    some = build_predictions({"a": found["a"]}, classes, videos=whole.videos, meta=whole.meta)
     assert some.videos["video"].to_list() == ["a"]
-    assert figures(some, whole, LinkerConfig.default("road"))["frame_map@0.5/agent"] == pytest.approx(1)
+    assert evaluate_predictions(some, whole, LinkerConfig.default("road"))[
+        "frame_map@0.5/agent"
+    ] == pytest.approx(1)
 
 
 def test_silence_is_claimed_too_and_frames_keep_their_numbers() -> None:
     classes = Classes({"agent": ("Ped",)})
     none = [FrameDetections(t, *(np.zeros(s, np.float32) for s in ((0, 4), 0, (0, 1), 0))) for t in range(3)]
-    claims = claims_of({"a": none}, classes, frame_step=4)
+    claims = build_predictions({"a": none}, classes, frame_step=4)
     assert claims.boxes.is_empty()
     assert claims.frames["frame"].to_list() == [0, 4, 8]
     with pytest.raises(InputError, match="expected 2 scores"):
-        claims_of({"a": none}, Classes({"agent": ("Ped", "Car")}))
+        build_predictions({"a": none}, Classes({"agent": ("Ped", "Car")}))
 
 
 def test_composites_go_along_only_where_the_words_are_the_same() -> None:
@@ -168,8 +177,8 @@ def test_composites_go_along_only_where_the_words_are_the_same() -> None:
         composites={"duplex": ("agent", "action")},
         notes={"children": {"duplex": [[0, 0]]}, "made_up": True},
     )
-    same = claims_of({}, Classes(dict(meta.vocabularies)), meta=meta)
+    same = build_predictions({}, Classes(dict(meta.vocabularies)), meta=meta)
     assert same.meta.notes["children"] == {"duplex": [[0, 0]]}
-    other = claims_of({}, Classes({**meta.vocabularies, "action": ("Stop", "Go")}), meta=meta)
+    other = build_predictions({}, Classes({**meta.vocabularies, "action": ("Stop", "Go")}), meta=meta)
     assert "children" not in other.meta.notes
     assert other.meta.composites == {}

@@ -24,11 +24,16 @@ from roadaware.corner_cases.captures import SemanticMap
 from roadaware.corner_cases.energy import EnergyConfig
 from roadaware.corner_cases.known_objects import fit_known
 from roadaware.corner_cases.memory import MemoryBank, MemoryConfig
-from roadaware.corner_cases.scorer_file import open_fitted, save_fitted, video_prints
+from roadaware.corner_cases.scorer_file import hash_videos, open_fitted, save_fitted
 from roadaware.errors import InputError, UsageError
-from roadaware.protocols.coda import separated
-from roadaware.tasks.crops import PlainLooker, cut, looker_of
-from roadaware.tasks.unknown_memory import CommonMemory, ask_crops, background_shares, fit_crops
+from roadaware.protocols.coda import label_truth
+from roadaware.tasks.crops import PlainLooker, cut, load_crop_encoder
+from roadaware.tasks.unknown_memory import (
+    CommonMemory,
+    compute_background_fraction,
+    fit_crops,
+    score_crop_novelty,
+)
 
 PLAIN, CONFIG = PlainLooker(), MemoryConfig(size=30, background=2)
 
@@ -56,7 +61,7 @@ def test_what_is_not_in_the_bank_looks_strange(fitted, away, tmp_path):
     save_fitted(tmp_path / "bank.npz", fitted)
     kept = open_fitted(tmp_path / "bank.npz")
     told = []
-    shares, met, prints, refused = ask_crops(
+    shares, met, prints, refused = score_crop_novelty(
         planted_proposals(away.scenes),
         away.scenes,
         away.root,
@@ -80,8 +85,8 @@ def test_a_second_set_and_proposals_on_nothing_are_kept_too(home, away):
 def test_pictures_of_the_bank_are_refused_unless_asked_for(fitted, home, tmp_path):
     renamed = planted_pictures(tmp_path / "again", 10)
     with pytest.raises(UsageError, match="memory bank was made of this picture"):
-        ask_crops(planted_proposals(renamed), renamed, tmp_path / "again", PLAIN, fitted)
-    shares, *_ = ask_crops(
+        score_crop_novelty(planted_proposals(renamed), renamed, tmp_path / "again", PLAIN, fitted)
+    shares, *_ = score_crop_novelty(
         planted_proposals(home.scenes), home.scenes, home.root, PLAIN, fitted, allow_leak=True
     )
     assert len(shares) == 30
@@ -92,7 +97,7 @@ def test_a_bank_keeps_which_videos_it_was_made_of(fitted, home):
     told = CommonMemory(home.scenes.with_tables(meta=source), home.root)
     names = home.scenes.videos["video"].to_list()
     kept = fit_crops([told, home], PLAIN, CONFIG).videos
-    assert kept.tolist() == video_prints(told.scenes, names).tolist()
+    assert kept.tolist() == hash_videos(told.scenes, names).tolist()
     assert len(kept) == len(names)
     assert len(fitted.videos) == 0, "single pictures without a source are told by themselves"
 
@@ -103,11 +108,13 @@ def test_no_row_is_lost_where_a_picture_cannot_be_opened(fitted, tmp_path):
     (tmp_path / "2-2.png").unlink()
     proposals = planted_proposals(scenes)
     outside = proposals.boxes.with_columns(x1_px=proposals.boxes["x1_px"] + 900, x2_px=999.0)
-    shares, met, _, refused = ask_crops(proposals, scenes, tmp_path, PLAIN, fitted)
+    shares, met, _, refused = score_crop_novelty(proposals, scenes, tmp_path, PLAIN, fitted)
     assert met.tolist() == [1, 1, 1, 0, 0, 0, 0, 0, 0]
     assert shares[3:].tolist() == [0.5] * 6
     assert sum(refused.values()) == 2
-    shares, met, *_ = ask_crops(proposals.with_tables(boxes=outside), scenes, tmp_path, PLAIN, fitted)
+    shares, met, *_ = score_crop_novelty(
+        proposals.with_tables(boxes=outside), scenes, tmp_path, PLAIN, fitted
+    )
     assert (shares.tolist(), met.sum()) == ([0.5] * 9, 0)
 
 
@@ -128,7 +135,7 @@ def test_the_share_of_background_is_counted_pixel_by_pixel():
     boxes = np.array([[0, 0, 40, 30], [3, 4, 9, 21], [39, 29, 40, 30]], dtype=np.float64)
     is_background = np.isin(shown.classes, [0, 1, 2, 3, 4, 5, 8, 9, 10])
     plain = [is_background[int(y1) : int(y2), int(x1) : int(x2)].mean() for x1, y1, x2, y2 in boxes]
-    np.testing.assert_allclose(background_shares(boxes, shown), plain)
+    np.testing.assert_allclose(compute_background_fraction(boxes, shown), plain)
 
 
 def test_crops_are_cut_to_the_picture_and_padded_to_squares():
@@ -147,15 +154,15 @@ def test_what_cannot_be_kept_or_asked_says_why(home, away, fitted, tmp_path):
     with pytest.raises(InputError, match="none of 10 pictures can be opened"):
         fit_crops([CommonMemory(home.scenes, tmp_path)], PLAIN, CONFIG)
     with pytest.raises(InputError, match="none of the videos"):
-        ask_crops(planted_proposals(home.scenes), away.scenes, away.root, PLAIN, fitted)
-    energy = fit_known([(separated(home.scenes), planted_detections(home.scenes))], EnergyConfig())
+        score_crop_novelty(planted_proposals(home.scenes), away.scenes, away.root, PLAIN, fitted)
+    energy = fit_known([(label_truth(home.scenes), planted_detections(home.scenes))], EnergyConfig())
     with pytest.raises(InputError, match="asks detections, not pictures"):
-        ask_crops(planted_proposals(away.scenes), away.scenes, away.root, PLAIN, energy)
+        score_crop_novelty(planted_proposals(away.scenes), away.scenes, away.root, PLAIN, energy)
     other = PlainLooker()
     other.name = "vgg16"
     with pytest.raises(InputError, match="made with plain"):
-        ask_crops(planted_proposals(away.scenes), away.scenes, away.root, other, fitted)
+        score_crop_novelty(planted_proposals(away.scenes), away.scenes, away.root, other, fitted)
     with pytest.raises(UsageError, match="features are plain, vgg16, resnet50"):
-        looker_of("nowhere")
+        load_crop_encoder("nowhere")
     with pytest.raises(UsageError, match="plain takes none"):
-        looker_of("plain", tmp_path)
+        load_crop_encoder("plain", tmp_path)

@@ -13,7 +13,7 @@ from roadaware.io.video import VideoWriter
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Scenes
 from roadaware.training.recipe import Recipe
-from roadaware.training.recipe_files import recipe_of
+from roadaware.training.recipe_files import parse_recipe
 
 WIDTH, HEIGHT, FRAMES = 64, 64, 12
 WORDS = {
@@ -114,7 +114,7 @@ def made_recipe(folder: Path, **changes: dict[str, Any]) -> Recipe:
     }
     for part, fields in changes.items():
         given[part] = {**given.get(part, {}), **fields}
-    return recipe_of(given)
+    return parse_recipe(given)
 
 
 def named(recipe: Recipe, name: str) -> Recipe:

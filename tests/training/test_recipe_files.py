@@ -11,7 +11,7 @@ from roadaware.config import digest, from_dict, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.recipe import MachineRecipe, Recipe
-from roadaware.training.recipe_files import read_fields, read_recipe, recipe_of
+from roadaware.training.recipe_files import parse_recipe, read_fields, read_recipe
 
 CONFIGS = sorted(Path(__file__).parents[2].joinpath("configs").glob("*.yaml"))
 LEAST = {"data": {"roots": ["somewhere"]}}
@@ -60,7 +60,7 @@ def test_every_config_of_a_predictor_that_ships_is_a_recipe(path: Path) -> None:
 )
 def test_what_a_recipe_may_not_say_is_refused_by_name(given: dict[str, object], says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        recipe_of({**LEAST, **given})
+        parse_recipe({**LEAST, **given})
     assert says in str(caught.value)
 
 
@@ -214,13 +214,13 @@ def test_a_change_is_as_strict_as_a_file(tmp_path: Path) -> None:
 
 def test_an_unknown_field_is_named_before_those_there_are() -> None:
     with pytest.raises(UsageError, match=r"no field 'zzz'\. There are name, "):
-        recipe_of({**LEAST, "zzz": 1})
+        parse_recipe({**LEAST, "zzz": 1})
 
 
 def test_a_recipe_survives_being_written() -> None:
-    recipe = recipe_of({**LEAST, "machine": {"workers": 2}})
+    recipe = parse_recipe({**LEAST, "machine": {"workers": 2}})
     written = to_dict(recipe)
     written.pop("type")
-    assert recipe_of(written) == recipe
+    assert parse_recipe(written) == recipe
     assert from_dict(MachineRecipe, written["machine"]) == recipe.machine
-    assert digest(recipe) != digest(recipe_of(LEAST))
+    assert digest(recipe) != digest(parse_recipe(LEAST))

@@ -12,15 +12,15 @@ import torch
 from made_films import FRAMES, made_folder, made_recipe, made_scenes
 
 from roadaware.errors import InputError, UsageError
-from roadaware.models.retinanet3d.loss import focal, focal_sum
+from roadaware.models.retinanet3d.loss import focal_loss, sum_focal_loss
 from roadaware.scenes.store import open_predictions
-from roadaware.tasks.road_events import Classes, truth_of
+from roadaware.tasks.road_events import Classes, build_video_truth
 from roadaware.training import teacher as module
 from roadaware.training.checkpoints import LAST
-from roadaware.training.data import Material, material_of
-from roadaware.training.logger import logged
+from roadaware.training.data import Material, load_training_data
+from roadaware.training.logger import read_log
 from roadaware.training.loop import train
-from roadaware.training.mirroring import mirror_of
+from roadaware.training.mirroring import build_mirror
 from roadaware.training.recipe import Recipe
 from roadaware.training.teacher import films_at, with_teacher
 
@@ -48,12 +48,12 @@ def _recipe(made: Path, **changes: dict[str, Any]) -> Recipe:
 
 
 def _taught(recipe: Recipe, out: Path) -> Material:
-    return with_teacher(material_of(recipe), recipe, out, "cpu")
+    return with_teacher(load_training_data(recipe), recipe, out, "cpu")
 
 
 def test_labelled_frames_keep_their_labels_and_others_get_the_teachers(made: Path, tmp_path: Path) -> None:
     material = _taught(_recipe(made), tmp_path)
-    truth = truth_of(material.scenes, material.classes)
+    truth = build_video_truth(material.scenes, material.classes)
     told = open_predictions(tmp_path / "teacher" / "predictions").boxes
     assert set(material.taught) == {"film-0", "film-1"}
     for video, lesson in material.taught.items():
@@ -82,7 +82,7 @@ def test_films_without_labels_join_the_clips(made: Path, tmp_path: Path) -> None
     assert set(np.unique(hot)) <= {0.0, 1.0}
     assert (hot[:, 0] == 1).all()
     assert (lesson.av == -1).all()
-    bare, more = (len(each.clips(recipe, _Fit())) for each in (material_of(recipe), material))
+    bare, more = (len(each.clips(recipe, _Fit())) for each in (load_training_data(recipe), material))
     assert more == 2 * bare
 
 
@@ -105,7 +105,7 @@ def test_a_killed_run_goes_on_to_the_same_weights_and_asks_nobody_twice(
         train(recipe, tmp_path / "parts", progress=killed)
     monkeypatch.setattr(module, "detected", lambda *given: pytest.fail("looked at again"))
     train(recipe, tmp_path / "parts", resume=True)
-    assert logged(tmp_path / "whole") == logged(tmp_path / "parts")
+    assert read_log(tmp_path / "whole") == read_log(tmp_path / "parts")
     one, other = (torch.load(tmp_path / n / LAST, weights_only=True)["network"] for n in ("whole", "parts"))
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert "boxes in 2 films without labels" in (tmp_path / "whole" / "model.md").read_text()
@@ -146,7 +146,7 @@ def test_films_of_one_name_are_refused(made: Path) -> None:
 def test_a_truth_between_costs_least_where_the_answer_equals_it() -> None:
     for truth in (0.1, 0.35, 0.8):
         logits = torch.linspace(-5, 5, 2001, dtype=torch.float64)
-        best = focal(logits, torch.full_like(logits, truth), 0.25, 2.0).argmin()
+        best = focal_loss(logits, torch.full_like(logits, truth), 0.25, 2.0).argmin()
         assert logits[best].sigmoid().item() == pytest.approx(truth, abs=2e-3)
 
 
@@ -155,14 +155,14 @@ def test_the_sum_of_mixed_truths_and_its_gradient_are_those_of_each() -> None:
     logits = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
     truth = torch.tensor([[0.3, 1, 0], [0.9, 0.5, 1]], dtype=torch.float64)
     whole = torch.cat([truth, torch.zeros(4, 3, dtype=torch.float64)])
-    wanted = focal(logits, whole, 0.25, 2.0).sum()
-    found = focal_sum(logits, torch.ones(6, dtype=torch.bool), torch.arange(2), truth, 0.25, 2.0)
+    wanted = focal_loss(logits, whole, 0.25, 2.0).sum()
+    found = sum_focal_loss(logits, torch.ones(6, dtype=torch.bool), torch.arange(2), truth, 0.25, 2.0)
     torch.testing.assert_close(found, wanted)
     torch.testing.assert_close(*(torch.autograd.grad(each, logits)[0] for each in (found, wanted)))
 
 
 def test_scores_are_mirrored_as_labels_are() -> None:
     classes = Classes({"action": ("TurLft", "TurRht", "Stop"), "duplex": ("Car-TurLft",)})
-    mirror = mirror_of(classes, (), {})
+    mirror = build_mirror(classes, (), {})
     soft = np.array([[0.9, 0.7, 0.1, 0.2, 0.0]], np.float32)
     np.testing.assert_allclose(mirror.classes(soft), [[0.9, 0.1, 0.7, 0.2, 0.0]], rtol=1e-6)

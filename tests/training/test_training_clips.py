@@ -14,14 +14,14 @@ from made_films import FRAMES, WORDS, made_folder, made_recipe, made_scenes
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoReader
 from roadaware.models.retinanet3d.detector import Fit
-from roadaware.scenes.composites import compositions
+from roadaware.scenes.composites import find_compositions
 from roadaware.scenes.store import save
-from roadaware.tasks.road_events import classes_of, truth_of
-from roadaware.training.augmentation import FramesOfClip, colours, vary
-from roadaware.training.batches import Batch, ClipSet, ClipTable, Draws, Share, drawn, prepared
-from roadaware.training.data import material_of
-from roadaware.training.footage import Film, Footage, films_of, resized
-from roadaware.training.mirroring import Mirror, mirror_of, mirrored_name
+from roadaware.tasks.road_events import build_video_truth, collect_classes
+from roadaware.training.augmentation import FramesOfClip, build_colour_matrix, transform_clip
+from roadaware.training.batches import Batch, ClipSet, ClipTable, Draws, Share, prepare_batch, sample_clips
+from roadaware.training.data import load_training_data
+from roadaware.training.footage import Film, Footage, find_videos, resize_image
+from roadaware.training.mirroring import Mirror, build_mirror, replace_mirrored_words
 from roadaware.training.recipe import AugmentRecipe, Recipe
 
 FIT = Fit(short_side_px=64, multiple_px=32)
@@ -34,12 +34,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def clips_of(recipe: Recipe) -> ClipSet:
-    return material_of(recipe).clips(recipe, FIT)
+    return load_training_data(recipe).clips(recipe, FIT)
 
 
 def mirror() -> Mirror:
     scenes = made_scenes()
-    return mirror_of(classes_of(scenes), compositions(scenes.meta), WORDS)
+    return build_mirror(collect_classes(scenes), find_compositions(scenes.meta), WORDS)
 
 
 def table(weight: list[float]) -> ClipTable:
@@ -61,16 +61,16 @@ def test_two_processes_draw_together_what_one_draws_with_twice_the_batch() -> No
 
 
 def test_every_pass_takes_every_clip_once_in_another_order() -> None:
-    passes = [drawn(table([1.0] * 50), 7, turn) for turn in range(3)]
+    passes = [sample_clips(table([1.0] * 50), 7, turn) for turn in range(3)]
     assert all(sorted(each) == list(range(50)) for each in passes)
     assert len({tuple(each) for each in passes}) == 3
-    assert (drawn(table([1.0] * 50), 7, 1) == passes[1]).all()
-    assert (drawn(table([1.0] * 50), 8, 1) != passes[1]).any()
+    assert (sample_clips(table([1.0] * 50), 7, 1) == passes[1]).all()
+    assert (sample_clips(table([1.0] * 50), 8, 1) != passes[1]).any()
 
 
 def test_balanced_passes_take_a_clip_as_often_as_its_weight_says() -> None:
     weight = [0.5, 0.5, 2.0, 1.0]
-    taken = np.array([np.bincount(drawn(table(weight), 0, turn), minlength=4) for turn in range(400)])
+    taken = np.array([np.bincount(sample_clips(table(weight), 0, turn), minlength=4) for turn in range(400)])
     assert np.abs(taken.mean(axis=0) - weight).max() < 0.1
     assert (np.abs(taken - weight) < 1).all()
 
@@ -109,7 +109,7 @@ def test_a_clip_has_the_pictures_of_its_frames_and_their_boxes(made: Path) -> No
     with VideoReader(made / "films" / "film-0.mp4") as reader:
         assert (sample.pictures.numpy() == np.stack([reader.frame(t) for t in range(4, 8)])).all()
     assert sample.boxes[1].tolist() == [[19, 8, 39, 28], [30, 40, 46, 56]]
-    names = classes_of(made_scenes()).names
+    names = collect_classes(made_scenes()).names
     assert [names[c][1] for c in sample.classes[1][0].nonzero().flatten()] == [
         "agentness",
         "Car",
@@ -121,11 +121,11 @@ def test_a_clip_has_the_pictures_of_its_frames_and_their_boxes(made: Path) -> No
 
 def test_boxes_are_in_pixels_of_the_picture_of_the_network(made: Path) -> None:
     recipe = made_recipe(made, augment=PLAIN, clips={"shift": False})
-    sample = material_of(recipe).clips(recipe, Fit(short_side_px=32)).clip(1, 0)
+    sample = load_training_data(recipe).clips(recipe, Fit(short_side_px=32)).clip(1, 0)
     assert sample.pictures.shape == (4, 32, 32, 3)
     assert sample.boxes[1].tolist() == [[9.5, 4, 19.5, 14], [15, 20, 23, 28]]
     large = made_recipe(made, augment=PLAIN, clips={"shift": False}, data={"min_box_px": 9})
-    assert len(material_of(large).clips(large, Fit(short_side_px=32)).clip(1, 0).boxes[1]) == 1
+    assert len(load_training_data(large).clips(large, Fit(short_side_px=32)).clip(1, 0).boxes[1]) == 1
 
 
 def test_frames_that_nobody_looked_at_teach_nothing(made: Path) -> None:
@@ -169,7 +169,7 @@ def test_the_same_draw_gives_the_same_clip_in_any_process(made: Path) -> None:
 
 def test_kept_pictures_are_those_that_are_decoded(made: Path) -> None:
     scenes = made_scenes()
-    films, refused = films_of(scenes, made / "films")
+    films, refused = find_videos(scenes, made / "films")
     assert not refused
     kept, bare = (Footage(films, [(32, 48)] * 2, room) for room in (10**6, 0))
     for frames in ([2, 3, 4], [3, 4, 5], [0, 1, 2]):
@@ -185,7 +185,7 @@ def test_pictures_in_files_are_footage_too(made: Path, tmp_path: Path) -> None:
         shown = [reader.frame(t) for t in range(5)]
     for t, picture in enumerate(shown):
         Image.fromarray(picture).save(tmp_path / "film-0" / f"{t + 1:05d}.png")
-    films, refused = films_of(made_scenes(), tmp_path, "{video}/{number:05d}.png")
+    films, refused = find_videos(made_scenes(), tmp_path, "{video}/{number:05d}.png")
     assert films == [Film("film-0", str(tmp_path / "film-0" / "{number:05d}.png"), 5, 64, 64)]
     assert list(refused) == ["film-1"]
     assert (Footage(films, [(64, 64)]).pictures(0, [3])[0] == shown[3]).all()
@@ -194,24 +194,24 @@ def test_pictures_in_files_are_footage_too(made: Path, tmp_path: Path) -> None:
 def test_paths_that_cannot_be_filled_in_and_pictures_that_are_none_are_refused(tmp_path: Path) -> None:
     for pattern in ("{name}.mp4", "{video.mp4", "{video}/{number:x5}.png", "{}/{number}.png"):
         with pytest.raises(UsageError, match="in braces stand video, number or frame"):
-            films_of(made_scenes(), tmp_path, pattern)
+            find_videos(made_scenes(), tmp_path, pattern)
     (tmp_path / "1.png").write_bytes(b"no picture")
     with pytest.raises(InputError, match=r"the first: .*1\.png.* no whole PNG"):
-        films_of(made_scenes(), tmp_path, "{number}.png")
+        find_videos(made_scenes(), tmp_path, "{number}.png")
 
 
 def test_a_picture_is_resized_as_detectors_resize_it() -> None:
     picture = np.random.default_rng(0).integers(0, 256, (50, 70, 3), dtype=np.uint8)
     fit = Fit(32, 1, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
     wanted = fit.fit(picture)[0].mul(255).round().to(torch.uint8).permute(1, 2, 0)
-    assert (torch.from_numpy(resized(picture, fit.size(50, 70))) == wanted).all()
+    assert (torch.from_numpy(resize_image(picture, fit.size(50, 70))) == wanted).all()
 
 
 def test_a_batch_is_what_the_detector_makes_of_the_same_pictures(made: Path) -> None:
     recipe = made_recipe(made, augment=PLAIN, clips={"shift": False})
     sample = clips_of(recipe).clip(0, 0)
     fit = Fit(64, 48)
-    x, targets = prepared(Batch([sample, sample]), fit, torch.device("cpu"), channels_last=True)
+    x, targets = prepare_batch(Batch([sample, sample]), fit, torch.device("cpu"), channels_last=True)
     assert x.shape == (2, 3, 4, 96, 96)
     assert torch.allclose(x[1], fit.fit_all(list(sample.pictures.numpy()))[0], atol=1e-6)
     assert targets.counts == [2] * 8
@@ -221,7 +221,7 @@ def test_without_films_nothing_can_be_learnt(tmp_path: Path) -> None:
     save(made_scenes(), tmp_path / "tables")
     recipe = made_recipe(tmp_path)
     with pytest.raises(InputError, match="none of 2 videos can be opened"):
-        material_of(recipe)
+        load_training_data(recipe)
 
 
 def test_a_film_that_cannot_be_opened_is_left_out(
@@ -229,7 +229,7 @@ def test_a_film_that_cannot_be_opened_is_left_out(
 ) -> None:
     (tmp_path / "film-0.mp4").write_bytes((made / "films" / "film-0.mp4").read_bytes())
     (tmp_path / "film-1.mp4").write_bytes(b"")
-    material = material_of(made_recipe(made, data={"media": str(tmp_path)}))
+    material = load_training_data(made_recipe(made, data={"media": str(tmp_path)}))
     assert [film.video for film in material.films] == ["film-0"]
     assert material.scenes.videos["video"].to_list() == ["film-0"]
     assert "1 videos cannot be opened (film-1)" in caplog.text
@@ -237,21 +237,21 @@ def test_a_film_that_cannot_be_opened_is_left_out(
 
 def test_roots_with_the_same_names_are_told_apart(made: Path) -> None:
     root = str(made / "tables")
-    material = material_of(made_recipe(made, data={"roots": [root, root]}))
+    material = load_training_data(made_recipe(made, data={"roots": [root, root]}))
     assert [film.video for film in material.films] == [
         "film-0",
         "film-1",
         "tables-1/film-0",
         "tables-1/film-1",
     ]
-    assert len(truth_of(material.scenes, material.classes)) == 4
+    assert len(build_video_truth(material.scenes, material.classes)) == 4
 
 
 def test_kinds_and_splits_that_are_not_there_are_refused(made: Path) -> None:
     with pytest.raises(UsageError, match="no labels of mood"):
-        material_of(made_recipe(made, data={"kinds": ["agent", "mood"]}))
+        load_training_data(made_recipe(made, data={"kinds": ["agent", "mood"]}))
     with pytest.raises(UsageError, match="split"):
-        material_of(made_recipe(made, data={"split": "train_9"}))
+        load_training_data(made_recipe(made, data={"split": "train_9"}))
 
 
 @pytest.mark.parametrize(
@@ -264,12 +264,12 @@ def test_kinds_and_splits_that_are_not_there_are_refused(made: Path) -> None:
     ],
 )
 def test_sides_in_names_change_in_a_mirror(label: str, turned: str) -> None:
-    assert mirrored_name(label) == turned
-    assert mirrored_name(turned) == label
+    assert replace_mirrored_words(label) == turned
+    assert replace_mirrored_words(turned) == label
 
 
 def test_composites_follow_their_parts_in_a_mirror() -> None:
-    names = [label for _, label in classes_of(made_scenes()).names]
+    names = [label for _, label in collect_classes(made_scenes()).names]
     hot = np.zeros((3, len(names)), dtype=bool)
     for row, labels in enumerate(
         (["Car", "TurLft", "Car-TurLft"], ["Car", "TurRht"], ["Ped", "Stop", "Ped-Stop"])
@@ -286,8 +286,10 @@ def test_what_has_no_mirror_image_is_not_turned() -> None:
     words = {"location": ("LftPav", "RhtPav", "RhtParking")}
     scenes = made_scenes()
     meta = scenes.with_tables(labels=scenes.labels.clear()).meta
-    kinds = classes_of(scenes.with_tables(meta=type(meta)(vocabularies={**words, **WORDS})), ["location"])
-    turn = mirror_of(kinds, (), words)
+    kinds = collect_classes(
+        scenes.with_tables(meta=type(meta)(vocabularies={**words, **WORDS})), ["location"]
+    )
+    turn = build_mirror(kinds, (), words)
     hot = np.array([[True, False, True, False], [True, False, False, True]])
     assert turn.turns(hot[:1], np.array([-1]))
     assert not turn.turns(hot, np.array([-1]))
@@ -297,15 +299,15 @@ def test_a_mirror_image_twice_is_the_picture() -> None:
     rng = np.random.default_rng(0)
     pictures = [rng.integers(0, 256, (20, 30, 3), dtype=np.uint8) for _ in range(2)]
     boxes = [np.array([[1, 2, 11, 12]], dtype=np.float32), np.zeros((0, 4), np.float32)]
-    names = classes_of(made_scenes()).n_classes
+    names = collect_classes(made_scenes()).n_classes
     hot = [np.ones((1, names), dtype=bool), np.zeros((0, names), dtype=bool)]
     clip = FramesOfClip(list(pictures), list(boxes), list(hot), np.array([1, -1]))
     always = AugmentRecipe(flip=1.0)
-    vary(clip, always, mirror(), rng)
+    transform_clip(clip, always, mirror(), rng)
     assert clip.boxes[0].tolist() == [[19, 2, 29, 12]]
     assert (clip.pictures[0][2:12, 19:29] == pictures[0][2:12, 1:11][:, ::-1]).all()
     assert clip.av.tolist() == [2, -1]
-    vary(clip, always, mirror(), rng)
+    transform_clip(clip, always, mirror(), rng)
     assert (clip.pictures[1] == pictures[1]).all()
     assert (clip.boxes[0] == boxes[0]).all()
 
@@ -317,7 +319,7 @@ def test_boxes_move_with_what_they_show(seed: int) -> None:
     boxes = np.array([[32, 16, 64, 48]], dtype=np.float32)
     clip = FramesOfClip([picture], [boxes], [np.ones((1, 3), dtype=bool)], np.array([-1]))
     how = AugmentRecipe(zoom=(0.6, 1.6), shift=0.3, min_visible=0.0)
-    vary(clip, how, mirror(), np.random.default_rng(seed))
+    transform_clip(clip, how, mirror(), np.random.default_rng(seed))
     bright = np.argwhere(clip.pictures[0][..., 0] > 190)
     x1, y1, x2, y2 = clip.boxes[0][0]
     assert np.abs(bright.min(axis=0) - (y1, x1)).max() <= 1.5
@@ -333,14 +335,16 @@ def test_boxes_that_leave_the_picture_are_not_learnt() -> None:
         [np.ones((2, 3), dtype=bool)],
         np.array([-1]),
     )
-    vary(clip, AugmentRecipe(zoom=(3.0, 3.0)), mirror(), np.random.default_rng(0))
+    transform_clip(clip, AugmentRecipe(zoom=(3.0, 3.0)), mirror(), np.random.default_rng(0))
     assert clip.boxes[0].tolist() == [[8, 8, 32, 32]]
     assert len(clip.hot[0]) == 1
 
 
 def test_neutral_colours_change_nothing_and_greys_stay_grey() -> None:
-    still = colours(brightness=1, contrast=1, saturation=1, hue=0)
+    still = build_colour_matrix(brightness=1, contrast=1, saturation=1, hue=0)
     assert np.allclose(still, np.eye(3, 4), atol=1e-6)
-    turned = colours(brightness=1, contrast=1, saturation=0.3, hue=0.2)
+    turned = build_colour_matrix(brightness=1, contrast=1, saturation=0.3, hue=0.2)
     assert np.allclose(turned @ [0.4, 0.4, 0.4, 1], 0.4, atol=1e-6)
-    assert np.allclose(colours(brightness=1, contrast=0, saturation=1, hue=0) @ [0.9, 0.1, 0.3, 1], 0.5)
+    assert np.allclose(
+        build_colour_matrix(brightness=1, contrast=0, saturation=1, hue=0) @ [0.9, 0.1, 0.3, 1], 0.5
+    )

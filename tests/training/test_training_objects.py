@@ -17,14 +17,14 @@ from made_films import FRAMES, made_folder, made_recipe, made_scenes
 from roadaware.cli import main
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.models.loading import open_videos
-from roadaware.models.object_detectors import made_model
+from roadaware.models.object_detectors import create_model
 from roadaware.models.object_folders import save_objects
 from roadaware.scenes.store import open_predictions, save
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, Sample
 from roadaware.training.checkpoints import LAST
-from roadaware.training.logger import logged
-from roadaware.training.loop import DivergedError, Run, TrainedDetector, optimizer_of, set_rate, train
+from roadaware.training.logger import read_log
+from roadaware.training.loop import DivergedError, Run, TrainedDetector, build_optimizer, set_rate, train
 from roadaware.training.object_learners import ObjectLearner
 from roadaware.training.recipe import Recipe
 from tiny_objects import FIELDS, tiny_model
@@ -65,11 +65,11 @@ def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe,
 
 
 def lines(out: Path) -> list[dict[str, Any]]:
-    return logged(out)
+    return read_log(out)
 
 
 def losses(out: Path) -> list[float]:
-    return [line["loss"] for line in logged(out) if "loss" in line]
+    return [line["loss"] for line in read_log(out) if "loss" in line]
 
 
 class Killed(BaseException):
@@ -340,9 +340,9 @@ def test_weights_that_are_no_numbers_end_the_run(
 
 
 def test_parts_learn_at_their_own_rates(made: Path) -> None:
-    network = made_model("rt_detr", FIELDS["rt_detr"], ["Ped"])
+    network = create_model("rt_detr", FIELDS["rt_detr"], ["Ped"])
     recipe = recipe_for(made, schedule={"part_lr": {"model": 0.5, "model.backbone": 0.1}, "weight_decay": 0})
-    optimizer = optimizer_of(network, recipe.schedule)
+    optimizer = build_optimizer(network, recipe.schedule)
     set_rate(optimizer, 1.0)
     rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
     assert {rates[id(p)] for p in network.model.backbone.parameters()} == {0.1}

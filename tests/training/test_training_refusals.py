@@ -13,9 +13,9 @@ from made_films import WORDS, made_folder, made_recipe
 from roadaware.errors import UsageError
 from roadaware.tasks.road_events import AV_ACTION, Classes
 from roadaware.training import loop
-from roadaware.training.build import learner_of
+from roadaware.training.build import build_learner
 from roadaware.training.checkpoints import LAST
-from roadaware.training.loop import DivergedError, go_on, optimizer_of, set_rate, train
+from roadaware.training.loop import DivergedError, build_optimizer, resume_optimizer, set_rate, train
 from roadaware.training.recipe import ScheduleRecipe
 
 KINDS = {kind: words for kind, words in WORDS.items() if kind != AV_ACTION}
@@ -53,9 +53,9 @@ def test_weights_that_are_no_numbers_replace_nothing_that_was_good(
 
 
 def test_what_stays_as_it_is_without_weights_is_told(made: Path, caplog: pytest.LogCaptureFixture) -> None:
-    learner_of(made_recipe(made), CLASSES)
+    build_learner(made_recipe(made), CLASSES)
     assert not caplog.text
-    learner_of(made_recipe(made, model={"freeze_batch_norm": True, "freeze": ["backbone.stem1"]}), CLASSES)
+    build_learner(made_recipe(made, model={"freeze_batch_norm": True, "freeze": ["backbone.stem1"]}), CLASSES)
     assert "random ones (backbone.stem1, batch norms)" in caplog.text
 
 
@@ -73,36 +73,36 @@ def test_weights_of_other_anchors_or_labels_are_refused_though_all_shapes_fit(
     made: Path, tmp_path: Path
 ) -> None:
     recipe = made_recipe(made)
-    first = learner_of(recipe, CLASSES)
+    first = build_learner(recipe, CLASSES)
     with torch.no_grad():
         next(first.network.parameters()).add_(1)
     model = str(first.save(tmp_path, first.network, {}))
-    again = learner_of(made_recipe(made, model={"weights": model}), CLASSES)
+    again = build_learner(made_recipe(made, model={"weights": model}), CLASSES)
     pairs = zip(first.network.parameters(), again.network.parameters(), strict=True)
     assert all(torch.equal(one, other) for one, other in pairs)
     fields = {**recipe.model.fields, "anchor_sizes_px": [20, 40]}
     with pytest.raises(UsageError, match="other anchors than the recipe's"):
-        learner_of(made_recipe(made, model={"weights": model, "fields": fields}), CLASSES)
+        build_learner(made_recipe(made, model={"weights": model, "fields": fields}), CLASSES)
     for kinds in ({**KINDS, "agent": KINDS["agent"][::-1]}, dict(reversed(KINDS.items()))):
         with pytest.raises(UsageError, match="as many labels apart as are to be learnt, but others"):
-            learner_of(made_recipe(made, model={"weights": model}), Classes(kinds, WORDS[AV_ACTION]))
+            build_learner(made_recipe(made, model={"weights": model}), Classes(kinds, WORDS[AV_ACTION]))
 
 
 def test_an_optimizer_goes_on_with_its_memory_and_with_the_decay_that_is_asked_for_now() -> None:
     network = torch.nn.Linear(2, 2)
     usual: dict[str, Any] = {"optimizer": "adamw", "lr": 0.1, "weight_decay": 0.1}
-    first = optimizer_of(network, ScheduleRecipe(**usual))
+    first = build_optimizer(network, ScheduleRecipe(**usual))
     set_rate(first, 0.1)
     network(torch.ones(1, 2)).sum().backward()
     first.step()
     state = first.state_dict()
-    second = optimizer_of(network, ScheduleRecipe(**{**usual, "weight_decay": 0.3, "betas": (0.8, 0.9)}))
-    go_on(second, state)
+    second = build_optimizer(network, ScheduleRecipe(**{**usual, "weight_decay": 0.3, "betas": (0.8, 0.9)}))
+    resume_optimizer(second, state)
     assert [(g["weight_decay"], g["betas"]) for g in second.param_groups] == [(0.3, (0.8, 0.9))] * 2
     assert all(
         torch.equal(second.state[p]["exp_avg"], first.state[p]["exp_avg"]) for p in network.parameters()
     )
     for changed in ({"optimizer": "sgd"}, {"bias_lr": 0.5}, {"bias_lr": 1.0}, {"part_lr": {"weight": 3.0}}):
-        other = optimizer_of(network, ScheduleRecipe(**{**usual, **changed}))
+        other = build_optimizer(network, ScheduleRecipe(**{**usual, **changed}))
         with pytest.raises(UsageError, match="another optimizer or of other groups"):
-            go_on(other, state)
+            resume_optimizer(other, state)

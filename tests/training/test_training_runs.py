@@ -23,7 +23,7 @@ from roadaware.models.weights import open_detector, open_network
 from roadaware.tasks.road_events import Classes
 from roadaware.training import checkpoints, loop
 from roadaware.training.checkpoints import LAST, open_checkpoint
-from roadaware.training.logger import LOG, logged
+from roadaware.training.logger import LOG, read_log
 from roadaware.training.loop import DivergedError, TrainedDetector, freeze, train
 from roadaware.training.recipe import Recipe
 
@@ -51,7 +51,7 @@ def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe,
 
 
 def lines(out: Path) -> list[dict[str, Any]]:
-    return logged(out)
+    return read_log(out)
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:
@@ -256,7 +256,7 @@ def test_a_run_begins_with_the_weights_of_another(
 
 def test_lines_that_were_cut_off_are_left_out(tmp_path: Path) -> None:
     (tmp_path / LOG).write_text('{"step": 1}\n{"step": 2, "lo')
-    assert logged(tmp_path) == [{"step": 1}]
+    assert read_log(tmp_path) == [{"step": 1}]
 
 
 def test_batch_norms_and_parts_can_stay_as_they_are(made: Path) -> None:
@@ -346,7 +346,7 @@ def test_a_process_that_is_killed_goes_on(made: Path, tmp_path: Path) -> None:
     assert subprocess.run([*command, str(tmp_path / "whole")], check=False).returncode == 0
     for length in (15, 40):
         process = subprocess.Popen([*command, str(tmp_path / "cut")])
-        while len(logged(tmp_path / "cut")) < length:
+        while len(read_log(tmp_path / "cut")) < length:
             assert process.poll() is None
             time.sleep(0.02)
         process.kill()

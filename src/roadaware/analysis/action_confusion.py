@@ -61,7 +61,7 @@ class Confusion:
             raise InputError(f"a confusion of actions is incomplete: {error}") from error
 
 
-def action_confusion(predictions: Predictions, scenes: Scenes) -> Confusion:
+def compute_action_confusion(predictions: Predictions, scenes: Scenes) -> Confusion:
     """What is claimed of the persons of each action.
 
     A true box is spoken for by the claimed box of its frame that it overlaps most, by at least one half. Of
@@ -76,8 +76,8 @@ def action_confusion(predictions: Predictions, scenes: Scenes) -> Confusion:
         InputError: if there is no truth, or claims and truth do not fit each other.
     """
     actions = read_actions(predictions, scenes)
-    truth = _table_of(actions.truth, actions)
-    claims = _table_of(actions.claims, actions)
+    truth = _build_table(actions.truth, actions)
+    claims = _build_table(actions.claims, actions)
     pairs = _spoken_for(truth, claims)
     truth = truth.select("name", true_box="box")
     of_box = truth.group_by("true_box").agg(pl.len().alias("asked"))
@@ -118,7 +118,7 @@ def _table(cells: pl.DataFrame, truth: pl.DataFrame) -> Confusion:
     return Confusion(labels, (*labels, OTHERS, NOTHING), shares, tuple(int(n) for n in totals))
 
 
-def _table_of(rows: Rows, actions: Actions) -> pl.DataFrame:
+def _build_table(rows: Rows, actions: Actions) -> pl.DataFrame:
     """Rows of annotated frames: `box`, `frame`, corners, `name` of the action and `score`, in their order."""
     rows = rows.take(~actions.frames.excluded[rows.frame])
     columns = {name: rows.corners[:, k] for k, name in enumerate(CORNERS)}

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.result import interval_columns
-from roadaware.metrics.scores import SampleScores, decisions
+from roadaware.metrics.result import build_interval_columns
+from roadaware.metrics.scores import SampleScores, predict_labels
 from roadaware.statistics.intervals import Interval, Units
 
 OUTCOMES = ("both", "only_first", "only_second", "none")
@@ -71,7 +71,7 @@ class Agreement:
         return value
 
 
-def agreement(
+def compute_agreement(
     first: SampleScores,
     second: SampleScores,
     *,
@@ -95,7 +95,7 @@ def agreement(
 
     >>> intention = SampleScores(np.eye(3), np.array([0, 1, 1]), ["a", "b", "c"])
     >>> action = SampleScores(np.array([0.1, 0.2, 0.3]), np.array([0, 1, 0]), ["a", "b", "c"])
-    >>> found = agreement(intention, action)
+    >>> found = compute_agreement(intention, action)
     >>> [round(found.percent(outcome)) for outcome in ("both", "only_first", "only_second", "none")]
     [33, 33, 33, 0]
     """
@@ -134,7 +134,7 @@ def agreement(
 
 def _ends(found: Interval | None, unit: str) -> dict[str, Any]:
     """The columns of an interval, its ends as percentages."""
-    columns = {name: value for name, value in interval_columns(found, unit).items() if name in _COLUMNS}
+    columns = {name: value for name, value in build_interval_columns(found, unit).items() if name in _COLUMNS}
     return {name: 100.0 * v if isinstance(v, float) else v for name, v in columns.items()}
 
 
@@ -165,7 +165,7 @@ def _counts(
         (p, combinations + 1, 4) counts, the last combination being all; (p,) video, or None.
     """
     names, start, person = np.unique(one.pedestrian, return_index=True, return_inverse=True)
-    right_one, right_two = decisions(one.scores) == one.truth, decisions(two.scores) == two.truth
+    right_one, right_two = predict_labels(one.scores) == one.truth, predict_labels(two.scores) == two.truth
     outcome = 2 * (~right_one).astype(np.int64) + ~right_two
     combination = one.truth * two.n_classes + two.truth
     size = one.n_classes * two.n_classes

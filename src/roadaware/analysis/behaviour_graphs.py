@@ -96,7 +96,7 @@ class BehaviourGraph:
             raise InputError(f"a behaviour graph is incomplete: {error}") from error
 
 
-def behaviour_graph(
+def build_behaviour_graph(
     predictions: Predictions,
     scenes: Scenes,
     video: str,
@@ -130,7 +130,7 @@ def behaviour_graph(
     asked = dict.fromkeys([*claims["subject"].to_list(), *claims["object"].to_list()])
     own = len(predictions.tubes) > 0
     claimed = {
-        tube: _lane_of(_boxes(predictions, tube), boxes, lane) if own else lane.get(tube, len(tubes))
+        tube: _assign_lane(_boxes(predictions, tube), boxes, lane) if own else lane.get(tube, len(tubes))
         for tube in asked
     }
     lanes = [
@@ -200,7 +200,7 @@ def _span(frames: Ints, _: Floats) -> tuple[int, int]:
     return (int(frames[0]), int(frames[-1]) + 1) if len(frames) else (0, 0)
 
 
-def _lane_of(
+def _assign_lane(
     claimed: tuple[Ints, Floats], truth: Mapping[int, tuple[Ints, Floats]], lane: Mapping[int, int]
 ) -> int:
     """The lane of the true tube that a claimed one overlaps most; one past the last where none does."""

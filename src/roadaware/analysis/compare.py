@@ -13,19 +13,19 @@ import polars as pl
 
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.detection.config import RANGE, DetectionConfig, thresholds
-from roadaware.metrics.detection.evaluate import AV_ACTION, Asked, DetectionValues, measured
+from roadaware.metrics.detection.config import RANGE, DetectionConfig, build_thresholds
+from roadaware.metrics.detection.evaluate import AV_ACTION, Asked, DetectionValues, compute_metrics
 from roadaware.metrics.detection.matches import Matches
-from roadaware.metrics.metric_state import Judged, Measured, drawn_over
+from roadaware.metrics.metric_state import Judged, Measured, resample_over_videos
 from roadaware.metrics.pedestrians import (
     UNITS,
     PedestrianConfig,
     PedestrianCore,
     SampleScores,
-    core_of,
-    lower_is_better,
+    build_core,
+    is_lower_better,
 )
-from roadaware.statistics.intervals import Interval, Units, difference_scale
+from roadaware.statistics.intervals import Interval, Units, get_difference_scale
 
 Verdict = Literal["better", "worse", "not different", "undefined", "no interval"]
 BY_VIDEO: dict[str, Any] = {
@@ -37,7 +37,7 @@ BY_VIDEO: dict[str, Any] = {
     "verdict": pl.String,
     "caution_video": pl.String,
 }
-"""The columns that `row_by_video` fills."""
+"""The columns that `build_difference_row` fills."""
 _NAMED = 20
 
 
@@ -83,7 +83,7 @@ def check_draws(draws: int) -> None:
         raise UsageError(f"a comparison needs at least 1 draw, not {draws}")
 
 
-def row_by_video(a: float, b: float, interval: Interval | None) -> dict[str, Any]:
+def build_difference_row(a: float, b: float, interval: Interval | None) -> dict[str, Any]:
     """The columns of `BY_VIDEO` for a metric in which higher is better.
 
     Args:
@@ -100,12 +100,12 @@ def row_by_video(a: float, b: float, interval: Interval | None) -> dict[str, Any
         "difference": difference if defined else None,
         "low_video": held.low if held else None,
         "high_video": held.high if held else None,
-        "verdict": verdict_of(held) if defined else "undefined",
+        "verdict": assign_verdict(held) if defined else "undefined",
         "caution_video": held.caution if held else None,
     }
 
 
-def verdict_of(interval: Interval | None, *, lower_is_better: bool = False) -> Verdict:
+def assign_verdict(interval: Interval | None, *, lower_is_better: bool = False) -> Verdict:
     """What one interval of A - B says of A.
 
     Args:
@@ -144,7 +144,7 @@ class Comparison(Paired):
     """The paired difference of two models in every metric.
 
     Args:
-        table: one row per metric: `metric`, `lower_is_better`, the values `a` and `b`, `difference` (a - b),
+        table: one row per metric: `metric`, `is_lower_better`, the values `a` and `b`, `difference` (a - b),
             the ends of its 95 % intervals over pedestrians and over videos, and in words what each says of
             A (`verdict_pedestrian`, `verdict_video`) and what both say (`verdict`): `better`, `worse`,
             `not different` (0 is inside), `undefined` (a value is missing), `no interval`; and why an
@@ -194,7 +194,7 @@ def compare(
     """
     check_draws(draws)
     _check_same_samples(a, b)
-    one, two = core_of(a, config), core_of(b, config)
+    one, two = build_core(a, config), build_core(b, config)
     value_a, value_b = one.values(one.once()), two.values(two.once())
     intervals = {unit: _intervals(one, two, unit, draws, seed) for unit in UNITS}
     rows = [
@@ -248,9 +248,14 @@ def _check_same_samples(a: SampleScores, b: SampleScores) -> None:
 
 
 def _row(metric: str, a: float, b: float, intervals: dict[str, Interval | None]) -> dict[str, Any]:
-    lower = lower_is_better(metric)
-    row: dict[str, Any] = {"metric": metric, "lower_is_better": lower, "a": _defined(a), "b": _defined(b)}
-    row["difference"] = _defined(a - b)
+    lower = is_lower_better(metric)
+    row: dict[str, Any] = {
+        "metric": metric,
+        "lower_is_better": lower,
+        "a": _replace_nan(a),
+        "b": _replace_nan(b),
+    }
+    row["difference"] = _replace_nan(a - b)
     verdicts: list[Verdict] = []
     for unit, interval in intervals.items():
         given = interval if row["difference"] is not None else None
@@ -259,7 +264,9 @@ def _row(metric: str, a: float, b: float, intervals: dict[str, Interval | None])
         row[f"caution_{unit}"] = given.caution if given else None
         row[f"verdict_{unit}"] = None
         if interval is not None:
-            verdicts.append(verdict_of(given, lower_is_better=lower) if given is not None else "undefined")
+            verdicts.append(
+                assign_verdict(given, lower_is_better=lower) if given is not None else "undefined"
+            )
             row[f"verdict_{unit}"] = verdicts[-1]
     row["verdict"] = _joint(verdicts)
     return row
@@ -297,7 +304,7 @@ def _sentence(row: dict[str, Any], names: tuple[str, str]) -> str:
     return ", ".join([text, values, " ".join([f"difference {row['difference']:+.3f}", *ends])])
 
 
-def _defined(value: float) -> float | None:
+def _replace_nan(value: float) -> float | None:
     return None if np.isnan(value) else value
 
 
@@ -405,7 +412,9 @@ def _level(
     columns = {"": shared} if name == AV_ACTION else _columns(shared)
     pairs = zip(
         *(
-            measured(held, _asked(held, name, overlap, columns), config, draws=draws, seed=seed)
+            compute_metrics(
+                held, _build_request(held, name, overlap, columns), config, draws=draws, seed=seed
+            )
             for held in (a, b)
         ),
         strict=True,
@@ -414,14 +423,14 @@ def _level(
         yield {**_detection_row(one, two), "level": name, "overlap": overlap or None}
 
 
-def _asked(held: Matches, name: str, overlap: str, columns: Mapping[str, list[float]]) -> Asked:
+def _build_request(held: Matches, name: str, overlap: str, columns: Mapping[str, list[float]]) -> Asked:
     at = {column: tuple(map(held.thresholds.index, values)) for column, values in columns.items()}
     return Asked(name, at, overlap or None)
 
 
 def _columns(shared: list[float]) -> dict[str, list[float]]:
     """Names of thresholds to those whose mean they are; the ten of the range stand together."""
-    ten = thresholds([RANGE]).values
+    ten = build_thresholds([RANGE]).values
     if not set(ten) <= set(shared):
         return {f"{value:g}": [value] for value in shared}
     single = [value for value in shared if value not in ten or value in _KEPT_OF_RANGE]
@@ -452,7 +461,7 @@ def _detection_row(one: DetectionValues, two: DetectionValues) -> dict[str, Any]
         "threshold": one.threshold or None,
         "kind": one.kind,
         "label": one.label,
-        **row_by_video(one.value, two.value, interval),
+        **build_difference_row(one.value, two.value, interval),
     }
 
 
@@ -546,7 +555,7 @@ def _rows(a: Judged, b: Judged, videos: tuple[str, ...], draws: int, seed: int) 
         (each.metric, each.label): each for each in b.measured(np.ones((1, len(b.videos)), dtype=np.int32))
     }
     units = Units(len(videos), draws, seed)
-    drawn_a, drawn_b = (drawn_over(state, videos, units) if units.n > 1 else {} for state in (a, b))
+    drawn_a, drawn_b = (resample_over_videos(state, videos, units) if units.n > 1 else {} for state in (a, b))
     for one in a.measured(np.ones((1, len(a.videos)), dtype=np.int32)):
         key = (one.metric, one.label)
         if key not in theirs:
@@ -554,7 +563,7 @@ def _rows(a: Judged, b: Judged, videos: tuple[str, ...], draws: int, seed: int) 
         interval = None
         if key in drawn_a and key in drawn_b:
             apart = float(one.values[0] - theirs[key].values[0])
-            scale = difference_scale(one.scale)
+            scale = get_difference_scale(one.scale)
             interval = units.interval(apart, drawn_a[key] - drawn_b[key], scale)
         yield _scene_row(one, theirs[key], interval)
 
@@ -563,5 +572,5 @@ def _scene_row(one: Measured, two: Measured, interval: Interval | None) -> dict[
     return {
         "metric": one.metric if one.label is None else f"{one.metric}:{one.label}",
         "label": one.label,
-        **row_by_video(float(one.values[0]), float(two.values[0]), interval),
+        **build_difference_row(float(one.values[0]), float(two.values[0]), interval),
     }

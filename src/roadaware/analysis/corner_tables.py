@@ -21,10 +21,10 @@ from roadaware.metrics.corner_cases.config import GROUPS
 from roadaware.metrics.corner_cases.evaluate import IN_SLICES
 from roadaware.metrics.corner_cases.inputs import KIND, SUPER
 from roadaware.metrics.metric_state import SceneResult
-from roadaware.protocols.coda import TRAINING_SETS, Version, named_by, separated
+from roadaware.protocols.coda import TRAINING_SETS, Version, label_truth, map_training_sets
 from roadaware.protocols.copg_ablation import METRICS, Cell, GridFound, Score
-from roadaware.protocols.printed_coda import composition as printed_composition
-from roadaware.protocols.printed_coda import printed_knobs, scene_shares
+from roadaware.protocols.printed_coda import get_scene_shares, select_printed_knobs
+from roadaware.protocols.printed_coda import load_composition as printed_composition
 from roadaware.scenes.tables import Scenes
 
 ENDS = ("", "_low", "_high")
@@ -48,7 +48,7 @@ COLUMNS: dict[str, Any] = {
 """`pictures` are those with a proposal; `_gain` is over the configuration as it is; printed in fractions."""
 
 
-def knob_table(
+def build_ablation_table(
     rows: Sequence[Cell], places: Sequence[int], found: GridFound, scores: Sequence[Score] | None
 ) -> pl.DataFrame:
     """One row for each cell, in the columns of `COLUMNS`.
@@ -63,7 +63,12 @@ def knob_table(
     lines = []
     for row, place in zip(rows, places, strict=True):
         line: dict[str, Any] = dict.fromkeys(COLUMNS)
-        line |= {"config": row.base, "knob": row.knob, "value": said(row.value), "unchanged": row.unchanged}
+        line |= {
+            "config": row.base,
+            "knob": row.knob,
+            "value": format_parameter(row.value),
+            "unchanged": row.unchanged,
+        }
         line |= {"proposals": found.counts[place], "pictures": found.with_one[place]}
         if scores is not None:
             mine, own = scores[place], scores[unchanged[row.base]]
@@ -71,17 +76,17 @@ def knob_table(
             for name in METRICS:
                 line |= _ends(name, mine.values[name])
                 line |= {} if row.unchanged else _ends(f"{name}_gain", gains[name])
-        lines.append(line | _printed(row))
+        lines.append(line | _get_printed(row))
     return pl.DataFrame(lines, schema=COLUMNS)
 
 
-def said(value: Any) -> str:
+def format_parameter(value: Any) -> str:
     """A knob's value as words.
 
     Args:
         value: of a field of `CopgConfig`.
 
-    >>> said(8.0), said(None), said("box"), said(("road", "sky"))
+    >>> format_parameter(8.0), format_parameter(None), format_parameter("box"), format_parameter(("road", "sky"))
     ('8', 'null', 'box', 'road,sky')
     """
     if isinstance(value, str):
@@ -96,11 +101,11 @@ def _ends(name: str, value: Any) -> dict[str, Any]:
     return {**ends, f"{name}{CAUTION}": value.caution}
 
 
-def _printed(row: Cell) -> dict[str, Any]:
+def _get_printed(row: Cell) -> dict[str, Any]:
     """What the paper prints for a knob's value."""
     if isinstance(row.value, bool) or not isinstance(row.value, int | float):
         return {}
-    rows = printed_knobs(row.knob, float(row.value)).to_dicts()
+    rows = select_printed_knobs(row.knob, float(row.value)).to_dicts()
     if not rows:
         return {}
     printed = rows[0]
@@ -148,13 +153,13 @@ class Line:
     rows: Mapping[str, Mapping[str, Any] | None]
 
 
-def groups_of(result: SceneResult) -> list[str]:
+def list_groups(result: SceneResult) -> list[str]:
     """What was asked for, in the order of the result."""
     held = {row["metric"].partition("_")[0] for row in result.whole()}
     return [group for group in result.config["groups"] if group in held and group in GROUPS]
 
 
-def columns_of(result: SceneResult) -> dict[str, str]:
+def select_columns(result: SceneResult) -> dict[str, str]:
     """The headings that the result has something to say to."""
     few, some, _ = result.config["max_detections"]
     names = dict(zip(DETECTOR_COLUMNS, DETECTOR_COLUMNS.values(), strict=True))
@@ -165,17 +170,17 @@ def columns_of(result: SceneResult) -> dict[str, str]:
             heading, end = f"AR{number}", f"ar{number}"
         found[heading] = end
     known = {row["metric"] for row in result.whole() if row["valid"]}
-    if not any(f"{group}_ap" in known for group in groups_of(result)):
+    if not any(f"{group}_ap" in known for group in list_groups(result)):
         found.pop("AP")
     return found
 
 
-def lines_of(result: SceneResult) -> list[Line]:
+def build_lines(result: SceneResult) -> list[Line]:
     """The claims and the trivial answers, group by group."""
     rows = {row["metric"]: row for row in result.whole()}
-    columns = columns_of(result)
+    columns = select_columns(result)
     found = []
-    for group in groups_of(result):
+    for group in list_groups(result):
         held = {heading: rows.get(f"{group}_{end}") for heading, end in columns.items()}
         found.append(Line(group, CLAIMS, held))
         for name, values in result.baselines.items():
@@ -187,7 +192,7 @@ def lines_of(result: SceneResult) -> list[Line]:
     return found
 
 
-def slice_lines(result: SceneResult) -> list[tuple[str, int, list[Mapping[str, Any] | None]]]:
+def build_slice_lines(result: SceneResult) -> list[tuple[str, int, list[Mapping[str, Any] | None]]]:
     """Each slice: its name, its pictures, and for each group the recall of the claims, then trivial ones."""
     sizes = {row["group"]: row["items"] for row in result.counts.iter_rows(named=True)}
     trivial = result.facts.get(IN_SLICES, {})
@@ -195,7 +200,7 @@ def slice_lines(result: SceneResult) -> list[tuple[str, int, list[Mapping[str, A
     for name in result.groups:
         rows = {row["metric"]: row for row in result.of_group(name).iter_rows(named=True)}
         cells: list[Mapping[str, Any] | None] = []
-        for group in groups_of(result):
+        for group in list_groups(result):
             cells.append(rows.get(f"{group}_ar"))
             answers = trivial.get(name, {})
             cells += [{"value": answers.get(which, {}).get(f"{group}_ar")} for which in result.baselines]
@@ -203,16 +208,18 @@ def slice_lines(result: SceneResult) -> list[tuple[str, int, list[Mapping[str, A
     return found
 
 
-def slice_header(result: SceneResult) -> list[str]:
-    """The headings over the cells of `slice_lines`."""
+def build_slice_header(result: SceneResult) -> list[str]:
+    """The headings over the cells of `build_slice_lines`."""
     return [
-        text for group in groups_of(result) for text in (f"{group} AR", *(f"{b}" for b in result.baselines))
+        text for group in list_groups(result) for text in (f"{group} AR", *(f"{b}" for b in result.baselines))
     ]
 
 
-def printed_lines(result: SceneResult, printed: list[dict[str, Any]]) -> list[tuple[str, list[float | None]]]:
-    """What a paper prints, in fractions, under the headings of `printed_ends`; our own values come first."""
-    ends = printed_ends(result, printed)
+def build_printed_lines(
+    result: SceneResult, printed: list[dict[str, Any]]
+) -> list[tuple[str, list[float | None]]]:
+    """What a paper prints, in fractions, under the headings of `select_printed_columns`; our own values come first."""
+    ends = select_printed_columns(result, printed)
     rows = {row["metric"]: row["value"] for row in result.whole()}
     found: list[tuple[str, list[float | None]]] = [(CLAIMS, [rows.get(end) for end in ends.values()])]
     for row in printed:
@@ -222,19 +229,19 @@ def printed_lines(result: SceneResult, printed: list[dict[str, Any]]) -> list[tu
     return found
 
 
-def printed_ends(result: SceneResult, printed: list[dict[str, Any]]) -> dict[str, str]:
+def select_printed_columns(result: SceneResult, printed: list[dict[str, Any]]) -> dict[str, str]:
     """Heading to metric, of what is printed about the groups that were judged."""
     said = {metric for row in printed for metric in row["values"]}
     columns = {**{heading: DETECTOR_COLUMNS[heading] for heading in PRINTED}, **_PROPOSALS}
     return {
         f"{group} {heading}": f"{group}_{end}"
-        for group in groups_of(result)
+        for group in list_groups(result)
         for heading, end in columns.items()
         if f"{group}_{end}" in said
     }
 
 
-def class_lines(
+def build_class_lines(
     result: SceneResult,
 ) -> tuple[list[str], list[str], list[tuple[str, list[int | None], list[Mapping[str, Any] | None]]]]:
     """Classes and super-classes, where a word can be both, with objects of their own in each group.
@@ -253,7 +260,7 @@ def class_lines(
     return groups, metrics, found
 
 
-def reasons_of(result: SceneResult) -> dict[str, list[str]]:
+def group_undefined(result: SceneResult) -> dict[str, list[str]]:
     """Why metrics of the whole are undefined, with their names."""
     found: dict[str, list[str]] = {}
     for row in result.whole():
@@ -262,7 +269,7 @@ def reasons_of(result: SceneResult) -> dict[str, list[str]]:
     return found
 
 
-def plain_facts(result: SceneResult) -> dict[str, Any]:
+def select_plain_facts(result: SceneResult) -> dict[str, Any]:
     """The facts that are told line by line."""
     return {name: value for name, value in result.facts.items() if name != IN_SLICES}
 
@@ -288,7 +295,7 @@ LOSSES = {
 """What can become of an object, to what that means, in the order of the steps."""
 
 
-def losses(
+def assign_losses(
     found: Proposals,
     boxes: Floats,
     numbers: Sequence[int],
@@ -384,7 +391,7 @@ class Composition:
     facts: dict[str, float | None]
 
 
-def composition(scenes: Scenes, version: Version = "base") -> Composition:
+def compute_composition(scenes: Scenes, version: Version = "base") -> Composition:
     """The composition of a set; where boxes say whether they are corner cases, `instances` are those alone.
 
     Args:
@@ -394,7 +401,7 @@ def composition(scenes: Scenes, version: Version = "base") -> Composition:
 
     Source: Li et al., ECCV 2022 (CODA), section 3, Table 1, Figures 3 and 4.
     """
-    pictures, objects = _pictures(scenes), _objects(separated(scenes, version))
+    pictures, objects = _pictures(scenes), _objects(label_truth(scenes, version))
     placed = objects.join(pictures, on=["video", "frame"], how="inner", maintain_order="left")
     named = placed.filter(pl.col("label").is_not_null())
     corner = placed.filter("corner_case")
@@ -472,7 +479,7 @@ def _classes(named: pl.DataFrame) -> pl.DataFrame:
         pl.col("common").first(),
     )
     counted = counted.sort("objects", "label", descending=[True, False])
-    coverage = [named_by(label) for label in counted["label"]]
+    coverage = [map_training_sets(label) for label in counted["label"]]
     sets = [pl.Series(name, [each[name] for each in coverage], dtype=pl.Boolean) for name in TRAINING_SETS]
     return counted.with_columns(*sets)
 
@@ -497,7 +504,7 @@ def _top(named: pl.DataFrame, domains: list[str]) -> pl.DataFrame:
 
 def _tag(pictures: pl.DataFrame, tag: str) -> pl.DataFrame:
     """How many scenes have each weather or period."""
-    shares = scene_shares()[tag]
+    shares = get_scene_shares()[tag]
     known = pictures.filter(pl.col(tag).is_not_null())
     counted = known.group_by(pl.col(tag).alias("value")).len("scenes").sort("scenes", descending=True)
     theirs = [shares.get(_ALSO.get(value.lower(), value.lower())) for value in counted["value"]]

@@ -76,7 +76,9 @@ class Grid:
         return (self.cells.get((name, column), Value(None)) for column in self.columns)
 
 
-def means(summary: pl.DataFrame, group: str | None = None, levels: Sequence[str] = (FRAME, VIDEO)) -> Grid:
+def select_means(
+    summary: pl.DataFrame, group: str | None = None, levels: Sequence[str] = (FRAME, VIDEO)
+) -> Grid:
     """The mean over classes of each kind, in the order of the summary.
 
     Args:
@@ -88,7 +90,7 @@ def means(summary: pl.DataFrame, group: str | None = None, levels: Sequence[str]
     return _grid(rows, "kind")
 
 
-def classes(summary: pl.DataFrame, kind: str, group: str | None = None) -> Grid:
+def select_classes(summary: pl.DataFrame, kind: str, group: str | None = None) -> Grid:
     """The average precision of each class of a kind, in the order of the vocabulary.
 
     Args:
@@ -100,12 +102,12 @@ def classes(summary: pl.DataFrame, kind: str, group: str | None = None) -> Grid:
     return _grid(rows, "label")
 
 
-def kinds(summary: pl.DataFrame) -> tuple[str, ...]:
+def list_kinds(summary: pl.DataFrame) -> tuple[str, ...]:
     """The kinds that were judged, in the order of the summary."""
     return tuple(summary["kind"].drop_nulls().unique(maintain_order=True).to_list())
 
 
-def headline(columns: Sequence[Column]) -> tuple[Column, ...]:
+def select_headline(columns: Sequence[Column]) -> tuple[Column, ...]:
     """The columns that stand for the others: boxes at 0.5, tubes at 0.2, or the first of their level."""
     found = []
     for level, usual in ((FRAME, "0.5"), (VIDEO, "0.2"), (AV, "")):
@@ -143,7 +145,7 @@ _SPLIT, _HEIGHT = "split", "height"
 _MOST = 50
 
 
-def slices_by(scenes: Scenes, names: Sequence[str]) -> dict[str, Slice]:
+def build_video_slices(scenes: Scenes, names: Sequence[str]) -> dict[str, Slice]:
     """The groups that names stand for, each called `name=value`.
 
     Args:
@@ -175,7 +177,9 @@ def _slices(scenes: Scenes, name: str) -> Iterator[tuple[str, Slice]]:
         for answer, chosen in (("yes", has), ("no", ~has.fill_null(value=False))):
             yield f"{name}={answer}", Slice(videos=videos.filter(chosen)["video"].to_list())
     else:
-        raise UsageError(f"--by: nothing is known of '{name}' here; there are {', '.join(_known(scenes))}")
+        raise UsageError(
+            f"--by: nothing is known of '{name}' here; there are {', '.join(_list_columns(scenes))}"
+        )
 
 
 def _by_value(name: str, held: pl.DataFrame) -> Iterator[tuple[str, Slice]]:
@@ -210,6 +214,6 @@ def _column_with(videos: pl.DataFrame, value: str) -> str | None:
     return next(held, None)
 
 
-def _known(scenes: Scenes) -> list[str]:
+def _list_columns(scenes: Scenes) -> list[str]:
     splits = [_SPLIT] if "splits" in scenes.videos.columns else []
     return [*splits, _HEIGHT, *_columns(scenes.videos), *_columns(scenes.boxes)]

@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from roadaware.protocols.printed_tpami22 import printed
-from roadaware.protocols.tpami22 import plain_name
+from roadaware.protocols.printed_tpami22 import load_printed
+from roadaware.protocols.tpami22 import normalize_name
 from roadaware.scenes.tables import Scenes
 
 ALL = "all"
@@ -58,7 +58,7 @@ def count(scenes: Scenes) -> pl.DataFrame:
     return rows.select(pl.col(name).cast(dtype) for name, dtype in COUNTS.items())
 
 
-def beside_print(counts: pl.DataFrame, scenes: Scenes) -> pl.DataFrame | None:
+def compare_printed_counts(counts: pl.DataFrame, scenes: Scenes) -> pl.DataFrame | None:
     """The counts with the printed ones and what differs; None where the paper counts another set.
 
     Adds `printed_boxes`, `printed_frames` and `printed_tubes` (null where nothing is printed or the print is
@@ -105,7 +105,7 @@ def is_printed_set(dataset: str, videos: Collection[str]) -> bool:
 
 def _printed_counts() -> pl.DataFrame:
     """The printed counts by kind, split and plain name; what one leaves unreadable, another may print."""
-    rows = printed().filter(pl.col("level").is_in(_COUNTED))
+    rows = load_printed().filter(pl.col("level").is_in(_COUNTED))
     own, again = pl.col("table").is_in(_OWN_TABLES), pl.col("table").is_in(_REPEATED_IN)
     classes = (own | again) & pl.col("label").is_not_null()
     rows = rows.filter(classes | ((pl.col("table") == _TOTALS) & pl.col("label").is_null()))
@@ -151,30 +151,30 @@ def _videos(scenes: Scenes) -> pl.DataFrame:
 
 def _boxes(scenes: Scenes) -> pl.DataFrame:
     owners = scenes.boxes.select("box", pl.col("video").cast(pl.String))
-    return _tallied(scenes.labels.join(owners, on="box"), "boxes")
+    return _count_classes(scenes.labels.join(owners, on="box"), "boxes")
 
 
 def _frames(scenes: Scenes) -> pl.DataFrame:
-    return _tallied(scenes.frame_labels.with_columns(pl.col("video").cast(pl.String)), "frames")
+    return _count_classes(scenes.frame_labels.with_columns(pl.col("video").cast(pl.String)), "frames")
 
 
 def _tubes(scenes: Scenes) -> pl.DataFrame:
     owners = scenes.tubes.select("tube", pl.col("video").cast(pl.String))
-    return _tallied(scenes.tube_labels.join(owners, on="tube"), "tubes")
+    return _count_classes(scenes.tube_labels.join(owners, on="tube"), "tubes")
 
 
 def _agents(scenes: Scenes) -> list[pl.DataFrame]:
     """All boxes, and the tubes that own them, as the one class of agentness."""
     one = (pl.lit(_AGENTNESS).alias("kind"), pl.lit(0, pl.Int64).alias("label"))
     boxes = scenes.boxes.select(pl.col("video").cast(pl.String), *one)
-    found = [_tallied(boxes, "boxes")]
+    found = [_count_classes(boxes, "boxes")]
     if "tube" in scenes.boxes.columns:
         owners = scenes.boxes.select(pl.col("video").cast(pl.String), "tube").drop_nulls("tube").unique()
-        found.append(_tallied(owners.select("video", *one), "tubes"))
+        found.append(_count_classes(owners.select("video", *one), "tubes"))
     return found
 
 
-def _tallied(rows: pl.DataFrame, what: str) -> pl.DataFrame:
+def _count_classes(rows: pl.DataFrame, what: str) -> pl.DataFrame:
     """How often each class occurs in each video."""
     tallied = rows.group_by("video", pl.col("kind").cast(pl.String), "label").agg(n=pl.len().cast(pl.Int64))
     return tallied.select(pl.lit(what).alias("what"), "video", "kind", "label", "n")
@@ -217,4 +217,4 @@ def _totals(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name() -> pl.Expr:
-    return pl.col("label").map_elements(plain_name, return_dtype=pl.String).alias("name")
+    return pl.col("label").map_elements(normalize_name, return_dtype=pl.String).alias("name")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.action_confusion import action_confusion
-from roadaware.analysis.behaviour_graphs import behaviour_graph
+from roadaware.analysis.action_confusion import compute_action_confusion
+from roadaware.analysis.behaviour_graphs import build_behaviour_graph
 from roadaware.analysis.worst_tubes import Strip
 from roadaware.arrays import Floats, Ints
 from roadaware.config import from_dict
@@ -27,7 +27,7 @@ Span = tuple[int, int]
 _FRAMES, _FEWEST_SHARED = 7, 4
 
 
-def grounded_strips(
+def build_grounding_strips(
     predictions: Predictions, scenes: Scenes, queries: Sequence[int], says: Sequence[str]
 ) -> tuple[Strip, ...]:
     """A strip for each sentence that has a true or a claimed box.
@@ -50,7 +50,7 @@ def _strip(predictions: Predictions, scenes: Scenes, query: int, says: str) -> S
     spans = [_span(true), _span(claimed)]
     low, high = min((s[0] for s in spans if s), default=0), max((s[1] for s in spans if s), default=0)
     boxes = [_boxes(scenes, true, spans[0]), _boxes(predictions, claimed, (low, high))]
-    frames = _shown(*(held for held, _ in boxes))
+    frames = _select_frames(*(held for held, _ in boxes))
     if not len(frames):
         return None
     size = _size(scenes, str(true["video"]), [corners for _, corners in boxes])
@@ -81,7 +81,7 @@ def _boxes(tables: TableSet, row: dict[str, object], span: Span | None) -> tuple
     return rows["frame"].to_numpy().astype(np.int64), rows.select(CORNERS).to_numpy().astype(np.float64)
 
 
-def _shown(true: Ints, claimed: Ints) -> Ints:
+def _select_frames(true: Ints, claimed: Ints) -> Ints:
     both = np.intersect1d(true, claimed)
     frames = both if len(both) >= _FEWEST_SHARED else np.union1d(true, claimed)
     if len(frames) > _FRAMES:
@@ -163,7 +163,7 @@ class HeardMap:
             raise InputError(f"a map of a sound is incomplete: {error}") from error
 
 
-def heard_maps(
+def build_sound_maps(
     predictions: Predictions, scenes: Scenes, sounds: Sequence[int], says: Sequence[str]
 ) -> tuple[HeardMap, ...]:
     """The maps of some sounds with their true boxes.
@@ -186,7 +186,7 @@ def heard_maps(
     return tuple(found)
 
 
-def success_curves(rows: pl.DataFrame, config: SoundConfig) -> dict[str, list[float]]:
+def compute_success_curves(rows: pl.DataFrame, config: SoundConfig) -> dict[str, list[float]]:
     """The share of sounds that reach each threshold, as claimed and by the trivial answers.
 
     Args:
@@ -235,12 +235,12 @@ _AT_ONCE = 64
 _OF_VIDEOS = ("map", "recall@50", "frame_recall@50")
 
 
-def confused(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
+def collect_confusion(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
     """Which actions are claimed of persons who do something else."""
-    return {"confusion": action_confusion(predictions, scenes).as_dict()}
+    return {"confusion": compute_action_confusion(predictions, scenes).as_dict()}
 
 
-def graphs(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
+def collect_graphs(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
     """The behaviour graphs of the worst and the best videos."""
     if result.state is None:
         return {}
@@ -254,12 +254,12 @@ def graphs(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dic
     for kind, videos in (("worst", worst), ("best", best)):
         for video in videos:
             says = f"{video}, among the {kind}: {name} {held[video]:.3f}"
-            graph = behaviour_graph(predictions, scenes, video, says=says, right=right, seen=seen)
+            graph = build_behaviour_graph(predictions, scenes, video, says=says, right=right, seen=seen)
             shown.append(graph.as_dict())
     return {"graphs": shown}
 
 
-def sentences(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
+def collect_sentences(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
     """The sentences that were grounded worst and best, at a few of their frames."""
     rows = result.instances("sentence").drop_nulls("viou")
     rows = rows.sort("viou", "true_frames", descending=[False, True], maintain_order=True)
@@ -275,24 +275,24 @@ def sentences(predictions: Predictions, scenes: Scenes, result: SceneResult) -> 
             if row[column] is not None
         )
         says.append(f"{row['name'] or row['query']}: {values}: {texts[row['query']].rstrip('. ')}")
-    strips = grounded_strips(predictions, scenes, queries, says)
+    strips = build_grounding_strips(predictions, scenes, queries, says)
     return {"strips": [strip.as_dict() for strip in strips]}
 
 
-def heard(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
+def collect_sounds(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
     """The sounds that were localised worst and best, and how many were at each threshold."""
     every = result.instances("sound")
     rows = every.drop_nulls("ciou").sort("ciou", maintain_order=True)
     worst = rows.head(_SOUNDS)
     best = rows.join(worst, on="sound", how="anti", maintain_order="left").tail(_SOUNDS).reverse()
-    curves = success_curves(every, from_dict(SoundConfig, result.config))
+    curves = compute_success_curves(every, from_dict(SoundConfig, result.config))
     found: dict[str, Any] = {"threshold": result.config["threshold"], "success": curves}
     for kind, part in (("worst", worst), ("best", best)):
         says = [
             f"{row['sound_class'] or row['name'] or row['sound']}: cIoU {row['ciou']:.2f}, {row['name']}"
             for row in part.iter_rows(named=True)
         ]
-        maps = heard_maps(predictions, scenes, part["sound"].to_list(), says)
+        maps = build_sound_maps(predictions, scenes, part["sound"].to_list(), says)
         found[f"{kind}_maps"] = [each.as_dict() for each in maps]
     return found
 

@@ -12,8 +12,8 @@ import polars as pl
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.video import tube_table
-from roadaware.scenes.concatenation import image_sizes, rescaled
+from roadaware.metrics.detection.video import build_tube_table
+from roadaware.scenes.concatenation import get_image_sizes, rescale_predictions
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
@@ -57,8 +57,8 @@ class Strip:
             "says": self.says,
             "size_px": list(self.size_px),
             "frames": self.frames.tolist(),
-            "truth_px": _listed(self.truth_px),
-            "claim_px": _listed(self.claim_px),
+            "truth_px": _list_boxes(self.truth_px),
+            "claim_px": _list_boxes(self.claim_px),
             "truth_spans": [list(span) for span in self.truth_spans],
             "claim_spans": [list(span) for span in self.claim_spans],
         }
@@ -82,7 +82,7 @@ class Strip:
             raise InputError(f"a strip of a tube is incomplete: {error}") from error
 
 
-def worst_tubes(
+def select_worst_tubes(
     predictions: Predictions,
     scenes: Scenes,
     config: DetectionConfig,
@@ -109,9 +109,9 @@ def worst_tubes(
     chosen = kind or _kind(predictions, scenes)
     if chosen is None:
         return []
-    table = tube_table(predictions, scenes, config, kinds=(chosen,), threshold=threshold)
-    pairs = [*_missed(table, scenes, chosen, most // 2), *_false(table, most - most // 2)]
-    claims, truth = _Boxes(rescaled(predictions, scenes)), _Boxes(scenes)
+    table = build_tube_table(predictions, scenes, config, kinds=(chosen,), threshold=threshold)
+    pairs = [*_iterate_missed(table, scenes, chosen, most // 2), *_false(table, most - most // 2)]
+    claims, truth = _Boxes(rescale_predictions(predictions, scenes)), _Boxes(scenes)
     return [_strip(pair, claims, truth, shown) for pair in pairs]
 
 
@@ -132,7 +132,7 @@ def _kind(predictions: Predictions, scenes: Scenes) -> str | None:
     return next(iter([*usual, *sorted(both - {"av_action"})]), None)
 
 
-def _missed(table: pl.DataFrame, scenes: Scenes, kind: str, most: int) -> Iterator[_Pair]:
+def _iterate_missed(table: pl.DataFrame, scenes: Scenes, kind: str, most: int) -> Iterator[_Pair]:
     """The longest true tubes that no claim was matched with, beside what lies on them best."""
     names = scenes.meta.vocabularies[kind]
     labels = scenes.tube_labels.filter(pl.col("kind").cast(pl.String) == kind).select("tube", "label")
@@ -184,7 +184,7 @@ class _Boxes:
 
     def __init__(self, tables: TableSet) -> None:
         self._tables = tables
-        self._sizes = image_sizes(tables)
+        self._sizes = get_image_sizes(tables)
         self._rows = {row["tube"]: row for row in tables.tubes.iter_rows(named=True)}
 
     def size(self, video: str) -> tuple[float, float] | None:
@@ -244,7 +244,7 @@ def _span(row: dict[str, Any]) -> str:
     return f"{row['start_frame']} to {row['end_frame'] - 1}"
 
 
-def _listed(boxes: Floats) -> list[list[float] | None]:
+def _list_boxes(boxes: Floats) -> list[list[float] | None]:
     return [box.tolist() if np.isfinite(box).all() else None for box in boxes]
 
 

@@ -20,10 +20,10 @@ from roadaware.cli.options import (
     Seed,
     Several,
     Switch,
-    between,
+    validate_range,
 )
-from roadaware.cli.propose import STRICT, DatasetKind, lost, ordered
-from roadaware.cli.text import interval, number, table
+from roadaware.cli.propose import STRICT, DatasetKind, build_order, describe_lost
+from roadaware.cli.text import format_interval, format_number, format_table
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def ablate(
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     draws: Draws = 1000,
     seed: Seed = 0,
-    processes: Annotated[int, Parameter(help=_PROCESSES, validator=between(0, 256))] = 1,
+    processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(0, 256))] = 1,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
     common: Common = USUAL,
@@ -86,32 +86,32 @@ def ablate(
         roadaware ablate made-up --config default --grid theta_deg=4,8 standing_m=0,1 \\
             --out few
     """
-    from roadaware.analysis.corner_tables import knob_table
-    from roadaware.corner_cases.runner import held_by
-    from roadaware.protocols.copg_ablation import GRID, GridOrder, cells, run_grid, variants_of
+    from roadaware.analysis.corner_tables import build_ablation_table
+    from roadaware.corner_cases.runner import load_run_inputs
+    from roadaware.protocols.copg_ablation import GRID, GridOrder, build_cells, collect_variants, run_grid
 
-    rows, left_out = cells(
+    rows, left_out = build_cells(
         tuple(dict.fromkeys(config)),
-        asked(grid) if grid else GRID,
+        parse_grid(grid) if grid else GRID,
         semantics=semantics is not None,
         detections=detections is not None,
     )
-    variants, places = variants_of(rows)
-    order = ordered(dataset, reader, split, semantics, detections)
+    variants, places = collect_variants(rows)
+    order = build_order(dataset, reader, split, semantics, detections)
     judged = _truth(order, truth)
     cores = processes or len(os.sched_getaffinity(0))
     grid_order = GridOrder(order, variants)
-    with console.progress("proposing") as shown:
+    with console.show_progress("proposing") as shown:
         found = run_grid(grid_order, out, processes=cores, progress=shown, overwrite=overwrite)
     scores = _scores(found, judged, draws, seed)
-    table = knob_table(rows, places, found, scores)
+    table = build_ablation_table(rows, places, found, scores)
     data = _data(table, found, judged, left_out, {"draws": draws, "seed": seed})
     _write(out, table, data)
-    failed = lost(found.skipped, len(held_by(order).scenes.rejected)) if strict else None
+    failed = describe_lost(found.skipped, len(load_run_inputs(order).scenes.rejected)) if strict else None
     return Outcome(_text(table, found, left_out, judged, rows), data, failed)
 
 
-def asked(grid: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
+def parse_grid(grid: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
     """Knob to values, of what stands behind `--grid`.
 
     Args:
@@ -146,27 +146,27 @@ def _value(name: str, value: str) -> Any:
 def _truth(order: Order, path: Path | None) -> Scenes | None:
     """What proposals are judged against; None where nothing says which objects are corner cases."""
     from roadaware.cli.corner_cases import open_truth
-    from roadaware.corner_cases.runner import held_by
+    from roadaware.corner_cases.runner import load_run_inputs
 
     if path is not None:
         return open_truth(path, None)
-    scenes = held_by(order).scenes
+    scenes = load_run_inputs(order).scenes
     boxes = scenes.boxes
     told = "corner_case" in boxes.columns and boxes["corner_case"].any()
     return scenes if told else None
 
 
 def _scores(found: GridFound, truth: Scenes | None, draws: int, seed: int) -> list[Score] | None:
-    from roadaware.protocols.copg_ablation import score_of, states_of
+    from roadaware.protocols.copg_ablation import compute_score, compute_states
 
     if truth is None:
         return None
-    states = states_of(found.proposals, truth)
+    states = compute_states(found.proposals, truth)
     scores = []
-    with console.progress("judging") as shown:
+    with console.show_progress("judging") as shown:
         for number, state in enumerate(states):
             shown(number, len(states))
-            scores.append(score_of(state, draws, seed))
+            scores.append(compute_score(state, draws, seed))
         shown(len(states), len(states))
     return scores
 
@@ -188,16 +188,16 @@ def _data(
 
 
 def _write(out: Path, table: Any, data: dict[str, Any]) -> None:
-    from roadaware.io.csv import csv_text
-    from roadaware.io.files import atomic_write
-    from roadaware.reports.ablation import knobs_picture
+    from roadaware.io.csv import format_csv
+    from roadaware.io.files import write_atomically
+    from roadaware.reports.ablation import plot_ablation
 
-    picture = knobs_picture(table)
-    folders.write_text(out / CSV, csv_text(table))
-    folders.write_text(out / JSON, folders.json_text(data))
+    picture = plot_ablation(table)
+    folders.write_text(out / CSV, format_csv(table))
+    folders.write_text(out / JSON, folders.encode_json(data))
     folders.write_text(out / SVG, picture.svg() + "\n")
-    atomic_write(out / PNG, picture.png())
-    console.note(f"wrote {out / CSV}, {JSON}, {SVG} and {PNG}")
+    write_atomically(out / PNG, picture.png())
+    console.print_note(f"wrote {out / CSV}, {JSON}, {SVG} and {PNG}")
 
 
 def _text(table: Any, found: GridFound, left_out: list[str], truth: Scenes | None, rows: list[Cell]) -> str:
@@ -206,15 +206,17 @@ def _text(table: Any, found: GridFound, left_out: list[str], truth: Scenes | Non
     lines = [
         f"{found.pictures:,} pictures with a sweep; AP, AR in fractions, * is the configuration as it is"
     ]
-    lines += knob_tables(table)
+    lines += format_ablation_tables(table)
     if truth is None:
         lines.append("AP and AR are unknown: nothing says which objects are corner cases (see --truth)")
-    lines += [f"left out: {text.cell(each)}" for each in left_out]
+    lines += [f"left out: {text.format_cell(each)}" for each in left_out]
     if found.skipped:
         total = sum(found.skipped.values())
         lines.append(f"{total:,} pictures without proposals because of this:")
         lines.append(
-            text.bullets(f"{count:,}: {text.cell(reason)}" for reason, count in found.skipped.items())
+            text.format_bullets(
+                f"{count:,}: {text.format_cell(reason)}" for reason, count in found.skipped.items()
+            )
         )
     if found.made and found.seconds:
         rate = found.made * len(rows) / found.seconds
@@ -232,11 +234,11 @@ def _runs(found: GridFound) -> str:
 _DOUBTFUL = "?"
 
 
-def knob_tables(rows: pl.DataFrame) -> list[str]:
+def format_ablation_tables(rows: pl.DataFrame) -> list[str]:
     """One table for each configuration and knob, in their order; doubtful printed numbers are marked.
 
     Args:
-        rows: of `analysis.copg_tables.knob_table`.
+        rows: of `analysis.copg_tables.build_ablation_table`.
     """
     judged = bool(rows["ar"].count())
     found = []
@@ -247,7 +249,7 @@ def knob_tables(rows: pl.DataFrame) -> list[str]:
         header += ["proposals", "pictures"]
         header += ["printed AP", "AR", "proposals", "scenes"] if printed else []
         lines = [_line(row, judged=judged, printed=printed) for row in part.iter_rows(named=True)]
-        found.append(table(header, lines))
+        found.append(format_table(header, lines))
     doubts = rows.drop_nulls("doubt").unique("doubt", maintain_order=True)
     found += [f"{_DOUBTFUL} {row['knob']} {row['value']}: {row['doubt']}" for row in doubts.to_dicts()]
     return found
@@ -258,17 +260,19 @@ def _line(row: Mapping[str, Any], *, judged: bool, printed: bool) -> list[str]:
     if judged:
         for name in ("ap", "ar"):
             cells += [
-                number(row[name]),
-                interval(row[f"{name}_low"], row[f"{name}_high"], 3, row[f"{name}_caution"]),
+                format_number(row[name]),
+                format_interval(row[f"{name}_low"], row[f"{name}_high"], 3, row[f"{name}_caution"]),
             ]
         gain = row["ar_gain"]
         cells.append("-" if gain is None else f"{gain:+.3f}")
-        cells.append(interval(row["ar_gain_low"], row["ar_gain_high"], 3, row["ar_gain_caution"], sign="+"))
-        cells += [number(row["ar50"]), number(row["ar30"])]
+        cells.append(
+            format_interval(row["ar_gain_low"], row["ar_gain_high"], 3, row["ar_gain_caution"], sign="+")
+        )
+        cells += [format_number(row["ar50"]), format_number(row["ar30"])]
     cells += [f"{row['proposals']:,}", f"{row['pictures']:,}"]
     if printed:
         doubt = _DOUBTFUL if row["doubt"] else ""
-        cells += [number(row["printed_ap"]), number(row["printed_ar"])]
+        cells += [format_number(row["printed_ap"]), format_number(row["printed_ar"])]
         cells += [_count(row["printed_proposals"]) + doubt, _count(row["printed_scenes"])]
     return cells
 

@@ -14,7 +14,7 @@ from typing import Any
 from cyclopts import App, CycloptsError
 
 from roadaware import __version__
-from roadaware.addresses import forget_secrets, keep_secret, looks_like_address
+from roadaware.addresses import is_address_like, keep_secret, reset_secrets
 from roadaware.cli import console, folders
 from roadaware.cli.ablate import ablate
 from roadaware.cli.audit import audit
@@ -28,7 +28,7 @@ from roadaware.cli.doctor import doctor
 from roadaware.cli.draw import draw
 from roadaware.cli.evaluate import evaluate
 from roadaware.cli.export import export
-from roadaware.cli.interrupts import Terminated, end_children, interruptible
+from roadaware.cli.interrupts import Terminated, handle_interrupts, stop_children
 from roadaware.cli.label import label
 from roadaware.cli.link import link
 from roadaware.cli.models import models
@@ -45,7 +45,7 @@ from roadaware.cli.rescore import rescore
 from roadaware.cli.segment import segment
 from roadaware.cli.simulate import simulate
 from roadaware.cli.stats import stats
-from roadaware.cli.text import paragraphs
+from roadaware.cli.text import format_paragraphs
 from roadaware.cli.train import train
 from roadaware.cli.watch import watch
 from roadaware.errors import RoadawareError, UsageError
@@ -56,7 +56,7 @@ _DISK_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
 app = App(
     name="roadaware",
     version=__version__,
-    help=paragraphs("""
+    help=format_paragraphs("""
         Turn road video into road events, and know how far to trust them.
 
         First time here? `roadaware demo` makes a small data set and runs every step on it.
@@ -103,7 +103,7 @@ for _place, _command in enumerate(_COMMANDS):
         _command.sort_key = _place
         app.command(_command)
     else:
-        app.command(_command, help=paragraphs(_command.__doc__ or ""), sort_key=_place)
+        app.command(_command, help=format_paragraphs(_command.__doc__ or ""), sort_key=_place)
 COMMANDS = tuple(_c.name[0] if isinstance(_c, App) else _c.__name__ for _c in _COMMANDS)
 """The names of all commands."""
 
@@ -114,16 +114,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: the words after `roadaware`; those of the process where None.
     """
-    words = with_json_target(list(sys.argv[1:] if arguments is None else arguments))
-    console.usable_streams()
+    words = normalize_json_option(list(sys.argv[1:] if arguments is None else arguments))
+    console.configure_streams()
     _keep_secrets(words)
     try:
-        with interruptible():
-            code = _guarded(words)
+        with handle_interrupts():
+            code = _run_guarded(words)
     except (KeyboardInterrupt, Terminated) as error:  # a signal as we begin or stop to listen for them
-        code = _interrupted(error)
+        code = _report_interrupt(error)
     if code in (INTERRUPTED, TERMINATED):
-        end_children()
+        stop_children()
         if arguments is None:
             # Workers' queues would be joined on the way out; after an interruption nobody waits for them.
             os._exit(code)
@@ -132,17 +132,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _keep_secrets(words: Sequence[str]) -> None:
     """Let no output show what is secret in addresses among the words, whatever comes of the command."""
-    forget_secrets()
+    reset_secrets()
     for word in words:
         for given in {word, word.partition("=")[2] if word.startswith("-") else word}:
-            if looks_like_address(given) and not os.path.lexists(given.replace("\0", "")):
+            if is_address_like(given) and not os.path.lexists(given.replace("\0", "")):
                 keep_secret(given)
 
 
-def with_json_target(words: Sequence[str]) -> list[str]:
+def normalize_json_option(words: Sequence[str]) -> list[str]:
     """Write a bare `--json`, and `--json -`, as `--json=-`: standard output.
 
-    >>> with_json_target(["doctor", "--json", "-", "-v"]), with_json_target(["doctor", "--json"])
+    >>> normalize_json_option(["doctor", "--json", "-", "-v"]), normalize_json_option(["doctor", "--json"])
     (['doctor', '--json=-', '-v'], ['doctor', '--json=-'])
     """
     found: list[str] = []
@@ -157,7 +157,7 @@ def with_json_target(words: Sequence[str]) -> list[str]:
     return found
 
 
-def _guarded(words: list[str]) -> int:
+def _run_guarded(words: list[str]) -> int:
     """Run, and turn whatever is raised into a message and an exit code."""
     try:
         code = _run(words)
@@ -168,7 +168,7 @@ def _guarded(words: list[str]) -> int:
         # Our own line breaks are followed by two spaces; any other stands in a name.
         return _complain(re.sub("\n(?!  )", r"\\n", str(error)), error.exit_code)
     except (KeyboardInterrupt, Terminated) as error:
-        return _interrupted(error)
+        return _report_interrupt(error)
     except BrokenPipeError:
         return _closed_pipe()
     except SystemExit as error:  # rich, which prints the help, ends the process over a closed pipe
@@ -189,7 +189,7 @@ def _guarded(words: list[str]) -> int:
     return code
 
 
-def _interrupted(error: KeyboardInterrupt | Terminated) -> int:
+def _report_interrupt(error: KeyboardInterrupt | Terminated) -> int:
     told, code = ("terminated", TERMINATED) if isinstance(error, Terminated) else ("interrupted", INTERRUPTED)
     return _complain(f"{told}; nothing half-written remains", code)
 
@@ -223,24 +223,24 @@ def _require_values(given: Mapping[str, Any]) -> None:
 
 def _deliver(outcome: Outcome, common: Common) -> int:
     if common.json is None and outcome.text:
-        console.result(outcome.text)
+        console.print_result(outcome.text)
     elif str(common.json) in ("-", "/dev/stdout"):
-        console.result(folders.json_text(outcome.data), concealed=True)
+        console.print_result(folders.encode_json(outcome.data), concealed=True)
     elif common.json is not None:
-        folders.write_text(common.json, folders.json_text(outcome.data))
-        console.result(outcome.text)
+        folders.write_text(common.json, folders.encode_json(outcome.data))
+        console.print_result(outcome.text)
     if outcome.failed is None:
         return 0
-    console.complain(f"roadaware: {outcome.failed}")
+    console.print_error(f"roadaware: {outcome.failed}")
     return 1
 
 
 def _complain(message: str, code: int, hint: str | None = None) -> int:
-    if console.verbosity() >= 2:
-        console.trace(traceback.format_exc())
-    console.complain(f"roadaware: {message}")
+    if console.get_verbosity() >= 2:
+        console.print_trace(traceback.format_exc())
+    console.print_error(f"roadaware: {message}")
     if hint is not None:
-        console.complain(f"  {hint}")
+        console.print_error(f"  {hint}")
     return code
 
 

@@ -54,12 +54,12 @@ def audit(
     from roadaware.cli.folders import write_text
 
     asked: TaskName = task or ("intention" if dataset == "pie" else "action")
-    found = audited(datasets.opened(dataset, path), f"{dataset}-{asked}@iv2024", config)
+    found = run_audit(datasets.open_dataset(dataset, path), f"{dataset}-{asked}@iv2024", config)
     if html is not None:
         from roadaware.cli.pages import audit_page
 
         write_text(html, audit_page(found))
-        console.note(f"wrote {html}")
+        console.print_note(f"wrote {html}")
     from roadaware.analysis.audit import render
 
     serious, warnings = (len(found.of_severity(severity)) for severity in ("serious", "warning"))
@@ -67,7 +67,7 @@ def audit(
     return Outcome(render(found), found.to_dict(), failed if strict and serious + warnings else None)
 
 
-def audited(scenes: Scenes, protocol: str, config: ConfigName) -> Audit:
+def run_audit(scenes: Scenes, protocol: str, config: ConfigName) -> Audit:
     """The audit of scenes under a protocol.
 
     Args:
@@ -76,7 +76,7 @@ def audited(scenes: Scenes, protocol: str, config: ConfigName) -> Audit:
         config: the published sampling, or the one we recommend.
     """
     from roadaware.analysis.audit import audit as check
-    from roadaware.scenes.sampling import protocol_named
+    from roadaware.scenes.sampling import get_protocol
 
-    with console.working("audit"):
-        return check(scenes, protocol_named(protocol, config))
+    with console.log_step("audit"):
+        return check(scenes, get_protocol(protocol, config))

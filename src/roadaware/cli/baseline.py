@@ -62,13 +62,13 @@ def baseline(
             --model constant-velocity -o runs/risk
     """
     protocol = f"{dataset}-{task}@iv2024"
-    scenes = datasets.sampled(dataset, path, protocol, config)
+    scenes = datasets.sample_dataset(dataset, path, protocol, config)
     trained = train(scenes, task, config, draws=draws, seed=seed, models=model)
     found = [as_run(item, protocol, draws, seed, config) for item in trained.values()]
-    pairs = compared(found, draws=draws, seed=seed)
+    pairs = compare_baselines(found, draws=draws, seed=seed)
     if folder is not None:
         save(found, pairs, folder, title=f"Baselines: {protocol}", overwrite=overwrite)
-        console.note(f"wrote {folder} (report: {folder / 'report.html'})")
+        console.print_note(f"wrote {folder} (report: {folder / 'report.html'})")
     return Outcome(_text(found, pairs, protocol, config), _data(found, pairs))
 
 
@@ -86,20 +86,20 @@ def train(
         models: their names; all that answer the task where None.
     """
     from roadaware.metrics.pedestrians import PedestrianConfig
-    from roadaware.tasks.pedestrians import baseline as fitted
+    from roadaware.tasks.pedestrians import evaluate_baselines as fitted
 
     chosen = PedestrianConfig.reference(task) if config == "reference" else PedestrianConfig.default(task)
-    with console.working(f"baselines for {task}"):
+    with console.log_step(f"baselines for {task}"):
         return fitted(scenes, task, models, config=chosen, draws=draws, seed=seed)
 
 
 def as_run(item: Baseline, protocol: str, draws: int, seed: int, config: ConfigName) -> runs.Run:
     """A trained baseline as a run."""
     from roadaware.config import from_dict
-    from roadaware.metrics.pedestrians import PedestrianConfig, state_of
+    from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores
 
     judged = from_dict(PedestrianConfig, item.metrics.config)
-    state, _ = state_of(item.predictions, item.scenes, judged.task)
+    state, _ = collect_sample_scores(item.predictions, item.scenes, judged.task)
     facts = {
         "config_name": config,
         "chosen": item.model.fitted.chosen,
@@ -108,7 +108,7 @@ def as_run(item: Baseline, protocol: str, draws: int, seed: int, config: ConfigN
     return runs.Run(item.name, state, judged, item.metrics, draws, seed, protocol, facts)
 
 
-def compared(found: list[runs.Run], *, draws: int, seed: int) -> list[Comparison]:
+def compare_baselines(found: list[runs.Run], *, draws: int, seed: int) -> list[Comparison]:
     """Every pair of runs on the same samples, the stronger-sounding order being that of the list."""
     from roadaware.analysis.compare import compare
 
@@ -133,24 +133,24 @@ def save(
     files = {
         f"{run.name}/{name}": data
         for run in found
-        for name, data in runs.files_of(run, run_page([run])).items()
+        for name, data in runs.build_run_files(run, run_page([run])).items()
     }
     files["report.html"] = run_page(found, pairs, title).encode("utf-8", errors="backslashreplace")
-    marked = folders.with_marker(files, {"schema": runs.SCHEMA, **_data(found, pairs)})
-    folders.put_folder(folder, marked, overwrite=overwrite)
+    marked = folders.add_marker(files, {"schema": runs.SCHEMA, **_data(found, pairs)})
+    folders.write_result_folder(folder, marked, overwrite=overwrite)
 
 
 def _text(found: list[runs.Run], pairs: list[Comparison], protocol: str, config: str) -> str:
-    from roadaware.cli.tables import headline_text, runs_text
+    from roadaware.cli.tables import format_headline, format_runs
 
     head = f"{protocol}, config {config}: {len(found[0].state)} test samples"
-    return "\n\n".join([head, runs_text(found), *(headline_text(pair) for pair in pairs)])
+    return "\n\n".join([head, format_runs(found), *(format_headline(pair) for pair in pairs)])
 
 
 def _data(found: list[runs.Run], pairs: list[Comparison]) -> dict[str, Any]:
-    from roadaware.cli.compare import comparison_data
+    from roadaware.cli.compare import build_comparison_json
 
     return {
-        "models": {run.name: runs.summary(run) for run in found},
-        "comparisons": [comparison_data(pair) for pair in pairs],
+        "models": {run.name: runs.summarize_run(run) for run in found},
+        "comparisons": [build_comparison_json(pair) for pair in pairs],
     }

@@ -22,10 +22,10 @@ from roadaware.cli.options import (
     Seed,
     Several,
     TaskName,
-    between,
+    validate_range,
 )
 from roadaware.cli.pedestrians import SplitName
-from roadaware.cli.text import bullets, cell, interval, number, table
+from roadaware.cli.text import format_bullets, format_cell, format_interval, format_number, format_table
 from roadaware.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def calibration(
     data: Annotated[Path | None, Parameter(help="The protocol's dataset: folder or zip.")] = None,
     split: Annotated[SplitName, Parameter(help="Which samples of the protocol.")] = "test",
     by: Annotated[list[str] | None, Parameter(help=_BY), Several] = None,
-    uniform_bins: Annotated[int, Parameter(help=_WIDTHS, validator=between(1, 1000))] = 10,
+    uniform_bins: Annotated[int, Parameter(help=_WIDTHS, validator=validate_range(1, 1000))] = 10,
     conformal: Annotated[float | None, Parameter(help=_SETS)] = None,
     draws: Draws = 1000,
     seed: Seed = 0,
@@ -93,21 +93,21 @@ def calibration(
         roadaware calibration pf_action_jaad.csv --protocol jaad-action@iv2024 \\
             --data JAAD-JAAD_2.0.zip --config reference --by scale state
     """
-    from roadaware.cli.pedestrians import judged
+    from roadaware.cli.pedestrians import match_truth
 
-    held, asked = judged(scores, samples, task, protocol, data, split, config, any_task=True)
+    held, asked = match_truth(scores, samples, task, protocol, data, split, config, any_task=True)
     groupings = _groupings(held, samples, by or [], config)
     facts = {
         "name": scores.stem,
-        "task": asked or _task_of(held),
+        "task": asked or _infer_task(held),
         "protocol": protocol,
         "config_name": config,
         "clipped": held.clipped,
-        **{"draws": draws, "interval": runs.interval_name(draws), "seed": seed},
+        **{"draws": draws, "interval": runs.get_interval_method(draws), "seed": seed},
         "conformal": None if conformal is None else _sets(held, conformal, seed),
     }
     with _about(scores):
-        return _calibrated(held, facts, groupings, uniform_bins, folder, overwrite=overwrite)
+        return _write_calibration(held, facts, groupings, uniform_bins, folder, overwrite=overwrite)
 
 
 @contextmanager
@@ -119,7 +119,7 @@ def _about(path: Path) -> Iterator[None]:
         raise InputError(error.message, where=error.where or str(path), hint=error.hint) from error
 
 
-def _calibrated(
+def _write_calibration(
     held: Judged,
     facts: dict[str, Any],
     groupings: list[npt.NDArray[np.object_]],
@@ -138,21 +138,23 @@ def _calibrated(
     chosen = replace(named, uniform_bins=uniform_bins)
     times, seconds = _times(held)
     draws, seed = facts["draws"], facts["seed"]
-    with console.working("resampling" if draws else "binning"):
+    with console.log_step("resampling" if draws else "binning"):
         result = evaluate(held.state, chosen, draws=draws, seed=seed, groupings=[*times, *groupings])
     found = as_json(held.state, result, chosen, facts)
     if folder is not None:
-        folders.put_folder(folder, files_of(found, result, seconds), overwrite=overwrite)
-        console.note(f"wrote {folder} (report: {folder / 'report.html'})")
+        folders.write_result_folder(
+            folder, build_calibration_files(found, result, seconds), overwrite=overwrite
+        )
+        console.print_note(f"wrote {folder} (report: {folder / 'report.html'})")
     return Outcome(as_text(found), found)
 
 
 def _sets(held: Judged, level: float, seed: int) -> dict[str, Any]:
     """How sets of both rules did, JSON-ready."""
     from roadaware.config import to_dict
-    from roadaware.metrics.conformal_sets import HALVINGS, promises
+    from roadaware.metrics.conformal_sets import HALVINGS, evaluate_coverage
 
-    found = promises(held.state, level, seed=seed)
+    found = evaluate_coverage(held.state, level, seed=seed)
     return {
         "level": level,
         "halvings": HALVINGS,
@@ -160,7 +162,7 @@ def _sets(held: Judged, level: float, seed: int) -> dict[str, Any]:
     }
 
 
-def _task_of(held: Judged) -> str | None:
+def _infer_task(held: Judged) -> str | None:
     """What was most likely asked, by the number of scores a sample."""
     from roadaware.cli.pedestrians import COLUMNS
 
@@ -171,13 +173,13 @@ def _times(held: Judged) -> tuple[list[npt.NDArray[np.object_]], dict[str, float
     """The band of time to event of each sample, where there are two, and the mean seconds of each band."""
     import numpy as np
 
-    from roadaware.scenes.factors import classes_of
+    from roadaware.scenes.factors import classify_by_edges
 
     tte = held.state.tte_frames
     if tte is None or not len(tte):
         return [], {}
     labels = np.array(
-        [f"tte={name}" for name in classes_of(tte.astype(float), TTE_EDGES_FRAMES)], dtype=object
+        [f"tte={name}" for name in classify_by_edges(tte.astype(float), TTE_EDGES_FRAMES)], dtype=object
     )
     names = sorted(set(labels.tolist()))
     if len(names) < 2:
@@ -191,11 +193,11 @@ def _groupings(
     """The scenario of each sample, factor by factor."""
     import numpy as np
 
-    from roadaware.cli.pedestrians import scenarios
+    from roadaware.cli.pedestrians import assign_scenarios
     from roadaware.formats.score_tables import read_labels
 
     if held.scenes is not None:
-        return [np.array(scenarios(held.scenes, [factor], config), dtype=object) for factor in by]
+        return [np.array(assign_scenarios(held.scenes, [factor], config), dtype=object) for factor in by]
     found = []
     for column in by if samples is not None else []:
         values = read_labels(Path(samples or ""), column, MOST_LABELS)
@@ -220,7 +222,7 @@ def as_json(
         config: how.
         facts: what else belongs to it.
     """
-    from roadaware.cli.runs import data_digest
+    from roadaware.cli.runs import digest_scores
     from roadaware.config import digest
 
     return {
@@ -241,7 +243,7 @@ def as_json(
         "groups": {group: _of_group(result, group) for group in result.groups},
         "config": result.config,
         "config_digest": digest(config),
-        "data_digest": data_digest(state),
+        "data_digest": digest_scores(state),
         "version": __version__,
         "notes": list(result.notes),
     }
@@ -282,18 +284,23 @@ def _ends(row: Mapping[str, Any], unit: str) -> list[float] | None:
 def as_text(found: Mapping[str, Any]) -> str:
     """Errors with intervals, adaptive bins and slices as tables."""
     head = (
-        f"{cell(found['name'])}: {found['task'] or 'classes'}, {found['samples']} samples of "
+        f"{format_cell(found['name'])}: {found['task'] or 'classes'}, {found['samples']} samples of "
         f"{found['pedestrians']} pedestrians, config {found['config_name']}"
     )
-    notes = [f"note: {cell(note)}" for note in found["notes"]]
+    notes = [f"note: {format_cell(note)}" for note in found["notes"]]
     names = list(found["intervals"])
-    rows = [[name, number(found[name], 4), *(_told(found, name, u) for u in _UNITS)] for name in names]
+    rows = [
+        [name, format_number(found[name], 4), *(_format_interval(found, name, u) for u in _UNITS)]
+        for name in names
+    ]
     parts = [
         "\n".join([head, *notes]),
-        table(["metric", "value", "95 % by pedestrian", "95 % by video"], rows),
+        format_table(["metric", "value", "95 % by pedestrian", "95 % by video"], rows),
     ]
     if found["undefined"]:
-        parts.append("undefined:\n" + bullets(f"{name}: {why}" for name, why in found["undefined"].items()))
+        parts.append(
+            "undefined:\n" + format_bullets(f"{name}: {why}" for name, why in found["undefined"].items())
+        )
     if found["bins"]:
         parts.append(_bins(found))
     if found["conformal"]:
@@ -309,14 +316,16 @@ def _bins(found: Mapping[str, Any]) -> str:
         [
             f"{one['low']:.3f} to {one['high']:.3f}",
             one["n"],
-            number(one["confidence"]),
-            number(one["accuracy"]),
+            format_number(one["confidence"]),
+            format_number(one["accuracy"]),
             f"{one['gap']:+.3f}",
-            interval(low, high, caution=one["cautions"]["pedestrian"]),
+            format_interval(low, high, caution=one["cautions"]["pedestrian"]),
         ]
         for one, (low, high) in zip(found["bins"], ends, strict=True)
     ]
-    return table(["adaptive bin", "samples", "confidence", "accuracy", "gap", "95 % of accuracy"], rows)
+    return format_table(
+        ["adaptive bin", "samples", "confidence", "accuracy", "gap", "95 % of accuracy"], rows
+    )
 
 
 def _results_sets(found: Mapping[str, Any]) -> str:
@@ -327,42 +336,44 @@ def _results_sets(found: Mapping[str, Any]) -> str:
     rows = [
         [
             rule,
-            number(one["coverage"]),
+            format_number(one["coverage"]),
             f"[{one['low']:.3f}, {one['high']:.3f}]",
-            number(one["size"]),
-            number(one["empty"]),
-            number(one["single"]),
+            format_number(one["size"]),
+            format_number(one["empty"]),
+            format_number(one["single"]),
         ]
         for rule, one in found["rules"].items()
     ]
-    return head + "\n" + table(["rule", "coverage", "95 % of halves", "labels", "empty", "single"], rows)
+    return (
+        head + "\n" + format_table(["rule", "coverage", "95 % of halves", "labels", "empty", "single"], rows)
+    )
 
 
 def _slices(groups: Mapping[str, Any]) -> str:
-    from roadaware.cli.tables import by_number
+    from roadaware.cli.tables import get_sort_key
 
     rows = [
         [
             group,
             held["samples"],
-            number(held["ece"]),
-            _told(held, "ece", "pedestrian"),
-            number(held["ece_if_calibrated"]),
-            number(held["overconfidence"]),
-            _told(held, "overconfidence", "pedestrian"),
+            format_number(held["ece"]),
+            _format_interval(held, "ece", "pedestrian"),
+            format_number(held["ece_if_calibrated"]),
+            format_number(held["overconfidence"]),
+            _format_interval(held, "overconfidence", "pedestrian"),
         ]
-        for group, held in sorted(groups.items(), key=lambda item: by_number(item[0]))
+        for group, held in sorted(groups.items(), key=lambda item: get_sort_key(item[0]))
     ]
     head = ["slice", "samples", "ece", "95 % by pedestrian", "if calibrated", "overconfidence"]
-    return table([*head, "95 % by pedestrian"], rows)
+    return format_table([*head, "95 % by pedestrian"], rows)
 
 
-def _told(held: Mapping[str, Any], metric: str, unit: str) -> str:
+def _format_interval(held: Mapping[str, Any], metric: str, unit: str) -> str:
     low, high = held["intervals"][metric][unit] or (None, None)
-    return interval(low, high, 3, held["cautions"][metric][unit])
+    return format_interval(low, high, 3, held["cautions"][metric][unit])
 
 
-def files_of(
+def build_calibration_files(
     found: Mapping[str, Any], result: MetricResult, seconds: Mapping[str, float]
 ) -> dict[str, bytes]:
     """The files of a folder by name: results, bins as csv, report.
@@ -372,11 +383,11 @@ def files_of(
         result: what was found.
         seconds: group to its mean time to event, for the groups of time.
     """
-    from roadaware.cli.folders import with_marker
-    from roadaware.io.csv import csv_text
-    from roadaware.reports.calibration import calibration_section
+    from roadaware.cli.folders import add_marker
+    from roadaware.io.csv import format_csv
+    from roadaware.reports.calibration import build_calibration_section
     from roadaware.reports.page import report
-    from roadaware.reports.text import sentence
+    from roadaware.reports.text import capitalize_text
 
     about = {
         "samples": f"{found['samples']:,} of {found['pedestrians']:,} pedestrians",
@@ -384,12 +395,14 @@ def files_of(
         "draws": str(found["draws"]),
         "seed": str(found["seed"]),
     }
-    title = sentence(f"{found['name']}: calibration, config {found['config_name']}")
-    section = calibration_section(result, title=title, model=found["name"], about=about, seconds=seconds)
+    title = capitalize_text(f"{found['name']}: calibration, config {found['config_name']}")
+    section = build_calibration_section(
+        result, title=title, model=found["name"], about=about, seconds=seconds
+    )
     page = report([section], title=f"Calibration of {found['name']}", subtitle="pedestrians")
-    return with_marker(
+    return add_marker(
         {
-            "bins.csv": csv_text(result.instances("bin")).encode(),
+            "bins.csv": format_csv(result.instances("bin")).encode(),
             "report.html": page.encode("utf-8", errors="backslashreplace"),
         },
         found,

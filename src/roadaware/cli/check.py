@@ -22,7 +22,7 @@ from roadaware.cli.options import (
     Several,
     Switch,
 )
-from roadaware.cli.text import paragraphs
+from roadaware.cli.text import format_paragraphs
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ class Native:
 USUAL_LIMITS, USUAL_NATIVE = Limits(), Native()
 
 
-def opened(path: Path, reader: str | None = None, options: Mapping[str, Any] | None = None) -> Scenes:
+def open_annotations(
+    path: Path, reader: str | None = None, options: Mapping[str, Any] | None = None
+) -> Scenes:
     """Annotations in any form: tables that were saved, or native files.
 
     Args:
@@ -125,23 +127,23 @@ def opened(path: Path, reader: str | None = None, options: Mapping[str, Any] | N
     if datasets.is_saved(path):
         from roadaware.scenes.store import open_scenes
 
-        with console.working(f"opening {path}"):
+        with console.log_step(f"opening {path}"):
             return open_scenes(path)
     if not path.exists():
         raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
-    from roadaware.datasets import read, reader_named
-    from roadaware.datasets.detect_format import sniff
+    from roadaware.datasets import get_reader, read
+    from roadaware.datasets.detect_format import detect_dataset_format
 
-    name = reader or sniff(path)
-    lacking = [f"--{option}" for option in given if option not in reader_named(name).options]
+    name = reader or detect_dataset_format(path)
+    lacking = [f"--{option}" for option in given if option not in get_reader(name).options]
     if lacking:
         raise UsageError(f"{', '.join(lacking)}: annotations of {name} take none; leave it away")
-    with console.progress(f"reading {path.name}") as progress:
+    with console.show_progress(f"reading {path.name}") as progress:
         # A label map lies outside of what the cache watches.
         return read(name, path, cache="labels" not in given, progress=progress, **given)
 
 
-def dictionary_of(given: str | None) -> Dictionary | None:
+def load_dictionary(given: str | None) -> Dictionary | None:
     """The user's dictionary; an empty one for `none`; None for the usual one.
 
     Raises:
@@ -168,7 +170,7 @@ def dictionary_of(given: str | None) -> Dictionary | None:
     return Dictionary(found, title=path.name)
 
 
-def words_of(path: Path | None) -> ForbiddenWords | None:
+def load_forbidden_words(path: Path | None) -> ForbiddenWords | None:
     """The user's list of forbidden words; None where none is given.
 
     Raises:
@@ -210,7 +212,7 @@ def _kinds(pairs: Sequence[str] | None) -> dict[str, str] | None:
 _SHOWN = 20
 
 
-def told(found: Quality) -> str:
+def format_quality(found: Quality) -> str:
     """The result for a terminal: items by status, findings by rule, the first of them, agreement."""
     import polars as pl
 
@@ -218,9 +220,9 @@ def told(found: Quality) -> str:
     columns = ("items", "pass", "fail", "disputed")
     rows = [["all", *(summary[name] for name in columns)]]
     rows += [[what, *(held[name] for name in columns)] for what, held in summary["by_kind"].items()]
-    parts = [text.table(["what", "in all", "pass", "fail", "disputed"], rows)]
+    parts = [text.format_table(["what", "in all", "pass", "fail", "disputed"], rows)]
     if summary["by_rule"]:
-        parts.append(text.table(["rule", "items"], summary["by_rule"].items()))
+        parts.append(text.format_table(["rule", "items"], summary["by_rule"].items()))
     wrong = found.items.filter(pl.col("status") != "pass")
     parts.append(_first(wrong.head(_SHOWN).to_dicts(), len(wrong)))
     parts += [_agreement(found), *_notes(found)]
@@ -228,13 +230,13 @@ def told(found: Quality) -> str:
 
 
 def _first(rows: list[dict[str, Any]], count: int) -> str:
-    from roadaware.reports.quality import name_of
+    from roadaware.reports.quality import format_item_name
 
     lines = []
     for row in rows:
         mark = "bad" if row["status"] == "fail" else "odd"
-        lines.append(text.styled(f"{row['status']}: {text.cell(name_of(row))}", mark))
-        lines += [f"    {text.cell(reason)}" for reason in row["reasons"]]
+        lines.append(text.apply_style(f"{row['status']}: {text.format_cell(format_item_name(row))}", mark))
+        lines += [f"    {text.format_cell(reason)}" for reason in row["reasons"]]
     if count > len(rows):
         lines.append(f"... and {count - len(rows):,} more; --html, -o and --json show them")
     return "\n".join(lines)
@@ -245,9 +247,12 @@ def _agreement(found: Quality) -> str:
 
     whole = found.agreement.filter(pl.col("level") == "all")
     names = ("mean_iou", "share_edges", "share_times", "mean_start", "mean_end")
-    rows = [[row["pair"], *(text.number(row[name]) for name in names)] for row in whole.iter_rows(named=True)]
+    rows = [
+        [row["pair"], *(text.format_number(row[name]) for name in names)]
+        for row in whole.iter_rows(named=True)
+    ]
     header = ["agreement", "mean IoU", "edges within", "times within", "mean start", "mean end"]
-    parts = [text.table(header, rows)]
+    parts = [text.format_table(header, rows)]
     labels = found.labels.filter(pl.col("level") == "all")
     if len(labels):
         rows = [
@@ -255,11 +260,11 @@ def _agreement(found: Quality) -> str:
                 row["kind"],
                 row["pair"],
                 row["units"],
-                *(text.number(row[n]) for n in ("equal", "kappa", "alpha")),
+                *(text.format_number(row[n]) for n in ("equal", "kappa", "alpha")),
             ]
             for row in labels.iter_rows(named=True)
         ]
-        parts.append(text.table(["labels", "pair", "items", "equal", "kappa", "alpha"], rows, left=2))
+        parts.append(text.format_table(["labels", "pair", "items", "equal", "kappa", "alpha"], rows, left=2))
     return "\n\n".join(parts)
 
 
@@ -280,12 +285,12 @@ def _notes(found: Quality) -> list[str]:
         notes.append(
             f"{facts['videos_of_unknown_rate']} videos of unknown rate: a frame counts as one of --frames"
         )
-    return [text.bullets(notes)] if notes else []
+    return [text.format_bullets(notes)] if notes else []
 
 
 check = App(
     name="check",
-    help=paragraphs("""
+    help=format_paragraphs("""
         Check annotations: against a second pair of eyes, dictionaries, and the rules that always hold.
 
         For example:
@@ -342,22 +347,30 @@ def check_annotations(
     """
     from roadaware.cli.folders import write_text
 
-    config, allowed, words = limits.config(), dictionary_of(limits.dictionary), words_of(forbidden_words)
+    config, allowed, words = (
+        limits.config(),
+        load_dictionary(limits.dictionary),
+        load_forbidden_words(forbidden_words),
+    )
     options = native.options(labels)
-    scenes = [opened(path, native.reader, options) for path in (original, round1, round2) if path is not None]
+    scenes = [
+        open_annotations(path, native.reader, options)
+        for path in (original, round1, round2)
+        if path is not None
+    ]
     from roadaware.analysis.quality import check as checked
 
-    with console.working("checking"):
+    with console.log_step("checking"):
         found = checked(*scenes, config=config, dictionary=allowed, words=words)
     if html is not None:
-        write_text(html, page(found))
-        console.note(f"wrote {html}")
+        write_text(html, render_quality_page(found))
+        console.print_note(f"wrote {html}")
     if folder is not None:
         _save(found, folder, overwrite=overwrite)
     summary = found.summary()
     wrong = summary["fail"] + summary["disputed"]
     failed = f"--strict: {summary['fail']} items failed, {summary['disputed']} are disputed"
-    return Outcome(told(found), found.to_dict(), failed if strict and wrong else None)
+    return Outcome(format_quality(found), found.to_dict(), failed if strict and wrong else None)
 
 
 _EXAMPLE = "A new or empty folder; an earlier example is replaced."
@@ -381,11 +394,11 @@ def example(
     """
     from dataclasses import asdict
 
-    from roadaware.cli.folders import json_text, make_folder, write_text
-    from roadaware.demo_data.annotations import FORBIDDEN, annotation_rounds
+    from roadaware.cli.folders import encode_json, make_folder, write_text
+    from roadaware.demo_data.annotations import FORBIDDEN, generate_annotation_rounds
     from roadaware.scenes.store import save
 
-    rounds = annotation_rounds(seed=seed)
+    rounds = generate_annotation_rounds(seed=seed)
     versions = {"original": rounds.original, "round1": rounds.round1, "round2": rounds.round2}
     make_folder(folder)
     for name, scenes in versions.items():
@@ -394,8 +407,8 @@ def example(
     write_text(
         folder / "words.txt", "".join(f"{word}\n" for word in ("# never in a description", *FORBIDDEN))
     )
-    write_text(folder / "planted.json", json_text({"seed": seed, "planted": planted}))
-    shown = text.cell(folder)
+    write_text(folder / "planted.json", encode_json({"seed": seed, "planted": planted}))
+    shown = text.format_cell(folder)
     said = (
         f"wrote {shown}: original, round1, round2, words.txt and planted.json ({len(planted)} faults)\n"
         f"$ roadaware check annotations {shown}/original {shown}/round1 {shown}/round2 "
@@ -405,26 +418,26 @@ def example(
 
 
 check.command(
-    check_annotations, name="annotations", help=paragraphs(check_annotations.__doc__ or ""), sort_key=0
+    check_annotations, name="annotations", help=format_paragraphs(check_annotations.__doc__ or ""), sort_key=0
 )
-check.command(example, help=paragraphs(example.__doc__ or ""), sort_key=1)
+check.command(example, help=format_paragraphs(example.__doc__ or ""), sort_key=1)
 
 
-def page(found: Quality) -> str:
+def render_quality_page(found: Quality) -> str:
     """The result as one page that needs no network."""
     from roadaware.reports.page import report
-    from roadaware.reports.quality import quality_sections
+    from roadaware.reports.quality import build_quality_sections
 
-    with console.working("report"):
-        return report(quality_sections(found), title=_TITLE)
+    with console.log_step("report"):
+        return report(build_quality_sections(found), title=_TITLE)
 
 
 def _save(found: Quality, folder: Path, *, overwrite: bool) -> None:
     """Items, agreement and page as one result folder."""
     import polars as pl
 
-    from roadaware.cli.runs import parquet
-    from roadaware.io.csv import csv_text
+    from roadaware.cli.runs import encode_parquet
+    from roadaware.io.csv import format_csv
 
     flat = found.items.with_columns(
         pl.col(name).list.join("; ")
@@ -432,12 +445,12 @@ def _save(found: Quality, folder: Path, *, overwrite: bool) -> None:
         if dtype == pl.List(pl.String)
     )
     files = {
-        "items.parquet": parquet(found.items),
-        "items.csv": csv_text(flat).encode(),
-        "agreement.csv": csv_text(found.agreement).encode(),
-        "label_agreement.csv": csv_text(found.labels).encode(),
-        _PAGE: page(found).encode("utf-8", errors="backslashreplace"),
+        "items.parquet": encode_parquet(found.items),
+        "items.csv": format_csv(flat).encode(),
+        "agreement.csv": format_csv(found.agreement).encode(),
+        "label_agreement.csv": format_csv(found.labels).encode(),
+        _PAGE: render_quality_page(found).encode("utf-8", errors="backslashreplace"),
     }
     data = {name: value for name, value in found.to_dict(most=0).items() if name != "items"}
-    folders.put_folder(folder, folders.with_marker(files, data), overwrite=overwrite)
-    console.note(f"wrote {folder} (report: {folder / _PAGE})")
+    folders.write_result_folder(folder, folders.add_marker(files, data), overwrite=overwrite)
+    console.print_note(f"wrote {folder} (report: {folder / _PAGE})")

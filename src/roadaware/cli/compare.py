@@ -18,8 +18,8 @@ from roadaware.cli.options import (
     Outcome,
     Seed,
     TaskName,
-    between,
-    counted_draws,
+    parse_resamples,
+    validate_range,
 )
 from roadaware.errors import InputError, UsageError
 
@@ -43,7 +43,7 @@ def compare(
     task: Annotated[TaskName | None, Parameter(help="What was asked, for csv files.")] = None,
     config: Annotated[ConfigName | None, Parameter(help=_CONFIG)] = None,
     draws: Annotated[
-        int, Parameter(help=_DRAWS, validator=between(1, MOST_DRAWS), converter=counted_draws)
+        int, Parameter(help=_DRAWS, validator=validate_range(1, MOST_DRAWS), converter=parse_resamples)
     ] = 1000,
     seed: Seed = 0,
     html: Html = None,
@@ -62,17 +62,17 @@ def compare(
         roadaware compare runs/mine runs/theirs --html difference.html
     """
     from roadaware.analysis.compare import compare as paired
-    from roadaware.cli.pages import comparison_page
-    from roadaware.cli.tables import comparison_text
+    from roadaware.cli.pages import render_comparison
+    from roadaware.cli.tables import format_comparison
 
     if _is_run(a) != _is_run(b):
         raise UsageError("compare two csv files or two run folders, not one of each")
     if not runs.is_run(a):
         one, two, chosen = _files(a, b, samples, task, config or "default")
-        with console.working("resampling"):
+        with console.log_step("resampling"):
             found = paired(one, two, chosen, draws=draws, seed=seed, names=_names(a, b))
-        return _told(found, html, comparison_page, comparison_text)
-    kinds = (runs.kind_of(a), runs.kind_of(b))
+        return _build_outcome(found, html, render_comparison, format_comparison)
+    kinds = (runs.describe_kind(a), runs.describe_kind(b))
     if kinds[0] != kinds[1]:
         raise UsageError(f"one run is of {kinds[0]}, the other of {kinds[1]}; compare two of a kind")
     _refuse_options(samples=samples, task=task, config=config)
@@ -81,20 +81,20 @@ def compare(
     if kinds[0] == "scenes":
         return _scenes(a, b, draws, seed, html)
     one, two, chosen = _runs(a, b)
-    with console.working("resampling"):
+    with console.log_step("resampling"):
         found = paired(one, two, chosen, draws=draws, seed=seed, names=_names(a, b))
-    return _told(found, html, comparison_page, comparison_text)
+    return _build_outcome(found, html, render_comparison, format_comparison)
 
 
 def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outcome:
     """Two runs of road events, from the matches in their folders."""
     from roadaware.analysis.compare import compare_detections as paired
     from roadaware.cli import event_runs
-    from roadaware.cli.event_pages import event_comparison_page
-    from roadaware.cli.event_tables import event_comparison_text
+    from roadaware.cli.event_pages import render_event_comparison
+    from roadaware.cli.event_tables import format_event_comparison
 
-    first, second = runs.opened(event_runs.load_event_run, a, b)
-    with console.working("resampling"):
+    first, second = runs.load_runs(event_runs.load_event_run, a, b)
+    with console.log_step("resampling"):
         found = paired(
             first.matches,
             second.matches,
@@ -105,23 +105,23 @@ def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outco
             config_b=second.config,
         )
     for name, (one, two) in found.differs.items():
-        console.note(f"{name}: {found.names[0]} {one}, {found.names[1]} {two}")
-    return _told(found, html, event_comparison_page, event_comparison_text)
+        console.print_note(f"{name}: {found.names[0]} {one}, {found.names[1]} {two}")
+    return _build_outcome(found, html, render_event_comparison, format_event_comparison)
 
 
 def _scenes(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outcome:
     """Two runs of one task on scenes, from the states in their folders."""
     from roadaware.cli import scene_runs
-    from roadaware.cli.scene_runs import scene_comparison_page
-    from roadaware.cli.scene_tables import scene_comparison_text
+    from roadaware.cli.scene_runs import render_scene_comparison
+    from roadaware.cli.scene_tables import format_scene_comparison
 
-    first, second = runs.opened(scene_runs.load_scene_run, a, b)
-    with console.working("resampling"):
-        found = scene_runs.compared(first, second, draws=draws, seed=seed, names=_names(a, b))
-    return _told(found, html, scene_comparison_page, scene_comparison_text)
+    first, second = runs.load_runs(scene_runs.load_scene_run, a, b)
+    with console.log_step("resampling"):
+        found = scene_runs.compare_scene_runs(first, second, draws=draws, seed=seed, names=_names(a, b))
+    return _build_outcome(found, html, render_scene_comparison, format_scene_comparison)
 
 
-def _told(
+def _build_outcome(
     found: Compared, html: Path | None, page: Callable[[Compared], str], text: Callable[[Compared], str]
 ) -> Outcome:
     """The comparison, written as a page if one was asked for."""
@@ -129,16 +129,16 @@ def _told(
 
     if html is not None:
         write_text(html, page(found))
-        console.note(f"wrote {html}")
-    return Outcome(text(found), comparison_data(found))
+        console.print_note(f"wrote {html}")
+    return Outcome(text(found), build_comparison_json(found))
 
 
-def comparison_data(comparison: Any) -> dict[str, Any]:
+def build_comparison_json(comparison: Any) -> dict[str, Any]:
     """The comparison, JSON-ready."""
     return {
         "names": list(comparison.names),
         "draws": comparison.draws,
-        "interval": runs.interval_name(comparison.draws),
+        "interval": runs.get_interval_method(comparison.draws),
         "seed": comparison.seed,
         "config": comparison.config,
         **({"differs": held} if (held := getattr(comparison, "differs", None)) else {}),
@@ -156,7 +156,7 @@ def _is_run(path: Path) -> bool:
     if not path.exists():
         raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
     if path.is_dir() and not runs.is_run(path):
-        runs.members(path)
+        runs.list_runs(path)
         raise InputError(
             "expected a run folder, found a folder of several",
             where=str(path),
@@ -180,7 +180,7 @@ def _refuse_options(**given: object) -> None:
 
 
 def _runs(a: Path, b: Path) -> tuple[SampleScores, SampleScores, PedestrianConfig]:
-    first, second = runs.opened(runs.load, a, b)
+    first, second = runs.load_runs(runs.load, a, b)
     if first.config != second.config:
         raise UsageError(f"{a} and {b} were judged by different configs; evaluate both with the same")
     return first.state, second.state, first.config

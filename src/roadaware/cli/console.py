@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from roadaware.addresses import conceal
-from roadaware.cli.text import bounded, plain
+from roadaware.addresses import mask_secrets
+from roadaware.cli.text import clip_text, encode_invisible
 from roadaware.errors import NOTE
 
 _EVERY_S = 5.0
@@ -35,7 +35,7 @@ def configure(*, quiet: bool, verbosity: int) -> None:
     logger.setLevel(logging.ERROR if quiet else levels.get(verbosity, logging.DEBUG))
 
 
-def usable_streams() -> None:
+def configure_streams() -> None:
     """Make the standard streams write what they cannot encode as escapes (LANG=C) instead of failing.
 
     A standard output that is closed (`>&-`) becomes a pipe that nobody reads, a closed standard error
@@ -62,37 +62,37 @@ def _unread_pipe() -> TextIO:
     return os.fdopen(1, "w", closefd=False)
 
 
-def result(text: str, *, concealed: bool = False) -> None:
+def print_result(text: str, *, concealed: bool = False) -> None:
     """Results, for standard output.
 
-    The text is ours, with the styles we gave it; what comes out of data files went through `cell` or `plain`.
+    The text is ours, with the styles we gave it; what comes out of data files went through `cell` or `encode_invisible`.
 
     Args:
         text: to write.
         concealed: secrets of addresses were already taken out of it.
     """
-    text = text if concealed else conceal(text)
+    text = text if concealed else mask_secrets(text)
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     sys.stdout.flush()
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """What is going on, for standard error; silent under --quiet."""
     if not _State.quiet:
         _to_stderr(text)
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """What went wrong, for standard error, --quiet or not."""
     _to_stderr(text)
 
 
-def trace(text: str) -> None:
+def print_trace(text: str) -> None:
     """Where in the program something went wrong, whole, for those who asked for it."""
-    _write_to_stderr(plain(conceal(text)))
+    _write_to_stderr(encode_invisible(mask_secrets(text)))
 
 
-def verbosity() -> int:
+def get_verbosity() -> int:
     """0, or how many times -v was given."""
     return _State.verbosity
 
@@ -102,13 +102,13 @@ def is_quiet() -> bool:
     return _State.quiet
 
 
-def on_terminal() -> bool:
+def is_terminal() -> bool:
     """Whether a line on standard error can be written over again."""
     return _bars_wanted()
 
 
 @contextlib.contextmanager
-def progress(what: str) -> Iterator[Progress]:
+def show_progress(what: str) -> Iterator[Progress]:
     """Show how far a step is: a bar on a terminal, a line now and then elsewhere, nothing under --quiet."""
     shown = Progress(what)
     try:
@@ -118,12 +118,12 @@ def progress(what: str) -> Iterator[Progress]:
 
 
 @contextlib.contextmanager
-def working(what: str) -> Iterator[None]:
+def log_step(what: str) -> Iterator[None]:
     """Say under -v what is being done and how long it took."""
     started_s = time.monotonic()
     yield
     if _State.verbosity:
-        note(f"{what}: {time.monotonic() - started_s:.2f} s")
+        print_note(f"{what}: {time.monotonic() - started_s:.2f} s")
 
 
 class Progress:
@@ -158,7 +158,7 @@ class Progress:
 
             self._bar = Bar(console=Console(stderr=True), transient=True)
             self._bar.start()
-            self._task = self._bar.add_task(plain(self._what), total=total)
+            self._task = self._bar.add_task(encode_invisible(self._what), total=total)
         self._bar.update(self._task, completed=done, total=total)
 
 
@@ -176,7 +176,7 @@ def _bars_wanted() -> bool:
 
 def _to_stderr(text: str) -> None:
     """Every message goes through here: nothing in it steers the terminal, and none fills it."""
-    _write_to_stderr(bounded(plain(conceal(text))))
+    _write_to_stderr(clip_text(encode_invisible(mask_secrets(text))))
 
 
 def _write_to_stderr(text: str) -> None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, pedestrians
-from roadaware.cli.event_findings import oddities, refused
+from roadaware.cli.event_findings import count_refusals, list_warnings
 from roadaware.cli.options import USUAL, Common, Draws, Outcome, Seed, Several, Switch
-from roadaware.cli.scene_runs import NOWHERE, Kept, told
-from roadaware.cli.scene_tables import facts_lines
-from roadaware.cli.scene_tasks import CORNER_CASES, config_named, with_fields
-from roadaware.cli.scenes import Given, Judging, odd, scene_run
-from roadaware.cli.text import bullets, cell, number, row_interval, table
+from roadaware.cli.scene_runs import NOWHERE, Kept, write_scene_run
+from roadaware.cli.scene_tables import format_facts
+from roadaware.cli.scene_tasks import CORNER_CASES, get_config, set_fields
+from roadaware.cli.scenes import Given, Judging, count_warnings, run_scene_task
+from roadaware.cli.text import format_bullets, format_cell, format_number, format_row_interval, format_table
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ class Routing:
             )
 
 
-def opened(truth: Path, corner: Path | None, predictions: Path, routing: Routing) -> tuple[Given, Version]:
+def open_corner_inputs(
+    truth: Path, corner: Path | None, predictions: Path, routing: Routing
+) -> tuple[Given, Version]:
     """Truth and claims with what is common and what novel, and the version of the separation.
 
     Args:
@@ -81,20 +83,24 @@ def opened(truth: Path, corner: Path | None, predictions: Path, routing: Routing
         InputError: if truth or claims cannot be read, or are about something else.
     """
     from roadaware.analysis.doctor.data import check_overlap
-    from roadaware.protocols.coda import separated
+    from roadaware.protocols.coda import label_truth
 
     scenes = open_truth(truth, corner)
     claims = _claims(predictions, scenes, routing)
-    version = routing.classes or version_of(scenes, corner)
-    findings = {**refused(scenes, "the truth"), **refused(claims, predictions.name), **odd(claims)}
+    version = routing.classes or infer_version(scenes, corner)
+    findings = {
+        **count_refusals(scenes, "the truth"),
+        **count_refusals(claims, predictions.name),
+        **count_warnings(claims),
+    }
     lacking = check_overlap(claims, scenes, where=str(predictions))
-    claims = _routed(claims, routing, version)
-    scenes = separated(scenes, version, merged=routing.merged)
+    claims = _label_predictions(claims, routing, version)
+    scenes = label_truth(scenes, version, merged=routing.merged)
     if routing.risk:
-        from roadaware.metrics.corner_cases.risk import with_blocking
+        from roadaware.metrics.corner_cases.risk import add_blocking
 
-        scenes = with_blocking(scenes)
-    return Given(scenes, claims, findings, oddities(scenes), lacking), version
+        scenes = add_blocking(scenes)
+    return Given(scenes, claims, findings, list_warnings(scenes), lacking), version
 
 
 def open_truth(path: Path, corner: Path | None) -> Scenes:
@@ -113,12 +119,14 @@ def open_truth(path: Path, corner: Path | None) -> Scenes:
     if corner is not None and tables:
         raise UsageError(f"--corner goes with a COCO file; {path} holds tables")
     if tables:
-        return datasets.opened(datasets.MADE_UP, path) if datasets.is_made_up(path) else _saved(path)
-    with console.working(f"reading {path}"):
+        return (
+            datasets.open_dataset(datasets.MADE_UP, path) if datasets.is_made_up(path) else _open_saved(path)
+        )
+    with console.log_step(f"reading {path}"):
         return read_corner_cases(path, corner)
 
 
-def version_of(scenes: Scenes, corner: Path | None) -> Version:
+def infer_version(scenes: Scenes, corner: Path | None) -> Version:
     """Which classes are common: those of 2022 where the truth holds more than corner cases."""
     if corner is not None:
         return "2022"
@@ -127,59 +135,59 @@ def version_of(scenes: Scenes, corner: Path | None) -> Version:
     return "2022" if more else "base"
 
 
-def _saved(path: Path) -> Scenes:
+def _open_saved(path: Path) -> Scenes:
     from roadaware.scenes.store import open_scenes
 
-    with console.working(f"opening {path}"):
+    with console.log_step(f"opening {path}"):
         return open_scenes(path)
 
 
 def _claims(path: Path, scenes: Scenes, routing: Routing) -> Predictions:
     from roadaware.formats.coco import read_results
-    from roadaware.formats.coda import claims_index
+    from roadaware.formats.coda import build_predictions_index
 
     if not path.exists():
         raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
     if datasets.is_saved(path):
         from roadaware.scenes.store import open_predictions
 
-        with console.working(f"opening {path}"):
+        with console.log_step(f"opening {path}"):
             return open_predictions(path)
     categories = {} if routing.agnostic else _categories(scenes, routing)
-    with console.working(f"reading {path}"):
-        return read_results(path, claims_index(scenes, categories), agnostic=routing.agnostic)
+    with console.log_step(f"reading {path}"):
+        return read_results(path, build_predictions_index(scenes, categories), agnostic=routing.agnostic)
 
 
 def _categories(scenes: Scenes, routing: Routing) -> dict[int, str]:
     """What the numbers in results stand for."""
-    from roadaware.formats.coco import document, index_of
+    from roadaware.formats.coco import build_coco_index, read_json_document
     from roadaware.formats.coda import IDS
-    from roadaware.protocols.coda import OWN, own_categories
+    from roadaware.protocols.coda import OWN, map_own_categories
 
     if routing.categories is not None:
         where = str(routing.categories)
-        content: Any = document(routing.categories)
+        content: Any = read_json_document(routing.categories)
         listed = content.get("categories") if isinstance(content, dict) else content
-        return dict(index_of({"images": [], "categories": listed}, where).categories)
+        return dict(build_coco_index({"images": [], "categories": listed}, where).categories)
     if routing.trained_on == OWN:
-        return own_categories(scenes.meta.notes.get(IDS, {}))
+        return map_own_categories(scenes.meta.notes.get(IDS, {}))
     return _training(routing).categories
 
 
 def _training(routing: Routing) -> TrainingSet:
-    from roadaware.protocols.coda import training_set
+    from roadaware.protocols.coda import load_training_set
 
-    return training_set(routing.trained_on or "")
+    return load_training_set(routing.trained_on or "")
 
 
-def _routed(claims: Predictions, routing: Routing, version: Version) -> Predictions:
-    from roadaware.protocols.coda import OWN, own_classes, routed, without_classes
+def _label_predictions(claims: Predictions, routing: Routing, version: Version) -> Predictions:
+    from roadaware.protocols.coda import OWN, drop_classes, label_own_predictions, label_predictions
 
     if routing.agnostic:
-        return without_classes(claims)
+        return drop_classes(claims)
     if routing.trained_on == OWN:
-        return own_classes(claims, version, merged=routing.merged)
-    return routed(claims, _training(routing))
+        return label_own_predictions(claims, version, merged=routing.merged)
+    return label_predictions(claims, _training(routing))
 
 
 _TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or made-up scenes."
@@ -262,7 +270,7 @@ def corner_cases(
     """
 
     lowest = pedestrians.parse_bars(judging.fail_under, pedestrians.FRACTIONS)
-    config = with_fields(CORNER_CASES, config_named(CORNER_CASES, judging.config), judging.fields)
+    config = set_fields(CORNER_CASES, get_config(CORNER_CASES, judging.config), judging.fields)
     routing = Routing(
         claimed.trained_on,
         claimed.agnostic,
@@ -272,19 +280,19 @@ def corner_cases(
         risk=config.risk == "blocking",
     )
     routing.check()
-    given, version = opened(truth, corner, predictions, routing)
+    given, version = open_corner_inputs(truth, corner, predictions, routing)
     how = Judging(
         config=judging.config, fields=judging.fields, by=judging.by, draws=judging.draws, seed=judging.seed
     )
-    run = scene_run(CORNER_CASES, given, config, how, predictions, details=False)
+    run = run_scene_task(CORNER_CASES, given, config, how, predictions, details=False)
     run = replace(run, facts={**run.facts, **_beside(given.scenes, routing, version)})
-    return told(run, kept, lowest, strict=judging.strict, text=corner_text, odd=given.notes)
+    return write_scene_run(run, kept, lowest, strict=judging.strict, text=format_corner_run, odd=given.notes)
 
 
 def _beside(scenes: Scenes, routing: Routing, version: str) -> dict[str, Any]:
     """How claims were routed, and the printed rows that may stand beside, JSON-ready."""
     from roadaware.protocols.coda import TRAINING_SETS
-    from roadaware.protocols.printed_coda import beside
+    from roadaware.protocols.printed_coda import select_printed
 
     known = routing.trained_on if routing.trained_on in TRAINING_SETS else None
     domains = set(scenes.videos["domain"]) if "domain" in scenes.videos.columns else {None}
@@ -292,7 +300,9 @@ def _beside(scenes: Scenes, routing: Routing, version: str) -> dict[str, Any]:
     common = f"{version}, {'vehicles merged' if routing.merged else 'each vehicle a class of its own'}"
     return {
         "routing": {"claims are": told, "common classes as in": common},
-        "printed": beside(known, classes=not routing.agnostic, domains=domains) if routing.merged else [],
+        "printed": select_printed(known, classes=not routing.agnostic, domains=domains)
+        if routing.merged
+        else [],
     }
 
 
@@ -301,9 +311,9 @@ def _beside(scenes: Scenes, routing: Routing, version: str) -> dict[str, Any]:
 _DIGITS = 4
 
 
-def corner_text(run: SceneRun) -> str:
+def format_corner_run(run: SceneRun) -> str:
     """One run: groups beside trivial answers, slices, classes, and what is printed."""
-    from roadaware.analysis.corner_tables import plain_facts, reasons_of
+    from roadaware.analysis.corner_tables import group_undefined, select_plain_facts
 
     truth = run.facts.get("truth", {})
     row = run.result.counts.row(0, named=True)
@@ -313,16 +323,19 @@ def corner_text(run: SceneRun) -> str:
     )
     found = [f"{count:,} {what}" for what, count in run.facts.get("findings", {}).items()]
     routing = [f"{name}: {value}" for name, value in run.facts.get("routing", {}).items()]
-    reasons = reasons_of(run.result)
+    reasons = group_undefined(run.result)
     parts = [
-        "\n".join([cell(heading), *map(cell, routing), *facts_lines(plain_facts(run.result))]),
-        "\n".join(cell(note) for note in (*truth.get("notes", []), *found, *run.result.notes)),
+        "\n".join(
+            [format_cell(heading), *map(format_cell, routing), *format_facts(select_plain_facts(run.result))]
+        ),
+        "\n".join(format_cell(note) for note in (*truth.get("notes", []), *found, *run.result.notes)),
         _groups(run.result, intervals=bool(run.draws)),
         _total(run.result),
         _slices(run.result, intervals=bool(run.draws)),
         _classes(run.result),
-        _printed(run.result, run.facts.get("printed", [])),
-        "undefined:\n" + bullets(f"{', '.join(_short(names))}: {why}" for why, names in reasons.items())
+        _format_printed(run.result, run.facts.get("printed", [])),
+        "undefined:\n"
+        + format_bullets(f"{', '.join(_short(names))}: {why}" for why, names in reasons.items())
         if reasons
         else "",
     ]
@@ -331,11 +344,11 @@ def corner_text(run: SceneRun) -> str:
 
 def _groups(result: SceneResult, *, intervals: bool) -> str:
     """Each group with the claims, their intervals, and the trivial answers."""
-    from roadaware.analysis.corner_tables import CLAIMS, columns_of, lines_of
+    from roadaware.analysis.corner_tables import CLAIMS, build_lines, select_columns
 
-    columns = columns_of(result)
+    columns = select_columns(result)
     rows = []
-    for line in lines_of(result):
+    for line in build_lines(result):
         group = line.group if line.answer == CLAIMS else ""
         rows.append([group, line.answer, *(_value(line.rows[heading]) for heading in columns)])
         if (
@@ -344,16 +357,16 @@ def _groups(result: SceneResult, *, intervals: bool) -> str:
             and any((row or {}).get("valid") for row in line.rows.values())
         ):
             ends = (line.rows[heading] or {} for heading in columns)
-            shown = (row_interval(row, "video") for row in ends)
+            shown = (format_row_interval(row, "video") for row in ends)
             rows.append(["", "95 % by scene", *shown])
-    return table(["group", "answer", *columns], rows, left=2)
+    return format_table(["group", "answer", *columns], rows, left=2)
 
 
 def _total(result: SceneResult) -> str:
     """The sum of the challenge of 2022, where it is asked for."""
     rows = [row for row in result.whole() if row["metric"] == "total"]
     beside = "".join(
-        f"; {name} {number(values.get('total'), _DIGITS)}" for name, values in result.baselines.items()
+        f"; {name} {format_number(values.get('total'), _DIGITS)}" for name, values in result.baselines.items()
     )
     return "".join(
         f"total of common AP, all AP, all AR and corner AR: {_value(row, intervals=True)}{beside}"
@@ -362,22 +375,22 @@ def _total(result: SceneResult) -> str:
 
 
 def _slices(result: SceneResult, *, intervals: bool) -> str:
-    from roadaware.analysis.corner_tables import slice_header, slice_lines
+    from roadaware.analysis.corner_tables import build_slice_header, build_slice_lines
 
     if not result.groups:
         return ""
     rows = [
         [name, f"{pictures:,}", *(_value(each, intervals=intervals) for each in cells)]
-        for name, pictures, cells in slice_lines(result)
+        for name, pictures, cells in build_slice_lines(result)
     ]
-    return table(["slice", "pictures", *slice_header(result)], rows)
+    return format_table(["slice", "pictures", *build_slice_header(result)], rows)
 
 
 def _classes(result: SceneResult) -> str:
     """Classes and super-classes with their objects and recall in each group."""
-    from roadaware.analysis.corner_tables import class_lines
+    from roadaware.analysis.corner_tables import build_class_lines
 
-    groups, metrics, lines = class_lines(result)
+    groups, metrics, lines = build_class_lines(result)
     if not lines:
         return ""
     rows = [
@@ -388,13 +401,13 @@ def _classes(result: SceneResult) -> str:
         ]
         for label, counts, found in lines
     ]
-    return table(["class", *(f"{group} objects" for group in groups), *metrics], rows)
+    return format_table(["class", *(f"{group} objects" for group in groups), *metrics], rows)
 
 
-def _printed(result: SceneResult, printed: list[dict[str, Any]]) -> str:
-    from roadaware.analysis.corner_tables import printed_ends, printed_lines
+def _format_printed(result: SceneResult, printed: list[dict[str, Any]]) -> str:
+    from roadaware.analysis.corner_tables import build_printed_lines, select_printed_columns
 
-    ends = printed_ends(result, printed)
+    ends = select_printed_columns(result, printed)
     if not ends:
         return ""
     numbers = ", ".join(dict.fromkeys(row["table"] for row in printed))
@@ -403,21 +416,21 @@ def _printed(result: SceneResult, printed: list[dict[str, Any]]) -> str:
         places = [n for n, heading in enumerate(ends) if heading.startswith(f"{group} ")]
         header = [f"{group}: detector", *(list(ends)[n].partition(" ")[2] for n in places)]
         rows = [
-            [name, *(number(values[n], 3) for n in places)]
-            for name, values in printed_lines(result, printed)
+            [name, *(format_number(values[n], 3) for n in places)]
+            for name, values in build_printed_lines(result, printed)
             if any(values[n] is not None for n in places)
         ]
-        told.append(table(header, rows))
+        told.append(format_table(header, rows))
     return "\n\n".join(told)
 
 
 def _value(row: Mapping[str, Any] | None, *, intervals: bool = False) -> str:
     if row is None or row["value"] is None:
         return "-"
-    shown = number(row["value"], _DIGITS)
+    shown = format_number(row["value"], _DIGITS)
     if not intervals or row.get("low_video") is None:
         return shown
-    return f"{shown} {row_interval(row, 'video')}"
+    return f"{shown} {format_row_interval(row, 'video')}"
 
 
 def _short(names: list[str], most: int = 4) -> list[str]:

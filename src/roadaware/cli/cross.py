@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, folders, outputs
-from roadaware.cli.options import USUAL, Common, Draws, Outcome, OutPlace, Several, between
-from roadaware.cli.text import bullets, cell, interval, number, table
+from roadaware.cli.options import USUAL, Common, Draws, Outcome, OutPlace, Several, validate_range
+from roadaware.cli.text import format_bullets, format_cell, format_interval, format_number, format_table
 
 if TYPE_CHECKING:
     from roadaware.protocols.cross_dataset.config import AwayStudy
@@ -49,7 +49,7 @@ def cross(
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,
     out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.FOLDER] = None,
-    jobs: Annotated[int, Parameter(help=_JOBS, validator=between(1, 256))] = 1,
+    jobs: Annotated[int, Parameter(help=_JOBS, validator=validate_range(1, 256))] = 1,
     common: Common = USUAL,
 ) -> Outcome:
     """Train predictors on each of several domains, test each on all, and say what is left away from home.
@@ -77,9 +77,9 @@ def cross(
     wanted = _study(study, {name: given[name] for name in _OPTIONS}, changes or [])
     folder = out or Path("runs") / f"cross-{_digest(wanted)}"
     outputs.FOLDER.check(folder)
-    with console.progress("away from home") as progress:
+    with console.show_progress("away from home") as progress:
         results = run(wanted, folder, data=_data_folder(data), jobs=jobs, progress=progress)
-    return _told(results)
+    return _write_report(results)
 
 
 _OPTIONS = ("seeds", "config", "scenes", "draws", *_LIST)
@@ -88,13 +88,13 @@ _OPTIONS = ("seeds", "config", "scenes", "draws", *_LIST)
 def _study(path: Path | None, options: dict[str, Any], changes: list[str]) -> AwayStudy:
     """The study of a file, with what options and changes replace."""
     from roadaware.protocols.cross_dataset.config import AwayStudy
-    from roadaware.training.recipe_files import filled, read_fields
+    from roadaware.training.recipe_files import build_dataclass, read_fields
 
     found = read_fields(path, changes)
     for name, value in options.items():
         if value is not None:
             found[name] = [each for each in value.split(",") if each] if name in _LIST else value
-    return filled(AwayStudy, found)
+    return build_dataclass(AwayStudy, found)
 
 
 def _digest(study: AwayStudy) -> str:
@@ -111,12 +111,12 @@ def _data_folder(given: Path | None) -> Path | None:
     return given or (Path(stated) if stated else None)
 
 
-def _told(results: CrossResults) -> Outcome:
+def _write_report(results: CrossResults) -> Outcome:
 
-    from roadaware.reports.cross_dataset import away_page
+    from roadaware.reports.cross_dataset import render_cross_dataset
 
     page = results.folder / "report.html"
-    folders.write_text(page, away_page(results))
+    folders.write_text(page, render_cross_dataset(results))
     told = results.study
     data = {
         "folder": str(results.folder),
@@ -126,7 +126,9 @@ def _told(results: CrossResults) -> Outcome:
         "skipped": told["skipped"],
         "failed": told["failed"],
     }
-    return Outcome(f"{away_text(results)}\n\nwrote {results.folder} (report: {page})", data, _lost(told))
+    return Outcome(
+        f"{format_cross_results(results)}\n\nwrote {results.folder} (report: {page})", data, _lost(told)
+    )
 
 
 def _lost(told: dict[str, Any]) -> str | None:
@@ -146,7 +148,7 @@ _HEADS = ("home", "away", "others together", "all together")
 _MOST_REASONS = 12
 
 
-def away_text(results: CrossResults) -> str:
+def format_cross_results(results: CrossResults) -> str:
     """Means at home, away and together, the matrix of every model, ranks, and what is missing.
 
     Args:
@@ -169,32 +171,32 @@ def away_text(results: CrossResults) -> str:
 def _means(study: Study) -> str:
     """Each model's mean over test sets, at home, away and as ensembles over training sets."""
     from roadaware.reports.cross_dataset_cells import NAMES
-    from roadaware.reports.cross_dataset_figures import means
+    from roadaware.reports.cross_dataset_figures import compute_means
 
     shown = [metric for metric in _METRICS if metric in study.metrics]
     rows = []
     for model in study.models:
-        found = [means(study, model, metric) for metric in shown]
-        rows.append([model, *(number(held[kind]) for held in found for kind in _KINDS)])
+        found = [compute_means(study, model, metric) for metric in shown]
+        rows.append([model, *(format_number(held[kind]) for held in found for kind in _KINDS)])
     head = ["model", *(f"{NAMES[metric]} {name}" for metric in shown for name in _HEADS)]
-    return table(head, rows) + "\nmeans over test sets and seeds"
+    return format_table(head, rows) + "\nmeans over test sets and seeds"
 
 
 def _matrix(study: Study, metric: str) -> str:
     """Every model and training set in a row, test sets in columns, with intervals over pedestrians."""
     from roadaware.reports.cross_dataset_cells import NAMES
-    from roadaware.reports.cross_dataset_figures import in_row, row_name, rows_of
+    from roadaware.reports.cross_dataset_figures import find_cell, format_row_name, list_rows
 
     if metric not in study.metrics:
         return ""
     rows = []
     for model in study.models:
-        for trained in rows_of(study):
-            found = [in_row(study, model, trained, tested, metric) for tested in study.tested]
+        for trained in list_rows(study):
+            found = [find_cell(study, model, trained, tested, metric) for tested in study.tested]
             if any(one is not None for one in found):
-                rows.append([model, row_name(study, trained), *map(_text_told, found)])
+                rows.append([model, format_row_name(study, trained), *map(_text_told, found)])
     head = ["model", "trained on", *(f"on {name}" for name in study.tested)]
-    return f"{NAMES[metric]}\n{table(head, rows, left=2)}"
+    return f"{NAMES[metric]}\n{format_table(head, rows, left=2)}"
 
 
 def _text_told(found: Found | None) -> str:
@@ -202,17 +204,17 @@ def _text_told(found: Found | None) -> str:
         return ""
     if found.value is None:
         return "failed"
-    ends = interval(found.low, found.high, caution=found.caution)
-    return number(found.value) if ends == "-" else f"{number(found.value)} {ends}"
+    ends = format_interval(found.low, found.high, caution=found.caution)
+    return format_number(found.value) if ends == "-" else f"{format_number(found.value)} {ends}"
 
 
 def _ranks(study: Study) -> str:
     from roadaware.reports.cross_dataset_cells import NAMES
-    from roadaware.reports.cross_dataset_figures import ranked
+    from roadaware.reports.cross_dataset_figures import rank_models
 
     lines = []
     for metric in _METRICS:
-        found = ranked(study, metric)
+        found = rank_models(study, metric)
         if found.comparison is None:
             lines.append(f"{NAMES[metric]}: {found.why}")
             continue
@@ -223,7 +225,7 @@ def _ranks(study: Study) -> str:
             f"{NAMES[metric]}: {listed}; Friedman p {held.p:.2g} over {held.sets} pairs of sets, {differ} of "
             f"{len(held.pairs)} pairs of models differ at alpha {held.alpha:g}"
         )
-    return "mean ranks away from home, 1 is best:\n" + bullets(lines)
+    return "mean ranks away from home, 1 is best:\n" + format_bullets(lines)
 
 
 def _missing(results: CrossResults) -> Iterator[str]:
@@ -232,11 +234,11 @@ def _missing(results: CrossResults) -> Iterator[str]:
     for kind in ("failed", "skipped"):
         reasons = list((results.study.get(kind) or {}).items())
         if reasons:
-            yield f"{kind}:\n" + bullets(_few(reasons))
+            yield f"{kind}:\n" + format_bullets(_few(reasons))
 
 
 def _few(reasons: Sequence[tuple[str, str]]) -> Iterator[str]:
     for name, why in reasons[:_MOST_REASONS]:
-        yield f"{cell(name)}: {why}"
+        yield f"{format_cell(name)}: {why}"
     if len(reasons) > _MOST_REASONS:
         yield f"and {len(reasons) - _MOST_REASONS} more"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MADE_UP = "simulator"
 
 
-def opened(dataset: str, path: Path, **options: Any) -> Scenes:
+def open_dataset(dataset: str, path: Path, **options: Any) -> Scenes:
     """A dataset's tables: read from its files, or opened from a folder that `read -o` wrote.
 
     Made-up scenes stand for any dataset: what is asked of them then says whether they are fit for it.
@@ -35,13 +35,13 @@ def opened(dataset: str, path: Path, **options: Any) -> Scenes:
         UsageError: if there is no such reader.
         InputError: if it is not the dataset.
     """
-    from roadaware.datasets import read, reader_named
+    from roadaware.datasets import get_reader, read
     from roadaware.scenes.store import open_scenes
 
     if is_saved(path):
-        with console.working(f"opening {path}"):
+        with console.log_step(f"opening {path}"):
             scenes = open_scenes(path)
-        named = (*reader_named(dataset).datasets, *reader_named(MADE_UP).datasets)
+        named = (*get_reader(dataset).datasets, *get_reader(MADE_UP).datasets)
         if scenes.meta.dataset not in named:
             found = scenes.meta.dataset or "no named set"
             raise InputError(
@@ -51,7 +51,7 @@ def opened(dataset: str, path: Path, **options: Any) -> Scenes:
             )
         return scenes
     dataset = MADE_UP if is_made_up(path) else dataset
-    with console.progress(f"reading {dataset.upper()}") as progress, console.working(f"reading {path}"):
+    with console.show_progress(f"reading {dataset.upper()}") as progress, console.log_step(f"reading {path}"):
         return read(dataset, path, progress=progress, **options)
 
 
@@ -65,7 +65,7 @@ def is_made_up(path: Path) -> bool:
     return (path / "simulation.json").is_file()
 
 
-def sampled(
+def sample_dataset(
     dataset: str, path: Path, protocol: str, config: ConfigName, splits: tuple[str, ...] | None = None
 ) -> Scenes:
     """A dataset cut into samples by a protocol.
@@ -80,17 +80,17 @@ def sampled(
     Raises:
         InputError, UsageError: if the dataset cannot be read, a split is empty, or the protocol is unknown.
     """
-    from roadaware.scenes.sampling import protocol_named, sample
+    from roadaware.scenes.sampling import get_protocol, sample
 
-    chosen = protocol_named(protocol, config)
+    chosen = get_protocol(protocol, config)
     if splits is not None:
         chosen = replace(chosen, splits=splits)
-    scenes = opened(dataset, path)
-    with console.working("sampling"):
+    scenes = open_dataset(dataset, path)
+    with console.log_step("sampling"):
         return sample(scenes, chosen)
 
 
-def data_folder(given: Path | None) -> Path:
+def find_data_folder(given: Path | None) -> Path:
     """The folder that holds the datasets: the one given, else that of ROADAWARE_DATA_DIR.
 
     Raises:
@@ -112,7 +112,7 @@ OPTION = "OPTION=VALUE: an option of the reader, such as first_frame=0 or fps=25
 _PATHS = ("labels", "excluded")
 
 
-def parsed(reader: str, texts: Sequence[str]) -> dict[str, Any]:
+def parse_reader_options(reader: str, texts: Sequence[str]) -> dict[str, Any]:
     """Option to its value, as a reader takes it: JSON, or the bare word.
 
     Args:
@@ -122,9 +122,9 @@ def parsed(reader: str, texts: Sequence[str]) -> dict[str, Any]:
     Raises:
         UsageError: if something is not OPTION=VALUE, or the reader has no such option.
     """
-    from roadaware.datasets import reader_named
+    from roadaware.datasets import get_reader
 
-    known = reader_named(reader).options
+    known = get_reader(reader).options
     found: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -150,7 +150,7 @@ def _value(text: str) -> Any:
 _DATASETS = ("jaad", "pie")
 
 
-def extraction_of(stated: str, task: TaskName, rows: int) -> Extraction:
+def build_extraction(stated: str, task: TaskName, rows: int) -> Extraction:
     """Names, counts and, of the split with as many rows, the rows themselves.
 
     Args:
@@ -163,19 +163,19 @@ def extraction_of(stated: str, task: TaskName, rows: int) -> Extraction:
         InputError: if it cannot be read.
     """
     from roadaware.analysis.doctor import Extraction
-    from roadaware.scenes.sampling import PROTOCOLS, filled_splits, protocol_named, sample
+    from roadaware.scenes.sampling import PROTOCOLS, get_protocol, list_filled_splits, sample
 
-    dataset, path = _parsed(stated)
-    scenes = opened(dataset, path)
+    dataset, path = _parse_data_option(stated)
+    scenes = open_dataset(dataset, path)
     counts: dict[str, int] = {}
     found: tuple[tuple[str, ...], tuple[int, ...]] = ((), ())
     for name in PROTOCOLS:
-        chosen = protocol_named(name)
+        chosen = get_protocol(name)
         if (chosen.dataset, chosen.task) != (dataset, task):
             continue
         for config in ("reference", "default"):
-            asked = protocol_named(name, config)
-            splits = filled_splits(scenes, asked)
+            asked = get_protocol(name, config)
+            splits = list_filled_splits(scenes, asked)
             sampled = sample(scenes, replace(asked, splits=splits)) if splits else scenes
             for split in reversed(splits):
                 names, truth = _rows(sampled, split)
@@ -184,11 +184,11 @@ def extraction_of(stated: str, task: TaskName, rows: int) -> Extraction:
                     found = (names, truth)
     if not counts:
         raise UsageError(f"there is no protocol for {task} on {dataset}")
-    counts |= _published()
+    counts |= _count_published()
     return Extraction(dataset.upper(), tuple(scenes.tubes["name"].cast(str).to_list()), counts, *found)
 
 
-def _published() -> dict[str, int]:
+def _count_published() -> dict[str, int]:
     """Samples of the test splits that were published, whichever dataset is at hand."""
     from roadaware.protocols.printed_iv2024 import TABLE_I
 
@@ -211,7 +211,7 @@ def _rows(sampled: Scenes, split: str) -> tuple[tuple[str, ...], tuple[int, ...]
     return tuple(names["name"].cast(pl.String).to_list()), tuple(labels)
 
 
-def _parsed(stated: str) -> tuple[str, Path]:
+def _parse_data_option(stated: str) -> tuple[str, Path]:
     dataset, equals, path = stated.partition("=")
     if equals and path and dataset in _DATASETS:
         return dataset, Path(path)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, outputs, text
-from roadaware.cli.folders import json_text, marked, vacant, write_text
+from roadaware.cli.folders import encode_json, is_vacant, read_marker, write_text
 from roadaware.cli.options import (
     USUAL,
     WHOLE_SEED,
@@ -25,7 +25,7 @@ from roadaware.cli.options import (
     TaskName,
 )
 from roadaware.errors import InputError, UsageError
-from roadaware.io.files import disk_error
+from roadaware.io.files import build_disk_error
 
 if TYPE_CHECKING:
     from roadaware.analysis.audit import Audit
@@ -73,11 +73,13 @@ def demo(
     """
 
     made = (_DATA, _EVENTS, _CHAOS, _MADE_UP, _WATCHED, _SCORES, _SAMPLES)
-    claim(folder, (*made, _PAGE) if data is None else (_PAGE,))
+    write_marker(folder, (*made, _PAGE) if data is None else (_PAGE,))
     show = _Show(aloud=str(common.json) != "-")
     found = _made_up(folder, show, draws, seed) if data is None else _real(data, folder, show, draws, seed)
     page = folder / _PAGE
-    show.say(f"\nThe report: {page}\nAll of it took {text.seconds(time.monotonic() - show.started_s)}.")
+    show.say(
+        f"\nThe report: {page}\nAll of it took {text.format_duration(time.monotonic() - show.started_s)}."
+    )
     return Outcome("", {**found, "report": str(page)})
 
 
@@ -96,31 +98,31 @@ class _Show:
     def step(self, title: str, command: str) -> None:
         """A new step, and the command that would do it alone."""
         self._step += 1
-        heading = text.styled(f"{self._step}. {title}", "title")
-        self.say(f"{chr(10) * (self._step > 1)}{heading}\n   $ roadaware {text.cell(command)}")
+        heading = text.apply_style(f"{self._step}. {title}", "title")
+        self.say(f"{chr(10) * (self._step > 1)}{heading}\n   $ roadaware {text.format_cell(command)}")
 
     def say(self, words: str) -> None:
         """A part of the result."""
         if self._aloud:
-            console.result(words)
+            console.print_result(words)
 
 
 def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
     """The demo on scenes and a data set of our own."""
-    from roadaware.cli.demo_scenes import FOLDER, chaos, events, make_up, scenes_section
-    from roadaware.cli.demo_watch import watched_scenes
-    from roadaware.cli.pages import data_section_of
+    from roadaware.cli.demo_scenes import FOLDER, build_scenes_section, make_up, run_chaos, run_events
+    from roadaware.cli.demo_watch import watch_scenes
+    from roadaware.cli.pages import build_reading_section
 
-    clear(output, (_MADE_UP, _EVENTS, _CHAOS, _WATCHED))
+    remove_folders(output, (_MADE_UP, _EVENTS, _CHAOS, _WATCHED))
     made = make_up(output, show, seed)
     where = {preset: output / FOLDER / preset for preset in made}
-    on_films, of_films = watched_scenes(output, where["road"], made["road"], show, draws, seed)
+    on_films, of_films = watch_scenes(output, where["road"], made["road"], show, draws, seed)
     wanted, of_wishes = _wishes(made["crossing"], where["crossing"], show, draws, seed)
-    on_road, of_road = events(output, where["road"], made["road"], show, draws, seed)
-    on_crowd, of_crowd = chaos(output, where["chaos"], made["chaos"], show, draws, seed)
-    planted, of_planted = _planted(output, show, draws, seed)
-    shown = [scenes_section(output, made), *of_films]
-    shown += [data_section_of(scenes) for scenes in made.values()]
+    on_road, of_road = run_events(output, where["road"], made["road"], show, draws, seed)
+    on_crowd, of_crowd = run_chaos(output, where["chaos"], made["chaos"], show, draws, seed)
+    planted, of_planted = _run_planted_defects(output, show, draws, seed)
+    shown = [build_scenes_section(output, made), *of_films]
+    shown += [build_reading_section(scenes) for scenes in made.values()]
     _write_report(output, [*shown, *of_wishes, *of_road, *of_crowd, *of_planted], "Demo")
     sizes = {
         preset: {name: len(rows) for name, rows in each.filled().items()} for preset, each in made.items()
@@ -144,34 +146,36 @@ def _wishes(
     return _values(_runs(trained, draws, seed)), [*sections, *_sections(trained, draws, seed)]
 
 
-def _planted(output: Path, show: _Show, draws: int, seed: int) -> tuple[dict[str, Any], list[Section]]:
+def _run_planted_defects(
+    output: Path, show: _Show, draws: int, seed: int
+) -> tuple[dict[str, Any], list[Section]]:
     """A data set in the form of JAAD with known defects: are they found, and what do baselines make of it?"""
 
-    from roadaware.cli.pages import data_section_of
+    from roadaware.cli.pages import build_reading_section
     from roadaware.demo_data import write_demo
 
     root = output / _DATA
-    with console.progress("writing a data set") as progress:
+    with console.show_progress("writing a data set") as progress:
         facts = write_demo(root, seed=seed, progress=progress)
     show.step("Read annotations with planted defects", f"read jaad {root}")
     scenes = _read(root, show)
     show.step("Audit: does it find what was planted?", f"audit jaad {root}")
     audit, audited = _audit(scenes, None)
-    checks = planted_and_found(facts, audit, scenes)
-    show.say(findings_text(checks))
+    checks = compare_planted_defects(facts, audit, scenes)
+    show.say(format_checks(checks))
     trained = _baselines(scenes, show, root, draws, seed, tasks=("action",))
     found = _runs(trained, draws, seed)
     _own_scores(output, found[0], show)
-    sections = [data_section_of(scenes), audited, *_sections(trained, draws, seed)]
+    sections = [build_reading_section(scenes), audited, *_sections(trained, draws, seed)]
     told = {"pedestrians": facts.pedestrians, "boxes": facts.boxes, "models": _values(found)}
     return {"planted": [check.as_dict() for check in checks], **told}, sections
 
 
 def _real(data: Path, output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
     """The demo on real annotations, up to the published tables."""
-    from roadaware.cli.pages import data_section_of, reproduction_sections
-    from roadaware.cli.reproduce import against_released, repeated, reproduction_text
-    from roadaware.cli.tables import headline_text
+    from roadaware.cli.pages import build_reading_section, build_reproduction_report
+    from roadaware.cli.reproduce import compare_released, format_reproduction, reproduce_folder
+    from roadaware.cli.tables import format_headline
 
     root = data / "jaad"
     show.step("Read", f"read jaad {root}")
@@ -180,22 +184,22 @@ def _real(data: Path, output: Path, show: _Show, draws: int, seed: int) -> dict[
     audit, audited = _audit(scenes, show)
     trained = _baselines(scenes, show, root, draws, seed)
     honest = _baselines(scenes, show, root, draws, seed, "default")
-    tables = repeated(data, draws=0, baselines=trained)
+    tables = reproduce_folder(data, draws=0, baselines=trained)
     show.step(
         "Compare the baselines with the released scores", f"reproduce iv2024 --data {data} --draws {draws}"
     )
-    pairs = against_released(tables, draws=max(draws, 1), seed=seed)
-    show.say("\n".join(f"{name}\n{headline_text(pair)}" for name, pair in pairs))
+    pairs = compare_released(tables, draws=max(draws, 1), seed=seed)
+    show.say("\n".join(f"{name}\n{format_headline(pair)}" for name, pair in pairs))
     sections = [
-        data_section_of(scenes),
+        build_reading_section(scenes),
         audited,
         *_sections(trained, draws, seed),
-        *reproduction_sections(tables),
+        *build_reproduction_report(tables),
         *_sections(honest, draws, seed, "default"),
     ]
     _write_report(output, sections, "Demo on real annotations")
     show.step("Reproduce the published tables", f"reproduce iv2024 --data {data}")
-    show.say(reproduction_text(tables))
+    show.say(format_reproduction(tables))
     counts = {severity: len(audit.of_severity(severity)) for severity in ("serious", "warning", "note")}
     return {
         "audit": counts,
@@ -206,21 +210,21 @@ def _real(data: Path, output: Path, show: _Show, draws: int, seed: int) -> dict[
 
 
 def _read(root: Path, show: _Show) -> Scenes:
-    scenes = datasets.opened("jaad", root)
+    scenes = datasets.open_dataset("jaad", root)
     sizes = ", ".join(f"{len(frame):,} {name}" for name, frame in scenes.filled().items())
     show.say(f"   {sizes}")
     return scenes
 
 
 def _audit(scenes: Scenes, show: _Show | None, protocol: str = "jaad-action@iv2024") -> tuple[Any, Section]:
-    from roadaware.cli.audit import audited
-    from roadaware.cli.pages import audit_section_of
+    from roadaware.cli.audit import run_audit
+    from roadaware.cli.pages import build_audit_section
 
-    found = audited(scenes, protocol, "reference")
+    found = run_audit(scenes, protocol, "reference")
     rows = [(item.severity, item.name, item.count, item.out_of) for item in found.findings]
     if show is not None:
-        show.say(text.table(["severity", "finding", "count", "of"], rows, left=2))
-    return found, audit_section_of(found)
+        show.say(text.format_table(["severity", "finding", "count", "of"], rows, left=2))
+    return found, build_audit_section(found)
 
 
 def _baselines(
@@ -235,20 +239,20 @@ def _baselines(
     tasks: tuple[TaskName, ...] = ("action", "risk"),
 ) -> _Trained:
     """The baselines of some tasks, trained and judged, by protocol."""
-    from roadaware.cli.baseline import compared, train
-    from roadaware.cli.tables import headline_text, runs_text
-    from roadaware.scenes.sampling import protocol_named, sample
+    from roadaware.cli.baseline import compare_baselines, train
+    from roadaware.cli.tables import format_headline, format_runs
+    from roadaware.scenes.sampling import get_protocol, sample
 
     trained: _Trained = {}
     for task in tasks:
         protocol = f"{dataset}-{task}@iv2024"
         command = f"baseline {dataset} {root} --task {task} --config {config}"
         show.step(f"Baselines without pixels{_WHERE[config]}: {task}", command)
-        cut = sample(scenes, protocol_named(protocol, config))
+        cut = sample(scenes, get_protocol(protocol, config))
         trained[protocol] = train(cut, task, config, draws=draws, seed=seed)
         runs = _runs({protocol: trained[protocol]}, draws, seed, config)
-        show.say(runs_text(runs, _HEADLINES))
-        show.say("\n".join(headline_text(pair) for pair in compared(runs, draws=draws, seed=seed)))
+        show.say(format_runs(runs, _HEADLINES))
+        show.say("\n".join(format_headline(pair) for pair in compare_baselines(runs, draws=draws, seed=seed)))
     return trained
 
 
@@ -266,36 +270,38 @@ def _own_scores(output: Path, run: Run, show: _Show) -> None:
     """A model's scores as csv files, and the command that judges them."""
     from roadaware.cli.folders import write_text
     from roadaware.cli.pedestrians import from_files
-    from roadaware.formats.score_tables import samples_text, scores_text
+    from roadaware.formats.score_tables import format_samples, format_scores
     from roadaware.metrics.pedestrians import evaluate_samples
 
     scores, samples = output / _SCORES, output / _SAMPLES
     state = run.state
     if state.tte_frames is None or state.video is None:
         raise TypeError("samples of a protocol have times to event and videos")
-    write_text(scores, scores_text(state.scores))
-    write_text(samples, samples_text(state.truth, state.pedestrian, state.tte_frames, state.video))
+    write_text(scores, format_scores(state.scores))
+    write_text(samples, format_samples(state.truth, state.pedestrian, state.tte_frames, state.video))
     command = f"evaluate pedestrians --scores {scores} --samples {samples} --task action --config reference"
     show.step("Evaluate scores of your own", command)
     judged = from_files(scores, samples, "action").state
     again = evaluate_samples(judged, run.config)
     names = ("auc", "average_precision", "balanced_accuracy", "f1")
-    values = ", ".join(f"{name} {text.number(again.value(name))}" for name in names)
+    values = ", ".join(f"{name} {text.format_number(again.value(name))}" for name in names)
     show.say(f"   {run.name} from its csv file: {values}")
 
 
 def _sections(trained: _Trained, draws: int, seed: int, config: ConfigName = "reference") -> list[Section]:
     """A section per run and per pair of runs; the first also shows one pedestrian over time."""
-    from roadaware.cli.baseline import compared
+    from roadaware.cli.baseline import compare_baselines
     from roadaware.cli.pages import run_section
-    from roadaware.reports.evaluation import comparison_section
+    from roadaware.reports.evaluation import build_comparison_section
 
     sections: list[Section] = []
     for protocol, items in trained.items():
         runs = _runs({protocol: items}, draws, seed, config)
         scenes = None if sections else next(iter(items.values())).scenes
         sections += [run_section(run, scenes=None if k else scenes) for k, run in enumerate(runs)]
-        sections += [comparison_section(pair) for pair in compared(runs, draws=draws, seed=seed)]
+        sections += [
+            build_comparison_section(pair) for pair in compare_baselines(runs, draws=draws, seed=seed)
+        ]
     return sections
 
 
@@ -303,7 +309,7 @@ def _write_report(output: Path, sections: list[Section], title: str) -> None:
     from roadaware.cli.folders import write_text
     from roadaware.reports.page import report
 
-    with console.working("report"):
+    with console.log_step("report"):
         write_text(output / _PAGE, report(sections, title=f"roadaware: {title}"))
 
 
@@ -347,7 +353,7 @@ class Check:
         return asdict(self)
 
 
-def planted_and_found(facts: DemoFacts, audit: Audit, scenes: Scenes) -> list[Check]:
+def compare_planted_defects(facts: DemoFacts, audit: Audit, scenes: Scenes) -> list[Check]:
     """Each kind of defect with both counts.
 
     Args:
@@ -367,14 +373,16 @@ def planted_and_found(facts: DemoFacts, audit: Audit, scenes: Scenes) -> list[Ch
     return checks
 
 
-def findings_text(checks: Sequence[Check]) -> str:
+def format_checks(checks: Sequence[Check]) -> str:
     """The checks as a table."""
     rows = [
         (item.defect, item.by, item.planted, item.found, "ok" if item.planted == item.found else "MISSED")
         for item in checks
     ]
     header = ["planted defect", "found by", "planted", "found", ""]
-    return text.table(header, rows, left=2, colour=lambda row: "bad" if row[-1].strip() == "MISSED" else None)
+    return text.format_table(
+        header, rows, left=2, colour=lambda row: "bad" if row[-1].strip() == "MISSED" else None
+    )
 
 
 # The demo's folder: what in it is the demo's, so that the next one may start over.
@@ -383,7 +391,7 @@ FORMAT = "roadaware-demo"
 MARKER = "demo.json"
 
 
-def claim(folder: Path, names: Sequence[str]) -> None:
+def write_marker(folder: Path, names: Sequence[str]) -> None:
     """Say in a marker what the demo is about to write, before anything of it is written.
 
     However the demo ends, the next one finds the marker and knows that these names are its own.
@@ -396,8 +404,8 @@ def claim(folder: Path, names: Sequence[str]) -> None:
         DiskError: if it cannot be written there.
         UsageError: if something stands there that is not a demo's.
     """
-    found = marked(folder / MARKER, FORMAT)
-    if found is None and folder.is_dir() and not vacant(folder):
+    found = read_marker(folder / MARKER, FORMAT)
+    if found is None and folder.is_dir() and not is_vacant(folder):
         raise UsageError(
             f"{folder} holds other things (no {MARKER} of a demo); name a new or empty folder with -o"
         )
@@ -408,11 +416,11 @@ def claim(folder: Path, names: Sequence[str]) -> None:
             raise UsageError(
                 f"{folder / name} was not written by a demo; move it, or name another folder with -o"
             )
-    write_text(folder / MARKER, json_text({"format": FORMAT, "files": sorted({*ours, *names})}))
+    write_text(folder / MARKER, encode_json({"format": FORMAT, "files": sorted({*ours, *names})}))
 
 
-def clear(folder: Path, names: Sequence[str]) -> None:
-    """Remove folders of an earlier demo, which `claim` has found to be its own.
+def remove_folders(folder: Path, names: Sequence[str]) -> None:
+    """Remove folders of an earlier demo, which `write_marker` has found to be its own.
 
     Args:
         folder: of the demo.
@@ -426,4 +434,4 @@ def clear(folder: Path, names: Sequence[str]) -> None:
             if (folder / name).exists():
                 shutil.rmtree(folder / name)
         except OSError as error:
-            raise disk_error(folder / name, 1, error) from error
+            raise build_disk_error(folder / name, 1, error) from error

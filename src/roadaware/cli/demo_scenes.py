@@ -82,36 +82,36 @@ def make_up(output: Path, show: Shows, seed: int) -> dict[str, Scenes]:
     Raises:
         DiskError: if they cannot be written.
     """
-    from roadaware.simulator.generate import produce
+    from roadaware.simulator.generate import generate_scenes
 
-    seed = seed_of(seed)
+    seed = select_seed(seed)
     commands = [_command(output, preset, seed) for preset in SHOOTINGS]
     show.step("Make up scenes that nobody has seen", commands[0])
     show.say("\n".join(f"   $ roadaware {command}" for command in commands[1:]))
     found = {}
     for preset, shooting in SHOOTINGS.items():
         root = output / FOLDER / preset
-        with console.progress(f"making up {preset}") as progress:
-            produce(_order(preset, shooting, seed), root, processes=_processes(), progress=progress)
-        found[preset] = datasets.opened(datasets.MADE_UP, root)
+        with console.show_progress(f"making up {preset}") as progress:
+            generate_scenes(_order(preset, shooting, seed), root, processes=_processes(), progress=progress)
+        found[preset] = datasets.open_dataset(datasets.MADE_UP, root)
     show.say("\n".join(f"   {preset}: {_sizes(scenes)}" for preset, scenes in found.items()))
     return found
 
 
-def seed_of(seed: int) -> int:
+def select_seed(seed: int) -> int:
     """The seed of the scenes of a demo: another for every demo, and none of `LEARNT_SEEDS`.
 
     Args:
         seed: of the demo, 0 or more.
 
-    >>> seed_of(0), seed_of(97), seed_of(98)
+    >>> select_seed(0), select_seed(97), select_seed(98)
     (3, 100, 103)
     """
     found = seed + _FIRST_SEED
     return found + len(LEARNT_SEEDS) if found >= min(LEARNT_SEEDS) else found
 
 
-def scenes_section(output: Path, made: dict[str, Scenes]) -> Section:
+def build_scenes_section(output: Path, made: dict[str, Scenes]) -> Section:
     """Frames of every preset with what the tables say of them.
 
     Args:
@@ -126,7 +126,7 @@ def scenes_section(output: Path, made: dict[str, Scenes]) -> Section:
 
 
 def _picture(root: Path, preset: str, scenes: Scenes) -> Picture:
-    from roadaware.reports.copg import sheet_picture
+    from roadaware.reports.copg import plot_sheet
 
     frames: list[npt.NDArray[np.uint8]] = []
     names = [str(name) for name in scenes.videos["video"].to_list()]
@@ -134,7 +134,7 @@ def _picture(root: Path, preset: str, scenes: Scenes) -> Picture:
         more = place < _SHOWN % len(names) if len(names) < _SHOWN else 0
         frames += _frames(root, scenes, name, max(1, _SHOWN // len(names)) + more)
     told = f"Frames of {len(names)} made-up scenes with the boxes, actions and places that the tables hold."
-    return sheet_picture(frames, _COLUMNS, title=f"{preset.capitalize()}, as made up", caption=told)
+    return plot_sheet(frames, _COLUMNS, title=f"{preset.capitalize()}, as made up", caption=told)
 
 
 def _frames(root: Path, scenes: Scenes, video: str, count: int) -> list[npt.NDArray[np.uint8]]:
@@ -142,21 +142,23 @@ def _frames(root: Path, scenes: Scenes, video: str, count: int) -> list[npt.NDAr
     import numpy as np
 
     from roadaware.io.video import VideoReader
-    from roadaware.reports.drawing import drawn, marks_of, title_of
-    from roadaware.scenes.sensors import video_path
+    from roadaware.reports.drawing import collect_marks, draw_marks, iterate_titles
+    from roadaware.scenes.sensors import find_video_path
 
-    marks, titles = marks_of(scenes, video), list(title_of(scenes, video))
-    with VideoReader(video_path(scenes, root, video)) as reader:
+    marks, titles = collect_marks(scenes, video), list(iterate_titles(scenes, video))
+    with VideoReader(find_video_path(scenes, root, video)) as reader:
         places = np.linspace(0, len(reader) - 1, count + 2)[1:-1].astype(int).tolist()
         scale = max(1, round(_PICTURE_PX / reader.width_px))
-        return [drawn(reader.frame(at), marks.get(at, []), title=titles[at], scale=scale) for at in places]
+        return [
+            draw_marks(reader.frame(at), marks.get(at, []), title=titles[at], scale=scale) for at in places
+        ]
 
 
 def _order(preset: str, shooting: Shooting, seed: int) -> Order:
-    from roadaware.simulator.config import config_of
+    from roadaware.simulator.config import build_scene_config
     from roadaware.simulator.generate import Kept, Order
 
-    config = config_of(preset)
+    config = build_scene_config(preset)
     width, height = shooting.size
     camera = replace(config.camera, width_px=width, height_px=height, fps=shooting.fps)
     config = replace(config, seconds=shooting.seconds, camera=camera, sound=not shooting.bare)
@@ -197,7 +199,7 @@ _TITLES = {
 }
 
 
-def chaos(
+def run_chaos(
     output: Path, truth: Path, scenes: Scenes, show: Shows, draws: int, seed: int
 ) -> tuple[dict[str, Any], list[Section]]:
     """Make up a model that watches the crowd badly; judge four tasks, each in every way.
@@ -213,46 +215,46 @@ def chaos(
     Returns:
         What was found, JSON-ready, and its sections of the report.
     """
-    from roadaware.cli.scene_runs import scene_run_section
-    from roadaware.cli.scene_tables import scene_runs_text
+    from roadaware.cli.scene_runs import build_scene_run_section
+    from roadaware.cli.scene_tables import format_scene_runs
     from roadaware.cli.scene_tasks import TASKS
-    from roadaware.demo_data.watched import watched
+    from roadaware.demo_data.watched import simulate_predictions
     from roadaware.scenes.store import save
 
     values: dict[str, Any] = {}
     sections = []
     for name, task in TASKS.items():
         claims = output / CHAOS_FOLDER / name
-        save(watched(scenes, name, seed=seed, blur=_BLUR), claims, overwrite=True)
+        save(simulate_predictions(scenes, name, seed=seed, blur=_BLUR), claims, overwrite=True)
         show.step(
             f"{_TITLES[name]}, judged as published and as we recommend",
             f"evaluate {name} --truth {truth} --predictions {claims} --draws {draws}",
         )
-        runs, lacking = _judged(task, truth, claims, draws, seed)
-        show.say("\n".join([scene_runs_text(runs), *lacking]))
-        sections.append(scene_run_section(runs[0]))
+        runs, lacking = _evaluate_configs(task, truth, claims, draws, seed)
+        show.say("\n".join([format_scene_runs(runs), *lacking]))
+        sections.append(build_scene_run_section(runs[0]))
         values[name] = {run.config_name: run.result.values() for run in runs}
     return {"tasks": values}, sections
 
 
-def _judged(
+def _evaluate_configs(
     task: SceneTask, truth: Path, claims: Path, draws: int, seed: int
 ) -> tuple[list[SceneRun], list[str]]:
     """The same claims under each named configuration, the first with pictures; and which do not apply."""
-    from roadaware.cli.scene_tasks import config_named, config_names
-    from roadaware.cli.scenes import Judging, Reading, opened, scene_run
+    from roadaware.cli.scene_tasks import get_config, list_configs
+    from roadaware.cli.scenes import Judging, Reading, open_task_inputs, run_scene_task
 
-    given = opened(task, truth, claims, Reading())
+    given = open_task_inputs(task, truth, claims, Reading())
     runs: list[SceneRun] = []
     lacking: list[str] = []
-    for place, name in enumerate(config_names(task)):
+    for place, name in enumerate(list_configs(task)):
         if name in _UNFIT:
             lacking.append(f"   {name} does not apply: {_UNFIT[name]}")
             continue
         judging = Judging(config=name, draws=0 if place else draws, seed=seed)
-        config = config_named(task, name)
+        config = get_config(task, name)
         try:
-            runs.append(scene_run(task, given, config, judging, claims, details=not place))
+            runs.append(run_scene_task(task, given, config, judging, claims, details=not place))
         except InputError as error:
             lacking.append(f"   {name} does not apply: {error.message}")
     return runs, lacking
@@ -268,7 +270,7 @@ _SIZE = (682, 512)
 """Of images in detection files; tables have pixels of the films."""
 
 
-def events(
+def run_events(
     output: Path, truth: Path, scenes: Scenes, show: Shows, draws: int, seed: int
 ) -> tuple[dict[str, Any], list[Section]]:
     """Make up a detector that sees the films badly; link, judge, compare.
@@ -285,16 +287,16 @@ def events(
         What was found, JSON-ready, and its sections of the report.
     """
     from roadaware.analysis.compare import compare_detections
-    from roadaware.cli.event_pages import event_run_section
-    from roadaware.cli.event_tables import event_runs_text
-    from roadaware.demo_data.detector import Detector, perturbed
-    from roadaware.reports.events import event_comparison_section
+    from roadaware.cli.event_pages import build_event_run_section
+    from roadaware.cli.event_tables import format_event_runs
+    from roadaware.demo_data.detector import Detector, simulate_detections
+    from roadaware.reports.events import build_event_comparison_section
     from roadaware.scenes.store import save
 
     root = output / EVENTS_FOLDER
     detections = root / DETECTIONS
-    with console.working("a detector"):
-        claims = perturbed(scenes, seed=seed, detector=Detector(size=None))
+    with console.log_step("a detector"):
+        claims = simulate_detections(scenes, seed=seed, detector=Detector(size=None))
         save(claims, detections, overwrite=True)
     facts = {
         "videos": len(scenes.videos),
@@ -307,33 +309,36 @@ def events(
     runs = [_linked_and_judged(root, truth, detections, config, draws, seed) for config in _CONFIGS]
     command = f"evaluate road --truth {truth} --predictions {root / 'default'} --draws {draws}"
     show.step("Score road events: the published tube builder beside the mended one", command)
-    show.say(event_runs_text(runs))
+    show.say(format_event_runs(runs))
     first, second = reversed(runs)
     matches = (first.matches, second.matches)
     names = (first.name, second.name)
     found = compare_detections(*matches, first.config, draws=max(draws, 1), seed=seed, names=names)
     show.say("\n" + _gains(found))
-    values = {run.name: means_of(run) for run in runs}
-    return {"facts": facts, "runs": values}, [event_run_section(first), event_comparison_section(found)]
+    values = {run.name: get_means(run) for run in runs}
+    return {"facts": facts, "runs": values}, [
+        build_event_run_section(first),
+        build_event_comparison_section(found),
+    ]
 
 
 def _linked_and_judged(
     root: Path, truth: Path, detections: Path, config: ConfigName, draws: int, seed: int
 ) -> EventRun:
     """Tubes built under one config, saved, and judged as we recommend."""
-    from roadaware.cli.event_inputs import of_split, open_claims, open_truth
-    from roadaware.cli.event_scoring import Asked, event_run, scored
-    from roadaware.cli.linker_choice import linker_config
+    from roadaware.cli.event_inputs import open_claims, open_truth, select_split
+    from roadaware.cli.event_scoring import Asked, build_event_run, evaluate_split
+    from roadaware.cli.linker_choice import select_linker_config
     from roadaware.linking.link import link
     from roadaware.scenes.store import save
 
     whole = open_truth(truth, "road")
-    tubes = link(open_claims(detections, whole, _SIZE).tables, linker_config(config, "road"))
+    tubes = link(open_claims(detections, whole, _SIZE).tables, select_linker_config(config, "road"))
     save(tubes, root / config, overwrite=True)
     claims = open_claims(root / config, whole, _SIZE)
     asked = Asked("road", draws=draws, seed=seed, details=config == "default", **_THRESHOLDS)
-    came = scored(whole, of_split(whole, None), [claims], asked)
-    return event_run(came, asked, name=_NAMES[config], split=None, claims=[config])
+    came = evaluate_split(whole, select_split(whole, None), [claims], asked)
+    return build_event_run(came, asked, name=_NAMES[config], split=None, claims=[config])
 
 
 def _gains(found: DetectionComparison) -> str:
@@ -345,18 +350,18 @@ def _gains(found: DetectionComparison) -> str:
     )
     told = [
         f"{row['kind']}: {100 * row['difference']:+.1f} points "
-        f"{text.interval(100 * row['low_video'], 100 * row['high_video'], 1, row['caution_video'])}"
+        f"{text.format_interval(100 * row['low_video'], 100 * row['high_video'], 1, row['caution_video'])}"
         for row in rows.drop_nulls(["difference", "low_video"]).iter_rows(named=True)
     ]
-    lines = text.bullets(told)
-    return "\n".join([f"What mending gains in video-mAP at 0.2:\n{lines}", *text.cautions(lines)])
+    lines = text.format_bullets(told)
+    return "\n".join([f"What mending gains in video-mAP at 0.2:\n{lines}", *text.list_cautions(lines)])
 
 
-def means_of(run: EventRun) -> dict[str, float | None]:
+def get_means(run: EventRun) -> dict[str, float | None]:
     """The means of the run in per cent."""
-    from roadaware.analysis.event_results import means
+    from roadaware.analysis.event_results import select_means
 
     return {
         f"{kind}, {column.words}": None if value.value is None else 100 * value.value
-        for (kind, column), value in means(run.summary).cells.items()
+        for (kind, column), value in select_means(run.summary).cells.items()
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roadaware.cli import text
-from roadaware.cli.demo_scenes import LEARNT_SEEDS, Shows, seed_of
+from roadaware.cli.demo_scenes import LEARNT_SEEDS, Shows, select_seed
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _SIZE = (682, 512)
 """Of images in detection files; tables have pixels of the films."""
 
 
-def watched_scenes(
+def watch_scenes(
     output: Path, truth: Path, scenes: Scenes, show: Shows, draws: int, seed: int
 ) -> tuple[dict[str, Any], list[Section]]:
     """Watch films with the detector that came with roadaware, and judge what was seen.
@@ -48,15 +48,15 @@ def watched_scenes(
     Returns:
         What was found, JSON-ready, and its sections of the report; where nothing can watch, why.
     """
-    from roadaware.cli.event_tables import event_runs_text
+    from roadaware.cli.event_tables import format_event_runs
 
     root = output / FOLDER
     names = [str(name) for name in scenes.videos["video"].to_list()]
     commands = [_command(root, truth, scenes, name) for name in names]
     show.step("Watch films that the detector has not seen", commands[0])
     try:
-        weights = _installed()
-        told = _watched(root, truth, scenes, weights, names)
+        weights = _find_weights()
+        told = _watch_videos(root, truth, scenes, weights, names)
     except (InputError, UsageError) as error:
         show.say(f"   left out: {error}")
         return {"left_out": str(error)}, []
@@ -65,77 +65,77 @@ def watched_scenes(
     options = " ".join(f"--{name.replace('_', '-')} {each[0]}" for name, each in _THRESHOLDS.items())
     command = f"evaluate road --truth {truth} --predictions {root / TABLES} {options} --draws {draws}"
     show.step("Score what was watched", command)
-    run = _judged(root, truth, weights, draws, seed)
-    show.say(event_runs_text([run]))
-    from roadaware.cli.demo_scenes import means_of
+    run = _evaluate_videos(root, truth, weights, draws, seed)
+    show.say(format_event_runs([run]))
+    from roadaware.cli.demo_scenes import get_means
 
-    data = {"weights": weights.name, "films": told, "values": means_of(run)}
+    data = {"weights": weights.name, "films": told, "values": get_means(run)}
     return data, [_section(run, output, truth, scenes, told, seed)]
 
 
-def _installed() -> Path:
+def _find_weights() -> Path:
     """The detector that came with roadaware.
 
     Raises:
         UsageError: if there is none, or nothing that runs it.
     """
-    from roadaware.cli.street_choice import installed_weights
+    from roadaware.cli.street_choice import find_bundled_weights
 
     for name in ("torch", "safetensors"):
         if find_spec(name) is None:
             raise UsageError(f"{name} is not installed: pip install 'roadaware[models]'")
-    return installed_weights()
+    return find_bundled_weights()
 
 
-def _watched(
+def _watch_videos(
     root: Path, truth: Path, scenes: Scenes, weights: Path, names: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     """Video to the summary of its watch; the tables of all of them are saved as one set."""
-    from roadaware.cli.watch import detector_of, drawing_of, follow_advice, watched
-    from roadaware.cli.watch_crossing import annotator_of
+    from roadaware.cli.watch import apply_detector_advice, build_drawing, load_detector, watch_source
+    from roadaware.cli.watch_crossing import build_annotator
     from roadaware.online.config import WatchConfig
     from roadaware.online.frame_queue import SystemClock
     from roadaware.online.run_folder import prepare
     from roadaware.online.sources import open_source
     from roadaware.scenes.concatenation import concat
-    from roadaware.scenes.sensors import video_path
+    from roadaware.scenes.sensors import find_video_path
     from roadaware.scenes.store import open_predictions, save
 
-    detector, clock = detector_of([weights]), SystemClock()
-    config, _ = follow_advice(WatchConfig(), [weights])
+    detector, clock = load_detector([weights]), SystemClock()
+    config, _ = apply_detector_advice(WatchConfig(), [weights])
     found: dict[str, dict[str, Any]] = {}
     tables: list[Predictions] = []
     for name in names:
-        with closing(open_source(video_path(scenes, truth, name), clock=clock)) as source:
+        with closing(open_source(find_video_path(scenes, truth, name), clock=clock)) as source:
             prepare(root / name)
-            draw = drawing_of(detector)
-            crossing = annotator_of((), detector, clock)
-            found[name] = watched(source, detector, config, root / name, clock, draw, name, crossing)
+            draw = build_drawing(detector)
+            crossing = build_annotator((), detector, clock)
+            found[name] = watch_source(source, detector, config, root / name, clock, draw, name, crossing)
         tables.append(open_predictions(root / name / TABLES))
     save(concat(tables), root / TABLES, overwrite=True)
     return found
 
 
-def _judged(root: Path, truth: Path, weights: Path, draws: int, seed: int) -> EventRun:
+def _evaluate_videos(root: Path, truth: Path, weights: Path, draws: int, seed: int) -> EventRun:
     """The films of all watches together, judged as we recommend."""
-    from roadaware.cli.event_inputs import of_split, open_claims, open_truth
-    from roadaware.cli.event_scoring import Asked, event_run, scored
+    from roadaware.cli.event_inputs import open_claims, open_truth, select_split
+    from roadaware.cli.event_scoring import Asked, build_event_run, evaluate_split
 
     whole = open_truth(truth, "road")
     claims = open_claims(root / TABLES, whole, _SIZE)
     asked = Asked("road", draws=draws, seed=seed, details=True, **_THRESHOLDS)
-    came = scored(whole, of_split(whole, None), [claims], asked)
-    return event_run(came, asked, name=weights.stem, split=None, claims=[FOLDER])
+    came = evaluate_split(whole, select_split(whole, None), [claims], asked)
+    return build_event_run(came, asked, name=weights.stem, split=None, claims=[FOLDER])
 
 
 def _section(
     run: EventRun, output: Path, truth: Path, scenes: Scenes, told: dict[str, dict[str, Any]], seed: int
 ) -> Section:
     """Pictures, films and honest words before the numbers."""
-    from roadaware.cli.event_pages import event_run_section
+    from roadaware.cli.event_pages import build_event_run_section
     from roadaware.reports.page import Note, Pictures
 
-    section = event_run_section(run, _CURVES)
+    section = build_event_run_section(run, _CURVES)
     pictures = Pictures((_picture(output, truth, scenes, list(told)[:_SHOWN]),))
     doubts = _doubts(scenes, seed)
     return replace(
@@ -156,7 +156,7 @@ def _doubts(scenes: Scenes, seed: int) -> str:
     alone = " The own vehicle does one thing in all of them, so its action is no test." if driven < 2 else ""
     return (
         f"The detector learnt from made-up scenes with the seeds {seeds}; these have the seed "
-        f"{seed_of(seed)}, so it has seen none of them. But one program made both: the numbers say how well "
+        f"{select_seed(seed)}, so it has seen none of them. But one program made both: the numbers say how well "
         f"it does in that world, and nothing of real roads. The intervals are over {len(scenes.videos)} "
         f"films, which is few.{alone}"
     )
@@ -164,7 +164,7 @@ def _doubts(scenes: Scenes, seed: int) -> str:
 
 def _picture(output: Path, truth: Path, scenes: Scenes, names: Sequence[str]) -> Picture:
     """A moment of each film: what was told on the left, what is true on the right."""
-    from roadaware.reports.copg import sheet_picture
+    from roadaware.reports.copg import plot_sheet
 
     frames = [frame for name in names for frame in _pair(output / FOLDER / name, truth, scenes, name)]
     told = (
@@ -172,22 +172,22 @@ def _picture(output: Path, truth: Path, scenes: Scenes, names: Sequence[str]) ->
         "score, actions and places, and along the lower edge what the own vehicle does. On the right what is "
         "true."
     )
-    return sheet_picture(frames, 2, title="Told, and true", caption=told)
+    return plot_sheet(frames, 2, title="Told, and true", caption=told)
 
 
 def _pair(folder: Path, truth: Path, scenes: Scenes, name: str) -> list[npt.NDArray[np.uint8]]:
     """The same frame of the film that was drawn, and of the film with the truth on it."""
     from roadaware.io.video import VideoReader
     from roadaware.online.run_folder import FILM
-    from roadaware.reports.drawing import drawn, marks_of, title_of
-    from roadaware.scenes.sensors import video_path
+    from roadaware.reports.drawing import collect_marks, draw_marks, iterate_titles
+    from roadaware.scenes.sensors import find_video_path
 
-    with VideoReader(folder / FILM) as ours, VideoReader(video_path(scenes, truth, name)) as film:
-        marks, frames = marks_of(scenes, name), min(len(ours), len(film))
+    with VideoReader(folder / FILM) as ours, VideoReader(find_video_path(scenes, truth, name)) as film:
+        marks, frames = collect_marks(scenes, name), min(len(ours), len(film))
         at = max(range(int(_SHOWN_FROM * frames), frames), key=lambda frame: len(marks.get(frame, [])))
         told, scale = ours.frame(at), max(1, ours.height_px // film.height_px)
-        title = list(title_of(scenes, name))[at]
-        true = drawn(film.frame(at), marks.get(at, []), title=title, scale=scale)
+        title = list(iterate_titles(scenes, name))[at]
+        true = draw_marks(film.frame(at), marks.get(at, []), title=title, scale=scale)
     height, width = (min(a, b) for a, b in zip(told.shape[:2], true.shape[:2], strict=True))
     return [told[:height, :width], true[:height, :width]]
 
@@ -231,10 +231,10 @@ def _told_text(told: dict[str, dict[str, Any]], weights: Path) -> str:
         (name, n, f"{fps:.1f}", f"{late:.0f}", tubes, events) for name, n, fps, late, tubes, events in rows
     ]
     columns = ["film", "frames", "frames per s", "latency p50, ms", "tubes", "events"]
-    return f"   with {weights.name}\n{text.table(columns, shown, left=1)}"
+    return f"   with {weights.name}\n{text.format_table(columns, shown, left=1)}"
 
 
 def _command(root: Path, truth: Path, scenes: Scenes, name: str) -> str:
-    from roadaware.scenes.sensors import video_path
+    from roadaware.scenes.sensors import find_video_path
 
-    return f"watch {video_path(scenes, truth, name)} --name {name} --out {root / name}"
+    return f"watch {find_video_path(scenes, truth, name)} --name {name} --out {root / name}"

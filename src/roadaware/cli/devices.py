@@ -27,7 +27,7 @@ Device = Annotated[str, Parameter(help=_DEVICE)]
 Precision = Annotated[Literal["fp32", "bf16"], Parameter(help=_PRECISION)]
 
 
-def place_of(device: str, precision: str) -> tuple[torch.device, torch.dtype]:
+def select_device(device: str, precision: str) -> tuple[torch.device, torch.dtype]:
     """The device and the type of numbers.
 
     Args:
@@ -49,7 +49,7 @@ def place_of(device: str, precision: str) -> tuple[torch.device, torch.dtype]:
     return place, torch.bfloat16 if precision == "bf16" else torch.float32
 
 
-def use_threads(files: Sequence[Path], threads: int = 0) -> None:
+def set_threads(files: Sequence[Path], threads: int = 0) -> None:
     """Let torch use so many threads; for one small network one, unless they are told.
 
     Threads that wait for each other after every layer of a few milliseconds cost more than they bring, most
@@ -73,7 +73,7 @@ _LONG_S = 1.0
 
 
 @contextmanager
-def warming(what: str) -> Iterator[None]:
+def log_warmup(what: str) -> Iterator[None]:
     """Say how long a warm-up took where that was more than a second, and always under -v.
 
     Args:
@@ -82,5 +82,5 @@ def warming(what: str) -> Iterator[None]:
     begin_s = time.monotonic()
     yield
     spent_s = time.monotonic() - begin_s
-    if spent_s > _LONG_S or console.verbosity():
-        console.note(f"warming up {what} before the first frame: {spent_s:.2f} s")
+    if spent_s > _LONG_S or console.get_verbosity():
+        console.print_note(f"warming up {what} before the first frame: {spent_s:.2f} s")

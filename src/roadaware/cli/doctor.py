@@ -73,7 +73,7 @@ def doctor(
             --predictions pred.csv
     """
     if subject == "environment":
-        return environment_outcome()
+        return report_environment()
     if subject == "pedestrians":
         found = _pedestrians(scores, samples, task, data)
         return _outcome(found, f"{_name(scores)} against {_name(samples)}", strict=strict)
@@ -89,15 +89,15 @@ def doctor(
         raise UsageError(f"doctor looks at {', '.join(known)}, not at {subject!r}.{guess}")
     if path is None:
         raise UsageError(f"doctor {subject} needs a path: the folder or zip of {subject.upper()}")
-    from roadaware.analysis.doctor import examine_scenes
+    from roadaware.analysis.doctor import check_scene_folder
 
-    return _outcome(examine_scenes(datasets.opened(subject, path)), str(path), strict=strict)
+    return _outcome(check_scene_folder(datasets.open_dataset(subject, path)), str(path), strict=strict)
 
 
 def _pedestrians(
     scores: Path | None, samples: Path | None, task: TaskName, data: str | None
 ) -> Sequence[Diagnosis]:
-    from roadaware.analysis.doctor import examine_pedestrians
+    from roadaware.analysis.doctor import check_pedestrian_scores
     from roadaware.formats.score_tables import read_numbers, read_raw_samples
 
     if scores is None or samples is None:
@@ -106,10 +106,10 @@ def _pedestrians(
     raw = read_raw_samples(samples)
     extraction = None
     if data is not None:
-        from roadaware.cli.datasets import extraction_of
+        from roadaware.cli.datasets import build_extraction
 
-        extraction = extraction_of(data, task, len(raw.truth))
-    return examine_pedestrians(values, raw.truth, raw.tte_frames, raw.pedestrian, task, extraction)
+        extraction = build_extraction(data, task, len(raw.truth))
+    return check_pedestrian_scores(values, raw.truth, raw.tte_frames, raw.pedestrian, task, extraction)
 
 
 def _claims(
@@ -117,7 +117,7 @@ def _claims(
 ) -> Sequence[Diagnosis]:
     """What is the matter with claims about scenes; claims that cannot be read at all are a finding too."""
     from roadaware.analysis.doctor import Diagnosis
-    from roadaware.analysis.doctor.predictions import examine_claims
+    from roadaware.analysis.doctor.predictions import check_predictions
     from roadaware.cli.scene_tasks import TASKS
     from roadaware.cli.scenes import Reading, open_claims, open_truth
 
@@ -130,12 +130,12 @@ def _claims(
     except InputError as error:
         where = error.where or str(predictions)
         return [Diagnosis("unread", "wrong", error.message, where, error.hint or "Mend the file.")]
-    return examine_claims(subject, claims, scenes)
+    return check_predictions(subject, claims, scenes)
 
 
 def _outcome(found: Sequence[Diagnosis], what: str, *, strict: bool) -> Outcome:
     serious = [item for item in found if item.severity != "note"]
-    head = f"{text.cell(what)}: "
+    head = f"{text.format_cell(what)}: "
     head += f"{len(found)} finding{'s' * (len(found) != 1)}" if found else "nothing found that looks wrong"
     blocks = [_block(item) for item in found]
     data = {"subject": what, "diagnoses": [asdict(item) for item in found]}
@@ -144,8 +144,8 @@ def _outcome(found: Sequence[Diagnosis], what: str, *, strict: bool) -> Outcome:
 
 
 def _block(item: Diagnosis) -> str:
-    says = text.styled(f"{item.severity}: {text.cell(item.says)}", _MARKS.get(item.severity))
-    return f"{says}\n  seen:   {text.cell(item.evidence)}\n  remedy: {text.cell(item.remedy)}"
+    says = text.apply_style(f"{item.severity}: {text.format_cell(item.says)}", _MARKS.get(item.severity))
+    return f"{says}\n  seen:   {text.format_cell(item.evidence)}\n  remedy: {text.format_cell(item.remedy)}"
 
 
 def _name(path: Path | None) -> str:
@@ -161,13 +161,13 @@ _VARIABLES = ("ROADAWARE_HOME", "ROADAWARE_DATA_DIR", "XDG_CACHE_HOME", "NO_COLO
 _LOW_BYTES = 500_000_000
 
 
-def environment_outcome() -> Outcome:
+def report_environment() -> Outcome:
     """Versions, folders, disk and the environment variables that count."""
     facts = _facts()
-    rows = [(name.replace("_", " "), value) for name, value in _shown(facts)]
-    lines = [text.table(["what", "found"], rows, left=2)]
+    rows = [(name.replace("_", " "), value) for name, value in _format_facts(facts)]
+    lines = [text.format_table(["what", "found"], rows, left=2)]
     if facts["remarks"]:
-        lines += ["", text.bullets(facts["remarks"])]
+        lines += ["", text.format_bullets(facts["remarks"])]
     return Outcome("\n".join(lines), facts)
 
 
@@ -184,7 +184,7 @@ def _facts() -> dict[str, Any]:
     here = Path.cwd()
     free = shutil.disk_usage(here).free
     if free < _LOW_BYTES:
-        remarks.append(f"only {text.size(free)} are free in {here}")
+        remarks.append(f"only {text.format_bytes(free)} are free in {here}")
     libraries = {name: _state(name) for name in _LIBRARIES}
     remarks += [f"{name} does not work: {state}" for name, state in libraries.items() if "Error" in state]
     return {
@@ -206,7 +206,7 @@ def _facts() -> dict[str, Any]:
     }
 
 
-def _shown(facts: dict[str, Any]) -> list[tuple[str, str]]:
+def _format_facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
     packages = ", ".join(f"{name} {version}" for name, version in facts["packages"].items())
     variables = ", ".join(f"{name}={value}" for name, value in facts["variables"].items())
     return [
@@ -218,19 +218,19 @@ def _shown(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("libraries", ", ".join(f"{name} {state}" for name, state in facts["libraries"].items())),
         ("CUDA", facts["cuda"]),
         ("models", ", ".join(facts["models"]) or "none is installed (`roadaware models list`)"),
-        ("cache folder", f"{facts['cache_folder'] or 'none'} ({text.size(facts['cache_bytes'])})"),
+        ("cache folder", f"{facts['cache_folder'] or 'none'} ({text.format_bytes(facts['cache_bytes'])})"),
         ("data folder", facts["data_folder"] or "not set (ROADAWARE_DATA_DIR)"),
         ("data found", ", ".join(facts["data_found"]) or "nothing"),
-        ("free disk here", text.size(facts["free_bytes_here"])),
+        ("free disk here", text.format_bytes(facts["free_bytes_here"])),
         ("variables", variables or "none that count"),
     ]
 
 
 def _cache_folder() -> Path | None:
-    from roadaware.places import cache_folder
+    from roadaware.places import get_cache_folder
 
     try:
-        return cache_folder()
+        return get_cache_folder()
     except (OSError, RuntimeError):
         return None
 
@@ -279,10 +279,10 @@ def _cuda() -> str:
 
 def _models() -> list[str]:
     """The names of the models of the catalogue that are installed."""
-    from roadaware.models.catalogue.entries import installed_folder, read_catalogue
+    from roadaware.models.catalogue.entries import find_installed_folder, read_catalogue
 
     with suppress(OSError, RuntimeError):
-        return [entry.name for entry in read_catalogue().values() if installed_folder(entry) is not None]
+        return [entry.name for entry in read_catalogue().values() if find_installed_folder(entry) is not None]
     return []
 
 

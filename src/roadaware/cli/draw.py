@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
-from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Several, Switch, between
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Several, Switch, validate_range
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
 
 _FOLDER = "A folder that `simulate` wrote."
-_OUT = "Where the films and sheets go; the folder `drawn` inside it unless told."
+_OUT = "Where the films and sheets go; the folder `draw_marks` inside it unless told."
 _SMALL, _SHEET_COLUMNS = 400, 4
 
 
@@ -25,7 +25,7 @@ def draw(
     *,
     out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.FOLDER] = None,
     videos: Annotated[tuple[str, ...], Parameter(help="Only these; all unless told."), Several] = (),
-    frames: Annotated[int, Parameter(help="Pictures on a sheet.", validator=between(1, 400))] = 12,
+    frames: Annotated[int, Parameter(help="Pictures on a sheet.", validator=validate_range(1, 400))] = 12,
     sheet_only: Annotated[bool, Parameter(help="Write no film."), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
@@ -43,7 +43,7 @@ def draw(
     target = out or folder / "drawn"
     outputs.FOLDER.check(target)
 
-    with console.working("reading"):
+    with console.log_step("reading"):
         scenes = read("simulator", folder)
     names = [str(name) for name in scenes.videos["video"].to_list()]
     unknown = [name for name in videos if name not in names]
@@ -51,37 +51,42 @@ def draw(
         raise UsageError(f"no video {unknown[:3]} in {folder}; there are {', '.join(names[:5])}, ...")
     make_folder(target)
     written: list[str] = []
-    with console.progress("drawing") as shown:
+    with console.show_progress("drawing") as shown:
         for place, name in enumerate(videos or names):
-            written += _drawn(scenes, folder, name, target, frames, film=not sheet_only)
+            written += _draw_video(scenes, folder, name, target, frames, film=not sheet_only)
             shown(place + 1, len(videos or names))
-    lines = [f"wrote {len(written)} files to {text.cell(str(target))}", *(f"  {name}" for name in written)]
+    lines = [
+        f"wrote {len(written)} files to {text.format_cell(str(target))}",
+        *(f"  {name}" for name in written),
+    ]
     return Outcome("\n".join(lines), {"folder": str(target), "files": written})
 
 
-def _drawn(scenes: Scenes, root: Path, video: str, target: Path, frames: int, *, film: bool) -> list[str]:
+def _draw_video(
+    scenes: Scenes, root: Path, video: str, target: Path, frames: int, *, film: bool
+) -> list[str]:
     import io
     from contextlib import ExitStack
 
     import numpy as np
     from PIL import Image
 
-    from roadaware.io.files import atomic_write
+    from roadaware.io.files import write_atomically
     from roadaware.io.video import VideoReader, VideoWriter
-    from roadaware.reports.drawing import contact_sheet, drawn, marks_of, title_of
-    from roadaware.scenes.sensors import video_path
+    from roadaware.reports.drawing import build_contact_sheet, collect_marks, draw_marks, iterate_titles
+    from roadaware.scenes.sensors import find_video_path
 
-    marks, titles = marks_of(scenes, video), list(title_of(scenes, video))
+    marks, titles = collect_marks(scenes, video), list(iterate_titles(scenes, video))
     written, sheet = [], []
     with ExitStack() as stack:
-        reader = stack.enter_context(VideoReader(video_path(scenes, root, video)))
+        reader = stack.enter_context(VideoReader(find_video_path(scenes, root, video)))
         chosen = set(np.linspace(0, len(titles) - 1, min(frames, len(titles))).astype(int).tolist())
         writer = None
         for frame, picture in enumerate(reader):
             if not film and frame not in chosen:
                 continue
             scale = 2 if picture.shape[0] < _SMALL else 1
-            shown = drawn(picture, marks.get(frame, []), title=titles[frame], scale=scale)
+            shown = draw_marks(picture, marks.get(frame, []), title=titles[frame], scale=scale)
             if film and writer is None:
                 size = (shown.shape[1], shown.shape[0])
                 writer = stack.enter_context(VideoWriter(target / f"{video}.mp4", *size, reader.fps or 12.0))
@@ -92,6 +97,6 @@ def _drawn(scenes: Scenes, root: Path, video: str, target: Path, frames: int, *,
     if film:
         written.append(f"{video}.mp4")
     stream = io.BytesIO()
-    Image.fromarray(contact_sheet(sheet, min(_SHEET_COLUMNS, len(sheet)))).save(stream, format="png")
-    atomic_write(target / f"{video}.png", stream.getvalue())
+    Image.fromarray(build_contact_sheet(sheet, min(_SHEET_COLUMNS, len(sheet)))).save(stream, format="png")
+    write_atomically(target / f"{video}.png", stream.getvalue())
     return [*written, f"{video}.png"]

@@ -11,12 +11,12 @@ from roadaware.cli.corner_cases import corner_cases
 from roadaware.cli.events import road, ucf24
 from roadaware.cli.pedestrians import pedestrians
 from roadaware.cli.scenes import actions, grounding, relations, sound
-from roadaware.cli.text import paragraphs
+from roadaware.cli.text import format_paragraphs
 
 evaluate = App(
     name="evaluate",
     alias=["eval"],
-    help=paragraphs("""
+    help=format_paragraphs("""
         Score what a model claims against the truth, as published (--config reference) or as we recommend.
 
         `roadaware evaluate SUBJECT --help` explains a subject. All of them take --config, --draws for
@@ -46,4 +46,4 @@ _SUBJECTS: tuple[Callable[..., Any], ...] = (
     corner_cases,
 )
 for _place, _subject in enumerate(_SUBJECTS):
-    evaluate.command(_subject, help=paragraphs(_subject.__doc__ or ""), sort_key=_place)
+    evaluate.command(_subject, help=format_paragraphs(_subject.__doc__ or ""), sort_key=_place)

@@ -39,27 +39,27 @@ class LeftOut:
         return {**self.findings, **self.elsewhere}
 
 
-def refused(tables: TableSet, of: str) -> dict[str, int]:
+def count_refusals(tables: TableSet, of: str) -> dict[str, int]:
     """How many rows or files a reader refused, under the first reason; empty where it took all."""
     if not len(tables.rejected):
         return {}
-    return {f"rows or files of {of} refused, first: {refusal(tables)}": len(tables.rejected)}
+    return {f"rows or files of {of} refused, first: {describe_refusal(tables)}": len(tables.rejected)}
 
 
-def refusal(tables: TableSet) -> str:
+def describe_refusal(tables: TableSet) -> str:
     """The first refusal in words."""
     row = tables.rejected.row(0, named=True)
     line = f"line {row['line']}" if row.get("line") else ""
     return ": ".join(str(part) for part in (row["file"], line, row["item"], row["reason"]) if part)
 
 
-def remedy(tables: TableSet) -> str | None:
+def describe_remedy(tables: TableSet) -> str | None:
     """What to do about the refusals, where they tell."""
     odd = tables.rejected["reason"].str.contains(NO_SCORE, literal=True).any()
     return PER_CENT if odd else None
 
 
-def oddities(scenes: Scenes) -> tuple[str, ...]:
+def list_warnings(scenes: Scenes) -> tuple[str, ...]:
     """What the reader of the truth wondered at, in words."""
     found = scenes.meta.notes.get("warnings", [])
     return tuple(
@@ -84,14 +84,16 @@ def check_truth(scenes: Scenes, split: str | None) -> None:
     if boxes.is_empty():
         where = f"split {split}" if split else "the truth"
         lost = f"; {len(scenes.rejected):,} rows were refused" if len(scenes.rejected) else ""
-        first = f", first: {refusal(scenes)}" if lost else ""
+        first = f", first: {describe_refusal(scenes)}" if lost else ""
         raise InputError(
             f"{where} holds no box in any frame that is judged (of {len(scenes.boxes):,} boxes){lost}{first}",
             hint="there is nothing to judge against; look into it with `roadaware read`",
         )
 
 
-def within(claims: Predictions, videos: Iterable[str], known: Iterable[str], left: LeftOut) -> Predictions:
+def select_known_videos(
+    claims: Predictions, videos: Iterable[str], known: Iterable[str], left: LeftOut
+) -> Predictions:
     """The claims in some videos; what lies elsewhere is counted, frames where they have neither box nor tube.
 
     Args:
@@ -112,10 +114,10 @@ def within(claims: Predictions, videos: Iterable[str], known: Iterable[str], lef
                 where = "in videos outside the split" if video in known else "in videos that the truth lacks"
                 what = f"claimed {name} {where}"
                 counts[what] = counts.get(what, 0) + count
-    return only(claims, sorted(judged)) if told else claims
+    return filter_videos(claims, sorted(judged)) if told else claims
 
 
-def only(tables: S, videos: Sequence[str]) -> S:
+def filter_videos(tables: S, videos: Sequence[str]) -> S:
     """The rows that belong to some videos."""
     import polars as pl
 
@@ -131,7 +133,7 @@ def only(tables: S, videos: Sequence[str]) -> S:
     return tables.with_tables(**kept)
 
 
-def unread(path: Path, videos: Sequence[str], known: Iterable[str]) -> LeftOut:
+def find_unread(path: Path, videos: Sequence[str], known: Iterable[str]) -> LeftOut:
     """The videos of a folder of detections that are not read.
 
     Args:
@@ -143,9 +145,9 @@ def unread(path: Path, videos: Sequence[str], known: Iterable[str]) -> LeftOut:
         InputError: if there are videos, and none of them is to be read.
     """
     from roadaware.datasets.issues import Findings
-    from roadaware.formats.detection_folders import detection_folder, frame_files
+    from roadaware.formats.detection_folders import find_detection_folder, list_frame_files
 
-    held = set(frame_files(detection_folder(path), first_frame=1, findings=Findings()))
+    held = set(list_frame_files(find_detection_folder(path), first_frame=1, findings=Findings()))
     elsewhere = sorted(held - set(videos))
     if held and len(elsewhere) == len(held):
         raise InputError(
@@ -163,7 +165,7 @@ def unread(path: Path, videos: Sequence[str], known: Iterable[str]) -> LeftOut:
     return left
 
 
-def silent(claims: Predictions, scenes: Scenes) -> dict[str, int]:
+def count_empty_videos(claims: Predictions, scenes: Scenes) -> dict[str, int]:
     """How many judged videos have neither a box, a tube nor a scored frame; empty where all have one."""
     import polars as pl
 
@@ -174,7 +176,7 @@ def silent(claims: Predictions, scenes: Scenes) -> dict[str, int]:
     return {f"judged videos without any detection, first {lost[0]}": len(lost)} if lost else {}
 
 
-def size_notes(claims: Predictions, scenes: Scenes) -> tuple[str, ...]:
+def check_image_size(claims: Predictions, scenes: Scenes) -> tuple[str, ...]:
     """Whether the size of images that claims are said to be in can be right, in words where it cannot.
 
     Args:

@@ -13,11 +13,11 @@ from roadaware.cli.event_findings import (
     PER_CENT,
     LeftOut,
     check_truth,
-    oddities,
-    refusal,
-    refused,
-    remedy,
-    unread,
+    count_refusals,
+    describe_refusal,
+    describe_remedy,
+    find_unread,
+    list_warnings,
 )
 from roadaware.errors import InputError, UsageError
 
@@ -75,10 +75,10 @@ class Claims:
     @property
     def _detected(self) -> bool:
         """Whether there are detections: a saved tube file has boxes, and all of them belong to tubes."""
-        from roadaware.scenes.dense_scores import layout
+        from roadaware.scenes.dense_scores import get_score_layout
 
         boxes = self.tables.boxes
-        loose = self.tables.tubes.is_empty() or layout(self.tables.meta, "boxes").width > 0
+        loose = self.tables.tubes.is_empty() or get_score_layout(self.tables.meta, "boxes").width > 0
         return (
             loose
             or not self.tables.frames.is_empty()
@@ -102,12 +102,12 @@ def open_truth(path: Path, dataset: EventSet | None = None) -> Scenes:
     if datasets.is_saved(path):
         from roadaware.scenes.store import open_scenes
 
-        with console.working(f"opening {path}"):
+        with console.log_step(f"opening {path}"):
             return open_scenes(path)
-    return datasets.opened(_reader_of(path, dataset), path)
+    return datasets.open_dataset(_select_reader(path, dataset), path)
 
 
-def of_split(scenes: Scenes, split: str | None, kinds: Sequence[str] = ()) -> Scenes:
+def select_split(scenes: Scenes, split: str | None, kinds: Sequence[str] = ()) -> Scenes:
     """The part of the truth that is judged; all of it where no split is named.
 
     Args:
@@ -151,43 +151,43 @@ def open_claims(
     Raises:
         InputError: if it cannot be read, or is none of the forms.
     """
-    form = form_of(path)
-    left = LeftOut({} if scenes is None else refused(scenes, "the truth"))
+    form = detect_form(path)
+    left = LeftOut({} if scenes is None else count_refusals(scenes, "the truth"))
     if form == "saved":
         from roadaware.scenes.store import open_predictions
 
-        with console.working(f"opening {path}"):
+        with console.log_step(f"opening {path}"):
             return Claims(path, form, open_predictions(path), left)
-    with console.progress(f"reading {path.name}") as progress, console.working(f"reading {path}"):
+    with console.show_progress(f"reading {path.name}") as progress, console.log_step(f"reading {path}"):
         if form == "detections" and videos is not None and scenes is not None:
-            found = unread(path, videos, [str(video) for video in scenes.videos["video"].to_list()])
+            found = find_unread(path, videos, [str(video) for video in scenes.videos["video"].to_list()])
             left.findings |= found.findings
             left.elsewhere |= found.elsewhere
         try:
             tables = _read(path, form, scenes, size_px, videos, images, progress)
         except InputError as error:
-            raise _explained(error, scenes) from error
+            raise _convert_error(error, scenes) from error
     if len(tables.rejected) and tables.boxes.is_empty():
-        first = f"nothing can be taken; the first: {refusal(tables)}"
-        raise _explained(InputError(first, where=str(path), hint=remedy(tables)), scenes)
-    left.findings |= refused(tables, path.name)
+        first = f"nothing can be taken; the first: {describe_refusal(tables)}"
+        raise _convert_error(InputError(first, where=str(path), hint=describe_remedy(tables)), scenes)
+    left.findings |= count_refusals(tables, path.name)
     return Claims(path, form, tables, left)
 
 
-def _explained(error: InputError, scenes: Scenes | None) -> InputError:
+def _convert_error(error: InputError, scenes: Scenes | None) -> InputError:
     """The same error in terms of the command line: --truth where it lacks, or the truth where that is odd."""
     if scenes is None:
         if "scenes" in (error.hint or ""):
             return InputError(error.message, where=error.where, hint="Say --truth TRUTH, which names them.")
         return error
-    odd = [told for told in oddities(scenes) if any(kind in told for kind in _LABEL_LISTS)]
+    odd = [told for told in list_warnings(scenes) if any(kind in told for kind in _LABEL_LISTS)]
     hint = "\n  ".join([*([error.hint] if error.hint else []), *(f"It may be the truth: {o}" for o in odd)])
     if NO_SCORE in error.message:
         hint = PER_CENT
     return InputError(error.message, where=error.where, hint=hint or None)
 
 
-def form_of(path: Path) -> Form:
+def detect_form(path: Path) -> Form:
     """What a path holds, by what is there and by its name.
 
     Raises:
@@ -208,7 +208,7 @@ def form_of(path: Path) -> Form:
     )
 
 
-def size_of(text: str) -> tuple[int, int]:
+def parse_size(text: str) -> tuple[int, int]:
     """A size such as 682x512.
 
     Raises:
@@ -224,32 +224,34 @@ def size_of(text: str) -> tuple[int, int]:
     return int(sides[0]), int(sides[1])
 
 
-def dataset_of_columns(claims: Predictions) -> EventSet:
+def infer_dataset(claims: Predictions) -> EventSet:
     """Whose published parameters fit: those of UCF101-24 for 24 classes and no others, else those of ROAD."""
-    from roadaware.scenes.dense_scores import layout
+    from roadaware.scenes.dense_scores import get_score_layout
 
     classes = [
-        len(labels) for kind, labels in layout(claims.meta, "boxes").kinds.items() if kind != "agentness"
+        len(labels)
+        for kind, labels in get_score_layout(claims.meta, "boxes").kinds.items()
+        if kind != "agentness"
     ]
     return "ucf24" if classes == [_UCF24_CLASSES] else "road"
 
 
-def native_kinds(scenes: Scenes) -> dict[str, str]:
+def map_native_kinds(scenes: Scenes) -> dict[str, str]:
     """What the dataset's own files call each kind, where that differs from our name."""
     named = scenes.meta.notes.get("native_kinds", {})
     return {str(ours): str(theirs) for ours, theirs in named.items()} if isinstance(named, dict) else {}
 
 
-def house_kinds(kinds: Sequence[str], scenes: Scenes) -> tuple[str, ...]:
+def convert_kinds(kinds: Sequence[str], scenes: Scenes) -> tuple[str, ...]:
     """Kinds of labels under our names, whether they were given so or as the dataset's files call them."""
     from roadaware.formats.road_detections import HOUSE_NAMES
 
-    ours = {**HOUSE_NAMES, **{theirs: ours for ours, theirs in native_kinds(scenes).items()}}
+    ours = {**HOUSE_NAMES, **{theirs: ours for ours, theirs in map_native_kinds(scenes).items()}}
     known = scenes.meta.vocabularies
     return tuple(dict.fromkeys(kind if kind in known else ours.get(kind, kind) for kind in kinds))
 
 
-def named_by(claims: Predictions, scenes: Scenes) -> Predictions:
+def assign_labels(claims: Predictions, scenes: Scenes) -> Predictions:
     """Claims whose labels were only numbered, with the labels of the truth.
 
     Raises:
@@ -271,19 +273,19 @@ def named_by(claims: Predictions, scenes: Scenes) -> Predictions:
     return claims.with_tables(meta=replace(claims.meta, vocabularies=named))
 
 
-def with_dense(claims: Predictions) -> Predictions:
+def add_dense_scores(claims: Predictions) -> Predictions:
     """Claims whose boxes have scored labels, with these as dense scores, which is what the linker reads."""
     import numpy as np
     import polars as pl
 
-    from roadaware.scenes.dense_scores import layout, with_layout
+    from roadaware.scenes.dense_scores import get_score_layout, set_score_layout
 
     labels = claims.labels.with_columns(pl.col("kind").cast(pl.String))
-    if layout(claims.meta, "boxes").width or labels.is_empty() or "score" not in labels.columns:
+    if get_score_layout(claims.meta, "boxes").width or labels.is_empty() or "score" not in labels.columns:
         return claims
     kinds = labels["kind"].unique(maintain_order=True).to_list()
-    meta = with_layout(claims.meta, "boxes", kinds)
-    columns = layout(meta, "boxes")
+    meta = set_score_layout(claims.meta, "boxes", kinds)
+    columns = get_score_layout(meta, "boxes")
     scores = np.zeros((len(claims.boxes), columns.width), dtype=np.float32)
     rows = claims.boxes.select("box").with_row_index("at")
     held = labels.join(rows, on="box")
@@ -340,7 +342,7 @@ def _coco(path: Path, images: Path | None, scenes: Scenes) -> Predictions:
     return read_results(path, replace(index, kind=kind))
 
 
-def _reader_of(path: Path, dataset: EventSet | None) -> str:
+def _select_reader(path: Path, dataset: EventSet | None) -> str:
     """The reader: that of the dataset, unless the file is an export of VoTT."""
     if path.suffix.lower() == ".json" and path.is_file():
         with path.open("rb") as file:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roadaware.cli import console
-from roadaware.cli.event_runs import EventRun, event_run_facts
+from roadaware.cli.event_runs import EventRun, build_event_run_facts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,7 +25,7 @@ _BESIDE = ("tracking", "streaming", "calibration")
 _COUNTS = ("switches", "fragmentations")
 
 
-def json_of(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def build_json_facts(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The facts of a run as they stand in the JSON: those beside the metrics, in per cent, and the others."""
     beside = {name: facts[name] for name in _BESIDE if facts.get(name) is not None}
     if "tracking" in beside:
@@ -36,7 +36,7 @@ def json_of(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return beside, {name: value for name, value in facts.items() if name not in _BESIDE}
 
 
-def calibration_by_slice(came: Scored, by: Sequence[str]) -> list[dict[str, Any]] | None:
+def group_calibration(came: Scored, by: Sequence[str]) -> list[dict[str, Any]] | None:
     """How far scores can be believed in each slice of videos, kind by kind; None without such slices.
 
     Slices that tell boxes of one frame apart, such as by height, are left out: a box that nobody asks about
@@ -51,11 +51,11 @@ def calibration_by_slice(came: Scored, by: Sequence[str]) -> list[dict[str, Any]
     """
     import polars as pl
 
-    from roadaware.analysis.event_results import slices_by
-    from roadaware.metrics.detection.calibration import calibration_table
+    from roadaware.analysis.event_results import build_video_slices
+    from roadaware.metrics.detection.calibration import build_calibration_table
 
     rows: list[dict[str, Any]] = []
-    for name, part in slices_by(came.scenes, by).items():
+    for name, part in build_video_slices(came.scenes, by).items():
         if part.of_boxes or part.videos is None:
             continue
         groups = dict.fromkeys(part.videos, name)
@@ -63,34 +63,34 @@ def calibration_by_slice(came: Scored, by: Sequence[str]) -> list[dict[str, Any]
             held = came.matches.get(level)
             if held is None or threshold not in held.thresholds:
                 continue
-            table = calibration_table(held, threshold, groups=groups)
+            table = build_calibration_table(held, threshold, groups=groups)
             table = table.filter(pl.col("group") == name, pl.col("label").is_null())
             rows += table.drop("label", "valid").with_columns(of=pl.lit(of)).to_dicts()
     return rows or None
 
 
-def beside_blocks(run: EventRun) -> list[Block]:
+def build_tracking_blocks(run: EventRun) -> list[Block]:
     """Tracking and streaming, where they were asked for, as blocks of a report."""
-    from roadaware.cli.event_scoring import clock_words, streaming_rows
-    from roadaware.reports.event_tables import streaming_table, tracking_table
+    from roadaware.cli.event_scoring import build_streaming_rows, describe_clock
+    from roadaware.reports.event_tables import build_streaming_table, build_tracking_table
 
     blocks: list[Block] = []
     if run.facts.get("tracking"):
-        blocks.append(tracking_table(run.facts["tracking"], str(run.facts.get("tracked", ""))))
+        blocks.append(build_tracking_table(run.facts["tracking"], str(run.facts.get("tracked", ""))))
     found = run.facts.get("streaming")
     if found:
-        names, rows = streaming_rows(run.summary, found)
-        blocks.append(streaming_table(names, rows, clock_words(found)))
+        names, rows = build_streaming_rows(run.summary, found)
+        blocks.append(build_streaming_table(names, rows, describe_clock(found)))
     return blocks
 
 
-def calibration_blocks(run: EventRun) -> list[Block]:
+def build_calibration_blocks(run: EventRun) -> list[Block]:
     """How far scores can be believed in each slice, where slices were asked for, as blocks of a report."""
-    from roadaware.reports.event_tables import slice_calibration
+    from roadaware.reports.event_tables import build_slice_calibration
 
     rows = run.facts.get("calibration") or []
     parts = {of: [row for row in rows if row["of"] == of] for _, of, _ in CALIBRATED_AT}
-    return [slice_calibration(of, held) for of, held in parts.items() if held]
+    return [build_slice_calibration(of, held) for of, held in parts.items() if held]
 
 
 def _times(value: float | None) -> float | None:
@@ -101,7 +101,7 @@ _CURVES = (("frame", "frame", 0.5), ("video:stiou", "video", 0.2))
 _RELIABLE = ("agentness", "agent", "action")
 
 
-def event_run_page(runs: Sequence[EventRun], comparisons: Sequence[Any] = (), title: str = "") -> str:
+def render_event_runs(runs: Sequence[EventRun], comparisons: Sequence[Any] = (), title: str = "") -> str:
     """One page for one or several runs, and how they compare.
 
     Args:
@@ -109,18 +109,18 @@ def event_run_page(runs: Sequence[EventRun], comparisons: Sequence[Any] = (), ti
         comparisons: pairs of them.
         title: heading; the names of the runs where empty.
     """
-    from roadaware.reports.events import event_comparison_section
+    from roadaware.reports.events import build_event_comparison_section
     from roadaware.reports.page import report
 
-    with console.working("report"):
-        sections = [event_run_section(run) for run in runs]
-        sections += [event_comparison_section(found) for found in comparisons]
+    with console.log_step("report"):
+        sections = [build_event_run_section(run) for run in runs]
+        sections += [build_event_comparison_section(found) for found in comparisons]
         heading = title or ", ".join(run.name for run in runs)
         about = sorted({f"{run.dataset} {run.facts.get('split') or ''}".strip() for run in runs})
         return report(sections, title=heading, subtitle=", ".join(["road events", *about]))
 
 
-def event_run_section(run: EventRun, curves: Sequence[str] | None = None) -> Section:
+def build_event_run_section(run: EventRun, curves: Sequence[str] | None = None) -> Section:
     """One run as a section.
 
     Args:
@@ -128,35 +128,35 @@ def event_run_section(run: EventRun, curves: Sequence[str] | None = None) -> Sec
         curves: kinds of labels with a curve for each class; all of them where None.
     """
     from roadaware.config import to_dict
-    from roadaware.reports.events import event_section
-    from roadaware.reports.text import sentence
+    from roadaware.reports.events import build_event_section
+    from roadaware.reports.text import capitalize_text
 
     named = run.facts.get("config_name")
     title = f"{run.name}: {run.dataset}" + (f", config {named}" if named else "")
-    drawn = [kind for kind in _curved(run.matches) if curves is None or kind in curves]
-    return event_section(
+    drawn = [kind for kind in _select_curve_kinds(run.matches) if curves is None or kind in curves]
+    return build_event_section(
         run.summary,
-        title=sentence(title),
+        title=capitalize_text(title),
         model=run.name,
         config=to_dict(run.config),
         about=_about(run),
         linker=run.facts.get("linker"),
         panels={kind: list(_panels(run.matches, run.summary, kind)) for kind in drawn},
         strips=run.strips,
-        more=[*_printed_blocks(run), *beside_blocks(run), *_faults(run), *_reliability(run)],
+        more=[*_printed_blocks(run), *build_tracking_blocks(run), *_faults(run), *_reliability(run)],
         notes=run.notes,
     )
 
 
-def event_comparison_page(found: Any) -> str:
+def render_event_comparison(found: Any) -> str:
     """A page for two runs of road events."""
-    from roadaware.reports.events import event_comparison_section
+    from roadaware.reports.events import build_event_comparison_section
     from roadaware.reports.page import report
 
-    return report([event_comparison_section(found)], title=" against ".join(found.names))
+    return report([build_event_comparison_section(found)], title=" against ".join(found.names))
 
 
-def result_of(run: EventRun) -> DetectionResult:
+def build_detection_result(run: EventRun) -> DetectionResult:
     """A run as the result that it came from, without its instances."""
     import polars as pl
 
@@ -166,7 +166,7 @@ def result_of(run: EventRun) -> DetectionResult:
     return DetectionResult(run.summary, pl.DataFrame(), to_dict(run.config), run.notes, matches=run.matches)
 
 
-def numbers_of(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
+def build_metrics_json(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
     """The metrics as JSON: level, threshold and kind to mean and classes, in per cent.
 
     Args:
@@ -175,18 +175,18 @@ def numbers_of(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
     """
     from roadaware.metrics.detection.evaluate import as_json
 
-    return as_json(result_of(run), native)
+    return as_json(build_detection_result(run), native)
 
 
-def groups_of(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
-    """The metrics of each group as JSON, see `numbers_of`; empty where no groups were asked for."""
+def build_groups_json(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
+    """The metrics of each group as JSON, see `build_metrics_json`; empty where no groups were asked for."""
     import polars as pl
 
     names = run.summary["group"].drop_nulls().unique(maintain_order=True).to_list()
     found = {}
     for name in names:
         whole = run.summary.filter(pl.col("group") == name).with_columns(group=pl.lit(None, pl.String))
-        found[str(name)] = numbers_of(replace(run, summary=whole), native)
+        found[str(name)] = build_metrics_json(replace(run, summary=whole), native)
     return found
 
 
@@ -196,7 +196,7 @@ def _about(run: EventRun) -> dict[str, str]:
         "claims": ", ".join(facts.get("claims", [])),
         "truth": f"{truth.get('dataset', run.dataset)}, split {facts.get('split') or 'all'}",
         "judged": f"{truth.get('videos', 0):,} videos, {truth.get('boxes', 0):,} true boxes",
-        "data digest": event_run_facts(run)["data_digest"],
+        "data digest": build_event_run_facts(run)["data_digest"],
         "draws": str(run.draws),
         "seed": str(run.seed),
     }
@@ -206,7 +206,7 @@ def _about(run: EventRun) -> dict[str, str]:
     )
 
 
-def _curved(matches: Mapping[str, Matches]) -> tuple[str, ...]:
+def _select_curve_kinds(matches: Mapping[str, Matches]) -> tuple[str, ...]:
     """The kinds with more than one class at any level, in their order."""
     found = [kind for level, *_ in _CURVES if level in matches for kind in matches[level].kinds]
     return tuple(dict.fromkeys(found))
@@ -214,18 +214,18 @@ def _curved(matches: Mapping[str, Matches]) -> tuple[str, ...]:
 
 def _panels(matches: Mapping[str, Matches], summary: pl.DataFrame, kind: str) -> Iterator[Panel]:
     """The curves of each class of a kind, boxes and tubes together."""
-    from roadaware.analysis.event_results import Column, classes
-    from roadaware.metrics.detection.matches import curves
+    from roadaware.analysis.event_results import Column, select_classes
+    from roadaware.metrics.detection.matches import compute_pr_curve
     from roadaware.reports.curves import ClassCurve, Panel
 
-    values = classes(summary, kind).cells
+    values = select_classes(summary, kind).cells
     levels = [(level, matches[name], at) for name, level, at in _CURVES if name in matches]
     labels = dict.fromkeys(label for _, held, _ in levels for of, label in held.classes if of == kind)
     for label in labels:
         drawn, n_truth = [], 0
         for level, held, threshold in levels:
             if (kind, label) in held.classes and threshold in held.thresholds:
-                points = curves(held, kind, label, threshold)
+                points = compute_pr_curve(held, kind, label, threshold)
                 n_truth = n_truth or points.n_truth
                 column = Column(level, "stiou" if level == "video" else "", f"{threshold:g}")
                 value = values.get((label, column))
@@ -237,29 +237,29 @@ def _panels(matches: Mapping[str, Matches], summary: pl.DataFrame, kind: str) ->
 
 def _printed_blocks(run: EventRun) -> list[Block]:
     """The paper's rows beside the run's, where set and split are ones that it prints."""
-    from roadaware.protocols.tpami22 import SPLITS, beside
-    from roadaware.reports.event_tables import printed_table
+    from roadaware.protocols.tpami22 import SPLITS, match_printed
+    from roadaware.reports.event_tables import build_printed_table
 
     known = SPLITS if run.dataset == "road" else ("test",)
     split = run.facts.get("split")
     if split not in known or not run.facts.get("truth", {}).get("printed"):
         return []
-    rows = beside(result_of(run), str(split), dataset=run.dataset)
-    return [printed_table(rows)] if len(rows) else []
+    rows = match_printed(build_detection_result(run), str(split), dataset=run.dataset)
+    return [build_printed_table(rows)] if len(rows) else []
 
 
 def _faults(run: EventRun) -> list[Block]:
     """Why claims fail, where that was looked at."""
-    from roadaware.reports.events import fault_blocks
+    from roadaware.reports.events import build_error_blocks
 
-    return [] if run.faults is None else fault_blocks(run.faults)
+    return [] if run.faults is None else build_error_blocks(run.faults)
 
 
 def _reliability(run: EventRun) -> list[Block]:
     """Whether the scores of boxes and tubes mean what they say, for the kinds that have one box each."""
-    from roadaware.metrics.detection.calibration import calibration_table, score_reliability
-    from roadaware.reports.curves import reliability
-    from roadaware.reports.event_tables import calibration_block
+    from roadaware.metrics.detection.calibration import build_calibration_table, score_reliability
+    from roadaware.reports.curves import plot_reliability
+    from roadaware.reports.event_tables import build_calibration_block
     from roadaware.reports.page import Pictures
 
     pictures, tables = [], []
@@ -267,13 +267,13 @@ def _reliability(run: EventRun) -> list[Block]:
         held, words = run.matches.get(name), "boxes" if level == "frame" else "tubes"
         if held is None or threshold not in held.thresholds or not len(held):
             continue
-        tables.append((words, calibration_table(held, threshold)))
+        tables.append((words, build_calibration_table(held, threshold)))
         for kind in (kind for kind in _RELIABLE if kind in held.kinds):
             found = score_reliability(held, threshold, kind)
             if found is not None:
-                picture = reliability(found.confidence, found.accuracy, found.count)
+                picture = plot_reliability(found.confidence, found.accuracy, found.count)
                 title = f"Reliability of scores: {kind}, {words}"
                 pictures.append(type(picture)(title, picture.caption, picture.figure))
-    blocks: list[Block] = [calibration_block(words, table) for words, table in tables]
-    blocks += calibration_blocks(run)
+    blocks: list[Block] = [build_calibration_block(words, table) for words, table in tables]
+    blocks += build_calibration_blocks(run)
     return [*blocks, Pictures(tuple(pictures), "Are the scores right?")] if pictures else blocks

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from roadaware import __version__
 from roadaware.cli import runs
-from roadaware.cli.folders import MARKER, json_text, with_marker
+from roadaware.cli.folders import MARKER, add_marker, encode_json
 from roadaware.errors import DamagedError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class EventRun:
     faults: pl.DataFrame | None = None
 
 
-def event_run_facts(run: EventRun) -> dict[str, Any]:
+def build_event_run_facts(run: EventRun) -> dict[str, Any]:
     """What a machine wants to know of a run besides its numbers."""
     from roadaware.config import digest, to_dict
 
@@ -73,9 +73,9 @@ def event_run_facts(run: EventRun) -> dict[str, Any]:
         "dataset": run.dataset,
         "config": to_dict(run.config),
         "config_digest": digest(run.config),
-        "data_digest": data_digest(run.matches),
+        "data_digest": digest_matches(run.matches),
         "draws": run.draws,
-        "interval": runs.interval_name(run.draws),
+        "interval": runs.get_interval_method(run.draws),
         "seed": run.seed,
         "version": __version__,
         "notes": list(run.notes),
@@ -83,7 +83,7 @@ def event_run_facts(run: EventRun) -> dict[str, Any]:
     }
 
 
-def data_digest(matches: Mapping[str, Matches]) -> str:
+def digest_matches(matches: Mapping[str, Matches]) -> str:
     """Sixteen hexadecimal digits over what was claimed and what is true, as far as it was judged."""
     total = hashlib.blake2b(digest_size=8)
     for level, held in sorted(matches.items()):
@@ -95,7 +95,7 @@ def data_digest(matches: Mapping[str, Matches]) -> str:
     return total.hexdigest()
 
 
-def metrics_of(summary: pl.DataFrame) -> dict[str, float | None]:
+def collect_metrics(summary: pl.DataFrame) -> dict[str, float | None]:
     """Every metric of the whole set by name, in [0, 1]; undefined is None."""
     import polars as pl
 
@@ -103,7 +103,7 @@ def metrics_of(summary: pl.DataFrame) -> dict[str, float | None]:
     return dict(zip(rows["metric"].to_list(), rows["value"].to_list(), strict=True))
 
 
-def files_of(run: EventRun, page: str, numbers: Mapping[str, Any]) -> dict[str, bytes]:
+def build_event_run_files(run: EventRun, page: str, numbers: Mapping[str, Any]) -> dict[str, bytes]:
     """The files of a run by name.
 
     Args:
@@ -111,17 +111,17 @@ def files_of(run: EventRun, page: str, numbers: Mapping[str, Any]) -> dict[str, 
         page: the report, as HTML.
         numbers: the JSON of the metrics, in per cent.
     """
-    facts = event_run_facts(run)
+    facts = build_event_run_facts(run)
     config = {"metric": facts["config"], "linker": run.facts.get("linker")}
     files = {
-        "config.json": json_text(config).encode(),
-        _CLASSES: runs.parquet(run.summary),
-        _STRIPS: json_text([strip.as_dict() for strip in run.strips]).encode(),
-        **({_FAULTS: runs.parquet(run.faults)} if run.faults is not None else {}),
+        "config.json": encode_json(config).encode(),
+        _CLASSES: runs.encode_parquet(run.summary),
+        _STRIPS: encode_json([strip.as_dict() for strip in run.strips]).encode(),
+        **({_FAULTS: runs.encode_parquet(run.faults)} if run.faults is not None else {}),
         **_match_files(run.matches),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
-    return with_marker(files, {**facts, "metrics": numbers})
+    return add_marker(files, {**facts, "metrics": numbers})
 
 
 def load_event_run(folder: Path) -> EventRun:
@@ -139,7 +139,7 @@ def load_event_run(folder: Path) -> EventRun:
     from roadaware.metrics.detection.config import DetectionConfig
     from roadaware.metrics.detection.evaluate import AV_ACTION, DETECTION_SUMMARY, FRAME, VIDEO
 
-    results, held = runs.contents(folder)
+    results, held = runs.read_contents(folder)
     try:
         strips = tuple(Strip.from_dict(item) for item in json.loads(held[_STRIPS]))
         return EventRun(
@@ -154,7 +154,7 @@ def load_event_run(folder: Path) -> EventRun:
             ),
             _read_matches(held),
             strips,
-            runs.draws_in(results),
+            runs.get_resamples(results),
             int(results["seed"]),
             {fact: results[fact] for fact in _FACTS if fact in results},
             tuple(map(str, results["notes"])),
@@ -181,13 +181,15 @@ def _match_files(matches: Mapping[str, Matches]) -> dict[str, bytes]:
         video, cls = np.nonzero(held.n_truth)
         truth = pl.DataFrame({"video": video, "cls": cls, "n": held.n_truth[video, cls]})
         name = level.replace(":", "_")
-        files[f"matches_{name}.parquet"], files[f"truth_{name}.parquet"] = map(runs.parquet, (rows, truth))
+        files[f"matches_{name}.parquet"], files[f"truth_{name}.parquet"] = map(
+            runs.encode_parquet, (rows, truth)
+        )
         index[level] = {
             "thresholds": list(held.thresholds),
             "classes": [list(each) for each in held.classes],
             "videos": list(held.videos),
         }
-    return {_INDEX: json_text(index).encode(), **files}
+    return {_INDEX: encode_json(index).encode(), **files}
 
 
 def _read_faults(data: bytes) -> pl.DataFrame:

@@ -9,9 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from roadaware.cli import console
-from roadaware.cli.event_findings import LeftOut, oddities, silent, size_notes, within
-from roadaware.cli.event_inputs import Claims, EventSet, house_kinds, named_by, native_kinds, with_dense
-from roadaware.cli.linker_choice import differences_from_advice
+from roadaware.cli.event_findings import (
+    LeftOut,
+    check_image_size,
+    count_empty_videos,
+    list_warnings,
+    select_known_videos,
+)
+from roadaware.cli.event_inputs import (
+    Claims,
+    EventSet,
+    add_dense_scores,
+    assign_labels,
+    convert_kinds,
+    map_native_kinds,
+)
+from roadaware.cli.linker_choice import compare_with_advice
 from roadaware.cli.options import ConfigName
 from roadaware.errors import UsageError
 
@@ -107,7 +120,7 @@ class Scored:
     printed: bool = False
 
 
-def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked) -> Scored:
+def evaluate_split(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked) -> Scored:
     """Judge what was claimed in the videos of a split.
 
     Args:
@@ -120,44 +133,44 @@ def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked
         UsageError: if two claims are of the same, or nothing that was asked for is claimed.
         InputError: if claims and truth do not fit each other.
     """
-    from roadaware.analysis.doctor.data import check_overlap, explain_zero
-    from roadaware.scenes.advice import advice_in
+    from roadaware.analysis.doctor.data import check_overlap, reject_zero_score
+    from roadaware.scenes.advice import get_advice
 
-    asked = replace(asked, kinds=house_kinds(asked.kinds, scenes))
+    asked = replace(asked, kinds=convert_kinds(asked.kinds, scenes))
     boxes, tubes = _sides(claims, asked.only)
-    config, notes = with_known_composites(asked, boxes, tubes)
+    config, notes = select_composites(asked, boxes, tubes)
     left = LeftOut()
     given = list(dict.fromkeys(each for each in (boxes, tubes) if each is not None))
     for each in given:
-        check_overlap(named_by(each.tables, scenes), scenes, where=str(each.path), kinds=asked.kinds)
+        check_overlap(assign_labels(each.tables, scenes), scenes, where=str(each.path), kinds=asked.kinds)
         left.findings |= each.left.findings
         left.elsewhere |= each.left.elsewhere
     of_boxes = _within(boxes, whole, scenes, left)
     of_tubes = of_boxes if tubes is boxes else _within(tubes, whole, scenes, left)
     for held in (of_boxes, of_tubes if of_tubes is not of_boxes else None):
         if held is not None:
-            left.findings |= silent(held, scenes)
-            notes += size_notes(held, scenes)
+            left.findings |= count_empty_videos(held, scenes)
+            notes += check_image_size(held, scenes)
     if of_tubes is None and of_boxes is not None and asked.only != "frame":
-        of_tubes, said = _linked(of_boxes, scenes, asked, config)
+        of_tubes, said = _link_detections(of_boxes, scenes, asked, config)
         words = ", ".join([f"config {asked.config}", f"parameters of {asked.dataset}", *said])
         notes.append(f"tubes were built from the detections by the linker ({words})")
     if of_boxes is None and asked.only is None:
         notes.append("boxes of frames are not judged: only tubes are claimed")
-    summary, matches, told = _judged(of_boxes, of_tubes, scenes, config, asked, left)
-    notes += [*told, *oddities(whole)]
+    summary, matches, told = _evaluate_levels(of_boxes, of_tubes, scenes, config, asked, left)
+    notes += [*told, *list_warnings(whole)]
     values, held = summary["value"].drop_nulls(), of_boxes if of_boxes is not None else of_tubes
     zero = len(values) and not (values != 0).any()
     # A size in doubt is told in words, which say more than the boxes do.
-    if zero and held is not None and not held.boxes.is_empty() and not size_notes(held, scenes):
-        explain_zero(None, held, scenes, str(given[0].path))
+    if zero and held is not None and not held.boxes.is_empty() and not check_image_size(held, scenes):
+        reject_zero_score(None, held, scenes, str(given[0].path))
     linker = of_tubes.meta.notes.get("linker") if of_tubes is not None else None
     if of_tubes is not None and tubes is not None:
-        notes += differences_from_advice(linker, advice_in(of_tubes.meta))
+        notes += compare_with_advice(linker, get_advice(of_tubes.meta))
     came = Scored(scenes, config, summary, matches, tuple(dict.fromkeys(notes)), left, linker)
     came = replace(came, printed=_is_printed(whole))
     if asked.tracking:
-        tracking, words = judge_tracks(of_tubes, scenes, asked)
+        tracking, words = summarize_tracking(of_tubes, scenes, asked)
         came = replace(came, tracking=tracking, tracked=words)
     if not asked.details:
         return came
@@ -165,7 +178,7 @@ def scored(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked
     return replace(came, strips=_strips(of_tubes, scenes, config), faults=faults)
 
 
-def with_known_composites(
+def select_composites(
     asked: Asked, boxes: Claims | None, tubes: Claims | None
 ) -> tuple[DetectionConfig, list[str]]:
     """How it is judged: composite scores as asked for, or as linked tubes hold them, and notes on it.
@@ -174,7 +187,7 @@ def with_known_composites(
         UsageError: if linked tubes were labelled the other way than is asked for.
     """
     config = asked.metric()
-    held = {_composites_of(each) for each in (boxes, tubes) if each is not None} - {None}
+    held = {_infer_composites(each) for each in (boxes, tubes) if each is not None} - {None}
     vocabularies = {kind for each in (boxes, tubes) if each for kind in each.tables.meta.vocabularies}
     if not set(asked.kinds or vocabularies) & vocabularies & _COMPOSITES:
         return config, []
@@ -183,7 +196,7 @@ def with_known_composites(
             return config, []
         note = "the claims hold products of marginals as scores of duplexes and events"
         return replace(config, composite_scores="product"), [note]
-    how = None if tubes is None else _composites_of(tubes)
+    how = None if tubes is None else _infer_composites(tubes)
     if tubes is not None and how is not None and how != asked.composites:
         raise UsageError(
             f"{tubes.path} was labelled by {how} scores of composites, and --composites {asked.composites} "
@@ -195,7 +208,7 @@ def with_known_composites(
     return config, [note] if unknown else []
 
 
-def _composites_of(claims: Claims) -> Literal["joint", "product"] | None:
+def _infer_composites(claims: Claims) -> Literal["joint", "product"] | None:
     """Which scores composite kinds have; None where nothing says so."""
     notes = claims.tables.meta.notes
     if notes.get("products_of_marginals"):
@@ -209,7 +222,9 @@ def _is_printed(whole: Scenes) -> bool:
     return is_printed_set(whole.meta.dataset, [str(video) for video in whole.videos["video"].to_list()])
 
 
-def event_run(came: Scored, asked: Asked, *, name: str, split: str | None, claims: Sequence[str]) -> EventRun:
+def build_event_run(
+    came: Scored, asked: Asked, *, name: str, split: str | None, claims: Sequence[str]
+) -> EventRun:
     """What came of judging, as a run.
 
     Args:
@@ -228,7 +243,7 @@ def event_run(came: Scored, asked: Asked, *, name: str, split: str | None, claim
             "digest": came.scenes.meta.source_digest,
             "videos": len(came.scenes.videos),
             "boxes": len(came.scenes.boxes),
-            "native_kinds": native_kinds(came.scenes),
+            "native_kinds": map_native_kinds(came.scenes),
             "printed": came.printed,
         },
         "claims": list(claims),
@@ -276,28 +291,28 @@ def _within(claims: Claims | None, whole: Scenes, scenes: Scenes, left: LeftOut)
     if claims is None:
         return None
     judged, known = ([str(video) for video in tables.videos["video"].to_list()] for tables in (scenes, whole))
-    return within(named_by(claims.tables, scenes), judged, known, left)
+    return select_known_videos(assign_labels(claims.tables, scenes), judged, known, left)
 
 
-def _linked(
+def _link_detections(
     boxes: Predictions, scenes: Scenes, asked: Asked, config: DetectionConfig
 ) -> tuple[Predictions, list[str]]:
     """Tubes from detections, under the config of the same name and as the detector advises; words on it."""
-    from roadaware.cli.event_inputs import with_dense
-    from roadaware.cli.linker_choice import choose_linker
+    from roadaware.cli.event_inputs import add_dense_scores
+    from roadaware.cli.linker_choice import select_linker
     from roadaware.linking.link import link
-    from roadaware.metrics.detection.frame import with_products
-    from roadaware.scenes.advice import advice_in
+    from roadaware.metrics.detection.frame import add_product_scores
+    from roadaware.scenes.advice import get_advice
 
-    linker, said = choose_linker(asked.config, asked.dataset, advice_in(boxes.meta), command="link")
+    linker, said = select_linker(asked.config, asked.dataset, get_advice(boxes.meta), command="link")
 
     if config.composite_scores == "product":
-        boxes = with_products(boxes, scenes)
-    with console.progress("linking") as progress, console.working("linking"):
-        return link(with_dense(boxes), linker, progress=progress), said
+        boxes = add_product_scores(boxes, scenes)
+    with console.show_progress("linking") as progress, console.log_step("linking"):
+        return link(add_dense_scores(boxes), linker, progress=progress), said
 
 
-def _judged(
+def _evaluate_levels(
     boxes: Predictions | None,
     tubes: Predictions | None,
     scenes: Scenes,
@@ -308,7 +323,7 @@ def _judged(
     """Both levels, each by its own claims: summary, matches, notes; what was left out is counted."""
     import polars as pl
 
-    from roadaware.analysis.event_results import slices_by
+    from roadaware.analysis.event_results import build_video_slices
     from roadaware.metrics.detection.evaluate import evaluate
 
     common: dict[str, Any] = {
@@ -316,11 +331,11 @@ def _judged(
         "kinds": list(asked.kinds) or None,
         "draws": asked.draws,
         "seed": asked.seed,
-        "slices": slices_by(scenes, asked.by),
+        "slices": build_video_slices(scenes, asked.by),
     }
     at = {"frame_thresholds": (), "video_thresholds": ()} | common
     results = []
-    with console.working("judging"):
+    with console.log_step("judging"):
         if boxes is not None and asked.only != "video":
             results.append(
                 evaluate(boxes, scenes, config, **{**at, "frame_thresholds": asked.frame_thresholds})
@@ -351,12 +366,12 @@ def _in_order(summary: pl.DataFrame) -> pl.DataFrame:
 
 
 def _strips(tubes: Predictions | None, scenes: Scenes, config: DetectionConfig) -> tuple[Strip, ...]:
-    from roadaware.analysis.worst_tubes import worst_tubes
+    from roadaware.analysis.worst_tubes import select_worst_tubes
 
     if tubes is None:
         return ()
-    with console.working("worst tubes"):
-        return tuple(worst_tubes(tubes, scenes, config))
+    with console.log_step("worst tubes"):
+        return tuple(select_worst_tubes(tubes, scenes, config))
 
 
 def _faults(
@@ -369,14 +384,14 @@ def _faults(
     """What goes wrong at each level."""
     import polars as pl
 
-    from roadaware.metrics.detection.errors import error_table
+    from roadaware.metrics.detection.errors import build_error_table
 
     found = []
-    with console.working("faults"):
+    with console.log_step("faults"):
         for level, claims in (("frame", boxes), ("video", tubes)):
             if claims is not None and asked.only in (None, level):
                 kinds = list(asked.kinds) or None
-                table = error_table(
+                table = build_error_table(
                     claims, scenes, config, level=level, threshold=_FAULTS_AT[level], kinds=kinds
                 )
                 found.append(table.with_columns(threshold=pl.lit(_FAULTS_AT[level])))
@@ -425,7 +440,7 @@ class Clock:
 OFFLINE = Clock()
 
 
-def streamed(
+def evaluate_streaming(
     whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked, came: Scored, clock: Clock
 ) -> dict[str, Any] | None:
     """The metrics on the simulated clock, in the form of the offline ones; None without a latency.
@@ -446,49 +461,49 @@ def streamed(
     """
     if clock.latency is None:
         return None
-    from roadaware.cli.event_pages import numbers_of
+    from roadaware.cli.event_pages import build_metrics_json
     from roadaware.cli.event_runs import EventRun
     from roadaware.config import to_dict
-    from roadaware.metrics.streaming import answers, retimed
+    from roadaware.metrics.streaming import apply_latency, select_processed_frames
 
     given = next((each for each in claims if each.has_boxes), None)
     if given is None:
         raise UsageError("--latency needs detections, and only tubes are claimed")
     config = _timing(scenes, clock)
     then = replace(config, scheduler="recorded")
-    detections = _unlinked(given.tables)
+    detections = _drop_tubes(given.tables)
     linker, found = _linker(given, asked), []
-    with console.working("streaming"):
-        seen = answers(detections, scenes, config, clock.latency)
+    with console.log_step("streaming"):
+        seen = select_processed_frames(detections, scenes, config, clock.latency)
         if asked.only != "video":
-            found.append(Claims(given.path, "detections", retimed(seen, scenes, then)))
+            found.append(Claims(given.path, "detections", apply_latency(seen, scenes, then)))
         if asked.only != "frame":
             tubes = _streaming_linked(seen, given, scenes, came, linker)
-            found.append(Claims(given.path, "tubes", retimed(tubes, scenes, then)))
+            found.append(Claims(given.path, "tubes", apply_latency(tubes, scenes, then)))
     plain = replace(asked, by=(), draws=0, details=False, tracking=False)
-    judged = scored(whole, scenes, found, plain)
+    judged = evaluate_split(whole, scenes, found, plain)
     run = EventRun(given.path.name, asked.dataset, judged.config, judged.summary, judged.matches)
     told: dict[str, Any] = {"latency_s": clock.latency, "scheduler": config.scheduler, "times": config.times}
     told |= {"fps": clock.fps, "linker": None if asked.only == "frame" else to_dict(linker)}
-    return {**numbers_of(run, native_kinds(scenes)), "clock": told}
+    return {**build_metrics_json(run, map_native_kinds(scenes)), "clock": told}
 
 
-def streaming_rows(
+def build_streaming_rows(
     summary: pl.DataFrame, found: Mapping[str, Any]
 ) -> tuple[list[str], list[tuple[str, list[float | None]]]]:
     """The headline means, offline and streaming beside each other.
 
     Args:
         summary: the offline metrics.
-        found: what `streamed` gave.
+        found: what `evaluate_streaming` gave.
 
     Returns:
         what the columns hold, and for each kind its values in per cent.
     """
-    from roadaware.analysis.event_results import FRAME, headline, means
+    from roadaware.analysis.event_results import FRAME, select_headline, select_means
 
-    grid = means(summary)
-    columns = headline(grid.columns)
+    grid = select_means(summary)
+    columns = select_headline(grid.columns)
     rows = []
     for kind in grid.rows:
         values: list[float | None] = []
@@ -501,18 +516,20 @@ def streaming_rows(
     return [name for column in columns for name in (column.words, "streaming")], rows
 
 
-def streaming_text(summary: pl.DataFrame, found: Mapping[str, Any] | None) -> str:
+def format_streaming(summary: pl.DataFrame, found: Mapping[str, Any] | None) -> str:
     """The same as a table to print; nothing where nothing was timed."""
     if found is None:
         return ""
-    from roadaware.cli.text import number, table
+    from roadaware.cli.text import format_number, format_table
 
-    names, rows = streaming_rows(summary, found)
-    title = f"mean AP, %: {clock_words(found)}"
-    return table([title, *names], [(kind, *(number(value, 2) for value in held)) for kind, held in rows])
+    names, rows = build_streaming_rows(summary, found)
+    title = f"mean AP, %: {describe_clock(found)}"
+    return format_table(
+        [title, *names], [(kind, *(format_number(value, 2) for value in held)) for kind, held in rows]
+    )
 
 
-def clock_words(found: Mapping[str, Any]) -> str:
+def describe_clock(found: Mapping[str, Any]) -> str:
     """The clock in words."""
     clock = found["clock"]
     return f"offline, and streaming at {clock['latency_s']:g} s a frame ({clock['scheduler']})"
@@ -537,7 +554,7 @@ def _timing(scenes: Scenes, clock: Clock) -> StreamingConfig:
     )
 
 
-def _unlinked(claims: Predictions) -> Predictions:
+def _drop_tubes(claims: Predictions) -> Predictions:
     """The detections alone."""
     import polars as pl
 
@@ -557,14 +574,14 @@ def _unlinked(claims: Predictions) -> Predictions:
 
 def _linker(given: Claims, asked: Asked) -> LinkerConfig:
     """How the claims were linked if they say it, else as config and detector have it; gaps are kept."""
-    from roadaware.cli.linker_choice import choose_linker
+    from roadaware.cli.linker_choice import select_linker
     from roadaware.config import from_dict
     from roadaware.linking.config import LinkerConfig
-    from roadaware.scenes.advice import advice_in
+    from roadaware.scenes.advice import get_advice
 
-    advice = advice_in(given.tables.meta)
+    advice = get_advice(given.tables.meta)
     noted = given.tables.meta.notes.get("linker")
-    chosen = choose_linker(asked.config, asked.dataset, advice)[0]
+    chosen = select_linker(asked.config, asked.dataset, advice)[0]
     chosen = from_dict(LinkerConfig, noted) if noted else chosen
     return replace(chosen, gaps="keep") if chosen.gaps == "squeeze" else chosen
 
@@ -573,25 +590,25 @@ def _streaming_linked(
     seen: Predictions, given: Claims, scenes: Scenes, came: Scored, linker: LinkerConfig
 ) -> Predictions:
     """Tubes from the frames that were worked on, without short ones where the claims left these out."""
-    from roadaware.cli.link import steps_taken
+    from roadaware.cli.link import list_steps
     from roadaware.config import from_dict
-    from roadaware.linking.interpolation import InterpolationConfig, interpolated
+    from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
     from roadaware.linking.link import link
-    from roadaware.metrics.detection.frame import with_products
+    from roadaware.metrics.detection.frame import add_product_scores
 
     if came.config.composite_scores == "product":
-        seen = with_products(seen, scenes)
-    tubes = link(with_dense(seen), linker)
-    for step in steps_taken(given.tables):
+        seen = add_product_scores(seen, scenes)
+    tubes = link(add_dense_scores(seen), linker)
+    for step in list_steps(given.tables):
         if step["step"] == "interpolated":
-            tubes = interpolated(tubes, from_dict(InterpolationConfig, step["config"]))
+            tubes = interpolate_tubes(tubes, from_dict(InterpolationConfig, step["config"]))
     return tubes
 
 
 # Paths judged as tracks: on the boxes that the detector itself would take to be there.
 
 
-def judge_tracks(
+def summarize_tracking(
     tubes: Predictions | None, scenes: Scenes, asked: Asked
 ) -> tuple[dict[str, Any] | None, str]:
     """How well the paths follow the true tracks, JSON-ready, and which of their boxes count, in words.
@@ -606,9 +623,9 @@ def judge_tracks(
 
     if tubes is None:
         return None, ""
-    floor, words = tracking_floor(tubes, asked.min_score)
+    floor, words = select_tracking_threshold(tubes, asked.min_score)
     config = replace(TrackingConfig.default(), min_score=floor)
-    with console.working("tracking"):
+    with console.log_step("tracking"):
         found = evaluate_tracks(tubes, scenes, config, draws=asked.draws, seed=asked.seed)
     return {
         row["metric"]: {
@@ -622,7 +639,7 @@ def judge_tracks(
     }, words
 
 
-def tracking_floor(tubes: Predictions, asked: float | None) -> tuple[float | None, str]:
+def select_tracking_threshold(tubes: Predictions, asked: float | None) -> tuple[float | None, str]:
     """The score that a box of a path needs to count in tracking metrics, and words on it.
 
     Args:
@@ -632,7 +649,7 @@ def tracking_floor(tubes: Predictions, asked: float | None) -> tuple[float | Non
     Raises:
         UsageError: if a score is asked for and the boxes have none.
     """
-    from roadaware.scenes.advice import advice_in
+    from roadaware.scenes.advice import get_advice
 
     boxes = tubes.boxes
     scored = boxes.is_empty() or ("score" in boxes.columns and boxes["score"].null_count() < len(boxes))
@@ -640,7 +657,7 @@ def tracking_floor(tubes: Predictions, asked: float | None) -> tuple[float | Non
         if not scored:
             raise UsageError("--min-score asks for scores of boxes, and these claims have none")
         return asked, f"boxes at or above {asked:g}, as asked for"
-    advice = advice_in(tubes.meta)
+    advice = get_advice(tubes.meta)
     if advice.min_score is not None and scored:
         words = f"boxes at or above {advice.min_score:g}, the detector's threshold; --min-score to change"
         return advice.min_score, words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from roadaware.cli.text import bullets, cell, interval, number, table
+from roadaware.cli.text import format_bullets, format_cell, format_interval, format_number, format_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MOST_CLASSES = 80
 
 
-def result_text(summary: pl.DataFrame, *, intervals: bool, kinds: Sequence[str] = ()) -> str:
+def format_event_result(summary: pl.DataFrame, *, intervals: bool, kinds: Sequence[str] = ()) -> str:
     """The means of each kind, then the classes of each kind at the headline thresholds.
 
     Args:
@@ -26,23 +26,23 @@ def result_text(summary: pl.DataFrame, *, intervals: bool, kinds: Sequence[str] 
     """
     from roadaware.analysis import event_results as events
 
-    overall = events.means(summary)
-    action = events.means(summary, levels=(events.AV,))
+    overall = events.select_means(summary)
+    action = events.select_means(summary, levels=(events.AV,))
     parts = [
-        grid_text(events.means(summary, levels=(level,)), "mean AP, %", intervals=intervals)
+        format_grid(events.select_means(summary, levels=(level,)), "mean AP, %", intervals=intervals)
         for level in (events.FRAME, events.VIDEO)
     ]
     parts.append(_action_text(action, intervals))
-    for kind in kinds or events.kinds(summary):
-        held = events.classes(summary, kind)
+    for kind in kinds or events.list_kinds(summary):
+        held = events.select_classes(summary, kind)
         if len(held.rows) > 1:
             parts.append(_classes_text(held, kind, intervals))
     parts.append(_groups_text(summary))
-    parts.append(_undefined(overall))
+    parts.append(_format_undefined(overall))
     return "\n\n".join(part for part in parts if part)
 
 
-def grid_text(grid: Grid, name: str, *, intervals: bool, columns: Sequence[Column] = ()) -> str:
+def format_grid(grid: Grid, name: str, *, intervals: bool, columns: Sequence[Column] = ()) -> str:
     """A table of values in per cent, with their intervals where there are some.
 
     Args:
@@ -57,26 +57,26 @@ def grid_text(grid: Grid, name: str, *, intervals: bool, columns: Sequence[Colum
     rows = [
         [row, *(_cell(grid.cells.get((row, column)), intervals) for column in shown)] for row in grid.rows
     ]
-    return table([name, *(column.words for column in shown)], rows)
+    return format_table([name, *(column.words for column in shown)], rows)
 
 
-def event_runs_text(runs: Sequence[EventRun]) -> str:
+def format_event_runs(runs: Sequence[EventRun]) -> str:
     """Several runs beside each other: their means at the headline thresholds, one column each."""
     from roadaware.analysis import event_results as events
 
-    grids = [events.means(run.summary) for run in runs]
+    grids = [events.select_means(run.summary) for run in runs]
     rows = []
     for kind in dict.fromkeys(kind for grid in grids for kind in grid.rows):
-        for column in events.headline(tuple(dict.fromkeys(c for grid in grids for c in grid.columns))):
+        for column in events.select_headline(tuple(dict.fromkeys(c for grid in grids for c in grid.columns))):
             cells = [
                 _cell(grid.cells.get((kind, column)), bool(run.draws))
                 for grid, run in zip(grids, runs, strict=True)
             ]
             rows.append([f"{kind}, {column.words}", *cells])
-    return table(["mean AP, %", *(run.name for run in runs)], rows)
+    return format_table(["mean AP, %", *(run.name for run in runs)], rows)
 
 
-def tracking_text(found: dict[str, Any] | None, tracked: str = "", *, intervals: bool) -> str:
+def format_tracking(found: dict[str, Any] | None, tracked: str = "", *, intervals: bool) -> str:
     """Tracking metrics, fractions in per cent and counts as they are; nothing where there are none.
 
     Args:
@@ -90,42 +90,43 @@ def tracking_text(found: dict[str, Any] | None, tracked: str = "", *, intervals:
     for name, row in found.items():
         counted = name in ("switches", "fragmentations")
         value, low, high = (row[key] if counted else _times(row[key]) for key in ("value", "low", "high"))
-        cells = [name, number(value, 0 if counted else 2)]
-        ends = interval(low, high, 0 if counted else 1, row.get("caution"))
+        cells = [name, format_number(value, 0 if counted else 2)]
+        ends = format_interval(low, high, 0 if counted else 1, row.get("caution"))
         rows.append([*cells, ends] if intervals else cells)
     header = ["paths as tracks, %", "value", "95 % by video"][: 3 if intervals else 2]
-    return "\n".join([*([tracked] if tracked else []), table(header, rows)])
+    return "\n".join([*([tracked] if tracked else []), format_table(header, rows)])
 
 
-def dropped_text(dropped: dict[str, int]) -> str:
+def format_dropped(dropped: dict[str, int]) -> str:
     """What was left out of the judgement, by reason; nothing where nothing was."""
-    return "\n".join(f"{count:,} {cell(what)}" for what, count in dropped.items() if count)
+    return "\n".join(f"{count:,} {format_cell(what)}" for what, count in dropped.items() if count)
 
 
-def event_comparison_text(found: Any) -> str:
+def format_event_comparison(found: Any) -> str:
     """Two runs of road events: every mean, and the classes whose difference is more than chance."""
     first, second = found.names
-    rows = [_compared(row) for row in found.table.iter_rows(named=True) if row["label"] is None]
+    rows = [_format_row(row) for row in found.table.iter_rows(named=True) if row["label"] is None]
     differ = [
-        _compared(row)
+        _format_row(row)
         for row in found.table.iter_rows(named=True)
         if row["label"] is not None and row["verdict"] in ("better", "worse")
     ]
     header = ["metric", first, second, "difference", "95 % by video", "verdict on the first"]
-    parts = [table(header, rows, colour=_tone)]
+    parts = [format_table(header, rows, colour=_tone)]
     if differ:
         parts.append(
-            "classes that differ:\n" + table(["class", *header[1:]], differ[:_MOST_CLASSES], colour=_tone)
+            "classes that differ:\n"
+            + format_table(["class", *header[1:]], differ[:_MOST_CLASSES], colour=_tone)
         )
-    note = f"in per cent; difference = {cell(first)} - {cell(second)}; {found.draws} draws of videos, "
+    note = f"in per cent; difference = {format_cell(first)} - {format_cell(second)}; {found.draws} draws of videos, "
     return "\n\n".join([*parts, f"{note}seed {found.seed}"])
 
 
 def _classes_text(grid: Grid, kind: str, intervals: bool) -> str:
     """The classes of one kind, at one threshold of each level."""
-    from roadaware.analysis.event_results import headline
+    from roadaware.analysis.event_results import select_headline
 
-    columns = headline(grid.columns)
+    columns = select_headline(grid.columns)
     rows, absent = [], []
     for row in grid.rows:
         held = [grid.cells.get((row, column)) for column in columns]
@@ -136,10 +137,10 @@ def _classes_text(grid: Grid, kind: str, intervals: bool) -> str:
         rows.append([row, str(counts[0]), *(_cell(value, intervals) for value in held)])
     if not rows:
         return ""
-    shown = table([kind, "true", *(column.words for column in columns)], rows[:_MOST_CLASSES])
+    shown = format_table([kind, "true", *(column.words for column in columns)], rows[:_MOST_CLASSES])
     more = len(rows) - _MOST_CLASSES
     tail = [f"... and {more} more; --json lists all of them"] if more > 0 else []
-    tail += [f"without truth: {cell(', '.join(absent))}"] if absent else []
+    tail += [f"without truth: {format_cell(', '.join(absent))}"] if absent else []
     return "\n".join([shown, *tail])
 
 
@@ -158,26 +159,26 @@ def _groups_text(summary: pl.DataFrame) -> str:
     names = summary["group"].drop_nulls().unique(maintain_order=True).to_list()
     if not names:
         return ""
-    grids = {name: events.means(summary, name) for name in names}
+    grids = {name: events.select_means(summary, name) for name in names}
     kinds = tuple(dict.fromkeys(kind for grid in grids.values() for kind in grid.rows))
     parts = []
-    for column in events.headline(next(iter(grids.values())).columns):
+    for column in events.select_headline(next(iter(grids.values())).columns):
         rows = [
             [name, *(_cell(grid.cells.get((kind, column)), False) for kind in kinds)]
             for name, grid in grids.items()
             if any((kind, column) in grid.cells for kind in kinds)
         ]
-        parts.append(table([f"mean AP, %: {column.words}", *kinds], rows))
+        parts.append(format_table([f"mean AP, %: {column.words}", *kinds], rows))
     return "\n\n".join(parts)
 
 
-def _undefined(grid: Grid) -> str:
+def _format_undefined(grid: Grid) -> str:
     reasons: dict[str, list[str]] = {}
     for (row, column), value in grid.cells.items():
         if value.value is None:
             reasons.setdefault(value.reason or "undefined", []).append(f"{row} ({column.words})")
     return (
-        "undefined:\n" + bullets(f"{', '.join(names)}: {why}" for why, names in reasons.items())
+        "undefined:\n" + format_bullets(f"{', '.join(names)}: {why}" for why, names in reasons.items())
         if reasons
         else ""
     )
@@ -186,19 +187,19 @@ def _undefined(grid: Grid) -> str:
 def _cell(value: Value | None, intervals: bool) -> str:
     if value is None or value.value is None:
         return "-"
-    shown = number(100 * value.value, 2)
+    shown = format_number(100 * value.value, 2)
     if not intervals or value.low is None or value.high is None:
         return shown
-    return f"{shown} {interval(100 * value.low, 100 * value.high, 1, value.caution)}"
+    return f"{shown} {format_interval(100 * value.low, 100 * value.high, 1, value.caution)}"
 
 
-def _compared(row: dict[str, Any]) -> list[str]:
+def _format_row(row: dict[str, Any]) -> list[str]:
     return [
         row["metric"],
         _percent(row["a"]),
         _percent(row["b"]),
         _percent(row["difference"]),
-        interval(_times(row["low_video"]), _times(row["high_video"]), 2, row.get("caution_video")),
+        format_interval(_times(row["low_video"]), _times(row["high_video"]), 2, row.get("caution_video")),
         row["verdict"],
     ]
 
@@ -208,7 +209,7 @@ def _times(value: float | None) -> float | None:
 
 
 def _percent(value: float | None) -> str:
-    return number(_times(value), 2)
+    return format_number(_times(value), 2)
 
 
 def _tone(row: Sequence[str]) -> str | None:

@@ -10,8 +10,8 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, event_inputs, event_runs, folders, outputs, pedestrians
 from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, EventSet
-from roadaware.cli.event_scoring import OFFLINE, Asked, Clock, Scored, event_run, streamed
-from roadaware.cli.event_scoring import scored as scored_claims
+from roadaware.cli.event_scoring import OFFLINE, Asked, Clock, Scored, build_event_run, evaluate_streaming
+from roadaware.cli.event_scoring import evaluate_split as scored_claims
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -24,7 +24,7 @@ from roadaware.cli.options import (
     Several,
     Switch,
 )
-from roadaware.cli.text import cell
+from roadaware.cli.text import format_cell
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def road(
         roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
             --predictions linked --draws 1000 --by weather -o runs/mine
     """
-    return _evaluated("road", (truth, predictions, images), split, judging, folder, overwrite=overwrite)
+    return _evaluate_events("road", (truth, predictions, images), split, judging, folder, overwrite=overwrite)
 
 
 def ucf24(
@@ -142,10 +142,12 @@ def ucf24(
         roadaware evaluate ucf24 --truth pyannot_with_class_names.pkl \\
             --predictions linked --kinds action --fail-under video_map@0.5:action=55
     """
-    return _evaluated("ucf24", (truth, predictions, images), split, judging, folder, overwrite=overwrite)
+    return _evaluate_events(
+        "ucf24", (truth, predictions, images), split, judging, folder, overwrite=overwrite
+    )
 
 
-def _evaluated(
+def _evaluate_events(
     dataset: EventSet,
     given: tuple[Path, list[Path], Path | None],
     split: str | None,
@@ -154,40 +156,47 @@ def _evaluated(
     *,
     overwrite: bool,
 ) -> Outcome:
-    from roadaware.cli.event_pages import event_run_page, groups_of, json_of, numbers_of
-    from roadaware.cli.event_scoring import streaming_text
-    from roadaware.cli.event_tables import dropped_text, result_text, tracking_text
+    from roadaware.cli.event_pages import (
+        build_groups_json,
+        build_json_facts,
+        build_metrics_json,
+        render_event_runs,
+    )
+    from roadaware.cli.event_scoring import format_streaming
+    from roadaware.cli.event_tables import format_dropped, format_event_result, format_tracking
 
     judging.clock.check()
     _check_floor(judging)
     lowest = pedestrians.parse_bars(judging.fail_under, pedestrians.PER_CENT)
-    size_px = event_inputs.size_of(judging.size)
-    asked = _asked(dataset, judging, details=folder is not None)
-    scored, facts = _scored(asked, judging.clock, *given, split, size_px)
+    size_px = event_inputs.parse_size(judging.size)
+    asked = _build_request(dataset, judging, details=folder is not None)
+    scored, facts = _score_inputs(asked, judging.clock, *given, split, size_px)
     predictions = given[1]
     names = [path.name for path in predictions]
     name = predictions[0].stem or str(predictions[0])
-    run = event_run(scored, asked, name=name, split=split, claims=names)
+    run = build_event_run(scored, asked, name=name, split=split, claims=names)
     run = replace(run, facts={**run.facts, **facts})
-    metrics = event_runs.metrics_of(run.summary)
+    metrics = event_runs.collect_metrics(run.summary)
     pedestrians.check(lowest, metrics)
-    native = event_inputs.native_kinds(scored.scenes)
-    numbers = numbers_of(run, native)
+    native = event_inputs.map_native_kinds(scored.scenes)
+    numbers = build_metrics_json(run, native)
     if folder is not None:
-        folders.put_folder(
-            folder, event_runs.files_of(run, event_run_page([run]), numbers), overwrite=overwrite
+        folders.write_result_folder(
+            folder,
+            event_runs.build_event_run_files(run, render_event_runs([run]), numbers),
+            overwrite=overwrite,
         )
-        console.note(f"wrote {folder} (report: {folder / 'report.html'})")
-    lines = [_heading(run, scored), dropped_text(scored.left.everything), *map(cell, run.notes)]
-    lines.append(result_text(run.summary, intervals=bool(judging.draws)))
+        console.print_note(f"wrote {folder} (report: {folder / 'report.html'})")
+    lines = [_heading(run, scored), format_dropped(scored.left.everything), *map(format_cell, run.notes)]
+    lines.append(format_event_result(run.summary, intervals=bool(judging.draws)))
     tracked = run.facts.get("tracked", "")
-    lines.append(tracking_text(run.facts.get("tracking"), tracked, intervals=bool(judging.draws)))
-    lines.append(streaming_text(run.summary, run.facts.get("streaming")))
-    failed = pedestrians.failure(metrics, lowest, pedestrians.PER_CENT)
+    lines.append(format_tracking(run.facts.get("tracking"), tracked, intervals=bool(judging.draws)))
+    lines.append(format_streaming(run.summary, run.facts.get("streaming")))
+    failed = pedestrians.describe_failure(metrics, lowest, pedestrians.PER_CENT)
     if failed is None and judging.strict and scored.left.findings:
-        failed = f"--strict: {dropped_text(scored.left.findings).replace(chr(10), '; ')}"
-    beside, facts = json_of(event_runs.event_run_facts(run))
-    data = {**numbers, **beside, "run": {**facts, "groups": groups_of(run, native)}}
+        failed = f"--strict: {format_dropped(scored.left.findings).replace(chr(10), '; ')}"
+    beside, facts = build_json_facts(event_runs.build_event_run_facts(run))
+    data = {**numbers, **beside, "run": {**facts, "groups": build_groups_json(run, native)}}
     return Outcome("\n\n".join(line for line in lines if line), data, failed)
 
 
@@ -201,7 +210,7 @@ def _check_floor(judging: Judging) -> None:
         raise UsageError(f"--min-score is a score from 0 to 1, not {judging.min_score:g}")
 
 
-def _asked(dataset: EventSet, judging: Judging, *, details: bool) -> Asked:
+def _build_request(dataset: EventSet, judging: Judging, *, details: bool) -> Asked:
     return Asked(
         dataset,
         judging.config,
@@ -220,7 +229,7 @@ def _asked(dataset: EventSet, judging: Judging, *, details: bool) -> Asked:
     )
 
 
-def _scored(
+def _score_inputs(
     asked: Asked,
     clock: Clock,
     truth: Path,
@@ -230,16 +239,16 @@ def _scored(
     size_px: tuple[int, int],
 ) -> tuple[Scored, dict[str, Any]]:
     """Truth and claims opened, brought together, and judged: offline, and what stands beside that."""
-    from roadaware.cli.event_pages import calibration_by_slice
+    from roadaware.cli.event_pages import group_calibration
 
     whole = event_inputs.open_truth(truth, asked.dataset)
-    scenes = event_inputs.of_split(whole, split, asked.kinds)
+    scenes = event_inputs.select_split(whole, split, asked.kinds)
     videos = [str(video) for video in scenes.videos["video"].to_list()]
     claims = [event_inputs.open_claims(path, whole, size_px, videos, images) for path in predictions]
     came = scored_claims(whole, scenes, claims, asked)
     beside = {
-        "streaming": streamed(whole, scenes, claims, asked, came, clock),
-        "calibration": calibration_by_slice(came, asked.by),
+        "streaming": evaluate_streaming(whole, scenes, claims, asked, came, clock),
+        "calibration": group_calibration(came, asked.by),
     }
     return came, {name: found for name, found in beside.items() if found is not None}
 
@@ -247,7 +256,7 @@ def _scored(
 def _heading(run: EventRun, scored: Scored) -> str:
     truth = run.facts["truth"]
     where = f"split {run.facts['split']}" if run.facts["split"] else "all videos"
-    return cell(
+    return format_cell(
         f"{', '.join(run.facts['claims'])} on {truth['dataset']}, {where}: {truth['videos']:,} videos, "
         f"{truth['boxes']:,} true boxes; config {run.facts['config_name']}"
     )

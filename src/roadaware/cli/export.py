@@ -52,23 +52,23 @@ def export(
     width, by, height = size.partition("x")
     if not by or not width.isdecimal() or not height.isdecimal() or not int(width) * int(height):
         raise UsageError(f"--size is WIDTHxHEIGHT, such as 1280x960, not {size!r}")
-    done, why = _exported(weights, out, clip, stream, (int(width), int(height)))
+    done, why = _export_model(weights, out, clip, stream, (int(width), int(height)))
     return Outcome(_text(done, out, why), _data(done, out))
 
 
-def _exported(
+def _export_model(
     weights: Path, out: Path, clip: int | None, stream: bool, picture_px: tuple[int, int]
 ) -> tuple[Exported, str | None]:
     """What was written, and why it is no stream where nobody said which form it has."""
     from roadaware.models import exporting
     from roadaware.models.weights import open_network
 
-    with console.working("opening the detector"):
+    with console.log_step("opening the detector"):
         network, facts = open_network(weights)
-    why = exporting.why_no_stream(network)
+    why = exporting.find_stream_obstacle(network)
     as_stream = stream or (clip is None and why is None)
     make_folder(out.absolute().parent)
-    with console.working("exporting"):
+    with console.log_step("exporting"):
         done = exporting.export(
             network,
             facts,
@@ -85,7 +85,7 @@ def _text(done: Exported, out: Path, why: str | None) -> str:
         ("out", *each) for each in done.outputs.items()
     ]
     rows = [(way, name, "x".join(map(str, shape))) for way, name, shape in shapes if "_" not in name]
-    lines = [text.table(["", "name", "shape"], rows, left=3), ""]
+    lines = [text.format_table(["", "name", "shape"], rows, left=3), ""]
     memories = sum("_" in name for name in done.inputs)
     if memories:
         lines.append(
@@ -94,7 +94,7 @@ def _text(done: Exported, out: Path, why: str | None) -> str:
     if done.form == "clip" and why:
         lines.append(f"a clip and no stream, since {why}")
     lines.append(f"worst difference to PyTorch: {done.difference:.1e} of the largest value")
-    return "\n".join([*lines, f"wrote {text.cell(str(out))}, {text.size(done.n_bytes)}"])
+    return "\n".join([*lines, f"wrote {text.format_cell(str(out))}, {text.format_bytes(done.n_bytes)}"])
 
 
 def _data(done: Exported, out: Path) -> dict[str, Any]:

@@ -14,27 +14,27 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from roadaware.addresses import conceal
+from roadaware.addresses import mask_secrets
 from roadaware.errors import DiskError, RoadawareError, UsageError
 
 # Files and folders that a command writes: whole or absent afterwards.
 
 
-def json_text(data: Any) -> str:
+def encode_json(data: Any) -> str:
     """Strict JSON: a value that is not finite is an error, not `NaN`; no text holds a secret of an address.
 
     Raises:
         ValueError: if a number is not finite.
     """
-    return json.dumps(_concealed(data), allow_nan=False, ensure_ascii=True, indent=2) + "\n"
+    return json.dumps(_mask_values(data), allow_nan=False, ensure_ascii=True, indent=2) + "\n"
 
 
-def _concealed(data: Any) -> Any:
+def _mask_values(data: Any) -> Any:
     if isinstance(data, str):
-        return conceal(data)
+        return mask_secrets(data)
     if isinstance(data, dict):
-        return {name: _concealed(value) for name, value in data.items()}
-    return [_concealed(value) for value in data] if isinstance(data, list | tuple) else data
+        return {name: _mask_values(value) for name, value in data.items()}
+    return [_mask_values(value) for value in data] if isinstance(data, list | tuple) else data
 
 
 def write_text(path: Path, text: str) -> None:
@@ -43,11 +43,11 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         DiskError: if it cannot be written.
     """
-    from roadaware.io.files import atomic_write
+    from roadaware.io.files import write_atomically
 
     if not path.parent.is_dir():
         make_folder(path.absolute().parent)
-    atomic_write(path, text.encode("utf-8", errors="backslashreplace"))
+    write_atomically(path, text.encode("utf-8", errors="backslashreplace"))
 
 
 def make_folder(path: Path) -> None:
@@ -70,7 +70,7 @@ _LIMIT = 1 << 28
 _TEMPORARY = re.compile(r"\.roadaware-run-(\d{1,10})-[0-9a-f]{8}\.tmp")
 
 
-def with_marker(files: Mapping[str, bytes], facts: Mapping[str, Any]) -> dict[str, bytes]:
+def add_marker(files: Mapping[str, bytes], facts: Mapping[str, Any]) -> dict[str, bytes]:
     """The files of a result and the marker that lists them with their digests.
 
     Args:
@@ -78,7 +78,7 @@ def with_marker(files: Mapping[str, bytes], facts: Mapping[str, Any]) -> dict[st
         facts: what else the marker says, JSON-ready.
     """
     listed = {name: digest(data) for name, data in files.items()}
-    return {**files, MARKER: json_text({"format": FORMAT, **facts, "files": listed}).encode()}
+    return {**files, MARKER: encode_json({"format": FORMAT, **facts, "files": listed}).encode()}
 
 
 def digest(data: bytes) -> str:
@@ -86,7 +86,7 @@ def digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def marked(path: Path, form: str) -> dict[str, Any] | None:
+def read_marker(path: Path, form: str) -> dict[str, Any] | None:
     """What a marker says; None where there is none, or one of somebody else.
 
     Args:
@@ -102,15 +102,15 @@ def marked(path: Path, form: str) -> dict[str, Any] | None:
     return None
 
 
-def listed(folder: Path) -> frozenset[str] | None:
+def list_result_files(folder: Path) -> frozenset[str] | None:
     """The names of the files that a result in the folder consists of; None where no result is there."""
-    found = marked(folder / MARKER, FORMAT)
+    found = read_marker(folder / MARKER, FORMAT)
     if found is None or not isinstance(found.get("files"), dict):
         return None
     return frozenset({MARKER, *found["files"]})
 
 
-def vacant(folder: Path) -> bool:
+def is_vacant(folder: Path) -> bool:
     """Whether nothing is in a folder but what killed writers left unfinished.
 
     Raises:
@@ -133,15 +133,15 @@ def check_result(folder: Path, *, overwrite: bool) -> None:
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; name a folder to write into")
-    if not folder.is_dir() or vacant(folder):
+    if not folder.is_dir() or is_vacant(folder):
         return
-    if listed(folder) is None:
+    if list_result_files(folder) is None:
         raise UsageError(f"{folder} holds other things (no {MARKER} of ours); name a new or empty folder")
     if not overwrite:
         raise UsageError(f"{folder} holds an earlier result; say --overwrite to replace it, or name another")
 
 
-def put_folder(folder: Path, files: Mapping[str, bytes], *, overwrite: bool) -> None:
+def write_result_folder(folder: Path, files: Mapping[str, bytes], *, overwrite: bool) -> None:
     """Write files into a new folder beside the target, then swap the two.
 
     Of an earlier result only the files that its marker lists are replaced; all else stays.
@@ -155,11 +155,11 @@ def put_folder(folder: Path, files: Mapping[str, bytes], *, overwrite: bool) -> 
         DiskError: if it cannot be written; what stood there still stands.
         UsageError: if something stands there that may not be replaced.
     """
-    from roadaware.io.files import disk_error, put, sync_folder
+    from roadaware.io.files import build_disk_error, flush_folder, write_and_rename
 
     check_result(folder, overwrite=overwrite)
     target = Path(os.path.realpath(folder))
-    ours = (listed(target) if target.is_dir() else None) or frozenset()
+    ours = (list_result_files(target) if target.is_dir() else None) or frozenset()
     _refuse_clash(target, files, ours)
     make_folder(target.parent)
     _sweep(target.parent)
@@ -167,16 +167,16 @@ def put_folder(folder: Path, files: Mapping[str, bytes], *, overwrite: bool) -> 
     try:
         for name, data in files.items():
             (building / name).parent.mkdir(parents=True, exist_ok=True)
-            put(building / name, data)
+            write_and_rename(building / name, data)
         _keep(target, building, ours)
-        sync_folder(building)
+        flush_folder(building)
         old = _swap(building, target)
-        sync_folder(target.parent)
+        flush_folder(target.parent)
         if old is not None:
             _keep(old, target, ours)  # what was added in the meantime
             shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
-        raise disk_error(folder, sum(map(len, files.values())), error) from error
+        raise build_disk_error(folder, sum(map(len, files.values())), error) from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
 

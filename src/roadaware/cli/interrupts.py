@@ -14,7 +14,7 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
-from roadaware.training.stopping import signals_to
+from roadaware.training.stopping import handle_signals
 
 _GRACE_S = 1.2
 _AGAIN_S = 0.02
@@ -25,7 +25,7 @@ class Terminated(BaseException):
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
+def handle_interrupts() -> Iterator[None]:
     """Within: SIGINT raises KeyboardInterrupt, SIGTERM raises Terminated, and a deaf process is ended.
 
     Python runs signal handlers between two bytecodes of the main thread only. A thread that waits on the
@@ -59,7 +59,7 @@ def interruptible() -> Iterator[None]:
         heard.close()
 
 
-def end_children() -> None:
+def stop_children() -> None:
     """Kill the worker processes that are still there."""
     for child in multiprocessing.active_children():
         child.kill()
@@ -88,7 +88,7 @@ def _watch(heard: socket.socket, finished: threading.Event) -> None:
     while received and received[0] not in (signal.SIGINT, signal.SIGTERM):
         received = heard.recv(1)
     if received and not finished.wait(_GRACE_S):
-        end_children()
+        stop_children()
         os._exit(128 + received[0])
 
 
@@ -123,7 +123,7 @@ class Asked:
 
 
 @contextlib.contextmanager
-def patient() -> Iterator[Asked]:
+def stop_gracefully() -> Iterator[Asked]:
     """Within: the first SIGINT or SIGTERM is noted, a second one ends the command at once.
 
     What watches the process for signals, and ends it when it does not follow quickly, is told nothing of the
@@ -136,5 +136,5 @@ def patient() -> Iterator[Asked]:
             raise KeyboardInterrupt
         asked.number = number
 
-    with signals_to(note):
+    with handle_signals(note):
         yield asked

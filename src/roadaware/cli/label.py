@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from roadaware.cli import console, datasets, folders, outputs, text
-from roadaware.cli.event_findings import oddities, refused
+from roadaware.cli.event_findings import count_refusals, list_warnings
 from roadaware.cli.options import (
     USUAL,
     WHOLE_SEED,
@@ -23,9 +23,9 @@ from roadaware.cli.options import (
     Seed,
     Several,
     Switch,
-    between,
+    validate_range,
 )
-from roadaware.cli.text import paragraphs
+from roadaware.cli.text import format_paragraphs
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Seconds:
 USUAL_SECONDS = Seconds()
 
 
-def proposals(path: Path) -> Predictions:
+def open_proposals(path: Path) -> Predictions:
     """Saved proposals: the folder that `propose` wrote, or the one in it.
 
     Raises:
@@ -80,11 +80,11 @@ def proposals(path: Path) -> Predictions:
     from roadaware.scenes.store import open_predictions
 
     inner = path / "proposals"
-    with console.working(f"opening {path}"):
+    with console.log_step(f"opening {path}"):
         return open_predictions(inner if datasets.is_saved(inner) and not datasets.is_saved(path) else path)
 
 
-def dataset(path: Path, root: Path | None) -> tuple[Scenes, Path]:
+def open_with_images(path: Path, root: Path | None) -> tuple[Scenes, Path]:
     """A set with its pictures: a dataset, or saved tables beside them; and the folder its paths start at.
 
     Args:
@@ -95,20 +95,20 @@ def dataset(path: Path, root: Path | None) -> tuple[Scenes, Path]:
         DatasetNotFoundError: if it is no dataset that is known.
         UsageError: if it is an archive.
     """
-    from roadaware.cli.propose import kind_of, root_of
+    from roadaware.cli.propose import detect_reader, find_root
     from roadaware.datasets import read
     from roadaware.scenes.store import open_scenes
 
     if datasets.is_saved(path):
-        with console.working(f"opening {path}"):
+        with console.log_step(f"opening {path}"):
             return open_scenes(path), root or path.absolute().parent
-    name = kind_of(path)
-    base = root_of(name, path)
-    with console.progress(f"reading {name}") as shown:
+    name = detect_reader(path)
+    base = find_root(name, path)
+    with console.show_progress(f"reading {name}") as shown:
         return read(name, base, progress=shown), root or base
 
 
-def pictures_of(scenes: Scenes) -> pl.DataFrame:
+def list_images(scenes: Scenes) -> pl.DataFrame:
     """video and frame of all pictures of a set.
 
     Raises:
@@ -128,7 +128,7 @@ def pictures_of(scenes: Scenes) -> pl.DataFrame:
     return frames
 
 
-def listed(path: Path) -> list[tuple[str, int]]:
+def read_image_list(path: Path) -> list[tuple[str, int]]:
     """The pictures of a list that `label select` wrote, in its order: csv or JSON, or the folder with both.
 
     Raises:
@@ -162,7 +162,7 @@ def listed(path: Path) -> list[tuple[str, int]]:
     return rows
 
 
-def labels(path: Path) -> Scenes:
+def open_labels(path: Path) -> Scenes:
     """What several annotators left: a folder that `label import` wrote, or saved tables.
 
     Raises:
@@ -171,11 +171,11 @@ def labels(path: Path) -> Scenes:
     from roadaware.scenes.store import open_scenes
 
     inner = path / LABELS
-    with console.working(f"opening {path}"):
+    with console.log_step(f"opening {path}"):
         return open_scenes(inner if datasets.is_saved(inner) else path)
 
 
-def sent_from(path: Path) -> Predictions:
+def open_sent_proposals(path: Path) -> Predictions:
     """What an export sent out.
 
     Raises:
@@ -200,7 +200,7 @@ def sent_from(path: Path) -> Predictions:
     return sent
 
 
-def saved_files(tables: Any, folder: str) -> dict[str, bytes]:
+def pack_tables(tables: Any, folder: str) -> dict[str, bytes]:
     """A saved set as files of a result folder.
 
     Args:
@@ -234,7 +234,7 @@ def agree(
     kind: Annotated[str, Parameter(help=_KIND)] = "corner",
     draws: Draws = 1000,
     seed: Seed = 0,
-    draw: Annotated[int, Parameter(help=_DRAW, validator=between(0, 1000))] = 0,
+    draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
     videos: Annotated[Path | None, Parameter(help=_VIDEOS)] = None,
     folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None,
     overwrite: Overwrite = False,
@@ -254,17 +254,17 @@ def agree(
 
         roadaware label agree runs/labels -o runs/consensus --draw 20 --videos runs/streets/scenes
     """
-    from roadaware.analysis.annotation.agreement import box_agreement, consensus
-    from roadaware.analysis.annotation.object_groups import things_of
+    from roadaware.analysis.annotation.agreement import build_consensus, measure_box_agreement
+    from roadaware.analysis.annotation.object_groups import group_objects
 
     if not 0 < iou <= 1:
         raise UsageError(f"--iou lies above 0 and up to 1, not {iou}")
     if draw and (videos is None or folder is None):
         raise UsageError("--draw needs --videos, where the pictures are, and --output, where they go")
-    scenes = labels(path)
-    with console.working("comparing"):
-        things = things_of(scenes, kind=kind, least=iou)
-        found, agreed = box_agreement(things, draws=draws, seed=seed), consensus(things, scenes)
+    scenes = open_labels(path)
+    with console.log_step("comparing"):
+        things = group_objects(scenes, kind=kind, least=iou)
+        found, agreed = measure_box_agreement(things, draws=draws, seed=seed), build_consensus(things, scenes)
     data = {
         "annotators": list(things.annotators),
         "pictures": len(things.pictures),
@@ -275,25 +275,25 @@ def agree(
         "disputes": len(agreed.disputes),
     }
     if folder is not None:
-        pictures = _drawn(scenes, agreed, videos, draw) if draw and videos is not None else {}
+        pictures = _draw_disputes(scenes, agreed, videos, draw) if draw and videos is not None else {}
         _save(folder, found, agreed, data, pictures, overwrite=overwrite)
     failed = f"--strict: {len(agreed.disputes)} disputes" if strict and len(agreed.disputes) else None
     return Outcome(_text(found, agreed, data), data, failed)
 
 
-def _drawn(scenes: Scenes, agreed: Consensus, videos: Path, most: int) -> dict[str, bytes]:
+def _draw_disputes(scenes: Scenes, agreed: Consensus, videos: Path, most: int) -> dict[str, bytes]:
     """Disputed pictures as PNG files."""
     import io
 
     from PIL import Image
 
-    from roadaware.reports.annotation import disputed_places, draw_dispute
+    from roadaware.reports.annotation import draw_dispute, list_disputes
     from roadaware.scenes.sensors import open_frame
 
-    source, root = dataset(videos, None)
+    source, root = open_with_images(videos, None)
     found: dict[str, bytes] = {}
-    with console.working("drawing"):
-        for number, (video, frame, reasons) in enumerate(disputed_places(agreed.disputes, most)):
+    with console.log_step("drawing"):
+        for number, (video, frame, reasons) in enumerate(list_disputes(agreed.disputes, most)):
             picture = open_frame(source, root, video, frame)
             title = f"{video}  {frame}  {reasons}"
             stream = io.BytesIO()
@@ -312,21 +312,21 @@ def _save(
     *,
     overwrite: bool,
 ) -> None:
-    from roadaware.io.csv import csv_text
-    from roadaware.reports.annotation import agreement_section
+    from roadaware.io.csv import format_csv
+    from roadaware.reports.annotation import build_agreement_section
     from roadaware.reports.page import report
 
-    page = report([agreement_section(found, agreed.disputes)], title="Agreement of annotators")
+    page = report([build_agreement_section(found, agreed.disputes)], title="Agreement of annotators")
     files = {
-        **saved_files(agreed.scenes, CONSENSUS),
-        "agreement.csv": csv_text(found.table).encode(),
-        "found_by.csv": csv_text(found.counts).encode(),
-        "disputes.csv": csv_text(agreed.disputes).encode(),
+        **pack_tables(agreed.scenes, CONSENSUS),
+        "agreement.csv": format_csv(found.table).encode(),
+        "found_by.csv": format_csv(found.counts).encode(),
+        "disputes.csv": format_csv(agreed.disputes).encode(),
         **pictures,
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
-    folders.put_folder(folder, folders.with_marker(files, data), overwrite=overwrite)
-    console.note(f"wrote {folder} (truth: {folder / CONSENSUS}, report: {folder / _PAGE})")
+    folders.write_result_folder(folder, folders.add_marker(files, data), overwrite=overwrite)
+    console.print_note(f"wrote {folder} (truth: {folder / CONSENSUS}, report: {folder / _PAGE})")
 
 
 def _text(found: BoxAgreement, agreed: Consensus, data: dict[str, Any]) -> str:
@@ -334,9 +334,9 @@ def _text(found: BoxAgreement, agreed: Consensus, data: dict[str, Any]) -> str:
         (
             row["group"] or "all",
             row["measure"].replace("_", " "),
-            text.number(row["value"]),
-            text.row_interval(row, "picture", 2),
-            text.row_interval(row, "video", 2),
+            text.format_number(row["value"]),
+            text.format_row_interval(row, "picture", 2),
+            text.format_row_interval(row, "video", 2),
             f"{row['n']:,}",
         )
         for row in found.table.iter_rows(named=True)
@@ -346,12 +346,14 @@ def _text(found: BoxAgreement, agreed: Consensus, data: dict[str, Any]) -> str:
         f"{data['pictures']:,} pictures that two or more of {len(data['annotators'])} annotators saw; "
         f"{data['pictures_one_alone_saw']:,} that one alone saw",
         f"things drawn: {'; '.join(counts) or 'none'}",
-        text.table(["of", "measure", "value", "over pictures", "over videos", "rests on"], rows, left=2),
+        text.format_table(
+            ["of", "measure", "value", "over pictures", "over videos", "rests on"], rows, left=2
+        ),
         "",
         f"{data['boxes_agreed']:,} boxes that most drew; {data['disputes']:,} disputes for a further look:",
     ]
     reasons = agreed.disputes["reason"].value_counts().sort("count", descending=True)
-    lines += [f"  {count:,} {text.cell(reason)}" for reason, count in reasons.iter_rows()]
+    lines += [f"  {count:,} {text.format_cell(reason)}" for reason, count in reasons.iter_rows()]
     return "\n".join(lines)
 
 
@@ -407,20 +409,20 @@ def export(
 
         roadaware label export proposals --videos KITTI --list runs/list --most 500 --served KITTI --out tasks
     """
-    from roadaware.formats.proposal_tasks import sent_out
+    from roadaware.formats.proposal_tasks import select_task_proposals
 
     if not as_:
         raise UsageError("--as names at least one of labelstudio, coco and parquet")
     if most is not None and most < 1:
         raise UsageError(f"--most is a number of pictures from 1 on, not {most}")
-    claims = proposals(path)
-    scenes, base = dataset(videos, root)
+    claims = open_proposals(path)
+    scenes, base = open_with_images(videos, root)
     places = _places(claims, scenes, pictures, all_pictures=all_pictures)[:most]
-    frames, bad = _framed(scenes, base, places, out, served, copy=copy)
-    sent, left_out = sent_out(claims, frames, classes or _coda(), kind=kind)
+    frames, bad = _collect_image_files(scenes, base, places, out, served, copy=copy)
+    sent, left_out = select_task_proposals(claims, frames, classes or _coda(), kind=kind)
     left_out |= bad
     written = _write(sent, out, as_)
-    console.note(f"wrote {out}")
+    console.print_note(f"wrote {out}")
     return Outcome(_export_text(sent, out, written, left_out), _data(sent, out, written, left_out))
 
 
@@ -434,14 +436,14 @@ def _places(
     """
     import polars as pl
 
-    known = set(pictures_of(scenes).rows())
+    known = set(list_images(scenes).rows())
     score = pl.col("score").max() if "score" in claims.boxes.columns else pl.len()
     ranked = claims.boxes.group_by(pl.col("video").cast(pl.String), "frame").agg(best=score)
     ranked = ranked.sort(["best", "video", "frame"], descending=[True, False, False])
     own = ranked.select("video", "frame").rows()
     held = set(own)
     if listing is not None:
-        wanted = list(dict.fromkeys(listed(listing)))
+        wanted = list(dict.fromkeys(read_image_list(listing)))
     else:
         wanted = own + (sorted(known - held) if all_pictures else [])
     lost = [place for place in wanted if place not in known]
@@ -456,7 +458,7 @@ def _places(
     return chosen
 
 
-def _framed(
+def _collect_image_files(
     scenes: Scenes, base: Path, places: list[tuple[str, int]], out: Path, served: Path | None, *, copy: bool
 ) -> tuple[pl.DataFrame, dict[str, int]]:
     """The files of the pictures, and how many have none, by reason.
@@ -464,7 +466,7 @@ def _framed(
     Raises:
         InputError: if none can be read.
     """
-    from roadaware.formats.task_images import task_pictures
+    from roadaware.formats.task_images import prepare_task_images
 
     bad: dict[str, int] = {}
 
@@ -472,8 +474,8 @@ def _framed(
         what = f"pictures: {error.message}"
         bad[what] = bad.get(what, 0) + 1
 
-    with console.progress("pictures") as shown:
-        frames = task_pictures(
+    with console.show_progress("pictures") as shown:
+        frames = prepare_task_images(
             scenes, base, places, out, served=served, copy=copy, refused=refused, progress=shown
         )
     if frames.is_empty():
@@ -482,9 +484,9 @@ def _framed(
 
 
 def _coda() -> tuple[str, ...]:
-    from roadaware.protocols.coda import object_classes
+    from roadaware.protocols.coda import load_object_classes
 
-    return tuple(each.label for each in object_classes())
+    return tuple(each.label for each in load_object_classes())
 
 
 def _write(sent: Predictions, out: Path, forms: tuple[Form, ...]) -> list[str]:
@@ -497,33 +499,33 @@ def _write(sent: Predictions, out: Path, forms: tuple[Form, ...]) -> list[str]:
 
     from roadaware.cli.folders import make_folder
     from roadaware.formats import proposal_tasks as tasks
-    from roadaware.io.files import atomic_write
+    from roadaware.io.files import write_atomically
     from roadaware.scenes.store import save
 
     files: dict[str, bytes] = {}
     if "labelstudio" in forms:
         files |= {TASKS: tasks.label_studio_tasks(sent), CONFIG: tasks.label_studio_config(sent)}
     if "coco" in forms:
-        files[COCO] = tasks.coco_annotations(sent)
+        files[COCO] = tasks.encode_coco_annotations(sent)
     if "parquet" in forms:
-        files[PARQUET] = tasks.parquet_rows(sent)
+        files[PARQUET] = tasks.encode_proposal_parquet(sent)
     make_folder(out)
     shutil.rmtree(out / SENT, ignore_errors=True)
     for name in (TASKS, CONFIG, COCO, PARQUET):
         (out / name).unlink(missing_ok=True)
     for name, data in files.items():
-        atomic_write(out / name, data)
+        write_atomically(out / name, data)
     save(sent, out / SENT, overwrite=True)
     return list(files)
 
 
 def _export_text(sent: Predictions, out: Path, written: list[str], left_out: dict[str, int]) -> str:
     words = sent.meta.vocabularies["corner"]
-    shown = text.cell(str(out))
+    shown = text.format_cell(str(out))
     lines = [
         f"{len(sent.frames):,} pictures with {len(sent.boxes):,} proposals, {len(sent.labels):,} of them "
         f"with a class, {len(words)} classes to choose from",
-        *(f"left out: {count:,} {text.cell(what)}" for what, count in left_out.items()),
+        *(f"left out: {count:,} {text.format_cell(what)}" for what, count in left_out.items()),
         *(f"  {shown}/{name}" for name in written),
     ]
     if TASKS in written:
@@ -578,27 +580,32 @@ def import_labels(
 
         roadaware label import tasks ann.coco.json ben.coco.json -o labels --strict
     """
-    from roadaware.analysis.annotation.proposal_outcomes import by_annotator, fates, labelled_scenes, summary
-    from roadaware.formats.corrections import joined, read_corrections
+    from roadaware.analysis.annotation.proposal_outcomes import (
+        build_labelled_scenes,
+        compute_outcomes,
+        summarize_annotators,
+        summarize_outcomes,
+    )
+    from roadaware.formats.corrections import merge_answers, read_corrections
 
     if not corrected:
         raise UsageError("name at least one file that people corrected, behind the folder of the tasks")
     if not 0 <= still_px <= 1000:
         raise UsageError(f"--still-px is a number of pixels from 0 to 1000, not {still_px}")
-    sent = sent_from(tasks)
-    with console.working("reading"):
-        answers = joined([read_corrections(path, sent) for path in corrected])
-    table = fates(sent, answers, still_px=still_px)
-    classes, people = summary(table), by_annotator(table, answers.looked)
-    scenes = labelled_scenes(sent, answers, table)
-    found = refused(scenes, "the corrections")
+    sent = open_sent_proposals(tasks)
+    with console.log_step("reading"):
+        answers = merge_answers([read_corrections(path, sent) for path in corrected])
+    table = compute_outcomes(sent, answers, still_px=still_px)
+    classes, people = summarize_outcomes(table), summarize_annotators(table, answers.looked)
+    scenes = build_labelled_scenes(sent, answers, table)
+    found = count_refusals(scenes, "the corrections")
     data = {
         "classes": classes.to_dicts(),
         "annotators": people.to_dicts(),
         "labour": _labour(table, answers.looked),
         "pictures": {"sent": len(sent.frames), "done": int(scenes.frames["annotated"].sum())},
         "refused": found,
-        "notes": list(oddities(scenes)),
+        "notes": list(list_warnings(scenes)),
     }
     if folder is not None:
         _import_save(folder, scenes, table, classes, people, data, overwrite=overwrite)
@@ -610,9 +617,9 @@ def _labour(table: pl.DataFrame, looked: pl.DataFrame) -> dict[str, float] | Non
     """What work took, where times tell."""
     from dataclasses import asdict
 
-    from roadaware.analysis.annotation.cost import fitted_labour
+    from roadaware.analysis.annotation.cost import fit_cost
 
-    found = fitted_labour(table, looked)
+    found = fit_cost(table, looked)
     return None if found is None else {**asdict(found[0]), "pictures": found[1]}
 
 
@@ -626,22 +633,22 @@ def _import_save(
     *,
     overwrite: bool,
 ) -> None:
-    from roadaware.cli.runs import parquet
-    from roadaware.io.csv import csv_text
-    from roadaware.reports.annotation import corrections_section
+    from roadaware.cli.runs import encode_parquet
+    from roadaware.io.csv import format_csv
+    from roadaware.reports.annotation import build_corrections_section
     from roadaware.reports.page import report
 
-    page = report([corrections_section(classes, people)], title="Corrected proposals")
+    page = report([build_corrections_section(classes, people)], title="Corrected proposals")
     files = {
-        **saved_files(scenes, LABELS),
-        "fates.parquet": parquet(table),
-        "fates.csv": csv_text(table).encode(),
-        "classes.csv": csv_text(classes).encode(),
-        "annotators.csv": csv_text(people).encode(),
+        **pack_tables(scenes, LABELS),
+        "fates.parquet": encode_parquet(table),
+        "fates.csv": format_csv(table).encode(),
+        "classes.csv": format_csv(classes).encode(),
+        "annotators.csv": format_csv(people).encode(),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
-    folders.put_folder(folder, folders.with_marker(files, data), overwrite=overwrite)
-    console.note(f"wrote {folder} (labels: {folder / LABELS}, report: {folder / _PAGE})")
+    folders.write_result_folder(folder, folders.add_marker(files, data), overwrite=overwrite)
+    console.print_note(f"wrote {folder} (labels: {folder / LABELS}, report: {folder / _PAGE})")
 
 
 def _import_text(
@@ -660,19 +667,22 @@ def _import_text(
         names = {"look_s": "look", "judge_s": "judge", "correct_s": "correct", "draw_s": "draw"}
         told = " ".join(f"--{name}-s {labour[key]:.1f}" for key, name in names.items())
         lines += ["", f"fitted to the times of {labour['pictures']:,} pictures, for `label select`: {told}"]
-    lines += [f"refused: {count:,} {text.cell(what)}" for what, count in data["refused"].items()]
-    lines += [f"note: {text.cell(note)}" for note in data["notes"]]
+    lines += [f"refused: {count:,} {text.format_cell(what)}" for what, count in data["refused"].items()]
+    lines += [f"note: {text.format_cell(note)}" for note in data["notes"]]
     if folder is not None and len(people) > 1:
-        lines.append(f"next: roadaware label agree {text.cell(str(folder))} -o CONSENSUS")
+        lines.append(f"next: roadaware label agree {text.format_cell(str(folder))} -o CONSENSUS")
     return "\n".join(lines)
 
 
 def _table(held: pl.DataFrame, digits: int) -> str:
     rows = [
-        [text.number(value, digits) if isinstance(value, float) or value is None else value for value in row]
+        [
+            text.format_number(value, digits) if isinstance(value, float) or value is None else value
+            for value in row
+        ]
         for row in held.iter_rows()
     ]
-    return text.table([name.replace("_", " ") for name in held.columns], rows)
+    return text.format_table([name.replace("_", " ") for name in held.columns], rows)
 
 
 # `roadaware label select`: which pictures are worth a look, and what that saves.
@@ -723,22 +733,24 @@ def select(
 
         roadaware label select proposals --truth runs/made-up --by any -o runs/list
     """
-    from roadaware.analysis.annotation.cost import planned, worth_of
-    from roadaware.analysis.annotation.discovery_curve import curve
-    from roadaware.analysis.annotation.selection import SelectionConfig, ranked
+    from roadaware.analysis.annotation.cost import estimate_cost, measure_worth
+    from roadaware.analysis.annotation.discovery_curve import compute_discovery_curve
+    from roadaware.analysis.annotation.selection import SelectionConfig, rank_images
 
     labour, config = seconds.labour(), SelectionConfig(by, repeat, least_score, score)
-    claims = proposals(path)
+    claims = open_proposals(path)
     set_path = truth or videos
-    scenes = None if set_path is None else dataset(set_path, None)[0]
-    pictures = _with_one(claims) if scenes is None else pictures_of(scenes)
-    with console.working("ranking"):
-        table = ranked(claims, pictures, config, seed=seed)
+    scenes = None if set_path is None else open_with_images(set_path, None)[0]
+    pictures = _with_one(claims) if scenes is None else list_images(scenes)
+    with console.log_step("ranking"):
+        table = rank_images(claims, pictures, config, seed=seed)
     found = None
     if truth is not None and scenes is not None:
-        with console.working("measuring"):
-            found = curve(worth_of(table, claims, scenes), labour, unit=unit, draws=draws, seed=seed)
-    costs = planned(table, labour)
+        with console.log_step("measuring"):
+            found = compute_discovery_curve(
+                measure_worth(table, claims, scenes), labour, unit=unit, draws=draws, seed=seed
+            )
+    costs = estimate_cost(table, labour)
     data = _select_data(table, costs, found, config, labour, all_known=scenes is not None)
     if folder is not None:
         _select_save(folder, table, data, costs, found, overwrite=overwrite)
@@ -785,35 +797,35 @@ def _select_save(
     *,
     overwrite: bool,
 ) -> None:
-    from roadaware.cli.folders import json_text
-    from roadaware.io.csv import csv_text
-    from roadaware.reports.annotation import finding_picture, selection_section
+    from roadaware.cli.folders import encode_json
+    from roadaware.io.csv import format_csv
+    from roadaware.reports.annotation import build_selection_section, plot_discovery
     from roadaware.reports.page import report
 
-    with console.working("report"):
-        page = report([selection_section(costs, found)], title="Pictures worth a look")
+    with console.log_step("report"):
+        page = report([build_selection_section(costs, found)], title="Pictures worth a look")
     files = {
-        "list.csv": csv_text(table).encode(),
-        "list.json": json_text({"pictures": data["pictures"]}).encode(),
+        "list.csv": format_csv(table).encode(),
+        "list.json": encode_json({"pictures": data["pictures"]}).encode(),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
     if found is not None:
         files["curve.csv"] = _points(found).encode()
-        files["curve.png"] = finding_picture(found).png()
+        files["curve.png"] = plot_discovery(found).png()
     facts = {name: value for name, value in data.items() if name != "pictures"}
-    folders.put_folder(folder, folders.with_marker(files, facts), overwrite=overwrite)
-    console.note(f"wrote {folder} (list: {folder / 'list.csv'}, report: {folder / _PAGE})")
+    folders.write_result_folder(folder, folders.add_marker(files, facts), overwrite=overwrite)
+    console.print_note(f"wrote {folder} (list: {folder / 'list.csv'}, report: {folder / _PAGE})")
 
 
 def _points(found: Curve) -> str:
     import polars as pl
 
-    from roadaware.io.csv import csv_text
+    from roadaware.io.csv import format_csv
 
     columns = {"looked": found.looked, **found.found}
     columns |= {f"{order}_low": values for order, values in found.low.items()}
     columns |= {f"{order}_high": values for order, values in found.high.items()}
-    return csv_text(pl.DataFrame(columns))
+    return format_csv(pl.DataFrame(columns))
 
 
 def _select_text(
@@ -825,29 +837,29 @@ def _select_text(
     ]
     saved = f", {100 * costs['saved']:.0f} % less" if all_known else ""
     lines = [
-        text.table(["rank", "video", "frame", "priority", "why"], rows, left=2),
+        text.format_table(["rank", "video", "frame", "priority", "why"], rows, left=2),
         "",
         f"{costs['listed']:,} of {costs['pictures']:,} pictures have a proposal: looking at them and judging "
-        f"{costs['proposals']:,} proposals takes {text.seconds(costs['seconds'])}, looking at all "
-        f"{text.seconds(costs['seconds_of_all'])}{saved}",
+        f"{costs['proposals']:,} proposals takes {text.format_duration(costs['seconds'])}, looking at all "
+        f"{text.format_duration(costs['seconds_of_all'])}{saved}",
     ]
     if not all_known:
         lines.append("pictures without a proposal are not known: say --videos")
     if found is None:
         return "\n".join([*lines, "what the list misses is not known without --truth"])
-    return "\n".join([*lines, "", *_measured(found)])
+    return "\n".join([*lines, "", *_format_curve(found)])
 
 
-def _measured(found: Curve) -> list[str]:
+def _format_curve(found: Curve) -> list[str]:
     rows = [
         (
             f"{100 * row['found']:.0f} %",
             row["order"],
             f"{100 * row['looked_share']:.1f} %",
-            text.interval(row["looked_low"], row["looked_high"], 3, row["caution"]),
-            text.seconds(row["seconds"]),
+            text.format_interval(row["looked_low"], row["looked_high"], 3, row["caution"]),
+            text.format_duration(row["seconds"]),
             f"{100 * row['saved']:.0f} %",
-            text.interval(row["saved_low"], row["saved_high"], 2, row["caution"]),
+            text.format_interval(row["saved_low"], row["saved_high"], 2, row["caution"]),
         )
         for row in found.table.iter_rows(named=True)
     ]
@@ -857,7 +869,7 @@ def _measured(found: Curve) -> list[str]:
         f"measured on {totals['objects']:,.0f} objects in {totals['with_a_case']:,.0f} of "
         f"{totals['pictures']:,.0f} pictures; {totals['hits']:,.0f} of {totals['proposals']:,.0f} proposals "
         "meet one",
-        text.table(header, rows, left=2),
+        text.format_table(header, rows, left=2),
         "saved: against looking at all pictures without proposals and drawing every box; intervals are over "
         "videos",
     ]
@@ -865,7 +877,7 @@ def _measured(found: Curve) -> list[str]:
 
 label = App(
     name="label",
-    help=paragraphs("""
+    help=format_paragraphs("""
         Bring proposals of corner cases to people, and back: select, export, import, agree.
 
         For example:
@@ -908,7 +920,7 @@ def example(
     from roadaware.demo_data.labelling import EXPORT, PROPOSALS, SCENES, write_labelling_demo
 
     facts = write_labelling_demo(folder, seed=seed)
-    shown = text.cell(str(folder))
+    shown = text.format_cell(str(folder))
     said = (
         f"wrote {shown}: {facts.pictures} pictures, {facts.with_a_case} with {facts.cases} corner cases, "
         f"{facts.proposals} proposals, and what {len(facts.annotators)} annotators left\n"
@@ -928,4 +940,4 @@ _VERBS: dict[str, Callable[..., Outcome]] = {
     "agree": agree,
 }
 for _place, (_name, _verb) in enumerate(_VERBS.items()):
-    label.command(_verb, name=_name, help=paragraphs(_verb.__doc__ or ""), sort_key=_place)
+    label.command(_verb, name=_name, help=format_paragraphs(_verb.__doc__ or ""), sort_key=_place)

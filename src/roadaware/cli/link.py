@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 from roadaware.cli import console, event_inputs, outputs, text
-from roadaware.cli.event_findings import oddities
+from roadaware.cli.event_findings import list_warnings
 from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, Claims, EventSet
-from roadaware.cli.linker_choice import choose_linker
+from roadaware.cli.linker_choice import select_linker
 from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, OutPlace, Overwrite, Several, Switch
 from roadaware.errors import InputError, UsageError
 
@@ -71,30 +71,30 @@ class Steps:
 AS_THEY_ARE = Steps()
 
 
-def before_linking(sets: Sequence[Predictions], steps: Steps) -> Predictions:
+def prepare_detections(sets: Sequence[Predictions], steps: Steps) -> Predictions:
     """One set of detections: each suppressed if asked, and several of them fused.
 
     Args:
         sets: detections, not linked.
         steps: what is asked.
     """
-    done = [_suppressed(each, steps) for each in sets]
+    done = [_suppress_detections(each, steps) for each in sets]
     if len(done) == 1:
         return done[0]
-    from roadaware.linking.fusion import FusionConfig, fused
+    from roadaware.linking.fusion import FusionConfig, fuse_detections
 
     config = FusionConfig(weights=steps.weights or None)
     if steps.fuse_iou is not None:
         config = replace(config, iou=steps.fuse_iou)
-    with console.working("fusing"):
-        whole = fused(done, config)
+    with console.log_step("fusing"):
+        whole = fuse_detections(done, config)
     others = [step for each in done[1:] for step in each.meta.notes.get(_NOTE, [])]
     own = whole.meta.notes[_NOTE]
     notes = {**whole.meta.notes, _NOTE: [*own[:-1], *others, own[-1]]}
     return whole.with_tables(meta=replace(whole.meta, notes=notes))
 
 
-def after_linking(tubes: Predictions, steps: Steps) -> Predictions:
+def filter_tubes(tubes: Predictions, steps: Steps) -> Predictions:
     """The tubes without short ones, if asked.
 
     Raises:
@@ -102,36 +102,36 @@ def after_linking(tubes: Predictions, steps: Steps) -> Predictions:
     """
     if steps.min_length == 1:
         return tubes
-    from roadaware.linking.interpolation import InterpolationConfig, interpolated
+    from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
 
     if "consecutive" in tubes.tubes.columns and tubes.tubes["consecutive"].any():
         raise UsageError(
             "--min-length counts the frames of a path, and the published builder claims others than it "
             "found; use --config default"
         )
-    return interpolated(tubes, InterpolationConfig(max_gap=0, min_length=steps.min_length))
+    return interpolate_tubes(tubes, InterpolationConfig(max_gap=0, min_length=steps.min_length))
 
 
-def steps_taken(tables: Predictions) -> list[dict[str, Any]]:
+def list_steps(tables: Predictions) -> list[dict[str, Any]]:
     """What was done, in its order: each step with its settings and counts, as the tables' notes have it."""
     return list(tables.meta.notes.get(_NOTE, []))
 
 
-def in_words(tables: Predictions) -> list[str]:
+def describe_steps(tables: Predictions) -> list[str]:
     """The same as lines to print."""
-    return [line for step in steps_taken(tables) if (line := _line(step))]
+    return [line for step in list_steps(tables) if (line := _line(step))]
 
 
-def _suppressed(detections: Predictions, steps: Steps) -> Predictions:
+def _suppress_detections(detections: Predictions, steps: Steps) -> Predictions:
     if steps.nms is None:
         return detections
-    from roadaware.linking.suppression import NmsConfig, suppressed
+    from roadaware.linking.suppression import NmsConfig, suppress_overlaps
 
     config = NmsConfig(by=steps.nms)
     if steps.nms_iou is not None:
         config = replace(config, iou=steps.nms_iou)
-    with console.working("suppressing"):
-        return suppressed(detections, config)
+    with console.log_step("suppressing"):
+        return suppress_overlaps(detections, config)
 
 
 def _line(step: dict[str, Any]) -> str:
@@ -212,31 +212,31 @@ def link(
         roadaware link detections-a detections-b --weights 2 1 --nms agentness \\
             --min-length 6 --out fused
     """
-    from roadaware.scenes.advice import advice_in
+    from roadaware.scenes.advice import get_advice
     from roadaware.scenes.store import save
 
     steps.check(len(detections))
     if iou is not None and not 0 <= iou <= 1:
         raise UsageError(f"--iou is an overlap from 0 to 1, not {iou:g}")
-    size_px = event_inputs.size_of(size)
+    size_px = event_inputs.parse_size(size)
     scenes = None if truth is None else event_inputs.open_truth(truth)
-    claims = _opened(detections, scenes, size_px, images)
-    found = before_linking([_scored(each.tables, composites) for each in claims], steps)
+    claims = _open_detections(detections, scenes, size_px, images)
+    found = prepare_detections([_prepare_scores(each.tables, composites) for each in claims], steps)
     given = {"min_iou": iou, "jump_gap": jump_gap, "cost": edge, "assignment": assignment, "trim": trim}
     given["jump_gap_s"] = None if jump_gap is None else 0.0
-    published = dataset or event_inputs.dataset_of_columns(found)
-    chosen, said = choose_linker(config, published, advice_in(found.meta), given)
+    published = dataset or event_inputs.infer_dataset(found)
+    chosen, said = select_linker(config, published, get_advice(found.meta), given)
     if events:
         found = _with_events(found, chosen, scenes)
-    tubes, elapsed_s = _linked(found, chosen)
-    tubes = after_linking(tubes, steps)
+    tubes, elapsed_s = _link_tubes(found, chosen)
+    tubes = filter_tubes(tubes, steps)
     save(tubes, out, overwrite=overwrite)
-    console.note(f"wrote {out}")
+    console.print_note(f"wrote {out}")
     data = {**_data(tubes, claims, chosen, elapsed_s), "notes": said}
     return Outcome(_text(tubes, claims, elapsed_s, out, said), data)
 
 
-def _opened(
+def _open_detections(
     paths: list[Path], scenes: Scenes | None, size_px: tuple[int, int], images: Path | None
 ) -> list[Claims]:
     """The detections.
@@ -245,8 +245,8 @@ def _opened(
         InputError: if one of the sets has tubes.
     """
     claims = [event_inputs.open_claims(path, scenes, size_px, images=images) for path in paths]
-    for told in () if scenes is None else oddities(scenes):
-        console.note(told)
+    for told in () if scenes is None else list_warnings(scenes):
+        console.print_note(told)
     for each in claims:
         if each.has_tubes:
             raise InputError(
@@ -261,34 +261,34 @@ def _with_events(claims: Predictions, config: LinkerConfig, scenes: Scenes | Non
     """The detections with the scores of the event head; the truth says sizes and rates where they do not."""
     import polars as pl
 
-    from roadaware.cli.street_choice import open_installed_head, wants_events
-    from roadaware.scenes.dense_scores import layout
+    from roadaware.cli.street_choice import has_event_head, open_installed_head
+    from roadaware.scenes.dense_scores import get_score_layout
     from roadaware.tasks.events import add_events
 
-    wants_events(True, layout(claims.meta, "boxes").kinds)
+    has_event_head(True, get_score_layout(claims.meta, "boxes").kinds)
     known = claims.videos
     if scenes is not None and not scenes.videos.is_empty():
         names = claims.boxes["video"].cast(pl.String).unique()
         known = scenes.videos.filter(pl.col("video").cast(pl.String).is_in(names.implode()))
-    with console.working("labelling"):
+    with console.log_step("labelling"):
         return add_events(claims.with_tables(videos=known), open_installed_head(), config)
 
 
-def _scored(claims: Predictions, composites: Literal["joint", "product"]) -> Predictions:
-    return with_composites(event_inputs.with_dense(claims), composites)
+def _prepare_scores(claims: Predictions, composites: Literal["joint", "product"]) -> Predictions:
+    return apply_composites(event_inputs.add_dense_scores(claims), composites)
 
 
-def _linked(claims: Predictions, config: LinkerConfig) -> tuple[Predictions, float]:
+def _link_tubes(claims: Predictions, config: LinkerConfig) -> tuple[Predictions, float]:
     """The tubes, and how long it took."""
     from roadaware.linking.link import link as linked
 
     started_s = time.monotonic()
-    with console.progress("linking") as progress, console.working("linking"):
+    with console.show_progress("linking") as progress, console.log_step("linking"):
         tubes = linked(claims, config, progress=progress)
     return tubes, time.monotonic() - started_s
 
 
-def with_composites(claims: Predictions, how: Literal["joint", "product"]) -> Predictions:
+def apply_composites(claims: Predictions, how: Literal["joint", "product"]) -> Predictions:
     """The claims with the scores of composite kinds as claimed, or made of those of their parts.
 
     Raises:
@@ -302,24 +302,24 @@ def with_composites(claims: Predictions, how: Literal["joint", "product"]) -> Pr
 
 
 def _text(tubes: Predictions, claims: list[Claims], elapsed_s: float, out: Path, said: list[str]) -> str:
-    counts = counted(tubes)
+    counts = count_linked(tubes)
     rows = [(name, f"{count:,}") for name, count in counts.items() if not isinstance(count, dict)]
     lines = [
-        f"linked {' and '.join(text.cell(each.path.name) for each in claims)} in {text.seconds(elapsed_s)}",
-        *in_words(tubes),
+        f"linked {' and '.join(text.format_cell(each.path.name) for each in claims)} in {text.format_duration(elapsed_s)}",
+        *describe_steps(tubes),
         *said,
         "",
-        text.table(["", "count"], rows),
+        text.format_table(["", "count"], rows),
     ]
     per_kind = counts["labelled tubes"]
     if per_kind:
         kinds = [
             (kind, f"{held['tubes']:,}", held["labels"], held["length"]) for kind, held in per_kind.items()
         ]
-        lines += ["", text.table(["kind", "tubes", "labels used", "median frames"], kinds)]
-    lines += [f"{count:,} {text.cell(what)}" for what, count in _dropped(claims).items()]
-    name = "ucf24" if event_inputs.dataset_of_columns(tubes) == "ucf24" else "road"
-    lines += ["", f"next: roadaware evaluate {name} --truth TRUTH --predictions {text.cell(out)}"]
+        lines += ["", text.format_table(["kind", "tubes", "labels used", "median frames"], kinds)]
+    lines += [f"{count:,} {text.format_cell(what)}" for what, count in _count_dropped(claims).items()]
+    name = "ucf24" if event_inputs.infer_dataset(tubes) == "ucf24" else "road"
+    lines += ["", f"next: roadaware evaluate {name} --truth TRUTH --predictions {text.format_cell(out)}"]
     return "\n".join(lines)
 
 
@@ -327,16 +327,16 @@ def _data(tubes: Predictions, claims: list[Claims], config: LinkerConfig, elapse
     from roadaware.config import digest, to_dict
 
     return {
-        **counted(tubes),
+        **count_linked(tubes),
         "config": to_dict(config),
         "config_digest": digest(config),
-        "steps": steps_taken(tubes),
-        "dropped": _dropped(claims),
+        "steps": list_steps(tubes),
+        "dropped": _count_dropped(claims),
         "seconds": round(elapsed_s, 3),
     }
 
 
-def _dropped(claims: list[Claims]) -> dict[str, int]:
+def _count_dropped(claims: list[Claims]) -> dict[str, int]:
     """What was left out of all sets, by reason."""
     found: dict[str, int] = {}
     for what, count in (item for each in claims for item in each.dropped.items()):
@@ -344,7 +344,7 @@ def _dropped(claims: list[Claims]) -> dict[str, int]:
     return found
 
 
-def counted(tubes: Predictions) -> dict[str, Any]:
+def count_linked(tubes: Predictions) -> dict[str, Any]:
     """How much was linked to how much, JSON-ready."""
     import polars as pl
 

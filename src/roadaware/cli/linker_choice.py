@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from roadaware.cli.event_inputs import EventSet
 from roadaware.cli.options import ConfigName
-from roadaware.cli.text import cell
+from roadaware.cli.text import format_cell
 
 if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig
@@ -26,14 +26,14 @@ _MOST = 4
 """Disputed values that are printed."""
 
 
-def linker_config(config: ConfigName, dataset: EventSet) -> LinkerConfig:
+def select_linker_config(config: ConfigName, dataset: EventSet) -> LinkerConfig:
     """The linker's configuration for a dataset."""
     from roadaware.linking.config import LinkerConfig
 
     return LinkerConfig.reference(dataset) if config == "reference" else LinkerConfig.default(dataset)
 
 
-def choose_linker(
+def select_linker(
     config: ConfigName,
     dataset: EventSet,
     advice: Advice,
@@ -58,13 +58,13 @@ def choose_linker(
     """
     from roadaware.linking.config import apply_advice
 
-    named = linker_config(config, dataset)
+    named = select_linker_config(config, dataset)
     advised = named if config == "reference" else apply_advice(named, advice)
     asked = {name: value for name, value in (given or {}).items() if value is not None}
     chosen = replace(advised, **asked)
     said = []
-    for name, value in _known(advice.linking):
-        words, option = _named(name, command)
+    for name, value in _select_known(advice.linking):
+        words, option = _describe_field(name, command)
         used = getattr(chosen, name)
         if name in asked:
             said.append(f"{words} {_plain(used)}, as asked for; the detector advises {_plain(value)}")
@@ -73,16 +73,16 @@ def choose_linker(
         elif used != getattr(named, name):
             said.append(f"{words} {_plain(used)}, as the detector advises{option}")
     apart = {n.removeprefix(_LINKING): v for n, v in advice.disputed.items() if n.startswith(_LINKING)}
-    for field, values in _known(apart):
+    for field, values in _select_known(apart):
         if field not in asked:
-            words, option = _named(field, command)
+            words, option = _describe_field(field, command)
             listed = " and ".join("none" if value is None else _plain(value) for value in values[:_MOST])
             kept = f"{words} {_plain(getattr(chosen, field))}"
             said.append(f"{kept}, since the detectors advise different ones ({listed}){option}")
     return chosen, said
 
 
-def differences_from_advice(linker: object, advice: Advice) -> list[str]:
+def compare_with_advice(linker: object, advice: Advice) -> list[str]:
     """Where tubes were linked otherwise than their detector advises, in words.
 
     Args:
@@ -92,25 +92,25 @@ def differences_from_advice(linker: object, advice: Advice) -> list[str]:
     if not isinstance(linker, Mapping):
         return []
     return [
-        f"{_named(name, '')[0]} of these tubes: {_plain(linker[name])}; the detector advises {_plain(value)}"
-        for name, value in _known(advice.linking)
+        f"{_describe_field(name, '')[0]} of these tubes: {_plain(linker[name])}; the detector advises {_plain(value)}"
+        for name, value in _select_known(advice.linking)
         if name in linker and linker[name] != value
     ]
 
 
-def _known(named: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _select_known(named: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """What is named like a field of the linker; tables may hold any names."""
     from roadaware.linking.config import LinkerConfig
 
     return [(field.name, named[field.name]) for field in fields(LinkerConfig) if field.name in named]
 
 
-def _named(field: str, command: str) -> tuple[str, str]:
+def _describe_field(field: str, command: str) -> tuple[str, str]:
     """What a field is called, and how it is changed where an option does."""
     words, option = _WORDS.get(field, (field.replace("_", " "), ""))
-    return cell(words), f"; {f'{command} {option}'.strip()} to change" if option else ""
+    return format_cell(words), f"; {f'{command} {option}'.strip()} to change" if option else ""
 
 
 def _plain(value: Any) -> str:
     counted = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{value:g}" if counted else cell(str(value)[:40])
+    return f"{value:g}" if counted else format_cell(str(value)[:40])

@@ -9,14 +9,14 @@ from cyclopts import App, Parameter
 
 from roadaware.cli import console, text
 from roadaware.cli.options import USUAL, Common, Outcome, Overwrite
-from roadaware.cli.text import paragraphs
+from roadaware.cli.text import format_paragraphs
 
 if TYPE_CHECKING:
     from roadaware.models.catalogue.entries import Entry
 
 models = App(
     name="models",
-    help=paragraphs("""
+    help=format_paragraphs("""
         Trained models of others: which there are, fetched into the cache folder, looked at, removed.
 
         Their names stand wherever a command takes weights. Nothing of them is part of roadaware, and each has
@@ -56,7 +56,7 @@ def list_models(*, common: Common = USUAL) -> Outcome:
         )
         for each in found
     ]
-    table = text.table(["name", "for", "installed", "what", "MB"], rows, left=4)
+    table = text.format_table(["name", "for", "installed", "what", "MB"], rows, left=4)
     lines = [table, "", "`roadaware models show NAME` says licence, source and scores"]
     return Outcome("\n".join(lines), {"models": found})
 
@@ -84,9 +84,9 @@ def get(
     from roadaware.models.catalogue.get import get_model
 
     entry = find_entry(name)
-    folder = get_model(entry, given, overwrite=overwrite, tell=console.note)
+    folder = get_model(entry, given, overwrite=overwrite, tell=console.print_note)
     data = {**_facts(entry), "folder": str(folder)}
-    return Outcome(f"{name}: {text.cell(str(folder))}\n  licence: {entry.licence}", data)
+    return Outcome(f"{name}: {text.format_cell(str(folder))}\n  licence: {entry.licence}", data)
 
 
 def show(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USUAL) -> Outcome:
@@ -102,7 +102,7 @@ def show(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USU
     rows = [
         (field.replace("_", " "), _cell(value)) for field, value in facts.items() if value not in ("", None)
     ]
-    return Outcome(text.table(["what", "found"], rows, left=2), facts)
+    return Outcome(text.format_table(["what", "found"], rows, left=2), facts)
 
 
 def remove(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USUAL) -> Outcome:
@@ -115,7 +115,7 @@ def remove(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = U
     from roadaware.models.catalogue.entries import remove_model
 
     size = remove_model(name)
-    told = f"removed {name}: {text.size(size)}" if size else f"{name} was not installed"
+    told = f"removed {name}: {text.format_bytes(size)}" if size else f"{name} was not installed"
     return Outcome(told, {"name": name, "bytes": size})
 
 
@@ -123,9 +123,9 @@ def _facts(entry: Entry) -> dict[str, Any]:
     """What is known of an entry, JSON-ready."""
     from dataclasses import asdict
 
-    from roadaware.models.catalogue.entries import installed_folder, read_record
+    from roadaware.models.catalogue.entries import find_installed_folder, read_record
 
-    folder = installed_folder(entry)
+    folder = find_installed_folder(entry)
     plain = asdict(entry)
     plain.pop("graph")
     source = plain.pop("source")
@@ -142,10 +142,10 @@ def _facts(entry: Entry) -> dict[str, Any]:
 def _cell(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {_cell(each)}" for name, each in value.items() if each not in ("", None))
-    return text.cell(str(value))
+    return text.format_cell(str(value))
 
 
-models.command(list_models, name="list", help=paragraphs(list_models.__doc__ or ""))
-models.command(get, name="get", help=paragraphs(get.__doc__ or ""))
-models.command(show, name="show", help=paragraphs(show.__doc__ or ""))
-models.command(remove, name="remove", help=paragraphs(remove.__doc__ or ""))
+models.command(list_models, name="list", help=format_paragraphs(list_models.__doc__ or ""))
+models.command(get, name="get", help=format_paragraphs(get.__doc__ or ""))
+models.command(show, name="show", help=format_paragraphs(show.__doc__ or ""))
+models.command(remove, name="remove", help=format_paragraphs(remove.__doc__ or ""))

@@ -19,7 +19,7 @@ Dataset = Annotated[str, Parameter(help="Which dataset it is: jaad or pie.")]
 DatasetPath = Annotated[Path, Parameter(help="Its folder or zip, or tables that `read -o` saved.")]
 
 
-def between(low: int, high: int) -> Callable[[Any, int | None], None]:
+def validate_range(low: int, high: int) -> Callable[[Any, int | None], None]:
     """A check that a whole number lies between two others, both included; None is nothing to check."""
 
     def check(_: Any, value: int | None) -> None:
@@ -31,22 +31,22 @@ def between(low: int, high: int) -> Callable[[Any, int | None], None]:
 
 MOST_DRAWS = 100_000
 """The ends of an interval have settled long before; more is taken for a slip."""
-WHOLE_SEED = between(0, 2**32 - 1)
+WHOLE_SEED = validate_range(0, 2**32 - 1)
 Seed = Annotated[int, Parameter(help="Seed of the resamples.", validator=WHOLE_SEED)]
 
 
-def counted_draws(_: Any, tokens: Sequence[Token]) -> int:
+def parse_resamples(_: Any, tokens: Sequence[Token]) -> int:
     """A number of draws, with the name of the method before it where it is not the default.
 
     Raises:
         ValueError: if it is neither `N` nor `percentile:N`.
     """
-    from roadaware.statistics.intervals import asked
+    from roadaware.statistics.intervals import encode_resample_count
 
     name, _colon, number = tokens[0].value.rpartition(":")
     if name not in ("", "jackknife", "percentile") or not number.isascii() or not number.isdigit():
         raise ValueError("Give a whole number of 0 or more, such as 1000, or percentile:1000.")
-    return asked(int(number), "percentile" if name == "percentile" else "jackknife")
+    return encode_resample_count(int(number), "percentile" if name == "percentile" else "jackknife")
 
 
 Draws = Annotated[
@@ -54,8 +54,8 @@ Draws = Annotated[
     Parameter(
         help="95 % intervals, each from at most so many evaluations; 0 for none, at most 100,000. "
         "percentile:1000 gives percentiles of resamples instead of the jackknife.",
-        validator=between(0, MOST_DRAWS),
-        converter=counted_draws,
+        validator=validate_range(0, MOST_DRAWS),
+        converter=parse_resamples,
     ),
 ]
 Several = Parameter(negative="", consume_multiple=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from roadaware.cli.folders import check_result, listed, marked, vacant
+from roadaware.cli.folders import check_result, is_vacant, list_result_files, read_marker
 from roadaware.errors import DiskError, InputError, UsageError
 
 Rule = Callable[[Path, bool], None]
@@ -60,7 +60,7 @@ class Output:
         if not self.folder and path.exists() and not (self.replaced or overwrite):
             raise UsageError(f"{path} is there already; say --overwrite to replace it, or name another file")
         check_room(path, is_folder=self.folder)
-        if self.rule is not None and path.is_dir() and not vacant(path):
+        if self.rule is not None and path.is_dir() and not is_vacant(path):
             self.rule(path, overwrite)
 
 
@@ -68,7 +68,7 @@ def _record(name: str, form: str) -> Rule:
     """A folder of work that goes on: it holds a file that says so, whose settings are compared later."""
 
     def rule(folder: Path, overwrite: bool) -> None:
-        if marked(folder / name, form) is None:
+        if read_marker(folder / name, form) is None:
             raise UsageError(f"{folder} holds other things ({_some(folder)}); name a new or empty folder")
 
     return rule
@@ -112,7 +112,10 @@ def _tables(folder: Path, overwrite: bool) -> None:
 
 def _other_results(folder: Path, overwrite: bool) -> None:
     """A folder that files are added to: none of theirs may be those of another command."""
-    if listed(folder) is not None or marked(folder / "meta.json", "roadaware-tables") is not None:
+    if (
+        list_result_files(folder) is not None
+        or read_marker(folder / "meta.json", "roadaware-tables") is not None
+    ):
         raise UsageError(f"{folder} holds a result of another command; name another folder")
 
 
@@ -203,7 +206,7 @@ def check_paths(command: Callable[..., Any], arguments: Mapping[str, Any]) -> No
         DiskError: if an output cannot be written.
     """
     found = list(_paths(get_type_hints(command, include_extras=True), arguments))
-    overwrite = any(_switched(value) for value in (arguments, *arguments.values()))
+    overwrite = any(_is_overwrite(value) for value in (arguments, *arguments.values()))
     written = [(each, mark) for each in found if (mark := each.output) is not None and not _is_stream(each)]
     read = [each for each in found if each.output is None]
     for each in read:
@@ -225,7 +228,7 @@ def check_paths(command: Callable[..., Any], arguments: Mapping[str, Any]) -> No
         mark.check(each.path, overwrite=overwrite)
 
 
-def _switched(value: Any) -> bool:
+def _is_overwrite(value: Any) -> bool:
     return bool(value.get("overwrite") if isinstance(value, Mapping) else getattr(value, "overwrite", False))
 
 
@@ -238,19 +241,19 @@ def _paths(hints: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[_
         mark = _mark(hints.get(name))
         for item in value if isinstance(value, tuple | list) else (value,):
             if isinstance(item, Path):
-                yield _Given(name if mark is None else _shown(name), item, mark)
+                yield _Given(name if mark is None else _format_option(name), item, mark)
             elif isinstance(item, str) and name in _AS_TEXT:
-                yield from (_Given(name, path) for path in _named(item))
+                yield from (_Given(name, path) for path in _parse_paths(item))
                 if name in _ONE_PATH and "://" not in item:
                     yield _Given(name, Path(item))
 
 
-def _shown(name: str) -> str:
+def _format_option(name: str) -> str:
     """An output's option, as people say it."""
     return {"folder": "--output", "page": "--output"}.get(name, f"--{name}")
 
 
-def _named(text: str) -> Iterator[Path]:
+def _parse_paths(text: str) -> Iterator[Path]:
     """The paths that a text names."""
     for part in [] if "://" in text else text.split(","):
         if place := part.partition("=")[2] or part:
@@ -292,14 +295,14 @@ def _damages(output: Path, given: Path, *, whole: bool) -> bool:
         given: the input.
         whole: whether all of a folder is the input, but pages that were written into it; else what runs list.
     """
-    from roadaware.cli.folders import listed
+    from roadaware.cli.folders import list_result_files
 
     if output == given or (output.exists() and given.exists() and output.samefile(given)):
         return True
     if whole:
         return output.is_file() and output.suffix.lower() != ".html" and output.is_relative_to(given)
     inside = [folder for folder in output.parents if folder.is_relative_to(given)]
-    return any(str(output.relative_to(folder)) in (listed(folder) or ()) for folder in inside)
+    return any(str(output.relative_to(folder)) in (list_result_files(folder) or ()) for folder in inside)
 
 
 def _out_of_reach(path: Path) -> str | None:

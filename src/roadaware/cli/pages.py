@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from roadaware.cli import console
-from roadaware.cli.runs import Run, data_digest
+from roadaware.cli.runs import Run, digest_scores
 
 if TYPE_CHECKING:
     from roadaware.analysis.audit import Audit
@@ -24,12 +24,12 @@ def run_page(runs: Sequence[Run], comparisons: Sequence[Comparison] = (), title:
         comparisons: pairs of them.
         title: heading; the names of the runs where empty.
     """
-    from roadaware.reports.evaluation import comparison_section
+    from roadaware.reports.evaluation import build_comparison_section
     from roadaware.reports.page import report
 
-    with console.working("report"):
+    with console.log_step("report"):
         sections = [run_section(run) for run in runs]
-        sections += [comparison_section(comparison) for comparison in comparisons]
+        sections += [build_comparison_section(comparison) for comparison in comparisons]
         heading = title or ", ".join(run.name for run in runs)
         return report(sections, title=heading, subtitle=_subtitle(runs))
 
@@ -41,19 +41,21 @@ def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
         run: what to show.
         scenes: with the samples of the run in its order, for the picture of one pedestrian.
     """
-    from roadaware.reports.evaluation import evaluation_section
-    from roadaware.reports.gallery import evaluation_pictures, story_picture
-    from roadaware.reports.text import sentence
+    from roadaware.reports.evaluation import build_evaluation_section
+    from roadaware.reports.gallery import plot_evaluation, plot_story
+    from roadaware.reports.text import capitalize_text
 
-    pictures = evaluation_pictures(run.state, run.result, name=run.name)
+    pictures = plot_evaluation(run.state, run.result, name=run.name)
     if scenes is not None:
-        pictures.append(story_picture(scenes, run.state))
-    about = {"data digest": data_digest(run.state), "draws": str(run.draws), "seed": str(run.seed)}
+        pictures.append(plot_story(scenes, run.state))
+    about = {"data digest": digest_scores(run.state), "draws": str(run.draws), "seed": str(run.seed)}
     if run.protocol:
         about = {"protocol name": run.protocol, **about}
     named = run.facts.get("config_name")
-    title = sentence(f"{run.name}: {run.config.task}" + (f", config {named}" if named == "default" else ""))
-    return evaluation_section(
+    title = capitalize_text(
+        f"{run.name}: {run.config.task}" + (f", config {named}" if named == "default" else "")
+    )
+    return build_evaluation_section(
         run.result,
         title=title,
         model=run.name,
@@ -63,16 +65,16 @@ def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
     )
 
 
-def comparison_page(comparison: Comparison) -> str:
+def render_comparison(comparison: Comparison) -> str:
     """A page for two models.
 
     Args:
         comparison: what `compare` gave.
     """
-    from roadaware.reports.evaluation import comparison_section
+    from roadaware.reports.evaluation import build_comparison_section
     from roadaware.reports.page import report
 
-    return report([comparison_section(comparison)], title=" against ".join(comparison.names))
+    return report([build_comparison_section(comparison)], title=" against ".join(comparison.names))
 
 
 def _subtitle(runs: Sequence[Run]) -> str:
@@ -89,10 +91,10 @@ def audit_page(found: Audit) -> str:
     """
     from roadaware.reports.page import report
 
-    return report([audit_section_of(found)], title=f"Audit of {found.dataset}")
+    return report([build_audit_section(found)], title=f"Audit of {found.dataset}")
 
 
-def audit_section_of(found: Audit) -> Section:
+def build_audit_section(found: Audit) -> Section:
     """An audit as a section.
 
     Args:
@@ -103,7 +105,7 @@ def audit_section_of(found: Audit) -> Section:
     return audit_section(found)
 
 
-def reproduction_page(found: Reproduction) -> str:
+def render_reproduction(found: Reproduction) -> str:
     """A page for a repeated experiment: its tables, and the pictures of what could be judged.
 
     Args:
@@ -111,26 +113,26 @@ def reproduction_page(found: Reproduction) -> str:
     """
     from roadaware.reports.page import report
 
-    return report(reproduction_sections(found), title="IV 2024 repeated")
+    return report(build_reproduction_report(found), title="IV 2024 repeated")
 
 
-def reproduction_sections(found: Reproduction) -> list[Section]:
+def build_reproduction_report(found: Reproduction) -> list[Section]:
     """A repeated experiment: its tables, then one section per set of released scores.
 
     Args:
         found: what came of it.
     """
-    from roadaware.reports.reproduction import question_sections, reproduction_section
+    from roadaware.reports.reproduction import build_question_sections, build_reproduction_section
 
-    return [reproduction_section(found), *question_sections(found)]
+    return [build_reproduction_section(found), *build_question_sections(found)]
 
 
-def data_section_of(scenes: Scenes) -> Section:
+def build_reading_section(scenes: Scenes) -> Section:
     """What was read, as a section.
 
     Args:
         scenes: as read.
     """
-    from roadaware.reports.audit import data_section
+    from roadaware.reports.audit import build_data_section
 
-    return data_section(scenes)
+    return build_data_section(scenes)

@@ -40,7 +40,7 @@ def parse_thresholds(texts: Sequence[str]) -> dict[str, float]:
     Raises:
         UsageError: if a metric is unknown or better when lower, or a value is no finite number.
     """
-    from roadaware.metrics.pedestrians import METRIC_NAMES, lower_is_better
+    from roadaware.metrics.pedestrians import METRIC_NAMES, is_lower_better
 
     bars: dict[str, float] = {}
     for text in texts:
@@ -51,7 +51,7 @@ def parse_thresholds(texts: Sequence[str]) -> dict[str, float]:
             near = difflib.get_close_matches(name, METRIC_NAMES, n=1)
             guess = f"Did you mean {near[0]}?" if near else f"There are {', '.join(METRIC_NAMES)}."
             raise UsageError(f"--fail-under: no metric {name!r}. {guess}")
-        if lower_is_better(name):
+        if is_lower_better(name):
             raise UsageError(f"--fail-under: lower is better for {name}, so it cannot fall under a bar")
         bars[name] = _finite(number, text)
     return bars
@@ -133,7 +133,7 @@ def check(bars: Mapping[str, float], metrics: Mapping[str, float | None]) -> Non
             raise UsageError(f"--fail-under: no metric {name!r}. {guess}")
 
 
-def failure(
+def describe_failure(
     metrics: Mapping[str, float | None], bars: Mapping[str, float], scale: Scale = FRACTIONS
 ) -> str | None:
     """What missed its bar, in words; None if nothing did. An undefined metric misses its bar.
@@ -198,16 +198,16 @@ def pedestrians(
     """
 
     lowest = parse_thresholds(fail_under or [])
-    held, asked = judged(scores, samples, task, protocol, data, split, config)
+    held, asked = match_truth(scores, samples, task, protocol, data, split, config)
     if asked is None:
         raise UsageError("name what was asked: --task action, intention or risk")
     run = _run(held, asked, config, by or [], scores.stem, draws, seed, protocol or "")
-    facts = runs.summary(run)
+    facts = runs.summarize_run(run)
     if folder is not None:
         _save(run, folder, overwrite=overwrite)
     from roadaware.cli.tables import run_text
 
-    return Outcome(run_text(run), facts, failure(facts["metrics"], lowest))
+    return Outcome(run_text(run), facts, describe_failure(facts["metrics"], lowest))
 
 
 def _run(
@@ -228,8 +228,8 @@ def _run(
     if by:
         if judged.scenes is None:
             raise UsageError("--by needs the dataset itself: --protocol NAME and --data PATH, not --samples")
-        groups = scenarios(judged.scenes, by, config)
-    with console.working("resampling" if draws else "scoring"):
+        groups = assign_scenarios(judged.scenes, by, config)
+    with console.log_step("resampling" if draws else "scoring"):
         result = evaluate_samples(
             judged.state, chosen, draws=draws, seed=seed, groups=groups, n_clipped=judged.clipped
         )
@@ -242,8 +242,8 @@ def _run(
 def _save(run: runs.Run, folder: Path, *, overwrite: bool) -> None:
     from roadaware.cli.pages import run_page
 
-    folders.put_folder(folder, runs.files_of(run, run_page([run])), overwrite=overwrite)
-    console.note(f"wrote {folder} (report: {folder / 'report.html'})")
+    folders.write_result_folder(folder, runs.build_run_files(run, run_page([run])), overwrite=overwrite)
+    console.print_note(f"wrote {folder} (report: {folder / 'report.html'})")
 
 
 # Scores and samples as the commands take them: two csv files, or a csv file against a dataset's samples.
@@ -266,7 +266,7 @@ class Judged:
     scenes: Scenes | None = None
 
 
-def judged(
+def match_truth(
     scores: Path,
     samples: Path | None,
     task: Task | None,
@@ -293,7 +293,7 @@ def judged(
         InputError: at the first row that is not right, or if the numbers of rows differ.
         UsageError: if not exactly one of samples and protocol is named, or what belongs to it is missing.
     """
-    from roadaware.cli.datasets import sampled
+    from roadaware.cli.datasets import sample_dataset
 
     if (samples is None) == (protocol is None):
         raise UsageError("name the samples: either --samples SAMPLES.csv, or --protocol NAME and --data PATH")
@@ -301,22 +301,22 @@ def judged(
         if task is None and not any_task:
             raise UsageError("--samples needs --task action, intention or risk")
         return from_files(scores, samples, task), task
-    dataset, asked = dataset_of(str(protocol))
+    dataset, asked = parse_protocol(str(protocol))
     if task is not None and task != asked:
         raise UsageError(f"--protocol {protocol} asks for {asked}, --task for {task}; leave one away")
     if data is None:
         raise UsageError(f"--protocol {protocol} needs --data PATH, the folder or zip of {dataset.upper()}")
     cut = f"{protocol} with --config {config}"
-    held = sampled(dataset, data, str(protocol), config, (split,))
+    held = sample_dataset(dataset, data, str(protocol), config, (split,))
     return from_dataset(scores, held, asked, split, cut), asked
 
 
-def scenarios(scenes: Scenes, by: list[str], config: ConfigName) -> list[str]:
+def assign_scenarios(scenes: Scenes, by: list[str], config: ConfigName) -> list[str]:
     """(n,) the scenario of each sample, a product where several factors are named."""
-    from roadaware.scenes.factors import FactorConfig, scenario_labels
+    from roadaware.scenes.factors import FactorConfig, build_scenario_labels
 
     chosen = FactorConfig.reference() if config == "reference" else FactorConfig.default()
-    return [str(label) for label in scenario_labels(scenes, by, chosen)]
+    return [str(label) for label in build_scenario_labels(scenes, by, chosen)]
 
 
 def from_files(scores: Path, samples: Path, task: Task | None) -> Judged:
@@ -358,24 +358,24 @@ def from_dataset(scores: Path, sampled: Scenes, task: Task, split: str, cut: str
         InputError: at the first row that is not right, or if the numbers of rows differ.
     """
     from roadaware.formats.score_tables import check_same_length, read_scores
-    from roadaware.metrics.pedestrians import state_of
+    from roadaware.metrics.pedestrians import collect_sample_scores
     from roadaware.scenes.sampling.sampler import split_samples
-    from roadaware.scenes.tables import of_samples
+    from roadaware.scenes.tables import build_sample_predictions
 
     claimed = read_scores(scores, COLUMNS[task])
     held = split_samples(sampled, split)
     check_same_length(len(claimed.values), len(held.samples), scores, f"split {split} as {cut} cuts it")
-    state, _ = state_of(of_samples(held.samples, claimed.values), held, task)
+    state, _ = collect_sample_scores(build_sample_predictions(held.samples, claimed.values), held, task)
     return Judged(state, claimed.clipped, held)
 
 
-def dataset_of(protocol: str) -> tuple[str, Task]:
+def parse_protocol(protocol: str) -> tuple[str, Task]:
     """The dataset and the task of a protocol's name.
 
     Raises:
         UsageError: if there is no such protocol.
     """
-    from roadaware.scenes.sampling import protocol_named
+    from roadaware.scenes.sampling import get_protocol
 
-    config = protocol_named(protocol)
+    config = get_protocol(protocol)
     return config.dataset, config.task

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, outputs, text
 from roadaware.cli.interrupts import Terminated
-from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, validate_range
 from roadaware.errors import InputError, UsageError
 from roadaware.models.catalogue.entries import resolve_weights
 
@@ -47,7 +47,7 @@ def poses(
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
     threshold: Annotated[float, Parameter(help=_THRESHOLD)] = 0.2,
-    draw: Annotated[int, Parameter(help=_DRAW, validator=between(0, 1000))] = 0,
+    draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help="Exit with 1 if a picture cannot be read."), Switch] = False,
     common: Common = USUAL,
@@ -68,18 +68,18 @@ def poses(
 
         roadaware poses --videos drive.mp4 --boxes runs/street/tubes --out poses --draw 8
     """
-    from roadaware.cli.predict_videos import asked_videos
+    from roadaware.cli.predict_videos import collect_videos
     from roadaware.models.graphs.movenet import open_poses
-    from roadaware.models.loading import digest_of
+    from roadaware.models.loading import digest_model_files
     from roadaware.tasks.poses import PoseRun, people_in
 
     path = resolve_weights(weights, ("pose",))
-    with console.working("opening the model"):
+    with console.log_step("opening the model"):
         looker = open_poses(path)
-    with console.working("opening the videos"):
-        asked = asked_videos(videos, reader, split, media, films)
+    with console.log_step("opening the videos"):
+        asked = collect_videos(videos, reader, split, media, films)
         people = people_in(_tables(boxes, asked))
-    settings = {"weights": digest_of(path), "people": _digest(people)}
+    settings = {"weights": digest_model_files(path), "people": _digest(people)}
     run = PoseRun(out, settings, threshold, overwrite=overwrite)
     table, gone = _looked(run, looker, asked, people)
     drawn = _drawn(table, asked, out, draw) if draw else 0
@@ -132,15 +132,15 @@ def _looked(
     of_video = {str(key[0]): part for key, part in people.group_by("video", maintain_order=True)}
     films = [film for film in asked.films if film.video in of_video]
     if not films:
-        first = text.cell(asked.films[0].video) if asked.films else "not there"
+        first = text.format_cell(asked.films[0].video) if asked.films else "not there"
         raise InputError(
-            f"the boxes are of {text.cell(str(next(iter(of_video))))}, and none of {len(asked.films)} videos "
+            f"the boxes are of {text.format_cell(str(next(iter(of_video))))}, and none of {len(asked.films)} videos "
             f"is: the first is {first}"
         )
     total, done = sum(len(of_video[film.video]) for film in films), 0
     kept = []
     try:
-        with console.progress("joints") as progress:
+        with console.show_progress("joints") as progress:
             for film in films:
                 rows = of_video[film.video]
                 lies_in = film.picture(film.frames[0]) if film.is_pictures else Path(film.path)
@@ -153,7 +153,7 @@ def _looked(
                 done += len(rows)
                 progress(done, total, "people")
     except (KeyboardInterrupt, Terminated):
-        console.note(f"{len(kept)} of {len(films)} videos are kept; the same command goes on")
+        console.print_note(f"{len(kept)} of {len(films)} videos are kept; the same command goes on")
         raise
     return run.finish(kept), gone
 
@@ -166,11 +166,11 @@ def _of_film(
     import polars as pl
 
     from roadaware.scenes.schema import CORNERS
-    from roadaware.training.footage import shots_of
+    from roadaware.training.footage import iterate_shots
 
     of_frame = {int(str(key[0])): part for key, part in people.group_by("frame", maintain_order=True)}
     seen, joints = [people.clear()], [np.zeros((0, len(looker.joints), 3), np.float32)]
-    for shot in shots_of(film, sorted(of_frame)):
+    for shot in iterate_shots(film, sorted(of_frame)):
         if shot.picture is None:
             gone.append(shot.fault)
             continue
@@ -186,23 +186,23 @@ def _drawn(table: pl.DataFrame, asked: Asked, out: Path, count: int) -> int:
 
     import numpy as np
 
-    from roadaware.io.files import atomic_write
+    from roadaware.io.files import write_atomically
     from roadaware.reports.pose_pictures import draw_joints
     from roadaware.scenes.schema import CORNERS
-    from roadaware.training.footage import shots_of
+    from roadaware.training.footage import iterate_shots
 
     films, done = {film.video: film for film in asked.films}, 0
     for (video, frame), rows in table.group_by("video", "frame", maintain_order=True):
         if done == count:
             break
-        for shot in shots_of(films[str(video)], [int(str(frame))]):
+        for shot in iterate_shots(films[str(video)], [int(str(frame))]):
             if shot.picture is None:
                 continue
             joints = np.array(rows["joints_px"].to_list(), np.float32).reshape(len(rows), -1, 3)
             held = io.BytesIO()
             draw_joints(shot.picture, list(joints), list(rows.select(CORNERS).to_numpy())).save(held, "PNG")
             name = f"{done:04d}-{str(video).replace('/', '-')}-{int(str(frame)):06d}.png"
-            atomic_write(out / name, held.getvalue())
+            write_atomically(out / name, held.getvalue())
             done += 1
     return done
 
@@ -227,10 +227,10 @@ def _text(data: dict[str, Any]) -> str:
     lines = [
         f"{data['boxes']:,} boxes around {data['people']:,} people in {data['videos']:,} videos; "
         f"{data['joints_seen']:.1f} of 17 joints seen on average, none of {data['without']:,}",
-        f"joints: {text.cell(data['file'])}",
+        f"joints: {text.format_cell(data['file'])}",
     ]
     if data["gone"]:
         lines.append(f"{len(data['gone']):,} pictures or videos cannot be read:")
-        lines.append(text.bullets([text.cell(reason) for reason in data["gone"][:_SHOWN]]))
-    lines.append(f"next: roadaware train RECIPE --set samples.poses={text.cell(data['file'])}")
+        lines.append(text.format_bullets([text.format_cell(reason) for reason in data["gone"][:_SHOWN]]))
+    lines.append(f"next: roadaware train RECIPE --set samples.poses={text.format_cell(data['file'])}")
     return "\n".join(lines)

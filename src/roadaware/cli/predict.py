@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
-from roadaware.cli.devices import Device, Precision, place_of, use_threads
+from roadaware.cli.devices import Device, Precision, select_device, set_threads
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import (
     USUAL,
@@ -21,9 +21,16 @@ from roadaware.cli.options import (
     Overwrite,
     Several,
     Switch,
-    between,
+    validate_range,
 )
-from roadaware.cli.street_choice import AS_IT_SUITS, Choice, EventsOption, Looks, chosen, with_events
+from roadaware.cli.street_choice import (
+    AS_IT_SUITS,
+    Choice,
+    EventsOption,
+    Looks,
+    add_event_head,
+    select_detector,
+)
 from roadaware.errors import InputError, UsageError
 from roadaware.models.catalogue.entries import resolve_weights
 
@@ -79,10 +86,12 @@ def predict(
     out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.PREDICTIONS] = None,
     threshold: Annotated[float, Parameter(help="Agentness that a box needs.")] = 0.025,
     nms: Annotated[float, Parameter(help="Overlap above which the weaker box goes; 1 keeps all.")] = 0.5,
-    top: Annotated[int, Parameter(help="Boxes that a frame keeps.", validator=between(1, 10_000))] = 100,
+    top: Annotated[
+        int, Parameter(help="Boxes that a frame keeps.", validator=validate_range(1, 10_000))
+    ] = 100,
     clip: Annotated[int | None, Parameter(help=_CLIP)] = None,
     config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
-    batch: Annotated[int, Parameter(help=_BATCH, validator=between(1, 4096))] = 1,
+    batch: Annotated[int, Parameter(help=_BATCH, validator=validate_range(1, 4096))] = 1,
     objects: Annotated[Path | None, Parameter(help=_OBJECTS)] = None,
     texts: Annotated[tuple[str, ...], Parameter(help=_TEXTS, show_default=False), Several] = (),
     mean: Annotated[Literal["logits", "probabilities"], Parameter(help=_MEAN)] = "logits",
@@ -110,24 +119,24 @@ def predict(
 
         roadaware predict GROUNDING-DINO --texts "tyre,traffic cone" --videos KITTI --out runs/novel
     """
-    from roadaware.cli.predict_videos import asked_videos
+    from roadaware.cli.predict_videos import collect_videos
 
     rule = _rule(config, threshold, nms, top)
     named = [resolve_weights(path, _TASKS) for path in weights]
-    with console.working("opening the videos"):
-        asked = asked_videos(videos, reader, split, media, films)
-    choice = chosen(named, synthetic=asked.synthetic, live=False, looks=looks)
+    with console.log_step("opening the videos"):
+        asked = collect_videos(videos, reader, split, media, films)
+    choice = select_detector(named, synthetic=asked.synthetic, live=False, looks=looks)
     folder = out or Path("runs") / f"predict-{_stem(choice.files[0])}"
     outputs.PREDICTIONS.check(folder, overwrite=overwrite)
-    with console.working("opening the detector"):
+    with console.log_step("opening the detector"):
         boxes = None if objects is None else resolve_weights(objects, ("objects",))
         more: dict[str, Any] = {"objects": boxes, "views": choice.views}
         more |= {"mean": mean, "batch": batch, "texts": split_texts(texts)}
-        detector = _opened(choice.files, rule, clip, place_of(device, precision), more)
+        detector = _open_detector(choice.files, rule, clip, select_device(device, precision), more)
     settings = _settings(choice, rule, more, detector, precision)
     detector = _with_events(events, detector, asked, settings, _advice(choice.files, boxes))
     run = _begun(folder, settings, _classes(detector, choice.files, boxes), asked, overwrite=overwrite)
-    data = _data(folder, run, _looked(run, detector, asked), asked)
+    data = _data(folder, run, _process_videos(run, detector, asked), asked)
     failed = f"--strict: {len(run.failed)} videos were refused" if strict and run.failed else None
     return Outcome(_text(data, detector), data, failed)
 
@@ -153,12 +162,12 @@ def split_texts(given: Sequence[str]) -> tuple[str, ...]:
     Raises:
         UsageError: if one is empty, or two are the same.
     """
-    from roadaware.models.open_vocabulary.crops import checked_texts
+    from roadaware.models.open_vocabulary.crops import validate_texts
 
-    return checked_texts([text for each in given for text in each.split(",")]) if given else ()
+    return validate_texts([text for each in given for text in each.split(",")]) if given else ()
 
 
-def _opened(
+def _open_detector(
     weights: Sequence[Path],
     rule: DetectRule,
     clip: int | None,
@@ -173,7 +182,7 @@ def _opened(
     if clip is not None and found.causal:
         raise UsageError("--clip is for networks that look ahead; this detector answers frame by frame")
     if more["batch"] == 1 and more["objects"] is None:
-        use_threads(weights)
+        set_threads(weights)
     return found
 
 
@@ -182,12 +191,12 @@ def _settings(
 ) -> dict[str, Any]:
     """What the detections depend on; where and how many at a time they are made is not among it."""
     from roadaware.config import to_dict
-    from roadaware.models.loading import digest_of
+    from roadaware.models.loading import digest_model_files
 
     weights, objects, mean = choice.files, more["objects"], more["mean"]
-    found: dict[str, Any] = {"weights": [digest_of(path) for path in weights], "rule": to_dict(rule)}
+    found: dict[str, Any] = {"weights": [digest_model_files(path) for path in weights], "rule": to_dict(rule)}
     if objects is not None:
-        found["objects"] = digest_of(objects)
+        found["objects"] = digest_model_files(objects)
     if isinstance(texts := getattr(detector, "texts", None), tuple):
         found["texts"] = list(texts)
     if choice.views is not None:
@@ -220,18 +229,18 @@ def _with_events(
     events: bool | None, detector: VideoDetector, asked: Asked, settings: dict[str, Any], advice: Advice
 ) -> Any:
     """The detector with the event head where that is wanted, which the settings then say."""
-    from roadaware.cli.linker_choice import choose_linker
+    from roadaware.cli.linker_choice import select_linker
     from roadaware.config import digest
-    from roadaware.models.event_head.head import installed_digest
+    from roadaware.models.event_head.head import read_installed_digest
 
     if any(film.stills for film in asked.films):
         if events:
             raise UsageError("--events needs films: still pictures tell nothing of how anybody moves")
         return detector
-    linker = choose_linker("default", "road", advice)[0]
-    wrapped = with_events(events, detector, linker)
+    linker = select_linker("default", "road", advice)[0]
+    wrapped = add_event_head(events, detector, linker)
     if wrapped is not detector:
-        settings["events"] = [installed_digest(), digest(linker)]
+        settings["events"] = [read_installed_digest(), digest(linker)]
     return wrapped
 
 
@@ -244,7 +253,7 @@ def _begun(
     return PredictionRun(folder, settings, classes, meta, overwrite=overwrite)
 
 
-def _looked(run: PredictionRun, detector: VideoDetector, asked: Asked) -> int:
+def _process_videos(run: PredictionRun, detector: VideoDetector, asked: Asked) -> int:
     """Look at the videos that are still to be looked at, and finish the run; how many were kept.
 
     Raises:
@@ -260,23 +269,23 @@ def _looked(run: PredictionRun, detector: VideoDetector, asked: Asked) -> int:
     for video, reason in asked.refused.items():
         _refuse(run, video, reason)
     if len(wanted) < len(asked.facts):
-        console.note(f"{len(asked.facts) - len(wanted)} of {len(asked.facts)} videos are there already")
+        console.print_note(f"{len(asked.facts) - len(wanted)} of {len(asked.facts)} videos are there already")
     total, before, kept = sum(films[each.video].n_frames for each in wanted), 0, 0
     try:
-        with console.progress("detecting") as progress:
+        with console.show_progress("detecting") as progress:
             for facts in wanted:
                 film = films[facts.video]
-                kept += _one(run, detector, film, facts, partial(_moved, progress, before, total))
+                kept += _one(run, detector, film, facts, partial(_report_progress, progress, before, total))
                 before += film.n_frames
     except (KeyboardInterrupt, Terminated):
         run.flush()
-        console.note(f"{len(run.done)} of {len(asked.order)} videos are kept; the same command goes on")
+        console.print_note(f"{len(run.done)} of {len(asked.order)} videos are kept; the same command goes on")
         raise
     run.finish(asked.order)
     return kept
 
 
-def _moved(progress: console.Progress, before: int, total: int, done: int) -> None:
+def _report_progress(progress: console.Progress, before: int, total: int, done: int) -> None:
     progress(before + done, total, "frames")
 
 
@@ -284,11 +293,11 @@ def _one(
     run: PredictionRun, detector: VideoDetector, film: Film, facts: VideoFacts, moved: Callable[[int], None]
 ) -> bool:
     """Look at a video; whether it was kept."""
-    from roadaware.cli.predict_videos import pictures_of, stills_in
+    from roadaware.cli.predict_videos import detect_stills, iterate_video_images
 
     found: list[FrameDetections] = []
     if film.stills:
-        found, faults = stills_in(film, detector, moved)
+        found, faults = detect_stills(film, detector, moved)
         if not found:
             _refuse(run, film.video, faults[0])
             return False
@@ -297,7 +306,7 @@ def _one(
     if hasattr(detector, "set_rate"):
         detector.set_rate(facts.row.get("fps"))
     try:
-        with pictures_of(film) as pictures:
+        with iterate_video_images(film) as pictures:
             for each in detector.detections(pictures, film.n_frames):
                 found.append(each)
                 moved(len(found))
@@ -309,7 +318,7 @@ def _one(
 
 
 def _refuse(run: PredictionRun, video: str, reason: str) -> None:
-    console.complain(f"{text.cell(video)} is left out: {reason}")
+    console.print_error(f"{text.format_cell(video)} is left out: {reason}")
     run.refuse(video, reason)
 
 
@@ -343,11 +352,15 @@ def _text(data: dict[str, Any], detector: VideoDetector) -> str:
     if data["refused"]:
         rows.append(("videos refused", f"{len(data['refused']):,}"))
     kinds = ", ".join(f"{len(labels)} of {kind}" for kind, labels in detector.kinds.items())
-    lines = [f"labels: {kinds}", "", text.table(["", "found"], rows)]
+    lines = [f"labels: {kinds}", "", text.format_table(["", "found"], rows)]
     if data["refused"]:
         lines += ["", "refused, and tried again by the same command:"]
-        lines.append(text.bullets(f"{video}: {text.one_line(why)}" for video, why in data["refused"].items()))
-    shown = text.cell(data["predictions"])
+        lines.append(
+            text.format_bullets(
+                f"{video}: {text.format_one_line(why)}" for video, why in data["refused"].items()
+            )
+        )
+    shown = text.format_cell(data["predictions"])
     after = f"link {shown} --out TUBES"
     if "agent" not in detector.kinds:
         after = f"evaluate corner-cases --truth TRUTH --predictions {shown} --agnostic"

@@ -51,7 +51,7 @@ class Asked:
         return bool(self.films) and all(is_synthetic_film(film.path) for film in self.films)
 
 
-def asked_videos(
+def collect_videos(
     paths: Sequence[Path], reader: str | None, split: str | None, media: Path | None, pattern: str
 ) -> Asked:
     """The videos behind some paths.
@@ -87,22 +87,22 @@ def asked_videos(
 
 def _with_sweeps(path: Path) -> str | None:
     """The reader of a set with sweeps at a path; None where films lie there, or none of these sets."""
-    from roadaware.cli.propose import kind_of
+    from roadaware.cli.propose import detect_reader
 
     if not path.is_dir() or any(each.suffix.lower() in _FILMS for each in path.iterdir()):
         return None
     try:
-        return kind_of(path)
+        return detect_reader(path)
     except InputError:
         return None
 
 
 @contextmanager
-def pictures_of(film: Film) -> Iterator[Iterator[npt.NDArray[np.uint8]]]:
+def iterate_video_images(film: Film) -> Iterator[Iterator[npt.NDArray[np.uint8]]]:
     """The pictures of a film, in order.
 
     Args:
-        film: as `asked_videos` found it.
+        film: as `collect_videos` found it.
     """
     from roadaware.training.footage import Footage
 
@@ -113,7 +113,7 @@ def pictures_of(film: Film) -> Iterator[Iterator[npt.NDArray[np.uint8]]]:
         footage.close()
 
 
-def stills_in(
+def detect_stills(
     film: Film, detector: VideoDetector, moved: Callable[[int], None]
 ) -> tuple[list[FrameDetections], list[str]]:
     """What is detected in still pictures, each by itself, and why others could not be read.
@@ -125,7 +125,7 @@ def stills_in(
     """
     from dataclasses import replace
 
-    from roadaware.training.footage import Shot, shots_of
+    from roadaware.training.footage import Shot, iterate_shots
 
     found: list[FrameDetections] = []
     faults: list[str] = []
@@ -136,7 +136,7 @@ def stills_in(
         found.extend(replace(each, frame=shot.frame) for each, shot in zip(told, held, strict=True))
         held.clear()
 
-    for done, shot in enumerate(shots_of(film), 1):
+    for done, shot in enumerate(iterate_shots(film), 1):
         if shot.picture is None:
             faults.append(shot.fault)
         else:
@@ -153,18 +153,18 @@ def stills_in(
 
 def _of_set(path: Path, reader: str, split: str | None, media: Path | None, pattern: str) -> Asked:
     from roadaware.tasks.prediction_runs import VideoFacts
-    from roadaware.training.footage import films_of
+    from roadaware.training.footage import find_videos
 
     if datasets.is_saved(path):
         from roadaware.scenes.store import open_scenes
 
         scenes = open_scenes(path)
     else:
-        scenes = datasets.opened(reader, path)
+        scenes = datasets.open_dataset(reader, path)
     scenes = scenes if split is None else scenes.split(split)
     root = media or _root(reader, path)
     try:
-        films, refused = films_of(scenes, root, pattern)
+        films, refused = find_videos(scenes, root, pattern)
     except InputError as error:
         hint = "--media is the folder that paths start from, --films says where films lie in it"
         raise InputError(error.message, where=error.where, hint=hint) from error
@@ -181,10 +181,10 @@ def _root(reader: str, path: Path) -> Path:
     """The folder that paths in the tables of a set start at."""
     from typing import get_args
 
-    from roadaware.cli.propose import DatasetKind, root_of
+    from roadaware.cli.propose import DatasetKind, find_root
 
     if reader in get_args(DatasetKind) and not datasets.is_saved(path) and not datasets.is_made_up(path):
-        return root_of(reader, path)
+        return find_root(reader, path)
     return path if path.is_dir() else path.parent
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, outputs, text
-from roadaware.cli.devices import Device, Precision, place_of
+from roadaware.cli.devices import Device, Precision, select_device
 from roadaware.cli.interrupts import Terminated
-from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, validate_range
 from roadaware.errors import InputError
 from roadaware.models.catalogue.entries import resolve_weights
 
@@ -54,9 +54,9 @@ def prelabel(
     films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
     texts: Annotated[tuple[str, ...], Parameter(help=_TEXTS, show_default=False), Several] = (),
     template: Annotated[tuple[str, ...], Parameter(help=_TEMPLATE, show_default=False), Several] = (),
-    top: Annotated[int, Parameter(help="Labels that are kept.", validator=between(1, 100))] = 3,
+    top: Annotated[int, Parameter(help="Labels that are kept.", validator=validate_range(1, 100))] = 3,
     margin: Annotated[float, Parameter(help=_MARGIN)] = 0.1,
-    batch: Annotated[int, Parameter(help="Boxes at a time.", validator=between(1, 4096))] = 16,
+    batch: Annotated[int, Parameter(help="Boxes at a time.", validator=validate_range(1, 4096))] = 16,
     device: Device = "auto",
     precision: Precision = "fp32",
     overwrite: Overwrite = False,
@@ -81,15 +81,15 @@ def prelabel(
     from roadaware.scenes.store import save
     from roadaware.tasks.prelabels import PREDICTIONS, PrelabelRun
 
-    labels, words = labels_and_words(texts)
+    labels, words = select_prelabels(texts)
     rule, templates = CropRule(margin), template or TEMPLATES
-    claims = _opened(proposals)
+    claims = _open_proposals(proposals)
     found = _films(claims, videos, reader, media, films)
-    namer, weights = _namer(clip, words, templates, batch, place_of(device, precision))
+    namer, weights = _namer(clip, words, templates, batch, select_device(device, precision))
     settings: dict[str, Any] = {"proposals": _digest(proposals), "clip": weights, "labels": labels}
     settings |= {"words": words, "templates": templates, "top": top, "margin": margin, "precision": precision}
     run = PrelabelRun(out, settings, claims, overwrite=overwrite)
-    _named(run, namer, found, labels, rule, top)
+    _label_parts(run, namer, found, labels, rule, top)
     result, gone = run.finish(labels, settings)
     save(result, out / PREDICTIONS, overwrite=True)
     data = _data(out / PREDICTIONS, result, gone)
@@ -97,7 +97,7 @@ def prelabel(
     return Outcome(_text(data), data, failed)
 
 
-def labels_and_words(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def select_prelabels(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Labels to choose from, and the words that a model is asked for.
 
     Args:
@@ -107,16 +107,16 @@ def labels_and_words(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, 
         UsageError: if one is empty, or two are the same.
     """
     from roadaware.cli.predict import split_texts
-    from roadaware.protocols.coda import object_classes
+    from roadaware.protocols.coda import load_object_classes
 
     if texts:
         found = split_texts(texts)
         return found, found
-    labels = tuple(each.label for each in object_classes())
+    labels = tuple(each.label for each in load_object_classes())
     return labels, tuple(_WORDS.get(label, label.replace("_", " ")) for label in labels)
 
 
-def _opened(path: Path) -> Predictions:
+def _open_proposals(path: Path) -> Predictions:
     from roadaware.scenes.store import open_predictions
 
     if not datasets.is_saved(path):
@@ -134,13 +134,13 @@ def _digest(path: Path) -> str:
 def _namer(
     folder: Path, words: Sequence[str], templates: Sequence[str], batch: int, place: tuple[Any, Any]
 ) -> tuple[CropNamer, str]:
-    from roadaware.models.loading import digest_of
+    from roadaware.models.loading import digest_model_files
     from roadaware.models.open_vocabulary.clip import open_namer
 
     folder = resolve_weights(folder, ("image-text",))
-    with console.working("opening CLIP"):
+    with console.log_step("opening CLIP"):
         found = open_namer(folder, words, templates=templates, batch=batch, device=place[0], dtype=place[1])
-        return found, digest_of(folder)
+        return found, digest_model_files(folder)
 
 
 def _films(
@@ -153,10 +153,10 @@ def _films(
     """
     import polars as pl
 
-    from roadaware.cli.predict_videos import asked_videos
+    from roadaware.cli.predict_videos import collect_videos
 
-    with console.working("opening the pictures"):
-        asked = asked_videos(videos, reader, None, media, pattern)
+    with console.log_step("opening the pictures"):
+        asked = collect_videos(videos, reader, None, media, pattern)
     wanted = claims.boxes["video"].cast(pl.String).unique(maintain_order=True).to_list()
     found = {film.video: film for film in asked.films}
     if wanted and not found.keys() & set(wanted):
@@ -168,7 +168,7 @@ def _films(
     return found
 
 
-def _named(
+def _label_parts(
     run: PrelabelRun,
     namer: CropNamer,
     films: dict[str, Film],
@@ -181,20 +181,20 @@ def _named(
     Raises:
         KeyboardInterrupt, Terminated: if it was stopped; parts that are done are kept.
     """
-    from roadaware.tasks.prelabels import named
+    from roadaware.tasks.prelabels import build_prelabels
 
     due = run.due()
     done = sum(len(part) for number, part in enumerate(run.parts) if number not in due)
     total = len(run.claims.boxes)
     try:
-        with console.progress("naming") as progress:
+        with console.show_progress("naming") as progress:
             for number in due:
                 boxes, crops, gone = _crops(run.parts[number], films, rule)
-                run.keep(number, named(boxes, namer.scores(crops), labels, top), gone)
+                run.keep(number, build_prelabels(boxes, namer.scores(crops), labels, top), gone)
                 done += len(run.parts[number])
                 progress(done, total, "boxes")
     except (KeyboardInterrupt, Terminated):
-        console.note(f"{done} of {total} boxes are named; the same command goes on")
+        console.print_note(f"{done} of {total} boxes are named; the same command goes on")
         raise
 
 
@@ -203,7 +203,7 @@ def _crops(
 ) -> tuple[list[int], list[Any], dict[str, int]]:
     """Numbers of boxes with what they show, and how many others cannot be looked at, by reason."""
     from roadaware.models.open_vocabulary.crops import crop
-    from roadaware.training.footage import shots_of
+    from roadaware.training.footage import iterate_shots
 
     boxes: list[int] = []
     crops: list[Any] = []
@@ -214,7 +214,7 @@ def _crops(
             gone[reason] = gone.get(reason, 0) + len(rows)
             continue
         held = {int(str(k[0])): each for k, each in rows.group_by("frame", maintain_order=True)}
-        for shot in shots_of(films[video], held):
+        for shot in iterate_shots(films[video], held):
             some = held[shot.frame]
             if shot.picture is None:
                 gone[shot.fault] = gone.get(shot.fault, 0) + len(some)
@@ -237,10 +237,14 @@ def _data(target: Path, result: Predictions, gone: dict[str, int]) -> dict[str, 
 
 
 def _text(data: dict[str, Any]) -> str:
-    rows = [(text.cell(name), f"{count:,}") for name, count in list(data["prelabels"].items())[:_SHOWN]]
+    rows = [
+        (text.format_cell(name), f"{count:,}") for name, count in list(data["prelabels"].items())[:_SHOWN]
+    ]
     lines = [f"{data['boxes'] - data['without']:,} of {data['boxes']:,} boxes are named"]
-    lines.append(text.table(["pre-label", "boxes"], rows))
+    lines.append(text.format_table(["pre-label", "boxes"], rows))
     if data["gone"]:
         lines.append(f"{data['without']:,} boxes are without, and are tried again by the same command:")
-        lines.append(text.bullets(f"{count:,}: {text.cell(why)}" for why, count in data["gone"].items()))
-    return "\n".join([*lines, f"wrote {text.cell(data['folder'])}"])
+        lines.append(
+            text.format_bullets(f"{count:,}: {text.format_cell(why)}" for why, count in data["gone"].items())
+        )
+    return "\n".join([*lines, f"wrote {text.format_cell(data['folder'])}"])

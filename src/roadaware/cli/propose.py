@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
-from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, validate_range
 from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def propose(
     objects: Annotated[Path | None, Parameter(help=_OBJECTS)] = None,
     stage: Annotated[Literal["initial", "intermediate", "final"], Parameter(help=_STAGE)] = "final",
     knob: Annotated[tuple[str, ...], Parameter(help=_KNOB), Several] = (),
-    draw: Annotated[int, Parameter(help=_DRAW, validator=between(0, 1000))] = 0,
-    processes: Annotated[int, Parameter(help=_PROCESSES, validator=between(0, 256))] = 1,
+    draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
+    processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(0, 256))] = 1,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
     common: Common = USUAL,
@@ -81,21 +81,21 @@ def propose(
         if detections is not None:
             raise UsageError("common objects come of --detections or of --objects, not of both")
         detections = _found(objects, dataset, reader, split, out)
-    order = ordered(dataset, reader, split, semantics, detections, stage, knob)
+    order = build_order(dataset, reader, split, semantics, detections, stage, knob)
     try:
-        with console.progress("proposing") as shown:
+        with console.show_progress("proposing") as shown:
             cores = processes or len(os.sched_getaffinity(0))
             found, tally = run(order, out, processes=cores, progress=shown, overwrite=overwrite)
     except KeyboardInterrupt:
         without = " without --overwrite" if overwrite else ""
-        console.note(f"what is done stays in {out}; the same command{without} goes on with it")
+        console.print_note(f"what is done stays in {out}; the same command{without} goes on with it")
         raise
     _require_opened(order, tally)
     target = out / PROPOSALS
     save(found, target, overwrite=True)
-    console.note(f"wrote {target}")
+    console.print_note(f"wrote {target}")
     drawn = _draw(order, out, draw) if draw else 0
-    failed = lost(tally.skipped, tally.refused) if strict else None
+    failed = describe_lost(tally.skipped, tally.refused) if strict else None
     return Outcome(_text(order, target, tally, drawn), _data(order, target, tally, drawn), failed)
 
 
@@ -110,7 +110,7 @@ def _found(weights: Path, dataset: Path, reader: str | None, split: str | None, 
     return str(folder / TABLES)
 
 
-def lost(skipped: Mapping[str, int], refused: int) -> str | None:
+def describe_lost(skipped: Mapping[str, int], refused: int) -> str | None:
     """What `--strict` turns into exit code 1, in words.
 
     Args:
@@ -130,16 +130,16 @@ def _require_opened(order: Order, tally: Tally) -> None:
     """
     if tally.opened:
         return
-    reasons = [f"{text.cell(reason)} ({count:,} times)" for reason, count in tally.skipped.items()]
-    again = f"roadaware read {order.reader} {text.cell(order.root)} says what the reader refused"
+    reasons = [f"{text.format_cell(reason)} ({count:,} times)" for reason, count in tally.skipped.items()]
+    again = f"roadaware read {order.reader} {text.format_cell(order.root)} says what the reader refused"
     raise InputError(
         f"no picture can be proposed for: {reasons[0] if reasons else 'there are none'}",
-        where=text.cell(order.root),
+        where=text.format_cell(order.root),
         hint=again if tally.refused else "check which folder and which sensors these are",
     )
 
 
-def ordered(
+def build_order(
     dataset: Path,
     reader: str | None,
     split: str | None,
@@ -166,13 +166,13 @@ def ordered(
     from roadaware.corner_cases.runner import Order
     from roadaware.datasets import read
 
-    name = reader or kind_of(dataset)
-    root = root_of(name, dataset)
+    name = reader or detect_reader(dataset)
+    root = find_root(name, dataset)
     videos = None if split is None else tuple(read(name, root).split_videos(split))
     return Order(
         reader=name,
         root=str(root),
-        config=configured(knob),
+        config=configure_copg(knob),
         semantics=_absolute(semantics),
         detections=_absolute(detections),
         stage=stage,
@@ -180,7 +180,7 @@ def ordered(
     )
 
 
-def kind_of(path: Path) -> str:
+def detect_reader(path: Path) -> str:
     """The reader of what lies at a path.
 
     Raises:
@@ -205,16 +205,16 @@ def kind_of(path: Path) -> str:
 def _opens(name: str, path: Path) -> bool:
     import importlib
 
-    from roadaware.datasets import reader_named
+    from roadaware.datasets import get_reader
 
     try:
-        importlib.import_module(reader_named(name).module).find(path).close()
+        importlib.import_module(get_reader(name).module).find(path).close()
     except DatasetNotFoundError:
         return False
     return True
 
 
-def root_of(name: str, path: Path) -> Path:
+def find_root(name: str, path: Path) -> Path:
     """The folder that paths in the tables start at.
 
     Args:
@@ -226,16 +226,16 @@ def root_of(name: str, path: Path) -> Path:
     """
     import importlib
 
-    from roadaware.datasets import reader_named
+    from roadaware.datasets import get_reader
 
-    with importlib.import_module(reader_named(name).module).find(path) as source:
+    with importlib.import_module(get_reader(name).module).find(path) as source:
         found: Path = source.path / source.prefix if source.prefix else source.path
     if not found.is_dir():
         raise UsageError(f"{path} is an archive: unpack it, sweeps and pictures are opened one by one")
     return found
 
 
-def configured(knobs: tuple[str, ...]) -> CopgConfig:
+def configure_copg(knobs: tuple[str, ...]) -> CopgConfig:
     """The default configuration with some knobs turned.
 
     Raises:
@@ -276,17 +276,17 @@ def _draw(order: Order, out: Path, count: int) -> int:
 
     from PIL import Image
 
-    from roadaware.corner_cases.runner import proposed
-    from roadaware.io.files import atomic_write
-    from roadaware.reports.copg import draw_steps, sheet
+    from roadaware.corner_cases.runner import iterate_proposals
+    from roadaware.io.files import write_atomically
+    from roadaware.reports.copg import draw_sheet, draw_steps
     from roadaware.scenes.sensors import open_frame
 
     folder, done = out / "steps", 0
     folder.mkdir(exist_ok=True)
     for earlier in folder.glob("[0-9][0-9][0-9][0-9]-*.png"):
         earlier.unlink()
-    with console.working("drawing"):
-        for moment, capture, found, scenes in proposed(order):
+    with console.log_step("drawing"):
+        for moment, capture, found, scenes in iterate_proposals(order):
             if done == count:
                 break
             if not len(found):
@@ -294,14 +294,14 @@ def _draw(order: Order, out: Path, count: int) -> int:
             try:
                 picture = open_frame(scenes, Path(order.root), moment.video, moment.frame)
             except InputError as error:
-                console.note(f"not drawn: {error.message}")
+                console.print_note(f"not drawn: {error.message}")
                 continue
             held = io.BytesIO()
-            Image.fromarray(sheet(draw_steps(found, capture, picture), columns=2)).save(held, "PNG")
+            Image.fromarray(draw_sheet(draw_steps(found, capture, picture), columns=2)).save(held, "PNG")
             name = f"{done:04d}-{moment.video.replace('/', '-')}-{moment.frame:06d}.png"
-            atomic_write(folder / name, held.getvalue())
+            write_atomically(folder / name, held.getvalue())
             done += 1
-    console.note(f"drew {done} pictures in {folder}")
+    console.print_note(f"drew {done} pictures in {folder}")
     return done
 
 
@@ -314,34 +314,36 @@ def _text(order: Order, target: Path, tally: Tally, drawn: int) -> str:
     rows = [(step, f"{count:,}") for step, count in tally.proposals.items()]
     lines = [
         f"{tally.pictures:,} pictures with a sweep, {tally.with_one:,} of them with a proposal",
-        text.table(["proposals", "count"], rows),
+        text.format_table(["proposals", "count"], rows),
     ]
     if left_out:
         lines.append(f"left out, since nothing was given for it: {' and '.join(left_out)}")
     if tally.skipped:
         total = sum(tally.skipped.values())
-        lines += [f"{total:,} pictures without proposals because of this:", _counted(tally.skipped)]
+        lines += [f"{total:,} pictures without proposals because of this:", _format_reasons(tally.skipped)]
     if tally.odd:
-        lines += ["odd about pictures with proposals:", _counted(tally.odd)]
+        lines += ["odd about pictures with proposals:", _format_reasons(tally.odd)]
     if tally.wondered:
-        lines += ["odd about the set itself:", _counted(tally.wondered)]
+        lines += ["odd about the set itself:", _format_reasons(tally.wondered)]
     if tally.refused:
-        again = f"roadaware read {order.reader} {text.cell(order.root)}"
+        again = f"roadaware read {order.reader} {text.format_cell(order.root)}"
         lines.append(f"{tally.refused:,} rows or files of the set were refused; {again} says which and why")
     if tally.made and tally.seconds:
         lines.append(f"{tally.made / tally.seconds:,.1f} pictures per CPU second")
     lines += [f"{drawn} pictures drawn"] if drawn else []
     lines.append(
-        f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {text.cell(target)} --agnostic"
+        f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {text.format_cell(target)} --agnostic"
     )
     return "\n".join(lines)
 
 
-def _counted(reasons: dict[str, int]) -> str:
+def _format_reasons(reasons: dict[str, int]) -> str:
     """The commonest reasons with their numbers, and how many more there are."""
-    told = [f"{count:,}: {text.cell(reason)}" for reason, count in list(reasons.items())[:_SHOWN]]
+    told = [f"{count:,}: {text.format_cell(reason)}" for reason, count in list(reasons.items())[:_SHOWN]]
     more = len(reasons) - _SHOWN
-    return text.bullets([*told, f"and {more:,} further reasons (--json tells all)"] if more > 0 else told)
+    return text.format_bullets(
+        [*told, f"and {more:,} further reasons (--json tells all)"] if more > 0 else told
+    )
 
 
 def _data(order: Order, target: Path, tally: Tally, drawn: int) -> dict[str, Any]:

@@ -58,17 +58,17 @@ def read(
     """
     options: dict[str, Any] = {"cache": cache, "verify": verify}
     if option and not datasets.is_saved(path):
-        options |= {**datasets.parsed(dataset, option), "cache": False}
+        options |= {**datasets.parse_reader_options(dataset, option), "cache": False}
     if appearance:
         options["appearance"] = True
     started_s = time.monotonic()
-    scenes = datasets.opened(dataset, path, **options)
+    scenes = datasets.open_dataset(dataset, path, **options)
     elapsed_s = time.monotonic() - started_s
     if folder is not None:
         from roadaware.scenes.store import save
 
         save(scenes, folder, overwrite=overwrite)
-        console.note(f"wrote {folder}")
+        console.print_note(f"wrote {folder}")
     refused, odd = len(scenes.rejected), len(_warnings(scenes))
     failed = f"--strict: {refused} rows or files were refused, {odd} kinds of oddities were met"
     shown, data = _text(scenes, elapsed_s), _data(scenes, elapsed_s)
@@ -77,23 +77,23 @@ def read(
 
 def _text(scenes: Scenes, elapsed_s: float) -> str:
     meta = scenes.meta
-    lines = [f"{text.cell(meta.dataset)}, read in {text.seconds(elapsed_s)}", ""]
+    lines = [f"{text.format_cell(meta.dataset)}, read in {text.format_duration(elapsed_s)}", ""]
     rows = [(name, f"{len(frame):,}") for name, frame in scenes.filled().items()]
-    lines.append(text.table(["table", "rows"], rows))
+    lines.append(text.format_table(["table", "rows"], rows))
     splits = _splits(scenes)
     if splits:
         rows = [(name, str(count)) for name, count in splits.items()]
-        lines += ["", text.table(["split", "videos"], rows)]
-    lines += ["", *_refused(scenes)]
+        lines += ["", text.format_table(["split", "videos"], rows)]
+    lines += ["", *_format_refused(scenes)]
     odd = _warnings(scenes)
     if odd:
         told = [f"{item['what']}: {item['count']}, first {item['example']}" for item in odd]
-        lines += ["", "odd, but read:", text.bullets(told)]
-    lines += ["", f"licence: {text.cell(meta.licence) or 'not stated'}"]
+        lines += ["", "odd, but read:", text.format_bullets(told)]
+    lines += ["", f"licence: {text.format_cell(meta.licence) or 'not stated'}"]
     return "\n".join(lines)
 
 
-def _refused(scenes: Scenes) -> list[str]:
+def _format_refused(scenes: Scenes) -> list[str]:
     rejected = scenes.rejected
     if rejected.is_empty():
         return ["nothing was refused"]
@@ -103,7 +103,7 @@ def _refused(scenes: Scenes) -> list[str]:
     ]
     lines = [
         f"{len(rejected)} refused:",
-        text.table(["table", "file", "line", "item", "reason"], rows, left=5),
+        text.format_table(["table", "file", "line", "item", "reason"], rows, left=5),
     ]
     more = len(rejected) - _SHOWN
     return lines + ([f"... and {more} more; --json lists all of them"] if more > 0 else [])

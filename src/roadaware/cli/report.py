@@ -42,8 +42,8 @@ def report(
         raise UsageError("name at least one run folder, as `evaluate -o RUN` or `watch --out RUN` writes it")
     if any(is_watch(folder) for folder in folders):
         return _watch_page(folders, page)
-    found = [member for folder in folders for member in runs.members(folder)]
-    kinds = dict.fromkeys(runs.kind_of(member) for member in found)
+    found = [member for folder in folders for member in runs.list_runs(folder)]
+    kinds = dict.fromkeys(runs.describe_kind(member) for member in found)
     if len(kinds) > 1:
         raise UsageError(f"some runs are of {', others of '.join(kinds)}; make a page of each kind")
     makers = {"scenes": _of_scenes, "road events": _of_events, "pedestrians": _of_pedestrians}
@@ -55,12 +55,12 @@ def report(
 def _watch_page(folders: Sequence[Path], page: Path) -> Outcome:
     """The page of a watch; beside its film, unless another place is named."""
     from roadaware.cli.folders import write_text
-    from roadaware.cli.watch_page import page_of, summary_of
+    from roadaware.cli.watch_page import read_summary, render_watch_page
 
     if len(folders) > 1:
         raise UsageError("the page of a watch is of one run; name one folder")
-    found = summary_of(folders[0])
-    write_text(page, page_of(folders[0], found, page.parent))
+    found = read_summary(folders[0])
+    write_text(page, render_watch_page(folders[0], found, page.parent))
     facts = {name: found[name] for name in ("source", "frames", "tubes", "events")}
     return Outcome(f"wrote {page}", {"report": str(page), "runs": [facts]})
 
@@ -77,42 +77,49 @@ class _Made:
 def _of_pedestrians(found: Sequence[Path]) -> _Made:
     from roadaware.analysis.compare import compare
     from roadaware.cli.pages import run_page
-    from roadaware.cli.tables import runs_text
+    from roadaware.cli.tables import format_runs
 
-    loaded = runs.opened(runs.load, *found)
+    loaded = runs.load_runs(runs.load, *found)
     compared = _pairs(loaded, lambda a, b, **how: compare(a.state, b.state, a.config, **how))
     tasks = {run.config.task for run in loaded}
-    shown = runs_text(loaded) if len(tasks) == 1 else ""
-    return _Made(run_page(loaded, compared), shown, [runs.summary(run) for run in loaded])
+    shown = format_runs(loaded) if len(tasks) == 1 else ""
+    return _Made(run_page(loaded, compared), shown, [runs.summarize_run(run) for run in loaded])
 
 
 def _of_events(found: Sequence[Path]) -> _Made:
     from roadaware.analysis.compare import compare_detections
-    from roadaware.cli.event_pages import event_run_page
-    from roadaware.cli.event_runs import event_run_facts, load_event_run
-    from roadaware.cli.event_tables import event_runs_text
+    from roadaware.cli.event_pages import render_event_runs
+    from roadaware.cli.event_runs import build_event_run_facts, load_event_run
+    from roadaware.cli.event_tables import format_event_runs
 
-    loaded = runs.opened(load_event_run, *found)
+    loaded = runs.load_runs(load_event_run, *found)
     compared = _pairs(loaded, lambda a, b, **how: compare_detections(a.matches, b.matches, a.config, **how))
     return _Made(
-        event_run_page(loaded, compared), event_runs_text(loaded), [event_run_facts(run) for run in loaded]
+        render_event_runs(loaded, compared),
+        format_event_runs(loaded),
+        [build_event_run_facts(run) for run in loaded],
     )
 
 
 def _of_scenes(found: Sequence[Path]) -> _Made:
-    from roadaware.cli.scene_runs import compared, load_scene_run, scene_run_facts, scene_run_page
-    from roadaware.cli.scene_tables import scene_runs_text
+    from roadaware.cli.scene_runs import (
+        build_scene_run_facts,
+        compare_scene_runs,
+        load_scene_run,
+        render_scene_runs,
+    )
+    from roadaware.cli.scene_tables import format_scene_runs
 
-    loaded = runs.opened(load_scene_run, *found)
+    loaded = runs.load_runs(load_scene_run, *found)
     called = Counter((run.task.name, run.name) for run in loaded)
     loaded = [
         replace(run, name=member.name) if called[run.task.name, run.name] > 1 else run
         for run, member in zip(loaded, found, strict=True)
     ]
     by_task = [[run for run in loaded if run.task is task] for task in dict.fromkeys(r.task for r in loaded)]
-    pairs = [pair for held in by_task for pair in _pairs(held, compared)]
-    shown = "\n\n".join(scene_runs_text(held) for held in by_task)
-    return _Made(scene_run_page(loaded, pairs), shown, [scene_run_facts(run) for run in loaded])
+    pairs = [pair for held in by_task for pair in _pairs(held, compare_scene_runs)]
+    shown = "\n\n".join(format_scene_runs(held) for held in by_task)
+    return _Made(render_scene_runs(loaded, pairs), shown, [build_scene_run_facts(run) for run in loaded])
 
 
 def _pairs(loaded: Sequence[Any], compare: Callable[..., Any]) -> list[Any]:
@@ -120,12 +127,14 @@ def _pairs(loaded: Sequence[Any], compare: Callable[..., Any]) -> list[Any]:
     compared = []
     for first, second in itertools.combinations(loaded, 2):
         if first.config != second.config:
-            console.note(f"{first.name} and {second.name} are not compared: they were judged differently")
+            console.print_note(
+                f"{first.name} and {second.name} are not compared: they were judged differently"
+            )
             continue
         try:
             names = (first.name, second.name)
             draws = min(first.draws, second.draws) or _DRAWS
             compared.append(compare(first, second, draws=draws, seed=first.seed, names=names))
         except InputError as error:
-            console.note(f"{first.name} and {second.name} are not compared: {error.message}")
+            console.print_note(f"{first.name} and {second.name} are not compared: {error.message}")
     return compared

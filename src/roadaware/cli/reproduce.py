@@ -60,24 +60,26 @@ def reproduce(
     """
     from roadaware.cli.folders import write_text
 
-    source = datasets.data_folder(data)
+    source = datasets.find_data_folder(data)
     check_paths(reproduce, {"data": source, "html": html, "common": common})
-    found = repeated(source, draws=draws, baselines=baselines)
-    pairs = against_released(found, draws=draws) if draws else []
+    found = reproduce_folder(source, draws=draws, baselines=baselines)
+    pairs = compare_released(found, draws=draws) if draws else []
     if html is not None:
-        from roadaware.cli.pages import reproduction_page
+        from roadaware.cli.pages import render_reproduction
 
-        write_text(html, reproduction_page(found))
-        console.note(f"wrote {html}")
-    from roadaware.cli.compare import comparison_data
-    from roadaware.cli.tables import headline_text
+        write_text(html, render_reproduction(found))
+        console.print_note(f"wrote {html}")
+    from roadaware.cli.compare import build_comparison_json
+    from roadaware.cli.tables import format_headline
 
-    shown = [reproduction_text(found), *(f"{name}\n{headline_text(pair)}" for name, pair in pairs)]
-    compared = [{"protocol": name, **comparison_data(pair)} for name, pair in pairs]
+    shown = [format_reproduction(found), *(f"{name}\n{format_headline(pair)}" for name, pair in pairs)]
+    compared = [{"protocol": name, **build_comparison_json(pair)} for name, pair in pairs]
     return Outcome("\n\n".join(shown), {**found.as_dict(), "comparisons": compared})
 
 
-def repeated(folder: Path, *, draws: int, baselines: bool | dict[str, dict[str, Baseline]]) -> Reproduction:
+def reproduce_folder(
+    folder: Path, *, draws: int, baselines: bool | dict[str, dict[str, Baseline]]
+) -> Reproduction:
     """The experiment on the files of a folder.
 
     Args:
@@ -87,11 +89,11 @@ def repeated(folder: Path, *, draws: int, baselines: bool | dict[str, dict[str, 
     """
     from roadaware.protocols.iv2024 import reproduce as repeat
 
-    with console.progress("repeating iv2024") as progress, console.working("repeating iv2024"):
+    with console.show_progress("repeating iv2024") as progress, console.log_step("repeating iv2024"):
         return repeat(folder, draws=draws, baselines=baselines, progress=progress)
 
 
-def against_released(found: Reproduction, *, draws: int, seed: int = 0) -> list[tuple[str, Comparison]]:
+def compare_released(found: Reproduction, *, draws: int, seed: int = 0) -> list[tuple[str, Comparison]]:
     """Each baseline against the released scores, by protocol.
 
     Args:
@@ -101,23 +103,23 @@ def against_released(found: Reproduction, *, draws: int, seed: int = 0) -> list[
     """
     from roadaware.analysis.compare import compare
     from roadaware.config import from_dict
-    from roadaware.metrics.pedestrians import PedestrianConfig, state_of
+    from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores
     from roadaware.scenes.sampling.sampler import split_samples
 
     pairs = []
-    with console.working("comparing with the released scores"):
+    with console.log_step("comparing with the released scores"):
         for name, question in found.questions.items():
             config = from_dict(PedestrianConfig, question.metrics.config)
             held = split_samples(question.scenes, "test")
-            released, _ = state_of(question.predictions, held, config.task)
+            released, _ = collect_sample_scores(question.predictions, held, config.task)
             for other, item in question.baselines.items():
-                state, _ = state_of(item.predictions, item.scenes, config.task)
+                state, _ = collect_sample_scores(item.predictions, item.scenes, config.task)
                 names = (other, "PedFormer")
                 pairs.append((name, compare(state, released, config, draws=draws, seed=seed, names=names)))
     return pairs
 
 
-def reproduction_text(found: Reproduction) -> str:
+def format_reproduction(found: Reproduction) -> str:
     """Every table with what was obtained, what was printed, and a mark; then why, and the counts."""
     blocks = [_table(cells) for cells in _tables(found.cells)]
     legend = [f"{mark} {_MEANINGS[status]}" for status, (mark, _) in MARKS.items()]
@@ -125,7 +127,7 @@ def reproduction_text(found: Reproduction) -> str:
     blocks.append("marks: " + "; ".join(legend))
     reasons = _reasons(found.cells)
     if reasons:
-        blocks.append("why:\n" + "\n".join(f"  {text.cell(reason)}" for reason in reasons))
+        blocks.append("why:\n" + "\n".join(f"  {text.format_cell(reason)}" for reason in reasons))
     blocks.append(f"{len(found.cells)} cells: " + ", ".join(counted))
     return "\n\n".join(blocks)
 
@@ -149,17 +151,17 @@ def _table(cells: Sequence[Cell]) -> str:
         row = [
             MARKS[cell.status][0],
             f"{cell.metric} ({cell.group})" if cell.group else cell.metric,
-            text.number(cell.obtained),
+            text.format_number(cell.obtained),
             f"{cell.printed:.{cell.digits}f}",
         ]
-        row += [text.interval(cell.low, cell.high)] * ranges
-        rows.append([*row, *(text.number(cell.beside.get(name)) for name in others)])
+        row += [text.format_interval(cell.low, cell.high)] * ranges
+        rows.append([*row, *(text.format_number(cell.beside.get(name)) for name in others)])
     first = shown[0]
     head = f"Table {first.table}, {first.dataset.upper()} {first.task}, {first.model}"
     absent = len(cells) - len(shown)
     tail = f"\n({absent} more cells of this table cannot be obtained)" if absent else ""
     styles = dict(MARKS.values())
-    body = text.table(header, rows, left=2, colour=lambda row: styles.get(row[0].strip()))
+    body = text.format_table(header, rows, left=2, colour=lambda row: styles.get(row[0].strip()))
     return f"{head}\n{body}{tail}"
 
 

@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 
 from roadaware.cli import console, datasets, outputs, text
 from roadaware.cli.folders import make_folder
-from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, validate_range
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _OUT = "Where the re-scored proposals go: a new or empty folder."
 
 rescore = App(
     name="rescore",
-    help=text.paragraphs("""
+    help=text.format_paragraphs("""
         Rank proposals of corner cases by how unlike known objects they are.
 
         `fit-energy` learns from a detector of known classes how sure it is of known and of unknown objects;
@@ -101,12 +101,15 @@ def fit_energy(
 
     config, matching = EnergyConfig(form, temperature), Matching(kind, min_iou)
     check_pairs(truth, detections, "--truth", "--detections")
-    sets = [(truth_of(one, classes), saved(other)) for one, other in zip(truth, detections, strict=True)]
-    with console.working("fitting"):
+    sets = [
+        (open_labelled_truth(one, classes), open_saved_predictions(other))
+        for one, other in zip(truth, detections, strict=True)
+    ]
+    with console.log_step("fitting"):
         fitted = fit_known(sets, config, matching)
     make_folder(out.absolute().parent)
     save_fitted(out, fitted)
-    console.note(f"wrote {out}")
+    console.print_note(f"wrote {out}")
     refused = sum(len(each.rejected) for pair in sets for each in pair) if strict else 0
     failed = f"--strict: {refused:,} rows or files were refused" if refused else None
     return Outcome(_fitted_text(fitted, out), _fitted_data(fitted, out), failed)
@@ -122,9 +125,9 @@ def fit_memory(
     semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
     proposals: Annotated[list[Path] | None, Parameter(help=_PROPOSALS), Several] = None,
     pictures: Annotated[list[Path] | None, Parameter(help=_PICTURES), Several] = None,
-    size: Annotated[int, Parameter(help=_SIZE, validator=between(1, 1_000_000))] = 1000,
-    neighbours: Annotated[int, Parameter(help=_NEIGHBOURS, validator=between(1, 1000))] = 3,
-    seed: Annotated[int, Parameter(help="Of what is drawn.", validator=between(0, 2**32 - 1))] = 0,
+    size: Annotated[int, Parameter(help=_SIZE, validator=validate_range(1, 1_000_000))] = 1000,
+    neighbours: Annotated[int, Parameter(help=_NEIGHBOURS, validator=validate_range(1, 1000))] = 3,
+    seed: Annotated[int, Parameter(help="Of what is drawn.", validator=validate_range(0, 2**32 - 1))] = 0,
     classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
@@ -142,18 +145,18 @@ def fit_memory(
 
     from roadaware.corner_cases.memory import MemoryConfig
     from roadaware.corner_cases.scorer_file import save_fitted
-    from roadaware.tasks.crops import looker_of
+    from roadaware.tasks.crops import load_crop_encoder
     from roadaware.tasks.unknown_memory import fit_crops
 
     config = MemoryConfig(size=size, neighbours=neighbours, seed=seed)
-    looker = looker_of(features, weights, seed=seed)
-    sets = common_sets(dataset, pictures, proposals, semantics, classes)
-    with console.progress("looking at crops") as seen:
+    looker = load_crop_encoder(features, weights, seed=seed)
+    sets = build_common_sets(dataset, pictures, proposals, semantics, classes)
+    with console.show_progress("looking at crops") as seen:
         fitted = fit_crops(sets, looker, config, progress=seen)
     make_folder(out.absolute().parent)
     save_fitted(out, fitted)
-    console.note(f"wrote {out}")
-    failed = _unopened(fitted.about["refused"]) if strict else None
+    console.print_note(f"wrote {out}")
+    failed = _describe_unopened(fitted.about["refused"]) if strict else None
     return Outcome(_fitted_text(fitted, out), _fitted_data(fitted, out), failed)
 
 
@@ -194,18 +197,18 @@ def apply(
     opened = [open_fitted(path) for path in fit]
     for fitted in opened:
         asked.check(fitted)
-    held, told = saved(proposals), []
+    held, told = open_saved_predictions(proposals), []
     for fitted in opened:
         held, facts = apply_one(held, fitted, asked)
         told.append(facts)
     save(held, out, overwrite=overwrite)
-    console.note(f"wrote {out}")
+    console.print_note(f"wrote {out}")
     data = {"folder": str(out), "proposals": len(held.boxes), "combine": combine, "rescored": told}
-    failed = _unopened(sum(sum(each["refused"].values()) for each in told)) if strict else None
+    failed = _describe_unopened(sum(sum(each["refused"].values()) for each in told)) if strict else None
     return Outcome(_applied_text(out, told, len(held.boxes)), data, failed)
 
 
-def _unopened(pictures: int) -> str | None:
+def _describe_unopened(pictures: int) -> str | None:
     """What `--strict` turns into exit code 1, in words."""
     return f"--strict: {pictures:,} pictures could not be opened" if pictures else None
 
@@ -239,14 +242,16 @@ def _fitted_text(fitted: Fitted, out: Path) -> str:
             (name, f"{about[name]:,}", f"{each.shape:.3g}", f"{each.scale:.3g}", f"{each.location:.3g}")
             for name, each in (("known", model.known), ("unknown", model.unknown))
         ]
-        lines.append(text.table(["objects", "boxes", "shape", "scale", "location"], rows))
+        lines.append(text.format_table(["objects", "boxes", "shape", "scale", "location"], rows))
         more = "--detections DETECTIONS"
     else:
         crops = ", ".join(f"{about[name]:,} {name}" for name in ("common", "background", "proposals"))
         lines.append(f"crops: {crops}; the bank keeps {len(model.features):,} of {fitted.asked['features']}")
         lines += [f"{about['refused']:,} pictures could not be opened"] if about["refused"] else []
         more = "--dataset DATASET"
-    lines.append(f"next: roadaware rescore apply PROPOSALS --fit {text.cell(str(out))} {more} --out OUT")
+    lines.append(
+        f"next: roadaware rescore apply PROPOSALS --fit {text.format_cell(str(out))} {more} --out OUT"
+    )
     return "\n".join(lines)
 
 
@@ -258,7 +263,8 @@ def _applied_text(out: Path, told: list[dict[str, Any]], count: int) -> str:
         if each["neutral"]:
             lines.append(f"  the other {each['neutral']:,} keep the neutral 0.5")
         lines += [
-            f"  {n:,} pictures could not be opened: {text.cell(why)}" for why, n in each["refused"].items()
+            f"  {n:,} pictures could not be opened: {text.format_cell(why)}"
+            for why, n in each["refused"].items()
         ]
         if each["leaked"]:
             lines.append(
@@ -268,14 +274,14 @@ def _applied_text(out: Path, told: list[dict[str, Any]], count: int) -> str:
             lines.append(f"  LEAK: it was fitted on pictures of {each['shared_videos']:,} of these videos")
         elif each["shared_videos"] is None:
             lines.append("  whether it was fitted on other pictures of these videos is not known")
-    shown = text.cell(str(out))
+    shown = text.format_cell(str(out))
     lines.append(f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {shown} --agnostic")
     return "\n".join(lines)
 
 
 _VERBS: tuple[Callable[..., Any], ...] = (fit_energy, fit_memory, apply)
 for _place, _verb in enumerate(_VERBS):
-    rescore.command(_verb, help=text.paragraphs(_verb.__doc__ or ""), sort_key=_place)
+    rescore.command(_verb, help=text.format_paragraphs(_verb.__doc__ or ""), sort_key=_place)
 
 # What re-scoring is given: truth, pictures and detections, and one re-scorer after the other.
 
@@ -316,7 +322,7 @@ class Asked:
             raise UsageError("a memory bank looks at pictures: give --dataset, that of the proposals")
 
 
-def saved(path: Path) -> Predictions:
+def open_saved_predictions(path: Path) -> Predictions:
     """Predictions that were saved.
 
     Raises:
@@ -324,11 +330,11 @@ def saved(path: Path) -> Predictions:
     """
     from roadaware.scenes.store import open_predictions
 
-    with console.working(f"opening {path}"):
+    with console.log_step(f"opening {path}"):
         return open_predictions(path)
 
 
-def truth_of(path: Path, classes: Version | None) -> Scenes:
+def open_labelled_truth(path: Path, classes: Version | None) -> Scenes:
     """Annotations with what is common and what novel.
 
     Args:
@@ -338,14 +344,14 @@ def truth_of(path: Path, classes: Version | None) -> Scenes:
     Raises:
         InputError: if they cannot be read.
     """
-    from roadaware.cli.corner_cases import open_truth, version_of
-    from roadaware.protocols.coda import separated
+    from roadaware.cli.corner_cases import infer_version, open_truth
+    from roadaware.protocols.coda import label_truth
 
     scenes = open_truth(path, None)
-    return separated(scenes, classes or version_of(scenes, None))
+    return label_truth(scenes, classes or infer_version(scenes, None))
 
 
-def pictured(path: Path, pictures: Path | None, classes: Version | None = None) -> tuple[Scenes, Path]:
+def open_image_set(path: Path, pictures: Path | None, classes: Version | None = None) -> tuple[Scenes, Path]:
     """A set with what is common and what novel, and the folder that the paths of its pictures start at.
 
     Args:
@@ -357,7 +363,7 @@ def pictured(path: Path, pictures: Path | None, classes: Version | None = None) 
         UsageError: if the folder has to be told.
         InputError: if the set cannot be read, or there is no such folder.
     """
-    from roadaware.tasks.crops import with_paths
+    from roadaware.tasks.crops import add_image_paths
 
     root = pictures or (path if path.is_dir() else path.parent)
     if not root.is_dir():
@@ -365,7 +371,7 @@ def pictured(path: Path, pictures: Path | None, classes: Version | None = None) 
     if datasets.is_saved(path) and pictures is None:
         raise UsageError(f"{path} holds tables alone: say where their pictures are with --pictures")
     scenes = _scenes_at(path, classes)
-    return (with_paths(scenes) if _is_annotated(path) else scenes), root
+    return (add_image_paths(scenes) if _is_annotated(path) else scenes), root
 
 
 def _is_annotated(path: Path) -> bool:
@@ -376,11 +382,11 @@ def _is_annotated(path: Path) -> bool:
 def _scenes_at(path: Path, classes: Version | None = None) -> Scenes:
     """A set with what is common and what novel, of which no picture is needed."""
     if _is_annotated(path):
-        return truth_of(path, classes)
-    from roadaware.cli.propose import kind_of
-    from roadaware.protocols.coda import separated
+        return open_labelled_truth(path, classes)
+    from roadaware.cli.propose import detect_reader
+    from roadaware.protocols.coda import label_truth
 
-    return separated(datasets.opened(kind_of(path), path), classes or "base")
+    return label_truth(datasets.open_dataset(detect_reader(path), path), classes or "base")
 
 
 def check_pairs(one: Sequence[Path], other: Sequence[Path] | None, name: str, other_name: str) -> None:
@@ -393,7 +399,7 @@ def check_pairs(one: Sequence[Path], other: Sequence[Path] | None, name: str, ot
         raise UsageError(f"{len(one)} of {name} and {len(other)} of {other_name}: give as many, in one order")
 
 
-def common_sets(
+def build_common_sets(
     paths: Sequence[Path],
     pictures: Sequence[Path] | None,
     proposals: Sequence[Path] | None,
@@ -420,10 +426,12 @@ def common_sets(
     check_pairs(paths, proposals, "DATASET", "--proposals")
     found = []
     for place, path in enumerate(paths):
-        scenes, root = pictured(path, None if pictures is None else pictures[place], classes)
+        scenes, root = open_image_set(path, None if pictures is None else pictures[place], classes)
         shown = None if semantics is None else SemanticSource(semantics, scenes, root)
         found.append(
-            CommonMemory(scenes, root, shown, None if proposals is None else saved(proposals[place]))
+            CommonMemory(
+                scenes, root, shown, None if proposals is None else open_saved_predictions(proposals[place])
+            )
         )
     return found
 
@@ -440,22 +448,24 @@ def apply_one(held: Predictions, fitted: Fitted, asked: Asked) -> tuple[Predicti
         UsageError: if it was fitted on these pictures, or others of their videos, and that is not allowed.
         InputError: if what it is given does not fit.
     """
-    from roadaware.corner_cases.known_objects import ask_known
-    from roadaware.corner_cases.scorer_file import check_held_out, rescored
+    from roadaware.corner_cases.known_objects import score_energy_novelty
+    from roadaware.corner_cases.scorer_file import check_held_out, rescore_proposals
 
     asked.check(fitted)
     by_picture = fitted.by == "memory"
-    scenes, root = _set_of(asked, pictures=by_picture)
+    scenes, root = _open_set(asked, pictures=by_picture)
     shared = None if scenes is None else _shared_videos(held, fitted, scenes, allowed=asked.allow_leak)
     refused: dict[str, int] = {}
     if scenes is None or not by_picture:
-        with console.working("asking for energies"):
-            shares, met, prints = ask_known(held, saved(asked.detections or Path()), fitted)
+        with console.log_step("asking for energies"):
+            shares, met, prints = score_energy_novelty(
+                held, open_saved_predictions(asked.detections or Path()), fitted
+            )
     else:
-        from roadaware.tasks.unknown_memory import ask_crops
+        from roadaware.tasks.unknown_memory import score_crop_novelty
 
-        with console.progress("looking at proposals") as seen:
-            shares, met, prints, refused = ask_crops(
+        with console.show_progress("looking at proposals") as seen:
+            shares, met, prints, refused = score_crop_novelty(
                 held, scenes, root, _looker(fitted, asked), fitted, allow_leak=asked.allow_leak, progress=seen
             )
     leaked = check_held_out(fitted, prints, allowed=asked.allow_leak)
@@ -471,14 +481,14 @@ def apply_one(held: Predictions, fitted: Fitted, asked: Asked) -> tuple[Predicti
         "refused": refused,
     }
     noted = {name: facts[name] for name in ("fit", "fitted_on", "leaked", "shared_videos", "neutral")}
-    return rescored(held, shares, fitted.by, combine=asked.combine, facts=noted), facts
+    return rescore_proposals(held, shares, fitted.by, combine=asked.combine, facts=noted), facts
 
 
-def _set_of(asked: Asked, *, pictures: bool) -> tuple[Scenes | None, Path]:
+def _open_set(asked: Asked, *, pictures: bool) -> tuple[Scenes | None, Path]:
     """The set of the proposals, if it is told, and the folder of its pictures, if they are wanted."""
     if asked.dataset is None:
         return None, Path()
-    return pictured(asked.dataset, asked.pictures) if pictures else (_scenes_at(asked.dataset), Path())
+    return open_image_set(asked.dataset, asked.pictures) if pictures else (_scenes_at(asked.dataset), Path())
 
 
 def _shared_videos(held: Predictions, fitted: Fitted, scenes: Scenes, *, allowed: bool) -> int | None:
@@ -489,9 +499,9 @@ def _shared_videos(held: Predictions, fitted: Fitted, scenes: Scenes, *, allowed
     """
     import polars as pl
 
-    from roadaware.corner_cases.scorer_file import check_apart, video_prints
+    from roadaware.corner_cases.scorer_file import check_apart, hash_videos
 
-    prints = video_prints(scenes, held.boxes["video"].cast(pl.String).unique())
+    prints = hash_videos(scenes, held.boxes["video"].cast(pl.String).unique())
     if prints is None or (len(prints) and not len(fitted.videos)):
         return None
     return check_apart(fitted, prints, allowed=allowed)
@@ -503,9 +513,9 @@ def _looker(fitted: Fitted, asked: Asked) -> Looker:
     Raises:
         UsageError: if a folder has to be told.
     """
-    from roadaware.tasks.crops import PLAIN, TRUNKS, looker_of
+    from roadaware.tasks.crops import PLAIN, TRUNKS, load_crop_encoder
 
     name = str(fitted.asked["features"])
     if name not in (PLAIN, *TRUNKS) and asked.features is None:
         raise UsageError(f"the bank was made with a model of type {name}: give its folder with --features")
-    return looker_of(asked.features or name, asked.weights, seed=int(fitted.asked["seed"]))
+    return load_crop_encoder(asked.features or name, asked.weights, seed=int(fitted.asked["seed"]))

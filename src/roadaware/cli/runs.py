@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from roadaware import __version__
-from roadaware.cli.folders import FORMAT, MARKER, digest, json_text, listed, with_marker
+from roadaware.cli.folders import FORMAT, MARKER, add_marker, digest, encode_json, list_result_files
 from roadaware.errors import DamagedError, InputError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Run:
     groups: Sequence[str | None] | None = None
 
 
-def summary(run: Run) -> dict[str, Any]:
+def summarize_run(run: Run) -> dict[str, Any]:
     """What a machine wants to know of a run: metrics, intervals and what they rest on; undefined is None."""
     from roadaware.config import digest as config_digest
 
@@ -83,9 +83,9 @@ def summary(run: Run) -> dict[str, Any]:
         ],
         "config": run.result.config,
         "config_digest": config_digest(run.config),
-        "data_digest": data_digest(run.state),
+        "data_digest": digest_scores(run.state),
         "draws": run.draws,
-        "interval": interval_name(run.draws),
+        "interval": get_interval_method(run.draws),
         "seed": run.seed,
         "version": __version__,
         "notes": list(run.result.notes),
@@ -94,7 +94,7 @@ def summary(run: Run) -> dict[str, Any]:
     }
 
 
-def data_digest(state: SampleScores) -> str:
+def digest_scores(state: SampleScores) -> str:
     """Sixteen hexadecimal digits over scores, truth, pedestrians and times to event, in extraction order."""
     total = hashlib.blake2b(digest_size=8)
     for array in (state.scores, state.truth, state.tte_frames):
@@ -104,7 +104,7 @@ def data_digest(state: SampleScores) -> str:
     return total.hexdigest()
 
 
-def files_of(run: Run, page: str) -> dict[str, bytes]:
+def build_run_files(run: Run, page: str) -> dict[str, bytes]:
     """The files of a run by name.
 
     Args:
@@ -115,12 +115,12 @@ def files_of(run: Run, page: str) -> dict[str, bytes]:
     if "sampling" in run.facts:
         config["sampling"] = run.facts["sampling"]
     files = {
-        "config.json": json_text(config).encode(),
-        _ROWS: parquet(_sample_rows(run)),
-        "per_pedestrian.parquet": parquet(run.result.instances("pedestrian")),
+        "config.json": encode_json(config).encode(),
+        _ROWS: encode_parquet(_sample_rows(run)),
+        "per_pedestrian.parquet": encode_parquet(run.result.instances("pedestrian")),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
-    return with_marker(files, summary(run))
+    return add_marker(files, summarize_run(run))
 
 
 def load(folder: Path) -> Run:
@@ -135,10 +135,10 @@ def load(folder: Path) -> Run:
     from roadaware.config import from_dict
     from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 
-    results, held = contents(folder)
+    results, held = read_contents(folder)
     try:
         config = from_dict(PedestrianConfig, results["config"])
-        draws, seed = draws_in(results), int(results["seed"])
+        draws, seed = get_resamples(results), int(results["seed"])
         name, protocol = str(results["name"]), str(results["protocol"] or "")
         rows = held[_ROWS]
         facts = {fact: results[fact] for fact in _FACTS if fact in results}
@@ -155,7 +155,7 @@ def load(folder: Path) -> Run:
     return Run(name, state, config, result, draws, seed, protocol, facts, groups)
 
 
-def opened(load: Callable[[Path], T], *folders: Path) -> list[T]:
+def load_runs(load: Callable[[Path], T], *folders: Path) -> list[T]:
     """Runs, each read and judged anew: its files are as listed, yet may have been forged.
 
     What is done with runs that were opened is ours: an error there is no fault of the files.
@@ -183,7 +183,7 @@ def opened(load: Callable[[Path], T], *folders: Path) -> list[T]:
     return found
 
 
-def contents(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+def read_contents(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """What a run's marker says, and the files it was made from, each checked.
 
     The page is made from the others, and made again by `report`: it may be missing or edited.
@@ -194,12 +194,12 @@ def contents(folder: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """
     results = _results(folder)
     try:
-        stated = _listed(results)
+        stated = _list_files(results)
     except (AttributeError, KeyError, TypeError) as error:
         raise DamagedError(
             f"a field is missing or of a wrong kind: {error}", where=f"{folder}/{MARKER}", hint=AGAIN
         ) from error
-    return results, {file: _checked(folder / file, of) for file, of in stated.items()}
+    return results, {file: _read_verified(folder / file, of) for file, of in stated.items()}
 
 
 def is_run(path: Path) -> bool:
@@ -217,7 +217,7 @@ def is_scene_run(path: Path) -> bool:
     return _holds(path, SCENE_STATE)
 
 
-def kind_of(path: Path) -> str:
+def describe_kind(path: Path) -> str:
     """What the run in a folder is of, in words."""
     if is_scene_run(path):
         return "scenes"
@@ -225,10 +225,10 @@ def kind_of(path: Path) -> str:
 
 
 def _holds(path: Path, name: str) -> bool:
-    return (path / name).is_file() or name in (listed(path) or ())
+    return (path / name).is_file() or name in (list_result_files(path) or ())
 
 
-def members(folder: Path) -> list[Path]:
+def list_runs(folder: Path) -> list[Path]:
     """The runs in a folder: itself, or those right inside it.
 
     Raises:
@@ -275,7 +275,7 @@ def _results(folder: Path) -> dict[str, Any]:
     return results
 
 
-def _listed(results: dict[str, Any]) -> dict[str, str]:
+def _list_files(results: dict[str, Any]) -> dict[str, str]:
     """The files that a run is made from, with their digests."""
     return {
         name: str(stated)
@@ -284,7 +284,7 @@ def _listed(results: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _checked(path: Path, stated: str) -> bytes:
+def _read_verified(path: Path, stated: str) -> bytes:
     """The content of a file of a run.
 
     Raises:
@@ -336,7 +336,7 @@ def _sample_rows(run: Run) -> Any:
     return rows.with_columns(columns)
 
 
-def parquet(frame: Any) -> bytes:
+def encode_parquet(frame: Any) -> bytes:
     """A table as the bytes of a Parquet file."""
     buffer = io.BytesIO()
     frame.write_parquet(buffer, compression="zstd")
@@ -354,19 +354,19 @@ def _cautions(row: dict[str, Any]) -> dict[str, str | None]:
     return {unit: row[f"caution_{unit}"] for unit in ("pedestrian", "video")}
 
 
-def interval_name(draws: int) -> str:
+def get_interval_method(draws: int) -> str:
     """Which method a number of draws asks for, by name."""
-    from roadaware.statistics.intervals import method
+    from roadaware.statistics.intervals import select_interval_method
 
-    return method(draws)
+    return select_interval_method(draws)
 
 
-def draws_in(results: Mapping[str, Any]) -> int:
+def get_resamples(results: Mapping[str, Any]) -> int:
     """The draws that the facts of a run tell; of a run that names no method, percentiles.
 
     Args:
         results: facts of the run.
     """
-    from roadaware.statistics.intervals import asked
+    from roadaware.statistics.intervals import encode_resample_count
 
-    return asked(int(results["draws"]), results.get("interval", "percentile"))
+    return encode_resample_count(int(results["draws"]), results.get("interval", "percentile"))

@@ -13,9 +13,9 @@ from cyclopts import Parameter
 
 from roadaware import __version__
 from roadaware.cli import console, folders, outputs, pedestrians, runs
-from roadaware.cli.folders import MARKER, json_text, with_marker, write_text
+from roadaware.cli.folders import MARKER, add_marker, encode_json, write_text
 from roadaware.cli.options import Html, Outcome, OutputFolder, Overwrite
-from roadaware.cli.scene_tasks import SceneTask, config_class, state_class, task_named
+from roadaware.cli.scene_tasks import SceneTask, get_task, load_config_class, load_state_class
 from roadaware.errors import DamagedError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class SceneRun:
         return self.result.config
 
 
-def scene_run_facts(run: SceneRun) -> dict[str, Any]:
+def build_scene_run_facts(run: SceneRun) -> dict[str, Any]:
     """What a machine wants to know of a run besides its numbers."""
     from roadaware.config import digest, from_dict
 
@@ -76,9 +76,9 @@ def scene_run_facts(run: SceneRun) -> dict[str, Any]:
         "name": run.name,
         "task": run.task.name,
         "config_name": run.config_name,
-        "config_digest": digest(from_dict(config_class(run.task), run.config)),
+        "config_digest": digest(from_dict(load_config_class(run.task), run.config)),
         "draws": run.draws,
-        "interval": runs.interval_name(run.draws),
+        "interval": runs.get_interval_method(run.draws),
         "seed": run.seed,
         "version": __version__,
         "undefined": {
@@ -90,7 +90,7 @@ def scene_run_facts(run: SceneRun) -> dict[str, Any]:
     }
 
 
-def truth_digest(scenes: Scenes) -> str:
+def digest_truth(scenes: Scenes) -> str:
     """Sixteen hexadecimal digits over all of the truth that a metric can see, row by row."""
     import polars as pl
 
@@ -108,36 +108,38 @@ def truth_digest(scenes: Scenes) -> str:
     return total.hexdigest()
 
 
-def files_of(run: SceneRun, page: str) -> dict[str, bytes]:
+def build_scene_run_files(run: SceneRun, page: str) -> dict[str, bytes]:
     """The files of a run by name.
 
     Args:
         run: what to write.
         page: the report, as HTML.
     """
-    from roadaware.io.csv import csv_text
+    from roadaware.io.csv import format_csv
     from roadaware.io.npz import encode
     from roadaware.metrics.metric_state import as_json
 
     result = run.result
     if result.state is None:
         raise TypeError("a run needs the state behind its numbers")
-    levels = {f"{_LEVEL}{level}.parquet": runs.parquet(result.instances(level)) for level in result.levels}
+    levels = {
+        f"{_LEVEL}{level}.parquet": runs.encode_parquet(result.instances(level)) for level in result.levels
+    }
     files = {
-        "config.json": json_text({"metric": run.config}).encode(),
-        _SUMMARY: runs.parquet(result.summary),
-        "summary.csv": csv_text(result.summary).encode(),
-        _COUNTS: runs.parquet(result.counts),
-        "classes.parquet": runs.parquet(classes_of(result)),
+        "config.json": encode_json({"metric": run.config}).encode(),
+        _SUMMARY: runs.encode_parquet(result.summary),
+        "summary.csv": format_csv(result.summary).encode(),
+        _COUNTS: runs.encode_parquet(result.counts),
+        "classes.parquet": runs.encode_parquet(build_class_metrics(result)),
         runs.SCENE_STATE: encode(*result.state.packed()),
-        _PICTURES: json_text(run.pictures).encode(),
+        _PICTURES: encode_json(run.pictures).encode(),
         **levels,
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
-    return with_marker(files, {**scene_run_facts(run), "metrics": as_json(result)})
+    return add_marker(files, {**build_scene_run_facts(run), "metrics": as_json(result)})
 
 
-def classes_of(result: SceneResult) -> pl.DataFrame:
+def build_class_metrics(result: SceneResult) -> pl.DataFrame:
     """One row per class of the whole set: `label`, `n`, a column per metric, and the ends of its interval."""
     import polars as pl
 
@@ -162,15 +164,15 @@ def load_scene_run(folder: Path) -> SceneRun:
     """
     import polars as pl
 
-    results, held = runs.contents(folder)
+    results, held = runs.read_contents(folder)
     try:
-        task = task_named(str(results["task"]))
+        task = get_task(str(results["task"]))
         return SceneRun(
             str(results["name"]),
             task,
             str(results["config_name"]),
             _result(task, results, held, str(folder)),
-            runs.draws_in(results),
+            runs.get_resamples(results),
             int(results["seed"]),
             {fact: results[fact] for fact in _KEPT if fact in results},
             dict(json.loads(held[_PICTURES])),
@@ -184,7 +186,9 @@ def load_scene_run(folder: Path) -> SceneRun:
         ) from error
 
 
-def compared(a: SceneRun, b: SceneRun, *, draws: int, seed: int, names: tuple[str, str]) -> SceneComparison:
+def compare_scene_runs(
+    a: SceneRun, b: SceneRun, *, draws: int, seed: int, names: tuple[str, str]
+) -> SceneComparison:
     """How two runs of one task differ, metric by metric.
 
     Args:
@@ -247,7 +251,7 @@ def _result(
         name.removeprefix(_LEVEL).removesuffix(".parquet"): name for name in held if name.startswith(_LEVEL)
     }
     try:
-        state = state_class(task).unpacked(arrays, facts)
+        state = load_state_class(task).unpacked(arrays, facts)
     except InputError as error:
         raise DamagedError(error.message, where=f"{where}/{runs.SCENE_STATE}", hint=runs.AGAIN) from error
     return SceneResult(
@@ -272,22 +276,22 @@ def _reading(data: bytes) -> Callable[[], pl.DataFrame]:
 # Pages of the tasks on scenes out of what a run holds, and what their pictures show out of the data.
 
 
-def pictures_of(task: SceneTask, given: Given, result: SceneResult) -> dict[str, Any]:
+def collect_figure_data(task: SceneTask, given: Given, result: SceneResult) -> dict[str, Any]:
     """What the pictures of a task show, JSON-ready, so that a page can be made again without the data."""
     from roadaware.analysis import scene_cases
 
     makers = {
-        "actions": scene_cases.confused,
-        "relations": scene_cases.graphs,
-        "grounding": scene_cases.sentences,
-        "sound": scene_cases.heard,
+        "actions": scene_cases.collect_confusion,
+        "relations": scene_cases.collect_graphs,
+        "grounding": scene_cases.collect_sentences,
+        "sound": scene_cases.collect_sounds,
     }
     if task.name not in makers:
         return {}
     return makers[task.name](given.predictions, given.scenes, result)
 
 
-def scene_run_page(runs: Sequence[SceneRun], comparisons: Sequence[Any] = (), title: str = "") -> str:
+def render_scene_runs(runs: Sequence[SceneRun], comparisons: Sequence[Any] = (), title: str = "") -> str:
     """One page for one or several runs, and how they compare.
 
     Args:
@@ -296,31 +300,31 @@ def scene_run_page(runs: Sequence[SceneRun], comparisons: Sequence[Any] = (), ti
         title: heading; the names of the runs where empty.
     """
     from roadaware.reports.page import report
-    from roadaware.reports.scene_section import scene_comparison_section
+    from roadaware.reports.scene_section import build_scene_comparison_section
 
-    with console.working("report"):
-        sections = [scene_run_section(run) for run in runs]
-        sections += [scene_comparison_section(found) for found in comparisons]
+    with console.log_step("report"):
+        sections = [build_scene_run_section(run) for run in runs]
+        sections += [build_scene_comparison_section(found) for found in comparisons]
         heading = title or ", ".join(dict.fromkeys(run.name for run in runs))
         about = dict.fromkeys(run.task.title for run in runs)
         return report(sections, title=heading, subtitle=", ".join(about))
 
 
-def scene_run_section(run: SceneRun) -> Section:
+def build_scene_run_section(run: SceneRun) -> Section:
     """One run as a section."""
     from roadaware.cli.scene_tasks import CORNER_CASES
-    from roadaware.reports.corner_section import corner_section
-    from roadaware.reports.scene_section import scene_section
-    from roadaware.reports.text import sentence
+    from roadaware.reports.corner_section import build_corner_section
+    from roadaware.reports.scene_section import build_scene_section
+    from roadaware.reports.text import capitalize_text
 
     if run.task is CORNER_CASES:
-        title = sentence(f"{run.name}: corner cases, config {run.config_name}")
+        title = capitalize_text(f"{run.name}: corner cases, config {run.config_name}")
         about = {**_about(run), **run.facts.get("routing", {})}
         printed = run.facts.get("printed", [])
-        return corner_section(run.result, title=title, model=run.name, about=about, printed=printed)
-    return scene_section(
+        return build_corner_section(run.result, title=title, model=run.name, about=about, printed=printed)
+    return build_scene_section(
         run.result,
-        title=sentence(f"{run.name}: {run.task.name}, config {run.config_name}"),
+        title=capitalize_text(f"{run.name}: {run.task.name}, config {run.config_name}"),
         model=run.name,
         items=run.task.items,
         labelled=run.task.labelled,
@@ -329,12 +333,12 @@ def scene_run_section(run: SceneRun) -> Section:
     )
 
 
-def scene_comparison_page(found: Any) -> str:
+def render_scene_comparison(found: Any) -> str:
     """A page for two runs of one task."""
     from roadaware.reports.page import report
-    from roadaware.reports.scene_section import scene_comparison_section
+    from roadaware.reports.scene_section import build_scene_comparison_section
 
-    return report([scene_comparison_section(found)], title=" against ".join(found.names))
+    return report([build_scene_comparison_section(found)], title=" against ".join(found.names))
 
 
 def _pictures(held: Mapping[str, Any], name: str) -> Iterator[Picture]:
@@ -343,24 +347,19 @@ def _pictures(held: Mapping[str, Any], name: str) -> Iterator[Picture]:
     from roadaware.analysis.behaviour_graphs import BehaviourGraph
     from roadaware.analysis.scene_cases import HeardMap
     from roadaware.analysis.worst_tubes import Strip
-    from roadaware.reports.behaviour_graph import (
-        behaviour_picture,
-        confusion_picture,
-        map_gallery,
-        success_curve,
-    )
-    from roadaware.reports.drawing import film
+    from roadaware.reports.behaviour_graph import map_gallery, plot_behaviour, plot_confusion, plot_success
+    from roadaware.reports.drawing import plot_strips
 
     if held.get("confusion", {}).get("labels"):
-        yield confusion_picture(Confusion.from_dict(held["confusion"]))
+        yield plot_confusion(Confusion.from_dict(held["confusion"]))
     for graph in held.get("graphs", []):
-        yield behaviour_picture(BehaviourGraph.from_dict(graph))
+        yield plot_behaviour(BehaviourGraph.from_dict(graph))
     strips = [Strip.from_dict(strip) for strip in held.get("strips", [])]
     if strips:
-        yield film(strips, title="Sentences, the worst and the best")
+        yield plot_strips(strips, title="Sentences, the worst and the best")
     if held.get("success"):
         curves = dict(held["success"])
-        yield success_curve(curves.pop("thresholds"), {name: curves.pop("claims"), **curves}, name)
+        yield plot_success(curves.pop("thresholds"), {name: curves.pop("claims"), **curves}, name)
     for kind in ("worst", "best"):
         maps = [HeardMap.from_dict(each) for each in held.get(f"{kind}_maps", [])]
         if maps:
@@ -408,19 +407,21 @@ class Kept:
 
         if not self.wanted:
             return
-        page = scene_run_page([run])
+        page = render_scene_runs([run])
         if self.folder is not None:
-            folders.put_folder(self.folder, files_of(run, page), overwrite=self.overwrite)
-            console.note(f"wrote {self.folder} (report: {self.folder / 'report.html'})")
+            folders.write_result_folder(
+                self.folder, build_scene_run_files(run, page), overwrite=self.overwrite
+            )
+            console.print_note(f"wrote {self.folder} (report: {self.folder / 'report.html'})")
         if self.html is not None:
             write_text(self.html, page)
-            console.note(f"wrote {self.html}")
+            console.print_note(f"wrote {self.html}")
 
 
 NOWHERE = Kept()
 
 
-def told(
+def write_scene_run(
     run: SceneRun,
     kept: Kept,
     lowest: Mapping[str, float],
@@ -448,10 +449,10 @@ def told(
     metrics = run.result.values()
     pedestrians.check(lowest, metrics)
     kept.write(run)
-    failed = pedestrians.failure(metrics, lowest)
+    failed = pedestrians.describe_failure(metrics, lowest)
     if failed is None and strict:
         failed = _findings(run.facts["findings"], odd)
-    return Outcome(text(run), {**as_json(run.result), "run": scene_run_facts(run)}, failed)
+    return Outcome(text(run), {**as_json(run.result), "run": build_scene_run_facts(run)}, failed)
 
 
 def _findings(found: Mapping[str, int], odd: Sequence[str]) -> str | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from roadaware.cli.text import bullets, cell, number, row_interval, table
-from roadaware.reports.text import said, words
+from roadaware.cli.text import format_bullets, format_cell, format_number, format_row_interval, format_table
+from roadaware.reports.text import format_fact, format_name
 
 if TYPE_CHECKING:
     from roadaware.cli.scene_runs import SceneRun
@@ -28,71 +28,76 @@ def run_text(run: SceneRun) -> str:
     )
     found = [f"{count:,} {what}" for what, count in run.facts.get("findings", {}).items()]
     notes = [
-        cell(note)
+        format_cell(note)
         for note in (*truth.get("notes", []), *found, *run.facts.get("lacking", []), *run.result.notes)
     ]
     parts = [
-        "\n".join([cell(heading), *facts_lines(run.result.facts)]),
+        "\n".join([format_cell(heading), *format_facts(run.result.facts)]),
         "\n".join(notes),
-        summary_text(run.result, intervals=bool(run.draws)),
+        format_summary(run.result, intervals=bool(run.draws)),
         _slices(run.result, run.task.items, bool(run.draws)),
         _classes(run.result, run.task.labelled, bool(run.draws)),
-        _undefined(run.result),
+        _format_undefined(run.result),
     ]
     return "\n\n".join(part for part in parts if part)
 
 
-def facts_lines(facts: dict[str, Any]) -> list[str]:
+def format_facts(facts: dict[str, Any]) -> list[str]:
     """What belongs beside every number, one line for each."""
-    return [cell(f"{words(name)}: {said(value)}") for name, value in facts.items() if name not in _IN_NOTES]
+    return [
+        format_cell(f"{format_name(name)}: {format_fact(value)}")
+        for name, value in facts.items()
+        if name not in _IN_NOTES
+    ]
 
 
-def summary_text(result: SceneResult, *, intervals: bool) -> str:
+def format_summary(result: SceneResult, *, intervals: bool) -> str:
     """The metrics of the whole set, with intervals, and the trivial answers beside them."""
     rows = []
     for row in result.whole():
-        cells = [row["metric"], number(row["value"], _DIGITS)]
+        cells = [row["metric"], format_number(row["value"], _DIGITS)]
         if intervals:
-            cells.append(row_interval(row, "video", _DIGITS))
-        cells += [number(values.get(row["metric"]), _DIGITS) for values in result.baselines.values()]
+            cells.append(format_row_interval(row, "video", _DIGITS))
+        cells += [format_number(values.get(row["metric"]), _DIGITS) for values in result.baselines.values()]
         rows.append([*cells, f"{row['n']:,}"])
     header = ["metric", "value", *(["95 % by video"] if intervals else []), *result.baselines, "n"]
-    return table(header, rows)
+    return format_table(header, rows)
 
 
-def scene_runs_text(runs: Sequence[SceneRun]) -> str:
+def format_scene_runs(runs: Sequence[SceneRun]) -> str:
     """Several runs beside each other, one column each, with their capacities and trivial answers below."""
     values = [run.result.values() for run in runs]
     names = dict.fromkeys(row["metric"] for run in runs for row in run.result.whole())
-    rows = [[name, *(number(held.get(name), _DIGITS) for held in values)] for name in names]
+    rows = [[name, *(format_number(held.get(name), _DIGITS) for held in values)] for name in names]
     for trivial in dict.fromkeys(name for run in runs for name in run.result.baselines):
         answers = [run.result.baselines.get(trivial, {}) for run in runs]
         rows += [
-            [f"{name}, {trivial}", *(number(held.get(name), _DIGITS) for held in answers)] for name in names
+            [f"{name}, {trivial}", *(format_number(held.get(name), _DIGITS) for held in answers)]
+            for name in names
         ]
     for fact in _BESIDE:
         if any(fact in run.result.facts for run in runs):
-            rows.append([words(fact), *(said(run.result.facts.get(fact)) for run in runs)])
+            rows.append([format_name(fact), *(format_fact(run.result.facts.get(fact)) for run in runs)])
     header = [f"{run.name} ({run.config_name})" for run in runs]
-    return table(["metric", *header], rows)
+    return format_table(["metric", *header], rows)
 
 
-def scene_comparison_text(found: Any) -> str:
+def format_scene_comparison(found: Any) -> str:
     """Two runs: every metric, and the classes whose difference is more than chance."""
     first, second = found.names
     rows = list(found.table.iter_rows(named=True))
     trivial = list(found.baselines.values())
-    whole = [_compared(row, trivial) for row in rows if row["label"] is None]
+    whole = [_format_row(row, trivial) for row in rows if row["label"] is None]
     differ = [
-        _compared(row) for row in rows if row["label"] is not None and row["verdict"] in ("better", "worse")
+        _format_row(row) for row in rows if row["label"] is not None and row["verdict"] in ("better", "worse")
     ]
     header = ["metric", first, second, "difference", "95 % by video", "verdict on the first"]
-    parts = [table([*header[:3], *found.baselines, *header[3:]], whole, colour=_tone)]
+    parts = [format_table([*header[:3], *found.baselines, *header[3:]], whole, colour=_tone)]
     if differ:
-        shown = table(["class", *header[1:]], differ[:_MOST_CLASSES], colour=_tone)
+        shown = format_table(["class", *header[1:]], differ[:_MOST_CLASSES], colour=_tone)
         parts.append(f"classes that differ:\n{shown}")
-    note = f"difference = {cell(first)} - {cell(second)}; {found.draws} draws of videos, seed {found.seed}"
-    return "\n\n".join([*parts, "\n".join([*facts_lines(found.beside), note])])
+    note = f"difference = {format_cell(first)} - {format_cell(second)}; {found.draws} draws of videos, seed {found.seed}"
+    return "\n\n".join([*parts, "\n".join([*format_facts(found.beside), note])])
 
 
 def _size(run: SceneRun) -> str:
@@ -113,7 +118,7 @@ def _slices(result: SceneResult, items: str, intervals: bool) -> str:
         held = {row["metric"]: row for row in result.of_group(group).iter_rows(named=True)}
         values = [_value(held.get(name), intervals) for name in names]
         rows.append([group, f"{sizes[group]:,}", *values])
-    return table(["slice", items, *names], rows)
+    return format_table(["slice", items, *names], rows)
 
 
 def _classes(result: SceneResult, labelled: str, intervals: bool) -> str:
@@ -129,14 +134,14 @@ def _classes(result: SceneResult, labelled: str, intervals: bool) -> str:
             continue
         counted = f"{next(iter(found.values()))['n']:,}"
         rows.append([label, counted, *(_value(found.get(metric), intervals) for metric in metrics)])
-    shown = table([labelled, "n", *metrics], rows[:_MOST_CLASSES]) if rows else ""
+    shown = format_table([labelled, "n", *metrics], rows[:_MOST_CLASSES]) if rows else ""
     more = len(rows) - _MOST_CLASSES
     tail = [f"... and {more} more; --json lists all of them"] if more > 0 else []
-    tail += [f"undefined: {cell(', '.join(absent))}"] if absent else []
+    tail += [f"undefined: {format_cell(', '.join(absent))}"] if absent else []
     return "\n".join([*([shown] if shown else []), *tail])
 
 
-def _undefined(result: SceneResult) -> str:
+def _format_undefined(result: SceneResult) -> str:
     """Why metrics of the whole have no value."""
     reasons: dict[str, list[str]] = {}
     for row in result.whole():
@@ -144,26 +149,26 @@ def _undefined(result: SceneResult) -> str:
             reasons.setdefault(row["reason"] or "undefined", []).append(row["metric"])
     if not reasons:
         return ""
-    return "undefined:\n" + bullets(f"{', '.join(names)}: {why}" for why, names in reasons.items())
+    return "undefined:\n" + format_bullets(f"{', '.join(names)}: {why}" for why, names in reasons.items())
 
 
 def _value(row: dict[str, Any] | None, intervals: bool) -> str:
     if row is None or row["value"] is None:
         return "-"
-    shown = number(row["value"], _DIGITS)
+    shown = format_number(row["value"], _DIGITS)
     if not intervals or row["low_video"] is None:
         return shown
-    return f"{shown} {row_interval(row, 'video')}"
+    return f"{shown} {format_row_interval(row, 'video')}"
 
 
-def _compared(row: dict[str, Any], trivial: Sequence[dict[str, float | None]] = ()) -> list[str]:
+def _format_row(row: dict[str, Any], trivial: Sequence[dict[str, float | None]] = ()) -> list[str]:
     return [
         row["metric"],
-        number(row["a"], _DIGITS),
-        number(row["b"], _DIGITS),
-        *(number(values.get(row["metric"]), _DIGITS) for values in trivial),
-        number(row["difference"], _DIGITS),
-        row_interval(row, "video", _DIGITS),
+        format_number(row["a"], _DIGITS),
+        format_number(row["b"], _DIGITS),
+        *(format_number(values.get(row["metric"]), _DIGITS) for values in trivial),
+        format_number(row["difference"], _DIGITS),
+        format_row_interval(row, "video", _DIGITS),
         row["verdict"],
     ]
 

@@ -119,7 +119,7 @@ CORNER_CASES = SceneTask(
 """Detectors on corner cases, whose truth and claims are opened by a command of their own."""
 
 
-def task_named(name: str) -> SceneTask:
+def get_task(name: str) -> SceneTask:
     """A task by the name of its package.
 
     Raises:
@@ -128,13 +128,13 @@ def task_named(name: str) -> SceneTask:
     return CORNER_CASES if name == CORNER_CASES.name else TASKS[name]
 
 
-def config_names(task: SceneTask) -> tuple[str, ...]:
+def list_configs(task: SceneTask) -> tuple[str, ...]:
     """The named ways in which a task is judged, the recommended one first."""
     names = tuple(_configs(task))
     return ("default", *(name for name in names if name != "default"))
 
 
-def config_named(task: SceneTask, name: str) -> Any:
+def get_config(task: SceneTask, name: str) -> Any:
     """How a task is judged, by name.
 
     Raises:
@@ -147,12 +147,12 @@ def config_named(task: SceneTask, name: str) -> Any:
         elsewhere = [other.name for other in TASKS.values() if other is not task and name in _configs(other)]
         if elsewhere:
             guess = f"that one is for `evaluate {elsewhere[0]}`"
-        listed = f"--config of {task.name} is one of {', '.join(config_names(task))}, not {name!r}"
+        listed = f"--config of {task.name} is one of {', '.join(list_configs(task))}, not {name!r}"
         raise UsageError(f"{listed}; {guess}" if guess else listed)
     return known[name]()
 
 
-def with_fields(task: SceneTask, config: Any, texts: Sequence[str]) -> Any:
+def set_fields(task: SceneTask, config: Any, texts: Sequence[str]) -> Any:
     """A config with some fields changed.
 
     Args:
@@ -188,7 +188,7 @@ def read_claims(task: SceneTask, path: Path, scenes: Scenes) -> Predictions:
     return found
 
 
-def evaluated(
+def evaluate_task(
     task: SceneTask, predictions: Predictions, scenes: Scenes, config: Any, **how: Any
 ) -> SceneResult:
     """What a task's `evaluate` gives."""
@@ -197,15 +197,15 @@ def evaluated(
     return found
 
 
-def state_class(task: SceneTask) -> Any:
+def load_state_class(task: SceneTask) -> Any:
     """The class of a task's state."""
     module, name = task.state
     return getattr(importlib.import_module(module), name)
 
 
-def config_class(task: SceneTask) -> Any:
+def load_config_class(task: SceneTask) -> Any:
     """The class of a task's configuration."""
-    return type(config_named(task, "default"))
+    return type(get_config(task, "default"))
 
 
 def check_truth(task: SceneTask, scenes: Scenes, where: str) -> None:

@@ -13,20 +13,20 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, pedestrians, scene_runs
 from roadaware.cli.datasets import OPTION
-from roadaware.cli.event_findings import oddities, refused
+from roadaware.cli.event_findings import count_refusals, list_warnings
 from roadaware.cli.options import USUAL, Common, Draws, Outcome, Seed, Several, Switch
-from roadaware.cli.scene_runs import NOWHERE, Kept, told
+from roadaware.cli.scene_runs import NOWHERE, Kept, write_scene_run
 from roadaware.cli.scene_tasks import (
     TASKS,
     SceneTask,
     check_truth,
-    config_named,
-    evaluated,
+    evaluate_task,
+    get_config,
     read_claims,
-    with_fields,
+    set_fields,
 )
 from roadaware.errors import InputError, UsageError
-from roadaware.io.text_rows import rows
+from roadaware.io.text_rows import read_csv_rows
 
 if TYPE_CHECKING:
     from roadaware.cli.scene_runs import SceneRun
@@ -74,7 +74,7 @@ class Given:
     lacking: tuple[str, ...] = ()
 
 
-def opened(task: SceneTask, truth: Path, predictions: Path, how: Reading) -> Given:
+def open_task_inputs(task: SceneTask, truth: Path, predictions: Path, how: Reading) -> Given:
     """Truth and claims, from whatever form they come in.
 
     Args:
@@ -92,13 +92,17 @@ def opened(task: SceneTask, truth: Path, predictions: Path, how: Reading) -> Giv
             raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
     scenes = open_truth(task, truth, how)
     claims = open_claims(task, predictions, scenes)
-    findings = {**refused(scenes, "the truth"), **refused(claims, predictions.name), **odd(claims)}
+    findings = {
+        **count_refusals(scenes, "the truth"),
+        **count_refusals(claims, predictions.name),
+        **count_warnings(claims),
+    }
     from roadaware.analysis.doctor.data import check_overlap
 
     table = task.truth[0]
     lacking = check_overlap(claims, scenes, where=str(predictions), table=table, kinds=_COMPARED[task.name])
     _check_kinds(task, claims, str(predictions))
-    return Given(scenes, claims, findings, oddities(scenes), lacking)
+    return Given(scenes, claims, findings, list_warnings(scenes), lacking)
 
 
 def _check_kinds(task: SceneTask, claims: Predictions, where: str) -> None:
@@ -131,17 +135,17 @@ def open_truth(task: SceneTask, path: Path, how: Reading) -> Scenes:
             raise UsageError(f"{', '.join(named)}: {path} holds tables that were read already; leave it away")
         from roadaware.scenes.store import open_scenes
 
-        with console.working(f"opening {path}"):
+        with console.log_step(f"opening {path}"):
             scenes = open_scenes(path)
-        scenes = scenes if how.labels is None else with_labels(scenes, how.labels)
-        scenes = scenes if how.excluded is None else without(scenes, how.excluded)
+        scenes = scenes if how.labels is None else keep_labels(scenes, how.labels)
+        scenes = scenes if how.excluded is None else mask_moments(scenes, how.excluded)
     else:
         scenes = _read(_reader(task, path, how.reader), path, how)
     check_truth(task, scenes, str(path))
     return scenes
 
 
-def with_labels(scenes: Scenes, path: Path) -> Scenes:
+def keep_labels(scenes: Scenes, path: Path) -> Scenes:
     """The same with the actions of a list alone, by name or number.
 
     Args:
@@ -152,14 +156,14 @@ def with_labels(scenes: Scenes, path: Path) -> Scenes:
         InputError: if the file cannot be read, or has no action of the truth.
     """
     from roadaware.datasets.ava import read_labels
-    from roadaware.datasets.chaotic_world import chosen
+    from roadaware.datasets.chaotic_world import select_actions
     from roadaware.datasets.issues import Findings
     from roadaware.io.sources import read_file
 
-    return chosen(scenes, read_labels(read_file(path), str(path), Findings()))
+    return select_actions(scenes, read_labels(read_file(path), str(path), Findings()))
 
 
-def without(scenes: Scenes, path: Path) -> Scenes:
+def mask_moments(scenes: Scenes, path: Path) -> Scenes:
     """The same, with the moments that a file names marked as not annotated.
 
     Args:
@@ -171,11 +175,11 @@ def without(scenes: Scenes, path: Path) -> Scenes:
     """
     import polars as pl
 
-    from roadaware.datasets.ava import moments
+    from roadaware.datasets.ava import parse_excluded_frames
     from roadaware.datasets.issues import Findings
     from roadaware.io.sources import read_file
 
-    found = moments(read_file(path), path.name, str(path), Findings(), header=True)
+    found = parse_excluded_frames(read_file(path), path.name, str(path), Findings(), header=True)
     first = int(scenes.meta.notes.get("first_frame", 0))
     aside = found.select("video", frame=pl.col("frame").cast(pl.Int64) - first, aside=pl.lit(value=True))
     known = scenes.videos.select(pl.col("video").cast(pl.String))
@@ -199,7 +203,7 @@ def open_claims(task: SceneTask, path: Path, scenes: Scenes) -> Predictions:
     Raises:
         InputError: if they cannot be read, or are about something else.
     """
-    with console.working(f"reading {path}"):
+    with console.log_step(f"reading {path}"):
         if datasets.is_saved(path):
             from roadaware.scenes.store import open_predictions
 
@@ -227,9 +231,9 @@ def _reader(task: SceneTask, path: Path, named: str | None) -> str:
             listed = ", ".join(task.readers)
             raise UsageError(f"--reader of {task.name} is one of {listed}, not {named!r}{guess}")
         return named
-    from roadaware.datasets.detect_format import sniff
+    from roadaware.datasets.detect_format import detect_dataset_format
 
-    found = sniff(path)
+    found = detect_dataset_format(path)
     if found not in task.readers:
         others = [other.name for other in TASKS.values() if found in other.readers]
         raise InputError(
@@ -242,22 +246,24 @@ def _reader(task: SceneTask, path: Path, named: str | None) -> str:
 
 def _read(name: str, path: Path, how: Reading) -> Scenes:
     """A native file or folder. What options name lies outside the source, so with them nothing is cached."""
-    from roadaware.datasets import read, reader_named
+    from roadaware.datasets import get_reader, read
 
-    held = datasets.parsed(name, how.options)
-    has = reader_named(name).options
+    held = datasets.parse_reader_options(name, how.options)
+    has = get_reader(name).options
     if how.labels is not None:
         if "labels" not in has:
             raise UsageError(f"--labels: annotations of {name} take no list of labels; leave it away")
         held["labels"] = how.labels
     if how.excluded is not None and "excluded" in has:
         held["excluded"] = how.excluded
-    with console.progress(f"reading {name}") as progress, console.working(f"reading {path}"):
+    with console.show_progress(f"reading {name}") as progress, console.log_step(f"reading {path}"):
         scenes = read(name, path, cache=not held, progress=progress, **held)
-    return without(scenes, how.excluded) if how.excluded is not None and "excluded" not in has else scenes
+    return (
+        mask_moments(scenes, how.excluded) if how.excluded is not None and "excluded" not in has else scenes
+    )
 
 
-def odd(claims: Predictions) -> dict[str, int]:
+def count_warnings(claims: Predictions) -> dict[str, int]:
     """What the reader of the claims wondered at: in words, to how often."""
     found: dict[str, int] = {}
     for item in claims.meta.notes.get("warnings", []):
@@ -272,7 +278,7 @@ _HEADER = ["video", "category"]
 _HINT = "one row for each video: its name, and one word such as flood or fight"
 
 
-def with_categories(scenes: Scenes, path: Path) -> Scenes:
+def add_categories(scenes: Scenes, path: Path) -> Scenes:
     """The truth with the categories of its videos.
 
     Args:
@@ -285,7 +291,7 @@ def with_categories(scenes: Scenes, path: Path) -> Scenes:
     import polars as pl
 
     said: dict[str, str] = {}
-    for line, cells in rows(path):
+    for line, cells in read_csv_rows(path):
         if cells == _HEADER and not said:
             continue
         where = f"{path}:{line}"
@@ -368,7 +374,7 @@ def actions(
             --draws 1000 --by category density -o runs/mine
     """
     how = Reading(judging.reader, judging.option, labels, exclude)
-    return _evaluated(TASKS["actions"], (truth, predictions, how), judging, kept)
+    return _run_command(TASKS["actions"], (truth, predictions, how), judging, kept)
 
 
 def relations(
@@ -394,7 +400,7 @@ def relations(
         roadaware evaluate relations --truth truth --predictions claims.json \\
             --set setting=predcls --draws 1000 -o runs/mine
     """
-    return _evaluated(TASKS["relations"], (truth, predictions, None), judging, kept)
+    return _run_command(TASKS["relations"], (truth, predictions, None), judging, kept)
 
 
 def grounding(
@@ -419,7 +425,7 @@ def grounding(
         roadaware evaluate grounding --truth val_annotations.json --predictions claims.json \\
             --draws 1000 --by sentence_kind -o runs/mine
     """
-    return _evaluated(TASKS["grounding"], (truth, predictions, None), judging, kept)
+    return _run_command(TASKS["grounding"], (truth, predictions, None), judging, kept)
 
 
 def sound(
@@ -444,25 +450,25 @@ def sound(
         roadaware evaluate sound --truth flickr_test_xml --predictions maps --config flickr \\
             --draws 1000 --by sound_class -o runs/mine
     """
-    return _evaluated(TASKS["sound"], (truth, predictions, None), judging, kept)
+    return _run_command(TASKS["sound"], (truth, predictions, None), judging, kept)
 
 
-def _evaluated(
+def _run_command(
     task: SceneTask, given: tuple[Path, Path, Reading | None], judging: Judging, kept: Kept
 ) -> Outcome:
     from roadaware.cli.scene_tables import run_text
 
     lowest = pedestrians.parse_bars(judging.fail_under, pedestrians.FRACTIONS)
-    config = with_fields(task, config_named(task, judging.config), judging.fields)
+    config = set_fields(task, get_config(task, judging.config), judging.fields)
     truth, predictions, how = given
-    both = opened(task, truth, predictions, how or Reading(judging.reader, judging.option))
+    both = open_task_inputs(task, truth, predictions, how or Reading(judging.reader, judging.option))
     if judging.categories is not None:
-        both = replace(both, scenes=with_categories(both.scenes, judging.categories))
-    run = scene_run(task, both, config, judging, predictions, details=kept.wanted)
-    return told(run, kept, lowest, strict=judging.strict, text=run_text)
+        both = replace(both, scenes=add_categories(both.scenes, judging.categories))
+    run = run_scene_task(task, both, config, judging, predictions, details=kept.wanted)
+    return write_scene_run(run, kept, lowest, strict=judging.strict, text=run_text)
 
 
-def scene_run(
+def run_scene_task(
     task: SceneTask, given: Given, config: object, judging: Judging, predictions: Path, *, details: bool
 ) -> SceneRun:
     """Truth and claims judged.
@@ -475,10 +481,10 @@ def scene_run(
         predictions: where the claims lie, for their name.
         details: whether pictures are wanted.
     """
-    from roadaware.cli.scene_runs import pictures_of
+    from roadaware.cli.scene_runs import collect_figure_data
 
-    with console.working("scoring"):
-        result = evaluated(
+    with console.log_step("scoring"):
+        result = evaluate_task(
             task,
             given.predictions,
             given.scenes,
@@ -489,14 +495,14 @@ def scene_run(
         )
     metrics = [value for value in result.values().values() if value is not None]
     if metrics and not any(metrics):
-        from roadaware.analysis.doctor.data import explain_zero
+        from roadaware.analysis.doctor.data import reject_zero_score
 
         asked = task.name if task.name in TASKS else None
-        explain_zero(asked, given.predictions, given.scenes, str(predictions))
+        reject_zero_score(asked, given.predictions, given.scenes, str(predictions))
     pictures = {}
     if details:
-        with console.working("pictures"):
-            pictures = pictures_of(task, given, result)
+        with console.log_step("pictures"):
+            pictures = collect_figure_data(task, given, result)
     return scene_runs.SceneRun(
         predictions.stem or str(predictions),
         task,
@@ -508,7 +514,7 @@ def scene_run(
             "lacking": list(given.lacking),
             "truth": {
                 "dataset": given.scenes.meta.dataset,
-                "digest": scene_runs.truth_digest(given.scenes),
+                "digest": scene_runs.digest_truth(given.scenes),
                 "notes": list(given.notes),
             },
             "claims": [predictions.name],

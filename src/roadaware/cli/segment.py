@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
-from roadaware.cli.devices import Device, Precision, place_of
+from roadaware.cli.devices import Device, Precision, select_device
 from roadaware.cli.interrupts import Terminated
-from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, between
+from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, validate_range
 from roadaware.models.catalogue.entries import resolve_weights
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def segment(
     split: Annotated[str | None, Parameter(help="Of the data set; all videos unless told.")] = None,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
-    batch: Annotated[int, Parameter(help="Pictures at a time.", validator=between(1, 4096))] = 1,
+    batch: Annotated[int, Parameter(help="Pictures at a time.", validator=validate_range(1, 4096))] = 1,
     device: Device = "auto",
     precision: Precision = "fp32",
     overwrite: Overwrite = False,
@@ -88,26 +88,26 @@ def segment(
 
         roadaware propose KITTI --semantics masks --out proposals
     """
-    from roadaware.cli.predict_videos import asked_videos
-    from roadaware.models.loading import digest_of
+    from roadaware.cli.predict_videos import collect_videos
+    from roadaware.models.loading import digest_model_files
     from roadaware.models.segmenters import open_segmenter
     from roadaware.tasks.resumable_runs import MaskRun
 
-    place, folder = place_of(device, precision), resolve_weights(folder, ("segmentation",))
-    with console.working("opening the segmenter"):
+    place, folder = select_device(device, precision), resolve_weights(folder, ("segmentation",))
+    with console.log_step("opening the segmenter"):
         segmenter = open_segmenter(folder, device=place[0], dtype=place[1])
-    with console.working("opening the videos"):
-        asked = asked_videos(videos, reader, split, media, films)
-    settings = {"weights": digest_of(folder), "precision": precision}
+    with console.log_step("opening the videos"):
+        asked = collect_videos(videos, reader, split, media, films)
+    settings = {"weights": digest_model_files(folder), "precision": precision}
     run = MaskRun(out, settings, segmenter.labels, overwrite=overwrite)
-    seen = _segmented(run, segmenter, asked, batch)
+    seen = _write_masks(run, segmenter, asked, batch)
     data = _data(out, run, seen, asked)
     gone = len(seen.gone) + len(asked.refused)
     failed = f"--strict: {gone} pictures or videos cannot be read" if strict and gone else None
     return Outcome(_text(data, run), data, failed)
 
 
-def _segmented(run: MaskRun, segmenter: Segmenter, asked: Asked, batch: int) -> _Seen:
+def _write_masks(run: MaskRun, segmenter: Segmenter, asked: Asked, batch: int) -> _Seen:
     """Write the masks that are not there.
 
     Raises:
@@ -117,14 +117,16 @@ def _segmented(run: MaskRun, segmenter: Segmenter, asked: Asked, batch: int) -> 
 
     seen = _Seen(pixels=np.zeros(len(segmenter.labels), dtype=np.int64))
     for video, reason in asked.refused.items():
-        console.complain(f"{text.cell(video)} is left out: {reason}")
+        console.print_error(f"{text.format_cell(video)} is left out: {reason}")
     total = sum(len(film.frames) for film in asked.films)
     try:
-        with console.progress("segmenting") as progress:
+        with console.show_progress("segmenting") as progress:
             for film in asked.films:
                 _one(run, segmenter, film, batch, seen, lambda: progress(_done(seen), total, "pictures"))
     except (KeyboardInterrupt, Terminated):
-        console.note(f"{seen.written + seen.before} of {total} masks are kept; the same command goes on")
+        console.print_note(
+            f"{seen.written + seen.before} of {total} masks are kept; the same command goes on"
+        )
         raise
     return seen
 
@@ -136,14 +138,14 @@ def _done(seen: _Seen) -> int:
 def _one(
     run: MaskRun, segmenter: Segmenter, film: Film, batch: int, seen: _Seen, moved: Callable[[], None]
 ) -> None:
-    from roadaware.training.footage import shots_of
+    from roadaware.training.footage import iterate_shots
 
     def lies_in(frame: int) -> Path:
         return film.picture(frame) if film.is_pictures else Path(film.path)
 
     due = [frame for frame in film.frames if not run.stands(film.video, frame, lies_in(frame))]
     seen.before += len(film.frames) - len(due)
-    for shots in _alike(shots_of(film, due), batch, seen):
+    for shots in _alike(iterate_shots(film, due), batch, seen):
         masks = segmenter.segment([shot.picture for shot in shots if shot.picture is not None])
         for shot, mask in zip(shots, masks, strict=True):
             run.keep(film.video, shot.frame, mask)
@@ -197,17 +199,20 @@ def _text(data: dict[str, Any], run: MaskRun) -> str:
 
     lines = [f"{data['written']:,} masks written, {data['there_already']:,} were there already"]
     rows = [
-        (text.cell(label), f"{share:.1%}") for label, share in islice(data["share_of_pixels"].items(), _SHOWN)
+        (text.format_cell(label), f"{share:.1%}")
+        for label, share in islice(data["share_of_pixels"].items(), _SHOWN)
     ]
     if rows:
-        lines.append(text.table(["class", "pixels"], rows))
+        lines.append(text.format_table(["class", "pixels"], rows))
     if data["gone"]:
         lines += [f"{data['gone']:,} pictures cannot be read, and are tried again by the same command:"]
-        lines.append(text.bullets([text.cell(reason) for reason in data["gone_first"]]))
+        lines.append(text.format_bullets([text.format_cell(reason) for reason in data["gone_first"]]))
     if not set(BACKGROUND) & set(run.labels):
         lines.append(
             "none of the classes is called as background is (road, building, sky, ...): name those that are "
             "with `propose --knob background=NAME,NAME`"
         )
-    lines.append(f"next: roadaware propose DATASET --semantics {text.cell(data['folder'])} --out PROPOSALS")
+    lines.append(
+        f"next: roadaware propose DATASET --semantics {text.format_cell(data['folder'])} --out PROPOSALS"
+    )
     return "\n".join(lines)

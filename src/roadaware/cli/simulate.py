@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
-from roadaware.cli.options import USUAL, WHOLE_SEED, Common, Outcome, OutPlace, Switch, between
+from roadaware.cli.options import USUAL, WHOLE_SEED, Common, Outcome, OutPlace, Switch, validate_range
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def simulate(
     out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.SIMULATION],
     preset: Annotated[str, Parameter(help=_PRESET)] = "road",
     domain: Annotated[str | None, Parameter(help=_DOMAIN)] = None,
-    scenes: Annotated[int, Parameter(help="How many.", validator=between(1, _MOST_SCENES))] = 1,
+    scenes: Annotated[int, Parameter(help="How many.", validator=validate_range(1, _MOST_SCENES))] = 1,
     seed: Annotated[int, Parameter(help=_SEED, validator=WHOLE_SEED)] = 0,
     seconds: Annotated[float | None, Parameter(help="Length of each scene.")] = None,
     size: Annotated[str | None, Parameter(help=_SIZE)] = None,
@@ -49,7 +49,7 @@ def simulate(
     no_masks: Annotated[bool, Parameter(help="Keep no masks."), Switch] = False,
     no_sound: Annotated[bool, Parameter(help="A film without sound."), Switch] = False,
     tables_only: Annotated[bool, Parameter(help=_TABLES_ONLY), Switch] = False,
-    processes: Annotated[int, Parameter(help=_PROCESSES, validator=between(0, 256))] = 0,
+    processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(0, 256))] = 0,
     common: Common = USUAL,
 ) -> Outcome:
     """Make up road scenes: a town, those who live in it, and what a camera, LiDAR and microphone get of it.
@@ -65,23 +65,25 @@ def simulate(
         roadaware simulate --preset crossing --domain night-rain --scenes 20 \\
             --size 320x240 --fps 12 --out night
     """
-    from roadaware.simulator.config import config_of
-    from roadaware.simulator.generate import Kept, Order, produce
+    from roadaware.simulator.config import build_scene_config
+    from roadaware.simulator.generate import Kept, Order, generate_scenes
 
-    config = _changed(config_of(preset, domain), seconds, size, fps, time, weather)
+    config = _replace_fields(build_scene_config(preset, domain), seconds, size, fps, time, weather)
     config = _with_sensors(config, lidar=False if tables_only else lidar, sound=not (no_sound or tables_only))
     kept = Kept.tables_alone() if tables_only else Kept(masks=not no_masks, depth=depth)
     if tables_only and (depth or lidar):
         raise UsageError("--tables-only draws nothing: leave --depth and --lidar away")
     order = Order(config, seed, scenes, kept)
-    with console.progress("simulating") as shown:
-        made = produce(order, out, processes=processes or len(os.sched_getaffinity(0)), progress=shown)
-    console.note(f"wrote {out}")
+    with console.show_progress("simulating") as shown:
+        made = generate_scenes(
+            order, out, processes=processes or len(os.sched_getaffinity(0)), progress=shown
+        )
+    console.print_note(f"wrote {out}")
     data = {"folder": str(out), "config": config.name, "seed": seed, "scenes": scenes, "made": made}
     return Outcome(_text(out, config, scenes, made), data)
 
 
-def _changed(
+def _replace_fields(
     config: SceneConfig,
     seconds: float | None,
     size: str | None,
@@ -138,7 +140,7 @@ def _text(out: Path, config: SceneConfig, scenes: int, made: int) -> str:
     lines = [
         f"{scenes:,} scene{'s' * (scenes > 1)} of {config.name}, {config.seconds:g} s at {camera.fps:g} "
         f"frames per second, {camera.width_px}x{camera.height_px}; {made:,} made now",
-        f"  roadaware read simulator {text.cell(str(out))}",
-        f"  roadaware draw {text.cell(str(out))}",
+        f"  roadaware read simulator {text.format_cell(str(out))}",
+        f"  roadaware draw {text.format_cell(str(out))}",
     ]
     return "\n".join(lines)

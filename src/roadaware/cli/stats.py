@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, folders, outputs, text
-from roadaware.cli.corner_cases import open_truth, version_of
-from roadaware.cli.event_findings import oddities, refused
+from roadaware.cli.corner_cases import infer_version, open_truth
+from roadaware.cli.event_findings import count_refusals, list_warnings
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -20,7 +20,7 @@ from roadaware.cli.options import (
     Several,
     Switch,
 )
-from roadaware.cli.text import cell, number, table
+from roadaware.cli.text import format_cell, format_number, format_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,19 +62,19 @@ def stats(
 
         roadaware stats coda corner_case.json -o runs/composition
     """
-    from roadaware.analysis.road_counts import beside_print, count
-    from roadaware.cli.event_inputs import house_kinds
+    from roadaware.analysis.road_counts import compare_printed_counts, count
+    from roadaware.cli.event_inputs import convert_kinds
     from roadaware.errors import UsageError
 
     if dataset == _CODA:
-        return corner_stats(path, corner, folder, overwrite=overwrite, strict=strict)
+        return count_corner_cases(path, corner, folder, overwrite=overwrite, strict=strict)
     if corner is not None:
         raise UsageError(f"--corner goes with {_CODA}")
-    scenes = datasets.opened(dataset, path)
-    with console.working("counting"):
+    scenes = datasets.open_dataset(dataset, path)
+    with console.log_step("counting"):
         counts = count(scenes)
-        printed = beside_print(counts, scenes)
-    kinds = list(house_kinds(kinds or [], scenes))
+        printed = compare_printed_counts(counts, scenes)
+    kinds = list(convert_kinds(kinds or [], scenes))
     known = counts["kind"].unique(maintain_order=True).to_list()
     unknown = sorted(set(kinds) - set(known))
     if unknown:
@@ -83,12 +83,12 @@ def stats(
     printed = None if printed is None else _of_kinds(printed, kinds)
     if folder is not None:
         _save(scenes, counts, printed, folder, overwrite=overwrite)
-    failed = "--strict: " + "; ".join(_refused(scenes)) if strict and len(scenes.rejected) else None
+    failed = "--strict: " + "; ".join(_format_refused(scenes)) if strict and len(scenes.rejected) else None
     return Outcome(_text(scenes, counts, printed), _data(scenes, counts, printed), failed)
 
 
-def _refused(scenes: Scenes) -> list[str]:
-    return [f"{n:,} {text.cell(what)}" for what, n in refused(scenes, "the truth").items()]
+def _format_refused(scenes: Scenes) -> list[str]:
+    return [f"{n:,} {text.format_cell(what)}" for what, n in count_refusals(scenes, "the truth").items()]
 
 
 def _of_kinds(rows: pl.DataFrame, kinds: list[str] | None) -> pl.DataFrame:
@@ -99,9 +99,9 @@ def _of_kinds(rows: pl.DataFrame, kinds: list[str] | None) -> pl.DataFrame:
 
 def _text(scenes: Scenes, counts: pl.DataFrame, printed: pl.DataFrame | None) -> str:
     parts = [
-        f"{text.cell(scenes.meta.dataset)}: {len(scenes.videos):,} videos; boxes/tubes by class and split"
+        f"{text.format_cell(scenes.meta.dataset)}: {len(scenes.videos):,} videos; boxes/tubes by class and split"
     ]
-    parts += [*_refused(scenes), *map(text.cell, oddities(scenes))]
+    parts += [*_format_refused(scenes), *map(text.format_cell, list_warnings(scenes))]
     parts += [_kind_text(counts, kind) for kind in counts["kind"].unique(maintain_order=True)]
     if printed is not None:
         parts.append(_printed_text(printed))
@@ -121,17 +121,17 @@ def _kind_text(counts: pl.DataFrame, kind: str) -> str:
     rows = [
         [
             *("-" if cell is None else str(cell) for cell in row),
-            "" if row[0] == "total" else bar(n, max(classes)),
+            "" if row[0] == "total" else format_bar(n, max(classes)),
         ]
         for row, n in zip(held.iter_rows(), sizes, strict=True)
     ]
-    return text.table([kind, *held.columns[1:], "log scale"], rows)
+    return text.format_table([kind, *held.columns[1:], "log scale"], rows)
 
 
-def bar(value: int, most: int) -> str:
+def format_bar(value: int, most: int) -> str:
     """A bar whose length is the logarithm of a count, padded to a fixed width; empty for 0.
 
-    >>> bar(1000, 1000).count("#"), bar(1, 1000).count("#"), bar(0, 1000)
+    >>> format_bar(1000, 1000).count("#"), format_bar(1, 1000).count("#"), format_bar(0, 1000)
     (24, 1, '')
     """
     from math import log
@@ -154,7 +154,9 @@ def _printed_text(printed: pl.DataFrame) -> str:
             if theirs is not None and theirs != row[what]:
                 rows.append((row["kind"], row["label"] or "total", row["split"], what, row[what], theirs))
     if rows:
-        lines.append(text.table(["kind", "class", "split", "what", "counted", "printed"], rows, left=4))
+        lines.append(
+            text.format_table(["kind", "class", "split", "what", "counted", "printed"], rows, left=4)
+        )
     return "\n\n".join(lines)
 
 
@@ -165,28 +167,30 @@ def _data(scenes: Scenes, counts: pl.DataFrame, printed: pl.DataFrame | None) ->
         "videos": len(scenes.videos),
         "counts": (counts if printed is None else printed).to_dicts(),
         "compared_with_print": printed is not None,
-        "dropped": refused(scenes, "the truth"),
-        "notes": list(oddities(scenes)),
+        "dropped": count_refusals(scenes, "the truth"),
+        "notes": list(list_warnings(scenes)),
     }
 
 
 def _save(
     scenes: Scenes, counts: pl.DataFrame, printed: pl.DataFrame | None, folder: Path, *, overwrite: bool
 ) -> None:
-    from roadaware.cli.runs import parquet
-    from roadaware.reports.audit import stats_section
+    from roadaware.cli.runs import encode_parquet
+    from roadaware.reports.audit import build_stats_section
     from roadaware.reports.page import report
 
     title = f"Counts of {scenes.meta.dataset or 'a data set'}"
-    page = report([stats_section(counts, printed)], title=title, subtitle="; ".join(_refused(scenes)))
+    page = report(
+        [build_stats_section(counts, printed)], title=title, subtitle="; ".join(_format_refused(scenes))
+    )
     files = {
-        _ROWS: parquet(counts if printed is None else printed),
+        _ROWS: encode_parquet(counts if printed is None else printed),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
-    folders.put_folder(
-        folder, folders.with_marker(files, _data(scenes, counts, printed)), overwrite=overwrite
+    folders.write_result_folder(
+        folder, folders.add_marker(files, _data(scenes, counts, printed)), overwrite=overwrite
     )
-    console.note(f"wrote {folder} (report: {folder / _PAGE})")
+    console.print_note(f"wrote {folder} (report: {folder / _PAGE})")
 
 
 # `roadaware stats coda`: what a set of corner cases is made of, beside what the paper prints of CODA.
@@ -195,7 +199,7 @@ _TABLES = ("parts", "classes", "top", "tags")
 _STATS_PAGE = "report.html"
 
 
-def corner_stats(
+def count_corner_cases(
     path: Path, corner: Path | None, folder: Path | None, *, overwrite: bool, strict: bool
 ) -> Outcome:
     """The composition of a set of corner cases.
@@ -210,31 +214,35 @@ def corner_stats(
     Raises:
         InputError: if the annotations cannot be read.
     """
-    from roadaware.analysis.corner_tables import composition
+    from roadaware.analysis.corner_tables import compute_composition
 
     scenes = open_truth(path, corner)
-    version = version_of(scenes, corner)
-    with console.working("counting"):
-        held = composition(scenes, version)
-    found = {**refused(scenes, "the truth")}
+    version = infer_version(scenes, corner)
+    with console.log_step("counting"):
+        held = compute_composition(scenes, version)
+    found = {**count_refusals(scenes, "the truth")}
     data = {
         "dataset": scenes.meta.dataset,
         "common_classes_as_in": version,
         **{name: getattr(held, name).to_dicts() for name in _TABLES},
         "facts": held.facts,
         "dropped": found,
-        "notes": list(oddities(scenes)),
+        "notes": list(list_warnings(scenes)),
     }
     if folder is not None:
         _stats_save(scenes, held, data, folder, overwrite=overwrite)
-    told = [f"{n:,} {cell(what)}" for what, n in found.items()]
+    told = [f"{n:,} {format_cell(what)}" for what, n in found.items()]
     failed = f"--strict: {'; '.join(told)}" if strict and found else None
     return Outcome("\n\n".join([*_head(scenes, version, told), *_stats_text(held)]), data, failed)
 
 
 def _head(scenes: Scenes, version: str, told: list[str]) -> list[str]:
-    name = cell(scenes.meta.dataset or "a set")
-    return [f"{name}: corner cases; common classes as in {version}", *told, *map(cell, oddities(scenes))]
+    name = format_cell(scenes.meta.dataset or "a set")
+    return [
+        f"{name}: corner cases; common classes as in {version}",
+        *told,
+        *map(format_cell, list_warnings(scenes)),
+    ]
 
 
 def _stats_text(held: Composition) -> list[str]:
@@ -251,7 +259,7 @@ def _stats_text(held: Composition) -> list[str]:
         ]
         for row in held.parts.iter_rows(named=True)
     ]
-    found = [table(["part", "scenes", "classes", "instances", "weather", "period"], parts)]
+    found = [format_table(["part", "scenes", "classes", "instances", "weather", "period"], parts)]
     most = max(held.classes["objects"].to_list(), default=0)
     rows = [
         [
@@ -261,25 +269,26 @@ def _stats_text(held: Composition) -> list[str]:
             row["objects"],
             row["corner_cases"],
             *("yes" if row[name] else "-" for name in TRAINING_SETS),
-            bar(row["objects"], most),
+            format_bar(row["objects"], most),
         ]
         for row in held.classes.iter_rows(named=True)
     ]
     header = ["class", "super-class", "common", "objects", "corner cases", *TRAINING_SETS, "log scale"]
     if rows:
-        found.append(table(header, rows, left=3))
+        found.append(format_table(header, rows, left=3))
         top = [
-            [r["part"], r["rank"], r["label"], r["objects"], number(r["share"])] for r in held.top.to_dicts()
+            [r["part"], r["rank"], r["label"], r["objects"], format_number(r["share"])]
+            for r in held.top.to_dicts()
         ]
-        found.append(table(["part", "rank", "class", "corner cases", "share"], top))
+        found.append(format_table(["part", "rank", "class", "corner cases", "share"], top))
     tags = [
-        [r["tag"], r["value"], r["scenes"], number(r["share"]), number(r["printed_share"], 2)]
+        [r["tag"], r["value"], r["scenes"], format_number(r["share"]), format_number(r["printed_share"], 2)]
         for r in held.tags.to_dicts()
     ]
     if tags:
-        found.append(table(["", "value", "scenes", "share", "printed of CODA"], tags, left=2))
+        found.append(format_table(["", "value", "scenes", "share", "printed of CODA"], tags, left=2))
     found.append(
-        "\n".join(f"{name.replace('_', ' ')}: {number(value)}" for name, value in held.facts.items())
+        "\n".join(f"{name.replace('_', ' ')}: {format_number(value)}" for name, value in held.facts.items())
     )
     return found
 
@@ -291,13 +300,13 @@ def _beside(value: int, printed: int | None) -> str:
 def _stats_save(
     scenes: Scenes, held: Composition, data: dict[str, Any], folder: Path, *, overwrite: bool
 ) -> None:
-    from roadaware.cli.runs import parquet
-    from roadaware.reports.corner_section import composition_section
+    from roadaware.cli.runs import encode_parquet
+    from roadaware.reports.corner_section import build_composition_section
     from roadaware.reports.page import report
 
     title = f"Corner cases of {scenes.meta.dataset or 'a set'}"
-    page = report([composition_section(held, title=title, notes=oddities(scenes))], title=title)
-    files = {f"{name}.parquet": parquet(getattr(held, name)) for name in _TABLES}
+    page = report([build_composition_section(held, title=title, notes=list_warnings(scenes))], title=title)
+    files = {f"{name}.parquet": encode_parquet(getattr(held, name)) for name in _TABLES}
     files[_STATS_PAGE] = page.encode("utf-8", errors="backslashreplace")
-    folders.put_folder(folder, folders.with_marker(files, data), overwrite=overwrite)
-    console.note(f"wrote {folder} (report: {folder / _STATS_PAGE})")
+    folders.write_result_folder(folder, folders.add_marker(files, data), overwrite=overwrite)
+    console.print_note(f"wrote {folder} (report: {folder / _STATS_PAGE})")

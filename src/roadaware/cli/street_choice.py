@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console
-from roadaware.cli.devices import warming
+from roadaware.cli.devices import log_warmup
 from roadaware.cli.options import Switch
 from roadaware.cli.watch_crossing import INSTALLED
 from roadaware.errors import RoadawareError, UsageError
@@ -33,7 +33,7 @@ _EVENTS = (
 EventsOption = Annotated[bool | None, Parameter(help=_EVENTS, negative="--no-events", show_default=False)]
 
 
-def wants_events(asked: bool | None, kinds: Mapping[str, tuple[str, ...]]) -> bool:
+def has_event_head(asked: bool | None, kinds: Mapping[str, tuple[str, ...]]) -> bool:
     """Whether a detector gets the event head.
 
     Args:
@@ -43,7 +43,7 @@ def wants_events(asked: bool | None, kinds: Mapping[str, tuple[str, ...]]) -> bo
     Raises:
         UsageError: if it is asked for and the detector tells no agents of ROAD.
     """
-    from roadaware.models.event_head.head import installed_head
+    from roadaware.models.event_head.head import has_installed_head
     from roadaware.models.object_labels import ROAD_AGENTS
 
     fits = bool(set(kinds.get("agent", ())) & set(ROAD_AGENTS))
@@ -53,7 +53,7 @@ def wants_events(asked: bool | None, kinds: Mapping[str, tuple[str, ...]]) -> bo
             f"--events needs a detector that tells agents of ROAD; this one tells {told or 'nothing'}"
         )
     if asked is None:
-        return fits and not {"action", "location"} & set(kinds) and installed_head()
+        return fits and not {"action", "location"} & set(kinds) and has_installed_head()
     return asked
 
 
@@ -64,7 +64,7 @@ def open_installed_head() -> EventHead:
     return open_head()
 
 
-def with_events(asked: bool | None, detector: Any, linker: LinkerConfig, fps: float | None = None) -> Any:
+def add_event_head(asked: bool | None, detector: Any, linker: LinkerConfig, fps: float | None = None) -> Any:
     """A detector with the event head behind it where that is wanted.
 
     Args:
@@ -73,14 +73,14 @@ def with_events(asked: bool | None, detector: Any, linker: LinkerConfig, fps: fl
         linker: what its detections will be linked with.
         fps: of the source; None where it is not known.
     """
-    if not wants_events(asked, detector.kinds):
+    if not has_event_head(asked, detector.kinds):
         return detector
     from roadaware.tasks.events import EventDetector, warm_up_events
 
     wrapped = EventDetector(detector, open_installed_head(), linker, fps=fps)
-    with warming("the event head"):
+    with log_warmup("the event head"):
         warm_up_events(linker)
-    console.note(
+    console.print_note(
         "actions, locations and events by the event head, learnt from simulated tubes; --no-events for none"
     )
     return wrapped
@@ -120,7 +120,7 @@ class Choice:
     views: Views | None
 
 
-def installed_weights() -> Path:
+def find_bundled_weights() -> Path:
     """The detector that came with roadaware.
 
     Raises:
@@ -142,7 +142,7 @@ def installed_weights() -> Path:
     return found[0]
 
 
-def chosen(named: Sequence[Path], *, synthetic: bool, live: bool, looks: Looks) -> Choice:
+def select_detector(named: Sequence[Path], *, synthetic: bool, live: bool, looks: Looks) -> Choice:
     """The detector that was named, or the one that suits the source.
 
     Args:
@@ -161,7 +161,7 @@ def chosen(named: Sequence[Path], *, synthetic: bool, live: bool, looks: Looks) 
     if named:
         files = [resolve_weights(path, _OBJECTS) for path in named]
     else:
-        files = [(None if synthetic else _real_detector()) or installed_weights()]
+        files = [(None if synthetic else _real_detector()) or find_bundled_weights()]
     if len(files) == 1 and is_graph_file(files[0]):
         usual = LIVE_PX if live else FILM_PX
         return Choice(files, Views(usual if looks.size is None else looks.size, looks.tiles))
@@ -170,20 +170,22 @@ def chosen(named: Sequence[Path], *, synthetic: bool, live: bool, looks: Looks) 
 
 def _real_detector() -> Path | None:
     """The cheapest detector that is installed; else what is fetched now, where somebody says so."""
-    from roadaware.models.catalogue.entries import find_entry, installed_path, read_catalogue
+    from roadaware.models.catalogue.entries import find_entry, find_installed_path, read_catalogue
 
     there = [
         (entry, path)
         for entry in read_catalogue().values()
-        if entry.task == "objects" and (path := installed_path(entry))
+        if entry.task == "objects" and (path := find_installed_path(entry))
     ]
     if there:
         entry, path = min(there, key=lambda each: each[0].cost)
-        console.note(f"looking with {entry.name} ({entry.licence}); --weights chooses another detector")
+        console.print_note(f"looking with {entry.name} ({entry.licence}); --weights chooses another detector")
         return path
     if _asks(find_entry(FIRST)):
-        return _fetched(find_entry(FIRST))
-    console.note(f"no detector of real streets is installed: `roadaware models get {FIRST}` fetches one")
+        return _get_detector(find_entry(FIRST))
+    console.print_note(
+        f"no detector of real streets is installed: `roadaware models get {FIRST}` fetches one"
+    )
     return None
 
 
@@ -191,21 +193,21 @@ def _asks(entry: Entry) -> bool:
     """Whether somebody at a terminal wants the detector to be fetched."""
     if console.is_quiet() or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    console.note(
+    console.print_note(
         f"no detector of real streets is installed. Fetch {entry.name} now ({entry.size_mb:.0f} MB; licence: "
         f"{entry.licence})? [y/N]"
     )
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _fetched(entry: Entry) -> Path | None:
+def _get_detector(entry: Entry) -> Path | None:
     """The detector, once it is there; without it the work goes on."""
-    from roadaware.models.catalogue.entries import installed_path
+    from roadaware.models.catalogue.entries import find_installed_path
     from roadaware.models.catalogue.get import get_model
 
     try:
-        get_model(entry, tell=console.note)
+        get_model(entry, tell=console.print_note)
     except RoadawareError as error:
-        console.complain(str(error))
+        console.print_error(str(error))
         return None
-    return installed_path(entry)
+    return find_installed_path(entry)

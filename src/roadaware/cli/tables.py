@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from roadaware.cli.runs import Run
-from roadaware.cli.text import bullets, cell, number, row_interval, table
+from roadaware.cli.text import format_bullets, format_cell, format_number, format_row_interval, format_table
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison
@@ -17,18 +17,18 @@ def run_text(run: Run) -> str:
     """One run: what was judged, and every metric with its intervals."""
     name = run.facts.get("config_name")
     lines = [
-        f"{cell(run.name)}: {run.config.task}, {len(run.state)} samples of "
+        f"{format_cell(run.name)}: {run.config.task}, {len(run.state)} samples of "
         f"{len(set(run.state.pedestrian.tolist()))} pedestrians"
         + (f", {run.protocol}" if run.protocol else "")
         + (f", config {name}" if name else "")
     ]
     counts = [row for row in run.result.counts.iter_rows(named=True) if row["group"] is None]
     lines.append("true classes: " + ", ".join(f"{row['class']}: {row['samples']}" for row in counts))
-    lines += [cell(text) for text in run.result.notes]
-    return "\n".join(lines) + "\n\n" + _metrics(run) + _undefined(run) + _scenarios(run)
+    lines += [format_cell(text) for text in run.result.notes]
+    return "\n".join(lines) + "\n\n" + _metrics(run) + _format_undefined(run) + _scenarios(run)
 
 
-def runs_text(runs: Sequence[Run], names: Sequence[str] = ()) -> str:
+def format_runs(runs: Sequence[Run], names: Sequence[str] = ()) -> str:
     """Several runs of one task beside each other, one column each, with intervals by pedestrian.
 
     Args:
@@ -39,25 +39,25 @@ def runs_text(runs: Sequence[Run], names: Sequence[str] = ()) -> str:
     rows = []
     for name in names:
         found = [run.result.row(name) for run in runs]
-        cells = [number(row["value"]) for row in found]
+        cells = [format_number(row["value"]) for row in found]
         if runs[0].draws:
-            ends = [row_interval(row, "pedestrian") for row in found]
+            ends = [format_row_interval(row, "pedestrian") for row in found]
             cells = [f"{value} {end}" for value, end in zip(cells, ends, strict=True)]
         rows.append([name, *cells])
-    text = table(["metric", *(run.name for run in runs)], rows)
+    text = format_table(["metric", *(run.name for run in runs)], rows)
     return text + ("\n95 % intervals by pedestrian" if runs[0].draws else "")
 
 
-def comparison_text(comparison: Comparison) -> str:
+def format_comparison(comparison: Comparison) -> str:
     """Every metric of two models, their difference with both intervals, and the verdict in words."""
     rows = [
         [
             row["metric"],
-            number(row["a"]),
-            number(row["b"]),
-            number(row["difference"]),
-            row_interval(row, "pedestrian"),
-            row_interval(row, "video"),
+            format_number(row["a"]),
+            format_number(row["b"]),
+            format_number(row["difference"]),
+            format_row_interval(row, "pedestrian"),
+            format_row_interval(row, "video"),
             _verdict(row["verdict"], row["lower_is_better"]),
         ]
         for row in comparison.table.iter_rows(named=True)
@@ -72,8 +72,8 @@ def comparison_text(comparison: Comparison) -> str:
         "95 % by video",
         "verdict on the first",
     ]
-    note = f"difference = {cell(first)} - {cell(second)}; {comparison.draws} draws, seed {comparison.seed}"
-    return table(header, rows, colour=lambda row: _COLOURS.get(row[-1].split(" (")[0])) + f"\n{note}"
+    note = f"difference = {format_cell(first)} - {format_cell(second)}; {comparison.draws} draws, seed {comparison.seed}"
+    return format_table(header, rows, colour=lambda row: _COLOURS.get(row[-1].split(" (")[0])) + f"\n{note}"
 
 
 _BY_SCENARIO = ("accuracy", "balanced_accuracy", "f1", "average_precision", "auc")
@@ -87,12 +87,14 @@ def _verdict(verdict: str, lower_is_better: bool) -> str:
 def _metrics(run: Run) -> str:
     rows = []
     for row in run.result.of_group(None).iter_rows(named=True):
-        cells = [row["metric"], number(row["value"], 4)]
+        cells = [row["metric"], format_number(row["value"], 4)]
         if run.draws:
-            cells.append(row_interval(row, "pedestrian"))
-            cells.append(row_interval(row, "video"))
+            cells.append(format_row_interval(row, "pedestrian"))
+            cells.append(format_row_interval(row, "video"))
         rows.append(cells)
-    return table(["metric", "value", "95 % by pedestrian", "95 % by video"][: 4 if run.draws else 2], rows)
+    return format_table(
+        ["metric", "value", "95 % by pedestrian", "95 % by video"][: 4 if run.draws else 2], rows
+    )
 
 
 def _scenarios(run: Run) -> str:
@@ -102,18 +104,18 @@ def _scenarios(run: Run) -> str:
     held = run.result.counts.group_by("group", maintain_order=True).agg("samples")
     sizes = {group: sum(samples) for group, samples in held.iter_rows()}
     rows = [
-        [group, sizes[group], *(number(run.result.value(name, group)) for name in _BY_SCENARIO)]
-        for group in sorted(run.result.groups, key=by_number)
+        [group, sizes[group], *(format_number(run.result.value(name, group)) for name in _BY_SCENARIO)]
+        for group in sorted(run.result.groups, key=get_sort_key)
     ]
-    return "\n\n" + table(["scenario", "samples", *_BY_SCENARIO], rows)
+    return "\n\n" + format_table(["scenario", "samples", *_BY_SCENARIO], rows)
 
 
-def by_number(name: str) -> list[tuple[int, str]]:
+def get_sort_key(name: str) -> list[tuple[int, str]]:
     """Sorts `scale=80-100` before `scale=100-150`."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
 
 
-def _undefined(run: Run) -> str:
+def _format_undefined(run: Run) -> str:
     """Why metrics have no value: one line per reason."""
     reasons: dict[str, list[str]] = {}
     for row in run.result.of_group(None).iter_rows(named=True):
@@ -122,10 +124,10 @@ def _undefined(run: Run) -> str:
     if not reasons:
         return ""
     items = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
-    return "\n\nundefined:\n" + bullets(items)
+    return "\n\nundefined:\n" + format_bullets(items)
 
 
-def headline_text(comparison: Comparison) -> str:
+def format_headline(comparison: Comparison) -> str:
     """Two models in a sentence per headline metric."""
     wanted = ("average_precision", "balanced_accuracy", "auc")
     return "\n".join(line for line in comparison.lines() if line.split(":")[0] in wanted)

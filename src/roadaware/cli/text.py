@@ -21,32 +21,32 @@ _CAUTIONS = {FEW: "?", AT_END: "!", LARGEST: "^"}
 _COLOURS = {"good": "32", "bad": "31", "odd": "33", "title": "1"}
 
 
-def plain(text: object) -> str:
+def encode_invisible(text: object) -> str:
     r"""The text with control, direction and other invisible characters written out (`\x1b`, `\u202e`).
 
-    Line breaks and tabs stay: they are the layout of our own text. For values out of data files use `cell`.
+    Line breaks and tabs stay: they are the layout of our own text. For values out of data files use `format_cell`.
     """
     return _UNSAFE.sub(_written_out, str(text))
 
 
-def cell(value: object) -> str:
+def format_cell(value: object) -> str:
     r"""One value out of a data file on one line: line breaks and tabs are written out as well."""
-    return bounded(plain(value).replace("\n", "\\n").replace("\t", "\\t"), _CELL)
+    return clip_text(encode_invisible(value).replace("\n", "\\n").replace("\t", "\\t"), _CELL)
 
 
-def one_line(message: str) -> str:
+def format_one_line(message: str) -> str:
     r"""A message with its hint on one line, for lists.
 
-    >>> one_line("it is cut off\n  copy it again")
+    >>> format_one_line("it is cut off\n  copy it again")
     'it is cut off; copy it again'
     """
     return "; ".join(line.strip() for line in message.splitlines() if line.strip())
 
 
-def bounded(text: str, most: int = MESSAGE) -> str:
+def clip_text(text: str, most: int = MESSAGE) -> str:
     """A text of at most about `most` characters: of a longer one, how it begins and how it ends.
 
-    >>> bounded("a" * 30 + "b" * 30, most=20)
+    >>> clip_text("a" * 30 + "b" * 30, most=20)
     'aaaaaaaaaaaaaaa ... 40 characters left out ... bbbbb'
     """
     if len(text) <= most:
@@ -55,12 +55,12 @@ def bounded(text: str, most: int = MESSAGE) -> str:
     return f"{text[:head]} ... {len(text) - head - tail:,} characters left out ... {text[-tail:]}"
 
 
-def number(value: float | None, digits: int = 3, missing: str = "-") -> str:
+def format_number(value: float | None, digits: int = 3, missing: str = "-") -> str:
     """A value with a fixed number of digits; `missing` where it is undefined."""
     return missing if value is None else f"{value:.{digits}f}"
 
 
-def interval(
+def format_interval(
     low: float | None, high: float | None, digits: int = 3, caution: str | None = None, *, sign: str = ""
 ) -> str:
     """`[low, high]`, or a dash where there is none; a mark behind it calls for caution.
@@ -69,7 +69,7 @@ def interval(
         low: lower end.
         high: upper end.
         digits: behind the point.
-        caution: of the interval; `table` says below what its mark means.
+        caution: of the interval; `format_table` says below what its mark means.
         sign: `+` shows the signs of both ends.
     """
     if low is None or high is None:
@@ -77,17 +77,19 @@ def interval(
     return f"[{low:{sign}.{digits}f}, {high:{sign}.{digits}f}]{_CAUTIONS.get(caution or '', '')}"
 
 
-def row_interval(row: Mapping[str, Any], unit: str = "video", digits: int = 3) -> str:
-    """The interval of a row of a summary over a kind of unit, with its caution; see `interval`."""
-    return interval(row.get(f"low_{unit}"), row.get(f"high_{unit}"), digits, row.get(f"caution_{unit}"))
+def format_row_interval(row: Mapping[str, Any], unit: str = "video", digits: int = 3) -> str:
+    """The interval of a row of a summary over a kind of unit, with its caution; see `format_interval`."""
+    return format_interval(
+        row.get(f"low_{unit}"), row.get(f"high_{unit}"), digits, row.get(f"caution_{unit}")
+    )
 
 
-def cautions(text: str) -> list[str]:
+def list_cautions(text: str) -> list[str]:
     """What the marks behind the intervals of a text mean, one line for each."""
     return [f"{mark} {MEANINGS[name]}" for name, mark in _CAUTIONS.items() if f"]{mark}" in text]
 
 
-def table(
+def format_table(
     header: Sequence[str],
     rows: Iterable[Sequence[object]],
     *,
@@ -102,7 +104,10 @@ def table(
         left: how many columns, from the first, are aligned left; the others are aligned right.
         colour: names the style (good, bad, odd) of a row, for terminals that show colours.
     """
-    body, names = [[cell(value) for value in row] for row in rows], [cell(name) for name in header]
+    body, names = (
+        [[format_cell(value) for value in row] for row in rows],
+        [format_cell(name) for name in header],
+    )
     columns = [[name, *(row[k] for row in body)] for k, name in enumerate(names)]
     widths = [max(len(value) for value in column) for column in columns]
 
@@ -113,13 +118,13 @@ def table(
         )
         return "  ".join(padded).rstrip()
 
-    lines = [styled(line(names), "title"), "  ".join("-" * width for width in widths)]
-    lines += [styled(line(row), colour(row)) for row in body]
-    lines += cautions("\n".join(value for row in body for value in row))
+    lines = [apply_style(line(names), "title"), "  ".join("-" * width for width in widths)]
+    lines += [apply_style(line(row), colour(row)) for row in body]
+    lines += list_cautions("\n".join(value for row in body for value in row))
     return "\n".join(lines)
 
 
-def paragraphs(docstring: str) -> str:
+def format_paragraphs(docstring: str) -> str:
     """The description in a docstring, up to its parameters, one line per paragraph; examples keep theirs."""
     text = inspect.cleandoc(docstring).split("\nParameters\n---")[0]
     blocks = re.split(r"\n\s*\n", text.strip())
@@ -129,15 +134,15 @@ def paragraphs(docstring: str) -> str:
     )
 
 
-def bullets(items: Iterable[object]) -> str:
+def format_bullets(items: Iterable[object]) -> str:
     """One line each, behind a dash."""
-    return "\n".join(f"  - {cell(item)}" for item in items)
+    return "\n".join(f"  - {format_cell(item)}" for item in items)
 
 
-def seconds(elapsed_s: float) -> str:
+def format_duration(elapsed_s: float) -> str:
     """A duration as people write it.
 
-    >>> seconds(59.5), seconds(359.7)
+    >>> format_duration(59.5), format_duration(359.7)
     ('59.5 s', '6 min 0 s')
     """
     if elapsed_s < 60:
@@ -146,7 +151,7 @@ def seconds(elapsed_s: float) -> str:
     return f"{minutes} min {left_s} s"
 
 
-def size(n_bytes: float) -> str:
+def format_bytes(n_bytes: float) -> str:
     """A number of bytes as people write it."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if n_bytes < 1000:
@@ -155,16 +160,16 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.1f} TB"
 
 
-def colourful(stream: TextIO) -> bool:
+def has_colour(stream: TextIO) -> bool:
     """Whether styles may be written: a terminal that wants them (NO_COLOR, TERM=dumb and CI say no)."""
     if os.environ.get("NO_COLOR") or os.environ.get("CI") or os.environ.get("TERM") == "dumb":
         return False
     return stream.isatty()
 
 
-def styled(text: str, style: str | None) -> str:
+def apply_style(text: str, style: str | None) -> str:
     """The text in a style, where standard output shows styles."""
-    if style is None or not colourful(sys.stdout):
+    if style is None or not has_colour(sys.stdout):
         return text
     return f"\N{ESCAPE}[{_COLOURS[style]}m{text}\N{ESCAPE}[0m"
 

@@ -96,10 +96,12 @@ def train(
         chosen.model.weights_path()  # said at once, before the data are read
     from roadaware.training.loop import train as trained
 
-    with console.progress("training") as progress:
+    with console.show_progress("training") as progress:
         came = trained(chosen, folder, resume=resume, progress=progress)
     if came.stopped is not None:
-        console.note(f"saved step {came.step:,} of {came.steps:,}; the same command with --resume goes on")
+        console.print_note(
+            f"saved step {came.step:,} of {came.steps:,}; the same command with --resume goes on"
+        )
         raise Terminated if came.stopped == _SIGTERM else KeyboardInterrupt
     return Outcome(_text(came), _data(came)) if came.first else Outcome("")
 
@@ -117,10 +119,10 @@ def _predictors(recipes: list[PedestrianRecipe], out: Path | None, read: int) ->
 
 
 def _text(came: TrainedDetector) -> str:
-    lines = [f"{came.steps:,} steps; {text.cell(str(came.model))}"]
+    lines = [f"{came.steps:,} steps; {text.format_cell(str(came.model))}"]
     if came.metrics:
         rows = [(name, f"{100 * value:.1f}") for name, value in came.metrics.items()]
-        lines += ["", text.table(["", "per cent"], rows)]
+        lines += ["", text.format_table(["", "per cent"], rows)]
     return "\n".join(lines)
 
 
@@ -155,26 +157,26 @@ def train_predictors(recipe: PedestrianRecipe, out: Path | None) -> Outcome:
         out: folder of the run; named after the recipe and its digest unless told.
     """
     from roadaware.config import digest
-    from roadaware.training.pedestrians.run import judge, train_predictors
+    from roadaware.training.pedestrians.run import evaluate_run, train_predictors
 
     folder = out or Path("runs") / f"{recipe.name}-{digest(recipe)[:8]}"
-    with console.progress("training") as progress:
+    with console.show_progress("training") as progress:
         trained = train_predictors(recipe, folder, progress)
-    with console.working("judging on test"):
-        judged = judge(trained, draws=_DRAWS)
+    with console.log_step("judging on test"):
+        judged = evaluate_run(trained, draws=_DRAWS)
     data = _pedestrians_data(folder, trained, judged)
-    folders.write_text(folder / _RESULTS, folders.json_text(data))
-    return Outcome(_pedestrians_text(folder, trained, judged), data, _failed(trained))
+    folders.write_text(folder / _RESULTS, folders.encode_json(data))
+    return Outcome(_pedestrians_text(folder, trained, judged), data, _describe_failed(trained))
 
 
-def _failed(trained: Trained) -> str | None:
+def _describe_failed(trained: Trained) -> str | None:
     """How many seeds failed, in words; None if all came to an end."""
     failed, seeds = len(trained.failed), len(trained.recipe.seeds)
     return f"{failed} of {seeds} seeds failed; the others stand in the results" if failed else None
 
 
 def _pedestrians_text(folder: Path, trained: Trained, judged: Judged) -> str:
-    from roadaware.training.pedestrians.failures import by_seeds
+    from roadaware.training.pedestrians.failures import group_seed_errors
 
     recipe = trained.recipe
     shown = [name for name in _SHOWN if name in next(iter(judged.metrics.values())).values()]
@@ -186,11 +188,11 @@ def _pedestrians_text(folder: Path, trained: Trained, judged: Judged) -> str:
     lines = [
         f"{recipe.network.name} on {recipe.samples.protocol} ({recipe.samples.config}), test: "
         f"{len(judged.scenes.samples):,} samples; 95 % intervals over pedestrians",
-        text.table(["", *shown], rows, left=1),
+        text.format_table(["", *shown], rows, left=1),
         f"chosen on validation by {recipe.choose}; by seed {best}",
         *_ahead(judged),
         *judged.notes,
-        *(f"{who} failed: {why}" for who, why in by_seeds(trained.failed).items()),
+        *(f"{who} failed: {why}" for who, why in group_seed_errors(trained.failed).items()),
         f"wrote {folder}",
     ]
     return "\n".join(lines)
@@ -202,10 +204,13 @@ def _ahead(judged: Judged) -> list[str]:
         return []
     shown = [name for name in _AHEAD if any(name in found for found in judged.ahead.values())]
     rows = [
-        (name, *(text.number(found.get(metric), 1 if metric.endswith("px") else 3) for metric in shown))
+        (
+            name,
+            *(text.format_number(found.get(metric), 1 if metric.endswith("px") else 3) for metric in shown),
+        )
         for name, found in judged.ahead.items()
     ]
-    told = text.table(["boxes ahead", *(_AHEAD[metric] for metric in shown)], rows)
+    told = text.format_table(["boxes ahead", *(_AHEAD[metric] for metric in shown)], rows)
     return ["", told, "pixels are those of the original pictures; cell is the share of right final cells", ""]
 
 
@@ -213,8 +218,8 @@ def _with_interval(metrics: Any, name: str) -> str:
     row = next(row for row in metrics.of_group(None).iter_rows(named=True) if row["metric"] == name)
     if not row["valid"]:
         return "–"
-    ends = text.row_interval(row, "pedestrian")
-    told = text.number(row["value"])
+    ends = text.format_row_interval(row, "pedestrian")
+    told = text.format_number(row["value"])
     return told if ends == "-" else f"{told} {ends}"
 
 
@@ -270,29 +275,29 @@ def train_several(recipes: Sequence[PedestrianRecipe], out: Path | None) -> Outc
     """
     import polars as pl
 
-    from roadaware.training.pedestrians.failures import FailedSeedsError, together
+    from roadaware.training.pedestrians.failures import FailedSeedsError, group_errors
     from roadaware.training.pedestrians.several import run_several
 
     folder = out or Path("runs")
     ran = []
-    with console.progress("training") as progress:
+    with console.show_progress("training") as progress:
         for each in run_several(recipes, folder, draws=_DRAWS, progress=_among(len(recipes), progress)):
             _keep_test(each)
             ran.append(each)
     failed = {each.recipe.name: list(each.failed) for each in ran if each.failed}
     held = [each.rows for each in ran if each.rows is not None]
     if not held:
-        alike = together({name: why[0] for name, why in failed.items()})
+        alike = group_errors({name: why[0] for name, why in failed.items()})
         told = "; ".join(f"{names}: {why}" for names, why in alike.items())
         raise FailedSeedsError(f"nothing came of any recipe. {told}")
     rows = pl.concat(held)
     notes = {each.recipe.name: list(each.notes) for each in ran if each.notes}
-    data = {"folder": str(folder), "models": nested(rows), "failed": failed, "notes": notes}
+    data = {"folder": str(folder), "models": group_results(rows), "failed": failed, "notes": notes}
     _write(folder, rows, data)
     return Outcome(_several_text(rows, ran, folder), data, _why(failed, len(recipes)))
 
 
-def nested(rows: pl.DataFrame) -> list[dict[str, Any]]:
+def group_results(rows: pl.DataFrame) -> list[dict[str, Any]]:
     """The table as plain data: recipe by recipe, run by run, metric by metric.
 
     Args:
@@ -330,18 +335,20 @@ def _keep_test(each: Ran) -> None:
     result = evaluate_samples(each.said, config)
     facts = {"config_name": recipe.samples.config}
     run = runs.Run(recipe.name, each.said, config, result, 0, 0, recipe.samples.protocol, facts)
-    folders.put_folder(each.folder / TEST, runs.files_of(run, run_page([run])), overwrite=True)
+    folders.write_result_folder(
+        each.folder / TEST, runs.build_run_files(run, run_page([run])), overwrite=True
+    )
 
 
 def _write(folder: Path, rows: pl.DataFrame, data: dict[str, Any]) -> None:
     import polars as pl
 
-    from roadaware.io.csv import csv_text
+    from roadaware.io.csv import format_csv
     from roadaware.training.pedestrians.results import RESULTS, keep
 
     same = rows.select(*RESULTS)
-    folders.write_text(folder / "results.json", folders.json_text({**data, "models": nested(same)}))
-    folders.write_text(folder / "results.csv", csv_text(same.with_columns(pl.selectors.float().round(6))))
+    folders.write_text(folder / "results.json", folders.encode_json({**data, "models": group_results(same)}))
+    folders.write_text(folder / "results.csv", format_csv(same.with_columns(pl.selectors.float().round(6))))
     keep(folder, rows)
 
 
@@ -382,7 +389,7 @@ def _several_text(rows: pl.DataFrame, ran: Sequence[Ran], folder: Path) -> str:
     for what, told in (("failed", [each.failed for each in ran]), ("notes", [each.notes for each in ran])):
         lines = [f"{each.recipe.name}: {line}" for each, said in zip(ran, told, strict=True) for line in said]
         if lines:
-            blocks.append(f"{what}\n" + text.bullets(lines))
+            blocks.append(f"{what}\n" + text.format_bullets(lines))
     blocks.append(f"every metric, seed and interval: {folder}/results.csv, .parquet and .json")
     return "\n\n".join(blocks)
 
@@ -396,16 +403,16 @@ def _cut(samples: SamplesRecipe) -> str:
 def _table(part: pl.DataFrame, samples: SamplesRecipe) -> str:
     first = part.row(0, named=True)
     metrics = [name for name in SHOWN if name in set(part["metric"])]
-    body = [_row(model, metrics) for model in nested(part)]
-    for name, values in printed(samples, first["samples"]):
-        cells = [text.number(values.get(metric), 2) for metric in metrics]
+    body = [_row(model, metrics) for model in group_results(part)]
+    for name, values in iterate_printed(samples, first["samples"]):
+        cells = [text.format_number(values.get(metric), 2) for metric in metrics]
         body.append([f"{name} (printed)", *cells, "", "", ""])
     where = "" if samples.protocol.startswith(f"{samples.reader}-") else f" on {samples.root}"
     head = (
         f"{first['protocol']} ({first['config']}){where}, test: {first['samples']:,} samples of "
         f"{first['pedestrians']:,} pedestrians; means over seeds, 95 % intervals over pedestrians"
     )
-    return f"{head}\n{text.table(['', *metrics, 'parameters', 'CPU s', 'inputs'], body)}"
+    return f"{head}\n{text.format_table(['', *metrics, 'parameters', 'CPU s', 'inputs'], body)}"
 
 
 def _row(model: dict[str, Any], metrics: Sequence[str]) -> list[str]:
@@ -413,27 +420,27 @@ def _row(model: dict[str, Any], metrics: Sequence[str]) -> list[str]:
     cells = []
     for metric in metrics:
         found = run["metrics"][metric]
-        told = text.number(found["value"])
+        told = text.format_number(found["value"])
         low, high = found["pedestrian"]
-        ends = text.interval(low, high, caution=found["cautions"]["pedestrian"])
+        ends = text.format_interval(low, high, caution=found["cautions"]["pedestrian"])
         cells.append(f"{told} {ends}" if metric in _WITH_INTERVAL and ends != "-" else told)
     return [
         model["model"],
         *cells,
         f"{model['parameters']:,}",
-        text.number(run["cpu_s"], 0),
+        text.format_number(run["cpu_s"], 0),
         model["inputs"],
     ]
 
 
-def printed(samples: SamplesRecipe, judged: int) -> Iterator[tuple[str, dict[str, float]]]:
+def iterate_printed(samples: SamplesRecipe, judged: int) -> Iterator[tuple[str, dict[str, float]]]:
     """Models and what is printed of them on such samples; nothing unless these are the published ones, all.
 
     Args:
         samples: of the recipes that are shown beside.
         judged: how many samples of test there were.
     """
-    from roadaware.protocols.printed_iv2024 import TABLE_I, printed_cells
+    from roadaware.protocols.printed_iv2024 import TABLE_I, iterate_printed_cells
 
     what, _, paper = samples.protocol.partition("@")
     published = samples.reader == what.partition("-")[0] and not samples.options and not samples.fields
@@ -444,7 +451,7 @@ def printed(samples: SamplesRecipe, judged: int) -> Iterator[tuple[str, dict[str
     if judged < counts[what.replace("-risk", "-action")]:
         return
     held: dict[str, dict[str, float]] = {}
-    for cell in printed_cells():
+    for cell in iterate_printed_cells():
         if f"{cell.dataset}-{cell.task}" == what and cell.group is None and cell.table != "V":
             held.setdefault(cell.model, {})[cell.metric] = cell.value
     yield from held.items()

@@ -19,14 +19,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from cyclopts import Parameter
 
-from roadaware.addresses import conceal
+from roadaware.addresses import mask_secrets
 from roadaware.cli import console, outputs, text
-from roadaware.cli.devices import Device, Precision, place_of, use_threads, warming
-from roadaware.cli.interrupts import patient
-from roadaware.cli.linker_choice import choose_linker
+from roadaware.cli.devices import Device, Precision, log_warmup, select_device, set_threads
+from roadaware.cli.interrupts import stop_gracefully
+from roadaware.cli.linker_choice import select_linker
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
-from roadaware.cli.street_choice import AS_IT_SUITS, Choice, EventsOption, Looks, chosen, with_events
-from roadaware.cli.watch_crossing import CrossingOption, annotator_of
+from roadaware.cli.street_choice import (
+    AS_IT_SUITS,
+    Choice,
+    EventsOption,
+    Looks,
+    add_event_head,
+    select_detector,
+)
+from roadaware.cli.watch_crossing import CrossingOption, build_annotator
 from roadaware.cli.watch_models import describe_models
 from roadaware.cli.watch_page import NOTHING, write_page
 from roadaware.errors import DiskError, InputError, UsageError
@@ -46,7 +53,7 @@ if TYPE_CHECKING:
 # What a detector says of itself to whoever watches with it: its advice, and what it was trained on.
 
 
-def follow_advice(
+def apply_detector_advice(
     config: WatchConfig, files: Sequence[Path], iou: float | None = None, threshold: float | None = None
 ) -> tuple[WatchConfig, list[str]]:
     """How a stream is watched with a detector, and what to say of its advice.
@@ -63,7 +70,7 @@ def follow_advice(
     from roadaware.models.detector import read_advice
 
     advice = read_advice(files)
-    linker, said = choose_linker("default", "road", advice, {"min_iou": iou})
+    linker, said = select_linker("default", "road", advice, {"min_iou": iou})
     score = config.begin_score
     if threshold is not None:
         score = threshold
@@ -77,7 +84,7 @@ def follow_advice(
     return replace(config, linker=linker, begin_score=score, advice=advice), said
 
 
-def notice_of_training(files: Sequence[Path], source: str | None) -> str:
+def describe_training(files: Sequence[Path], source: str | None) -> str:
     """What to tell whoever watches something real with a detector that saw nothing real; empty otherwise.
 
     Args:
@@ -110,7 +117,7 @@ class LiveLine:
 
     def __init__(self, source: Source, seconds: float | None = None) -> None:
         self._source, self._shown, self._seconds = source, False, seconds
-        self._terminal = console.on_terminal()
+        self._terminal = console.is_terminal()
         self._last_s = time.monotonic()
         # Rate and time left are those of the newest marks: a first frame may be slow, and a scene may fill.
         self._marks: deque[tuple[float, int, int]] = deque([(self._last_s, 0, -1)], maxlen=_MARKS)
@@ -132,7 +139,7 @@ class LiveLine:
             progress: of the watch.
         """
         now_s = time.monotonic()
-        if not (self._terminal or console.verbosity()):
+        if not (self._terminal or console.get_verbosity()):
             return
         if console.is_quiet() or now_s - self._last_s < (_TERMINAL_S if self._terminal else _ELSEWHERE_S):
             return
@@ -142,9 +149,9 @@ class LiveLine:
         past_s = max(1e-3, now_s - since_s)
         fps, pace = (progress.frames - frames) / past_s, (progress.last_number - number) / past_s
         dropped = self._source.outcomes.counts().get("dropped", 0)
-        words = line_of(progress, fps, dropped, self._total(), pace)
+        words = format_progress(progress, fps, dropped, self._total(), pace)
         if not self._terminal:
-            console.note(words)
+            console.print_note(words)
             return
         width = max(20, shutil.get_terminal_size().columns - 1)
         self._write("\r\x1b[K" + words[:width])
@@ -172,11 +179,11 @@ class LiveLine:
     @staticmethod
     def _write(words: str) -> None:
         with contextlib.suppress(OSError, ValueError):
-            sys.stderr.write(conceal(words))
+            sys.stderr.write(mask_secrets(words))
             sys.stderr.flush()
 
 
-def line_of(
+def format_progress(
     progress: Progress, fps: float, dropped: int, n_frames: int | None, pace: float | None = None
 ) -> str:
     """How a watch goes, in a line: how much of it is done, and the tubes that its summary will count.
@@ -306,20 +313,20 @@ def watch(
         folder = out or Path("runs") / f"watch-{_stem(opened)}"
         outputs.WATCH.check(folder, overwrite=overwrite)
         choice = _chosen(weights, opened, looks)
-        detector = detector_of(choice.files, device, precision, threads, choice.views)
-        config, notice = _advised(config, choice.files, iou, threshold, label_threshold, opened.path)
-        detector = with_events(events, detector, config.linker_at(opened.fps), opened.fps)
-        annotator = annotator_of(crossing, detector, clock, waits=not (opened.live or realtime))
+        detector = load_detector(choice.files, device, precision, threads, choice.views)
+        config, notice = _configure_watch(config, choice.files, iou, threshold, label_threshold, opened.path)
+        detector = add_event_head(events, detector, config.linker_at(opened.fps), opened.fps)
+        annotator = build_annotator(crossing, detector, clock, waits=not (opened.live or realtime))
         models = describe_models(choice.files, annotator, choice.views, detector)
         _made_apart(folder, opened, overwrite, config, name, models)
         _warm_up(detector, config.linker_at(opened.fps))
-        opened = _paced(opened, clock, realtime=realtime)
-        draw = None if no_video else drawing_of(detector, notice)
-        found = watched(opened, detector, config, folder, clock, draw, name, annotator, notice, models)
+        opened = _wrap_source(opened, clock, realtime=realtime)
+        draw = None if no_video else build_drawing(detector, notice)
+        found = watch_source(opened, detector, config, folder, clock, draw, name, annotator, notice, models)
     return Outcome(_text(found, folder), {"folder": str(folder), **found})
 
 
-def _advised(
+def _configure_watch(
     config: WatchConfig,
     files: Sequence[Path],
     iou: float | None,
@@ -328,15 +335,15 @@ def _advised(
     source: str | None,
 ) -> tuple[WatchConfig, str]:
     """How it is watched and what to know of the detector; both are said."""
-    config, said = follow_advice(config, files, iou, threshold)
+    config, said = apply_detector_advice(config, files, iou, threshold)
     if label is None:  # whoever is told of has a name
         on = min(config.labels.on, config.begin_score)
         config = replace(config, labels=replace(config.labels, on=on, off=min(config.labels.off, on * 2 / 3)))
-    notice = notice_of_training(files, source)
+    notice = describe_training(files, source)
     for words in said:
-        console.note(words)
+        console.print_note(words)
     if notice:
-        console.complain(notice)
+        console.print_error(notice)
     return config, notice
 
 
@@ -345,10 +352,10 @@ def _chosen(weights: Sequence[Path], opened: Source, looks: Looks) -> Choice:
     from roadaware.simulator.synthetic_films import is_synthetic_film
 
     synthetic = not weights and is_synthetic_film(opened.path)
-    return chosen(weights, synthetic=synthetic, live=opened.live, looks=looks)
+    return select_detector(weights, synthetic=synthetic, live=opened.live, looks=looks)
 
 
-def _paced(opened: Source, clock: Clock, *, realtime: bool) -> Source:
+def _wrap_source(opened: Source, clock: Clock, *, realtime: bool) -> Source:
     """A film as it is or at its own pace; a camera connected anew.
 
     What nobody read of it while everything warmed up is stale, or it has hung up.
@@ -370,7 +377,7 @@ def _check(iou: float | None, threads: int, name: str | None, out: Path | None) 
     if name is not None and not name.strip():
         raise UsageError("--name is empty; leave it out for the name of the file")
     for option, given in (("--name", name), ("--out", out)):
-        if given is not None and conceal(str(given)) != str(given):
+        if given is not None and mask_secrets(str(given)) != str(given):
             raise UsageError(f"{option} holds a secret of the address; choose another")
 
 
@@ -400,7 +407,7 @@ def _config(
     )
 
 
-def detector_of(
+def load_detector(
     files: Sequence[Path],
     device: str = "cpu",
     precision: str = "fp32",
@@ -422,10 +429,10 @@ def detector_of(
     """
     from roadaware.models.loading import open_stream
 
-    with console.working("opening the detector"):
-        place, dtype = place_of(device, precision)
+    with console.log_step("opening the detector"):
+        place, dtype = select_device(device, precision)
         detector = open_stream(files, views=views, device=place, dtype=dtype)
-    use_threads(files, threads)
+    set_threads(files, threads)
     return detector
 
 
@@ -433,12 +440,12 @@ def _warm_up(detector: Detector, linker: LinkerConfig) -> None:
     from roadaware.online.watcher import warm_up_detector, warm_up_linker
     from roadaware.scenes.dense_scores import Layout
 
-    with warming("detector and linker"):
+    with log_warmup("detector and linker"):
         warm_up_detector(detector)
         warm_up_linker(linker, Layout(dict(detector.kinds)))
 
 
-def drawing_of(detector: Detector, notice: str = "") -> Drawing:
+def build_drawing(detector: Detector, notice: str = "") -> Drawing:
     """What makes frames of the film of what a detector sees, with a notice on each of them."""
     from roadaware.reports.live_drawing import LiveDrawing
 
@@ -446,9 +453,11 @@ def drawing_of(detector: Detector, notice: str = "") -> Drawing:
 
 
 def _stem(source: Source) -> str:
-    from roadaware.online.run_folder import video_name
+    from roadaware.online.run_folder import get_video_name
 
-    kept = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in video_name(source))
+    kept = "".join(
+        letter if letter.isalnum() or letter in "-_." else "-" for letter in get_video_name(source)
+    )
     return kept.strip("-.")[:60] or "source"
 
 
@@ -461,14 +470,14 @@ def _made_apart(
     models: Sequence[Mapping[str, str]],
 ) -> None:
     """Make the folder; one of pictures must not be written into, nor the watched file be replaced."""
-    from roadaware.online.run_folder import begin_record, prepare
+    from roadaware.online.run_folder import build_run_record, prepare
 
     if source.path is not None and Path(source.path).resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"{folder} holds the source; name another folder with --out")
-    prepare(folder, overwrite=overwrite, record=begin_record(source, config, name, models))
+    prepare(folder, overwrite=overwrite, record=build_run_record(source, config, name, models))
 
 
-def watched(
+def watch_source(
     source: Source,
     detector: Detector,
     config: WatchConfig,
@@ -505,7 +514,7 @@ def watched(
     from roadaware.online.run_folder import RunFolder
     from roadaware.online.watch import watch as run
 
-    with patient() as asked, LiveLine(source, config.seconds) as line:
+    with stop_gracefully() as asked, LiveLine(source, config.seconds) as line:
         kept = RunFolder(
             folder, source, detector, config, clock, draw, video, annotator, notice, models or ()
         )
@@ -515,7 +524,7 @@ def watched(
         line.close()
         found = kept.summarise(done, None if models is None else partial(write_page, folder))
     if asked():
-        console.note(_text(found, folder))
+        console.print_note(_text(found, folder))
         asked.end()
     if done.ending is not None and not done.ending.whole:
         raise _fault(done.ending, folder, kept.files)
@@ -542,10 +551,10 @@ def _text(found: dict[str, Any], folder: Path) -> str:
         *_crossing_rows(found),
     ]
     rows += [(each["meaning"], f"{each['count']:,}") for each in found["outcomes"].values()]
-    lines = [f"watched {text.cell(found['source'])}", "", text.table(["", "found"], rows), ""]
+    lines = [f"watched {text.format_cell(found['source'])}", "", text.format_table(["", "found"], rows), ""]
     if not found["tubes"] and found["frames"]:
         lines += [NOTHING, ""]
-    return "\n".join([*lines, f"wrote {text.cell(str(folder))}: {', '.join(found['files'])}"])
+    return "\n".join([*lines, f"wrote {text.format_cell(str(folder))}: {', '.join(found['files'])}"])
 
 
 def _crossing_rows(found: dict[str, Any]) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console
-from roadaware.cli.devices import warming
+from roadaware.cli.devices import log_warmup
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ CrossingOption = Annotated[
 ]
 
 
-def predictors_of(asked: Sequence[str]) -> list[Path]:
+def find_predictors(asked: Sequence[str]) -> list[Path]:
     """The files that are meant; none where pedestrians are not asked about.
 
     Args:
@@ -48,7 +48,7 @@ def predictors_of(asked: Sequence[str]) -> list[Path]:
     return [path for name in INSTALLED if (path := _weights() / name).is_file()]
 
 
-def annotator_of(
+def build_annotator(
     asked: Sequence[str], detector: Detector, clock: Clock, *, waits: bool = True
 ) -> CrossingAnnotator | None:
     """What gives pedestrians their outlook in one watch; None where nothing does.
@@ -64,7 +64,7 @@ def annotator_of(
         UsageError: if a predictor cannot be asked about a stream, or the detector tells no pedestrians.
         InputError: if a file cannot be read.
     """
-    files = predictors_of(asked)
+    files = find_predictors(asked)
     if not files:
         return None
     from roadaware.online.forecast_event import OutlookRule
@@ -80,10 +80,10 @@ def annotator_of(
     from roadaware.online.crossing import CrossingAnnotator
     from roadaware.online.crossing_forecaster import open_foresight
 
-    with console.working("opening the predictors"):
+    with console.log_step("opening the predictors"):
         foresight = open_foresight(files)
     if not waits:
-        with warming("the predictors"):
+        with log_warmup("the predictors"):
             foresight.warm_up()
     return CrossingAnnotator(foresight, rule, clock)
 

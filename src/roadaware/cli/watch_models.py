@@ -47,10 +47,10 @@ def describe_models(
 
 def _in_catalogue(path: Path) -> dict[str, str]:
     """What the catalogue says of a model that it installed; nothing of others."""
-    from roadaware.models.catalogue.entries import installed_path, read_catalogue, read_record
+    from roadaware.models.catalogue.entries import find_installed_path, read_catalogue, read_record
 
     for entry in read_catalogue().values():
-        if installed_path(entry) == path:
+        if find_installed_path(entry) == path:
             record = read_record(path if path.is_dir() else path.parent) or {}
             licence = str(record.get("licence") or entry.licence)
             return {"name": entry.name, "trained_on": entry.about, "licence": licence}
@@ -58,7 +58,7 @@ def _in_catalogue(path: Path) -> dict[str, str]:
 
 
 def _row(task: str, path: Path | None, facts: dict[str, Any], trained_on: str) -> dict[str, str]:
-    from roadaware.models.loading import digest_of
+    from roadaware.models.loading import digest_model_files
 
     bundled = path is not None and path.resolve().parent == _WEIGHTS
     licence = f"{_OURS}, comes with roadaware" if bundled else str(facts.get("licence") or _UNSTATED)
@@ -67,6 +67,6 @@ def _row(task: str, path: Path | None, facts: dict[str, Any], trained_on: str) -
         "name": "?" if path is None else path.name,
         "trained_on": trained_on or _UNSTATED,
         "licence": licence,
-        "digest": "" if path is None or not path.is_file() else digest_of(path),
+        "digest": "" if path is None or not path.is_file() else digest_model_files(path),
         "settings": "",
     }

@@ -35,7 +35,7 @@ def is_watch(folder: Path) -> bool:
     return (folder / EVENTS).is_file() and (folder / SUMMARY).is_file()
 
 
-def summary_of(folder: Path) -> dict[str, Any]:
+def read_summary(folder: Path) -> dict[str, Any]:
     """The summary of a watch.
 
     Raises:
@@ -57,7 +57,9 @@ def summary_of(folder: Path) -> dict[str, Any]:
     return found
 
 
-def page_of(folder: Path, found: Mapping[str, Any] | None = None, beside: Path | None = None) -> str:
+def render_watch_page(
+    folder: Path, found: Mapping[str, Any] | None = None, beside: Path | None = None
+) -> str:
     """The page of a watch as HTML: equal folders give equal pages.
 
     Args:
@@ -71,7 +73,7 @@ def page_of(folder: Path, found: Mapping[str, Any] | None = None, beside: Path |
     """
     from roadaware.reports.page import report
 
-    summary = summary_of(folder) if found is None else found
+    summary = read_summary(folder) if found is None else found
     try:
         sections = _sections(folder, summary, beside or folder)
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
@@ -96,9 +98,9 @@ def write_page(folder: Path, found: dict[str, Any]) -> bool:
     from roadaware.reports.page import save
 
     try:
-        save(page_of(folder, found), folder / PAGE)
+        save(render_watch_page(folder, found), folder / PAGE)
     except RoadawareError as error:
-        console.complain(f"no page was made of the watch: {error}")
+        console.print_error(f"no page was made of the watch: {error}")
         return False
     return True
 
@@ -108,7 +110,7 @@ def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Se
     from roadaware.online.events import read_events
     from roadaware.online.run_folder import EVENTS
     from roadaware.reports.page import Block, Facts, Note, Pictures, Points, Section, Table
-    from roadaware.reports.watched import clock, timeline
+    from roadaware.reports.watched import format_clock, plot_timeline
 
     told = summarise_events(read_events(folder / EVENTS), summary.get("height_px"))
     blocks: list[Block] = []
@@ -118,15 +120,15 @@ def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Se
         blocks.append(Note(NOTHING, "doubt"))
     blocks += _film(folder, beside)
     if told.spans or told.driving:
-        blocks.append(Pictures((timeline(told, float(summary["stream_s"]), _agents(summary)),)))
+        blocks.append(Pictures((plot_timeline(told, float(summary["stream_s"]), _agents(summary)),)))
     looks: list[Block] = []
     thumbs = _thumbnails(folder, told.moments, summary)
     if told.moments:
-        rows = tuple((clock(each.t_s), each.why) for each in told.moments)
+        rows = tuple((format_clock(each.t_s), each.why) for each in told.moments)
         looks.append(Table(("time", "why"), rows, "ll", "In the order of how much they are worth"))
     looks += [Pictures(thumbs)] if thumbs else []
     looks = looks or [Note("No moment stands out.")]
-    doubts = uncertainties(summary, told)
+    doubts = list_uncertainties(summary, told)
     models: list[Block] = [_models(summary)] if summary.get("models") else []
     models.append(Facts(tuple(_facts(summary)), "The watch"))
     return [
@@ -160,7 +162,7 @@ def _says(summary: Mapping[str, Any], told: Watched) -> list[str]:
     return said
 
 
-def uncertainties(summary: Mapping[str, Any], told: Watched) -> tuple[str, ...]:
+def list_uncertainties(summary: Mapping[str, Any], told: Watched) -> tuple[str, ...]:
     """What to be careful with, in sentences.
 
     Args:
@@ -209,7 +211,7 @@ def _thumbnails(folder: Path, moments: Sequence[Moment], summary: Mapping[str, A
     """A frame of the film for each moment; none where there is no film."""
     from roadaware.io.video import VideoReader
     from roadaware.online.run_folder import FILM
-    from roadaware.reports.watched import thumbnail
+    from roadaware.reports.watched import plot_thumbnail
 
     path = folder / FILM
     if not moments or not path.is_file():
@@ -221,7 +223,7 @@ def _thumbnails(folder: Path, moments: Sequence[Moment], summary: Mapping[str, A
             frames = {number: _small(film.frame(number)) for number in sorted(set(at))}
     except InputError:
         return ()
-    return tuple(thumbnail(each, frames[number]) for each, number in zip(moments, at, strict=True))
+    return tuple(plot_thumbnail(each, frames[number]) for each, number in zip(moments, at, strict=True))
 
 
 def _small(frame: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

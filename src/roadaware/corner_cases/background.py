@@ -15,7 +15,7 @@ from roadaware.errors import InputError
 from roadaware.geometry.boxes import iou
 
 
-def background_shares(
+def compute_box_background(
     edges: Floats, semantics: SemanticMap, background: Sequence[str], *, size: tuple[int, int]
 ) -> Floats:
     """(m,) share of each box's pixels that are background.
@@ -33,7 +33,7 @@ def background_shares(
 
     Source: CODA (ECCV 2022), section 4.2, background removal.
     """
-    wanted = _wanted(semantics, background, size)
+    wanted = _select_background_classes(semantics, background, size)
     height, width = semantics.classes.shape
     low = np.clip(np.ceil(edges[:, :2] - 0.5), 0, [width - 1, height - 1]).astype(np.int64)
     high = np.clip(np.ceil(edges[:, 2:] - 0.5), low + 1, [width, height]).astype(np.int64)
@@ -45,7 +45,7 @@ def background_shares(
     return np.array(found, dtype=np.float64)
 
 
-def returns_on_background(
+def compute_point_background(
     points: Floats32,
     clusters: Clusters,
     boxes: Boxes,
@@ -71,21 +71,21 @@ def returns_on_background(
     Raises:
         InputError: if the map has another size than the picture, or no class has any of the names.
     """
-    from roadaware.corner_cases.projection_kernels import marked
+    from roadaware.corner_cases.projection_kernels import count_class_returns
 
-    wanted = _wanted(semantics, background, (camera.width_px, camera.height_px))
+    wanted = _select_background_classes(semantics, background, (camera.width_px, camera.height_px))
     slot = np.full(len(clusters) + 1, -1, dtype=np.int32)
     slot[boxes.cluster] = np.arange(len(boxes))
     counts = np.zeros((len(boxes), 2), dtype=np.int64)
     pose = np.ascontiguousarray(camera.camera_SE3_lidar[:3], dtype=np.float64)
     lens = np.ascontiguousarray(camera.intrinsics, dtype=np.float64)
     classes = np.ascontiguousarray(semantics.classes, dtype=np.int32)
-    marked(points, clusters.of_return, slot, pose, lens, float(near_m), classes, wanted, counts)
+    count_class_returns(points, clusters.of_return, slot, pose, lens, float(near_m), classes, wanted, counts)
     shares: Floats = counts[:, 0] / np.maximum(counts[:, 1], 1)
     return shares
 
 
-def _wanted(
+def _select_background_classes(
     semantics: SemanticMap, background: Sequence[str], size: tuple[int, int]
 ) -> npt.NDArray[np.bool_]:
     """(c,) which classes are background.
@@ -109,7 +109,7 @@ def _wanted(
 # Common classes: how much each box overlaps an object that a detector knows already.
 
 
-def common_overlaps(edges: Floats, common: CommonObjects, *, min_score: float = 0.0) -> Floats:
+def compute_common_overlap(edges: Floats, common: CommonObjects, *, min_score: float = 0.0) -> Floats:
     """(m,) greatest overlap of each box with a detected common object, 0 where there is none.
 
     Args:

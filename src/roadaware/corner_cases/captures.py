@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats
 from roadaware.errors import InputError
-from roadaware.geometry.poses import rigid_fault
+from roadaware.geometry.poses import find_pose_error
 
 CITYSCAPES = (
     "road",
@@ -60,12 +60,12 @@ class Camera:
             raise InputError(f"a camera matrix is (3, 3) with positive focal lengths, not {lens.tolist()}")
         if np.abs(lens[2] - [0, 0, 1]).max() > 1e-6 or abs(lens[1, 0]) > 1e-6:
             raise InputError(f"the last row of a camera matrix is 0 0 1, not {lens[2].tolist()}")
-        require_rigid(np.asarray(self.camera_SE3_lidar, dtype=np.float64), "camera_SE3_lidar")
+        ensure_rigid_pose(np.asarray(self.camera_SE3_lidar, dtype=np.float64), "camera_SE3_lidar")
         if min(self.width_px, self.height_px) < 1:
             raise InputError(f"a picture has pixels, not {self.width_px}x{self.height_px}")
 
 
-def require_rigid(pose: Floats, name: str) -> None:
+def ensure_rigid_pose(pose: Floats, name: str) -> None:
     """Refuse what is no rotation and translation.
 
     Args:
@@ -75,7 +75,7 @@ def require_rigid(pose: Floats, name: str) -> None:
     Raises:
         InputError: if it has another shape, is not finite, mirrors, stretches or shears.
     """
-    fault = rigid_fault(pose)
+    fault = find_pose_error(pose)
     if fault:
         hint = "check the calibration; rows and columns may be exchanged"
         raise InputError(f"{name} is no rigid pose: {fault}", hint=hint)

@@ -16,8 +16,8 @@ from roadaware.corner_cases.loader import Captures, Moment
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.errors import InputError, UsageError
 from roadaware.io import sources
-from roadaware.io.files import atomic_write, disk_error, names_in, read_regular
-from roadaware.io.process_pool import side_by_side
+from roadaware.io.files import build_disk_error, list_folder_names, read_regular, write_atomically
+from roadaware.io.process_pool import run_parallel
 
 PARTS = "parts"
 REMEDY = "say --overwrite to make all anew, or name another folder"
@@ -32,7 +32,7 @@ _LOG = logging.getLogger("roadaware")
 _LIMIT = 1 << 28
 
 
-def made(make: Callable[[int], None], due: Sequence[int], processes: int) -> Generator[int]:
+def make_parts(make: Callable[[int], None], due: Sequence[int], processes: int) -> Generator[int]:
     """Make parts and tell the number of each as it is done.
 
     Args:
@@ -41,14 +41,14 @@ def made(make: Callable[[int], None], due: Sequence[int], processes: int) -> Gen
         processes: how many parts at a time.
     """
     if processes > 1 and len(due) > 1:
-        yield from side_by_side(make, due, processes)
+        yield from run_parallel(make, due, processes)
         return
     for number in due:
         make(number)
         yield number
 
 
-def cpu_s() -> float:
+def measure_cpu_time() -> float:
     """Seconds of processors that this process took so far, and those that it started and that are over.
 
     What parts hold says nothing of time, so that those of a run that was interrupted are those of any other.
@@ -56,7 +56,9 @@ def cpu_s() -> float:
     return sum(os.times()[:4])
 
 
-def claim(folder: Path, main: str, head: Mapping[str, Any], what: str, *, overwrite: bool = False) -> None:
+def prepare_result_folder(
+    folder: Path, main: str, head: Mapping[str, Any], what: str, *, overwrite: bool = False
+) -> None:
     """Write what is asked for into a folder, or see that it says the same already.
 
     An order of which no part was done holds nothing that could be lost: another one takes its place.
@@ -75,25 +77,25 @@ def claim(folder: Path, main: str, head: Mapping[str, Any], what: str, *, overwr
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; name a folder to write into")
     try:
-        found = names_in(folder)
+        found = list_folder_names(folder)
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise disk_error(folder, 0, error) from error
+        raise build_disk_error(folder, 0, error) from error
     if found:
-        known = _parsed(folder / main) if main in found else None
+        known = _parse_json(folder / main) if main in found else None
         if not isinstance(known, dict) or known.get("format") != head["format"]:
             raise UsageError(
                 f"{folder} holds other things ({', '.join(found[:5])}); name a new or empty folder with --out"
             )
         if overwrite:
             _drop(folder / PARTS)
-        elif known != head and names_in(folder / PARTS):
+        elif known != head and list_folder_names(folder / PARTS):
             raise UsageError(f"{folder} holds {what} of {_difference(known, head)}; {REMEDY}")
-    atomic_write(folder / main, (json.dumps(head, indent=1, sort_keys=True) + "\n").encode())
+    write_atomically(folder / main, (json.dumps(head, indent=1, sort_keys=True) + "\n").encode())
     try:
         (folder / PARTS).mkdir(exist_ok=True)
     except OSError as error:
-        raise disk_error(folder, 0, error) from error
+        raise build_disk_error(folder, 0, error) from error
 
 
 def _drop(folder: Path) -> None:
@@ -106,7 +108,7 @@ def _drop(folder: Path) -> None:
         for path in folder.iterdir() if folder.is_dir() else ():
             path.unlink()
     except OSError as error:
-        raise disk_error(folder, 0, error) from error
+        raise build_disk_error(folder, 0, error) from error
 
 
 def _difference(known: Mapping[str, Any], head: Mapping[str, Any]) -> str:
@@ -115,7 +117,7 @@ def _difference(known: Mapping[str, Any], head: Mapping[str, Any]) -> str:
     return " and of ".join(dict.fromkeys(differing)) or "another version"
 
 
-def finished(folder: Path, number: int) -> dict[str, Any] | None:
+def read_finished_part(folder: Path, number: int) -> dict[str, Any] | None:
     """What a part that is done tells; None of one that is not, or is damaged.
 
     Args:
@@ -123,7 +125,7 @@ def finished(folder: Path, number: int) -> dict[str, Any] | None:
         number: of the part.
     """
     path = _path(folder, number).with_suffix(".json")
-    told = _parsed(path) if path.exists() else None
+    told = _parse_json(path) if path.exists() else None
     if not isinstance(told, dict) or not isinstance(told.get("blake2b"), str):
         return None
     try:
@@ -136,7 +138,7 @@ def finished(folder: Path, number: int) -> dict[str, Any] | None:
     return told
 
 
-def put(folder: Path, number: int, table: pl.DataFrame, told: Mapping[str, Any]) -> None:
+def write_part(folder: Path, number: int, table: pl.DataFrame, told: Mapping[str, Any]) -> None:
     """Keep a part: its table, then what it tells, with which it is there.
 
     Args:
@@ -151,12 +153,12 @@ def put(folder: Path, number: int, table: pl.DataFrame, told: Mapping[str, Any])
     data = io.BytesIO()
     table.write_parquet(data, compression="zstd")
     path = _path(folder, number)
-    atomic_write(path, data.getvalue())
+    write_atomically(path, data.getvalue())
     held = {**told, "blake2b": sources.digest(data.getvalue())}
-    atomic_write(path.with_suffix(".json"), (json.dumps(held) + "\n").encode())
+    write_atomically(path.with_suffix(".json"), (json.dumps(held) + "\n").encode())
 
 
-def table_of(folder: Path, number: int) -> pl.DataFrame:
+def read_part_table(folder: Path, number: int) -> pl.DataFrame:
     """The rows of a part that is done.
 
     Args:
@@ -170,7 +172,7 @@ def _path(folder: Path, number: int) -> Path:
     return folder / PARTS / f"{number:06d}.parquet"
 
 
-def _parsed(path: Path) -> Any:
+def _parse_json(path: Path) -> Any:
     try:
         return json.loads(read_regular(path, limit=_LIMIT))
     except (InputError, OSError, ValueError, RecursionError):
@@ -183,7 +185,7 @@ MARKS = "marks"
 """What a part tells of the files of its pictures."""
 
 
-def sources_head(semantics: SemanticSource, detections: DetectionSource) -> dict[str, str]:
+def describe_sources(semantics: SemanticSource, detections: DetectionSource) -> dict[str, str]:
     """What must not change between the parts of one result, beside set and order.
 
     Args:
@@ -193,10 +195,10 @@ def sources_head(semantics: SemanticSource, detections: DetectionSource) -> dict
     return {"classes_digest": semantics.digest, "detections_digest": detections.digest}
 
 
-def marks_of(
+def digest_part_files(
     captures: Captures, semantics: SemanticSource, moments: Sequence[Moment], left: Collection[int]
 ) -> dict[str, Any]:
-    """How the files of a part's pictures stand, for `holds`.
+    """How the files of a part's pictures stand, for `is_part_current`.
 
     Args:
         captures: of the set.
@@ -212,10 +214,14 @@ def marks_of(
             yield from semantics.files(moment.video, moment.frame)
 
     made = (place for place in range(len(moments)) if place not in left)
-    return {"left": sorted(left), "made": stamp(files(made)), "missed": stamp(files(sorted(left)))}
+    return {
+        "left": sorted(left),
+        "made": digest_file_stats(files(made)),
+        "missed": digest_file_stats(files(sorted(left))),
+    }
 
 
-def holds(
+def is_part_current(
     told: Mapping[str, Any], captures: Captures, semantics: SemanticSource, moments: Sequence[Moment]
 ) -> bool:
     """Whether a finished part needs not be made again: no file of a picture that was left out has changed.
@@ -232,24 +238,24 @@ def holds(
     marks = told.get(MARKS)
     if not isinstance(marks, dict) or not isinstance(marks.get("left"), list):
         return False
-    now = marks_of(captures, semantics, moments, frozenset(marks["left"]))
+    now = digest_part_files(captures, semantics, moments, frozenset(marks["left"]))
     if now["made"] != marks.get("made"):
-        between = " to ".join(dict.fromkeys((shown(moments[0]), shown(moments[-1]))))
+        between = " to ".join(dict.fromkeys((format_moment(moments[0]), format_moment(moments[-1]))))
         what = "a sweep, picture or mask has changed since proposals were made of it"
         raise UsageError(f"{what}, in {between}; {REMEDY}")
     return bool(now["missed"] == marks.get("missed"))
 
 
-def shown(moment: Moment) -> str:
+def format_moment(moment: Moment) -> str:
     """How a picture is called in messages.
 
     Args:
         moment: its.
     """
-    return f"{sources.shown(moment.video)}, frame {moment.frame}"
+    return f"{sources.to_printable(moment.video)}, frame {moment.frame}"
 
 
-def stamp(paths: Iterable[Path]) -> str:
+def digest_file_stats(paths: Iterable[Path]) -> str:
     """What changes when a file does: of names, sizes, times and whether they can be read.
 
     Args:

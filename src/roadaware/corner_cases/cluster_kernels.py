@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import inlined, kernel
+from roadaware.geometry.compiled import inline_kernel, kernel
 
 
 @kernel
@@ -48,10 +48,10 @@ def label(image: Any, up: Any, left: Any, parent: Any, labels: Any) -> int:
                     if there > 0.0 and min(here, there) > up[i, step - 1] * max(here, there):
                         _join(parent, i * columns + j, (i - step) * columns + j)
                     break
-    return _numbered(image, parent, labels)
+    return _label_components(image, parent, labels)
 
 
-@inlined
+@inline_kernel
 def _join(parent: Any, a: int, b: int) -> None:
     """Give two trees one root, the earlier one."""
     while parent[a] != a:
@@ -66,8 +66,8 @@ def _join(parent: Any, a: int, b: int) -> None:
         parent[a] = b
 
 
-@inlined
-def _numbered(image: Any, parent: Any, labels: Any) -> int:
+@inline_kernel
+def _label_components(image: Any, parent: Any, labels: Any) -> int:
     """Roots come before their trees, so one walk numbers them all."""
     rows, columns = image.shape
     count = 0
@@ -88,7 +88,7 @@ def _numbered(image: Any, parent: Any, labels: Any) -> int:
 
 
 @kernel
-def take_labels(row: Any, column: Any, solid: Any, labels: Any, found: Any) -> None:
+def assign_cluster_labels(row: Any, column: Any, solid: Any, labels: Any, found: Any) -> None:
     """The cluster of each return: that of its pixel, 0 for ground and for what lies in no pixel.
 
     Args:
@@ -137,7 +137,7 @@ def measure(points: Any, row: Any, ranges: Any, heights: Any, found: Any, counts
             _stretch(extents, k, 6, np.float32(np.sqrt(x * x + y * y)))
 
 
-@inlined
+@inline_kernel
 def _stretch(extents: Any, k: int, place: int, value: Any) -> None:
     """Widen a pair of least and greatest to hold a value."""
     extents[k, place] = min(extents[k, place], value)

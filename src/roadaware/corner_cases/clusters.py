@@ -46,14 +46,14 @@ class Clusters:
         return len(self.counts)
 
 
-def least_shares(angles: npt.ArrayLike, theta_deg: float) -> Floats:
+def compute_min_range_ratio(angles: npt.ArrayLike, theta_deg: float) -> Floats:
     """What share of the farther range the nearer one must exceed, for neighbours seen under some angles.
 
     Args:
         angles: (...) radians, positive.
         theta_deg: the least angle between the line through both and the longer beam.
 
-    >>> least_shares([0.01], 10.0).round(4)
+    >>> compute_min_range_ratio([0.01], 10.0).round(4)
     array([0.9464])
     """
     tangent = np.tan(np.radians(theta_deg))
@@ -89,8 +89,8 @@ def label(
         raise UsageError(f"{rows} rows need as many elevations, not {elevations.shape}")
     up = np.full((rows, reach_rows), np.inf)
     for step in range(1, min(reach_rows, rows - 1) + 1):
-        up[step:, step - 1] = least_shares(elevations[:-step] - elevations[step:], theta_deg)
-    left = least_shares(2 * np.pi / columns * np.arange(1, reach_columns + 1), theta_deg)
+        up[step:, step - 1] = compute_min_range_ratio(elevations[:-step] - elevations[step:], theta_deg)
+    left = compute_min_range_ratio(2 * np.pi / columns * np.arange(1, reach_columns + 1), theta_deg)
     labels, parent = np.empty(image.shape, np.int32), np.empty(image.size, np.int32)
     count = join(np.ascontiguousarray(image), up.astype(np.float32), left.astype(np.float32), parent, labels)
     return labels, int(count)
@@ -117,17 +117,17 @@ def find_clusters(
         theta_deg: the least angle; see the module.
         reach_columns: along a row, how far a neighbour is looked for.
     """
-    from roadaware.corner_cases.cluster_kernels import take_labels
+    from roadaware.corner_cases.cluster_kernels import assign_cluster_labels
 
     labels, count = label(
         image, grid.elevations, theta_deg=theta_deg, reach_rows=grid.reach, reach_columns=reach_columns
     )
     found = np.empty(len(points), dtype=np.int32)
-    take_labels(grid.row, grid.column, np.ascontiguousarray(solid), labels, found)
-    return measured(points, grid, labels, found, count, heights=heights)
+    assign_cluster_labels(grid.row, grid.column, np.ascontiguousarray(solid), labels, found)
+    return measure_clusters(points, grid, labels, found, count, heights=heights)
 
 
-def measured(
+def measure_clusters(
     points: Floats32,
     grid: Grid,
     labels: Ints32,

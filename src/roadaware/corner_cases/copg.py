@@ -11,14 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats, Floats32
-from roadaware.corner_cases.background import background_shares, common_overlaps, returns_on_background
+from roadaware.corner_cases.background import (
+    compute_box_background,
+    compute_common_overlap,
+    compute_point_background,
+)
 from roadaware.corner_cases.captures import Capture
 from roadaware.corner_cases.clusters import Clusters, find_clusters
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.ground import Ground, find_ground
-from roadaware.corner_cases.points import PointCheck, check, checked_points
+from roadaware.corner_cases.points import PointCheck, check, validate_lidar_points
 from roadaware.corner_cases.projection import Boxes, project
-from roadaware.corner_cases.range_image import Grid, fill, layout_of, locate
+from roadaware.corner_cases.range_image import Grid, assign_grid_cells, fill, parse_layout
 
 # Limits: which clusters are neither too small nor too far to be an object in the way.
 
@@ -26,7 +30,7 @@ KEPT, FEW, FAR, WIDE, TALL, LOW = range(6)
 REASONS = ("kept", "few returns", "too far", "too wide", "too tall", "too low")
 
 
-def limit(
+def check_cluster_limits(
     clusters: Clusters,
     *,
     min_points: int = 10,
@@ -67,7 +71,7 @@ HALF_RETURNS = 20.0
 """Returns of which a cluster is as likely a thing as not, as far as their number tells."""
 
 
-def scores(
+def score_proposals(
     counts: npt.ArrayLike,
     nearest_m: npt.ArrayLike,
     *,
@@ -89,7 +93,7 @@ def scores(
         counts: (m,) returns of each.
         nearest_m: (m,) to its nearest return.
         max_distance_m: farthest proposal.
-        background: (m,) share that is background, as `copg.background_of` gives it.
+        background: (m,) share that is background, as `copg.compute_background` gives it.
         overlap: (m,) greatest with a common object.
     """
     returns = np.asarray(counts, dtype=np.float64)
@@ -167,14 +171,14 @@ def propose(
         InputError: if returns are in another unit or frame, or a semantic map is of another size.
     """
     config = config or CopgConfig()
-    found = geometry or geometry_of(capture, config)
-    boxes = boxes_of(found, capture, config, found.limited == 0)
-    background = background_of(found, boxes, capture, config)
-    overlap = overlap_of(boxes, capture, config)
-    return judged(found, boxes, background, overlap, config, capture.name)
+    found = geometry or extract_geometry(capture, config)
+    boxes = project_clusters(found, capture, config, found.limited == 0)
+    background = compute_background(found, boxes, capture, config)
+    overlap = compute_object_overlap(boxes, capture, config)
+    return build_proposals(found, boxes, background, overlap, config, capture.name)
 
 
-def judged(
+def build_proposals(
     geometry: Geometry,
     boxes: Boxes,
     background: Floats | None,
@@ -186,9 +190,9 @@ def judged(
 
     Args:
         geometry: what the returns say.
-        boxes: (m) of `boxes_of`.
-        background: (m,) of `background_of`.
-        overlap: (m,) of `overlap_of`.
+        boxes: (m) of `project_clusters`.
+        background: (m,) of `compute_background`.
+        overlap: (m,) of `compute_object_overlap`.
         config: the knobs.
         name: of the capture.
     """
@@ -198,7 +202,7 @@ def judged(
     final = intermediate.copy()
     if overlap is not None:
         final &= overlap <= config.max_common_iou
-    ranked = scores(
+    ranked = score_proposals(
         geometry.clusters.counts[boxes.cluster - 1],
         geometry.clusters.nearest_m[boxes.cluster - 1],
         max_distance_m=config.max_distance_m,
@@ -208,7 +212,7 @@ def judged(
     return Proposals(geometry, boxes, background, overlap, ranked, intermediate, final, name)
 
 
-def boxes_of(found: Geometry, capture: Capture, config: CopgConfig, kept: Bools) -> Boxes:
+def project_clusters(found: Geometry, capture: Capture, config: CopgConfig, kept: Bools) -> Boxes:
     """Boxes in the picture around some clusters; none depends on what else is kept.
 
     Args:
@@ -232,7 +236,7 @@ def boxes_of(found: Geometry, capture: Capture, config: CopgConfig, kept: Bools)
     )
 
 
-def overlap_of(boxes: Boxes, capture: Capture, config: CopgConfig) -> Floats | None:
+def compute_object_overlap(boxes: Boxes, capture: Capture, config: CopgConfig) -> Floats | None:
     """(m,) greatest overlap of each box with a common object; None where there are no detections.
 
     Args:
@@ -242,10 +246,10 @@ def overlap_of(boxes: Boxes, capture: Capture, config: CopgConfig) -> Floats | N
     """
     if capture.common is None:
         return None
-    return common_overlaps(boxes.edges, capture.common, min_score=config.min_common_score)
+    return compute_common_overlap(boxes.edges, capture.common, min_score=config.min_common_score)
 
 
-def background_of(found: Geometry, boxes: Boxes, capture: Capture, config: CopgConfig) -> Floats | None:
+def compute_background(found: Geometry, boxes: Boxes, capture: Capture, config: CopgConfig) -> Floats | None:
     """(m,) which share of each proposal is background; None where that is not known.
 
     Args:
@@ -261,8 +265,8 @@ def background_of(found: Geometry, boxes: Boxes, capture: Capture, config: CopgC
         return None
     if config.background_by == "box":
         size = (capture.camera.width_px, capture.camera.height_px)
-        return background_shares(boxes.edges, capture.semantics, config.background, size=size)
-    return returns_on_background(
+        return compute_box_background(boxes.edges, capture.semantics, config.background, size=size)
+    return compute_point_background(
         found.points,
         found.clusters,
         boxes,
@@ -273,7 +277,7 @@ def background_of(found: Geometry, boxes: Boxes, capture: Capture, config: CopgC
     )
 
 
-def geometry_of(capture: Capture, config: CopgConfig | None = None) -> Geometry:
+def extract_geometry(capture: Capture, config: CopgConfig | None = None) -> Geometry:
     """The steps before the picture: check, ground, range image, clusters, limits.
 
     Args:
@@ -284,15 +288,15 @@ def geometry_of(capture: Capture, config: CopgConfig | None = None) -> Geometry:
         InputError: if returns are in another unit or frame, or rings do not fit them.
     """
     config = config or CopgConfig()
-    points = checked_points(capture.points)
+    points = validate_lidar_points(capture.points)
     checked = check(points, min_range_m=config.min_range_m)
-    ground = ground_of(points, checked, capture, config)
-    grid = grid_of(points, checked, capture, config)
-    image, clusters = clusters_of(points, checked, ground, grid, config)
-    return Geometry(points, checked, ground, grid, image, clusters, limits_of(clusters, config))
+    ground = estimate_ground(points, checked, capture, config)
+    grid = build_grid(points, checked, capture, config)
+    image, clusters = extract_clusters(points, checked, ground, grid, config)
+    return Geometry(points, checked, ground, grid, image, clusters, apply_cluster_limits(clusters, config))
 
 
-def ground_of(points: Floats32, checked: PointCheck, capture: Capture, config: CopgConfig) -> Ground:
+def estimate_ground(points: Floats32, checked: PointCheck, capture: Capture, config: CopgConfig) -> Ground:
     """The plane of the ground.
 
     Args:
@@ -315,7 +319,7 @@ def ground_of(points: Floats32, checked: PointCheck, capture: Capture, config: C
     )
 
 
-def grid_of(points: Floats32, checked: PointCheck, capture: Capture, config: CopgConfig) -> Grid:
+def build_grid(points: Floats32, checked: PointCheck, capture: Capture, config: CopgConfig) -> Grid:
     """Where returns lie in the range image.
 
     Args:
@@ -327,11 +331,11 @@ def grid_of(points: Floats32, checked: PointCheck, capture: Capture, config: Cop
     Raises:
         InputError: if rings do not fit the returns.
     """
-    return locate(
+    return assign_grid_cells(
         points,
         checked,
         ring=capture.ring,
-        layout=layout_of(capture.layout),
+        layout=parse_layout(capture.layout),
         columns=config.columns,
         rows=config.rows,
         reach_rows=config.reach_rows,
@@ -339,7 +343,7 @@ def grid_of(points: Floats32, checked: PointCheck, capture: Capture, config: Cop
     )
 
 
-def clusters_of(
+def extract_clusters(
     points: Floats32, checked: PointCheck, ground: Ground, grid: Grid, config: CopgConfig
 ) -> tuple[Floats32, Clusters]:
     """The range image without ground, and what belongs together in it.
@@ -365,14 +369,14 @@ def clusters_of(
     return image, clusters
 
 
-def limits_of(clusters: Clusters, config: CopgConfig) -> npt.NDArray[np.uint8]:
+def apply_cluster_limits(clusters: Clusters, config: CopgConfig) -> npt.NDArray[np.uint8]:
     """(k,) what each cluster is, a place in `limits.REASONS`.
 
     Args:
         clusters: (k) of a sweep.
         config: the knobs.
     """
-    return limit(
+    return check_cluster_limits(
         clusters,
         min_points=config.min_points,
         max_distance_m=config.max_distance_m,

@@ -15,7 +15,7 @@ WIDTH = _CELLS * _CELLS * _DIRECTIONS + _LEVELS**3 + _CELLS * _CELLS * 3
 """Numbers that describe a crop."""
 
 
-def plain_features(crops: npt.NDArray[np.uint8]) -> Floats32:
+def extract_plain_features(crops: npt.NDArray[np.uint8]) -> Floats32:
     """(n, 256) three blocks of unit length: edges, colours, and where colours are.
 
     Edges: in each of 4 x 4 cells, how much gradient points in each of 9 directions, without its sign.

@@ -7,16 +7,18 @@ from dataclasses import replace
 import numpy as np
 
 from roadaware.corner_cases.captures import Capture
-from roadaware.corner_cases.clusters import measured
+from roadaware.corner_cases.clusters import measure_clusters
 from roadaware.corner_cases.config import CopgConfig
-from roadaware.corner_cases.copg import Geometry, geometry_of, limits_of
+from roadaware.corner_cases.copg import Geometry, apply_cluster_limits, extract_geometry
 from roadaware.errors import UsageError
 
 LEAST_RETURNS = 5
 """Returns within reach that make one a core; scikit-learn's default."""
 
 
-def dbscan_geometry(capture: Capture, config: CopgConfig | None = None, *, eps_m: float = 0.5) -> Geometry:
+def extract_dbscan_geometry(
+    capture: Capture, config: CopgConfig | None = None, *, eps_m: float = 0.5
+) -> Geometry:
     """The steps before the picture with clusters of DBSCAN; ground and limits are those of the proposals.
 
     Args:
@@ -35,7 +37,7 @@ def dbscan_geometry(capture: Capture, config: CopgConfig | None = None, *, eps_m
     if not eps_m > 0:
         raise UsageError(f"neighbours are some way apart: eps_m should be positive, not {eps_m!r}")
     config = config or CopgConfig()
-    found = geometry_of(capture, config)
+    found = extract_geometry(capture, config)
     solid = found.checked.usable & ~found.ground.removed
     numbers = np.zeros(len(found.points), dtype=np.int32)
     if solid.any():
@@ -46,5 +48,5 @@ def dbscan_geometry(capture: Capture, config: CopgConfig | None = None, *, eps_m
     labels[found.grid.row[inside], found.grid.column[inside]] = numbers[inside]
     count = int(numbers.max(initial=0))
     heights = found.ground.heights
-    clusters = measured(found.points, found.grid, labels, numbers, count, heights=heights)
-    return replace(found, clusters=clusters, limited=limits_of(clusters, config))
+    clusters = measure_clusters(found.points, found.grid, labels, numbers, count, heights=heights)
+    return replace(found, clusters=clusters, limited=apply_cluster_limits(clusters, config))

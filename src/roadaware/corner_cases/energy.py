@@ -48,7 +48,7 @@ class EnergyConfig:
         return cls(form="logsumexp")
 
 
-def energies(logits: npt.ArrayLike, config: EnergyConfig | None = None) -> Floats:
+def compute_energy(logits: npt.ArrayLike, config: EnergyConfig | None = None) -> Floats:
     """(n,) energies, the lower the surer the detector is of a known class.
 
     Args:
@@ -81,7 +81,7 @@ def energies(logits: npt.ArrayLike, config: EnergyConfig | None = None) -> Float
     return found
 
 
-def logits_of(scores: npt.ArrayLike) -> Floats:
+def convert_to_logits(scores: npt.ArrayLike) -> Floats:
     """(n, c) logits of the scores of a sigmoid for each class.
 
     Scores nearer than 1e-7 to 0 or 1 count as that far.

@@ -99,10 +99,10 @@ def find_ground(
             f"the best plane explains {share:.0%} of the returns below the LiDAR, a road {least_share:.0%}"
         )
         return Ground(None, None, nothing, share, reason)
-    from roadaware.corner_cases.ground_kernels import heights_above
+    from roadaware.corner_cases.ground_kernels import compute_heights
 
     heights = np.empty(len(points), dtype=np.float32)
-    heights_above(points, checked.judged, plane, heights)
+    compute_heights(points, checked.judged, plane, heights)
     return Ground(plane, heights, (heights < within_m) & checked.usable, share)
 
 
@@ -125,11 +125,11 @@ def _plane(
     judges: Floats, up: Floats, within_m: float, tilt_deg: float, draws: npt.NDArray[np.int64]
 ) -> tuple[Floats | None, str]:
     """Normal and offset of the best plane, or why there is none."""
-    from roadaware.corner_cases.ground_kernels import best_plane
+    from roadaware.corner_cases.ground_kernels import fit_best_plane
 
     plane = np.zeros(4)
     least = float(np.cos(np.radians(tilt_deg)))
-    best_plane(judges, draws, up, least, max(within_m, FIT_M), np.array(STANDS_M), plane)
+    fit_best_plane(judges, draws, up, least, max(within_m, FIT_M), np.array(STANDS_M), plane)
     if not plane.any():
         return (
             None,

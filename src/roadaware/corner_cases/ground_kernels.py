@@ -10,7 +10,7 @@ from roadaware.geometry.compiled import kernel
 
 
 @kernel
-def best_plane(
+def fit_best_plane(
     returns: Any, draws: Any, up: Any, least_cos: float, reach: float, heights: Any, plane: Any
 ) -> float:
     """Try planes through three returns; keep the one whose distances, cut off at `reach`, cost least.
@@ -61,7 +61,7 @@ def best_plane(
 
 
 @kernel
-def heights_above(points: Any, judged: Any, plane: Any, found: Any) -> None:
+def compute_heights(points: Any, judged: Any, plane: Any, found: Any) -> None:
     """Height of each usable return above the plane; 0 for the others.
 
     Args:

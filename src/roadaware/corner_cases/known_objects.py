@@ -13,14 +13,14 @@ from roadaware.corner_cases.energy import (
     NEUTRAL,
     EnergyConfig,
     EnergyModel,
-    energies,
+    compute_energy,
+    convert_to_logits,
     fit_energies,
-    logits_of,
 )
-from roadaware.corner_cases.scorer_file import Fitted, Prints, fingerprint, prints_of, video_prints
+from roadaware.corner_cases.scorer_file import Fitted, Prints, hash_arrays, hash_videos, sort_fingerprints
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import iou
-from roadaware.scenes.dense_scores import layout, matrix
+from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -61,7 +61,9 @@ class Detected:
     prints: Mapping[Key, int]
 
 
-def detected(detections: Predictions, config: EnergyConfig, kind: str = "agent") -> Detected:
+def compute_detection_energies(
+    detections: Predictions, config: EnergyConfig, kind: str = "agent"
+) -> Detected:
     """The energies of all boxes.
 
     Args:
@@ -73,13 +75,13 @@ def detected(detections: Predictions, config: EnergyConfig, kind: str = "agent")
         InputError: if there are neither, no such kind, or numbers that are none.
     """
     table, logits = detections.boxes, _logits(detections, kind)
-    energy = energies(logits, config)
+    energy = compute_energy(logits, config)
     corners = table.select(CORNERS).to_numpy().astype(np.float64).reshape(-1, 4)
     boxes, held, prints = {}, {}, {}
-    for key, rows in rows_by_picture(table).items():
+    for key, rows in group_rows_by_image(table).items():
         boxes[key], held[key] = corners[rows], energy[rows]
         surest = rows[np.lexsort((rows, -logits[rows].max(axis=1)))[0]]
-        prints[key] = fingerprint(corners[surest].astype(np.float32), logits[surest].astype(np.float32))
+        prints[key] = hash_arrays(corners[surest].astype(np.float32), logits[surest].astype(np.float32))
     return Detected(boxes, held, prints)
 
 
@@ -103,25 +105,25 @@ def fit_known(
     Source: Joseph et al., CVPR 2021 (ORE), section 3.4.
     """
     matching = matching or Matching()
-    parts = [_energies_of(scenes, detections, config, matching) for scenes, detections in sets]
+    parts = [_collect_energies(scenes, detections, config, matching) for scenes, detections in sets]
     known, unknown = (np.concatenate([part[place] for part in parts]) for place in range(2))
-    seen = prints_of(each for part in parts for each in part[2])
-    about = {**origin([scenes for scenes, _ in sets]), "pictures": len(seen)}
+    seen = sort_fingerprints(each for part in parts for each in part[2])
+    about = {**collect_source_digests([scenes for scenes, _ in sets]), "pictures": len(seen)}
     about |= {"known": len(known), "unknown": len(unknown)}
     asked = {"kind": matching.kind, "min_iou": matching.min_iou}
-    named = [video_prints(one, other.boxes["video"].cast(pl.String).unique()) for one, other in sets]
-    videos = prints_of(int(each) for part in named if part is not None for each in part)
+    named = [hash_videos(one, other.boxes["video"].cast(pl.String).unique()) for one, other in sets]
+    videos = sort_fingerprints(int(each) for part in named if part is not None for each in part)
     return Fitted(fit_energies(known, unknown, config), seen, asked, about, videos)
 
 
-def _energies_of(
+def _collect_energies(
     scenes: Scenes, detections: Predictions, config: EnergyConfig, matching: Matching
 ) -> tuple[Floats, Floats, list[int]]:
     """Energies of boxes on known and on unknown objects of a set, and fingerprints of all its pictures."""
-    said, truth = detected(detections, config, matching.kind), _asked(scenes)
+    said, truth = compute_detection_energies(detections, config, matching.kind), _select_objects(scenes)
     corners = truth.select(CORNERS).to_numpy().astype(np.float64).reshape(-1, 4)
     unknown = truth["unknown"].to_numpy().astype(np.bool_)
-    shared = {key: rows for key, rows in rows_by_picture(truth).items() if key in said.boxes}
+    shared = {key: rows for key, rows in group_rows_by_image(truth).items() if key in said.boxes}
     if not shared:
         raise InputError(
             "truth and detections share no picture: their videos or frames have other names",
@@ -129,7 +131,7 @@ def _energies_of(
         )
     parts: dict[bool, list[Floats]] = {False: [], True: []}
     for key, rows in shared.items():
-        place, overlap = best(said.boxes[key], corners[rows])
+        place, overlap = find_best_overlap(said.boxes[key], corners[rows])
         met = overlap >= matching.min_iou
         strange = unknown[rows][place[met]]
         for kind, found in parts.items():
@@ -137,13 +139,15 @@ def _energies_of(
     return np.concatenate(parts[False]), np.concatenate(parts[True]), list(said.prints.values())
 
 
-def origin(sets: Sequence[Scenes]) -> dict[str, list[str]]:
+def collect_source_digests(sets: Sequence[Scenes]) -> dict[str, list[str]]:
     """Names of sets, and digests of their sources, as plain data."""
     metas = [scenes.meta for scenes in sets]
     return {"datasets": [m.dataset for m in metas], "source_digests": [m.source_digest for m in metas]}
 
 
-def ask_known(proposals: Predictions, detections: Predictions, fitted: Fitted) -> tuple[Floats, Ints, Prints]:
+def score_energy_novelty(
+    proposals: Predictions, detections: Predictions, fitted: Fitted
+) -> tuple[Floats, Ints, Prints]:
     """How much each proposal is like an unknown object, by the box of the detector that overlaps it most.
 
     Args:
@@ -160,9 +164,9 @@ def ask_known(proposals: Predictions, detections: Predictions, fitted: Fitted) -
     """
     if not isinstance(fitted.model, EnergyModel):
         raise InputError("this re-scorer is a memory bank and asks pictures, not detections")
-    said = detected(detections, fitted.model.config, str(fitted.asked["kind"]))
+    said = compute_detection_energies(detections, fitted.model.config, str(fitted.asked["kind"]))
     corners = proposals.boxes.select(CORNERS).to_numpy().astype(np.float64).reshape(-1, 4)
-    pictures = rows_by_picture(proposals.boxes)
+    pictures = group_rows_by_image(proposals.boxes)
     shared = {key: rows for key, rows in pictures.items() if key in said.boxes}
     if pictures and not shared:
         raise InputError(
@@ -171,14 +175,14 @@ def ask_known(proposals: Predictions, detections: Predictions, fitted: Fitted) -
         )
     shares, met = np.full(len(corners), NEUTRAL), np.zeros(len(corners), dtype=np.int64)
     for key, rows in shared.items():
-        place, overlap = best(corners[rows], said.boxes[key])
+        place, overlap = find_best_overlap(corners[rows], said.boxes[key])
         enough = overlap >= float(fitted.asked["min_iou"])
         met[rows] = enough
         shares[rows[enough]] = fitted.model.unknown_share(said.energy[key][place[enough]])
-    return shares, met, prints_of(said.prints[key] for key in shared)
+    return shares, met, sort_fingerprints(said.prints[key] for key in shared)
 
 
-def best(boxes: Floats, others: Floats) -> tuple[Ints, Floats]:
+def find_best_overlap(boxes: Floats, others: Floats) -> tuple[Ints, Floats]:
     """(n,) which other box each overlaps most, the first of equal ones, and (n,) by how much.
 
     Args:
@@ -190,7 +194,7 @@ def best(boxes: Floats, others: Floats) -> tuple[Ints, Floats]:
     return place, table[np.arange(len(boxes)), place]
 
 
-def rows_by_picture(table: pl.DataFrame) -> dict[Key, Ints]:
+def group_rows_by_image(table: pl.DataFrame) -> dict[Key, Ints]:
     """The rows of each picture, in the order of the table.
 
     Args:
@@ -204,7 +208,7 @@ def rows_by_picture(table: pl.DataFrame) -> dict[Key, Ints]:
 
 def _logits(detections: Predictions, kind: str) -> Floats:
     """(n, c) logits of one kind of label."""
-    table, where = detections.boxes, layout(detections.meta, "boxes")
+    table, where = detections.boxes, get_score_layout(detections.meta, "boxes")
     name = LOGITS if LOGITS in table.columns else "scores"
     if name not in table.columns:
         raise InputError(
@@ -214,8 +218,8 @@ def _logits(detections: Predictions, kind: str) -> Floats:
     if not len(table):
         raise InputError("there is no detection at all", hint="detect with a lower threshold")
     width, columns = (where.width, where.columns(kind)) if where.kinds else (_width(table[name]), slice(None))
-    held = matrix(table[name], width)[:, columns]
-    return held.astype(np.float64) if name == LOGITS else logits_of(held)
+    held = convert_to_matrix(table[name], width)[:, columns]
+    return held.astype(np.float64) if name == LOGITS else convert_to_logits(held)
 
 
 def _width(column: pl.Series) -> int:
@@ -225,7 +229,7 @@ def _width(column: pl.Series) -> int:
     return len(column[0]) if isinstance(column.dtype, pl.List) and column[0] is not None else 0
 
 
-def _asked(scenes: Scenes) -> pl.DataFrame:
+def _select_objects(scenes: Scenes) -> pl.DataFrame:
     """Objects that are known or unknown, with the column `unknown`."""
     boxes = scenes.boxes
     missing = [name for name in ("common", "novel") if name not in boxes.columns]

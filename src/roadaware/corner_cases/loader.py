@@ -12,11 +12,11 @@ import numpy as np
 
 from roadaware.arrays import Floats
 from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, SemanticMap
-from roadaware.corner_cases.warnings import require_middle
+from roadaware.corner_cases.warnings import validate_principal_point
 from roadaware.errors import InputError, UsageError
-from roadaware.geometry.poses import inverse, rigid_fault
-from roadaware.io.sources import leads_out, shown
-from roadaware.scenes.sensors import open_frame, open_points_of
+from roadaware.geometry.poses import find_pose_error, invert_pose
+from roadaware.io.sources import is_outside, to_printable
+from roadaware.scenes.sensors import open_frame, open_sweep_points
 from roadaware.scenes.tables import Scenes
 
 Row = dict[str, Any]
@@ -90,7 +90,7 @@ class Captures:
             InputError: if the sweep or the picture cannot be read, a pose is none, or the camera matrix
                 belongs to another picture.
         """
-        name = f"{shown(moment.video)}, frame {moment.frame}"
+        name = f"{to_printable(moment.video)}, frame {moment.frame}"
         camera, lidar = (
             self._sensor(moment.scene, each, moment.frame) for each in (moment.camera, moment.lidar)
         )
@@ -99,8 +99,8 @@ class Captures:
         width, height = self._size(moment)
         lens = np.array(camera["intrinsics"], dtype=np.float64).reshape(3, 3)
         seeing = Camera(lens, way, width, height)
-        require_middle(seeing)
-        points = open_points_of(self._sweep(moment), self.root)
+        validate_principal_point(seeing)
+        points = open_sweep_points(self._sweep(moment), self.root)
         return Capture(
             points.xyz,
             seeing,
@@ -120,7 +120,7 @@ class Captures:
         """
         video = self._videos[moment.video]
         names = (self._sweep(moment).get("path"), self._shot(moment).get("path") or video.get("path"))
-        return [self.root / name for name in names if name and not leads_out(name)]
+        return [self.root / name for name in names if name and not is_outside(name)]
 
     @cached_property
     def _videos(self) -> dict[str, Row]:
@@ -181,12 +181,12 @@ class Captures:
         shot, sweep = self._shot(moment), self._sweep(moment)
         world_then = sweep.get("world_SE3_ego")
         if world_then is None or (shot.get("world_SE3_ego") is None and shot.get("world_SE3_camera") is None):
-            return inverse(ego_camera) @ ego_lidar
+            return invert_pose(ego_camera) @ ego_lidar
         if shot.get("world_SE3_camera") is not None:
             world_camera = _pose(shot["world_SE3_camera"], f"{name}: the camera in the world")
         else:
             world_camera = _pose(shot["world_SE3_ego"], f"{name}: the vehicle in the world") @ ego_camera
-        return inverse(world_camera) @ _pose(world_then, f"{name}: the vehicle in the world") @ ego_lidar
+        return invert_pose(world_camera) @ _pose(world_then, f"{name}: the vehicle in the world") @ ego_lidar
 
     def _shot(self, moment: Moment) -> Row:
         """The picture's row of `frames`, empty where there is none."""
@@ -229,7 +229,7 @@ def _pose(values: Any, name: str) -> Floats:
         InputError: if it is none.
     """
     found = np.array(values, dtype=np.float64)
-    fault = rigid_fault(found.reshape(4, 4)) if found.shape == (16,) else "it has no 16 numbers"
+    fault = find_pose_error(found.reshape(4, 4)) if found.shape == (16,) else "it has no 16 numbers"
     if fault:
         raise InputError(f"no pose: {fault}", where=name, hint="check the calibration")
     return found.reshape(4, 4)

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from roadaware.arrays import Floats, Floats32
 from roadaware.errors import InputError, UsageError
-from roadaware.statistics.coverage import checked_points, k_centers, nearest_distances
+from roadaware.statistics.coverage import check_point_array, compute_nearest_distances, select_k_centers
 
 _HELD_OUT = 5
 """Every fifth group of crops says how far common things usually lie from the bank."""
@@ -101,7 +101,7 @@ class MemoryBank:
                 f"{self.features.shape[1]}",
                 hint="ask with the features that the bank was made of",
             )
-        far = nearest_distances(held, self.features, neighbours=self.neighbours)
+        far = compute_nearest_distances(held, self.features, neighbours=self.neighbours)
         found: Floats = expit((far - self.typical) / self.spread)
         return found
 
@@ -126,7 +126,7 @@ def fit_memory(features: npt.ArrayLike, groups: npt.ArrayLike, config: MemoryCon
             "there is nothing to keep in the memory bank: no common object and no background was found",
             hint="fit it on pictures with annotated common objects, or with --semantics",
         )
-    held, where = checked_points(features), np.asarray(groups, dtype=np.int64)
+    held, where = check_point_array(features), np.asarray(groups, dtype=np.int64)
     if where.shape != held.shape[:1]:
         raise InputError(f"each of {len(held)} features is of one group, not {where.shape}")
     names = np.unique(where)
@@ -138,8 +138,8 @@ def fit_memory(features: npt.ArrayLike, groups: npt.ArrayLike, config: MemoryCon
     drawn = np.random.default_rng(config.seed).permutation(names)
     out = np.isin(where, drawn[: max(1, len(names) // _HELD_OUT)])
     within = held[~out]
-    bank = within[k_centers(within, config.size, seed=config.seed)]
-    far = nearest_distances(held[out], bank, neighbours=config.neighbours)
+    bank = within[select_k_centers(within, config.size, seed=config.seed)]
+    far = compute_nearest_distances(held[out], bank, neighbours=config.neighbours)
     low, typical, high = np.quantile(far, [0.25, 0.5, 0.75])
     spread = max((high - low) / (2 * np.log(3)), _LEAST_SPREAD * typical)
     return MemoryBank(bank, float(typical), float(spread), config.neighbours)

@@ -51,7 +51,7 @@ class ErrorModel:
         return np.random.default_rng([self.seed, zlib.crc32(video.encode()), frame, what])
 
 
-def degraded_map(
+def apply_segmentation_noise(
     truth: SemanticMap, instances: npt.NDArray[np.integer], model: ErrorModel, rng: np.random.Generator
 ) -> SemanticMap:
     """What a segmenter that errs would say.
@@ -69,7 +69,7 @@ def degraded_map(
     mistaken = (fates >= model.missed) & (fates < model.missed + model.wrong)
     told[numbers[mistaken]] = strange[mistaken]
     for number in numbers[fates < model.missed].tolist():
-        told[number] = _around(truth.classes, instances, number)
+        told[number] = _find_surrounding_class(truth.classes, instances, number)
     claimed = told[instances]
     found = np.where(claimed >= 0, claimed, truth.classes)
     height, width = found.shape
@@ -79,7 +79,7 @@ def degraded_map(
     return SemanticMap(found[rows, columns], truth.names)
 
 
-def degraded_objects(
+def apply_detection_noise(
     common: CommonObjects, others: Floats, model: ErrorModel, rng: np.random.Generator
 ) -> CommonObjects:
     """What a detector that errs would call common objects.
@@ -98,7 +98,9 @@ def degraded_objects(
     return CommonObjects(np.column_stack([low, high]), rng.uniform(0.5, 1.0, len(boxes)))
 
 
-def _around(classes: npt.NDArray[np.integer], instances: npt.NDArray[np.integer], number: int) -> int:
+def _find_surrounding_class(
+    classes: npt.NDArray[np.integer], instances: npt.NDArray[np.integer], number: int
+) -> int:
     """The class of most pixels near an object that are none; its own where there are none."""
     rows, columns = np.nonzero(instances == number)
     y, x = max(rows.min() - _AROUND_PX, 0), max(columns.min() - _AROUND_PX, 0)
@@ -126,7 +128,7 @@ NAMES = tuple(_OTHER.get(each.name, each.name.lower().replace("_", " ")) for eac
 """Names of the classes of the simulator's masks, as Cityscapes has them."""
 
 
-def true_semantics(scenes: Scenes, root: Path, video: str, frame: int) -> SemanticMap:
+def read_true_semantics(scenes: Scenes, root: Path, video: str, frame: int) -> SemanticMap:
     """What each pixel of a made-up picture shows.
 
     Args:
@@ -142,7 +144,7 @@ def true_semantics(scenes: Scenes, root: Path, video: str, frame: int) -> Semant
     return SemanticMap(open_masks(scenes, root, video, frame)[1], NAMES)
 
 
-def true_objects(scenes: Scenes, video: str, frame: int) -> CommonObjects:
+def select_common_objects(scenes: Scenes, video: str, frame: int) -> CommonObjects:
     """The boxes of a picture that are no corner cases, as a detector without fault would give them.
 
     Args:
@@ -154,7 +156,7 @@ def true_objects(scenes: Scenes, video: str, frame: int) -> CommonObjects:
     return CommonObjects(boxes[~corner], np.ones(int((~corner).sum())))
 
 
-def erring_semantics(scenes: Scenes, root: Path, video: str, frame: int, model: ErrorModel) -> SemanticMap:
+def simulate_semantics(scenes: Scenes, root: Path, video: str, frame: int, model: ErrorModel) -> SemanticMap:
     """What a segmenter with the faults of a model would say of a made-up picture.
 
     Args:
@@ -169,10 +171,10 @@ def erring_semantics(scenes: Scenes, root: Path, video: str, frame: int, model: 
         InputError: if the masks cannot be read.
     """
     instances, classes = open_masks(scenes, root, video, frame)
-    return degraded_map(SemanticMap(classes, NAMES), instances, model, model.rng(video, frame, 0))
+    return apply_segmentation_noise(SemanticMap(classes, NAMES), instances, model, model.rng(video, frame, 0))
 
 
-def erring_objects(scenes: Scenes, video: str, frame: int, model: ErrorModel) -> CommonObjects:
+def simulate_common_objects(scenes: Scenes, video: str, frame: int, model: ErrorModel) -> CommonObjects:
     """What a detector with the faults of a model would call common objects.
 
     Args:
@@ -183,7 +185,7 @@ def erring_objects(scenes: Scenes, video: str, frame: int, model: ErrorModel) ->
     """
     boxes, corner = _boxes(scenes, video, frame)
     true = CommonObjects(boxes[~corner], np.ones(int((~corner).sum())))
-    return degraded_objects(true, boxes[corner], model, model.rng(video, frame, 1))
+    return apply_detection_noise(true, boxes[corner], model, model.rng(video, frame, 1))
 
 
 def _boxes(scenes: Scenes, video: str, frame: int) -> tuple[Floats, npt.NDArray[np.bool_]]:

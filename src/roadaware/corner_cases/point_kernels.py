@@ -14,7 +14,7 @@ OUT_OF_ORDER = 0.03
 
 
 @kernel
-def judge(points: Any, near: float, far: float, found: Any) -> None:
+def label_points(points: Any, near: float, far: float, found: Any) -> None:
     """What each return is.
 
     Args:
@@ -39,12 +39,12 @@ def judge(points: Any, near: float, far: float, found: Any) -> None:
 
 
 @kernel
-def polar(points: Any, judged: Any, ranges: Any, slopes: Any, azimuth: Any) -> None:
+def compute_polar(points: Any, judged: Any, ranges: Any, slopes: Any, azimuth: Any) -> None:
     """Range, tangent of the elevation, and azimuth of each usable return; nothing of the others.
 
     Args:
         points: (n, 3) f32 metres.
-        judged: (n,) u8 of `judge`.
+        judged: (n,) u8 of `label_points`.
         ranges: (n,) f32 of zeros; becomes metres.
         slopes: (n,) f32 of zeros; becomes z over horizontal range.
         azimuth: (n,) f32 of zeros; becomes radians counter-clockwise from ahead, from -pi to pi.
@@ -59,12 +59,12 @@ def polar(points: Any, judged: Any, ranges: Any, slopes: Any, azimuth: Any) -> N
 
 
 @kernel
-def columns_of(azimuth: Any, judged: Any, columns: int, found: Any) -> None:
+def assign_columns(azimuth: Any, judged: Any, columns: int, found: Any) -> None:
     """The column of each return, the nearest of those that divide a turn.
 
     Args:
         azimuth: (n,) f32 radians.
-        judged: (n,) u8 of `judge`.
+        judged: (n,) u8 of `label_points`.
         columns: of the image; 0 is ahead, they count counter-clockwise.
         found: (n,) i32; becomes the column, -1 for returns that are not usable.
     """
@@ -78,12 +78,12 @@ def columns_of(azimuth: Any, judged: Any, columns: int, found: Any) -> None:
 
 
 @kernel
-def lead(azimuth: Any, judged: Any) -> int:
+def count_rotation_steps(azimuth: Any, judged: Any) -> int:
     """How many steps from one return to the next go counter-clockwise, less those that go clockwise.
 
     Args:
         azimuth: (n,) f32 radians.
-        judged: (n,) u8 of `judge`.
+        judged: (n,) u8 of `label_points`.
     """
     found, before = 0, -1
     for i in range(len(azimuth)):
@@ -98,12 +98,12 @@ def lead(azimuth: Any, judged: Any) -> int:
 
 
 @kernel
-def turns(azimuth: Any, judged: Any, seam: float, clockwise: bool, ring: Any) -> int:
+def assign_rings(azimuth: Any, judged: Any, seam: float, clockwise: bool, ring: Any) -> int:
     """Number rings by the turns that returns make around the LiDAR, in the order they are written.
 
     Args:
         azimuth: (n,) f32 radians.
-        judged: (n,) u8 of `judge`.
+        judged: (n,) u8 of `label_points`.
         seam: radians; where turns end.
         clockwise: seen from above.
         ring: (n,) i32; becomes the number of the turn, -1 where a return is not usable.
@@ -128,7 +128,7 @@ def turns(azimuth: Any, judged: Any, seam: float, clockwise: bool, ring: Any) ->
 
 
 @kernel
-def ring_slopes(ring: Any, slopes: Any, sums: Any, squares: Any, counts: Any) -> None:
+def accumulate_ring_slopes(ring: Any, slopes: Any, sums: Any, squares: Any, counts: Any) -> None:
     """Sums of the slopes of each ring, of their squares, and how many there are.
 
     Args:
@@ -147,7 +147,7 @@ def ring_slopes(ring: Any, slopes: Any, sums: Any, squares: Any, counts: Any) ->
 
 
 @kernel
-def rows_between(slopes: Any, column: Any, edges: Any, row: Any) -> None:
+def assign_rows(slopes: Any, column: Any, edges: Any, row: Any) -> None:
     """The row of each return by its slope.
 
     Args:

@@ -36,7 +36,7 @@ class PointCheck:
         return found
 
 
-def checked_points(points: npt.NDArray[np.floating]) -> Floats32:
+def validate_lidar_points(points: npt.NDArray[np.floating]) -> Floats32:
     """(n, 3) float32 contiguous coordinates of what may hold more columns.
 
     Args:
@@ -63,10 +63,10 @@ def check(points: Floats32, *, min_range_m: float = 0.0) -> PointCheck:
     Raises:
         InputError: if they cannot be metres, or z cannot point up.
     """
-    from roadaware.corner_cases.point_kernels import judge
+    from roadaware.corner_cases.point_kernels import label_points
 
     judged = np.empty(len(points), dtype=np.uint8)
-    judge(points, float(min_range_m), FARTHEST_M, judged)
+    label_points(points, float(min_range_m), FARTHEST_M, judged)
     tallied = np.bincount(judged, minlength=len(_NAMES))
     found = PointCheck(judged, {name: int(n) for name, n in zip(_NAMES, tallied, strict=True) if n})
     _refuse_other_units(points, found)

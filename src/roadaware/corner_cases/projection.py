@@ -76,7 +76,7 @@ def project(
     margins = _margins(clusters, numbers, camera, grid, margin_px)
     # What stands on the ground ends there.
     margins[clusters.feet_m[numbers - 1] < on_ground, 3] = 0.0
-    edges = _grown(edges, margins, size)
+    edges = _pad_boxes(edges, margins, size)
     large = ((edges[:, 2:] - edges[:, :2]) >= max(min_side_px, 1e-6)).all(1)
     return Boxes(numbers[large], edges[large], counts[large, 0], counts[large, 1])
 
@@ -91,7 +91,7 @@ def _seen(
     near_m: float,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
     """(k, 4) corners of what a camera sees of clusters, infinite where nothing; (k, 2) counts of returns."""
-    from roadaware.corner_cases.projection_kernels import bounds
+    from roadaware.corner_cases.projection_kernels import compute_bounds
 
     slot = np.full(len(clusters) + 1, -1, dtype=np.int32)
     slot[numbers] = np.arange(len(numbers))
@@ -99,7 +99,7 @@ def _seen(
     counts = np.zeros((len(numbers), 2), dtype=np.int32)
     heights = ground.heights if ground is not None and ground.heights is not None else np.empty(0, np.float32)
     plane = ground.plane if ground is not None and ground.plane is not None else np.zeros(4)
-    bounds(
+    compute_bounds(
         points,
         clusters.of_return,
         slot,
@@ -137,7 +137,7 @@ def _margins(
     return np.column_stack([across, above, across, below])
 
 
-def _grown(edges: Floats, margins: Floats, size: Floats) -> Floats:
+def _pad_boxes(edges: Floats, margins: Floats, size: Floats) -> Floats:
     """(m, 4) the boxes with their margins, cut to the picture."""
     found = edges + margins * np.array([-1.0, -1.0, 1.0, 1.0])
     within: Floats = np.clip(found, 0.0, np.concatenate([size, size]))

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import inlined, kernel
+from roadaware.geometry.compiled import inline_kernel, kernel
 
 
 @kernel
-def bounds(points: Any, found: Any, slot: Any, heights: Any, plane: Any, standing: float, pose: Any,
+def compute_bounds(points: Any, found: Any, slot: Any, heights: Any, plane: Any, standing: float, pose: Any,
            lens: Any, size: Any, near: float, edges: Any, counts: Any) -> None:  # fmt: skip
     """Between what pixels the returns of each cluster lie.
 
@@ -49,7 +49,7 @@ def bounds(points: Any, found: Any, slot: Any, heights: Any, plane: Any, standin
 
 
 @kernel
-def marked(points: Any, found: Any, slot: Any, pose: Any, lens: Any, near: float, classes: Any, wanted: Any,
+def count_class_returns(points: Any, found: Any, slot: Any, pose: Any, lens: Any, near: float, classes: Any, wanted: Any,
            counts: Any) -> None:  # fmt: skip
     """Count the returns of each cluster that lie in the picture, and on pixels of some classes.
 
@@ -77,7 +77,7 @@ def marked(points: Any, found: Any, slot: Any, pose: Any, lens: Any, near: float
             counts[at, 0] += 0 <= code < len(wanted) and wanted[code]
 
 
-@inlined
+@inline_kernel
 def _seen(x: float, y: float, z: float, pose: Any, lens: Any, spot: Any) -> None:
     """Pixel and depth of a place; the pixel means nothing behind the camera."""
     a = pose[0, 0] * x + pose[0, 1] * y + pose[0, 2] * z + pose[0, 3]
@@ -88,7 +88,7 @@ def _seen(x: float, y: float, z: float, pose: Any, lens: Any, spot: Any) -> None
     spot[2] = c
 
 
-@inlined
+@inline_kernel
 def _reach(edges: Any, at: int, spot: Any, size: Any) -> None:
     """Stretch a box to a pixel; one beside the picture stretches it to the border in that direction only."""
     across, down = 0.0 <= spot[0] < size[0], 0.0 <= spot[1] < size[1]

@@ -25,10 +25,10 @@ SCHEMA: dict[str, pl.DataType] = {
     "background_share": pl.Float32(),
     "common_iou": pl.Float32(),
 }
-"""Columns of `rows_of`."""
+"""Columns of `build_proposal_rows`."""
 
 
-def rows_of(proposals: Proposals, video: str, frame: int, stage: Stage = "final") -> pl.DataFrame:
+def build_proposal_rows(proposals: Proposals, video: str, frame: int, stage: Stage = "final") -> pl.DataFrame:
     """Rows of the `boxes` table without their numbers, the highest score first.
 
     Besides the box: the distance to its nearest return, how many returns it is made of, which share of it is
@@ -59,11 +59,11 @@ def rows_of(proposals: Proposals, video: str, frame: int, stage: Stage = "final"
     return pl.DataFrame(columns, strict=False, schema_overrides=SCHEMA).cast(pl.Schema(SCHEMA))
 
 
-def claimed(rows: Iterable[pl.DataFrame], meta: Meta | None = None) -> Predictions:
+def merge_proposal_rows(rows: Iterable[pl.DataFrame], meta: Meta | None = None) -> Predictions:
     """Predictions of the rows of many pictures, numbered in their order; each claims a corner case.
 
     Args:
-        rows: what `rows_of` gave, picture by picture.
+        rows: what `build_proposal_rows` gave, picture by picture.
         meta: what holds for all of them.
     """
     held = [each for each in rows if len(each)]

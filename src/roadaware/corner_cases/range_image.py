@@ -71,7 +71,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
 """Beams as their makers' manuals give them; turns at 10 a second, of the HDL-32E at 20."""
 
 
-def layout_of(text: str | None) -> Layout | None:
+def parse_layout(text: str | None) -> Layout | None:
     """The layout that a row of `sensors` names; None where it says nothing that is known.
 
     Args:
@@ -133,7 +133,7 @@ class Grid:
         return len(self.elevations), self.columns
 
 
-def locate(
+def assign_grid_cells(
     points: Floats32,
     checked: PointCheck,
     *,
@@ -160,25 +160,25 @@ def locate(
     Raises:
         InputError: if rings are not one whole number for each return.
     """
-    from roadaware.corner_cases.point_kernels import columns_of, polar, rows_between
+    from roadaware.corner_cases.point_kernels import assign_columns, assign_rows, compute_polar
 
     ranges, slopes, azimuth = np.zeros((3, len(points)), dtype=np.float32)
-    polar(points, checked.judged, ranges, slopes, azimuth)
+    compute_polar(points, checked.judged, ranges, slopes, azimuth)
     if ring is None:
         numbered, how = _turns(azimuth, slopes, checked), RECOVERED
     else:
         numbered, how = _given(ring, checked), GIVEN
-    found = None if numbered is None else _rows_of(numbered, slopes, strict=how == RECOVERED)
+    found = None if numbered is None else _assign_ring_rows(numbered, slopes, strict=how == RECOVERED)
     if columns is None:
         in_turns = found is not None and how == RECOVERED
         columns = _columns(azimuth[checked.usable], layout, in_turns=in_turns)
     column = np.empty(len(points), np.int32)
-    columns_of(azimuth, checked.judged, columns, column)
+    assign_columns(azimuth, checked.judged, columns, column)
     if found is not None:
         return Grid(ranges, found[0], column, found[1], columns, how, reach_rows)
     edges, elevations = _bins(slopes, checked, layout, rows)
     row = np.empty(len(points), np.int32)
-    rows_between(slopes, column, edges, row)
+    assign_rows(slopes, column, edges, row)
     how = BEAMS if layout is not None and layout.elevations_deg else BINS
     return Grid(ranges, row, column, elevations, columns, how, max(reach_rows, repair_rows))
 
@@ -190,7 +190,7 @@ def fill(grid: Grid, solid: npt.NDArray[np.bool_] | None = None) -> Floats32:
     and neighbours are not looked for beyond it.
 
     Args:
-        grid: of `locate`.
+        grid: of `assign_grid_cells`.
         solid: (n,) which returns are no ground; all unless told.
     """
     from roadaware.corner_cases.point_kernels import fill as write
@@ -222,40 +222,44 @@ def _turns(azimuth: Floats32, slopes: Floats32, checked: PointCheck) -> Ints32 |
     Rings end in one direction, and either the first ring begins or the last one ends there: the highest rings
     may look into the sky and have few returns. The better end is the one whose turns are more level.
     """
-    from roadaware.corner_cases.point_kernels import lead, ring_slopes, turns
+    from roadaware.corner_cases.point_kernels import (
+        accumulate_ring_slopes,
+        assign_rings,
+        count_rotation_steps,
+    )
 
     used = np.flatnonzero(checked.usable)
     if not len(used):
         return None
-    clockwise = lead(azimuth, checked.judged) < 0
+    clockwise = count_rotation_steps(azimuth, checked.judged) < 0
     early = _EARLY if not clockwise else -_EARLY
     best: Ints32 | None = None
     least = np.inf
     for seam in (float(azimuth[used[0]]) - early, float(azimuth[used[-1]]) + early):
         found = np.empty(len(azimuth), dtype=np.int32)
-        count = turns(azimuth, checked.judged, seam, clockwise, found)
+        count = assign_rings(azimuth, checked.judged, seam, clockwise, found)
         if not _FEWEST_RINGS <= count <= MOST_RINGS:
             continue
         sums, squares, counts = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
-        ring_slopes(found, slopes, sums, squares, counts)
+        accumulate_ring_slopes(found, slopes, sums, squares, counts)
         spread = float((squares - sums * sums / np.maximum(counts, 1)).sum())
         if spread < least:
             best, least = found, spread
     return best
 
 
-def _rows_of(ring: Ints32, slopes: Floats32, *, strict: bool) -> tuple[Ints32, Floats] | None:
+def _assign_ring_rows(ring: Ints32, slopes: Floats32, *, strict: bool) -> tuple[Ints32, Floats] | None:
     """(n,) row of each return, and the rows' elevations; None where turns are no rings.
 
     Rings that were recovered must lie in order of elevation: the turns of returns in any other order do not.
     """
-    from roadaware.corner_cases.point_kernels import ring_slopes
+    from roadaware.corner_cases.point_kernels import accumulate_ring_slopes
 
     count = int(ring.max(initial=-1)) + 1
     if not count:
         return None
     sums, squares, counts = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
-    ring_slopes(ring, slopes, sums, squares, counts)
+    accumulate_ring_slopes(ring, slopes, sums, squares, counts)
     there = counts > 0
     means = sums[there] / counts[there]
     if strict:

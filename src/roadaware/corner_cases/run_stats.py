@@ -11,7 +11,7 @@ from typing import Any
 from roadaware.corner_cases.loader import Moment
 from roadaware.datasets.sensor_tables import DISTORTION
 from roadaware.errors import InputError, UsageError
-from roadaware.io.sources import shown
+from roadaware.io.sources import to_printable
 from roadaware.scenes.tables import Scenes
 
 STEPS = ("initial", "intermediate", "final")
@@ -48,7 +48,7 @@ class Tally:
     seconds: float
 
 
-def left_out(moment: Moment, error: InputError | UsageError) -> dict[str, Any]:
+def describe_skipped_image(moment: Moment, error: InputError | UsageError) -> dict[str, Any]:
     """A picture that was left out, why, and which file it was about, if any; JSON-ready.
 
     Args:
@@ -59,7 +59,7 @@ def left_out(moment: Moment, error: InputError | UsageError) -> dict[str, Any]:
     return {"video": moment.video, "frame": moment.frame, "reason": reason, "where": where}
 
 
-def tallied(
+def summarize_parts(
     told: Sequence[Mapping[str, Any]],
     scenes: Scenes,
     unopened: Mapping[str, int],
@@ -80,8 +80,8 @@ def tallied(
     """
     left = [each for part in told for each in part.get("skipped", [])]
     skipped = Counter(unopened)
-    skipped.update(_located(_merged((each["reason"], 1) for each in left), left))
-    odd = _merged(each for part in told for each in part.get("odd", {}).items())
+    skipped.update(_format_reasons(_merge_counts((each["reason"], 1) for each in left), left))
+    odd = _merge_counts(each for part in told for each in part.get("odd", {}).items())
     return Tally(
         pictures=pictures,
         opened=pictures - len(left),
@@ -89,21 +89,21 @@ def tallied(
         with_one=sum(part.get("with_one", 0) for part in told),
         skipped=dict(skipped.most_common()),
         odd=dict(odd.most_common()),
-        wondered=_wondered(scenes.meta.notes),
+        wondered=_collect_warnings(scenes.meta.notes),
         refused=len(scenes.rejected),
         made=made,
         seconds=seconds,
     )
 
 
-def _wondered(notes: Mapping[str, Any]) -> dict[str, int]:
+def _collect_warnings(notes: Mapping[str, Any]) -> dict[str, int]:
     """What a reader found odd, and distortion, without which returns do not meet the pictures as they are."""
     found = {each["what"]: each["count"] for each in notes.get("warnings", [])}
     cameras = notes.get("left_out", {}).get(DISTORTION, 0)
     return {**found, f"not applied: {DISTORTION}": cameras} if cameras else found
 
 
-def _merged(counts: Iterable[tuple[str, int]]) -> Counter[str]:
+def _merge_counts(counts: Iterable[tuple[str, int]]) -> Counter[str]:
     """Counts by words; those that differ in numbers alone are counted under the first."""
     first: dict[str, str] = {}
     found: Counter[str] = Counter()
@@ -112,10 +112,10 @@ def _merged(counts: Iterable[tuple[str, int]]) -> Counter[str]:
     return found
 
 
-def _located(counts: Counter[str], left: list[dict[str, Any]]) -> dict[str, int]:
+def _format_reasons(counts: Counter[str], left: list[dict[str, Any]]) -> dict[str, int]:
     """Counts by reason, each with the first picture or file that it was told of."""
     first: dict[str, str] = {}
     for each in left:
-        picture = f"{shown(each['video'])}, frame {each['frame']}"
+        picture = f"{to_printable(each['video'])}, frame {each['frame']}"
         first.setdefault(each["reason"], each.get("where") or picture)
     return {f"{reason}; first: {first[reason]}": count for reason, count in counts.items()}

@@ -15,14 +15,19 @@ import polars as pl
 from roadaware.config import digest, to_dict
 from roadaware.corner_cases import checkpointed_parts
 from roadaware.corner_cases.captures import Capture
-from roadaware.corner_cases.checkpointed_parts import MARKS, holds, marks_of, sources_head
+from roadaware.corner_cases.checkpointed_parts import (
+    MARKS,
+    describe_sources,
+    digest_part_files,
+    is_part_current,
+)
 from roadaware.corner_cases.config import CopgConfig
-from roadaware.corner_cases.copg import Geometry, Proposals, geometry_of, propose
+from roadaware.corner_cases.copg import Geometry, Proposals, extract_geometry, propose
 from roadaware.corner_cases.loader import Captures, Moment
-from roadaware.corner_cases.proposal_tables import SCHEMA, Stage, claimed, rows_of
-from roadaware.corner_cases.run_stats import STEPS, Tally, left_out, tallied
+from roadaware.corner_cases.proposal_tables import SCHEMA, Stage, build_proposal_rows, merge_proposal_rows
+from roadaware.corner_cases.run_stats import STEPS, Tally, describe_skipped_image, summarize_parts
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
-from roadaware.corner_cases.warnings import oddities
+from roadaware.corner_cases.warnings import collect_warnings
 from roadaware.datasets import read
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folder_lock
@@ -83,7 +88,7 @@ def run(
         InputError: if the set cannot be read.
         DiskError: if the disk refuses; finished parts stay.
     """
-    with folder_lock.held(folder):
+    with folder_lock.hold_folder(folder):
         return _run(order, folder, processes, progress, overwrite=overwrite)
 
 
@@ -96,28 +101,34 @@ def _run(
     overwrite: bool,
 ) -> tuple[Predictions, Tally]:
     # Files may have changed since an earlier run in the same process.
-    held_by.cache_clear()
-    held = held_by(order)
-    places = places_of(order)
-    checkpointed_parts.claim(folder, MAIN, _head(order, held), "proposals", overwrite=overwrite)
-    due = due_parts(order, folder)
+    load_run_inputs.cache_clear()
+    held = load_run_inputs(order)
+    places = split_parts(order)
+    checkpointed_parts.prepare_result_folder(
+        folder, MAIN, _head(order, held), "proposals", overwrite=overwrite
+    )
+    due = find_due_parts(order, folder)
     made = sum(len(places[number]) for number in due)
     done = len(held.moments) - made
     if progress is not None:
         progress(done, len(held.moments))
-    started_s = checkpointed_parts.cpu_s()
-    with closing(checkpointed_parts.made(partial(make_part, order, folder), due, processes)) as finished:
+    started_s = checkpointed_parts.measure_cpu_time()
+    with closing(
+        checkpointed_parts.make_parts(partial(make_part, order, folder), due, processes)
+    ) as finished:
         for number in finished:
             done += len(places[number])
             if progress is not None:
                 progress(done, len(held.moments))
-    seconds = checkpointed_parts.cpu_s() - started_s if due else 0.0
-    told = [checkpointed_parts.finished(folder, number) or {} for number in range(len(places))]
-    tally = tallied(told, held.scenes, held.captures.skipped, len(held.moments), made=made, seconds=seconds)
-    return _gathered(order, folder, told, held), tally
+    seconds = checkpointed_parts.measure_cpu_time() - started_s if due else 0.0
+    told = [checkpointed_parts.read_finished_part(folder, number) or {} for number in range(len(places))]
+    tally = summarize_parts(
+        told, held.scenes, held.captures.skipped, len(held.moments), made=made, seconds=seconds
+    )
+    return _gather_proposals(order, folder, told, held), tally
 
 
-def due_parts(order: Order, folder: Path) -> list[int]:
+def find_due_parts(order: Order, folder: Path) -> list[int]:
     """Numbers of the parts that are not done, are damaged, or left out pictures whose files have changed.
 
     Args:
@@ -127,17 +138,17 @@ def due_parts(order: Order, folder: Path) -> list[int]:
     Raises:
         UsageError: if the file of a picture that was proposed for has changed.
     """
-    held = held_by(order)
+    held = load_run_inputs(order)
     due = []
-    for number, places in enumerate(places_of(order)):
-        told = checkpointed_parts.finished(folder, number)
+    for number, places in enumerate(split_parts(order)):
+        told = checkpointed_parts.read_finished_part(folder, number)
         moments = held.moments[places.start : places.stop]
-        if told is None or not holds(told, held.captures, held.semantics, moments):
+        if told is None or not is_part_current(told, held.captures, held.semantics, moments):
             due.append(number)
     return due
 
 
-def marks(order: Order, number: int, left: Collection[Moment]) -> dict[str, Any]:
+def build_part_digests(order: Order, number: int, left: Collection[Moment]) -> dict[str, Any]:
     """How the files of a part's pictures stand, which the part tells.
 
     Args:
@@ -145,10 +156,10 @@ def marks(order: Order, number: int, left: Collection[Moment]) -> dict[str, Any]
         number: of the part.
         left: pictures that were left out.
     """
-    held, places = held_by(order), places_of(order)[number]
+    held, places = load_run_inputs(order), split_parts(order)[number]
     moments = held.moments[places.start : places.stop]
     missed = {place for place, each in enumerate(moments) if each in left}
-    return {MARKS: marks_of(held.captures, held.semantics, moments, missed)}
+    return {MARKS: digest_part_files(held.captures, held.semantics, moments, missed)}
 
 
 def make_part(order: Order, folder: Path, number: int) -> None:
@@ -168,21 +179,26 @@ def make_part(order: Order, folder: Path, number: int) -> None:
     odd: Counter[str] = Counter()
 
     def refused(moment: Moment, error: InputError | UsageError) -> None:
-        skipped[moment] = left_out(moment, error)
+        skipped[moment] = describe_skipped_image(moment, error)
 
-    for moment, capture, found, _ in proposed(order, places_of(order)[number], refused):
-        odd.update(oddities(capture, found.geometry))
-        rows.append(rows_of(found, moment.video, moment.frame, order.stage))
+    for moment, capture, found, _ in iterate_proposals(order, split_parts(order)[number], refused):
+        odd.update(collect_warnings(capture, found.geometry))
+        rows.append(build_proposal_rows(found, moment.video, moment.frame, order.stage))
         counts["initial"] += len(found.boxes)
         counts["intermediate"] += int(found.intermediate.sum())
         counts["final"] += len(found)
         counts["with_one"] += bool(len(found))
     table = pl.concat(rows) if rows else pl.DataFrame(schema=SCHEMA)
-    told = {**counts, "skipped": list(skipped.values()), "odd": dict(odd), **marks(order, number, skipped)}
-    checkpointed_parts.put(folder, number, table, told)
+    told = {
+        **counts,
+        "skipped": list(skipped.values()),
+        "odd": dict(odd),
+        **build_part_digests(order, number, skipped),
+    }
+    checkpointed_parts.write_part(folder, number, table, told)
 
 
-def proposed(
+def iterate_proposals(
     order: Order,
     places: range | None = None,
     refused: Callable[[Moment, InputError | UsageError], None] | None = None,
@@ -195,28 +211,30 @@ def proposed(
         refused: told of each that is left out, and why.
     """
     sweep: tuple[tuple[str, int, str], Geometry] | None = None
-    for moment, opened in captures(order, places):
+    for moment, opened in iterate_captures(order, places):
         try:
             capture = opened()
             key = (moment.scene, moment.frame, moment.lidar)
             if sweep is None or sweep[0] != key:
-                sweep = (key, geometry_of(capture, order.config))
+                sweep = (key, extract_geometry(capture, order.config))
             found = propose(capture, order.config, sweep[1])
         except (InputError, UsageError) as error:
             if refused is not None:
                 refused(moment, error)
             continue
-        yield moment, capture, found, held_by(order).scenes
+        yield moment, capture, found, load_run_inputs(order).scenes
 
 
-def captures(order: Order, places: range | None = None) -> Iterator[tuple[Moment, Callable[[], Capture]]]:
+def iterate_captures(
+    order: Order, places: range | None = None
+) -> Iterator[tuple[Moment, Callable[[], Capture]]]:
     """Pictures, each with what opens it with its semantic map and detections, and may raise.
 
     Args:
         order: what is asked for.
         places: of the pictures; all unless told.
     """
-    held = held_by(order)
+    held = load_run_inputs(order)
 
     def opened(moment: Moment) -> Capture:
         return held.captures.open(
@@ -249,7 +267,7 @@ class Held:
 
 
 @lru_cache(maxsize=1)
-def held_by(order: Order) -> Held:
+def load_run_inputs(order: Order) -> Held:
     """Everything that is needed for any part.
 
     Cameras of one sweep stand beside each other, so that its geometry is found once.
@@ -275,13 +293,13 @@ def held_by(order: Order) -> Held:
     )
 
 
-def places_of(order: Order) -> list[range]:
+def split_parts(order: Order) -> list[range]:
     """Places of the pictures of each part.
 
     Args:
         order: what is asked for.
     """
-    count = len(held_by(order).moments)
+    count = len(load_run_inputs(order).moments)
     return [range(first, min(first + order.part, count)) for first in range(0, count, order.part)]
 
 
@@ -293,13 +311,13 @@ def _head(order: Order, held: Held) -> dict[str, Any]:
         "order": to_dict(order),
         "source_digest": held.scenes.meta.source_digest,
         "pictures": len(held.moments),
-        **sources_head(held.semantics, held.detections),
+        **describe_sources(held.semantics, held.detections),
     }
 
 
-def _gathered(order: Order, folder: Path, told: list[dict[str, Any]], held: Held) -> Predictions:
+def _gather_proposals(order: Order, folder: Path, told: list[dict[str, Any]], held: Held) -> Predictions:
     """All proposals, in the order of the parts."""
-    rows = [checkpointed_parts.table_of(folder, number) for number in range(len(told))]
+    rows = [checkpointed_parts.read_part_table(folder, number) for number in range(len(told))]
     skipped = [each for part in told for each in part.get("skipped", [])]
     notes = {
         "proposals": {
@@ -312,4 +330,4 @@ def _gathered(order: Order, folder: Path, told: list[dict[str, Any]], held: Held
             "skipped": skipped[:1000],
         }
     }
-    return claimed(rows, Meta(dataset=held.scenes.meta.dataset, notes=notes))
+    return merge_proposal_rows(rows, Meta(dataset=held.scenes.meta.dataset, notes=notes))

@@ -37,14 +37,14 @@ class Fitted:
         seen: fingerprints of the pictures that it was fitted on.
         asked: how boxes or crops were made of pictures, plain data.
         about: what it was fitted on, in words and counts, plain data.
-        videos: fingerprints of the videos that these pictures are from, as far as `video_prints` tells them.
+        videos: fingerprints of the videos that these pictures are from, as far as `hash_videos` tells them.
     """
 
     model: EnergyModel | MemoryBank
     seen: Prints
     asked: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
-    videos: Prints = field(default_factory=lambda: prints_of(()))
+    videos: Prints = field(default_factory=lambda: sort_fingerprints(()))
 
     @property
     def by(self) -> str:
@@ -57,7 +57,7 @@ class Fitted:
         return hashlib.blake2b(np.unique(self.seen).tobytes(), digest_size=8).hexdigest()
 
 
-def fingerprint(*parts: npt.NDArray[Any]) -> int:
+def hash_arrays(*parts: npt.NDArray[Any]) -> int:
     """64 bits of the bytes of some arrays.
 
     Args:
@@ -70,12 +70,12 @@ def fingerprint(*parts: npt.NDArray[Any]) -> int:
     return int.from_bytes(whole.digest(), "little")
 
 
-def prints_of(numbers: Iterable[int]) -> Prints:
+def sort_fingerprints(numbers: Iterable[int]) -> Prints:
     """(n,) fingerprints, each once, in order."""
     return np.unique(np.array(sorted(numbers), dtype=np.uint64))
 
 
-def video_prints(scenes: Scenes, videos: Iterable[str]) -> Prints | None:
+def hash_videos(scenes: Scenes, videos: Iterable[str]) -> Prints | None:
     """Fingerprints of videos: of the digest of what they were read from, and their names.
 
     A name alone tells no video: made-up scenes of two seeds share theirs.
@@ -91,10 +91,10 @@ def video_prints(scenes: Scenes, videos: Iterable[str]) -> Prints | None:
     source = scenes.meta.source_digest
     if source:
         texts = (f"{source}\0{video}".encode() for video in videos)
-        return prints_of(fingerprint(np.frombuffer(text, dtype=np.uint8)) for text in texts)
+        return sort_fingerprints(hash_arrays(np.frombuffer(text, dtype=np.uint8)) for text in texts)
     frames = scenes.frames if len(scenes.frames) else scenes.boxes
     single = frames.select("video", "frame").unique()["video"].is_unique().all()
-    return prints_of(()) if single else None
+    return sort_fingerprints(()) if single else None
 
 
 def check_apart(fitted: Fitted, videos: Prints, *, allowed: bool = False) -> int:
@@ -208,7 +208,7 @@ Combine = Literal["product", "alone"]
 BEFORE, NOTE = "score_before", "rescored"
 
 
-def rescored(
+def rescore_proposals(
     proposals: Predictions,
     shares: Floats,
     by: str,

@@ -13,15 +13,15 @@ import polars as pl
 from roadaware.corner_cases.captures import CITYSCAPES, CommonObjects, SemanticMap
 from roadaware.corner_cases.noise_model import (
     ErrorModel,
-    erring_objects,
-    erring_semantics,
-    true_objects,
-    true_semantics,
+    read_true_semantics,
+    select_common_objects,
+    simulate_common_objects,
+    simulate_semantics,
 )
 from roadaware.errors import InputError, UsageError
-from roadaware.io.images import mask_of
-from roadaware.io.sources import confine, digest, leads_out, read_file, shown
-from roadaware.scenes.dense_scores import layout, matrix
+from roadaware.io.images import decode_mask
+from roadaware.io.sources import digest, is_outside, read_file, resolve_inside, to_printable
+from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Predictions, Scenes
@@ -70,7 +70,7 @@ class SemanticSource:
         if self._where in (None, TRUTH, ERRING):
             return []
         name = f"{video}/{frame:06d}.png"
-        return [] if leads_out(name) else [self._folder / name]
+        return [] if is_outside(name) else [self._folder / name]
 
     def of(self, video: str, frame: int) -> SemanticMap | None:
         """The map of a picture.
@@ -81,11 +81,11 @@ class SemanticSource:
         if self._where is None:
             return None
         if self._where == TRUTH:
-            return true_semantics(self._scenes, self._root, video, frame)
+            return read_true_semantics(self._scenes, self._root, video, frame)
         if self._where == ERRING:
-            return erring_semantics(self._scenes, self._root, video, frame, ErrorModel())
-        path = confine(self._folder, f"{video}/{frame:06d}.png")
-        return SemanticMap(mask_of(read_file(path), shown(str(path))), self._names)
+            return simulate_semantics(self._scenes, self._root, video, frame, ErrorModel())
+        path = resolve_inside(self._folder, f"{video}/{frame:06d}.png")
+        return SemanticMap(decode_mask(read_file(path), to_printable(str(path))), self._names)
 
 
 class DetectionSource:
@@ -108,7 +108,7 @@ class DetectionSource:
         self._told: frozenset[str] = frozenset()
         if where not in (None, TRUTH, ERRING):
             claims = open_predictions(Path(str(where)))
-            self._told = _videos_of(claims)
+            self._told = _list_videos(claims)
             _require_shared(self._told, scenes, str(where))
             self._held = _by_picture(claims)
 
@@ -123,9 +123,9 @@ class DetectionSource:
     def of(self, video: str, frame: int) -> CommonObjects | None:
         """The objects of a picture."""
         if self._where == TRUTH:
-            return true_objects(self._scenes, video, frame)
+            return select_common_objects(self._scenes, video, frame)
         if self._where == ERRING:
-            return erring_objects(self._scenes, video, frame, ErrorModel())
+            return simulate_common_objects(self._scenes, video, frame, ErrorModel())
         if self._held is None:
             return None
         rows = self._held.get((video, frame), np.zeros((0, 5)))
@@ -143,7 +143,7 @@ def _require_truth(where: str | None, scenes: Scenes, instead: str) -> None:
         raise UsageError(f"{where} is known of made-up scenes alone, not of {dataset}; {instead}")
 
 
-def _videos_of(claims: Predictions) -> frozenset[str]:
+def _list_videos(claims: Predictions) -> frozenset[str]:
     """The videos of which a detector tells something, be it that there is nothing in their frames."""
     tables = (claims.videos, claims.frames, claims.boxes)
     return frozenset(str(name) for table in tables if "video" in table.columns for name in table["video"])
@@ -159,8 +159,8 @@ def _require_shared(told: frozenset[str], scenes: Scenes, where: str) -> None:
     if not told or not videos or not told.isdisjoint(videos):
         return
     raise InputError(
-        f"detections of other videos: {shown(min(told))}, where the set has {shown(min(videos))}",
-        where=shown(where),
+        f"detections of other videos: {to_printable(min(told))}, where the set has {to_printable(min(videos))}",
+        where=to_printable(where),
         hint="name the detections of this set and split; videos are called as `roadaware read` calls them",
     )
 
@@ -179,10 +179,10 @@ def _by_picture(claims: Predictions) -> dict[tuple[str, int], npt.NDArray[np.flo
 
 def _without_lights(claims: Predictions) -> pl.DataFrame:
     """Boxes but those whose best agent is a traffic light, which CODA does not count as common."""
-    kinds = layout(claims.meta, "boxes")
+    kinds = get_score_layout(claims.meta, "boxes")
     if claims.boxes.is_empty() or "scores" not in claims.boxes.columns or "agent" not in kinds.kinds:
         return claims.boxes
-    best = matrix(claims.boxes["scores"], kinds.width)[:, kinds.columns("agent")].argmax(axis=1)
+    best = convert_to_matrix(claims.boxes["scores"], kinds.width)[:, kinds.columns("agent")].argmax(axis=1)
     lights = [n for n, name in enumerate(kinds.kinds["agent"]) if name in TRAFFIC_LIGHTS]
     return claims.boxes.filter(pl.Series(~np.isin(best, lights)))
 
@@ -194,14 +194,14 @@ def _names_in(folder: Path) -> tuple[str, ...]:
         InputError: if there is no folder, or the names are none.
     """
     if not folder.is_dir():
-        raise InputError("there is no such folder of semantic maps", where=shown(str(folder)))
+        raise InputError("there is no such folder of semantic maps", where=to_printable(str(folder)))
     path = folder / CLASSES
     if not path.exists():
         return CITYSCAPES
     try:
         found = json.loads(read_file(path))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"not JSON: {shown(str(error))}", where=shown(str(path))) from error
+        raise InputError(f"not JSON: {to_printable(str(error))}", where=to_printable(str(path))) from error
     if not isinstance(found, list) or not found or not all(isinstance(name, str) for name in found):
-        raise InputError("expected a list of names of classes", where=shown(str(path)))
+        raise InputError("expected a list of names of classes", where=to_printable(str(path)))
     return tuple(found)

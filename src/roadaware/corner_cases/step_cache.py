@@ -15,16 +15,16 @@ from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import (
     Geometry,
     Proposals,
-    background_of,
-    boxes_of,
-    clusters_of,
-    grid_of,
-    ground_of,
-    judged,
-    limits_of,
-    overlap_of,
+    apply_cluster_limits,
+    build_grid,
+    build_proposals,
+    compute_background,
+    compute_object_overlap,
+    estimate_ground,
+    extract_clusters,
+    project_clusters,
 )
-from roadaware.corner_cases.points import check, checked_points
+from roadaware.corner_cases.points import check, validate_lidar_points
 from roadaware.corner_cases.projection import Boxes
 
 KNOBS: Mapping[str, tuple[str, ...]] = {
@@ -116,10 +116,10 @@ class Bench:
         found = [self._geometry(capture, each.config) for each in self.variants]
         kept: dict[Hashable, Bools] = {}
         for each, geometry in zip(self.variants, found, strict=True):
-            key = key_of("projection", each.config)
+            key = build_step_key("projection", each.config)
             kept[key] = (geometry.limited == 0) | kept.get(key, np.zeros(len(geometry.limited), np.bool_))
         return [
-            self._proposals(capture, each, geometry, kept[key_of("projection", each.config)])
+            self._proposals(capture, each, geometry, kept[build_step_key("projection", each.config)])
             for each, geometry in zip(self.variants, found, strict=True)
         ]
 
@@ -127,11 +127,13 @@ class Bench:
         def once(step: str, make: Callable[[], Any]) -> Any:
             return self._once(self._of_sweep, step, config, make)
 
-        points, checked = once("check", lambda: _checked(capture, config))
-        ground = once("ground", lambda: ground_of(points, checked, capture, config))
-        grid = once("grid", lambda: grid_of(points, checked, capture, config))
-        image, clusters = once("clusters", lambda: clusters_of(points, checked, ground, grid, config))
-        return Geometry(points, checked, ground, grid, image, clusters, limits_of(clusters, config))
+        points, checked = once("check", lambda: _check_points(capture, config))
+        ground = once("ground", lambda: estimate_ground(points, checked, capture, config))
+        grid = once("grid", lambda: build_grid(points, checked, capture, config))
+        image, clusters = once("clusters", lambda: extract_clusters(points, checked, ground, grid, config))
+        return Geometry(
+            points, checked, ground, grid, image, clusters, apply_cluster_limits(clusters, config)
+        )
 
     def _proposals(self, capture: Capture, variant: Variant, geometry: Geometry, kept: Bools) -> Proposals:
         """Boxes of all clusters that any variant keeps are made and judged once; each takes its own."""
@@ -140,26 +142,26 @@ class Bench:
         def once(step: str, make: Callable[[], Any]) -> Any:
             return self._once(self._of_picture, step, config, make)
 
-        boxes: Boxes = once("projection", lambda: boxes_of(geometry, capture, config, kept))
+        boxes: Boxes = once("projection", lambda: project_clusters(geometry, capture, config, kept))
         own = geometry.limited[boxes.cluster - 1] == 0
         shares: Floats | None = None
         overlap: Floats | None = None
         if variant.semantics and capture.semantics is not None:
-            shares = once("background", lambda: background_of(geometry, boxes, capture, config))[own]
+            shares = once("background", lambda: compute_background(geometry, boxes, capture, config))[own]
         if variant.detections and capture.common is not None:
-            overlap = once("overlaps", lambda: overlap_of(boxes, capture, config))[own]
+            overlap = once("overlaps", lambda: compute_object_overlap(boxes, capture, config))[own]
         held = replace(boxes, **{name: values[own] for name, values in vars(boxes).items()})
-        return judged(geometry, held, shares, overlap, config, capture.name)
+        return build_proposals(geometry, held, shares, overlap, config, capture.name)
 
     def _once(self, held: dict[Hashable, Any], step: str, config: CopgConfig, make: Callable[[], Any]) -> Any:
-        key = step, key_of(step, config)
+        key = step, build_step_key(step, config)
         if key not in held:
             self.counts[step] += 1
             held[key] = make()
         return held[key]
 
 
-def key_of(step: str, config: CopgConfig) -> tuple[Any, ...]:
+def build_step_key(step: str, config: CopgConfig) -> tuple[Any, ...]:
     """Values of all knobs that the result of a step depends on.
 
     Args:
@@ -169,6 +171,6 @@ def key_of(step: str, config: CopgConfig) -> tuple[Any, ...]:
     return tuple(getattr(config, knob) for part in (*BEFORE[step], step) for knob in KNOBS[part])
 
 
-def _checked(capture: Capture, config: CopgConfig) -> tuple[Any, Any]:
-    points = checked_points(capture.points)
+def _check_points(capture: Capture, config: CopgConfig) -> tuple[Any, Any]:
+    points = validate_lidar_points(capture.points)
     return points, check(points, min_range_m=config.min_range_m)

@@ -24,7 +24,7 @@ _UNNAMED = 0.2
 _USUAL = (0.3, 0.7)
 
 
-def oddities(capture: Capture, geometry: Geometry) -> list[str]:
+def collect_warnings(capture: Capture, geometry: Geometry) -> list[str]:
     """What is strange, each the same words but for numbers for every capture of which it is true.
 
     Args:
@@ -38,21 +38,21 @@ def oddities(capture: Capture, geometry: Geometry) -> list[str]:
     elif geometry.ground.plane is None:
         found.append(NO_GROUND)
     elif not _STANDS_M[0] <= geometry.ground.plane[3] <= _STANDS_M[1]:
-        found.append(stands(float(geometry.ground.plane[3])))
+        found.append(format_lidar_height(float(geometry.ground.plane[3])))
     if counts.get("not finite") or counts.get("beyond 10 km"):
         found.append(LEFT_OUT)
     if counts.get("usable") and geometry.grid.how in (BEAMS, BINS):
         found.append(NO_RINGS)
-    if not all(_USUAL[0] <= share <= _USUAL[1] for share in middle_of(capture.camera)):
+    if not all(_USUAL[0] <= share <= _USUAL[1] for share in get_principal_point(capture.camera)):
         found.append(OFF_CENTRE)
-    if capture.semantics is not None and unnamed(capture.semantics) > _UNNAMED:
+    if capture.semantics is not None and compute_unnamed_fraction(capture.semantics) > _UNNAMED:
         found.append(NO_NAMES)
     if capture.common is not None and not capture.common.told:
         found.append(NOT_TOLD)
     return found
 
 
-def stands(height_m: float) -> str:
+def format_lidar_height(height_m: float) -> str:
     """How it is told that a LiDAR stands at a height that no car has.
 
     Args:
@@ -62,7 +62,7 @@ def stands(height_m: float) -> str:
     return f"the LiDAR stands {height_m:.1f} m above the ground found, {usual}: check unit and axes of sweeps"
 
 
-def unnamed(shown: SemanticMap) -> float:
+def compute_unnamed_fraction(shown: SemanticMap) -> float:
     """Share of the pixels of a semantic map whose number has no name.
 
     Args:
@@ -73,7 +73,7 @@ def unnamed(shown: SemanticMap) -> float:
     return float(outside) / max(codes.size, 1)
 
 
-def middle_of(camera: Camera) -> tuple[float, float]:
+def get_principal_point(camera: Camera) -> tuple[float, float]:
     """Where the camera looks straight ahead, as shares of the picture's width and height.
 
     Args:
@@ -83,7 +83,7 @@ def middle_of(camera: Camera) -> tuple[float, float]:
     return float(lens[0, 2]) / camera.width_px, float(lens[1, 2]) / camera.height_px
 
 
-def require_middle(camera: Camera) -> None:
+def validate_principal_point(camera: Camera) -> None:
     """Refuse a camera matrix that cannot belong to the picture.
 
     Args:
@@ -92,7 +92,7 @@ def require_middle(camera: Camera) -> None:
     Raises:
         InputError: if the middle of the calibration lies outside the picture.
     """
-    across, down = middle_of(camera)
+    across, down = get_principal_point(camera)
     if not (0 <= across <= 1 and 0 <= down <= 1):
         size = f"{camera.width_px}x{camera.height_px}"
         message = f"the middle of the calibration lies outside the picture of {size} pixels"

@@ -226,7 +226,7 @@ def read(
         InputError: if nothing of it can be read.
         FindingsError: under `strict`, if rows were rejected or something is odd.
     """
-    reader = reader_named(name)
+    reader = get_reader(name)
     unknown = sorted(set(options) - set(reader.options))
     if unknown:
         has = ", ".join(reader.options) or "none"
@@ -239,10 +239,10 @@ def read(
             return scenes
 
         if cache:
-            from roadaware.datasets.cache import Entry, kept
+            from roadaware.datasets.cache import Entry, load_or_read
 
             entry = Entry(name, module.VERSION, source, module.inputs(source, **options), options)
-            scenes = kept(entry, fresh, verify=verify)
+            scenes = load_or_read(entry, fresh, verify=verify)
         else:
             scenes = fresh()
     if strict:
@@ -250,7 +250,7 @@ def read(
     return scenes
 
 
-def reader_named(name: str) -> Reader:
+def get_reader(name: str) -> Reader:
     """The reader of a dataset.
 
     Raises:

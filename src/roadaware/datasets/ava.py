@@ -18,10 +18,17 @@ from pathlib import Path
 import polars as pl
 
 from roadaware.datasets import Progress
-from roadaware.datasets.issues import Findings, first_reason, none_read, take_each, told, usual_reason
+from roadaware.datasets.issues import (
+    Findings,
+    build_unreadable_error,
+    find_common_reason,
+    format_text_column,
+    read_each_file,
+    select_first_reason,
+)
 from roadaware.errors import InputError
-from roadaware.io.csv import cells_of, decode, is_blank, pieces_of, rows_of
-from roadaware.io.sources import FileSource, Source, locate, shown
+from roadaware.io.csv import decode, is_blank, iterate_line_batches, parse_quoted_rows, split_cells
+from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -72,7 +79,7 @@ def read_labels(data: bytes, where: str, findings: Findings) -> LabelMap:
     text = decode(data, where)
     for place, number, name in _items(text) if _TOKEN.search(text) else _label_rows(text, where):
         if not _NUMBER.fullmatch(number):
-            message = f"an id should be a whole number from 0 and is '{shown(number, 40)}'"
+            message = f"an id should be a whole number from 0 and is '{to_printable(number, 40)}'"
             raise InputError(message, where=f"{where}:{place}", hint=_LABEL_MAP_HINT)
         if int(number) in ids:
             message = f"the id {int(number)} stands twice"
@@ -80,7 +87,7 @@ def read_labels(data: bytes, where: str, findings: Findings) -> LabelMap:
         if name is None:
             findings.warn("actions of the label map without a name of their own", f"{where}:{place}")
         ids.append(int(number))
-        names.append(shown(name, 255) if name else number)
+        names.append(to_printable(name, 255) if name else number)
     if not ids:
         raise InputError("no action in the label map", where=where, hint=_LABEL_MAP_HINT)
     return LabelMap(tuple(ids), _apart(ids, names, findings, where))
@@ -111,7 +118,7 @@ def _label_rows(text: str, where: str) -> Iterator[tuple[int, str, str | None]]:
                 yield place, number.strip(), name.strip() or None
         return
     at = (0, 1)
-    for count, (place, cells) in enumerate(rows_of(text, where)):
+    for count, (place, cells) in enumerate(parse_quoted_rows(text, where)):
         if count == 0 and not _NUMBER.fullmatch(cells[0]):
             at = _columns(cells, f"{where}:{place}")
             continue
@@ -129,14 +136,14 @@ def _columns(header: list[str], where: str) -> tuple[int, int]:
     found = [next((names.index(each) for each in known if each in names), None) for known in (_IDS, _NAMES)]
     if found[0] is None or found[1] is None:
         raise InputError(
-            f"no action in the label map: it begins with '{shown(','.join(header), 80)}'",
+            f"no action in the label map: it begins with '{to_printable(','.join(header), 80)}'",
             where=where,
             hint=_LABEL_MAP_HINT,
         )
     return found[0], found[1]
 
 
-def numbered(ids: set[int]) -> LabelMap:
+def build_numeric_labels(ids: set[int]) -> LabelMap:
     """The actions of a set without a label map: called by their numbers."""
     ordered = sorted(ids)
     return LabelMap(tuple(ordered), tuple(str(number) for number in ordered))
@@ -180,17 +187,17 @@ def read_rows(data: bytes, file: str, where: str, findings: Findings) -> pl.Data
         findings: takes what is refused (as rows of `boxes`) and counts it.
 
     Returns:
-        See `taken`.
+        See `parse_box_rows`.
 
     Raises:
         InputError: if the file is no text, empty, has a line too long or a quote not closed, most of its rows
-            have neither 7 nor 8 cells, or as `taken`.
+            have neither 7 nor 8 cells, or as `parse_box_rows`.
     """
-    pieces = (cells_of(lines, where, 8) for lines in pieces_of(decode(data, where), where))
-    return taken(pieces, file, where, findings)
+    pieces = (split_cells(lines, where, 8) for lines in iterate_line_batches(decode(data, where), where))
+    return parse_box_rows(pieces, file, where, findings)
 
 
-def taken(
+def parse_box_rows(
     pieces: Iterable[pl.DataFrame],
     file: str,
     where: str,
@@ -229,8 +236,10 @@ def taken(
     findings.read["boxes"] += len(bad_rows)
     findings.reject_rows("boxes", bad_rows.with_columns(file=pl.lit(file)))
     if rows.is_empty() and len(bad_rows):
-        reason, count = usual_reason(bad_rows["reason"])
-        message = f"no row can be read; {count:,} of {len(bad_rows):,} because of this: {shown(reason)}"
+        reason, count = find_common_reason(bad_rows["reason"])
+        message = (
+            f"no row can be read; {count:,} of {len(bad_rows):,} because of this: {to_printable(reason)}"
+        )
         raise InputError(message, where=f"{where}:{bad_rows['line'][0]}", hint=_COLUMNS)
     rows = rows.with_columns(known.names().gather(rows["video"]).alias("video"))
     out = rows.select(out=pl.any_horizontal(~pl.col(*CORNERS).is_between(0, 1)))["out"]
@@ -287,7 +296,7 @@ class _Seen:
             raise InputError(message, where=f"{where}:{self.first[usual]}", hint=hint)
         if 2 * self.far > self.boxed:
             raise InputError(
-                f"boxes in pixels where shares of the picture (0 to 1) are due: {shown(self.example[1])}",
+                f"boxes in pixels where shares of the picture (0 to 1) are due: {to_printable(self.example[1])}",
                 where=f"{where}:{self.example[0]}",
                 hint="divide x by the width and y by the height of the picture",
             )
@@ -303,10 +312,10 @@ class _Names:
         """(n) the numbers of some names."""
         distinct = names.unique(maintain_order=True)
         for name in distinct:
-            self._codes.setdefault(shown(name, LONGEST_NAME), len(self._codes))
+            self._codes.setdefault(to_printable(name, LONGEST_NAME), len(self._codes))
         if distinct.is_empty():
             return pl.Series("video", [], dtype=pl.UInt32)
-        numbers = [self._codes[shown(name, LONGEST_NAME)] for name in distinct]
+        numbers = [self._codes[to_printable(name, LONGEST_NAME)] for name in distinct]
         return names.replace_strict(distinct, numbers, return_dtype=pl.UInt32).alias("video")
 
     def names(self) -> pl.Series:
@@ -330,7 +339,7 @@ def _is_bare() -> pl.Expr:
     return pl.all_horizontal(pl.col(*_BOX, "c6").is_null())
 
 
-def with_persons(rows: pl.DataFrame, file: str, where: str, findings: Findings) -> pl.DataFrame:
+def parse_person_numbers(rows: pl.DataFrame, file: str, where: str, findings: Findings) -> pl.DataFrame:
     """The rows with the number of their `person` as text; -1 is nobody.
 
     Raises:
@@ -342,7 +351,7 @@ def with_persons(rows: pl.DataFrame, file: str, where: str, findings: Findings) 
     if 2 * int(scores.sum()) > len(rows) - rows["last"].null_count():
         first = int(scores.arg_true()[0])
         raise InputError(
-            f"the eighth column holds scores such as {shown(rows['last'][first], 40)}, where the number of a "
+            f"the eighth column holds scores such as {to_printable(rows['last'][first], 40)}, where the number of a "
             "person is due: these are detections, no truth",
             where=f"{where}:{rows['line'][first]}",
             hint="give them as predictions (`--predictions`), and the annotations as truth",
@@ -361,17 +370,21 @@ def with_persons(rows: pl.DataFrame, file: str, where: str, findings: Findings) 
     return kept.with_columns(person=pl.when(pl.col("last") != "-1").then("last")).drop("last")
 
 
-def first_cells(data: bytes, where: str) -> list[str]:
+def read_first_column(data: bytes, where: str) -> list[str]:
     """What stands in the first column below a header, each once.
 
     Raises:
         InputError: if the file is no text, empty, has a line too long or a quote not closed.
     """
-    table = pl.concat([cells_of(lines, where, 1) for lines in pieces_of(decode(data, where), where)])
+    table = pl.concat(
+        [split_cells(lines, where, 1) for lines in iterate_line_batches(decode(data, where), where)]
+    )
     return table["c0"][1:].drop_nulls().unique(maintain_order=True).to_list()
 
 
-def moments(data: bytes, file: str, where: str, findings: Findings, *, header: bool = False) -> pl.DataFrame:
+def parse_excluded_frames(
+    data: bytes, file: str, where: str, findings: Findings, *, header: bool = False
+) -> pl.DataFrame:
     """The moments that a file of exclusions names: `video` and `frame`, each once; an empty one names none.
 
     Args:
@@ -386,16 +399,18 @@ def moments(data: bytes, file: str, where: str, findings: Findings, *, header: b
     """
     if is_blank(data):
         return pl.DataFrame(schema={"video": pl.String, "frame": pl.Int64})
-    table = pl.concat([cells_of(lines, where, 2) for lines in pieces_of(decode(data, where), where)])
+    table = pl.concat(
+        [split_cells(lines, where, 2) for lines in iterate_line_batches(decode(data, where), where)]
+    )
     if header and table["c1"].head(1).str.contains("^[A-Za-z_]").any():
         table = table.slice(1)
     wide = (pl.col("cells") != 2, pl.format("{} cells where video,timestamp are due", "cells"))
-    values = table.with_columns(_FRAME).with_columns(first_reason(wide, *_place()), _ITEM)
+    values = table.with_columns(_FRAME).with_columns(select_first_reason(wide, *_place()), _ITEM)
     bad = values.filter(pl.col("reason").is_not_null())
     findings.read["frames"] += len(bad)
     findings.reject_rows("frames", bad.select("line", "reason", "item", file=pl.lit(file)))
     if len(bad) and len(bad) == len(values):
-        message = f"no row can be read; the first: {shown(bad['reason'][0])}"
+        message = f"no row can be read; the first: {to_printable(bad['reason'][0])}"
         raise InputError(message, where=f"{where}:{bad['line'][0]}", hint="a row is video,timestamp")
     held, known = values.filter(pl.col("reason").is_null()), _Names()
     codes = known.codes(held["c0"])
@@ -410,7 +425,7 @@ def _reason(due: tuple[int, ...]) -> pl.Expr:
         pl.col("c1", *_BOX).str.contains("^[A-Za-z_]", strict=False)
     ).fill_null(value=False)
     boxed, box = ~pl.col("bare"), _box()
-    return first_reason(
+    return select_first_reason(
         (~pl.col("cells").is_in(due), pl.format(f"{{}} cells where {_either(due)} are due", "cells")),
         (header, "a header where none is due"),
         *_place(),
@@ -423,7 +438,7 @@ def _reason(due: tuple[int, ...]) -> pl.Expr:
         ),
         (
             pl.col("c6").is_not_null() & pl.col("action").is_null(),
-            pl.format("the action should be a whole number and is {}", told("c6")),
+            pl.format("the action should be a whole number and is {}", format_text_column("c6")),
         ),
     )
 
@@ -447,7 +462,7 @@ def _place() -> tuple[tuple[pl.Expr, str | pl.Expr], ...]:
         ),
         (
             ~pl.col("frame").is_between(0, MOST_FRAMES).fill_null(value=False),
-            pl.format("the timestamp should be a whole number from 0 and is {}", told("c1")),
+            pl.format("the timestamp should be a whole number from 0 and is {}", format_text_column("c1")),
         ),
     )
 
@@ -474,7 +489,7 @@ class Place:
     first_frame: int = 0
 
 
-def labelled(rows: pl.DataFrame, labels: LabelMap, place: Place) -> pl.DataFrame:
+def add_label_index(rows: pl.DataFrame, labels: LabelMap, place: Place) -> pl.DataFrame:
     """The rows with `label`, the place of their action in the map, null without one.
 
     Rows of an action outside the map are refused as rows of `labels`, as the published evaluators skip them.
@@ -503,7 +518,7 @@ def labelled(rows: pl.DataFrame, labels: LabelMap, place: Place) -> pl.DataFrame
     return rows.filter(~lost)
 
 
-def numbered_boxes(rows: pl.DataFrame, keys: Sequence[str], place: Place, start: int = 0) -> pl.DataFrame:
+def assign_box_ids(rows: pl.DataFrame, keys: Sequence[str], place: Place, start: int = 0) -> pl.DataFrame:
     """The rows with the `box` they belong to, numbered in the order of the file, and whether they `open` it.
 
     Rows with equal keys are one box; an action that it has once more makes a further one.
@@ -544,13 +559,13 @@ def _owners(keys: pl.DataFrame) -> pl.Series:
     return owners.gather(opens.cum_sum() - 1)
 
 
-def boxes_of(rows: pl.DataFrame) -> pl.DataFrame:
+def select_boxes(rows: pl.DataFrame) -> pl.DataFrame:
     """The table of boxes, `tube` included where the rows have it."""
     extra = ["tube"] if "tube" in rows.columns else []
     return rows.filter("opens").select("box", "video", "frame", *extra, *CORNERS)
 
 
-def labels_of(rows: pl.DataFrame) -> pl.DataFrame:
+def select_action_labels(rows: pl.DataFrame) -> pl.DataFrame:
     """The table of labels in the order of the rows, with their scores where the rows have them."""
     extra = ["score"] if "score" in rows.columns else []
     return rows.filter(pl.col("label").is_not_null()).select(
@@ -558,13 +573,13 @@ def labels_of(rows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def persons(rows: pl.DataFrame, place: Place, start: int = 0) -> tuple[pl.DataFrame, pl.DataFrame]:
+def build_person_tubes(rows: pl.DataFrame, place: Place, start: int = 0) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The rows with the `tube` of their person, and the table of tubes.
 
     A person's first box in a moment is in its tube, any other is in none.
 
     Args:
-        rows: (n) see `numbered_boxes`, with `person`.
+        rows: (n) see `assign_box_ids`, with `person`.
         place: for messages.
         start: number of the first tube.
     """
@@ -623,7 +638,7 @@ def find(path: Path) -> Source:
         DatasetNotFoundError: if there are none.
         InputError: if the path cannot be read.
     """
-    source = locate(path, lambda found: bool(_parts(found).truth), _WANTED, _HINT, suffix=".csv")
+    source = find_source(path, lambda found: bool(_parts(found).truth), _WANTED, _HINT, suffix=".csv")
     source.most_bytes = MOST_BYTES
     return source
 
@@ -666,10 +681,10 @@ def read(
     def take(name: str, found: Findings) -> None:
         files.append((name, _rows(source, name, taken, found)))
 
-    errors = take_each(parts.truth, take, findings, progress)
+    errors = read_each_file(parts.truth, take, findings, progress)
     if not files:
-        raise none_read(errors)
-    known = known or numbered(
+        raise build_unreadable_error(errors)
+    known = known or build_numeric_labels(
         {action for _, rows in files for action in rows["action"].drop_nulls().unique()}
     )
     tables = _tables(files, left_aside, known, findings)
@@ -713,15 +728,15 @@ def _label_map(source: Source, names: Sequence[str], findings: Findings) -> Labe
     if not names:
         return None
     if len(names) > 1:
-        held = ", ".join(shown(name) for name in names)
+        held = ", ".join(to_printable(name) for name in names)
         hint = "name the one to read by the option 'labels'"
-        raise InputError(f"several label maps: {held}", where=shown(str(source.path)), hint=hint)
+        raise InputError(f"several label maps: {held}", where=to_printable(str(source.path)), hint=hint)
     return read_labels(source.read(names[0]), source.where(names[0]), findings)
 
 
 def _moments(source: Source, name: str, findings: Findings) -> pl.DataFrame:
     """The excluded moments of a file."""
-    held = moments(source.read(name), name, source.where(name), findings)
+    held = parse_excluded_frames(source.read(name), name, source.where(name), findings)
     findings.read["files"] += 1
     return held
 
@@ -734,10 +749,12 @@ def _rows(source: Source, name: str, taken: dict[str, str], findings: Findings) 
     """
     where = source.where(name)
     rows = read_rows(source.read(name), name, where, findings)
-    rows = with_persons(rows, name, where, findings)
+    rows = parse_person_numbers(rows, name, where, findings)
     for video in rows["video"].unique(maintain_order=True):
         if video in taken:
-            message = f"it has the video '{shown(video, 60)}', and so has '{shown(taken[video], 80)}'"
+            message = (
+                f"it has the video '{to_printable(video, 60)}', and so has '{to_printable(taken[video], 80)}'"
+            )
             raise InputError(message, where=where, hint="read the files one by one")
     taken.update(dict.fromkeys(rows["video"].unique(maintain_order=True), name))
     return rows
@@ -755,13 +772,13 @@ def _tables(
     tubes: list[pl.DataFrame] = []
     for name, rows in files:
         place = Place(name, findings)
-        boxed = labelled(rows.filter(pl.col(CORNERS[0]).is_not_null()), known, place)
-        boxed = numbered_boxes(
+        boxed = add_label_index(rows.filter(pl.col(CORNERS[0]).is_not_null()), known, place)
+        boxed = assign_box_ids(
             boxed, ["video", "frame", *CORNERS, "person"], place, sum(len(each) for each in boxes)
         )
-        boxed, own = persons(boxed, place, sum(len(each) for each in tubes))
-        boxes.append(boxes_of(boxed))
-        labels.append(labels_of(boxed))
+        boxed, own = build_person_tubes(boxed, place, sum(len(each) for each in tubes))
+        boxes.append(select_boxes(boxed))
+        labels.append(select_action_labels(boxed))
         tubes.append(own)
     named = [(name, rows.select("video", "frame")) for name, rows in files]
     videos = pl.concat(

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from roadaware import __version__
-from roadaware.datasets.sensor_tables import glimpse
+from roadaware.datasets.sensor_tables import parse_picture_size
 from roadaware.errors import InputError, RoadawareError
-from roadaware.io.files import atomic_write, read_regular
+from roadaware.io.files import read_regular, write_atomically
 from roadaware.io.sources import Source
-from roadaware.places import cache_folder
+from roadaware.places import get_cache_folder
 from roadaware.scenes.store import open_scenes, save
 from roadaware.scenes.tables import Scenes
 
@@ -71,7 +71,7 @@ class Entry:
         return self.source.stamp(self.inputs)
 
 
-def kept(entry: Entry, fresh: Callable[[], Scenes], *, verify: bool = False) -> Scenes:
+def load_or_read(entry: Entry, fresh: Callable[[], Scenes], *, verify: bool = False) -> Scenes:
     """The Scenes that were kept for this entry, or what `fresh` reads, which is then kept.
 
     A cache that cannot be written costs one warning and nothing else; a damaged entry is read anew.
@@ -82,27 +82,27 @@ def kept(entry: Entry, fresh: Callable[[], Scenes], *, verify: bool = False) -> 
         verify: open what was kept only if the contents of all files are the same, too.
     """
     try:
-        folder = cache_folder() / "scenes" / entry.key
+        folder = get_cache_folder() / "scenes" / entry.key
     except RuntimeError:
         return fresh()
-    scenes = _opened(folder, entry, verify=verify)
+    scenes = _load_cached(folder, entry, verify=verify)
     if scenes is not None:
         return scenes
     with ExitStack() as held:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            held.enter_context(_locked(folder / "lock"))
+            held.enter_context(_hold_lock(folder / "lock"))
         except OSError as error:
             _warn(folder, error)
             return fresh()
-        scenes = _opened(folder, entry, logging.WARNING, verify=verify)
+        scenes = _load_cached(folder, entry, logging.WARNING, verify=verify)
         if scenes is None:
             scenes = fresh()
             _keep(folder, entry, scenes)
         return scenes
 
 
-def _opened(folder: Path, entry: Entry, level: int = logging.DEBUG, *, verify: bool) -> Scenes | None:
+def _load_cached(folder: Path, entry: Entry, level: int = logging.DEBUG, *, verify: bool) -> Scenes | None:
     """The kept Scenes; None where there are none, they are damaged (told at `level`) or of other contents."""
     pictures = _pictures(folder)
     place = folder / entry.state(pictures)
@@ -125,7 +125,7 @@ def _same(scenes: Scenes, pictures: Glimpsed, entry: Entry) -> bool:
 
 def _as_seen(source: Source, pictures: Glimpsed) -> bool:
     """Whether the first bytes of pictures tell what they told."""
-    return all(glimpse(source, name) == told for name, told in pictures.items())
+    return all(parse_picture_size(source, name) == told for name, told in pictures.items())
 
 
 def _pictures(folder: Path) -> Glimpsed:
@@ -149,7 +149,7 @@ def _keep(folder: Path, entry: Entry, scenes: Scenes) -> None:
             else:
                 old.unlink()
         if pictures:
-            atomic_write(folder / _PICTURES, json.dumps(pictures).encode())
+            write_atomically(folder / _PICTURES, json.dumps(pictures).encode())
         save(scenes, folder / state, overwrite=True)
     except (RoadawareError, OSError) as error:
         _warn(folder, error)
@@ -157,7 +157,7 @@ def _keep(folder: Path, entry: Entry, scenes: Scenes) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _hold_lock(path: Path) -> Iterator[None]:
     """Hold a lock file that names this process; go on without it if another holds it for too long.
 
     Raises:

@@ -223,7 +223,7 @@ _GROUPS: dict[Vocabulary, dict[str, tuple[str, ...]]] = {
 }
 
 
-def all_names(of: Vocabulary) -> tuple[str, ...]:
+def list_label_names(of: Vocabulary) -> tuple[str, ...]:
     """Every name of a vocabulary once, in its order; for actions the fifty, then those of the paper alone."""
     if of == "event":
         return EVENT_CATEGORIES
@@ -234,52 +234,52 @@ def all_names(of: Vocabulary) -> tuple[str, ...]:
     return ACTIONS_OFFICIAL + tuple(name for name in grouped if name not in known)
 
 
-def canonical(name: str, of: Vocabulary) -> str | None:
+def find_canonical_name(name: str, of: Vocabulary) -> str | None:
     """The vocabulary's own spelling of a name, whatever its case, spaces and underscores; None if unknown.
 
-    >>> canonical("Cheering/Chanting ", "action"), canonical("volcanic eruption", "event")
+    >>> find_canonical_name("Cheering/Chanting ", "action"), find_canonical_name("volcanic eruption", "event")
     ('chanting/cheering', 'volcanic_eruption')
     """
-    spelled = {_folded(known): known for known in all_names(of)}
+    spelled = {_fold_case(known): known for known in list_label_names(of)}
     if of == "action":
-        spelled |= {_folded(word): official for word, official in ACTION_SYNONYMS.items()}
-    return spelled.get(_folded(name))
+        spelled |= {_fold_case(word): official for word, official in ACTION_SYNONYMS.items()}
+    return spelled.get(_fold_case(name))
 
 
-def canonical_action(name: str) -> str:
+def find_canonical_action(name: str) -> str:
     """The official name of an action; that of the paper where only the paper has it.
 
     Raises:
         UsageError: if neither knows it; the nearest names are given.
 
-    >>> canonical_action("hitting"), canonical_action("kicking")
+    >>> find_canonical_action("hitting"), find_canonical_action("kicking")
     ('hitting an object/smashing', 'kicking')
     """
-    found = canonical(name, "action")
+    found = find_canonical_name(name, "action")
     if found is None:
-        raise _unknown(name, "action")
+        raise _build_unknown_error(name, "action")
     return found
 
 
-def group_of(name: str, of: Vocabulary = "action") -> str | None:
+def get_label_group(name: str, of: Vocabulary = "action") -> str | None:
     """The paper's group of a name; None where the paper puts it in none.
 
     Raises:
         UsageError: if the vocabulary lacks the name.
 
-    >>> group_of("spraying"), group_of("siren (police)", "sound"), group_of("painting")
+    >>> get_label_group("spraying"), get_label_group("siren (police)", "sound"), get_label_group("painting")
     ('disruptive', 'vehicles', None)
     """
-    known = canonical(name, of)
+    known = find_canonical_name(name, of)
     if known is None:
-        raise _unknown(name, of)
+        raise _build_unknown_error(name, of)
     for group, names in _GROUPS[of].items():
         if known in names or any(ACTION_SYNONYMS.get(word) == known for word in names):
             return group
     return None
 
 
-def action_relations() -> tuple[tuple[str | None, str | None, Relation], ...]:
+def list_action_relations() -> tuple[tuple[str | None, str | None, Relation], ...]:
     """Official name, the paper's name, and how they relate: the fifty in order, then the paper's own."""
     paper = [name for names in ACTIONS_PAPER.values() for name in names]
     word = {official: name for name, official in ACTION_SYNONYMS.items()}
@@ -295,12 +295,12 @@ def action_relations() -> tuple[tuple[str | None, str | None, Relation], ...]:
     return (*rows, *((None, name, "only paper") for name in paper if name not in known))
 
 
-def _folded(name: str) -> str:
+def _fold_case(name: str) -> str:
     return " ".join(name.replace("_", " ").casefold().split())
 
 
-def _unknown(name: str, of: Vocabulary) -> UsageError:
-    words = [*all_names(of), *(ACTION_SYNONYMS if of == "action" else ())]
-    near = difflib.get_close_matches(_folded(name), words, n=3)
+def _build_unknown_error(name: str, of: Vocabulary) -> UsageError:
+    words = [*list_label_names(of), *(ACTION_SYNONYMS if of == "action" else ())]
+    near = difflib.get_close_matches(_fold_case(name), words, n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(words)}"
     return UsageError(f"no {of} is called '{name}'; {hint}")

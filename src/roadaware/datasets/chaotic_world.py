@@ -27,22 +27,22 @@ from roadaware.datasets.ava import (
     KIND,
     LabelMap,
     Place,
-    boxes_of,
-    first_cells,
-    labelled,
-    labels_of,
-    moments,
-    numbered_boxes,
-    persons,
+    add_label_index,
+    assign_box_ids,
+    build_person_tubes,
+    parse_box_rows,
+    parse_excluded_frames,
+    parse_person_numbers,
+    read_first_column,
     read_labels,
-    taken,
-    with_persons,
+    select_action_labels,
+    select_boxes,
 )
-from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, all_names, canonical
-from roadaware.datasets.issues import Findings, none_read, take_each
+from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, find_canonical_name, list_label_names
+from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.errors import InputError, UsageError
-from roadaware.io.csv import cells_of, decode, pieces_of, rows_of
-from roadaware.io.sources import FileSource, Source, locate, shown
+from roadaware.io.csv import decode, iterate_line_batches, parse_quoted_rows, split_cells
+from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -51,7 +51,7 @@ from roadaware.scenes.tables import Meta, Scenes
 LEFT_ASIDE = "labels of actions that the list of labels does not have, left aside"
 
 
-def numbered_as_files(listed: LabelMap) -> LabelMap:
+def map_to_file_ids(listed: LabelMap) -> LabelMap:
     """A list of Chaotic World's actions with the numbers of its csv files, which run from 0 to 49.
 
     Its own list runs from 1 to 50. A list of some of them alone is taken to run from 0 if 0 is in it, from 1
@@ -69,7 +69,7 @@ def numbered_as_files(listed: LabelMap) -> LabelMap:
     return LabelMap(tuple(number - 1 for number in ids), listed.names)
 
 
-def chosen(scenes: Scenes, listed: LabelMap) -> Scenes:
+def select_actions(scenes: Scenes, listed: LabelMap) -> Scenes:
     """Scenes with the actions of a list alone, called and ordered as there.
 
     An action is the listed one of its name or, where no name of the set is listed, of its number. Boxes that
@@ -88,7 +88,7 @@ def chosen(scenes: Scenes, listed: LabelMap) -> Scenes:
         raise InputError("the truth has no actions that a list of labels could name", hint="leave it away")
     own = scenes.meta.notes.get("label_ids", {}).get(KIND, range(len(names)))
     if scenes.meta.dataset == "Chaotic World":
-        listed = numbered_as_files(listed)
+        listed = map_to_file_ids(listed)
     places = _places(names, own, listed)
     if not places:
         raise InputError(
@@ -117,13 +117,15 @@ def _fitting(listed: LabelMap, start: int) -> int:
     """How many names are those of their numbers, counted from `start`."""
     official = dict(enumerate(ACTIONS_OFFICIAL, start))
     pairs = zip(listed.ids, listed.names, strict=True)
-    return sum(canonical(name, "action") == official.get(number) for number, name in pairs)
+    return sum(find_canonical_name(name, "action") == official.get(number) for number, name in pairs)
 
 
 def _places(names: Sequence[str], own: Sequence[int], listed: LabelMap) -> dict[int, int]:
     """The place of each of the set's actions in the list, by name if any name is listed, else by number."""
     spelled = {name: place for place, name in enumerate(listed.names)}
-    spelled |= {known: p for name, p in spelled.items() if (known := canonical(name, "action")) is not None}
+    spelled |= {
+        known: p for name, p in spelled.items() if (known := find_canonical_name(name, "action")) is not None
+    }
     named = {place: spelled[name] for place, name in enumerate(names) if name in spelled}
     numbers = {number: place for place, number in enumerate(listed.ids)}
     return named or {place: numbers[number] for place, number in enumerate(own) if number in numbers}
@@ -189,24 +191,24 @@ def read_actions(data: bytes, file: str, where: str, findings: Findings) -> pl.D
         findings: takes what is refused (as rows of `boxes`) and counts it.
 
     Returns:
-        (n) as `ava_rows.taken`, with `person` for the eighth cell, and `start`, `end` (frames of the clip, as
+        (n) as `ava_rows.parse_box_rows`, with `person` for the eighth cell, and `start`, `end` (frames of the clip, as
         numbered in the file) and `time` in seconds; null where they are unknown.
 
     Raises:
         InputError: if it is no text, has no header, lacks a column, is in pixels, or no row can be taken.
     """
-    pieces = pieces_of(decode(data, where), where)
+    pieces = iterate_line_batches(decode(data, where), where)
     first = next(pieces)
-    columns = columns_of(_header(first.head(1), where), f"{where}:{first['line'][0]}")
+    columns = find_columns(_header(first.head(1), where), f"{where}:{first['line'][0]}")
     besides: list[pl.DataFrame] = []
     body = _bodies([first.slice(1)], pieces)
-    tables = (_as_ava(cells_of(lines, where, columns.count), columns, besides) for lines in body)
-    rows = taken(tables, file, where, findings, due=(columns.count,))
-    rows = with_persons(rows, file, where, findings)
+    tables = (_as_ava(split_cells(lines, where, columns.count), columns, besides) for lines in body)
+    rows = parse_box_rows(tables, file, where, findings, due=(columns.count,))
+    rows = parse_person_numbers(rows, file, where, findings)
     return rows.join(pl.concat(besides), on="line", how="left", maintain_order="left")
 
 
-def columns_of(header: Sequence[str], where: str) -> Columns:
+def find_columns(header: Sequence[str], where: str) -> Columns:
     """Where the columns are: by their names, and those of other names by their places from both ends.
 
     A column that is known by its place alone must have a name of the kind, unless no name is known at all.
@@ -219,7 +221,9 @@ def columns_of(header: Sequence[str], where: str) -> Columns:
     numbers = pl.Series(header[2:6], dtype=pl.String).cast(pl.Float64, strict=False)
     if len(header) < len(_FRONT) or numbers.count():
         found = ",".join(header[:8])
-        raise InputError(f"expected a header, found '{shown(found, 120)}'", where=where, hint=_ACTION_HINT)
+        raise InputError(
+            f"expected a header, found '{to_printable(found, 120)}'", where=where, hint=_ACTION_HINT
+        )
     names = [name.strip().lower() for name in header]
     at = _by_name(names)
     named = bool(at.keys() & _FRONT.keys())
@@ -228,9 +232,7 @@ def columns_of(header: Sequence[str], where: str) -> Columns:
             continue
         fits = not named or any(stem in names[place] for stem in _STEMS.get(what, ()))
         if place in at.values() or not fits:
-            message = (
-                f"a column is missing: no '{_spelled(what)}' in the header {shown(','.join(names), 160)}"
-            )
+            message = f"a column is missing: no '{_get_column_name(what)}' in the header {to_printable(','.join(names), 160)}"
             raise InputError(message, where=where, hint=_AVA if len(names) <= len(_FRONT) else _ACTION_HINT)
         at[what] = place
     for what, place in _BACK.items():
@@ -253,14 +255,14 @@ def _by_name(names: Sequence[str]) -> dict[str, int]:
     return at
 
 
-def _spelled(what: str) -> str:
+def _get_column_name(what: str) -> str:
     return _NAMES[what][0] if what in _NAMES else what
 
 
 def _header(line: pl.DataFrame, where: str) -> list[str]:
     """The cells of the first line."""
     count = str(line["text"][0]).count(",") + 1
-    row = cells_of(line, where, min(count, MOST_COLUMNS + 1)).row(0)
+    row = split_cells(line, where, min(count, MOST_COLUMNS + 1)).row(0)
     return [cell or "" for cell in row[2 : 2 + row[1]]]
 
 
@@ -330,7 +332,7 @@ def is_of_sounds(data: bytes, where: str) -> bool:
     Raises:
         InputError: if the file is no text, or empty.
     """
-    _, header = next(rows_of(decode(data, where), where))
+    _, header = next(parse_quoted_rows(decode(data, where), where))
     names = [name.lower() for name in header]
     return "ssl" in names or ("bbox" in names and "start_fid" in names)
 
@@ -347,12 +349,12 @@ def read_sounds(data: bytes, file: str, where: str, findings: Findings) -> list[
     Raises:
         InputError: if it is no text, lacks a column, has a quote that is not closed, or no row can be taken.
     """
-    rows = rows_of(decode(data, where), where)
+    rows = parse_quoted_rows(decode(data, where), where)
     line, header = next(rows)
     names = [name.lower() for name in header]
     missing = [name for name in COLUMNS if names.count(name) != 1]
     if missing:
-        found = shown(", ".join(header), 160)
+        found = to_printable(", ".join(header), 160)
         message = f"columns are missing or stand twice: {', '.join(missing)}; found {found}"
         raise InputError(message, where=f"{where}:{line}", hint=_SOUND_HINT)
     at = [names.index(name) for name in COLUMNS]
@@ -362,7 +364,7 @@ def read_sounds(data: bytes, file: str, where: str, findings: Findings) -> list[
         try:
             if len(cells) != len(names):
                 raise _RowError(f"{len(cells)} cells where the header names {len(names)}")
-            sounds.append(_sound(number, [cells[place] for place in at]))
+            sounds.append(_parse_sound(number, [cells[place] for place in at]))
         except _RowError as error:
             first = first or f"line {number}: {error}"
             findings.reject("sounds", file, ", ".join(cells[:2]), str(error), number)
@@ -424,7 +426,7 @@ def _box(numbers: list[Any] | tuple[Any, ...]) -> Box:
     return x1, y1, x2, y2
 
 
-def _sound(line: int, cells: list[str]) -> Sound:
+def _parse_sound(line: int, cells: list[str]) -> Sound:
     """A row as a sound.
 
     Raises:
@@ -433,15 +435,15 @@ def _sound(line: int, cells: list[str]) -> Sound:
     frame, time, literal, name = cells
     whole = _WHOLE.fullmatch(frame)
     if whole is None or int(whole[1]) > _MOST_FRAMES:
-        raise _RowError(f"start_fid should be a whole number from 0 and is '{shown(frame, 60)}'")
+        raise _RowError(f"start_fid should be a whole number from 0 and is '{to_printable(frame, 60)}'")
     if not name:
         raise _RowError("ssl, the class of sound, is empty")
     try:
         boxes = parse_sound_boxes(literal)
     except ValueError as error:
-        raise _RowError(f"bbox: {error}: '{shown(literal, 120)}'") from error
+        raise _RowError(f"bbox: {error}: '{to_printable(literal, 120)}'") from error
     seconds = float(time) if _TIME.fullmatch(time) else None
-    return Sound(line, int(whole[1]), seconds, shown(name, 255), boxes)
+    return Sound(line, int(whole[1]), seconds, to_printable(name, 255), boxes)
 
 
 # From rows of actions and sounds of Chaotic World to tables: frames from 0, boxes in pixels of 320 x 180.
@@ -496,7 +498,7 @@ class Held:
         return min(low, default=1)
 
 
-def tables_of(
+def build_chaotic_tables(
     held: Held, first_frame: int, findings: Findings
 ) -> tuple[dict[str, pl.DataFrame], dict[str, tuple[str, ...]]]:
     """The tables of all files, and the vocabularies.
@@ -550,15 +552,15 @@ def _actions(
     tubes = [pl.DataFrame(schema=schema)]
     for file, rows in files.items():
         place = Place(file, findings, first_frame)
-        boxed = labelled(rows.filter(pl.col(CORNERS[0]).is_not_null()), known, place)
+        boxed = add_label_index(rows.filter(pl.col(CORNERS[0]).is_not_null()), known, place)
         keys = ["video", "frame", *CORNERS, "person"]
-        boxed = numbered_boxes(boxed, keys, place, sum(len(each) for each in boxes))
-        boxed, own = persons(boxed, place, sum(len(each) for each in tubes))
-        table = boxes_of(boxed).with_columns(
+        boxed = assign_box_ids(boxed, keys, place, sum(len(each) for each in boxes))
+        boxed, own = build_person_tubes(boxed, place, sum(len(each) for each in tubes))
+        table = select_boxes(boxed).with_columns(
             pl.col("x1_px", "x2_px") * WIDTH, pl.col("y1_px", "y2_px") * HEIGHT, sound=pl.lit(None, pl.Int64)
         )
         boxes.append(table)
-        labels.append(labels_of(boxed))
+        labels.append(select_action_labels(boxed))
         tubes.append(own)
     return pl.concat(boxes), pl.concat(labels), pl.concat(tubes)
 
@@ -567,9 +569,9 @@ def _words(held: Held, findings: Findings) -> tuple[tuple[str, ...], dict[str, i
     """The classes of sounds, those of the paper first, and the place of each name as the files spell it."""
     if not held.sounds:
         return (), {}
-    known = all_names("sound")
+    known = list_label_names("sound")
     used = {sound.name for _, sounds in held.sounds.values() for sound in sounds}
-    spelled = {name: canonical(name, "sound") for name in sorted(used)}
+    spelled = {name: find_canonical_name(name, "sound") for name in sorted(used)}
     foreign = [name for name, official in spelled.items() if official is None]
     for name in foreign:
         findings.warn("classes of sound that the paper does not name, kept", name)
@@ -691,7 +693,7 @@ def find(path: Path) -> Source:
         parts = _parts(source)
         return bool(parts.actions or parts.sounds or parts.any)
 
-    return locate(path, fits, _WANTED, _HINT, suffix=".csv")
+    return find_source(path, fits, _WANTED, _HINT, suffix=".csv")
 
 
 def inputs(
@@ -741,18 +743,18 @@ def read(
     names = parts.names
     if labels is not None:
         names.append(source.lend(Path(labels)))
-        held.known = _listed(source, names[-1], findings)
+        held.known = _read_action_list(source, names[-1], findings)
     _read_sides(source, parts, held, findings)
     jobs = _jobs(source, parts)
     way = dict(jobs)
-    errors = take_each(
+    errors = read_each_file(
         list(way), lambda name, found: way[name](source, name, held, found), findings, progress
     )
     if len(errors) == len(way):
-        raise none_read(errors)
+        raise build_unreadable_error(errors)
     lowest = min(held.lowest, 1)
     first = lowest if first_frame is None else first_frame
-    tables, vocabularies = tables_of(held, first, findings)
+    tables, vocabularies = build_chaotic_tables(held, first, findings)
     notes = {"first_frame": first, "label_ids": {"action": list(held.known.ids)}, "published_box": "first"}
     meta = _meta(source.contents(names), vocabularies, findings, notes)
     return Scenes(**tables, rejected=findings.table(), meta=meta)
@@ -792,13 +794,13 @@ def _jobs(source: Source, parts: _Parts) -> list[tuple[str, _Take]]:
     return jobs + [(name, _take_sounds) for name in parts.sounds]
 
 
-def _listed(source: Source, name: str, findings: Findings) -> LabelMap:
+def _read_action_list(source: Source, name: str, findings: Findings) -> LabelMap:
     """The actions of a list, with the numbers of the csv files.
 
     Raises:
         InputError: if it cannot be read.
     """
-    return numbered_as_files(read_labels(source.read(name), source.where(name), findings))
+    return map_to_file_ids(read_labels(source.read(name), source.where(name), findings))
 
 
 def _kind(source: Source, name: str) -> _Take:
@@ -817,7 +819,7 @@ def _take_actions(source: Source, name: str, held: Held, findings: Findings) -> 
     videos = rows["video"].unique(maintain_order=True).to_list()
     for video in videos:
         if video in held.files:
-            message = f"it has the video '{shown(video, 60)}', and so has '{shown(held.files[video], 80)}'"
+            message = f"it has the video '{to_printable(video, 60)}', and so has '{to_printable(held.files[video], 80)}'"
             raise InputError(message, where=where, hint="read the files one by one")
     held.files |= dict.fromkeys(videos, name)
     findings.warn("files of actions without a row", name, int(rows.is_empty()))
@@ -829,7 +831,7 @@ def _take_actions(source: Source, name: str, held: Held, findings: Findings) -> 
 
 def _take_sounds(source: Source, name: str, held: Held, findings: Findings) -> None:
     """Add the sounds of a file, whose name is that of its video."""
-    video = shown(PurePosixPath(name).stem, 255)
+    video = to_printable(PurePosixPath(name).stem, 255)
     held.sounds[name] = (video, read_sounds(source.read(name), name, source.where(name), findings))
 
 
@@ -838,7 +840,7 @@ def _read_sides(source: Source, parts: _Parts, held: Held, findings: Findings) -
     for name in parts.lists:
         lines = _side(source, name, findings, lambda data, where: decode(data, where).split("\n"))
         for video in dict.fromkeys(line.strip() for line in lines or () if line.strip()):
-            held.splits.setdefault(shown(video, 255), []).append(f"sound/{_split(name)}")
+            held.splits.setdefault(to_printable(video, 255), []).append(f"sound/{_split(name)}")
     for name in parts.excluded:
         found = _side(source, name, findings, partial(_aside, name, findings))
         held.excluded += [] if found is None else [found]
@@ -847,22 +849,22 @@ def _read_sides(source: Source, parts: _Parts, held: Held, findings: Findings) -
         if known is not None:
             _compare_names(known, findings)
     for name in parts.naming:
-        videos = _side(source, name, findings, first_cells)
+        videos = _side(source, name, findings, read_first_column)
         for video in videos if videos is not None else ():
-            held.splits.setdefault(shown(video, 255), []).append(f"action/{_split(name)}")
+            held.splits.setdefault(to_printable(video, 255), []).append(f"action/{_split(name)}")
 
 
 def _compare_names(known: LabelMap, findings: Findings) -> None:
     """Warn of actions that a label map calls otherwise than the official fifty; numbers may run from 1."""
     official = dict(zip(ACTIONS.ids, ACTIONS.names, strict=True))
     for number, own in zip(known.ids, known.names, strict=True):
-        if canonical(own, "action") != official.get(number - min(known.ids)):
+        if find_canonical_name(own, "action") != official.get(number - min(known.ids)):
             findings.warn("names of the label map that are not the official ones, left aside", own)
 
 
 def _aside(name: str, findings: Findings, data: bytes, where: str) -> pl.DataFrame:
     """The moments of a file of exclusions."""
-    return moments(data, name, where, findings, header=True)
+    return parse_excluded_frames(data, name, where, findings, header=True)
 
 
 def _side(source: Source, name: str, findings: Findings, take: Callable[[bytes, str], _T]) -> _T | None:

@@ -8,10 +8,20 @@ from dataclasses import dataclass
 import polars as pl
 from lxml import etree
 
-from roadaware.datasets.issues import Findings, first_reason
+from roadaware.datasets.issues import Findings, select_first_reason
 from roadaware.errors import InputError
-from roadaware.io.sources import Source, shown
-from roadaware.io.xml import Document, Record, Tables, Walker, decode, located, owners_of, scan, text_at
+from roadaware.io.sources import Source, to_printable
+from roadaware.io.xml import (
+    Document,
+    Record,
+    Tables,
+    Walker,
+    add_line_numbers,
+    decode,
+    find_record_owners,
+    find_text,
+    scan_records,
+)
 
 # One kind of file over a batch of videos: read, scanned, and what is wrong with it told.
 
@@ -39,7 +49,7 @@ class Sheet:
     def refuse(self, table: str, bad: pl.DataFrame, findings: Findings) -> None:
         """Put rows (with `document`, `row`, `line`, `item`, `reason`) among the rejected ones, with lines."""
         if len(bad):
-            found = located(bad, self.documents, self.scanned, self.record, root=self.root)
+            found = add_line_numbers(bad, self.documents, self.scanned, self.record, root=self.root)
             findings.reject_rows(table, found)
 
     @property
@@ -74,7 +84,7 @@ def read_sheet(
     there = [place for place, name in enumerate(names) if name is not None and place not in errors]
     if not isinstance(record, Record):
         record = record(documents[there[0]].text if there else "")
-    tables: Tables = scan([documents[place] for place in there], record, root=root, walker=walker)
+    tables: Tables = scan_records([documents[place] for place in there], record, root=root, walker=walker)
     rows = tables.rows.with_columns(
         pl.col("document").replace_strict(dict(enumerate(there)), return_dtype=pl.UInt32)
         if len(there) != len(names)
@@ -94,7 +104,7 @@ def read_sheet(
     return Sheet(rows, roots, errors, documents, scanned, record, root)
 
 
-def sift(rows: pl.DataFrame, key: Sequence[str], second: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+def split_rejected(rows: pl.DataFrame, key: Sequence[str], second: str) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Part rows with a `reason` into those to take and those to refuse; of rows with one key the first stays.
 
     Args:
@@ -111,7 +121,7 @@ def sift(rows: pl.DataFrame, key: Sequence[str], second: str) -> tuple[pl.DataFr
     return good.drop("reason"), bad.sort("document", "row")
 
 
-def frame_reasons(raw: str, frame: str, record: str, owner: str) -> list[tuple[pl.Expr, str | pl.Expr]]:
+def check_frame_records(raw: str, frame: str, record: str, owner: str) -> list[tuple[pl.Expr, str | pl.Expr]]:
     """What can be wrong with a record's place: its owner, its frame number, the end of the video.
 
     Args:
@@ -132,7 +142,9 @@ def frame_reasons(raw: str, frame: str, record: str, owner: str) -> list[tuple[p
     ]
 
 
-def frame_rows(sheet: Sheet, lengths: pl.DataFrame, findings: Findings, raw: str = "id") -> pl.DataFrame:
+def parse_frame_rows(
+    sheet: Sheet, lengths: pl.DataFrame, findings: Findings, raw: str = "id"
+) -> pl.DataFrame:
     """The rows of a file with one record per frame, `frame` being their number; the others are refused.
 
     Args:
@@ -143,9 +155,9 @@ def frame_rows(sheet: Sheet, lengths: pl.DataFrame, findings: Findings, raw: str
     """
     rows = sheet.rows.join(lengths, on="document", how="inner", maintain_order="left")
     rows = rows.with_columns(pl.col(raw).cast(pl.Int64, strict=False).alias("frame"))
-    reasons = frame_reasons(raw, "frame", sheet.record.element, sheet.record.owner)
-    rows = rows.with_columns(first_reason(*reasons))
-    good, bad = sift(rows, ["document", "frame"], "a second record for this frame")
+    reasons = check_frame_records(raw, "frame", sheet.record.element, sheet.record.owner)
+    rows = rows.with_columns(select_first_reason(*reasons))
+    good, bad = split_rejected(rows, ["document", "frame"], "a second record for this frame")
     findings.read["frames"] += len(bad)
     item = pl.format("frame {}", pl.col(raw).fill_null("?"))
     sheet.refuse("frames", bad.with_columns(item=item), findings)
@@ -169,34 +181,34 @@ CORNERS = {"x1_px": "xtl", "y1_px": "ytl", "x2_px": "xbr", "y2_px": "ybr"}
 EVENT_SOURCE = ("annotated", "fallback", "none")
 
 
-def frame_count(tree: etree._Element, where: str) -> int:
+def read_frame_count(tree: etree._Element, where: str) -> int:
     """How many frames the video has, as the file's head says.
 
     Raises:
         InputError: if that is missing, no number, or out of reason.
     """
-    size = text_at(tree, "meta/task/size")
+    size = find_text(tree, "meta/task/size")
     frames = _count(size)
     if frames is None or frames > MOST_FRAMES:
-        message = f"meta/task/size should be the number of frames, 1 to {MOST_FRAMES}, and is {quoted(size)}"
+        message = f"meta/task/size should be the number of frames, 1 to {MOST_FRAMES}, and is {format_raw_text(size)}"
         raise InputError(message, where=where)
     return frames
 
 
-def image_size(tree: etree._Element, where: str, findings: Findings) -> tuple[int | None, int | None]:
+def read_image_size(tree: etree._Element, where: str, findings: Findings) -> tuple[int | None, int | None]:
     """Width and height of the original image in pixels, null (with a warning) where the head tells none."""
     pixels: list[int | None] = []
     for side in ("width", "height"):
-        text = text_at(tree, f"meta/task/original_size/{side}")
+        text = find_text(tree, f"meta/task/original_size/{side}")
         count = _count(text)
         pixels.append(count if count is not None and count <= MOST_PIXELS else None)
         if pixels[-1] is None:
             what = "image sizes that are no number of pixels, kept as null"
-            findings.warn(what, f"{where}: {quoted(text)}")
+            findings.warn(what, f"{where}: {format_raw_text(text)}")
     return pixels[0], pixels[1]
 
 
-def listed_tracks(sheet: Sheet, videos: pl.DataFrame, ids: Sequence[str] = ("id",)) -> pl.DataFrame:
+def list_cvat_tracks(sheet: Sheet, videos: pl.DataFrame, ids: Sequence[str] = ("id",)) -> pl.DataFrame:
     """Every track, with its label, the first ids its boxes name, and what is wrong with it.
 
     Args:
@@ -209,7 +221,7 @@ def listed_tracks(sheet: Sheet, videos: pl.DataFrame, ids: Sequence[str] = ("id"
         (place, owner, element.get("label"), element.sourceline)
         for place, root in sorted(sheet.roots.items())
         if place in taken
-        for owner, element in enumerate(owners_of(root, sheet.record))
+        for owner, element in enumerate(find_record_owners(root, sheet.record))
     ]
     schema = {"document": pl.UInt32, "owner": pl.UInt32, "track_label": pl.String, "line": pl.Int64}
     tracks = pl.DataFrame(listed, schema=schema, orient="row")
@@ -217,7 +229,7 @@ def listed_tracks(sheet: Sheet, videos: pl.DataFrame, ids: Sequence[str] = ("id"
     tracks = tracks.join(first, on=TRACK, how="left", maintain_order="left")
     named = pl.col("id").is_not_null() & (pl.col("id") != "")
     return tracks.with_columns(
-        first_reason(
+        select_first_reason(
             (~named, "no box of the track names its id"),
             (
                 ~pl.struct("document", "id").is_first_distinct(),
@@ -227,12 +239,14 @@ def listed_tracks(sheet: Sheet, videos: pl.DataFrame, ids: Sequence[str] = ("id"
     )
 
 
-def sound_boxes(sheet: Sheet, tracks: pl.DataFrame, videos: pl.DataFrame, findings: Findings) -> pl.DataFrame:
+def select_valid_boxes(
+    sheet: Sheet, tracks: pl.DataFrame, videos: pl.DataFrame, findings: Findings
+) -> pl.DataFrame:
     """The boxes that are whole, inside their video, and alone in their track and frame.
 
     Args:
         sheet: the annotations.
-        tracks: see `listed_tracks`.
+        tracks: see `list_cvat_tracks`.
         videos: `document` and `n_frames` of those that were taken.
         findings: counts the boxes, and takes what is refused.
 
@@ -250,19 +264,21 @@ def sound_boxes(sheet: Sheet, tracks: pl.DataFrame, videos: pl.DataFrame, findin
         *(pl.col(raw).cast(pl.Float32, strict=False).alias(name) for name, raw in CORNERS.items()),
     )
     rows = rows.with_columns(_box_reason(sheet))
-    good, bad = sift(rows, [*TRACK, "number"], "a second box of this track in this frame")
+    good, bad = split_rejected(rows, [*TRACK, "number"], "a second box of this track in this frame")
     item = pl.format("track '{}', frame '{}'", pl.col("id").fill_null("?"), pl.col("frame").fill_null("?"))
     sheet.refuse("boxes", bad.with_columns(item=item), findings)
     return good
 
 
-def taken_tracks(sheet: Sheet, tracks: pl.DataFrame, boxes: pl.DataFrame, findings: Findings) -> pl.DataFrame:
+def select_valid_tracks(
+    sheet: Sheet, tracks: pl.DataFrame, boxes: pl.DataFrame, findings: Findings
+) -> pl.DataFrame:
     """The tracks that have boxes; the others are refused.
 
     Args:
         sheet: the annotations.
-        tracks: see `listed_tracks`.
-        boxes: see `sound_boxes`.
+        tracks: see `list_cvat_tracks`.
+        boxes: see `select_valid_boxes`.
         findings: counts the tracks, and takes what is refused.
     """
     findings.read["tubes"] += len(tracks)
@@ -278,7 +294,7 @@ def taken_tracks(sheet: Sheet, tracks: pl.DataFrame, boxes: pl.DataFrame, findin
     return tracks.filter(pl.col("reason").is_null()).drop("reason", "track_reason", "held", "line")
 
 
-def spans(boxes: pl.DataFrame) -> pl.DataFrame:
+def compute_tube_intervals(boxes: pl.DataFrame) -> pl.DataFrame:
     """For each tube the interval of its boxes, and `late_frame`, its third box from the end.
 
     Args:
@@ -294,7 +310,7 @@ def spans(boxes: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def with_event(tubes: pl.DataFrame) -> pl.DataFrame:
+def add_event_frame(tubes: pl.DataFrame) -> pl.DataFrame:
     """The frame of the event and where it comes from.
 
     Where the crossing point is annotated, that is the event. A pedestrian that crosses without one gets the
@@ -310,9 +326,9 @@ def with_event(tubes: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def quoted(text: str | None) -> str:
+def format_raw_text(text: str | None) -> str:
     """A raw text between quotes for messages, or that it is missing."""
-    return "missing" if text is None else f"'{shown(text, 40)}'"
+    return "missing" if text is None else f"'{to_printable(text, 40)}'"
 
 
 def _count(text: str | None) -> int | None:
@@ -324,8 +340,8 @@ def _count(text: str | None) -> int | None:
 def _box_reason(sheet: Sheet) -> pl.Expr:
     corners = [pl.col(raw) for raw in CORNERS.values()]
     told = pl.format("(xtl, ytl, xbr, ybr = {}, {}, {}, {})", *corners)
-    return first_reason(
-        *frame_reasons("frame", "number", sheet.record.element, sheet.record.owner),
+    return select_first_reason(
+        *check_frame_records("frame", "number", sheet.record.element, sheet.record.owner),
         (pl.any_horizontal(corner.is_null() for corner in corners), "a coordinate is missing"),
         (
             ~pl.all_horizontal(pl.col(name).is_finite().fill_null(value=False) for name in CORNERS),

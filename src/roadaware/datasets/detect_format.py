@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from roadaware.errors import DatasetNotFoundError, InputError
-from roadaware.io.sources import Source, open_source, shown
+from roadaware.io.sources import Source, open_source, to_printable
 
 _HEAD, _TAIL = 1 << 22, 1 << 20
 _MOST_FILES, _DEEPEST, _SHOWN = 60, 4, 60
@@ -36,7 +36,7 @@ _CLAIMS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
 )
 
 
-def sniff(path: Path) -> str:
+def detect_dataset_format(path: Path) -> str:
     """The name of the reader of what lies at a path.
 
     Args:
@@ -48,19 +48,19 @@ def sniff(path: Path) -> str:
     """
     seen = ""
     for name, head, tail in _files(path):
-        found = reader_of(head, tail)
+        found = match_reader(head, tail)
         if found is not None:
             return found
-        seen = seen or f"{shown(name)} {_looks(head, tail)}"
+        seen = seen or f"{to_printable(name)} {_looks(head, tail)}"
     raise InputError(
         f"expected annotations of a known format, found {seen or 'no .json, .csv or .xml file'}",
-        where=shown(str(path)),
+        where=to_printable(str(path)),
         hint="AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
         "Flickr-SoundNet XML and made-up scenes are known by what is in them; `--reader NAME` says which",
     )
 
 
-def reader_of(head: bytes, tail: bytes = b"") -> str | None:
+def match_reader(head: bytes, tail: bytes = b"") -> str | None:
     """The reader of a file, by its content; None where that tells nothing.
 
     Args:
@@ -130,9 +130,11 @@ def _files(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
                 yield path.name, head, tail
                 return
     except OSError as error:
-        raise InputError(f"expected a readable file: {error.strerror}", where=shown(str(path))) from error
+        raise InputError(
+            f"expected a readable file: {error.strerror}", where=to_printable(str(path))
+        ) from error
     if not path.exists():
-        raise DatasetNotFoundError(f"there is nothing at {shown(str(path))}; check the path")
+        raise DatasetNotFoundError(f"there is nothing at {to_printable(str(path))}; check the path")
     with open_source(path) as source:
         for name in islice(_names(source), _MOST_FILES):
             data = source.read(name)

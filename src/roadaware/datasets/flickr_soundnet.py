@@ -15,11 +15,11 @@ from lxml import etree
 
 from roadaware.datasets import Progress
 from roadaware.datasets.issues import Findings
-from roadaware.datasets.sound_tables import Heard, nothing, tables_of
+from roadaware.datasets.sound_tables import Heard, build_no_sounds_error, build_sound_tables
 from roadaware.errors import InputError
-from roadaware.io.json import clean, corners_of
-from roadaware.io.sources import FileSource, Source, locate, shown
-from roadaware.io.xml import local, parse
+from roadaware.io.json import escape_surrogates, parse_corners
+from roadaware.io.sources import FileSource, Source, find_source, to_printable
+from roadaware.io.xml import get_local_name, parse
 from roadaware.scenes.tables import Meta, Scenes
 
 VERSION = 1
@@ -40,7 +40,7 @@ def find(path: Path) -> Source:
         DatasetNotFoundError: if there is none.
         InputError: if the path cannot be read.
     """
-    return locate(path, lambda source: bool(source.files("", ".xml")), _WANTED, _HINT, suffix=".xml")
+    return find_source(path, lambda source: bool(source.files("", ".xml")), _WANTED, _HINT, suffix=".xml")
 
 
 def inputs(source: Source) -> list[str]:
@@ -69,20 +69,20 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         part = Findings()
         try:
             heard = _heard(parse(source.read(name), source.where(name)), name, source.where(name), part)
-            if shown(heard.name, 255) in sounds:
+            if to_printable(heard.name, 255) in sounds:
                 raise InputError("shows as another file does", where=source.where(name))
         except InputError as error:
             errors.append(error)
             findings.reject_file(name, error)
         else:
-            sounds[shown(heard.name, 255)] = heard
+            sounds[to_printable(heard.name, 255)] = heard
             findings.read["files"] += 1
             findings.merge(part)
         if progress is not None and (done % _TOLD_EVERY == 0 or done == len(names)):
             progress(done, len(names), "files")
     if not sounds:
-        raise nothing(errors)
-    tables, vocabularies = tables_of(list(sounds.values()), (GRID, GRID), findings)
+        raise build_no_sounds_error(errors)
+    tables, vocabularies = build_sound_tables(list(sounds.values()), (GRID, GRID), findings)
     return Scenes(
         **tables,
         rejected=findings.table(),
@@ -103,19 +103,19 @@ def _heard(root: etree._Element, file: str, where: str, findings: Findings) -> H
     Raises:
         InputError: if no block has a box and the root is not called `annotations`: no file of the set.
     """
-    name = clean(PurePosixPath(file).name.removesuffix(".xml"))
+    name = escape_surrogates(PurePosixPath(file).name.removesuffix(".xml"))
     lists: list[list[object]] = []
     drawn: list[str] = []
     for place, block in enumerate(root, 1):
         for element in block:
-            if local(element) == _BOX:
+            if get_local_name(element) == _BOX:
                 texts = [(child.text or "").strip() for child in element][1:]
                 lists.append([_number(text) for text in texts])
                 drawn.append(_annotator(block, place))
-    if not lists and local(root) not in _ROOTS:
-        message = f"there is no <{_BOX}> in a block of an annotator inside <{shown(local(root), 40)}>"
+    if not lists and get_local_name(root) not in _ROOTS:
+        message = f"there is no <{_BOX}> in a block of an annotator inside <{to_printable(get_local_name(root), 40)}>"
         raise InputError(message, where=where, hint=_HINT)
-    corners, bad = corners_of(lists, sized=False)
+    corners, bad = parse_corners(lists, sized=False)
     for number, reason in bad.items():
         findings.reject("boxes", file, f"{name}, frame 0, annotator {drawn[number]}", reason)
     kept = [n for n in range(len(lists)) if n not in bad]
@@ -128,10 +128,10 @@ def _heard(root: etree._Element, file: str, where: str, findings: Findings) -> H
 def _annotator(block: etree._Element, place: int) -> str:
     """What a block calls its annotator."""
     held = [block.get(name) for name in _NAMED]
-    held += [child.text for child in block if local(child) in _NAMED]
+    held += [child.text for child in block if get_local_name(child) in _NAMED]
     given = next((text.strip() for text in held if text and text.strip()), "")
-    tag = local(block)
-    return clean(given or (tag if tag[-1:].isdecimal() else str(place)))
+    tag = get_local_name(block)
+    return escape_surrogates(given or (tag if tag[-1:].isdecimal() else str(place)))
 
 
 def _number(text: str) -> object:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from roadaware.datasets import Progress
-from roadaware.datasets.issues import Findings, take_each
+from roadaware.datasets.issues import Findings, read_each_file
 from roadaware.datasets.sentences import (
     MOST_FRAMES,
     MOST_PIXELS,
@@ -26,14 +26,23 @@ from roadaware.datasets.sentences import (
     RowError,
     Sentence,
     Track,
-    frame_number,
-    frame_of,
-    nothing,
-    tables_of,
+    build_no_sentences_error,
+    build_sentence_tables,
+    parse_frame_field,
+    parse_frame_name,
 )
 from roadaware.errors import InputError, UsageError
-from roadaware.io.json import clean, corners_of, decode, kind_of, no_collection, parse, quoted, whole
-from roadaware.io.sources import FileSource, Source, locate, shown
+from roadaware.io.json import (
+    decode,
+    describe_type,
+    escape_surrogates,
+    format_value,
+    parse,
+    parse_corners,
+    parse_int,
+    pause_garbage_collection,
+)
+from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.scenes.tables import Meta, Scenes
 
 # An HC-STVG file in any of its four forms, entry by entry, as sentences and tracks.
@@ -79,16 +88,20 @@ def read_file(value: Any, file: str, where: str, grounded: Grounded) -> None:
         fits = any(isinstance(each, dict) and "bbox" in each for each in value.values())
         told = "has neither videos with a list nor videos with an object 'bbox'"
     else:
-        message = f"expected an object or a list of sentences and found {kind_of(value)}"
+        message = f"expected an object or a list of sentences and found {describe_type(value)}"
         raise InputError(message, where=where, hint=_FOREIGN)
     if not fits:
         raise InputError(told, where=where, hint=_FOREIGN)
     split = _split(file)
     seen = {(each.video, each.name) for each in grounded.sentences}
     for number, (key, each) in enumerate(listed):
-        item = shown(clean(str(key)), 120) if key is not None else f"place {number}"
+        item = to_printable(escape_surrogates(str(key)), 120) if key is not None else f"place {number}"
         try:
-            entry = _processed(each, grounded) if key is None else _keyed(key, each, grounded)
+            entry = (
+                _parse_processed_entry(each, grounded)
+                if key is None
+                else _parse_keyed_entry(key, each, grounded)
+            )
             if (entry.clip.name, entry.name) in seen:
                 raise RowError("a second reading of this sentence; the first is kept")
             if reason := grounded.admit(entry.clip, split):
@@ -103,11 +116,11 @@ def read_file(value: Any, file: str, where: str, grounded: Grounded) -> None:
 def _split(file: str) -> str:
     """What a file is called: `test` of `test_proc.json`."""
     stem = file.rpartition("/")[2].rpartition(".")[0]
-    return shown(clean(stem.removesuffix("_proc")), 80)
+    return to_printable(escape_surrogates(stem.removesuffix("_proc")), 80)
 
 
 def _take(entry: _Entry, number: int, file: str, grounded: Grounded) -> None:
-    corners, bad = corners_of(entry.boxes, sized=entry.sized)
+    corners, bad = parse_corners(entry.boxes, sized=entry.sized)
     for place, reason in bad.items():
         item = f"{entry.clip.name}, frame {entry.frames[place]}"
         grounded.findings.reject("boxes", file, item, reason)
@@ -140,27 +153,27 @@ def _take(entry: _Entry, number: int, file: str, grounded: Grounded) -> None:
     grounded.sentences.append(sentence)
 
 
-def _keyed(key: str, each: Any, grounded: Grounded) -> _Entry:
+def _parse_keyed_entry(key: str, each: Any, grounded: Grounded) -> _Entry:
     """A member of an object: a raw entry, or one of the official evaluation."""
     if not isinstance(each, dict):
-        raise RowError(f"should be an object and is {kind_of(each)}")
+        raise RowError(f"should be an object and is {describe_type(each)}")
     boxes = each.get("bbox")
-    name = clean(key)
+    name = escape_surrogates(key)
     if not name:
         raise RowError("the video has no name")
-    start = frame_of(each, "st_frame")
+    start = parse_frame_field(each, "st_frame")
     if isinstance(boxes, list):
         _times(each, name, grounded)
         end, frames, listed, sized = start + len(boxes), list(range(start, start + len(boxes))), boxes, True
     elif isinstance(boxes, dict):
-        end, sized = frame_of(each, "ed_frame") + 1, False
-        held = {number: boxes[text] for text in boxes if (number := frame_number(text)) is not None}
-        for text in [text for text in boxes if frame_number(text) is None]:
+        end, sized = parse_frame_field(each, "ed_frame") + 1, False
+        held = {number: boxes[text] for text in boxes if (number := parse_frame_name(text)) is not None}
+        for text in [text for text in boxes if parse_frame_name(text) is None]:
             reason = "boxes of frames whose key is no plain number, left aside"
-            grounded.findings.warn(reason, f"{name}: {shown(text, 40)}")
+            grounded.findings.warn(reason, f"{name}: {to_printable(text, 40)}")
         frames, listed = list(held), list(held.values())
     else:
-        raise RowError(f"'bbox' should be a list or an object and is {kind_of(boxes)}")
+        raise RowError(f"'bbox' should be a list or an object and is {describe_type(boxes)}")
     if end <= start and not sized:
         raise RowError(f"the end {end - 1} lies before the start {start}")
     size = each.get("img_size")
@@ -170,18 +183,18 @@ def _keyed(key: str, each: Any, grounded: Grounded) -> _Entry:
     return _Entry(clip, name, _text(each) if sized else None, start, end, frames, listed, sized)
 
 
-def _processed(each: Any, grounded: Grounded) -> _Entry:
+def _parse_processed_entry(each: Any, grounded: Grounded) -> _Entry:
     """A place of the processed list."""
     if not isinstance(each, dict):
-        raise RowError(f"should be an object and is {kind_of(each)}")
+        raise RowError(f"should be an object and is {describe_type(each)}")
     name = _id(each.get("video_id"), "video_id")
     video = _id(each.get("original_video_id", each.get("video_id")), "original_video_id")
-    start, end = frame_of(each, "tube_start_frame"), frame_of(each, "tube_end_frame")
+    start, end = parse_frame_field(each, "tube_start_frame"), parse_frame_field(each, "tube_end_frame")
     if end < start:
         raise RowError(f"the end {end} lies before the start {start}")
     boxes = each.get("trajectory")
     if not isinstance(boxes, list):
-        raise RowError(f"'trajectory' should be a list and is {kind_of(boxes)}")
+        raise RowError(f"'trajectory' should be a list and is {describe_type(boxes)}")
     if len(boxes) != end - start:
         what = "trajectories of another length than their span, counted from its start"
         grounded.findings.warn(what, f"{video}: {len(boxes)} boxes for {end - start} frames")
@@ -193,26 +206,26 @@ def _clip(name: str, each: Mapping[str, Any], count: str, path: Any, grounded: G
     """The video of an entry; what is no number of frames or pixels is unknown."""
     found: dict[str, int | None] = {}
     for key, most in ((count, MOST_FRAMES), ("width", MOST_PIXELS), ("height", MOST_PIXELS)):
-        found[key] = whole(each.get(key), 1, most)
+        found[key] = parse_int(each.get(key), 1, most)
         if found[key] is None and each.get(key) is not None:
             what = f"{key}: no whole number from 1, kept as unknown"
-            grounded.findings.warn(what, f"{name}: {quoted(each.get(key))}")
-    held = shown(clean(path), 255) if isinstance(path, str) else None
-    return Clip(shown(name, 255), found["width"], found["height"], found[count], path=held)
+            grounded.findings.warn(what, f"{name}: {format_value(each.get(key))}")
+    held = to_printable(escape_surrogates(path), 255) if isinstance(path, str) else None
+    return Clip(to_printable(name, 255), found["width"], found["height"], found[count], path=held)
 
 
 def _id(value: Any, key: str) -> str:
     if type(value) is int and abs(value) < 1 << 63:
         return str(value)
     if isinstance(value, str) and value:
-        return clean(value)
-    raise RowError(f"'{key}' should be a number or a text and is {quoted(value)}")
+        return escape_surrogates(value)
+    raise RowError(f"'{key}' should be a number or a text and is {format_value(value)}")
 
 
 def _text(each: Mapping[str, Any]) -> str:
     """The sentence, in English."""
     words = next((each[key] for key in _WORDS if isinstance(each.get(key), str)), "")
-    return clean(words)
+    return escape_surrogates(words)
 
 
 def _times(each: Mapping[str, Any], name: str, grounded: Grounded) -> None:
@@ -236,7 +249,7 @@ def find(path: Path) -> Source:
         DatasetNotFoundError: if there is none.
         InputError: if the path cannot be read.
     """
-    return locate(path, lambda source: bool(source.files("", ".json")), _WANTED, _HINT, suffix=".json")
+    return find_source(path, lambda source: bool(source.files("", ".json")), _WANTED, _HINT, suffix=".json")
 
 
 def inputs(source: Source, **_: Any) -> list[str]:
@@ -272,14 +285,14 @@ def read(
 
     def take(name: str, _: Findings) -> None:
         where = source.where(name)
-        with no_collection():
+        with pause_garbage_collection():
             read_file(parse(decode(source.read(name), where), where), name, where, grounded)
 
-    errors = take_each(names, take, grounded.findings, progress)
+    errors = read_each_file(names, take, grounded.findings, progress)
     if not grounded.sentences:
-        raise nothing(errors, grounded.findings, source.where(names[0]))
+        raise build_no_sentences_error(errors, grounded.findings, source.where(names[0]))
     first = min(1, grounded.lowest()) if first_frame is None else first_frame
-    tables, vocabularies = tables_of(grounded, first)
+    tables, vocabularies = build_sentence_tables(grounded, first)
     return Scenes(
         **tables,
         rejected=grounded.findings.table(),

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from roadaware.errors import InputError
-from roadaware.io.sources import shown
-from roadaware.scenes.schema import empty_table
+from roadaware.io.sources import to_printable
+from roadaware.scenes.schema import create_empty_table
 
 if TYPE_CHECKING:
     from roadaware.datasets import Progress
@@ -55,10 +55,10 @@ class Findings:
         self.read[table] += rows
         row = {
             "table": table,
-            "file": shown(file),
+            "file": to_printable(file),
             "line": line,
-            "item": shown(item, 120),
-            "reason": shown(reason, 400),
+            "item": to_printable(item, 120),
+            "reason": to_printable(reason, 400),
         }
         self._single.append(row)
 
@@ -73,13 +73,15 @@ class Findings:
         if len(rows):
             self._gather()
             named = rows.with_columns(table=pl.lit(table)).select(list(_SCHEMA)).cast(pl.Schema(_SCHEMA))
-            texts = [pl.col(name).map_elements(shown, return_dtype=pl.String) for name in ("item", "reason")]
+            texts = [
+                pl.col(name).map_elements(to_printable, return_dtype=pl.String) for name in ("item", "reason")
+            ]
             self.rejected.append(named.with_columns(texts))
 
     def warn(self, what: str, example: str = "", count: int = 1) -> None:
         """Something odd that did not cost a row."""
         if count:
-            known = self.warnings.setdefault(what, Warnings(0, shown(example)))
+            known = self.warnings.setdefault(what, Warnings(0, to_printable(example)))
             known.count += count
 
     def merge(self, other: Findings) -> None:
@@ -95,7 +97,7 @@ class Findings:
     def table(self) -> pl.DataFrame:
         """The table `rejected`."""
         self._gather()
-        return pl.concat(self.rejected) if self.rejected else empty_table("rejected")
+        return pl.concat(self.rejected) if self.rejected else create_empty_table("rejected")
 
     def _gather(self) -> None:
         """Make one table of the rows that were refused one by one."""
@@ -112,10 +114,10 @@ class Findings:
         return {"warnings": told, "left_out": dict(sorted(self.left_out.items()))}
 
 
-def usual_reason(reasons: Sequence[str] | pl.Series) -> tuple[str, int]:
+def find_common_reason(reasons: Sequence[str] | pl.Series) -> tuple[str, int]:
     """The reason that most rows share, but for names and numbers in it, as it first stands, and how often.
 
-    >>> usual_reason(["no box", "the score is '7'", "the score is '-3'"])
+    >>> find_common_reason(["no box", "the score is '7'", "the score is '-3'"])
     ("the score is '7'", 2)
     """
     listed = list(reasons)
@@ -124,7 +126,7 @@ def usual_reason(reasons: Sequence[str] | pl.Series) -> tuple[str, int]:
     return listed[kinds.index(kind)], count
 
 
-def all_refused(findings: Findings, where: str, what: str, hint: str) -> InputError:
+def build_all_rejected_error(findings: Findings, where: str, what: str, hint: str) -> InputError:
     """The error for claims of which not one could be taken.
 
     Args:
@@ -134,12 +136,12 @@ def all_refused(findings: Findings, where: str, what: str, hint: str) -> InputEr
         hint: what to do.
     """
     reasons = findings.table()["reason"]
-    reason, count = usual_reason(reasons)
+    reason, count = find_common_reason(reasons)
     said = f"all {len(reasons):,} {what} were refused, {count:,} of them because of this: {reason}"
     return InputError(said, where=where, hint=hint)
 
 
-def first_reason(*reasons: tuple[pl.Expr, str | pl.Expr]) -> pl.Expr:
+def select_first_reason(*reasons: tuple[pl.Expr, str | pl.Expr]) -> pl.Expr:
     """The text of the first condition that holds in a row, null where none does."""
     return pl.coalesce(
         pl.when(condition).then(pl.lit(text) if isinstance(text, str) else text)
@@ -147,7 +149,7 @@ def first_reason(*reasons: tuple[pl.Expr, str | pl.Expr]) -> pl.Expr:
     ).alias("reason")
 
 
-def told(name: str) -> pl.Expr:
+def format_text_column(name: str) -> pl.Expr:
     """A raw text column between quotes, for messages."""
     return pl.format("'{}'", pl.col(name).fill_null("").str.slice(0, 60))
 
@@ -239,7 +241,7 @@ class Cells:
 # Files read one after another: one that cannot be read is refused, and the others are taken.
 
 
-def take_each(
+def read_each_file(
     names: Sequence[str],
     take: Callable[[str, Findings], None],
     findings: Findings,
@@ -275,7 +277,7 @@ def take_each(
     return errors
 
 
-def none_read(errors: Sequence[InputError]) -> InputError:
+def build_unreadable_error(errors: Sequence[InputError]) -> InputError:
     """The error for files of which not one could be read, of whose errors there is at least one."""
     if len(errors) == 1:
         return errors[0]

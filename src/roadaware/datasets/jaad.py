@@ -22,22 +22,22 @@ from roadaware.datasets.cvat import (
     CORNERS,
     TRACK,
     Sheet,
-    frame_count,
-    frame_reasons,
-    frame_rows,
-    image_size,
-    listed_tracks,
+    add_event_frame,
+    check_frame_records,
+    compute_tube_intervals,
+    list_cvat_tracks,
+    parse_frame_rows,
+    read_frame_count,
+    read_image_size,
     read_sheet,
-    sift,
-    sound_boxes,
-    spans,
-    taken_tracks,
-    with_event,
+    select_valid_boxes,
+    select_valid_tracks,
+    split_rejected,
 )
-from roadaware.datasets.issues import Cells, Findings, first_reason
+from roadaware.datasets.issues import Cells, Findings, select_first_reason
 from roadaware.errors import InputError
-from roadaware.io.sources import Source, locate, shown
-from roadaware.io.xml import Record, Walker, Walkers, cores, owners_of, text_at
+from roadaware.io.sources import Source, find_source, to_printable
+from roadaware.io.xml import Record, Walker, Walkers, count_cores, find_record_owners, find_text
 from roadaware.scenes.tables import Meta, Scenes
 
 # The words and forms of JAAD's files: vocabularies in code order, and how records are written.
@@ -150,7 +150,7 @@ SIDES: dict[str, tuple[Record, str]] = {
 _CROSSES = {"0": "not-crossing", "1": "crossing", "-1": "irrelevant"}
 
 
-def tubes_and_boxes(
+def build_tubes_and_boxes(
     sheet: Sheet, sides: dict[str, Sheet], videos: pl.DataFrame, findings: Findings
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The tables `tubes` (by video and name, numbered from 0) and `boxes` (by tube and frame) of a batch.
@@ -161,12 +161,12 @@ def tubes_and_boxes(
         videos: `document`, `video` and `n_frames` of those that were taken.
         findings: takes what is refused.
     """
-    tracks = listed_tracks(sheet, videos, ids=("id", "old_id"))
-    sound = sound_boxes(sheet, tracks, videos, findings)
-    tracks = _numbered(taken_tracks(sheet, tracks, sound, findings), sheet, findings)
-    boxes = _tagged(sound, sheet, findings)
+    tracks = list_cvat_tracks(sheet, videos, ids=("id", "old_id"))
+    sound = select_valid_boxes(sheet, tracks, videos, findings)
+    tracks = _assign_track_ids(select_valid_tracks(sheet, tracks, sound, findings), sheet, findings)
+    boxes = _parse_box_tags(sound, sheet, findings)
     boxes = boxes.join(tracks.select("tube", *TRACK), on=TRACK, how="inner").sort("tube", "frame")
-    tubes = tracks.join(spans(boxes), on="tube", how="left", maintain_order="left")
+    tubes = tracks.join(compute_tube_intervals(boxes), on="tube", how="left", maintain_order="left")
     tubes = _with_attributes(tubes, sides["attributes"], videos, findings)
     if "appearance" in sides:
         boxes = _with_appearance(boxes, tubes, sides["appearance"], videos, findings)
@@ -176,7 +176,7 @@ def tubes_and_boxes(
     return tubes.drop("document", "owner", "late_frame"), boxes.drop("document", "owner")
 
 
-def _tagged(good: pl.DataFrame, sheet: Sheet, findings: Findings) -> pl.DataFrame:
+def _parse_box_tags(good: pl.DataFrame, sheet: Sheet, findings: Findings) -> pl.DataFrame:
     """The columns of a box: corners, occlusion and behaviour tags."""
     cells = Cells(good, sheet.files, findings)
     tags = [cells.choice(name, labels) for name, labels in BOX_TAGS.items()]
@@ -185,7 +185,7 @@ def _tagged(good: pl.DataFrame, sheet: Sheet, findings: Findings) -> pl.DataFram
     )
 
 
-def _numbered(tracks: pl.DataFrame, sheet: Sheet, findings: Findings) -> pl.DataFrame:
+def _assign_track_ids(tracks: pl.DataFrame, sheet: Sheet, findings: Findings) -> pl.DataFrame:
     """The tracks ordered by video and name and numbered, with what their label and name tell."""
     label = Cells(tracks, sheet.files, findings).choice("track_label", TRACK_LABEL)
     return (
@@ -203,11 +203,13 @@ def _with_attributes(
     """The tubes with what is known of the pedestrian, and with the event."""
     known = tubes.select("document", pl.col("name").alias("id"), pl.lit(value=True).alias("known"))
     rows = attributes.rows.join(known, on=["document", "id"], how="left", maintain_order="left")
-    reason = first_reason(
+    reason = select_first_reason(
         (pl.col("id").is_null(), "no id"),
         (pl.col("known").is_null(), "attributes of a pedestrian that has no track"),
     )
-    good, bad = sift(rows.with_columns(reason), ["document", "id"], "a second pedestrian with this id")
+    good, bad = split_rejected(
+        rows.with_columns(reason), ["document", "id"], "a second pedestrian with this id"
+    )
     findings.read["tubes"] += len(bad)
     item = pl.format("attributes of '{}'", pl.col("id").fill_null("?"))
     attributes.refuse("tubes", bad.with_columns(item=item), findings)
@@ -230,7 +232,7 @@ def _with_attributes(
     lost = joined.filter(pl.col("behaviour") & pl.col("described").is_null())
     if len(lost):
         findings.warn("pedestrians with behaviour but without attributes", str(lost["name"][0]), len(lost))
-    return with_event(joined.drop("described"))
+    return add_event_frame(joined.drop("described"))
 
 
 def _with_appearance(
@@ -240,15 +242,17 @@ def _with_appearance(
     keys = boxes.select("tube", pl.col("frame").alias("number"), pl.lit(value=True).alias("held"))
     rows = (
         sheet.rows.join(videos.select("document", "n_frames"), on="document", maintain_order="left")
-        .join(_pictured(sheet, tubes), on=TRACK, how="left", maintain_order="left")
+        .join(_match_appearance_tubes(sheet, tubes), on=TRACK, how="left", maintain_order="left")
         .with_columns(pl.col("frame").cast(pl.Int64, strict=False).alias("number"))
         .join(keys, on=["tube", "number"], how="left", maintain_order="left")
     )
-    reason = first_reason(
-        *frame_reasons("frame", "number", sheet.record.element, sheet.record.owner),
+    reason = select_first_reason(
+        *check_frame_records("frame", "number", sheet.record.element, sheet.record.owner),
         (pl.col("held").is_null(), "appearance of a pedestrian that has no box in this frame"),
     )
-    good, bad = sift(rows.with_columns(reason), ["tube", "number"], "a second appearance of this box")
+    good, bad = split_rejected(
+        rows.with_columns(reason), ["tube", "number"], "a second appearance of this box"
+    )
     findings.read["appearance"] += len(rows)
     item = pl.format("track '{}', frame '{}'", pl.col("name").fill_null("?"), pl.col("frame").fill_null("?"))
     sheet.refuse("appearance", bad.with_columns(item=item), findings)
@@ -257,7 +261,7 @@ def _with_appearance(
     return boxes.join(flags, on=["tube", "frame"], how="left", maintain_order="left")
 
 
-def _pictured(sheet: Sheet, tubes: pl.DataFrame) -> pl.DataFrame:
+def _match_appearance_tubes(sheet: Sheet, tubes: pl.DataFrame) -> pl.DataFrame:
     """The tube that each track of the appearance files means: by old id where one tube has it, else by id.
 
     In the published files 1,827 bystanders carry another id here than in `annotations/`, mostly that of
@@ -266,7 +270,7 @@ def _pictured(sheet: Sheet, tubes: pl.DataFrame) -> pl.DataFrame:
     listed = [
         (place, owner, element.get("id"), element.get("old_id"))
         for place, root in sorted(sheet.roots.items())
-        for owner, element in enumerate(owners_of(root, sheet.record))
+        for owner, element in enumerate(find_record_owners(root, sheet.record))
     ]
     schema = {"document": pl.UInt32, "owner": pl.UInt32, "name": pl.String, "old_id": pl.String}
     tracks = pl.DataFrame(listed, schema=schema, orient="row")
@@ -336,7 +340,9 @@ def read_part(
         if kind != "appearance" or appearance
     }
     frames = _frames(heads, sides, findings)
-    tubes, boxes = tubes_and_boxes(sheet, sides, heads.select("document", "video", "n_frames"), findings)
+    tubes, boxes = build_tubes_and_boxes(
+        sheet, sides, heads.select("document", "video", "n_frames"), findings
+    )
     videos = heads.with_columns(_road_types(heads, sides["traffic"], findings)).drop("document")
     findings.read["videos"] += len(videos)
     return Part(
@@ -362,20 +368,20 @@ def _heads(batch: Sequence[tuple[str, str]], sheet: Sheet, findings: Findings) -
 
 
 def _head(tree: etree._Element, video: str, where: str, findings: Findings) -> dict[str, Any]:
-    length = frame_count(tree, where)
-    width, height = image_size(tree, where, findings)
+    length = read_frame_count(tree, where)
+    width, height = read_image_size(tree, where, findings)
     words = {
-        name: text_at(tree, f"meta/task/video_attributes/{name}")
+        name: find_text(tree, f"meta/task/video_attributes/{name}")
         for name in ("weather", "time_of_day", "location")
     }
     return {
-        "video": shown(video, 255),
-        "scene": shown(video, 255),
+        "video": to_printable(video, 255),
+        "scene": to_printable(video, 255),
         "width_px": width,
         "height_px": height,
         "fps": None,
         "n_frames": length,
-        "path": f"JAAD_clips/{shown(video, 255)}.mp4",
+        "path": f"JAAD_clips/{to_printable(video, 255)}.mp4",
         **{name: None if word in (None, "n/a") else word for name, word in words.items()},
     }
 
@@ -410,12 +416,12 @@ def _frames(heads: pl.DataFrame, sides: dict[str, Sheet], findings: Findings) ->
     )
     findings.read["frames"] += len(grid)
     lengths = heads.select("document", "n_frames")
-    vehicle = frame_rows(sides["vehicle"], lengths, findings)
+    vehicle = parse_frame_rows(sides["vehicle"], lengths, findings)
     cells = Cells(vehicle, sides["vehicle"].files, findings)
     actions = vehicle.select(
         "document", "frame", cells.choice("action", VEHICLE_ACTION).alias("vehicle_action")
     )
-    traffic = frame_rows(sides["traffic"], lengths, findings)
+    traffic = parse_frame_rows(sides["traffic"], lengths, findings)
     cells = Cells(traffic, sides["traffic"].files, findings)
     flags = [cells.flag(name) for name in ("ped_crossing", "ped_sign", "stop_sign")]
     state = traffic.select("document", "frame", *flags, cells.choice("traffic_light", TRAFFIC_LIGHT))
@@ -426,7 +432,7 @@ def _frames(heads: pl.DataFrame, sides: dict[str, Sheet], findings: Findings) ->
 
 def _road_types(heads: pl.DataFrame, traffic: Sheet, findings: Findings) -> pl.Series:
     words = [
-        text_at(traffic.roots[place], "road_type") if place in traffic.roots else None
+        find_text(traffic.roots[place], "road_type") if place in traffic.roots else None
         for place in heads["document"]
     ]
     rows = pl.DataFrame({"document": heads["document"], "road_type": pl.Series(words, dtype=pl.String)})
@@ -446,7 +452,7 @@ def find(path: Path) -> Source:
         DatasetNotFoundError: if `annotations/` with XML files is not to be found.
         InputError: if the path cannot be read.
     """
-    return locate(
+    return find_source(
         path,
         lambda source: bool(source.files("annotations", ".xml")),
         "JAAD needs 'annotations/'",
@@ -485,7 +491,7 @@ def read(
     """
     present = inputs(source, appearance=appearance)
     names = [name for name in present if name.startswith("annotations/")]
-    videos = sorted(((_stem(name), name) for name in names), key=lambda video: shown(video[0]))
+    videos = sorted(((_stem(name), name) for name in names), key=lambda video: to_printable(video[0]))
     findings = Findings()
     parts: list[Part] = []
     with Walkers(source, processes) as walkers:
@@ -497,7 +503,7 @@ def read(
     if not any(len(part.videos) for part in parts):
         raise _nothing(parts, len(videos))
     _refuse_strays(videos, present, findings)
-    tables = _assembled(parts)
+    tables = _concat_parts(parts)
     tables["videos"] = _with_splits(tables["videos"], _splits(source, present, findings), findings)
     return Scenes(
         **tables,
@@ -524,7 +530,7 @@ def _parts(
     """Batches of videos in order, two at work at a time."""
     batches = [videos[start : start + _BATCH] for start in range(0, len(videos), _BATCH)]
     known = frozenset(present)
-    with ThreadPoolExecutor(min(2, cores())) as threads:
+    with ThreadPoolExecutor(min(2, count_cores())) as threads:
         try:
             yield from threads.map(
                 lambda batch: read_part(source, batch, known, walkers, appearance=appearance), batches
@@ -551,7 +557,7 @@ def _refuse_strays(videos: Sequence[tuple[str, str]], present: Sequence[str], fi
             findings.reject("files", name, "", "no file in annotations/ belongs to it")
 
 
-def _assembled(parts: Sequence[Part]) -> dict[str, pl.DataFrame]:
+def _concat_parts(parts: Sequence[Part]) -> dict[str, pl.DataFrame]:
     """The parts under each other, tubes and boxes numbered in their order."""
     held = [part for part in parts if len(part.videos)]
     videos = pl.concat([part.videos for part in held])

@@ -23,10 +23,10 @@ import polars as pl
 from roadaware.arrays import Floats
 from roadaware.datasets import Progress
 from roadaware.datasets.issues import Findings
-from roadaware.datasets.sensor_tables import KIND, RowError, Sensed, flat, picture_size
+from roadaware.datasets.sensor_tables import KIND, RowError, Sensed, flatten_pose, read_picture_size
 from roadaware.errors import InputError
-from roadaware.geometry.poses import inverse, rigid_fault
-from roadaware.io.sources import Source, locate
+from roadaware.geometry.poses import find_pose_error, invert_pose
+from roadaware.io.sources import Source, find_source
 from roadaware.scenes.tables import Meta, Scenes
 
 # KITTI's files: the calibration of one picture, and one line of its labels.
@@ -76,7 +76,7 @@ class Calibration:
     ego_SE3_lidar: Floats  # noqa: N815
 
 
-def calibration_of(lines: Sequence[str], where: str) -> Calibration:
+def parse_calibration(lines: Sequence[str], where: str) -> Calibration:
     """What a calibration file says.
 
     Points of the LiDAR come to camera 2 by Tr_velo_to_cam, R0_rect and the shift that is in P2.
@@ -104,14 +104,14 @@ def calibration_of(lines: Sequence[str], where: str) -> Calibration:
     for name in ("Tr_velo_to_cam", "Tr_imu_to_velo"):
         poses[name] = np.vstack([held[name].reshape(3, 4), [0, 0, 0, 1]])
     for name, pose in poses.items():
-        if fault := rigid_fault(pose):
+        if fault := find_pose_error(pose):
             raise InputError(f"{name} is no pose: {fault}", where=where)
-    ego_lidar = inverse(poses["Tr_imu_to_velo"])
+    ego_lidar = invert_pose(poses["Tr_imu_to_velo"])
     camera_lidar = shift @ poses["R0_rect"] @ poses["Tr_velo_to_cam"]
-    return Calibration(lens, ego_lidar @ inverse(camera_lidar), ego_lidar)
+    return Calibration(lens, ego_lidar @ invert_pose(camera_lidar), ego_lidar)
 
 
-def label_of(line: str) -> tuple[str, dict[str, Any]]:
+def parse_label(line: str) -> tuple[str, dict[str, Any]]:
     """The class of a line of labels, and its columns of the table `boxes`.
 
     Raises:
@@ -205,7 +205,7 @@ def find(path: Path) -> Source:
         DatasetNotFoundError: if there is none.
         InputError: if the path cannot be read.
     """
-    return locate(path, lambda source: bool(_folders(source)), _WANTED, _HINT)
+    return find_source(path, lambda source: bool(_folders(source)), _WANTED, _HINT)
 
 
 def inputs(source: Source) -> list[str]:
@@ -214,7 +214,7 @@ def inputs(source: Source) -> list[str]:
         name
         for folder, _ in _folders(source)
         for kind in (_CALIB, _LABELS)
-        for name in _numbered(source, f"{folder}{kind}")
+        for name in _list_label_files(source, f"{folder}{kind}")
     ]
 
 
@@ -265,13 +265,13 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
 def _folders(source: Source) -> list[tuple[str, str]]:
     """Folders (with a slash at the end) that hold pictures' files, with the part of the set they are."""
-    found = [(f"{part}/", part) for part in _PARTS if _numbered(source, f"{part}/{_CALIB}")]
-    if found or not _numbered(source, _CALIB):
+    found = [(f"{part}/", part) for part in _PARTS if _list_label_files(source, f"{part}/{_CALIB}")]
+    if found or not _list_label_files(source, _CALIB):
         return found
     return [("", "training" if source.has_folder(_LABELS) else "testing")]
 
 
-def _numbered(source: Source, folder: str) -> list[str]:
+def _list_label_files(source: Source, folder: str) -> list[str]:
     """Files of pictures in a folder; others are foreign."""
     return [name for name in source.files(folder, ".txt") if _NUMBER.search(name)]
 
@@ -279,7 +279,7 @@ def _numbered(source: Source, folder: str) -> list[str]:
 def _shots(source: Source) -> Iterator[_Shot]:
     for folder, part in _folders(source):
         kinds = (_CALIB, _LABELS)
-        files = {name for kind in kinds for name in _numbered(source, f"{folder}{kind}")}
+        files = {name for kind in kinds for name in _list_label_files(source, f"{folder}{kind}")}
         for number in sorted({name[-10:-4] for name in files}):
             yield _Shot(folder, part, number, f"{folder}{_LABELS}/{number}.txt" in files)
 
@@ -302,7 +302,7 @@ def _take(source: Source, shot: _Shot, sensed: Sensed) -> None:
         findings.read["files"] += 1
     _take_picture(source, shot, sensed, annotated=lines is not None)
     try:
-        found = calibration_of(_text(source, calib), source.where(calib))
+        found = parse_calibration(_text(source, calib), source.where(calib))
     except InputError as error:
         findings.reject_file(calib, error)
     else:
@@ -310,7 +310,7 @@ def _take(source: Source, shot: _Shot, sensed: Sensed) -> None:
         _take_sensors(shot, found, sensed)
     for number, line in enumerate(lines or (), 1):
         try:
-            label, row = label_of(line)
+            label, row = parse_label(line)
         except RowError as error:
             findings.reject("boxes", labels, line, str(error), number)
         else:
@@ -339,7 +339,7 @@ def _text(source: Source, name: str) -> list[str]:
 
 def _take_picture(source: Source, shot: _Shot, sensed: Sensed, *, annotated: bool) -> None:
     path = shot.file(CAMERA, ".png")
-    size = picture_size(source, path, sensed.findings) or (None, None)
+    size = read_picture_size(source, path, sensed.findings) or (None, None)
     sensed.videos.append(
         {
             "video": shot.name,
@@ -358,8 +358,8 @@ def _take_picture(source: Source, shot: _Shot, sensed: Sensed, *, annotated: boo
 
 def _take_sensors(shot: _Shot, found: Calibration, sensed: Sensed) -> None:
     at = {"scene": shot.name, "from_frame": 0}
-    lens = flat(found.intrinsics)
+    lens = flatten_pose(found.intrinsics)
     sensed.sensors += [
-        {**at, "sensor": CAMERA, "intrinsics": lens, "ego_SE3_sensor": flat(found.ego_SE3_camera)},
-        {**at, "sensor": LIDAR, "ego_SE3_sensor": flat(found.ego_SE3_lidar), "layout": LAYOUT},
+        {**at, "sensor": CAMERA, "intrinsics": lens, "ego_SE3_sensor": flatten_pose(found.ego_SE3_camera)},
+        {**at, "sensor": LIDAR, "ego_SE3_sensor": flatten_pose(found.ego_SE3_lidar), "layout": LAYOUT},
     ]

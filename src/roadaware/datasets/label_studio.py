@@ -18,7 +18,7 @@ import polars as pl
 
 from roadaware.arrays import Floats, Ints
 from roadaware.datasets import Progress
-from roadaware.datasets.issues import Findings, none_read, take_each
+from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.datasets.label_studio_tasks import (
     MOST_PIXELS,
     Annotation,
@@ -27,14 +27,14 @@ from roadaware.datasets.label_studio_tasks import (
     Region,
     Task,
     Which,
-    corners_of,
-    filled,
-    tasks_of,
+    convert_to_corners,
+    interpolate_keyframes,
+    parse_tasks,
 )
-from roadaware.datasets.relation_tables import video_name
+from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError, UsageError
-from roadaware.io.json import decode, no_collection, parse
-from roadaware.io.sources import FileSource, Source, locate
+from roadaware.io.json import decode, parse, pause_garbage_collection
+from roadaware.io.sources import FileSource, Source, find_source
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -77,14 +77,14 @@ class Rows:
     count: int = 0
 
 
-def enter(annotation: Annotation, clip: Clip, task: Task, held: Rows) -> None:
+def add_annotation(annotation: Annotation, clip: Clip, task: Task, held: Rows) -> None:
     """Add what one annotator says."""
     tubes: dict[str, tuple[int, _Spans]] = {}
     sounds: dict[str, int] = {}
     heard = _heard(annotation)
     for region in annotation.regions.values():
         if region.drawn.kind == "sound":
-            sounds[region.name] = _sound(region, annotation, clip, held)
+            sounds[region.name] = _add_sound(region, annotation, clip, held)
     for region in annotation.regions.values():
         if region.drawn.kind != "sound":
             place = _tube(region, annotation, clip, task, sounds.get(heard.get(region.name, "")), held)
@@ -107,7 +107,7 @@ def _heard(annotation: Annotation) -> dict[str, str]:
     return {a: b for x, y in pairs for a, b in ((x, y), (y, x)) if b in sounds and a not in sounds}
 
 
-def _sound(region: Region, annotation: Annotation, clip: Clip, held: Rows) -> int:
+def _add_sound(region: Region, annotation: Annotation, clip: Clip, held: Rows) -> int:
     """Add a sound, a row for each label; its first number."""
     first = len(held.rows["sounds"])
     start, end = region.drawn.seconds or (0.0, 0.0)
@@ -142,7 +142,7 @@ def _tube(
     count = 0
     if drawn.values is not None and drawn.frames is not None and drawn.enabled is not None:
         last = clip.n_frames - 1 if clip.n_frames is not None else int(drawn.frames[-1])
-        frames, values = filled(drawn.frames, drawn.enabled, drawn.values, last)
+        frames, values = interpolate_keyframes(drawn.frames, drawn.enabled, drawn.values, last)
         count = len(frames)
         if held.count + count > MOST_BOXES:
             message = f"more than {MOST_BOXES} boxes: region {region.name} of {clip.name} alone has {count}"
@@ -150,8 +150,10 @@ def _tube(
                 message, where=task.file, hint="check 'framesCount', or read fewer tasks at once"
             )
         _check(values, region, clip, held)
-        corners = corners_of(values, clip.size or (1, 1))
-        held.boxes.append(boxes_of(clip.name, frames, corners, tube, annotation.author, held.count, sound))
+        corners = convert_to_corners(values, clip.size or (1, 1))
+        held.boxes.append(
+            build_tube_boxes(clip.name, frames, corners, tube, annotation.author, held.count, sound)
+        )
         seen = tuple(_runs(frames))
     else:
         seen = spans
@@ -277,7 +279,7 @@ def _relation(
     )
 
 
-def boxes_of(
+def build_tube_boxes(
     video: str,
     frames: Ints,
     corners: Floats,
@@ -360,7 +362,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
 }
 
 
-def clips_of(
+def group_tasks_by_video(
     tasks: Sequence[Task], size: tuple[int, int] | None, fps: float | None, findings: Findings
 ) -> list[Clip]:
     """The videos and pictures that the tasks are about: those of one path are one.
@@ -379,9 +381,9 @@ def clips_of(
     for shared in held.values():
         name = shared[0].video
         if name in taken:
-            name = video_name(f"(task {shared[0].name}, {shared[0].file}) {name}")
+            name = format_video_name(f"(task {shared[0].name}, {shared[0].file}) {name}")
         while name in taken:
-            name = video_name(f"({len(taken)}) {name}")
+            name = format_video_name(f"({len(taken)}) {name}")
         taken.add(name)
         drawn = [r.drawn for task in shared for each in task.annotations for r in each.regions.values()]
         counts = {each.n_frames for each in drawn if each.n_frames is not None}
@@ -407,13 +409,13 @@ def clips_of(
     return clips
 
 
-def tables_of(
+def build_label_studio_tables(
     clips: Sequence[Clip], kinds: Mapping[str, str], findings: Findings
 ) -> tuple[dict[str, pl.DataFrame], dict[str, tuple[str, ...]]]:
     """The tables of all clips, and the vocabularies, sorted.
 
     Args:
-        clips: see `clips_of`.
+        clips: see `group_tasks_by_video`.
         kinds: control to the kind of its labels; a control that is not named is its own kind.
         findings: takes oddities and what is refused.
     """
@@ -421,12 +423,12 @@ def tables_of(
     for clip in clips:
         _clip(clip, held)
     frames = {name: pl.DataFrame(rows, schema=_SCHEMAS[name]) for name, rows in held.rows.items()}
-    empty = boxes_of("", np.zeros(0, np.int64), np.zeros((0, 4)), None, None, 0)
+    empty = build_tube_boxes("", np.zeros(0, np.int64), np.zeros((0, 4)), None, None, 0)
     frames["boxes"] = pl.concat([empty, *held.boxes])
     frames["frames"] = _frames(clips)
     for name in ("videos", "boxes", "labels", "tubes", "tube_labels", "relations", "queries", "sounds"):
         findings.read[name] += len(frames[name])
-    return frames, _indexed(frames)
+    return frames, _encode_labels(frames)
 
 
 def _clip(clip: Clip, held: Rows) -> None:
@@ -446,7 +448,7 @@ def _clip(clip: Clip, held: Rows) -> None:
             "height_px": height,
             "fps": clip.fps,
             "n_frames": clip.n_frames,
-            "path": video_name(first.path) or None,
+            "path": format_video_name(first.path) or None,
             "category": next(iter(alone))[0] if len(alone) == 1 and len(next(iter(alone))) == 1 else None,
             "task": first.name,
             "media": first.media or None,
@@ -455,7 +457,7 @@ def _clip(clip: Clip, held: Rows) -> None:
     )
     for task in clip.tasks:
         for annotation in task.annotations:
-            enter(annotation, clip, task, held)
+            add_annotation(annotation, clip, task, held)
 
 
 def _frames(clips: Sequence[Clip]) -> pl.DataFrame:
@@ -472,7 +474,7 @@ def _frames(clips: Sequence[Clip]) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _indexed(frames: dict[str, pl.DataFrame]) -> dict[str, tuple[str, ...]]:
+def _encode_labels(frames: dict[str, pl.DataFrame]) -> dict[str, tuple[str, ...]]:
     """Put indices for words, in place; the vocabularies, sorted."""
     both = pl.concat([frames[name].select("kind", "label") for name in ("labels", "tube_labels")])
     found = {
@@ -504,7 +506,7 @@ def find(path: Path) -> Source:
         DatasetNotFoundError: if there is none.
         InputError: if the path cannot be read.
     """
-    return locate(path, lambda source: bool(source.files("", ".json")), _WANTED, _HINT, suffix=".json")
+    return find_source(path, lambda source: bool(source.files("", ".json")), _WANTED, _HINT, suffix=".json")
 
 
 def inputs(source: Source, **_: Any) -> list[str]:
@@ -548,9 +550,9 @@ def read(
     """
     findings = Findings()
     names = inputs(source)
-    tasks = all_tasks(source, names, "annotations", findings, progress)
-    clips = clips_of(tasks, _sides(size), _rate(fps), findings)
-    tables, vocabularies = tables_of(clips, kinds or {}, findings)
+    tasks = read_task_files(source, names, "annotations", findings, progress)
+    clips = group_tasks_by_video(tasks, _sides(size), _rate(fps), findings)
+    tables, vocabularies = build_label_studio_tables(clips, kinds or {}, findings)
     tables["tubes"] = tables["tubes"].drop("score")
     return Scenes(
         **tables,
@@ -566,7 +568,7 @@ def read(
     )
 
 
-def all_tasks(
+def read_task_files(
     source: Source, names: Sequence[str], which: Which, findings: Findings, progress: Progress | None = None
 ) -> list[Task]:
     """The tasks of all files.
@@ -585,13 +587,13 @@ def all_tasks(
 
     def take(name: str, found: Findings) -> None:
         where = source.where(name)
-        with no_collection():
+        with pause_garbage_collection():
             content = parse(decode(source.read(name), where), where)
-            tasks.extend(list(tasks_of(content, where, name, which, found)))
+            tasks.extend(list(parse_tasks(content, where, name, which, found)))
 
-    errors = take_each(names, take, findings, progress)
+    errors = read_each_file(names, take, findings, progress)
     if not tasks:
-        raise none_read(errors)
+        raise build_unreadable_error(errors)
     return tasks
 
 

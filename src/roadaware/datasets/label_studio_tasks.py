@@ -12,10 +12,10 @@ import numpy as np
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.datasets.issues import Findings
-from roadaware.datasets.relation_tables import frame_of, video_name
+from roadaware.datasets.relation_tables import format_video_name, parse_frame
 from roadaware.errors import InputError
-from roadaware.io.json import clean, kind_of, quoted, whole
-from roadaware.io.sources import shown
+from roadaware.io.json import describe_type, escape_surrogates, format_value, parse_int
+from roadaware.io.sources import to_printable
 
 # What a result of Label Studio draws: a box over time, a box on a picture, a span of frames, a sound.
 
@@ -78,7 +78,7 @@ class Drawn:
     seconds: tuple[float, float] | None = None
 
 
-def drawn_of(result: Mapping[str, Any], item: str, reading: Reading) -> Drawn | str | None:
+def parse_shape(result: Mapping[str, Any], item: str, reading: Reading) -> Drawn | str | None:
     """What a result draws, why it cannot be taken, or None where it draws nothing that is read.
 
     What cannot be taken is refused here; the reason is given for the caller to know.
@@ -101,19 +101,19 @@ def drawn_of(result: Mapping[str, Any], item: str, reading: Reading) -> Drawn | 
     return None
 
 
-def draws(result: Mapping[str, Any]) -> bool:
+def is_shape(result: Mapping[str, Any]) -> bool:
     """Whether a result is of a type that draws, rather than says something of what is drawn."""
     kind = result.get("type")
     return isinstance(kind, str) and kind in (*_NEEDED, "labels")
 
 
-def lacking_of(result: Mapping[str, Any]) -> tuple[str, str] | None:
+def find_missing_fields(result: Mapping[str, Any]) -> tuple[str, str] | None:
     """The table that a result should fill and why it cannot; None where it need not draw anything.
 
     Labels alone can be of a text or a polygon: they are only known for a box by its height.
 
     Args:
-        result: of which `drawn_of` gave None.
+        result: of which `parse_shape` gave None.
     """
     kind, value = result.get("type"), result.get("value")
     table: str
@@ -127,18 +127,18 @@ def lacking_of(result: Mapping[str, Any]) -> tuple[str, str] | None:
     else:
         return None
     if not isinstance(value, dict):
-        return table, f"'value' should be an object and is {kind_of(value)}"
+        return table, f"'value' should be an object and is {describe_type(value)}"
     lost = [f"'{name}'" for name in needed if name not in value]
     return (table, f"its value has no {', '.join(lost)}") if lost else None
 
 
-def number_of(value: Any) -> float | None:
+def parse_number(value: Any) -> float | None:
     """The value as a float if it is a number of reasonable size."""
     known = type(value) in (int, float) and -_LARGEST < value < _LARGEST
     return float(value) if known else None
 
 
-def corners_of(values: Floats, size: tuple[int, int]) -> Floats:
+def convert_to_corners(values: Floats, size: tuple[int, int]) -> Floats:
     """(n, 4) corners in pixels; of a turned box those of the upright one around it.
 
     Args:
@@ -164,29 +164,29 @@ def _track(result: Mapping[str, Any], value: Mapping[str, Any], item: str, readi
     """A box over time."""
     sequence = value.get("sequence")
     if not isinstance(sequence, list) or not sequence:
-        return _refused(
-            reading, "tubes", item, f"'sequence' should be a list of keyframes: {quoted(sequence)}"
+        return _reject_item(
+            reading, "tubes", item, f"'sequence' should be a list of keyframes: {format_value(sequence)}"
         )
-    count = frame_of(value.get("framesCount"))
+    count = parse_frame(value.get("framesCount"))
     count = count if count is not None and 1 <= count <= MOST_FRAMES else None
     if count is None and value.get("framesCount") is not None:
         what = f"numbers of frames that are none from 1 to {MOST_FRAMES}, left aside"
-        reading.findings.warn(what, f"{reading.video}: {quoted(value['framesCount'])}")
+        reading.findings.warn(what, f"{reading.video}: {format_value(value['framesCount'])}")
     rows: dict[int, tuple[bool, list[float]]] = {}
     times: list[tuple[int, float]] = []
     for place, keyframe in enumerate(sequence):
         found = _keyframe(keyframe, count, rows)
         if isinstance(found, str):
             told = keyframe.get("frame") if isinstance(keyframe, dict) else None
-            reading.refuse("boxes", f"{item}, keyframe {place}, frame {quoted(told)}", found)
+            reading.refuse("boxes", f"{item}, keyframe {place}, frame {format_value(told)}", found)
             continue
         frame, row = found
         rows[frame] = row
-        time = number_of(keyframe.get("time"))
+        time = parse_number(keyframe.get("time"))
         if time is not None:
             times.append((frame, time))
     if not rows:
-        return _refused(reading, "tubes", item, "has no keyframe that can be taken")
+        return _reject_item(reading, "tubes", item, "has no keyframe that can be taken")
     frames = sorted(rows)
     if list(rows) != frames:
         reading.findings.warn("sequences that are not in the order of frames, put in it", reading.video)
@@ -197,7 +197,7 @@ def _track(result: Mapping[str, Any], value: Mapping[str, Any], item: str, readi
         np.array([rows[frame][0] for frame in frames]),
         np.array([rows[frame][1] for frame in frames]),
         count,
-        _rate(times, count, number_of(value.get("duration"))),
+        _rate(times, count, parse_number(value.get("duration"))),
     )
 
 
@@ -206,17 +206,17 @@ def _keyframe(
 ) -> tuple[int, tuple[bool, list[float]]] | str:
     """The frame of a keyframe with what it holds, or why it cannot be taken."""
     if not isinstance(value, dict):
-        return f"should be an object and is {kind_of(value)}"
-    frame = frame_of(value.get("frame"))
+        return f"should be an object and is {describe_type(value)}"
+    frame = parse_frame(value.get("frame"))
     if frame is None or not 1 <= frame <= MOST_FRAMES:
-        return f"'frame' should be a number from 1 to {MOST_FRAMES} and is {quoted(value.get('frame'))}"
+        return f"'frame' should be a number from 1 to {MOST_FRAMES} and is {format_value(value.get('frame'))}"
     if frame in rows:
         return f"a second keyframe in frame {frame}"
     if count is not None and frame > count:
         return f"frame {frame} lies behind the end of the video, which has {count}"
     enabled = value.get("enabled", True)
     if not isinstance(enabled, bool):
-        return f"'enabled' should be true or false and is {quoted(enabled)}"
+        return f"'enabled' should be true or false and is {format_value(enabled)}"
     numbers = _numbers(value)
     return numbers if isinstance(numbers, str) else (frame, (enabled, numbers))
 
@@ -224,10 +224,10 @@ def _keyframe(
 def _numbers(value: Mapping[str, Any]) -> list[float] | str:
     """Left, top, width, height and rotation, or what is wrong with them."""
     written = [*(value.get(name) for name in _EDGES), value.get("rotation", 0)]
-    numbers = [number_of(each) for each in written]
+    numbers = [parse_number(each) for each in written]
     found = [each for each in numbers if each is not None]
     if len(found) < len(written):
-        return f"a corner is no finite number: {', '.join(quoted(each) for each in written)}"
+        return f"a corner is no finite number: {', '.join(format_value(each) for each in written)}"
     if found[2] < 0 or found[3] < 0:
         return f"the box is upside down: width {found[2]:g}, height {found[3]:g}"
     return found
@@ -237,7 +237,7 @@ def _box(result: Mapping[str, Any], value: Mapping[str, Any], item: str, reading
     """A box on a picture."""
     numbers = _numbers(value)
     if isinstance(numbers, str):
-        return _refused(reading, "boxes", f"{item}, frame 0", numbers)
+        return _reject_item(reading, "boxes", f"{item}, frame 0", numbers)
     one = np.zeros(1, dtype=np.int64)
     return Drawn("box", _shapes_size(result), one, one.astype(np.bool_), np.array([numbers]))
 
@@ -248,13 +248,15 @@ def _span(value: Mapping[str, Any], item: str, reading: Reading) -> Drawn | str:
     ranges: list[tuple[int, int]] = []
     for each in listed if isinstance(listed, list) else []:
         held = each if isinstance(each, dict) else {}
-        start, end = frame_of(held.get("start")), frame_of(held.get("end"))
+        start, end = parse_frame(held.get("start")), parse_frame(held.get("end"))
         if start is None or end is None or not 1 <= start <= end <= MOST_FRAMES:
-            told = f"{quoted(held.get('start'))} to {quoted(held.get('end'))}"
-            return _refused(reading, "tubes", item, f"a range should run from frame 1 on, forward: {told}")
+            told = f"{format_value(held.get('start'))} to {format_value(held.get('end'))}"
+            return _reject_item(
+                reading, "tubes", item, f"a range should run from frame 1 on, forward: {told}"
+            )
         ranges.append((start - 1, end))
     if not ranges:
-        return _refused(reading, "tubes", item, "has no range")
+        return _reject_item(reading, "tubes", item, "has no range")
     joined: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if joined and first < joined[-1][1]:
@@ -268,20 +270,22 @@ def _shapes_seconds(
     value: Mapping[str, Any], kind: str, table: str, item: str, reading: Reading
 ) -> Drawn | str:
     """A span in seconds."""
-    start, end = number_of(value["start"]), number_of(value["end"])
+    start, end = parse_number(value["start"]), parse_number(value["end"])
     if start is None or end is None or not 0 <= start <= end:
-        told = f"{quoted(value['start'])} to {quoted(value['end'])}"
-        return _refused(reading, table, item, f"should run from second 0 on, forward: {told}")
+        told = f"{format_value(value['start'])} to {format_value(value['end'])}"
+        return _reject_item(reading, table, item, f"should run from second 0 on, forward: {told}")
     return Drawn(kind, seconds=(start, end))
 
 
-def _refused(reading: Reading, table: str, item: str, reason: str) -> str:
+def _reject_item(reading: Reading, table: str, item: str, reason: str) -> str:
     reading.refuse(table, item, reason)
     return reason
 
 
 def _shapes_size(result: Mapping[str, Any]) -> tuple[int, int] | None:
-    width, height = (whole(result.get(f"original_{side}"), 1, MOST_PIXELS) for side in ("width", "height"))
+    width, height = (
+        parse_int(result.get(f"original_{side}"), 1, MOST_PIXELS) for side in ("width", "height")
+    )
     return None if width is None or height is None else (width, height)
 
 
@@ -403,7 +407,7 @@ class Task:
     skipped: tuple[tuple[str | None, float | None], ...] = ()
 
 
-def tasks_of(content: Any, where: str, file: str, which: Which, findings: Findings) -> Iterator[Task]:
+def parse_tasks(content: Any, where: str, file: str, which: Which, findings: Findings) -> Iterator[Task]:
     """The tasks of one export.
 
     Args:
@@ -418,21 +422,23 @@ def tasks_of(content: Any, where: str, file: str, which: Which, findings: Findin
     """
     hint = "export as JSON (not JSON-MIN, CSV or other forms): a list of tasks with 'annotations'"
     if not isinstance(content, list):
-        message = f"the top should be a list of tasks and is {kind_of(content)}: there is no task in it"
+        message = f"the top should be a list of tasks and is {describe_type(content)}: there is no task in it"
         raise InputError(message, where=where, hint=hint)
     if not content:
         raise InputError("the list holds no task", where=where, hint=hint)
     if not any(map(_is_task, content)):
         first = content[0]
-        told = "an object without 'data'" if isinstance(first, dict) else kind_of(first)
+        told = "an object without 'data'" if isinstance(first, dict) else describe_type(first)
         raise InputError(f"a task should be an object with 'data' and is {told}", where=where, hint=hint)
     seen: set[tuple[Any, str]] = set()
     for place, value in enumerate(content):
         if not _is_task(value):
-            reason = f"should be an object with 'data': {quoted(value)}"
+            reason = f"should be an object with 'data': {format_value(value)}"
             findings.reject("videos", file, f"task {place}", reason)
         elif (known := _identity(value)) in seen:
-            reason = f"a second task of the number {quoted(known[0])} about the same; the first one counts"
+            reason = (
+                f"a second task of the number {format_value(known[0])} about the same; the first one counts"
+            )
             findings.reject("videos", file, f"task {place}", reason)
         else:
             if known[0] is not None:
@@ -455,13 +461,13 @@ def _task(value: Mapping[str, Any], place: int, file: str, which: Which, finding
     media, path = _media(data)
     name = str(value.get("id")) if type(value.get("id")) in (int, str) else f"{place + 1}"
     named = data.get(VIDEO_NAME)
-    video = video_name(named) if isinstance(named, str) and named else _media_name(path)
-    reading = Reading(file, video or f"task {shown(clean(name), 60)}", findings)
+    video = format_video_name(named) if isinstance(named, str) and named else _media_name(path)
+    reading = Reading(file, video or f"task {to_printable(escape_surrogates(name), 60)}", findings)
     annotations: list[Annotation] = []
     skipped: list[tuple[str | None, float | None]] = []
     listed = value.get(which, [])
     if not isinstance(listed, list):
-        reading.refuse("annotations", f"'{which}'", f"should be a list and is {kind_of(listed)}")
+        reading.refuse("annotations", f"'{which}'", f"should be a list and is {describe_type(listed)}")
         listed = []
     for each in listed:
         if isinstance(each, dict) and each.get("was_cancelled") is True:
@@ -470,13 +476,15 @@ def _task(value: Mapping[str, Any], place: int, file: str, which: Which, finding
         elif isinstance(each, dict) and isinstance(each.get("result"), list):
             annotations.append(_annotation(each, which, reading))
         else:
-            reading.refuse("annotations", "annotation", f"should be an object with 'result': {quoted(each)}")
+            reading.refuse(
+                "annotations", "annotation", f"should be an object with 'result': {format_value(each)}"
+            )
     other = "predictions" if which == "annotations" else "annotations"
     if isinstance(value.get(other), list) and value[other]:
         findings.left_out[other] += len(value[other])
     return Task(
         file,
-        shown(clean(name), 60),
+        to_printable(escape_surrogates(name), 60),
         reading.video,
         media,
         path,
@@ -491,7 +499,7 @@ def _media_name(path: str) -> str:
     local = _LOCAL.search(path)
     plain = local[1] if local else re.split(r"[?#]", path, maxsplit=1)[0]
     last = unquote(plain.rstrip("/").rpartition("/")[2])
-    return video_name(_UPLOADED.sub("", last, count=1) if "/data/upload/" in path else last)
+    return format_video_name(_UPLOADED.sub("", last, count=1) if "/data/upload/" in path else last)
 
 
 def _media(data: Mapping[str, Any]) -> tuple[str, str]:
@@ -509,10 +517,12 @@ def _annotation(value: Mapping[str, Any], which: Which, reading: Reading) -> Ann
     rest: list[Mapping[str, Any]] = []
     for place, result in enumerate(value["result"]):
         if not isinstance(result, dict):
-            reading.refuse("annotations", f"result {place}", f"should be an object and is {kind_of(result)}")
+            reading.refuse(
+                "annotations", f"result {place}", f"should be an object and is {describe_type(result)}"
+            )
             found.refused.append(None)
             continue
-        drawn = _drawn(result, found, reading)
+        drawn = _add_region(result, found, reading)
         if drawn is None:
             rest.append(result)
     for result in rest:
@@ -520,21 +530,23 @@ def _annotation(value: Mapping[str, Any], which: Which, reading: Reading) -> Ann
     return found
 
 
-def _drawn(result: Mapping[str, Any], found: Annotation, reading: Reading) -> Drawn | str | None:
+def _add_region(result: Mapping[str, Any], found: Annotation, reading: Reading) -> Drawn | str | None:
     """Add the region that a result draws; None where it draws none that is not there yet."""
     name = result.get("id")
-    if result.get("type") == "relation" or (isinstance(name, str) and clean(name) in found.regions):
+    if result.get("type") == "relation" or (
+        isinstance(name, str) and escape_surrogates(name) in found.regions
+    ):
         return None
-    item = f"region {quoted(name)}"
-    drawn = drawn_of(result, item, reading)
+    item = f"region {format_value(name)}"
+    drawn = parse_shape(result, item, reading)
     if drawn is None:
         return None
     if isinstance(drawn, str):
-        found.refused.append(clean(name) if isinstance(name, str) else None)
+        found.refused.append(escape_surrogates(name) if isinstance(name, str) else None)
         return drawn
-    name = clean(name) if isinstance(name, str) else f"{len(found.regions) + 1}"
+    name = escape_surrogates(name) if isinstance(name, str) else f"{len(found.regions) + 1}"
     region = Region(name, drawn, _control(result))
-    score = number_of(result.get("score"))
+    score = parse_number(result.get("score"))
     region.score = score if score is not None and 0 <= score <= 1 else None
     _label(result, region, reading)
     found.regions[region.name] = region
@@ -545,7 +557,7 @@ def _said(result: Mapping[str, Any], found: Annotation, reading: Reading) -> Non
     """Add what a result says of a region, of two, or of the whole task."""
     kind = result.get("type")
     name = result.get("id")
-    name = clean(name) if isinstance(name, str) else None
+    name = escape_surrogates(name) if isinstance(name, str) else None
     region = None if name is None else found.regions.get(name)
     if kind == "relation":
         found.links += _links(result, reading)
@@ -553,8 +565,8 @@ def _said(result: Mapping[str, Any], found: Annotation, reading: Reading) -> Non
         if not _refused_again(result, region, reading):
             _label(result, region, reading)
             region.texts += _texts(result)
-    elif (lacking := lacking_of(result)) is not None:
-        reading.refuse(lacking[0], f"region {quoted(name)}", lacking[1])
+    elif (lacking := find_missing_fields(result)) is not None:
+        reading.refuse(lacking[0], f"region {format_value(name)}", lacking[1])
         found.refused.append(name)
     elif name is not None and name in found.refused:
         pass  # It is said of something that was refused, and not of the whole task.
@@ -563,7 +575,9 @@ def _said(result: Mapping[str, Any], found: Annotation, reading: Reading) -> Non
     elif kind == "choices":
         found.choices.setdefault(_control(result), []).extend(_words(result, "choices"))
     else:
-        reading.findings.left_out[f"results of the type {shown(clean(str(kind)), 40)}"] += 1
+        reading.findings.left_out[
+            f"results of the type {to_printable(escape_surrogates(str(kind)), 40)}"
+        ] += 1
         found.foreign += [name] if name is not None else []
 
 
@@ -575,10 +589,10 @@ def _refused_again(result: Mapping[str, Any], region: Region, reading: Reading) 
     """
     value, known = result.get("value"), region.drawn.values
     shape = value if isinstance(value, dict) else {}
-    edges = [number_of(shape.get(name)) for name in ("x", "y", "width", "height")]
+    edges = [parse_number(shape.get(name)) for name in ("x", "y", "width", "height")]
     first = known[0, :4].tolist() if region.drawn.kind == "box" and known is not None else edges
     other = None not in edges and edges != first
-    if not other and not (draws(result) and _control(result) == region.control):
+    if not other and not (is_shape(result) and _control(result) == region.control):
         return False
     table, what = ("boxes", "box") if region.drawn.kind == "box" else ("tubes", "region")
     reason = f"a second {what} under the identifier of another; the first one counts"
@@ -605,19 +619,23 @@ def _label(result: Mapping[str, Any], region: Region, reading: Reading) -> None:
 def _links(result: Mapping[str, Any], reading: Reading) -> list[Link]:
     """The relations of one arrow: one for each label and direction."""
     ends = [result.get(name) for name in ("from_id", "to_id")]
-    item = f"relation {quoted(ends[0])} to {quoted(ends[1])}"
+    item = f"relation {format_value(ends[0])} to {format_value(ends[1])}"
     labels = result.get("labels")
-    labels = [clean(label) for label in labels if isinstance(label, str)] if isinstance(labels, list) else []
+    labels = (
+        [escape_surrogates(label) for label in labels if isinstance(label, str)]
+        if isinstance(labels, list)
+        else []
+    )
     arrows = _ARROWS.get(str(result.get("direction", "right")))
     if not all(isinstance(end, str) for end in ends):
         reading.refuse("relations", item, "'from_id' and 'to_id' should name two regions")
     elif not labels:
         reading.refuse("relations", item, "has no label")
     elif arrows is None:
-        told = quoted(result.get("direction"))
+        told = format_value(result.get("direction"))
         reading.refuse("relations", item, f"'direction' should be right, left or bi and is {told}")
     else:
-        names = [clean(str(end)) for end in ends]
+        names = [escape_surrogates(str(end)) for end in ends]
         return [Link(item, names[a], names[b], label) for label in labels for a, b in arrows]
     return []
 
@@ -627,19 +645,23 @@ def _texts(result: Mapping[str, Any]) -> list[str]:
     value = result.get("value")
     text = value.get("text") if isinstance(value, dict) and result.get("type") == "textarea" else None
     listed = text if isinstance(text, list) else [text]
-    return [clean(each) for each in listed if isinstance(each, str)]
+    return [escape_surrogates(each) for each in listed if isinstance(each, str)]
 
 
 def _words(result: Mapping[str, Any], name: str) -> list[str]:
     value = result.get("value")
     listed = value.get(name) if isinstance(value, dict) else None
-    return [clean(word) for word in listed if isinstance(word, str)] if isinstance(listed, list) else []
+    return (
+        [escape_surrogates(word) for word in listed if isinstance(word, str)]
+        if isinstance(listed, list)
+        else []
+    )
 
 
 def _control(result: Mapping[str, Any]) -> str:
     """The control that a result was made with, else its type."""
     name = result.get("from_name")
-    return clean(name if isinstance(name, str) and name else str(result.get("type")))
+    return escape_surrogates(name if isinstance(name, str) and name else str(result.get("type")))
 
 
 def _author(value: Mapping[str, Any], which: Which) -> str | None:
@@ -649,12 +671,12 @@ def _author(value: Mapping[str, Any], which: Which) -> str | None:
         author = author.get("id", author.get("email"))
     if type(author) is int:
         return str(author) if abs(author) < 1 << 63 else None
-    return clean(author) if isinstance(author, str) else None
+    return escape_surrogates(author) if isinstance(author, str) else None
 
 
 def _seconds(value: Mapping[str, Any]) -> float | None:
     """What an annotation took."""
-    found = number_of(value.get("lead_time"))
+    found = parse_number(value.get("lead_time"))
     return found if found is not None and found >= 0 else None
 
 
@@ -664,7 +686,7 @@ def _size(data: Mapping[str, Any], annotations: Sequence[Annotation]) -> tuple[i
     said = [size for size in drawn if size is not None]
     if said:
         return said[0]
-    sides = [number_of(data.get(name)) for name in ("width", "height")]
+    sides = [parse_number(data.get(name)) for name in ("width", "height")]
     if (
         sides[0] is None
         or sides[1] is None
@@ -677,7 +699,7 @@ def _size(data: Mapping[str, Any], annotations: Sequence[Annotation]) -> tuple[i
 # Sequences of keyframes, as Label Studio draws boxes in videos: brought to boxes, and boxes to keyframes.
 
 
-def filled(frames: Ints, enabled: Bools, values: Floats, last: int) -> tuple[Ints, Floats]:
+def interpolate_keyframes(frames: Ints, enabled: Bools, values: Floats, last: int) -> tuple[Ints, Floats]:
     """Every frame in which a box is seen, with its values.
 
     A keyframe is seen in its own frame; behind one that is enabled the box goes on in straight lines to the
@@ -704,8 +726,8 @@ def filled(frames: Ints, enabled: Bools, values: Floats, last: int) -> tuple[Int
     return seen, np.stack(columns, axis=1)
 
 
-def thinned(frames: Ints, values: Floats, tolerance: float) -> tuple[Ints, Bools]:
-    """The keyframes from which `filled` makes the same frames, and values at most a tolerance away.
+def select_keyframes(frames: Ints, values: Floats, tolerance: float) -> tuple[Ints, Bools]:
+    """The keyframes from which `interpolate_keyframes` makes the same frames, and values at most a tolerance away.
 
     Frames come in runs without a gap; the first and last of each are keyframes, and within one the frame
     that is farthest from the straight line between two keyframes is another, until none is too far.

@@ -22,23 +22,23 @@ import polars as pl
 
 from roadaware.arrays import Floats
 from roadaware.datasets import Progress
-from roadaware.datasets.issues import Findings, take_each
-from roadaware.datasets.sensor_tables import KIND, Sensed, flat, picture_size
+from roadaware.datasets.issues import Findings, read_each_file
+from roadaware.datasets.sensor_tables import KIND, Sensed, flatten_pose, read_picture_size
 from roadaware.errors import InputError
-from roadaware.geometry.poses import from_quaternion, inverse, rigid_fault, seen_bounds
+from roadaware.geometry.poses import find_pose_error, from_quaternion, invert_pose, project_3d_boxes
 from roadaware.io.json import (
-    a_list,
-    an_object,
-    clean,
-    corners_of,
     decode,
-    kind_of,
-    no_collection,
+    describe_type,
+    ensure_list,
+    ensure_object,
+    escape_surrogates,
+    format_value,
     parse,
-    quoted,
-    whole,
+    parse_corners,
+    parse_int,
+    pause_garbage_collection,
 )
-from roadaware.io.sources import FileSource, Source, leads_out, locate, shown
+from roadaware.io.sources import FileSource, Source, find_source, is_outside, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -52,17 +52,17 @@ _FOREIGN = "check that it is a keyframe of nuScenes"
 _LARGEST_KEYFRAME, _LATEST = 1e9, 1e12
 
 
-def looks_like_one(head: bytes) -> bool:
+def is_keyframe(head: bytes) -> bool:
     """Whether a file begins as a keyframe does."""
     return b'"cam2img"' in head or b'"cam_instances"' in head
 
 
-def without_unknown_speeds(text: str) -> str:
+def replace_nan_speeds(text: str) -> str:
     """The text with zeros for unknown speeds, which are not read: they are NaN, which is no JSON."""
     return _SPEED.sub(r"\g<1>0.0\g<2>0.0\g<3>", text)
 
 
-def take_keyframe(content: Any, file: str, where: str, sensed: Sensed, sizes: Sizes) -> None:
+def add_keyframe(content: Any, file: str, where: str, sensed: Sensed, sizes: Sizes) -> None:
     """Add one keyframe: a scene whose cameras are videos of one frame.
 
     The vehicle moves between picture and sweep, so that each has its own pose of the vehicle in the world.
@@ -77,18 +77,18 @@ def take_keyframe(content: Any, file: str, where: str, sensed: Sensed, sizes: Si
     Raises:
         InputError: if something that all depends on is missing or broken.
     """
-    held = an_object(content, where, "the keyframe")
+    held = ensure_object(content, where, "the keyframe")
     missing = [name for name in ("token", "images", "lidar_points", "ego2global") if name not in held]
     if missing:
         raise InputError(f"there is no {', '.join(missing)} in it", where=where, hint=_FOREIGN)
     token = held["token"]
     if not isinstance(token, str) or not token:
-        raise InputError(f"the token should be a text and is {quoted(token)}", where=where)
-    scene = shown(clean(token), 100)
+        raise InputError(f"the token should be a text and is {format_value(token)}", where=where)
+    scene = to_printable(escape_surrogates(token), 100)
     if any(row["scene"] == scene for row in sensed.videos):
         raise InputError(f"a second keyframe '{scene}'; the first is kept", where=where)
-    lidar = an_object(held["lidar_points"], where, "'lidar_points'")
-    images = an_object(held["images"], where, "'images'")
+    lidar = ensure_object(held["lidar_points"], where, "'lidar_points'")
+    images = ensure_object(held["images"], where, "'images'")
     moment = _Moment(
         scene,
         file.rpartition("/")[0],
@@ -103,7 +103,7 @@ def take_keyframe(content: Any, file: str, where: str, sensed: Sensed, sizes: Si
     # Nothing is taken of a file that is refused.
     sensed.sweeps.append(sweep)
     at = {"scene": scene, "sensor": LIDAR, "from_frame": 0}
-    sensed.sensors.append({**at, "ego_SE3_sensor": flat(moment.ego_lidar), "layout": LAYOUT})
+    sensed.sensors.append({**at, "ego_SE3_sensor": flatten_pose(moment.ego_lidar), "layout": LAYOUT})
     for sensor, video, frame in cameras.values():
         sensed.sensors.append(sensor)
         sensed.videos.append(video)
@@ -137,7 +137,7 @@ def _sweep(held: dict[str, Any], lidar: dict[str, Any], moment: _Moment) -> dict
         "path": _path(moment.folder, lidar.get("lidar_path"), moment.where),
         "fields": _fields(lidar.get("num_pts_feats", 5), moment.where),
         "t_s": _since(held.get("timestamp"), moment.start),
-        "world_SE3_ego": flat(moment.world_ego),
+        "world_SE3_ego": flatten_pose(moment.world_ego),
     }
 
 
@@ -147,14 +147,14 @@ def _camera(value: Any, name: str, moment: _Moment) -> tuple[dict[str, Any], dic
     Raises:
         InputError: if its matrix or a pose is none, or its path is unknown.
     """
-    told, where = shown(clean(name), 60), moment.where
-    image = an_object(value, where, f"image '{told}'")
+    told, where = to_printable(escape_surrogates(name), 60), moment.where
+    image = ensure_object(value, where, f"image '{told}'")
     lens = _numbers(image.get("cam2img"), (3, 3), where, f"cam2img of '{told}'")
     if not (lens[0, 0] > 0 and lens[1, 1] > 0 and np.abs(lens[2] - [0, 0, 1]).max() < 1e-6):
         raise InputError(f"cam2img of '{told}' is no camera matrix: {lens.tolist()}", where=where)
     ego_camera = _pose(image.get("cam2ego"), where, f"cam2ego of '{told}'")
     camera_lidar = _pose(image.get("lidar2cam"), where, f"lidar2cam of '{told}'")
-    world_then = moment.world_ego @ moment.ego_lidar @ inverse(camera_lidar) @ inverse(ego_camera)
+    world_then = moment.world_ego @ moment.ego_lidar @ invert_pose(camera_lidar) @ invert_pose(ego_camera)
     at = {"scene": moment.scene, "sensor": told}
     video = f"{moment.scene}/{told}"
     frame: dict[str, Any] = {
@@ -162,9 +162,14 @@ def _camera(value: Any, name: str, moment: _Moment) -> tuple[dict[str, Any], dic
         "frame": 0,
         "t_s": _since(image.get("timestamp"), moment.start),
         "path": _path(moment.folder, image.get("img_path"), where),
-        "world_SE3_ego": flat(world_then),
+        "world_SE3_ego": flatten_pose(world_then),
     }
-    sensor = {**at, "from_frame": 0, "intrinsics": flat(lens), "ego_SE3_sensor": flat(ego_camera)}
+    sensor = {
+        **at,
+        "from_frame": 0,
+        "intrinsics": flatten_pose(lens),
+        "ego_SE3_sensor": flatten_pose(ego_camera),
+    }
     width, height = moment.sizes(frame["path"]) or (None, None)
     return sensor, {**at, "video": video, "n_frames": 1, "width_px": width, "height_px": height}, frame
 
@@ -176,20 +181,24 @@ def _boxes(held: dict[str, Any], file: str, moment: _Moment, cameras: set[str], 
         InputError: if they are no lists, or classes have no names.
     """
     where = moment.where
-    info = an_object(held.get("metainfo", {}), where, "'metainfo'")
-    numbered = an_object(info.get("categories", {}), where, "'categories'")
-    names = {number: shown(clean(name), 60) for name, number in numbered.items() if type(number) is int}
-    for key, value in an_object(held.get("cam_instances", {}), where, "'cam_instances'").items():
-        video = f"{moment.scene}/{shown(clean(key), 60)}"
-        instances = a_list(value, where, f"boxes of '{video}'")
+    info = ensure_object(held.get("metainfo", {}), where, "'metainfo'")
+    numbered = ensure_object(info.get("categories", {}), where, "'categories'")
+    names = {
+        number: to_printable(escape_surrogates(name), 60)
+        for name, number in numbered.items()
+        if type(number) is int
+    }
+    for key, value in ensure_object(held.get("cam_instances", {}), where, "'cam_instances'").items():
+        video = f"{moment.scene}/{to_printable(escape_surrogates(key), 60)}"
+        instances = ensure_list(value, where, f"boxes of '{video}'")
         boxes = [each.get("bbox") if isinstance(each, dict) else each for each in instances]
-        corners, bad = corners_of(boxes, sized=False)
+        corners, bad = parse_corners(boxes, sized=False)
         for place, each in enumerate(instances):
             label: Any = each.get("bbox_label") if isinstance(each, dict) else None
             if key not in cameras:
-                bad.setdefault(place, f"there is no camera '{shown(key, 60)}'")
+                bad.setdefault(place, f"there is no camera '{to_printable(key, 60)}'")
             elif type(label) is not int or label not in names:
-                bad.setdefault(place, f"the class {quoted(label)} is none of the file's categories")
+                bad.setdefault(place, f"the class {format_value(label)} is none of the file's categories")
             if place in bad:
                 sensed.findings.reject("boxes", file, f"{video}, frame 0, box {place}", bad[place])
                 continue
@@ -210,7 +219,7 @@ def _pose(value: Any, where: str, name: str) -> Floats:
         InputError: if it is none.
     """
     found = _numbers(value, (4, 4), where, name)
-    if fault := rigid_fault(found):
+    if fault := find_pose_error(found):
         raise InputError(f"{name} is no pose: {fault}", where=where)
     return found
 
@@ -226,7 +235,9 @@ def _numbers(value: Any, shape: tuple[int, int], where: str, name: str) -> Float
     numbers = [each for row in plain for each in row]
     good = len(plain) == shape[0] and all(_is_number(each, _LARGEST_KEYFRAME) for each in numbers)
     if not good:
-        message = f"{name} should be {shape[0]} rows of {shape[1]} finite numbers and is {kind_of(value)}"
+        message = (
+            f"{name} should be {shape[0]} rows of {shape[1]} finite numbers and is {describe_type(value)}"
+        )
         raise InputError(message, where=where, hint=_FOREIGN)
     return np.array(value, dtype=np.float64)
 
@@ -237,14 +248,14 @@ def _path(folder: str, value: Any, where: str) -> str:
     Raises:
         InputError: if it does not, or it leads out of the folder.
     """
-    if not isinstance(value, str) or not value or leads_out(value):
-        raise InputError(f"a path should lie in the folder and is {quoted(value)}", where=where)
-    return f"{folder}/{clean(value)}" if folder else clean(value)
+    if not isinstance(value, str) or not value or is_outside(value):
+        raise InputError(f"a path should lie in the folder and is {format_value(value)}", where=where)
+    return f"{folder}/{escape_surrogates(value)}" if folder else escape_surrogates(value)
 
 
 def _fields(count: Any, where: str) -> str:
     if type(count) is not int or count not in _FIELDS:
-        raise InputError(f"a point has 4 or 5 numbers, not {quoted(count)}", where=where)
+        raise InputError(f"a point has 4 or 5 numbers, not {format_value(count)}", where=where)
     return _FIELDS[count]
 
 
@@ -328,7 +339,7 @@ class _Database:
         """
         found = self.held[table].get(token)
         if found is None:
-            message = f"{asked} points to {table} {quoted(token)}, which is not there"
+            message = f"{asked} points to {table} {format_value(token)}, which is not there"
             raise InputError(message, where=self.where[asked], hint="the tables must be of one version")
         return found
 
@@ -338,7 +349,7 @@ class _Database:
         Raises:
             InputError: if there is no such row, or it holds no pose.
         """
-        return _pose_of(self.row(table, token, asked), self.where[table])
+        return _parse_pose(self.row(table, token, asked), self.where[table])
 
     @cached_property
     def by_scene(self) -> dict[str, list[Row]]:
@@ -368,7 +379,7 @@ class _Database:
         return found
 
 
-def take_version(source: Source, version: str, sensed: Sensed, progress: Progress | None = None) -> None:
+def add_version(source: Source, version: str, sensed: Sensed, progress: Progress | None = None) -> None:
     """Add the keyframes of one version.
 
     Args:
@@ -380,7 +391,7 @@ def take_version(source: Source, version: str, sensed: Sensed, progress: Progres
     Raises:
         InputError: if a table is damaged, lacks a column, or a token points nowhere.
     """
-    database = _opened(source, version)
+    database = _load_tables(source, version)
     sensed.findings.read["files"] += len(TABLES)
     split = f"default/{version.removeprefix('v1.0-')}"
     scenes = list(database.held["scene"])
@@ -390,7 +401,7 @@ def take_version(source: Source, version: str, sensed: Sensed, progress: Progres
             progress(done, len(scenes), "scenes")
 
 
-def _opened(source: Source, version: str) -> _Database:
+def _load_tables(source: Source, version: str) -> _Database:
     """All tables of a version.
 
     Raises:
@@ -399,21 +410,21 @@ def _opened(source: Source, version: str) -> _Database:
     found = _Database({name: source.where(f"{version}/{name}.json") for name in TABLES})
     for name in TABLES:
         where = found.where[name]
-        with no_collection():
+        with pause_garbage_collection():
             rows = parse(decode(source.read(f"{version}/{name}.json"), where), where)
         if not isinstance(rows, list):
             raise InputError("a table should be a list of rows", where=where)
         held: dict[str, Row] = {}
         for place, row in enumerate(rows):
-            token = _checked(row, name, place, where)
+            token = _check_row(row, name, place, where)
             if token in held:
-                raise InputError(f"row {place} has the token {quoted(token)} of another", where=where)
+                raise InputError(f"row {place} has the token {format_value(token)} of another", where=where)
             held[token] = row
         found.held[name] = held
     return found
 
 
-def _checked(row: Any, table: str, place: int, where: str) -> str:
+def _check_row(row: Any, table: str, place: int, where: str) -> str:
     """The token of a row that has all columns.
 
     Raises:
@@ -470,7 +481,7 @@ class _Shot:
 
     @cached_property
     def ego_SE3_sensor(self) -> Floats:  # noqa: N802, the project's way to name transforms
-        return _pose_of(self.calibrated, self.database.where["calibrated_sensor"])
+        return _parse_pose(self.calibrated, self.database.where["calibrated_sensor"])
 
     @cached_property
     def world_SE3_ego(self) -> Floats:  # noqa: N802
@@ -495,16 +506,16 @@ class _Shot:
     @property
     def path(self) -> str:
         name = str(self.data["filename"])
-        if leads_out(name):
+        if is_outside(name):
             where = self.database.where["sample_data"]
-            raise InputError(f"the file name {quoted(name)} leads out of the folder", where=where)
+            raise InputError(f"the file name {format_value(name)} leads out of the folder", where=where)
         return name
 
     @property
     def size(self) -> tuple[int, int] | None:
         """Width and height of the picture; None where the table does not say."""
-        width = whole(self.data.get("width"), 1, MOST_PIXELS)
-        height = whole(self.data.get("height"), 1, MOST_PIXELS)
+        width = parse_int(self.data.get("width"), 1, MOST_PIXELS)
+        height = parse_int(self.data.get("height"), 1, MOST_PIXELS)
         return None if width is None or height is None else (width, height)
 
     def sensor_row(self) -> Row:
@@ -512,8 +523,8 @@ class _Shot:
             "scene": self.scene,
             "sensor": self.channel,
             "from_frame": self.frame,
-            "intrinsics": flat(self.lens),
-            "ego_SE3_sensor": flat(self.ego_SE3_sensor),
+            "intrinsics": flatten_pose(self.lens),
+            "ego_SE3_sensor": flatten_pose(self.ego_SE3_sensor),
             "layout": TABLES_LAYOUT if self.lens is None else None,
         }
 
@@ -524,11 +535,11 @@ class _Shot:
 
     def frame_row(self) -> Row:
         at = {"video": self.video, "frame": self.frame, "t_s": self.t_s, "annotated": True}
-        return {**at, "path": self.path, "world_SE3_ego": flat(self.world_SE3_ego)}
+        return {**at, "path": self.path, "world_SE3_ego": flatten_pose(self.world_SE3_ego)}
 
     def sweep_row(self) -> Row:
         at = {"scene": self.scene, "sensor": self.channel, "frame": self.frame, "t_s": self.t_s}
-        return {**at, "path": self.path, "fields": FIELDS, "world_SE3_ego": flat(self.world_SE3_ego)}
+        return {**at, "path": self.path, "fields": FIELDS, "world_SE3_ego": flatten_pose(self.world_SE3_ego)}
 
 
 def _take_boxes(shot: _Shot, annotations: list[Row], sensed: Sensed) -> None:
@@ -537,11 +548,11 @@ def _take_boxes(shot: _Shot, annotations: list[Row], sensed: Sensed) -> None:
     if shot.lens is None or size is None or not annotations:
         return
     where = shot.database.where["sample_annotation"]
-    camera_world = inverse(shot.world_SE3_ego @ shot.ego_SE3_sensor)
-    poses = np.stack([camera_world @ _pose_of(each, where) for each in annotations])
+    camera_world = invert_pose(shot.world_SE3_ego @ shot.ego_SE3_sensor)
+    poses = np.stack([camera_world @ _parse_pose(each, where) for each in annotations])
     # Width, length and height become lengths along the box's axes: ahead, left and up.
     lengths = np.array([_vector(each["size"], 3, where, "size") for each in annotations])[:, [1, 0, 2]]
-    edges, there = seen_bounds(poses, lengths, shot.lens, size)
+    edges, there = project_3d_boxes(poses, lengths, shot.lens, size)
     for place in np.flatnonzero(there).tolist():
         each = annotations[place]
         instance = shot.database.row("instance", each["instance_token"], "sample_annotation")
@@ -553,11 +564,11 @@ def _take_boxes(shot: _Shot, annotations: list[Row], sensed: Sensed) -> None:
             tube=sensed.tube(shot.video, each["instance_token"]),
             **dict(zip(CORNERS, edges[place].tolist(), strict=True)),
             depth_m=float(poses[place, 2, 3]),
-            n_lidar_points=whole(each.get("num_lidar_pts"), 0, 1 << 31),
+            n_lidar_points=parse_int(each.get("num_lidar_pts"), 0, 1 << 31),
         )
 
 
-def _pose_of(row: Row, where: str) -> Floats:
+def _parse_pose(row: Row, where: str) -> Floats:
     """(4, 4) of a row with a rotation and a translation.
 
     Raises:
@@ -567,7 +578,7 @@ def _pose_of(row: Row, where: str) -> Floats:
         _vector(row["rotation"], 4, where, "rotation"), _vector(row["translation"], 3, where, "translation")
     )
     if found is None:
-        message = f"the rotation {row['rotation']} of {quoted(row['token'])} has no unit length"
+        message = f"the rotation {row['rotation']} of {format_value(row['token'])} has no unit length"
         raise InputError(message, where=where)
     return found
 
@@ -598,7 +609,7 @@ def find(path: Path) -> Source:
         DatasetNotFoundError: if there is none.
         InputError: if the path cannot be read.
     """
-    source = locate(
+    source = find_source(
         path, lambda found: bool(_versions(found) or _keyframes(found)), _WANTED, _HINT, suffix=".json"
     )
     # The tables of all drives are files of more than a gigabyte.
@@ -628,7 +639,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     sensed = Sensed(Findings(), OWN)
     versions = _versions(source)
     for version in versions:
-        take_version(source, version, sensed, progress)
+        add_version(source, version, sensed, progress)
     if not versions:
         _take_keyframes(source, sensed, progress)
     labels = tuple(dict.fromkeys(row["label"] for row in sensed.boxes))
@@ -661,7 +672,7 @@ def _keyframes(source: Source) -> list[str]:
     names = source.files("", ".json")
     heads = (source.head(name, _HEAD) for name in names)
     # Of what cannot be read the reason is told when it is read.
-    return names if any(not head or looks_like_one(head) for head in heads) else []
+    return names if any(not head or is_keyframe(head) for head in heads) else []
 
 
 def _take_keyframes(source: Source, sensed: Sensed, progress: Progress | None) -> None:
@@ -673,12 +684,12 @@ def _take_keyframes(source: Source, sensed: Sensed, progress: Progress | None) -
 
     def take(name: str, _: Findings) -> None:
         where = source.where(name)
-        text = without_unknown_speeds(decode(source.read(name), where))
-        with no_collection():
-            take_keyframe(parse(text, where), name, where, sensed, size)
+        text = replace_nan_speeds(decode(source.read(name), where))
+        with pause_garbage_collection():
+            add_keyframe(parse(text, where), name, where, sensed, size)
 
-    size = partial(picture_size, source, findings=sensed.findings)
+    size = partial(read_picture_size, source, findings=sensed.findings)
     names = _keyframes(source)
-    errors = take_each(names, take, sensed.findings, progress, "keyframes")
+    errors = read_each_file(names, take, sensed.findings, progress, "keyframes")
     if len(errors) == len(names):
         raise errors[0]

@@ -21,22 +21,22 @@ import polars as pl
 
 from roadaware.arrays import Floats
 from roadaware.datasets import Progress
-from roadaware.datasets.issues import Findings, take_each
-from roadaware.datasets.sensor_tables import DISTORTION, KIND, Sensed, flat, picture_size
+from roadaware.datasets.issues import Findings, read_each_file
+from roadaware.datasets.sensor_tables import DISTORTION, KIND, Sensed, flatten_pose, read_picture_size
 from roadaware.errors import InputError
-from roadaware.geometry.poses import from_quaternion, inverse, rigid_fault
+from roadaware.geometry.poses import find_pose_error, from_quaternion, invert_pose
 from roadaware.io.json import (
-    a_list,
-    an_object,
-    clean,
-    corners_of,
     decode,
-    kind_of,
-    no_collection,
+    describe_type,
+    ensure_list,
+    ensure_object,
+    escape_surrogates,
+    format_value,
     parse,
-    quoted,
+    parse_corners,
+    pause_garbage_collection,
 )
-from roadaware.io.sources import Source, locate, shown
+from roadaware.io.sources import Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -56,7 +56,7 @@ _NOT_SEEN = -1.0
 _FOREIGN = "check that it is a file of ONCE"
 
 
-def take_sequence(content: Any, name: str, file: str, where: str, sensed: Sensed, sizes: Sizes) -> None:
+def add_sequence(content: Any, name: str, file: str, where: str, sensed: Sensed, sizes: Sizes) -> None:
     """Add one sequence, whose cameras are videos.
 
     Args:
@@ -70,10 +70,10 @@ def take_sequence(content: Any, name: str, file: str, where: str, sensed: Sensed
     Raises:
         InputError: if calibration or frames are missing or broken.
     """
-    held = an_object(content, where, "the sequence")
-    calib = an_object(held.get("calib"), where, "there is no calibration: 'calib'")
+    held = ensure_object(content, where, "the sequence")
+    calib = ensure_object(held.get("calib"), where, "there is no calibration: 'calib'")
     cameras = {
-        each: _camera(an_object(calib[each], where, f"'{each}'"), each, where)
+        each: _camera(ensure_object(calib[each], where, f"'{each}'"), each, where)
         for each in CAMERAS
         if each in calib
     }
@@ -87,14 +87,16 @@ def take_sequence(content: Any, name: str, file: str, where: str, sensed: Sensed
     folder = file.rpartition("/")[0]
     sensed.findings.left_out["poses of frames without one"] += sum(pose is None for pose in poses)
     at = {"scene": name, "sensor": LIDAR, "from_frame": 0}
-    sensed.sensors.append({**at, "ego_SE3_sensor": flat(EGO_SE3_LIDAR), "layout": LAYOUT})
+    sensed.sensors.append({**at, "ego_SE3_sensor": flatten_pose(EGO_SE3_LIDAR), "layout": LAYOUT})
     for number, (frame, pose) in enumerate(zip(frames, poses, strict=True)):
         path = f"{folder}/{LIDAR}/{frame['frame_id']}.bin"
         row = {"scene": name, "sensor": LIDAR, "frame": number, "path": path, "fields": FIELDS}
-        sensed.sweeps.append({**row, "t_s": _since(frame, frames[0]), "world_SE3_ego": flat(pose)})
+        sensed.sweeps.append({**row, "t_s": _since(frame, frames[0]), "world_SE3_ego": flatten_pose(pose)})
     for camera, (lens, ego_camera) in cameras.items():
         at = {"scene": name, "sensor": camera, "from_frame": 0}
-        sensed.sensors.append({**at, "intrinsics": flat(lens), "ego_SE3_sensor": flat(ego_camera)})
+        sensed.sensors.append(
+            {**at, "intrinsics": flatten_pose(lens), "ego_SE3_sensor": flatten_pose(ego_camera)}
+        )
         _take_video(name, camera, folder, frames, poses, sensed, sizes)
     meta = held.get("meta_info")
     _take_boxes(frames, name, file, tuple(cameras), sensed)
@@ -118,7 +120,7 @@ def _take_video(
     sensed.videos.append({"video": video, "scene": name, "sensor": camera, **size})
     for number, (frame, pose, path) in enumerate(zip(frames, poses, paths, strict=True)):
         row = {"video": video, "frame": number, "t_s": _since(frame, frames[0]), "path": path}
-        sensed.frames.append({**row, "annotated": "annos" in frame, "world_SE3_ego": flat(pose)})
+        sensed.frames.append({**row, "annotated": "annos" in frame, "world_SE3_ego": flatten_pose(pose)})
 
 
 def _take_boxes(
@@ -143,7 +145,7 @@ def _take_boxes(
         for camera in cameras:
             boxes = seen.get(camera, [])
             if not isinstance(boxes, list) or len(boxes) not in (0, len(names)):
-                reason = f"the boxes of {camera} should be {len(names)} and are {kind_of(boxes)}"
+                reason = f"the boxes of {camera} should be {len(names)} and are {describe_type(boxes)}"
                 sensed.findings.reject("boxes", file, f"{name}/{camera}, frame {number}", reason)
                 continue
             _take_camera(boxes, names, space, f"{name}/{camera}", number, file, sensed)
@@ -152,7 +154,7 @@ def _take_boxes(
 def _take_camera(
     boxes: list[Any], names: list[Any], space: list[Any], video: str, frame: int, file: str, sensed: Sensed
 ) -> None:
-    corners, bad = corners_of(boxes, sized=False)
+    corners, bad = parse_corners(boxes, sized=False)
     for place, given in enumerate(boxes):
         if (
             isinstance(given, list)
@@ -162,7 +164,7 @@ def _take_camera(
         ):
             continue
         if names[place] not in CLASSES:
-            bad.setdefault(place, f"the class {quoted(names[place])} is none of {', '.join(CLASSES)}")
+            bad.setdefault(place, f"the class {format_value(names[place])} is none of {', '.join(CLASSES)}")
         if place in bad:
             sensed.findings.reject("boxes", file, f"{video}, frame {frame}, box {place}", bad[place])
             continue
@@ -183,7 +185,7 @@ def _camera(calib: dict[str, Any], name: str, where: str) -> tuple[Floats, Float
     if not (lens[0, 0] > 0 and lens[1, 1] > 0 and np.abs(lens[2] - [0, 0, 1]).max() < 1e-6):
         raise InputError(f"cam_intrinsic of '{name}' is no camera matrix: {lens.tolist()}", where=where)
     lidar_camera = _matrix(calib.get("cam_to_velo"), 4, where, f"cam_to_velo of '{name}'")
-    if fault := rigid_fault(lidar_camera):
+    if fault := find_pose_error(lidar_camera):
         raise InputError(f"cam_to_velo of '{name}' is no pose: {fault}", where=where)
     return lens, EGO_SE3_LIDAR @ lidar_camera
 
@@ -201,13 +203,15 @@ def _frames(held: dict[str, Any], where: str) -> list[dict[str, Any]]:
     Raises:
         InputError: if one has no name, or that of another.
     """
-    listed = a_list(held.get("frames"), where, "there are no frames: 'frames'")
+    listed = ensure_list(held.get("frames"), where, "there are no frames: 'frames'")
     found: dict[str, dict[str, Any]] = {}
     for place, each in enumerate(listed):
-        frame = an_object(each, where, f"frame {place}")
+        frame = ensure_object(each, where, f"frame {place}")
         name = frame.get("frame_id")
         if not isinstance(name, str) or not name.isascii() or not name.isdecimal() or len(name) > 20:
-            raise InputError(f"frame_id of frame {place} should be digits and is {quoted(name)}", where=where)
+            raise InputError(
+                f"frame_id of frame {place} should be digits and is {format_value(name)}", where=where
+            )
         if name in found:
             raise InputError(f"two frames are called {name}", where=where)
         found[name] = frame
@@ -223,14 +227,14 @@ def _pose(value: Any, where: str) -> Floats | None:
     if value is None:
         return None
     if not isinstance(value, list) or len(value) != 7 or not all(map(_is_number, value)):
-        raise InputError(f"a pose should be seven finite numbers and is {kind_of(value)}", where=where)
+        raise InputError(f"a pose should be seven finite numbers and is {describe_type(value)}", where=where)
     x, y, z, w = value[:4]
     if not any((x, y, z, w)):
         return None
     found = from_quaternion([w, x, y, z], value[4:])
     if found is None:
         raise InputError(f"the rotation {value[:4]} of a pose has no unit length", where=where)
-    return found @ inverse(EGO_SE3_LIDAR)
+    return found @ invert_pose(EGO_SE3_LIDAR)
 
 
 def _matrix(value: Any, size: int, where: str, name: str) -> Floats:
@@ -244,7 +248,7 @@ def _matrix(value: Any, size: int, where: str, name: str) -> Floats:
         isinstance(row, list) and len(row) == size and all(map(_is_number, row)) for row in rows
     )
     if not good:
-        message = f"{name} should be {size} rows of {size} finite numbers and is {kind_of(value)}"
+        message = f"{name} should be {size} rows of {size} finite numbers and is {describe_type(value)}"
         raise InputError(message, where=where, hint=_FOREIGN)
     return np.array(rows, dtype=np.float64)
 
@@ -260,7 +264,7 @@ def _since(frame: dict[str, Any], first: dict[str, Any]) -> float:
 
 def _word(meta: Any, key: str) -> str | None:
     found = meta.get(key) if isinstance(meta, dict) else None
-    return shown(clean(found), 40) if isinstance(found, str) else None
+    return to_printable(escape_surrogates(found), 40) if isinstance(found, str) else None
 
 
 VERSION = 2
@@ -279,7 +283,7 @@ def find(path: Path) -> Source:
         DatasetNotFoundError: if there is none.
         InputError: if the path cannot be read.
     """
-    source = locate(path, lambda found: bool(_sequences(found)), _WANTED, _HINT)
+    source = find_source(path, lambda found: bool(_sequences(found)), _WANTED, _HINT)
     source.most_bytes = _LARGEST
     return source
 
@@ -303,17 +307,17 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     findings = Findings()
     sensed = Sensed(findings, OWN, dict.fromkeys(("weather", "period"), pl.String))
     splits = _splits(source, findings)
-    size = partial(picture_size, source, findings=findings)
+    size = partial(read_picture_size, source, findings=findings)
     names = {_file(name): name for name in _sequences(source)}
 
     def take(file: str, _: Findings) -> None:
         where = source.where(file)
         text = decode(source.read(file), where)
-        with no_collection():
+        with pause_garbage_collection():
             content = parse(text, where)
-        take_sequence(content, names[file], file, where, sensed, size)
+        add_sequence(content, names[file], file, where, sensed, size)
 
-    errors = take_each(list(names), take, findings, progress, "sequences")
+    errors = read_each_file(list(names), take, findings, progress, "sequences")
     if len(errors) == len(names):
         raise errors[0]
     for row in sensed.videos:

@@ -20,21 +20,29 @@ import polars as pl
 from roadaware.datasets.cvat import (
     CORNERS,
     Sheet,
-    frame_count,
-    frame_rows,
-    image_size,
-    listed_tracks,
+    add_event_frame,
+    compute_tube_intervals,
+    list_cvat_tracks,
+    parse_frame_rows,
+    read_frame_count,
+    read_image_size,
     read_sheet,
-    sift,
-    sound_boxes,
-    spans,
-    taken_tracks,
-    with_event,
+    select_valid_boxes,
+    select_valid_tracks,
+    split_rejected,
 )
-from roadaware.datasets.issues import Cells, Findings, first_reason
+from roadaware.datasets.issues import Cells, Findings, select_first_reason
 from roadaware.errors import InputError
-from roadaware.io.sources import FolderSource, JoinedSource, Source, confine, locate, open_source, shown
-from roadaware.io.xml import Document, Record, Walked, Walker, Walkers, cores
+from roadaware.io.sources import (
+    FolderSource,
+    JoinedSource,
+    Source,
+    find_source,
+    open_source,
+    resolve_inside,
+    to_printable,
+)
+from roadaware.io.xml import Document, Record, Walked, Walker, Walkers, count_cores
 from roadaware.scenes.tables import Meta, Scenes
 
 # The words and forms of PIE's files: vocabularies in the dataset's code order, how records are written.
@@ -146,7 +154,7 @@ _OBD_OPENING = re.compile(r"<frame ([^<>]{1,1000}?) ?/>")
 _OBD_NAMED = re.compile(r'([A-Za-z_]{1,20})="')
 
 
-def box_record(text: str) -> Record:
+def get_box_record(text: str) -> Record:
     """Boxes in the order of attributes and children that this file uses.
 
     Only the order is taken from the text, and only from names that are known; a box that is written in
@@ -164,7 +172,7 @@ def box_record(text: str) -> Record:
     return Record("box", "track", attributes, (*forms, _BOX_CHILDREN))
 
 
-def vehicle_record(text: str) -> Record:
+def get_vehicle_record(text: str) -> Record:
     """Frames of the vehicle's sensors in the order of attributes that this file uses."""
     wanted = ("id", *SENSORS)
     opening = _OBD_OPENING.search(text)
@@ -177,7 +185,7 @@ def vehicle_record(text: str) -> Record:
 _EXACT = ("latitude", "longitude")
 
 
-def frames_of(
+def build_frames(
     head: pl.DataFrame, tubes: pl.DataFrame, boxes: pl.DataFrame, sensed: Sheet | None, findings: Findings
 ) -> pl.DataFrame:
     """Every frame of one video: all of its length, or, where no file tells that, those with sensor data.
@@ -212,7 +220,7 @@ def _sensors(head: pl.DataFrame, sheet: Sheet | None, findings: Findings) -> pl.
     if sheet is None:
         return pl.DataFrame(schema={"frame": pl.Int64, **kinds})
     lengths = head.select(pl.lit(0, pl.UInt32).alias("document"), "n_frames")
-    rows = frame_rows(sheet, lengths, findings)
+    rows = parse_frame_rows(sheet, lengths, findings)
     cells = Cells(rows, sheet.files, findings)
     columns = pl.DataFrame(cells.numbers(list(SENSORS))).rename(SENSORS).cast(pl.Schema(kinds))
     return rows.select("frame", *columns)
@@ -260,7 +268,7 @@ _BOXES: dict[str, type[pl.DataType] | pl.DataType] = {
 }
 
 
-def tubes_and_boxes(
+def build_video_tables(
     sheet: Sheet | None, attributes: Sheet | None, head: pl.DataFrame, findings: Findings
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The tables `tubes` (by name, numbered from 0) and `boxes` (by tube and frame) of one video.
@@ -285,32 +293,36 @@ def tubes_and_boxes(
         tracks = pl.concat([tracks, alone], how="diagonal")
     tracks = tracks.sort("name").select(pl.int_range(pl.len(), dtype=pl.Int64).alias("tube"), pl.all())
     boxes = boxes.join(tracks.select("owner", "tube"), on="owner", how="inner").sort("tube", "frame")
-    tubes = tracks.join(spans(boxes), on="tube", how="left", maintain_order="left")
+    tubes = tracks.join(compute_tube_intervals(boxes), on="tube", how="left", maintain_order="left")
     tubes = tubes.join(known, on="name", how="left", maintain_order="left")
     if walkers is not None and attributes is not None:
         lost = walkers.filter(~walkers.is_in(known["name"].implode()))
         example = f"{head['video'][0]}: {lost[0]}" if len(lost) else ""
         findings.warn("pedestrians without attributes", example, len(lost))
     video = pl.lit(head["video"][0]).alias("video")
-    return with_event(tubes).drop("late_frame").with_columns(video), boxes.drop("owner").with_columns(video)
+    return add_event_frame(tubes).drop("late_frame").with_columns(video), boxes.drop("owner").with_columns(
+        video
+    )
 
 
 def _tracks_and_boxes(
     sheet: Sheet, head: pl.DataFrame, findings: Findings
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     videos = head.select(pl.lit(0, pl.UInt32).alias("document"), "n_frames")
-    tracks = listed_tracks(sheet, videos, ids=("id", "type"))
-    boxes = sound_boxes(sheet, tracks, videos, findings)
-    tracks = taken_tracks(sheet, tracks, boxes, findings).rename({"type": "object_type"})
+    tracks = list_cvat_tracks(sheet, videos, ids=("id", "type"))
+    boxes = select_valid_boxes(sheet, tracks, videos, findings)
+    tracks = select_valid_tracks(sheet, tracks, boxes, findings).rename({"type": "object_type"})
     cells = Cells(tracks, sheet.files, findings)
     label = cells.choice("track_label", TRACK_LABEL)
     tracks = tracks.with_columns(pl.format("{} {}", "track_label", "object_type").alias("object_type"))
     kinds = {f"{owner} {kind}": kind for owner, held in OBJECT_TYPES.items() for kind in held}
     kind = Cells(tracks, sheet.files, findings).choice("object_type", OBJECT_TYPE, kinds)
-    return tracks.select("owner", pl.col("id").alias("name"), label, kind), _tagged(boxes, sheet, findings)
+    return tracks.select("owner", pl.col("id").alias("name"), label, kind), _parse_box_tags(
+        boxes, sheet, findings
+    )
 
 
-def _tagged(boxes: pl.DataFrame, sheet: Sheet, findings: Findings) -> pl.DataFrame:
+def _parse_box_tags(boxes: pl.DataFrame, sheet: Sheet, findings: Findings) -> pl.DataFrame:
     """The columns of a box.
 
     `occluded` is the file's own flag. Of pedestrians it is known how much is hidden; of other objects only
@@ -344,12 +356,12 @@ def _pedestrians(
     """
     raw = pl.DataFrame(schema=PEDESTRIAN.schema) if sheet is None else sheet.rows
     lost = pl.lit(value=False) if walkers is None else ~pl.col("id").is_in(walkers.implode())
-    reason = first_reason(
+    reason = select_first_reason(
         (pl.col("owner").is_null(), f"<{PEDESTRIAN.element}> outside <{PEDESTRIAN.owner}>"),
         (pl.col("id").is_null() | (pl.col("id") == ""), "no id"),
         (lost, "attributes of a pedestrian that has no track"),
     )
-    good, bad = sift(raw.with_columns(reason), ["id"], "a second pedestrian with this id")
+    good, bad = split_rejected(raw.with_columns(reason), ["id"], "a second pedestrian with this id")
     findings.read["tubes"] += len(bad)
     if sheet is not None:
         item = pl.format("attributes of '{}'", pl.col("id").fill_null("?"))
@@ -381,9 +393,9 @@ _HEAD_SCHEMA: dict[str, type[pl.DataType] | pl.DataType] = {
 
 
 _FORMS: dict[str, tuple[Record | Callable[[str], Record], str]] = {
-    "annotations": (box_record, "annotations"),
+    "annotations": (get_box_record, "annotations"),
     "annotations_attributes": (PEDESTRIAN, "ped_attributes"),
-    "annotations_vehicle": (vehicle_record, "vehicle_info"),
+    "annotations_vehicle": (get_vehicle_record, "vehicle_info"),
 }
 
 
@@ -423,8 +435,8 @@ def read_part(source: Source, video: str, files: Mapping[str, str], walker: Walk
     sheets = [sheet for sheet in (boxes, known, sensed) if sheet is not None]
     if all(sheet.errors for sheet in sheets):
         return Part({}, findings, sheets[0].errors[0])
-    tubes, rows = tubes_and_boxes(boxes, known, head, findings)
-    frames = frames_of(head, tubes, rows, sensed, findings)
+    tubes, rows = build_video_tables(boxes, known, head, findings)
+    frames = build_frames(head, tubes, rows, sensed, findings)
     findings.read["videos"] += 1
     tables = {"videos": head, "frames": frames, "tubes": tubes.drop("owner"), "boxes": rows}
     return Part(tables, findings)
@@ -449,12 +461,12 @@ def _head(video: str, boxes: Sheet | None, findings: Findings) -> pl.DataFrame:
     width, height, length = None, None, None
     if boxes is not None:
         where = boxes.documents[0].where
-        length = frame_count(boxes.roots[0], where)
-        width, height = image_size(boxes.roots[0], where, findings)
-    name, scene = shown(video, 255), video.partition("/")[0]
+        length = read_frame_count(boxes.roots[0], where)
+        width, height = read_image_size(boxes.roots[0], where, findings)
+    name, scene = to_printable(video, 255), video.partition("/")[0]
     row = {
         "video": name,
-        "scene": shown(scene, 255),
+        "scene": to_printable(scene, 255),
         "width_px": width,
         "height_px": height,
         "fps": None,
@@ -479,11 +491,15 @@ def find(path: Path) -> Source:
         InputError: if the path, or an archive of that name, cannot be read.
     """
     wanted = f"PIE needs one of {', '.join(PARTS)} (a folder with set01, ... in it, or its zip)"
-    source = locate(path, lambda found: bool(_places(found)), wanted, "Point at the folder that holds it.")
+    source = find_source(
+        path, lambda found: bool(_places(found)), wanted, "Point at the folder that holds it."
+    )
     places = _places(source)
     if all(place == part for part, place in places.items()):
         return source
-    return JoinedSource(source.path, {part: _opened(source, place, part) for part, place in places.items()})
+    return JoinedSource(
+        source.path, {part: _open_part(source, place, part) for part, place in places.items()}
+    )
 
 
 def inputs(source: Source) -> list[str]:
@@ -523,7 +539,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     if not any(part.tables for part in parts):
         raise _nothing(source, parts)
     return Scenes(
-        **_assembled([part.tables for part in parts if part.tables]),
+        **_concat_video_tables([part.tables for part in parts if part.tables]),
         rejected=findings.table(),
         meta=Meta(
             dataset="PIE",
@@ -552,7 +568,7 @@ def _places(source: Source) -> dict[str, str]:
     return places
 
 
-def _opened(source: Source, place: str, part: str) -> Source:
+def _open_part(source: Source, place: str, part: str) -> Source:
     """One part; inside an archive its sets lie in a folder of its name, or right at the top.
 
     Raises:
@@ -560,14 +576,14 @@ def _opened(source: Source, place: str, part: str) -> Source:
     """
     if not place.endswith(".zip"):
         return source.at(place)
-    archive = open_source(confine(source.path, place))
+    archive = open_source(resolve_inside(source.path, place))
     layers = [archive.at(part)] if archive.has_folder(part) else []
     for inner in [*layers, archive]:
         if any(_SET.fullmatch(name) for name in inner.entries()[1]):
             return inner
     archive.close()
-    message = f"expected folders set01, set02, ... inside and found none in {shown(place)}"
-    raise InputError(message, where=shown(str(source.path)), hint=f"fetch PIE's own {part}.zip")
+    message = f"expected folders set01, set02, ... inside and found none in {to_printable(place)}"
+    raise InputError(message, where=to_printable(str(source.path)), hint=f"fetch PIE's own {part}.zip")
 
 
 def _boxes(source: Source) -> Source:
@@ -601,7 +617,7 @@ def _parts(source: Source, videos: dict[str, dict[str, str]], walkers: Walkers) 
         inner = [replace(document, name=document.name.partition("/")[2]) for document in documents]
         return walkers(inner, record, root)
 
-    with ThreadPoolExecutor(min(2, cores())) as threads:
+    with ThreadPoolExecutor(min(2, count_cores())) as threads:
         try:
             yield from threads.map(
                 lambda item: read_part(source, item[0], item[1], walk_there), videos.items()
@@ -615,14 +631,14 @@ def _nothing(source: Source, parts: Sequence[Part]) -> InputError:
     first = next((part.error for part in parts if part.error is not None), None)
     if first is None:
         message = f"the sets hold no files named video_*{{{', '.join(PARTS.values())}}}"
-        return InputError(message, where=shown(str(source.path)), hint="unpack PIE's archives again")
+        return InputError(message, where=to_printable(str(source.path)), hint="unpack PIE's archives again")
     if len(parts) == 1:
         return first
     message = f"none of {len(parts)} videos can be read; the first: {first.message}"
     return InputError(message, where=first.where, hint=first.hint)
 
 
-def _assembled(parts: Sequence[dict[str, pl.DataFrame]]) -> dict[str, pl.DataFrame]:
+def _concat_video_tables(parts: Sequence[dict[str, pl.DataFrame]]) -> dict[str, pl.DataFrame]:
     """The videos' tables under each other, tubes and boxes numbered in their order."""
     tables = {name: [part[name] for part in parts] for name in ("videos", "frames", "tubes", "boxes")}
     start = 0

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
-from roadaware.io.json import clean, kind_of, quoted
-from roadaware.io.sources import shown
+from roadaware.io.json import describe_type, escape_surrogates, format_value
+from roadaware.io.sources import to_printable
 from roadaware.scenes.schema import CORNERS
 
 # Relations with their own trajectories, as VidVRD's claims have them, brought to tracks that they share.
@@ -102,18 +102,18 @@ class Tracks:
         return place
 
 
-def instance_of(value: Any) -> Instance | str:
+def parse_relation(value: Any) -> Instance | str:
     """A relation, or why it cannot be taken.
 
     Args:
         value: an object with triplet, duration, sub_traj and obj_traj, as JSON gave it.
     """
     if not isinstance(value, dict):
-        return f"should be an object and is {kind_of(value)}"
+        return f"should be an object and is {describe_type(value)}"
     triplet = value.get("triplet")
     if not isinstance(triplet, list) or [type(word) for word in triplet] != [str] * 3:
-        return f"'triplet' should be three texts and is {_told(triplet)}"
-    span = span_of(value.get("duration"))
+        return f"'triplet' should be three texts and is {_format_list(triplet)}"
+    span = parse_duration(value.get("duration"))
     if isinstance(span, str):
         return span
     start, end = span
@@ -123,43 +123,43 @@ def instance_of(value: Any) -> Instance | str:
         if isinstance(boxes, str):
             return f"'{name}' {boxes}"
         held.append(boxes)
-    names = [name_of(value.get(name)) for name in _TIDS]
-    who, predicate, whom = (clean(word) for word in triplet)
+    names = [parse_track_name(value.get(name)) for name in _TIDS]
+    who, predicate, whom = (escape_surrogates(word) for word in triplet)
     both = None if names[0] is None or names[1] is None else (names[0], names[1])
     return Instance((who, predicate, whom), start, end, held[0], held[1], both)
 
 
-def span_of(value: Any) -> tuple[int, int] | str:
+def parse_duration(value: Any) -> tuple[int, int] | str:
     """First frame and the one after the last, or why they are none."""
     numbers = value if isinstance(value, list) and len(value) == 2 else [None, None]
-    start, end = (frame_of(number) for number in numbers)
+    start, end = (parse_frame(number) for number in numbers)
     if start is None or end is None:
-        return f"the duration should be two frames from 0 on and is {_told(value)}"
+        return f"the duration should be two frames from 0 on and is {_format_list(value)}"
     if end <= start:
         return f"the duration [{start}, {end}) ends before it has begun"
     return start, end
 
 
-def frame_of(value: Any) -> int | None:
+def parse_frame(value: Any) -> int | None:
     """The value as a frame if it is a whole number from 0 on, also one written as 3.0."""
     if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 <= value <= MOST_FRAMES else None
 
 
-def name_of(value: Any) -> str | None:
+def parse_track_name(value: Any) -> str | None:
     """A track's number or text as a name."""
     if type(value) is int and abs(value) < 1 << 63:
         return str(value)
-    return clean(value) if isinstance(value, str) else None
+    return escape_surrogates(value) if isinstance(value, str) else None
 
 
-def video_name(text: str) -> str:
+def format_video_name(text: str) -> str:
     """A video's name as the tables have it: fit for a message, in truth and claims alike."""
-    return shown(clean(text), 255)
+    return to_printable(escape_surrogates(text), 255)
 
 
-def merged(held: Tracks) -> Tracks | None:
+def merge_named_tracks(held: Tracks) -> Tracks | None:
     """The same relations on one track for each name; None where names are missing or contradict themselves.
 
     Files of truth that give relations their own trajectories cut them out of tracks: what is cut out of one
@@ -205,7 +205,7 @@ def _trajectory(value: Any, length: int) -> Floats | str:
     numbers = list(chain.from_iterable(value))
     if not set(map(type, numbers)) <= _NUMBERS:
         odd = next(number for number in numbers if type(number) not in _NUMBERS)
-        return f"holds a corner that is no finite number: {quoted(odd)}"
+        return f"holds a corner that is no finite number: {format_value(odd)}"
     if not -LARGEST < min(numbers) <= max(numbers) < LARGEST:
         return "holds a corner that is no finite number within reason"
     boxes = np.array(numbers, dtype=np.float64).reshape(length, 4)
@@ -216,9 +216,11 @@ def _trajectory(value: Any, length: int) -> Floats | str:
     return boxes
 
 
-def _told(value: Any) -> str:
+def _format_list(value: Any) -> str:
     return (
-        f"[{', '.join(map(quoted, value))}]" if isinstance(value, list) and len(value) < 6 else quoted(value)
+        f"[{', '.join(map(format_value, value))}]"
+        if isinstance(value, list) and len(value) < 6
+        else format_value(value)
     )
 
 
@@ -267,7 +269,7 @@ def pack(video: str, held: Tracks) -> Packed:
     )
 
 
-def words(clips: Iterable[Packed]) -> dict[str, tuple[str, ...]]:
+def collect_relation_vocabularies(clips: Iterable[Packed]) -> dict[str, tuple[str, ...]]:
     """The vocabularies `category` and `predicate` of what was read, sorted."""
     categories: set[str] = set()
     predicates: set[str] = set()
@@ -277,7 +279,9 @@ def words(clips: Iterable[Packed]) -> dict[str, tuple[str, ...]]:
     return {CATEGORY: tuple(sorted(categories)), PREDICATE: tuple(sorted(predicates))}
 
 
-def tables_of(clips: Sequence[Packed], vocabularies: Mapping[str, Sequence[str]]) -> dict[str, pl.DataFrame]:
+def build_relation_tables(
+    clips: Sequence[Packed], vocabularies: Mapping[str, Sequence[str]]
+) -> dict[str, pl.DataFrame]:
     """The tables boxes, tubes, tube_labels and relations, numbered in the order of the clips.
 
     Args:
@@ -287,13 +291,13 @@ def tables_of(clips: Sequence[Packed], vocabularies: Mapping[str, Sequence[str]]
     category, predicate = (
         {word: n for n, word in enumerate(vocabularies[kind])} for kind in (CATEGORY, PREDICATE)
     )
-    lengths = _joined(clips, lambda clip: clip.lengths)
+    lengths = _concat_clips(clips, lambda clip: clip.lengths)
     tubes = pl.DataFrame(
         {
             "tube": np.arange(len(lengths)),
-            "video": _repeated(clips, [len(clip.names) for clip in clips]),
+            "video": _repeat_video_names(clips, [len(clip.names) for clip in clips]),
             "name": pl.Series([name for clip in clips for name in clip.names], dtype=pl.String),
-            **_ends(_joined(clips, lambda clip: clip.frames), lengths),
+            **_ends(_concat_clips(clips, lambda clip: clip.frames), lengths),
         }
     )
     labels = pl.DataFrame(
@@ -315,8 +319,8 @@ def _boxes(clips: Sequence[Packed], lengths: Ints) -> pl.DataFrame:
     count = int(lengths.sum())
     columns: dict[str, Any] = {
         "box": np.arange(count),
-        "video": _repeated(clips, [len(clip.frames) for clip in clips]),
-        "frame": _joined(clips, lambda clip: clip.frames),
+        "video": _repeat_video_names(clips, [len(clip.frames) for clip in clips]),
+        "frame": _concat_clips(clips, lambda clip: clip.frames),
         "tube": np.repeat(np.arange(len(lengths)), lengths),
         **{name: _corner(clips, n) for n, name in enumerate(CORNERS)},
     }
@@ -342,7 +346,7 @@ def _relations(clips: Sequence[Packed], predicate: Mapping[str, int]) -> pl.Data
         first += len(clip.names)
     names = ("subject", "object", "predicate", "start_frame", "end_frame")
     table = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Int64), orient="row")
-    video = _repeated(clips, [len(clip.relations) for clip in clips])
+    video = _repeat_video_names(clips, [len(clip.relations) for clip in clips])
     return table.select(pl.int_range(pl.len()).alias("relation"), video.alias("video"), *names)
 
 
@@ -364,12 +368,12 @@ def _corner(clips: Sequence[Packed], place: int) -> Floats:
     return np.concatenate([np.zeros(0), *(clip.boxes[:, place] for clip in clips)])
 
 
-def _joined(clips: Sequence[Packed], part: Callable[[Packed], Ints]) -> Ints:
+def _concat_clips(clips: Sequence[Packed], part: Callable[[Packed], Ints]) -> Ints:
     """One array of all clips."""
     return np.concatenate([np.zeros(0, np.int64), *(part(clip) for clip in clips)])
 
 
-def _repeated(clips: Sequence[Packed], counts: Sequence[int]) -> pl.Series:
+def _repeat_video_names(clips: Sequence[Packed], counts: Sequence[int]) -> pl.Series:
     """The name of each clip as often as it has rows."""
     names = pl.Series("video", [clip.video for clip in clips], dtype=pl.String)
     return names.gather(np.repeat(np.arange(len(clips)), counts))
@@ -378,7 +382,7 @@ def _repeated(clips: Sequence[Packed], counts: Sequence[int]) -> pl.Series:
 # Pieces of one track, cut out for several relations, brought together again.
 
 
-def rejoined(held: Tracks) -> Tracks:
+def merge_overlapping_tracks(held: Tracks) -> Tracks:
     """The same relations on whole tracks: pieces of a category with equal boxes in a shared frame are one.
 
     Claims give each relation the boxes of its own duration, so that one person of a detector comes in pieces
@@ -392,7 +396,7 @@ def rejoined(held: Tracks) -> Tracks:
         return held
     piece = np.repeat(np.arange(len(held.tracks)), [len(track.frames) for track in held.tracks])
     frames = np.concatenate([track.frames for track in held.tracks])
-    rows, frame_and_kind = _numbered(held, frames, piece)
+    rows, frame_and_kind = _group_equal_boxes(held, frames, piece)
     group = _groups(piece, rows, len(held.tracks))
     group = _apart(group, piece, rows, frame_and_kind)
     numbers, to = np.unique(group, return_inverse=True)
@@ -410,7 +414,7 @@ def rejoined(held: Tracks) -> Tracks:
     return Tracks(tracks, relations)
 
 
-def _numbered(held: Tracks, frames: Ints, piece: Ints) -> tuple[Ints, Ints]:
+def _group_equal_boxes(held: Tracks, frames: Ints, piece: Ints) -> tuple[Ints, Ints]:
     """Equal numbers for equal boxes of one category and name in one frame, and for equal frames of one."""
     names = {of: n for n, of in enumerate(dict.fromkeys((t.category, t.name) for t in held.tracks))}
     kind = np.array([names[track.category, track.name] for track in held.tracks])[piece]

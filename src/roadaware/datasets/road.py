@@ -21,10 +21,28 @@ import polars as pl
 from roadaware.arrays import Ints
 from roadaware.datasets import Progress
 from roadaware.datasets.issues import Findings
-from roadaware.datasets.road_columns import IdLists, RawVideo, Tracks, id_lists, read_raw, read_tracks, refuse
+from roadaware.datasets.road_columns import (
+    IdLists,
+    RawVideo,
+    Tracks,
+    parse_id_lists,
+    read_raw,
+    read_tracks,
+    refuse,
+)
 from roadaware.errors import DatasetNotFoundError, InputError
-from roadaware.io.json import a_list, clean, decode, kind_of, members, names, no_collection, quoted, whole
-from roadaware.io.sources import FileSource, Source, locate, shown
+from roadaware.io.json import (
+    decode,
+    describe_type,
+    ensure_list,
+    ensure_text_list,
+    escape_surrogates,
+    format_value,
+    iterate_members,
+    parse_int,
+    pause_garbage_collection,
+)
+from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.scenes.tables import Meta, Scenes
 
 # The labels of a ROAD file: its kinds, which labels count, and what composite labels are made of.
@@ -115,10 +133,10 @@ def read_terms(top: Mapping[str, Any], where: str, findings: Findings) -> Terms:
     """
     if "label_types" not in top:
         raise InputError("there is no 'label_types'", where=where, hint=_FOREIGN)
-    kinds = names(top["label_types"], where, "'label_types'")
+    kinds = ensure_text_list(top["label_types"], where, "'label_types'")
     boxes = {native: _labels(top, native, where, findings) for native in kinds}
     if len(boxes) < len(kinds) or set(boxes) & {AV_ACTION, "agent_ness", *HOUSE_KINDS.values()}:
-        raise InputError(f"'label_types' are {quoted(', '.join(kinds))}", where=where, hint=_FOREIGN)
+        raise InputError(f"'label_types' are {format_value(', '.join(kinds))}", where=where, hint=_FOREIGN)
     av = _labels(top, AV_ACTION, where, findings)
     children = {
         HOUSE_KINDS.get(native, native): found
@@ -136,7 +154,7 @@ def _labels(top: Mapping[str, Any], native: str, where: str, findings: Findings)
         raise InputError(f"there is neither 'all_{native}_labels' nor '{native}_labels'", where=where)
     if len(held) == 1:
         findings.warn("kinds of labels with one list, taken as all labels and as the used ones", held[0])
-    every, used = (names(top[name], where, f"'{name}'") for name in (held[0], held[-1]))
+    every, used = (ensure_text_list(top[name], where, f"'{name}'") for name in (held[0], held[-1]))
     if len(set(used)) < len(used):
         raise InputError(f"'{held[-1]}' holds a label twice", where=where)
     strange = [name for name in used if name not in every]
@@ -155,7 +173,7 @@ def _children(value: Any, composite: Labels, parts: Sequence[Labels], where: str
         InputError: if its length fits neither, or an entry is not one number for each part.
     """
     what = f"'{composite.native}_childs'"
-    entries = a_list(value, where, what)
+    entries = ensure_list(value, where, what)
     own = next((sort for sort in (composite.used, composite.every) if len(sort) == len(entries)), None)
     if own is None:
         message = (
@@ -168,7 +186,7 @@ def _children(value: Any, composite: Labels, parts: Sequence[Labels], where: str
     fitting = [words for words in read if words is not None]
     if not fitting:
         odd = next((e for e in entries if not any(_words([e], lists) for lists in sorts)), entries[0])
-        raise InputError(f"{what} holds {_told(odd)}, expected a number for each part", where=where)
+        raise InputError(f"{what} holds {_format_entry(odd)}, expected a number for each part", where=where)
     said = next(
         (w for w in fitting if all("-".join(e) == n for e, n in zip(w, own, strict=True))), fitting[0]
     )
@@ -187,14 +205,14 @@ def _words(entries: Sequence[Any], lists: Sequence[Sequence[str]]) -> list[list[
     for entry in entries:
         if not isinstance(entry, list) or len(entry) != len(lists):
             return None
-        if any(whole(n, 0, len(names_) - 1) is None for n, names_ in zip(entry, lists, strict=True)):
+        if any(parse_int(n, 0, len(names_) - 1) is None for n, names_ in zip(entry, lists, strict=True)):
             return None
         found.append([names_[n] for n, names_ in zip(entry, lists, strict=True)])
     return found
 
 
-def _told(entry: Any) -> str:
-    return ", ".join(quoted(n) for n in entry[:5]) if isinstance(entry, list) else quoted(entry)
+def _format_entry(entry: Any) -> str:
+    return ", ".join(format_value(n) for n in entry[:5]) if isinstance(entry, list) else format_value(entry)
 
 
 # From the columns of a ROAD video to its tables: ids become labels by name, tubes get their tracks.
@@ -224,7 +242,7 @@ class _Found:
     label: Ints
 
 
-def tables_of(raw: RawVideo, terms: Terms) -> tuple[Tables, Findings]:
+def build_road_tables(raw: RawVideo, terms: Terms) -> tuple[Tables, Findings]:
     """The tables of one video, boxes and tubes numbered from 0, and what was met.
 
     Args:
@@ -272,7 +290,7 @@ def _boxes(raw: RawVideo, tracks: Tracks, size: tuple[int, int]) -> pl.DataFrame
     tube = pl.Series(tracks.track)
     return pl.DataFrame(
         {
-            "video": _repeated(raw.name, len(corners)),
+            "video": _repeat_text(raw.name, len(corners)),
             "frame": raw.boxes.frame,
             "tube": tube.set(tube < 0, None),
             **{f"{c}_px": corners[:, k].astype(np.float32) for k, c in enumerate(("x1", "y1", "x2", "y2"))},
@@ -289,9 +307,9 @@ def _tables_labels(raw: RawVideo, terms: Terms, findings: Findings) -> pl.DataFr
         if ids is None or ids.absent:
             lacking = len(boxes.key) if ids is None else ids.absent
             findings.warn(f"boxes without {native}_ids", raw.name, lacking)
-        ids = ids or id_lists([])
+        ids = ids or parse_id_lists([])
         items = _Items(raw, "labels", lambda row: f"frame {boxes.frame[row] + 1}, {boxes.key[row]}")
-        parts.append(_resolved(ids, labels, items, findings))
+        parts.append(_resolve_labels(ids, labels, items, findings))
     box, label = (np.concatenate([getattr(part, name) for part in parts]) for name in ("row", "label"))
     kind = np.repeat(np.arange(len(parts)), [len(part.row) for part in parts])
     order = np.argsort(box, kind="stable")
@@ -303,18 +321,18 @@ def _frame_labels(raw: RawVideo, labels: Labels, findings: Findings) -> pl.DataF
     """What the vehicle does in each frame, in the file's order."""
     frame = raw.frames["frame"]
     items = _Items(raw, "frame_labels", lambda row: f"frame {frame[row] + 1}")
-    found = _resolved(raw.av, labels, items, findings)
+    found = _resolve_labels(raw.av, labels, items, findings)
     return pl.DataFrame(
         {
-            "video": _repeated(raw.name, len(found.row)),
+            "video": _repeat_text(raw.name, len(found.row)),
             "frame": frame.gather(found.row),
-            "kind": _repeated(labels.kind, len(found.row)),
+            "kind": _repeat_text(labels.kind, len(found.row)),
             "label": found.label,
         }
     )
 
 
-def _repeated(text: str, count: int) -> pl.Series:
+def _repeat_text(text: str, count: int) -> pl.Series:
     return pl.Series([text], dtype=pl.String).new_from_index(0, count)
 
 
@@ -332,7 +350,7 @@ class _Items:
         refuse(findings, self.table, self.raw.file, list(zip(items, reasons, strict=True)))
 
 
-def _resolved(ids: IdLists, labels: Labels, items: _Items, findings: Findings) -> _Found:
+def _resolve_labels(ids: IdLists, labels: Labels, items: _Items, findings: Findings) -> _Found:
     """The used labels that ids name, each once for a row; unused ones are counted and left out."""
     strange = np.flatnonzero((ids.value < 0) | (ids.value >= len(labels.every)))
     reasons = [
@@ -355,7 +373,7 @@ def _resolved(ids: IdLists, labels: Labels, items: _Items, findings: Findings) -
 def _count_unused(table: str, labels: Labels, value: Ints, findings: Findings) -> None:
     for place, count in enumerate(np.bincount(value, minlength=0).tolist()):
         if count:
-            what = f"{table}: {labels.native} {shown(labels.every[place], 60)}, which is not used"
+            what = f"{table}: {labels.native} {to_printable(labels.every[place], 60)}, which is not used"
             findings.left_out[what] += count
 
 
@@ -385,7 +403,9 @@ def _tubes(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The tracks, then the tubes of every kind in the file's order, and what these are."""
     parts = [_track_part(raw, tracks)]
-    parts += [_derived(raw, kind, tracks, findings) for kind in terms.kinds if kind.native in raw.tubes]
+    parts += [
+        _build_derived_tubes(raw, kind, tracks, findings) for kind in terms.kinds if kind.native in raw.tubes
+    ]
     counts = [len(part.name) for part in parts]
     starts = np.cumsum([0, *counts])
     findings.read["tubes"] += counts[0]
@@ -393,13 +413,13 @@ def _tubes(
     tube = np.concatenate([part.tube + start for part, start in zip(parts, starts, strict=False)])
     parent = pl.Series(np.concatenate([part.parent for part in parts]), dtype=pl.Int64)
     kinds = [part.kind for part, count in zip(parts, counts, strict=True) for _ in range(count)]
-    times = spans(tube, np.concatenate([part.frame for part in parts]))
+    times = compute_tube_spans(tube, np.concatenate([part.frame for part in parts]))
     number = pl.Series(np.arange(starts[-1], dtype=np.int64))
     kind = pl.Series(kinds, dtype=pl.String)
     tubes = pl.DataFrame(
         {
             "tube": number,
-            "video": _repeated(raw.name, len(number)),
+            "video": _repeat_text(raw.name, len(number)),
             "name": pl.Series([name for part in parts for name in part.name], dtype=pl.String),
             "start_frame": times["start_frame"],
             "end_frame": times["end_frame"],
@@ -420,7 +440,7 @@ def _track_part(raw: RawVideo, tracks: Tracks) -> _Part:
     return _Part(None, tracks.name, none, none, tracks.track[order], raw.boxes.frame[order])
 
 
-def _derived(raw: RawVideo, kind: Labels, tracks: Tracks, findings: Findings) -> _Part:
+def _build_derived_tubes(raw: RawVideo, kind: Labels, tracks: Tracks, findings: Findings) -> _Part:
     """The tubes of one kind with used labels whose boxes are one track's."""
     tubes = raw.tubes[kind.native]
     items = _Items(raw, "tubes", lambda tube: f"{kind.native}_tubes, {tubes.name[tube]}")
@@ -428,7 +448,7 @@ def _derived(raw: RawVideo, kind: Labels, tracks: Tracks, findings: Findings) ->
     items.refuse(torn, [_TORN] * len(torn), findings)
     whole = np.delete(np.arange(len(tubes.name), dtype=np.int64), torn)
     told = {n: tubes.told[tube] for n, tube in enumerate(whole.tolist()) if tube in tubes.told}
-    found = _resolved(IdLists(whole, tubes.label[whole], told, 0), kind, items, findings)
+    found = _resolve_labels(IdLists(whole, tubes.label[whole], told, 0), kind, items, findings)
     number = np.full(len(tubes.name), -1, dtype=np.int64)
     number[found.row] = np.arange(len(found.row))
     held = number[tubes.tube] >= 0
@@ -439,7 +459,7 @@ def _derived(raw: RawVideo, kind: Labels, tracks: Tracks, findings: Findings) ->
     return _Part(kind.kind, names, parent, found.label, number[tubes.tube[held]], tubes.frame[held])
 
 
-def spans(tube: Ints, frame: Ints) -> pl.DataFrame:
+def compute_tube_spans(tube: Ints, frame: Ints) -> pl.DataFrame:
     """For each tube its first frame, the one behind its last, and its stretches without hole.
 
     Args:
@@ -477,12 +497,14 @@ def find(path: Path) -> Source:
         DatasetNotFoundError: if there is none, or files of both datasets lie in one folder.
         InputError: if the path cannot be read.
     """
-    source = locate(path, lambda found: bool(inputs(found)), _WANTED, _HINT, suffix=".json")
+    source = find_source(path, lambda found: bool(inputs(found)), _WANTED, _HINT, suffix=".json")
     source.most_bytes = MOST_BYTES
     datasets = sorted({dataset for name in inputs(source) if (dataset := _dataset(name))})
     if len(datasets) > 1:
         source.close()
-        raise DatasetNotFoundError(f"{shown(str(path))} holds files of {' and '.join(datasets)}. {_HINT}")
+        raise DatasetNotFoundError(
+            f"{to_printable(str(path))} holds files of {' and '.join(datasets)}. {_HINT}"
+        )
     return source
 
 
@@ -523,7 +545,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     if not parts:
         raise _nothing(errors, findings, source, names)
     cut = sum(int(video.boxes.cut) for file in held for video in file.videos)
-    tables = _assembled(parts)
+    tables = _concat_videos(parts)
     return Scenes(
         **tables,
         rejected=findings.table(),
@@ -565,23 +587,23 @@ def _read_file(source: Source, name: str, told: _Told) -> _File:
     findings = Findings()
     top: dict[str, Any] = {}
     videos: list[RawVideo] = []
-    with no_collection():
-        for place, path, value in members(text, where, lambda path: path in ((), ("db",))):
+    with pause_garbage_collection():
+        for place, path, value in iterate_members(text, where, lambda path: path in ((), ("db",))):
             told(place * 100 // len(text))
             if len(path) != 2:
                 top[path[0] if path else ""] = value
                 continue
-            video = shown(clean(path[1]), 255)
+            video = to_printable(escape_surrogates(path[1]), 255)
             try:
                 videos.append(read_raw(video, value, name, f"{where}, {video}"))
             except InputError as error:
                 findings.reject("videos", name, video, error.message)
     if "" in top:
-        message = f"expected an object at the top and found {kind_of(top[''])}"
+        message = f"expected an object at the top and found {describe_type(top[''])}"
         raise InputError(message, where=where, hint=_HINT)
     terms = read_terms(top, where, findings)
     if "db" in top:
-        raise InputError(f"'db' should be an object and is {kind_of(top['db'])}", where=where)
+        raise InputError(f"'db' should be an object and is {describe_type(top['db'])}", where=where)
     told(100)
     return _File(name, terms, videos, findings)
 
@@ -593,7 +615,7 @@ def _refuse_other_labels(where: str, file: _File, held: Sequence[_File]) -> None
         InputError: if this one's differ from those of the first.
     """
     if held and file.terms.vocabularies != held[0].terms.vocabularies:
-        message = f"its labels are not those of {shown(held[0].name)}"
+        message = f"its labels are not those of {to_printable(held[0].name)}"
         raise InputError(message, where=where, hint="read the two files one by one")
 
 
@@ -607,13 +629,13 @@ def _parts(held: Sequence[_File], findings: Findings) -> list[Tables]:
                 findings.reject("videos", file.name, video.name, "stands in the set twice")
                 continue
             seen.add(video.name)
-            tables, met = tables_of(video, file.terms)
+            tables, met = build_road_tables(video, file.terms)
             findings.merge(met)
             parts.append(tables)
     return parts
 
 
-def _assembled(parts: Sequence[Tables]) -> Tables:
+def _concat_videos(parts: Sequence[Tables]) -> Tables:
     """The videos' tables under each other, boxes and tubes numbered in their order."""
     shifted: list[Tables] = []
     boxes = tubes = 0

@@ -17,7 +17,14 @@ import polars as pl
 from roadaware.arrays import Floats, Ints
 from roadaware.datasets.issues import Findings
 from roadaware.errors import InputError
-from roadaware.io.json import an_object, clean, kind_of, names, quoted, whole
+from roadaware.io.json import (
+    describe_type,
+    ensure_object,
+    ensure_text_list,
+    escape_surrogates,
+    format_value,
+    parse_int,
+)
 
 # The boxes of one video of a ROAD file as columns, and lists of label ids laid flat.
 
@@ -82,7 +89,7 @@ def read_boxes(
         annos = frame.get("annos")
         if annos is not None and not isinstance(annos, dict):
             item = f"{video}, frame {number + 1}"
-            findings.reject("boxes", file, item, f"'annos' should be an object and is {kind_of(annos)}")
+            findings.reject("boxes", file, item, f"'annos' should be an object and is {describe_type(annos)}")
             annos = None
         counts.append(len(annos or ()))
         if annos:
@@ -118,7 +125,7 @@ def refuse(findings: Findings, table: str, file: str, rows: Sequence[tuple[str, 
         findings.reject_rows(table, named.with_columns(file=pl.lit(file), line=pl.lit(None, pl.Int64)))
 
 
-def id_lists(column: Sequence[Any]) -> IdLists:
+def parse_id_lists(column: Sequence[Any]) -> IdLists:
     """The lists of a column, laid flat; what is no list counts as one odd id, and nothing as none."""
     absent = 0
     if not set(map(type, column)) <= {list}:
@@ -130,7 +137,7 @@ def id_lists(column: Sequence[Any]) -> IdLists:
     if not set(map(type, flat)) <= {int} or (flat and not -_MOST <= min(flat) <= max(flat) <= _MOST):
         for place, value in enumerate(flat):
             if type(value) is not int or not -_MOST <= value <= _MOST:
-                told[place], flat[place] = quoted(value), -1
+                told[place], flat[place] = format_value(value), -1
     row = np.repeat(np.arange(len(column), dtype=np.int64), counts)
     return IdLists(row, np.array(flat, dtype=np.int64), told, absent)
 
@@ -171,13 +178,13 @@ def _plain(given: Sequence[Any]) -> bool:
 def _fault(entry: Any, box: Any) -> str | None:
     """Why a box cannot be taken, None if it is four finite numbers."""
     if not isinstance(entry, dict):
-        return f"should be an object and is {kind_of(entry)}"
+        return f"should be an object and is {describe_type(entry)}"
     if not isinstance(box, list) or len(box) != 4:
-        size = f"{len(box)} of them" if isinstance(box, list) else quoted(box)
+        size = f"{len(box)} of them" if isinstance(box, list) else format_value(box)
         return f"'box' should be four numbers and is {size}"
     for number in box:
         if type(number) not in (int, float) or not -_MOST < number < _MOST:
-            return f"'box' holds {quoted(number)}, which is no finite number of a box"
+            return f"'box' holds {format_value(number)}, which is no finite number of a box"
     return None
 
 
@@ -185,14 +192,14 @@ def _uids(entries: Sequence[Mapping[str, Any]], video: str, findings: Findings) 
     given = [entry.get("tube_uid") for entry in entries]
     odd = sum(not isinstance(uid, str | None) for uid in given)
     findings.warn("boxes whose tube_uid is no text", video, odd)
-    return [clean(uid) if isinstance(uid, str) else None for uid in given]
+    return [escape_surrogates(uid) if isinstance(uid, str) else None for uid in given]
 
 
 def _ids(entries: Sequence[Mapping[str, Any]]) -> dict[str, IdLists]:
     """Every kind that some box has a list of ids for; `input_ids` and the like are kinds, too."""
     found: set[str] = set().union(*entries)
     keys = sorted(key for key in found if key.endswith("_ids"))
-    return {key.removesuffix("_ids"): id_lists([entry.get(key) for entry in entries]) for key in keys}
+    return {key.removesuffix("_ids"): parse_id_lists([entry.get(key) for entry in entries]) for key in keys}
 
 
 # The tubes of one kind in one video of a ROAD file: which boxes, or only which frames, they are made of.
@@ -279,7 +286,7 @@ def read_stretches(key: str, tubes: Any, at: Places, place: tuple[str, str], fin
     """
     video, file = place
     if not isinstance(tubes, dict):
-        reason = f"'{key}' should be an object and is {kind_of(tubes)}"
+        reason = f"'{key}' should be an object and is {describe_type(tubes)}"
         findings.reject("tubes", file, f"{video}, {key}", reason)
         tubes = {}
     faults = {
@@ -298,22 +305,24 @@ def read_stretches(key: str, tubes: Any, at: Places, place: tuple[str, str], fin
     lost = listed - len(tube)
     findings.warn("frames of tubes whose box is not there or was refused, left out", f"{video}, {key}", lost)
     taken = np.flatnonzero(kept).tolist()
-    ids = id_lists([[held[n].get("label_id")] for n in taken])
+    ids = parse_id_lists([[held[n].get("label_id")] for n in taken])
     number = np.cumsum(kept) - 1
-    return Stretches([clean(names[n]) for n in taken], ids.value, ids.told, number[tube], frame, box)
+    return Stretches(
+        [escape_surrogates(names[n]) for n in taken], ids.value, ids.told, number[tube], frame, box
+    )
 
 
 def _stretches_fault(tube: Any, at: Places) -> str | None:
     """Why a tube cannot be taken, None if it lists boxes or frames."""
     if not isinstance(tube, dict):
-        return f"should be an object and is {kind_of(tube)}"
+        return f"should be an object and is {describe_type(tube)}"
     if "annos" in tube:
         annos = tube["annos"]
-        told = kind_of(annos)
+        told = describe_type(annos)
         return None if isinstance(annos, dict) else f"'annos' should be an object and is {told}"
     frames = tube.get("frames")
     if not isinstance(frames, dict | list):
-        return f"has no 'annos', and 'frames' should be a list and is {kind_of(frames)}"
+        return f"has no 'annos', and 'frames' should be a list and is {describe_type(frames)}"
     return f"holds a frame that is no number in 1 to {at.length}" if at.frames(frames) is None else None
 
 
@@ -382,8 +391,8 @@ def read_raw(name: str, value: Any, file: str, where: str) -> RawVideo:
     Raises:
         InputError: if the entry, its `frames` or its length are not what they should be.
     """
-    entry = an_object(value, where, "the video")
-    listed = an_object(entry.get("frames"), where, "'frames'")
+    entry = ensure_object(value, where, "the video")
+    listed = ensure_object(entry.get("frames"), where, "'frames'")
     findings = Findings()
     length = _length(entry, where)
     held = _frames(listed, length, name, file, findings)
@@ -404,10 +413,10 @@ def read_raw(name: str, value: Any, file: str, where: str) -> RawVideo:
         "fps": None,
         "n_frames": length,
         "path": f"videos/{name}.mp4",
-        "splits": list(dict.fromkeys(names(entry.get("split_ids", []), where, "'split_ids'"))),
+        "splits": list(dict.fromkeys(ensure_text_list(entry.get("split_ids", []), where, "'split_ids'"))),
         **{tag: _tag(entry, known) for tag, known in _TAGS.items()},
     }
-    av = id_lists([frame.get("av_action_ids") for _, frame in held])
+    av = parse_id_lists([frame.get("av_action_ids") for _, frame in held])
     findings.warn("frames without av_action_ids", name, av.absent)
     frames = _frame_table(numbers, [frame for _, frame in held], name, findings)
     findings.read["videos"] += 1
@@ -420,9 +429,9 @@ def _length(entry: Mapping[str, Any], where: str) -> int:
     Raises:
         InputError: if that is missing or out of reason.
     """
-    length = whole(entry.get("numf"), 1, MOST_FRAMES)
+    length = parse_int(entry.get("numf"), 1, MOST_FRAMES)
     if length is None:
-        found = quoted(entry["numf"]) if "numf" in entry else "missing"
+        found = format_value(entry["numf"]) if "numf" in entry else "missing"
         message = f"'numf' should be the number of frames, 1 to {MOST_FRAMES}, and is {found}"
         raise InputError(message, where=where)
     return length
@@ -436,9 +445,9 @@ def _frames(
     for key, frame in listed.items():
         number = int(key) if _NUMBER.fullmatch(key) else 0
         if not 1 <= number <= length:
-            reason = f"{quoted(key)} is no frame number in 1 to {length}, outside the video"
+            reason = f"{format_value(key)} is no frame number in 1 to {length}, outside the video"
         elif not isinstance(frame, dict):
-            reason = f"should be an object and is {kind_of(frame)}"
+            reason = f"should be an object and is {describe_type(frame)}"
         else:
             held.append((number - 1, frame))
             continue
@@ -458,7 +467,7 @@ def _size(
     sizes = [(frame.get("width"), frame.get("height")) for frame in frames]
     common: Counter[tuple[int, int]] = Counter()
     for width, height in sizes:
-        known = whole(width, 1, MOST_PIXELS), whole(height, 1, MOST_PIXELS)
+        known = parse_int(width, 1, MOST_PIXELS), parse_int(height, 1, MOST_PIXELS)
         if known[0] is not None and known[1] is not None:
             common[known[0], known[1]] += 1
     findings.warn("frames without an image size", name, len(sizes) - sum(common.values()))
@@ -478,7 +487,7 @@ def _frame_table(
     known = [value > 0 if isinstance(value, int) else None for value in said]
     findings.warn("frames that do not say whether they are annotated", name, known.count(None))
     images = {
-        key: pl.Series([whole(frame.get(key), 0, MOST_FRAMES) for frame in frames], dtype=pl.Int64)
+        key: pl.Series([parse_int(frame.get(key), 0, MOST_FRAMES) for frame in frames], dtype=pl.Int64)
         for key in ("rgb_image_id", "input_image_id")
     }
     return pl.DataFrame(
@@ -497,7 +506,7 @@ def _tag(entry: Mapping[str, Any], known: Sequence[str]) -> str | None:
         words = value if isinstance(value, list) else [value]
         texts = [word for word in words if isinstance(word, str)]
         if texts and len(texts) == len(words):
-            return clean(", ".join(texts)) or None
+            return escape_surrogates(", ".join(texts)) or None
     return None
 
 
@@ -533,7 +542,7 @@ def read_tracks(boxes: Boxes, tubes: dict[str, Stretches]) -> Tracks:
     """
     first = sorted(tubes, key=lambda kind: kind != "agent")
     groups = [tubes[kind] for kind in first]
-    joined = _joined(len(boxes.frame), [(tubes_.tube, tubes_.box) for tubes_ in groups])
+    joined = _join_components(len(boxes.frame), [(tubes_.tube, tubes_.box) for tubes_ in groups])
     joined = _torn_apart(joined, boxes.frame, groups)
     uids = list(dict.fromkeys(uid for uid in boxes.uid if uid is not None))
     number = {uid: n for n, uid in enumerate(uids)}
@@ -552,7 +561,7 @@ def read_tracks(boxes: Boxes, tubes: dict[str, Stretches]) -> Tracks:
     )
 
 
-def _joined(count: int, groups: Sequence[tuple[Ints, Ints]]) -> Ints:
+def _join_components(count: int, groups: Sequence[tuple[Ints, Ints]]) -> Ints:
     """(count,) the smallest number of all that members of the groups join a number to.
 
     Args:
@@ -573,7 +582,7 @@ def _joined(count: int, groups: Sequence[tuple[Ints, Ints]]) -> Ints:
             return joined
 
 
-def _doubled(joined: Ints, frame: Ints) -> Ints:
+def _find_duplicates(joined: Ints, frame: Ints) -> Ints:
     """The joined numbers that are in one frame twice."""
     if not len(frame):
         return joined
@@ -584,7 +593,7 @@ def _doubled(joined: Ints, frame: Ints) -> Ints:
 
 def _torn_apart(joined: Ints, frame: Ints, groups: Sequence[Stretches]) -> Ints:
     """What is in one frame twice is joined anew, tube by tube, without tubes that would bring that about."""
-    doubled = _doubled(joined, frame)
+    doubled = _find_duplicates(joined, frame)
     if not len(doubled):
         return joined
     apart = np.isin(joined, doubled)
@@ -602,8 +611,8 @@ def _joined_by_name(joined: Ints, frame: Ints, uid: Ints, count: int) -> tuple[I
     named = np.flatnonzero(uid >= 0)
     if not len(named):
         return joined, []
-    whole = _joined(len(joined), [(uid[named], named), (joined, np.arange(len(joined)))])
-    doubled = _doubled(whole, frame)
+    whole = _join_components(len(joined), [(uid[named], named), (joined, np.arange(len(joined)))])
+    doubled = _find_duplicates(whole, frame)
     if not len(doubled):
         return whole, []
     apart = np.isin(whole, doubled)

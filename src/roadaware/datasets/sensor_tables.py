@@ -11,9 +11,9 @@ import polars as pl
 from roadaware.arrays import Floats
 from roadaware.datasets.issues import Findings
 from roadaware.errors import InputError
-from roadaware.io.images import HEAD_BYTES, size_of
+from roadaware.io.images import HEAD_BYTES, parse_image_size
 from roadaware.io.sources import Source
-from roadaware.scenes.schema import empty_table
+from roadaware.scenes.schema import create_empty_table
 
 KIND = "object"
 """The kind of label that says what a box is."""
@@ -120,13 +120,13 @@ class Sensed:
         return found
 
 
-def flat(pose: Floats | None) -> list[float] | None:
+def flatten_pose(pose: Floats | None) -> list[float] | None:
     """A matrix row by row, as tables hold it."""
     return None if pose is None else [float(each) for each in np.asarray(pose, dtype=np.float64).ravel()]
 
 
 def _table(name: str, rows: list[dict[str, Any]], schema: dict[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=schema) if rows else empty_table(name)
+    return pl.DataFrame(rows, schema=schema) if rows else create_empty_table(name)
 
 
 # Pictures beside annotations: how large each is, by its first bytes, and which were looked at.
@@ -135,7 +135,7 @@ _ABSENT = "absent"
 _NO_SIZE = "no PNG or JPEG whose first bytes tell a size; copy the file again"
 
 
-def picture_size(source: Source, name: str, findings: Findings) -> tuple[int, int] | None:
+def read_picture_size(source: Source, name: str, findings: Findings) -> tuple[int, int] | None:
     """Width and height of a picture; None where it is not there, or is damaged, which is refused.
 
     Args:
@@ -143,14 +143,14 @@ def picture_size(source: Source, name: str, findings: Findings) -> tuple[int, in
         name: of the picture's file.
         findings: takes a file that is there and tells no size.
     """
-    told = glimpse(source, name)
+    told = parse_picture_size(source, name)
     source.glimpsed[name] = told
     if isinstance(told, str) and told != _ABSENT:
         findings.reject("files", name, "", told)
     return None if isinstance(told, str) else told
 
 
-def glimpse(source: Source, name: str) -> tuple[int, int] | str:
+def parse_picture_size(source: Source, name: str) -> tuple[int, int] | str:
     """Width and height of a picture, or why it tells none.
 
     Args:
@@ -161,4 +161,4 @@ def glimpse(source: Source, name: str) -> tuple[int, int] | str:
         head = source.beginning(name, HEAD_BYTES)
     except InputError as error:
         return error.message if source.holds(name) else _ABSENT
-    return size_of(head) or (_NO_SIZE if head else "the file is empty; copy it again")
+    return parse_image_size(head) or (_NO_SIZE if head else "the file is empty; copy it again")

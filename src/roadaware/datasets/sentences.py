@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from roadaware.arrays import Floats, Ints
-from roadaware.datasets.issues import Findings, none_read
+from roadaware.datasets.issues import Findings, build_unreadable_error
 from roadaware.errors import InputError
-from roadaware.io.json import quoted, whole
+from roadaware.io.json import format_value, parse_int
 from roadaware.scenes.schema import CORNERS
 
 MOST_FRAMES = 10_000_000
@@ -143,24 +143,24 @@ class Grounded:
         )
 
 
-def frame_of(each: Mapping[str, Any], key: str) -> int:
+def parse_frame_field(each: Mapping[str, Any], key: str) -> int:
     """The frame number of that name.
 
     Raises:
         RowError: if it is none.
     """
-    number = whole(each.get(key), 0, MOST_FRAMES)
+    number = parse_int(each.get(key), 0, MOST_FRAMES)
     if number is None:
-        raise RowError(f"'{key}' should be the number of a frame and is {quoted(each.get(key))}")
+        raise RowError(f"'{key}' should be the number of a frame and is {format_value(each.get(key))}")
     return number
 
 
-def frame_number(text: str) -> int | None:
+def parse_frame_name(text: str) -> int | None:
     """The number of a frame that a member's name is, None where it is none."""
     return int(text) if _FRAME.fullmatch(text) else None
 
 
-def tables_of(
+def build_sentence_tables(
     grounded: Grounded, first_frame: int
 ) -> tuple[dict[str, pl.DataFrame], dict[str, tuple[str, ...]]]:
     """The tables, in the order of the files, and the vocabularies.
@@ -183,13 +183,13 @@ def tables_of(
     return found, vocabularies
 
 
-def nothing(errors: list[InputError], findings: Findings, where: str) -> InputError:
+def build_no_sentences_error(errors: list[InputError], findings: Findings, where: str) -> InputError:
     """Why not one sentence could be read."""
     if len(errors) == 1 and findings.read["files"] == 1:
         return errors[0]
     first = findings.table().row(0, named=True) if len(findings.table()) else None
     if errors and (first is None or first["table"] == "files"):
-        return none_read(errors)
+        return build_unreadable_error(errors)
     if first is None:
         return InputError("there is no sentence in it", where=where)
     told = f"the first, {first['item']}: {first['reason']}"

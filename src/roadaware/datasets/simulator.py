@@ -19,8 +19,8 @@ import polars as pl
 from roadaware.datasets import Progress
 from roadaware.datasets.issues import Findings
 from roadaware.errors import DatasetNotFoundError, InputError
-from roadaware.io.json import an_object, decode, parse
-from roadaware.io.sources import Source, leads_out, locate, shown
+from roadaware.io.json import decode, ensure_object, parse
+from roadaware.io.sources import Source, find_source, is_outside, to_printable
 from roadaware.scenes.concatenation import concat
 from roadaware.scenes.store import decode_scenes
 from roadaware.scenes.tables import Scenes
@@ -42,14 +42,14 @@ def find(path: Path) -> Source:
         DatasetNotFoundError: if there is none.
         InputError: if the path cannot be read.
     """
-    return locate(
+    return find_source(
         path, lambda found: MAIN in found.entries()[0] and found.has_folder(_SCENES), _WANTED, _HINT
     )
 
 
 def inputs(source: Source) -> list[str]:
     """Names of the files that `read` would read."""
-    return [MAIN, *(file for name in _finished(source) for file in _files(source, name))]
+    return [MAIN, *(file for name in _list_finished_scenes(source) for file in _files(source, name))]
 
 
 def read(source: Source, *, processes: int | None = None, progress: Progress | None = None) -> Scenes:
@@ -69,7 +69,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     findings = Findings()
     head = _head(source)
     findings.read["files"] += 1
-    names = _finished(source)
+    names = _list_finished_scenes(source)
     parts: list[Scenes] = []
     errors: list[InputError] = []
     for done, name in enumerate(names, 1):
@@ -83,7 +83,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
             progress(done, len(names), "scenes")
     if not parts:
         raise _nothing(errors, source)
-    return _joined(parts, head, source, findings, planned=_planned(head, names))
+    return _concat_scenes(parts, head, source, findings, planned=_count_planned_scenes(head, names))
 
 
 def _head(source: Source) -> dict[str, Any]:
@@ -93,16 +93,16 @@ def _head(source: Source) -> dict[str, Any]:
         InputError: if it is damaged, or not of this format and version.
     """
     where = source.where(MAIN)
-    head = an_object(parse(decode(source.read(MAIN), where), where), where, "the simulation")
+    head = ensure_object(parse(decode(source.read(MAIN), where), where), where, "the simulation")
     try:
         json.dumps(head, allow_nan=False)
     except ValueError as error:
         raise InputError("a number is beyond all that floats hold", where=where, hint=_HINT) from error
     if head.get("format") != FORMAT:
-        message = f"expected the format '{FORMAT}', found {shown(repr(head.get('format')), 60)}"
+        message = f"expected the format '{FORMAT}', found {to_printable(repr(head.get('format')), 60)}"
         raise InputError(message, where=where, hint=_HINT)
     if type(head.get("version")) is not int or head["version"] != FORMAT_VERSION:
-        found = shown(repr(head.get("version")), 20)
+        found = to_printable(repr(head.get("version")), 20)
         message = f"expected version {FORMAT_VERSION} of the format, found {found}"
         raise InputError(
             message, where=where, hint="read it with the roadaware that wrote it, or a later one"
@@ -110,7 +110,7 @@ def _head(source: Source) -> dict[str, Any]:
     return head
 
 
-def _planned(head: dict[str, Any], names: list[str]) -> int:
+def _count_planned_scenes(head: dict[str, Any], names: list[str]) -> int:
     """How many scenes there should be."""
     scenes = head.get("scenes")
     count = len(scenes) if isinstance(scenes, list) else scenes
@@ -121,7 +121,7 @@ def _folder(name: str) -> str:
     return f"{_SCENES}/{name}/{_TABLES}"
 
 
-def _finished(source: Source) -> list[str]:
+def _list_finished_scenes(source: Source) -> list[str]:
     """Names of the scenes whose tables are complete: `meta.json` is written last."""
     names = source.entries(_SCENES)[1]
     return [name for name in names if f"{_folder(name)}/{_META}" in source.files(_folder(name), ".json")]
@@ -140,19 +140,23 @@ def _scene(source: Source, name: str) -> Scenes:
     """
     folder = _folder(name)
     if not _NAME.fullmatch(name):
-        raise InputError(f"'{shown(name, 60)}' is no name of a made-up scene", where=folder)
+        raise InputError(f"'{to_printable(name, 60)}' is no name of a made-up scene", where=folder)
     scenes = decode_scenes(source.where(folder), lambda file: source.read(f"{folder}/{file}"))
     videos = scenes.videos["video"].to_list()
     if videos != [name] or not scenes.rejected.is_empty():
-        found = ", ".join(shown(str(video), 60) for video in videos[:3]) or "no video"
-        raise InputError(f"expected the tables of '{shown(name)}', found those of {found}", where=folder)
+        found = ", ".join(to_printable(str(video), 60) for video in videos[:3]) or "no video"
+        raise InputError(
+            f"expected the tables of '{to_printable(name)}', found those of {found}", where=folder
+        )
     return scenes.with_tables(
-        videos=_placed(scenes.videos, name, [c for c in scenes.videos.columns if c.split("_")[-1] == "path"]),
-        sweeps=_placed(scenes.sweeps, name, ["path"]),
+        videos=_prefix_paths(
+            scenes.videos, name, [c for c in scenes.videos.columns if c.split("_")[-1] == "path"]
+        ),
+        sweeps=_prefix_paths(scenes.sweeps, name, ["path"]),
     )
 
 
-def _placed(frame: pl.DataFrame, name: str, columns: list[str]) -> pl.DataFrame:
+def _prefix_paths(frame: pl.DataFrame, name: str, columns: list[str]) -> pl.DataFrame:
     """The rows with paths that start at the simulation's folder instead of the scene's.
 
     Raises:
@@ -160,20 +164,22 @@ def _placed(frame: pl.DataFrame, name: str, columns: list[str]) -> pl.DataFrame:
     """
     held = [c for c in columns if c in frame.columns]
     for path in (path for c in held for path in frame[c].drop_nulls().to_list()):
-        if leads_out(path):
-            raise InputError(f"the path '{shown(path)}' leads out of its folder", where=f"{_SCENES}/{name}")
+        if is_outside(path):
+            raise InputError(
+                f"the path '{to_printable(path)}' leads out of its folder", where=f"{_SCENES}/{name}"
+            )
     return frame.with_columns((pl.lit(f"{_SCENES}/{name}/") + pl.col(c)).alias(c) for c in held)
 
 
 def _nothing(errors: list[InputError], source: Source) -> InputError:
     if not errors:
-        message = f"no scene is finished in {shown(str(source.path))}; simulate again: it goes on"
+        message = f"no scene is finished in {to_printable(str(source.path))}; simulate again: it goes on"
         return DatasetNotFoundError(message)
     first = errors[0]
     return InputError(f"none of {len(errors)} scenes can be read: {first.message}", where=first.where)
 
 
-def _joined(
+def _concat_scenes(
     parts: list[Scenes], head: dict[str, Any], source: Source, findings: Findings, *, planned: int
 ) -> Scenes:
     whole = concat(parts)

@@ -11,7 +11,7 @@ import polars as pl
 from roadaware.arrays import Floats
 from roadaware.datasets.issues import Findings
 from roadaware.errors import InputError
-from roadaware.io.sources import shown
+from roadaware.io.sources import to_printable
 from roadaware.scenes.schema import CORNERS
 
 
@@ -32,7 +32,7 @@ class Heard:
     label: str | None = None
 
 
-def tables_of(
+def build_sound_tables(
     sounds: Sequence[Heard], size: tuple[int, int], findings: Findings
 ) -> tuple[dict[str, pl.DataFrame], dict[str, tuple[str, ...]]]:
     """The tables in the given order, and the vocabulary of labels, sorted.
@@ -42,7 +42,7 @@ def tables_of(
         size: width and height of every picture, in the unit of the boxes.
         findings: counts the rows.
     """
-    names = pl.Series("video", [shown(each.name, 255) for each in sounds], dtype=pl.String)
+    names = pl.Series("video", [to_printable(each.name, 255) for each in sounds], dtype=pl.String)
     words = sorted({each.label for each in sounds if each.label is not None})
     place = {word: n for n, word in enumerate(words)}
     counts = [len(each.corners) for each in sounds]
@@ -86,7 +86,7 @@ def tables_of(
     return found, {"sound": tuple(words)} if words else {}
 
 
-def nothing(errors: Sequence[InputError]) -> InputError:
+def build_no_sounds_error(errors: Sequence[InputError]) -> InputError:
     """Why not one file could be read."""
     if len(errors) == 1:
         return errors[0]

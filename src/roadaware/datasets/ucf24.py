@@ -24,7 +24,7 @@ from roadaware.datasets import Progress
 from roadaware.datasets.issues import Findings
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.io.pickles import load
-from roadaware.io.sources import FileSource, Source, locate, shown
+from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -118,17 +118,17 @@ def read_raw(
         if progress is not None and (done % _TOLD_EVERY == 0 or done == len(db)):
             progress(done, len(db), "videos")
     findings.read["videos"] += len(db)
-    findings.reject_rows("videos", refusals(file, lost))
+    findings.reject_rows("videos", build_rejected_rows(file, lost))
     if not raw.names:
         item, reason = lost[0]
-        message = f"none of {len(db)} videos can be read; the first, {shown(item, 80)}: {reason}"
+        message = f"none of {len(db)} videos can be read; the first, {to_printable(item, 80)}: {reason}"
         raise InputError(message, where=where)
     absent = sorted(train - set(db))
     findings.warn("videos for training that have no annotations", absent[0] if absent else "", len(absent))
     return raw
 
 
-def refusals(file: str, rows: Sequence[tuple[str, str]]) -> pl.DataFrame:
+def build_rejected_rows(file: str, rows: Sequence[tuple[str, str]]) -> pl.DataFrame:
     """Items with the reasons why they were refused, as `Findings.reject_rows` takes them."""
     table = pl.DataFrame(rows, schema={"item": pl.String, "reason": pl.String}, orient="row")
     return table.with_columns(file=pl.lit(file), line=pl.lit(None, pl.Int64))
@@ -139,7 +139,7 @@ def _classes(listed: Any, where: str) -> tuple[str, ...]:
     good = type(listed) is list or type(listed) is tuple
     if not good or not listed or any(type(name) is not str for name in listed):
         raise InputError("'classes' should be a list of names", where=where)
-    names = tuple(shown(name, 80) for name in listed)
+    names = tuple(to_printable(name, 80) for name in listed)
     if len(set(names)) < len(names) or "Non_action" in names:
         raise InputError("'classes' holds a name twice, or the name Non_action", where=where)
     return names
@@ -155,7 +155,7 @@ def _names(listed: Any, where: str) -> set[str]:
 def _video_name(name: Any, seen: set[str]) -> str:
     if type(name) is not str or not name:
         raise _RowError("the name of a video should be a text")
-    video = shown(name, 255)
+    video = to_printable(name, 255)
     if video in seen:
         raise _RowError(f"shows as '{video}', as another video does")
     seen.add(video)
@@ -197,7 +197,7 @@ def _take_tubes(raw: Raw, listed: list[Any], of_video: Any, findings: Findings) 
         raw.tubes.append(tube)
     findings.read["tubes"] += len(lost)
     if lost:
-        findings.reject_rows("tubes", refusals(raw.file, lost))
+        findings.reject_rows("tubes", build_rejected_rows(raw.file, lost))
 
 
 def _tube(entry: Any, video: int, place: int, length: int, classes: int, of_video: Any) -> RawTube:
@@ -232,7 +232,7 @@ BEYOND = 0.01
 _NO_BOX = "not one box that can be taken"
 
 
-def tables_of(raw: Raw, findings: Findings) -> dict[str, pl.DataFrame]:
+def build_ucf24_tables(raw: Raw, findings: Findings) -> dict[str, pl.DataFrame]:
     """The tables of all videos: tracks first, then for each the tube of its action, in the same order.
 
     Args:
@@ -245,7 +245,9 @@ def tables_of(raw: Raw, findings: Findings) -> dict[str, pl.DataFrame]:
     kept = np.unique(tube)
     if len(kept) < len(raw.tubes):
         lost = np.setdiff1d(np.arange(len(raw.tubes)), kept)
-        findings.reject_rows("tubes", refusals(raw.file, [(_item(raw, raw.tubes[n]), _NO_BOX) for n in lost]))
+        findings.reject_rows(
+            "tubes", build_rejected_rows(raw.file, [(_item(raw, raw.tubes[n]), _NO_BOX) for n in lost])
+        )
         tube = np.searchsorted(kept, tube)
     findings.read["tubes"] += len(raw.tubes) + len(kept)
     tubes = [raw.tubes[number] for number in kept]
@@ -297,7 +299,7 @@ def _boxes(raw: Raw, findings: Findings) -> tuple[Ints, Ints, Floats32]:
         items = [f"{_item(raw, raw.tubes[tube[n]])}, frame {frame[n]}" for n in bad]
         told = ["lies outside the image" if beyond[n] else "is upside down or empty" for n in bad]
         reasons = [f"the box {given[n].tolist()} {why}" for n, why in zip(bad, told, strict=True)]
-        findings.reject_rows("boxes", refusals(raw.file, list(zip(items, reasons, strict=True))))
+        findings.reject_rows("boxes", build_rejected_rows(raw.file, list(zip(items, reasons, strict=True))))
     good = np.asarray(~(beyond | wrong))
     return tube[good], frame[good], inside[good]
 
@@ -409,12 +411,14 @@ def find(path: Path) -> Source:
         DatasetNotFoundError: if there is none, or several and none has the usual name.
         InputError: if the path cannot be read.
     """
-    source = locate(path, lambda found: bool(inputs(found)), _WANTED, _HINT, suffix=".pkl")
+    source = find_source(path, lambda found: bool(inputs(found)), _WANTED, _HINT, suffix=".pkl")
     names = inputs(source)
     if len(names) > 1:
         source.close()
-        held = ", ".join(shown(name) for name in names)
-        raise DatasetNotFoundError(f"{shown(str(path))} holds several files of annotations: {held}. {_HINT}")
+        held = ", ".join(to_printable(name) for name in names)
+        raise DatasetNotFoundError(
+            f"{to_printable(str(path))} holds several files of annotations: {held}. {_HINT}"
+        )
     return source
 
 
@@ -446,7 +450,9 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     held = _held(load(source.read(name), where), where)
     raw = read_raw(held, name, where, findings, progress)
     findings.read["files"] += 1
-    return Scenes(**tables_of(raw, findings), rejected=findings.table(), meta=_meta(source, raw, findings))
+    return Scenes(
+        **build_ucf24_tables(raw, findings), rejected=findings.table(), meta=_meta(source, raw, findings)
+    )
 
 
 def _held(held: Any, where: str) -> dict[str, Any]:
@@ -457,7 +463,9 @@ def _held(held: Any, where: str) -> dict[str, Any]:
     """
     if type(held) is not dict or not {"db", "trainvideos", "classes"} <= held.keys():
         found = (
-            f"keys {[shown(str(key), 40) for key in held][:5]}" if type(held) is dict else type(held).__name__
+            f"keys {[to_printable(str(key), 40) for key in held][:5]}"
+            if type(held) is dict
+            else type(held).__name__
         )
         message = f"expected a dict with 'db', 'trainvideos' and 'classes', found {found}"
         raise InputError(message, where=where, hint=_HINT)

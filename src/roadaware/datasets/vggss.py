@@ -16,10 +16,18 @@ import polars as pl
 from roadaware.arrays import Floats
 from roadaware.datasets import Progress
 from roadaware.datasets.issues import Findings
-from roadaware.datasets.sound_tables import Heard, nothing, tables_of
+from roadaware.datasets.sound_tables import Heard, build_no_sounds_error, build_sound_tables
 from roadaware.errors import InputError
-from roadaware.io.json import clean, corners_of, decode, kind_of, no_collection, parse, quoted
-from roadaware.io.sources import FileSource, Source, locate, shown
+from roadaware.io.json import (
+    decode,
+    describe_type,
+    escape_surrogates,
+    format_value,
+    parse,
+    parse_corners,
+    pause_garbage_collection,
+)
+from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.scenes.tables import Meta, Scenes
 
 VERSION = 1
@@ -42,7 +50,7 @@ def find(path: Path) -> Source:
         DatasetNotFoundError: if there is none.
         InputError: if the path cannot be read.
     """
-    return locate(path, lambda source: bool(source.files("", ".json")), _WANTED, _HINT, suffix=".json")
+    return find_source(path, lambda source: bool(source.files("", ".json")), _WANTED, _HINT, suffix=".json")
 
 
 def inputs(source: Source) -> list[str]:
@@ -70,7 +78,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     for done, name in enumerate(names, 1):
         where = source.where(name)
         try:
-            with no_collection():
+            with pause_garbage_collection():
                 _take(parse(decode(source.read(name), where), where), name, where, sounds, findings)
         except InputError as error:
             errors.append(error)
@@ -80,8 +88,8 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         if progress is not None:
             progress(done, len(names), "files")
     if errors and not sounds:
-        raise nothing(errors)
-    tables, vocabularies = tables_of(list(sounds.values()), (1, 1), findings)
+        raise build_no_sounds_error(errors)
+    tables, vocabularies = build_sound_tables(list(sounds.values()), (1, 1), findings)
     return Scenes(
         **tables,
         rejected=findings.table(),
@@ -103,20 +111,20 @@ def _take(value: Any, file: str, where: str, sounds: dict[str, Heard], findings:
         InputError: if it is no list, or not one item or box can be taken.
     """
     if not isinstance(value, list):
-        message = f"there is no list of items: the top should be a list and is {kind_of(value)}"
+        message = f"there is no list of items: the top should be a list and is {describe_type(value)}"
         raise InputError(message, where=where, hint=_HINT)
     found: dict[str, Heard] = {}
     part = Findings()
     for place, each in enumerate(value):
         try:
             name, label, boxes = _item(each)
-            if shown(name, 255) in sounds or shown(name, 255) in found:
+            if to_printable(name, 255) in sounds or to_printable(name, 255) in found:
                 raise _RowError("a second reading of this file; the first is kept")
         except _RowError as error:
             held = each.get("file") if isinstance(each, dict) else None
             part.reject("sounds", file, held if isinstance(held, str) else f"place {place}", str(error))
         else:
-            found[shown(name, 255)] = Heard(name, _corners(name, boxes, file, part), label=label)
+            found[to_printable(name, 255)] = Heard(name, _corners(name, boxes, file, part), label=label)
     taken = sum(len(each.corners) for each in found.values())
     if not found or (not taken and part.read["boxes"]):
         lost = part.table().filter(pl.col("table") == ("boxes" if found else "sounds")).head(1).to_dicts()
@@ -129,7 +137,7 @@ def _take(value: Any, file: str, where: str, sounds: dict[str, Heard], findings:
 
 def _corners(name: str, boxes: list[Any], file: str, findings: Findings) -> Floats:
     """(n, 4) the boxes of one item that can be taken."""
-    corners, bad = corners_of(boxes, sized=False, largest=LARGEST)
+    corners, bad = parse_corners(boxes, sized=False, largest=LARGEST)
     for number, reason in bad.items():
         told = reason if "upside" in reason else f"{reason}; {_NUMBERS}"
         findings.reject("boxes", file, f"{name}, frame 0, box {number}", told)
@@ -143,12 +151,12 @@ def _corners(name: str, boxes: list[Any], file: str, findings: Findings) -> Floa
 def _item(each: Any) -> tuple[str, str, list[Any]]:
     """Name, class and boxes of an item."""
     if not isinstance(each, dict):
-        raise _RowError(f"expected an object with 'file', 'class' and 'bbox' and found {kind_of(each)}")
+        raise _RowError(f"expected an object with 'file', 'class' and 'bbox' and found {describe_type(each)}")
     name, label, boxes = each.get("file"), each.get("class"), each.get("bbox")
     if not isinstance(name, str) or not name:
-        raise _RowError(f"'file' should be a name and is {quoted(name)}")
+        raise _RowError(f"'file' should be a name and is {format_value(name)}")
     if not isinstance(label, str) or not label.strip():
-        raise _RowError(f"'class' should be a text and is {quoted(label)}")
+        raise _RowError(f"'class' should be a text and is {format_value(label)}")
     if not isinstance(boxes, list):
-        raise _RowError(f"'bbox' should be a list of boxes and is {kind_of(boxes)}")
-    return clean(name), clean(label), boxes
+        raise _RowError(f"'bbox' should be a list of boxes and is {describe_type(boxes)}")
+    return escape_surrogates(name), escape_surrogates(label), boxes

@@ -18,7 +18,7 @@ import numpy as np
 
 from roadaware.arrays import Floats, Ints
 from roadaware.datasets import Progress
-from roadaware.datasets.issues import Findings, take_each
+from roadaware.datasets.issues import Findings, read_each_file
 from roadaware.datasets.sentences import (
     MOST_FRAMES,
     MOST_PIXELS,
@@ -27,25 +27,25 @@ from roadaware.datasets.sentences import (
     RowError,
     Sentence,
     Track,
-    frame_number,
-    frame_of,
-    nothing,
-    tables_of,
+    build_no_sentences_error,
+    build_sentence_tables,
+    parse_frame_field,
+    parse_frame_name,
 )
 from roadaware.errors import InputError
 from roadaware.io.json import (
-    a_list,
-    clean,
-    corners_of,
     decode,
-    kind_of,
-    members,
-    no_collection,
+    describe_type,
+    ensure_list,
+    escape_surrogates,
+    format_value,
+    iterate_members,
     parse,
-    quoted,
-    whole,
+    parse_corners,
+    parse_int,
+    pause_garbage_collection,
 )
-from roadaware.io.sources import FileSource, FolderSource, Source, locate, shown
+from roadaware.io.sources import FileSource, FolderSource, Source, find_source, to_printable
 from roadaware.scenes.tables import Meta, Scenes
 
 # A VidSTG file, raw with VidOR's trajectories or processed, as sentences and tracks.
@@ -100,17 +100,19 @@ def read_file(text: str, file: str, where: str, grounded: Grounded, vidor: Vidor
         InputError: if it is no file of VidSTG.
     """
     targets, listed = Targets(), None
-    for _, path, value in members(
+    for _, path, value in iterate_members(
         text, where, lambda path: path[:1] in ((), ("trajectories",)) and len(path) < 3
     ):
         if path == () and not isinstance(value, dict):
-            annotations = a_list(value, where, "expected an object or a list of annotations: the top")
+            annotations = ensure_list(value, where, "expected an object or a list of annotations: the top")
             if not any(isinstance(each, dict) and "temporal_gt" in each for each in annotations):
                 told = "a list, but expected an object with 'vid' and 'temporal_gt' in each place"
                 raise InputError(told, where=where, hint=_FOREIGN)
             listed = list(_raw(annotations, file, targets, grounded, vidor))
         elif path == ("videos",):
-            listed = [(number, each, each) for number, each in enumerate(a_list(value, where, "'videos'"))]
+            listed = [
+                (number, each, each) for number, each in enumerate(ensure_list(value, where, "'videos'"))
+            ]
         elif path[:1] == ("trajectories",):
             _trajectory(path, value, file, where, targets, grounded)
     if listed is None:
@@ -120,15 +122,19 @@ def read_file(text: str, file: str, where: str, grounded: Grounded, vidor: Vidor
 
 def _take(listed: list[tuple[int, Any, Any]], file: str, targets: Targets, grounded: Grounded) -> None:
     """Add the sentences: number, name in messages and content of each."""
-    split = shown(clean(file.rpartition("/")[2].rpartition(".")[0].removesuffix("_annotations")), 80)
+    split = to_printable(
+        escape_surrogates(file.rpartition("/")[2].rpartition(".")[0].removesuffix("_annotations")), 80
+    )
     taken: dict[tuple[str, str], int] = {}
     seen: set[str] = {each.name for each in grounded.sentences if each.file == file}
     for number, _, each in listed:
         try:
             clip, sentence, target = _sentence(each, number, file, grounded)
             if sentence.name in seen:
-                raise RowError(f"a second reading of sentence {shown(sentence.name, 40)}; the first is kept")
-            boxes = _boxes_of(target, targets)
+                raise RowError(
+                    f"a second reading of sentence {to_printable(sentence.name, 40)}; the first is kept"
+                )
+            boxes = _get_target_boxes(target, targets)
             if reason := grounded.admit(clip, split):
                 raise RowError(reason)
         except RowError as error:
@@ -152,14 +158,14 @@ def _take(listed: list[tuple[int, Any, Any]], file: str, targets: Targets, groun
             grounded.findings.left_out[what] += len(boxes.frames)
 
 
-def _boxes_of(target: tuple[str, str], targets: Targets) -> Boxes:
+def _get_target_boxes(target: tuple[str, str], targets: Targets) -> Boxes:
     if target in targets.held:
         return targets.held[target]
     if target[0] in targets.told:
         raise RowError(targets.told[target[0]])
     known = [name for video, name in targets.held if video == target[0]]
     raise RowError(
-        f"the unknown target {shown(target[1], 40)}; the video has {', '.join(known[:8]) or 'none'}"
+        f"the unknown target {to_printable(target[1], 40)}; the video has {', '.join(known[:8]) or 'none'}"
     )
 
 
@@ -168,20 +174,20 @@ def _sentence(
 ) -> tuple[Clip, Sentence, tuple[str, str]]:
     """Video, sentence and target of a place of the processed list."""
     if not isinstance(each, dict):
-        raise RowError(f"should be an object and is {kind_of(each)}")
+        raise RowError(f"should be an object and is {describe_type(each)}")
     native = _id(each, "original_video_id")
-    video = shown(native, 255)
+    video = to_printable(native, 255)
     name = _id(each, "video_id")
-    start, end = frame_of(each, "tube_start_frame"), frame_of(each, "tube_end_frame")
+    start, end = parse_frame_field(each, "tube_start_frame"), parse_frame_field(each, "tube_end_frame")
     if end < start:
         raise RowError(f"the end {end} lies before the start {start}")
     segment = None
     if each.get("start_frame") is not None or each.get("end_frame") is not None:
-        segment = frame_of(each, "start_frame"), frame_of(each, "end_frame")
+        segment = parse_frame_field(each, "start_frame"), parse_frame_field(each, "end_frame")
         if segment[1] < segment[0]:
             raise RowError(f"the end {segment[1]} of the segment lies before its start {segment[0]}")
     clip, findings = _clip(each, video, grounded), grounded.findings
-    text = clean(each["caption"]) if isinstance(each.get("caption"), str) else ""
+    text = escape_surrogates(each["caption"]) if isinstance(each.get("caption"), str) else ""
     kind = each.get("qtype") if each.get("qtype") in _KINDS else None
     told = f"{video}, sentence {name}"
     late = max(end, segment[1] if segment else 0) > (clip.n_frames or MOST_FRAMES)
@@ -203,7 +209,7 @@ def _sentence(
         None,
         kind,
         segment,
-        clean(target) if isinstance(target, str) else None,
+        escape_surrogates(target) if isinstance(target, str) else None,
     )
     return clip, sentence, (native, _id(each, "target_id"))
 
@@ -213,17 +219,17 @@ def _clip(each: Mapping[str, Any], video: str, grounded: Grounded) -> Clip:
     fps = float(rate) if type(rate) in (int, float) and 0 < rate < 1e6 and math.isfinite(rate) else None
     if fps is None and rate is not None:
         what = "fps: no number of frames per second above 0, kept as unknown"
-        grounded.findings.warn(what, f"{video}: {quoted(rate)}")
+        grounded.findings.warn(what, f"{video}: {format_value(rate)}")
     found = {
-        key: whole(each.get(key), 1, most)
+        key: parse_int(each.get(key), 1, most)
         for key, most in (("frame_count", MOST_FRAMES), ("width", MOST_PIXELS), ("height", MOST_PIXELS))
     }
     for key, value in found.items():
         if value is None and each.get(key) is not None:
             what = f"{key}: no whole number from 1, kept as unknown"
-            grounded.findings.warn(what, f"{video}: {quoted(each.get(key))}")
+            grounded.findings.warn(what, f"{video}: {format_value(each.get(key))}")
     path = each.get("video_path")
-    held = shown(clean(path), 255) if isinstance(path, str) else None
+    held = to_printable(escape_surrogates(path), 255) if isinstance(path, str) else None
     return Clip(video, found["width"], found["height"], found["frame_count"], fps, held)
 
 
@@ -232,8 +238,8 @@ def _id(each: Mapping[str, Any], key: str) -> str:
     if type(value) is int and abs(value) < 1 << 63:
         return str(value)
     if isinstance(value, str) and value:
-        return clean(value)
-    raise RowError(f"'{key}' should be a number or a text and is {quoted(value)}")
+        return escape_surrogates(value)
+    raise RowError(f"'{key}' should be a number or a text and is {format_value(value)}")
 
 
 def _trajectory(
@@ -241,28 +247,30 @@ def _trajectory(
 ) -> None:
     """One target of the processed form: boxes x, y, width, height by frame."""
     if len(path) == 1:
-        raise InputError(f"'trajectories' should be an object and is {kind_of(value)}", where=where)
-    video = clean(path[1])
+        raise InputError(f"'trajectories' should be an object and is {describe_type(value)}", where=where)
+    video = escape_surrogates(path[1])
     if len(path) == 2 or not isinstance(value, dict):
-        name = f"{video}, target {clean(path[2])}" if len(path) > 2 else video
-        grounded.findings.reject("tubes", file, name, f"should be an object and is {kind_of(value)}")
+        name = f"{video}, target {escape_surrogates(path[2])}" if len(path) > 2 else video
+        grounded.findings.reject("tubes", file, name, f"should be an object and is {describe_type(value)}")
         return
     frames, boxes = [], []
     for key, each in value.items():
-        frame = frame_number(key)
+        frame = parse_frame_name(key)
         if frame is None:
-            reason = f"a box of frame '{shown(key, 40)}', which is no number"
+            reason = f"a box of frame '{to_printable(key, 40)}', which is no number"
             grounded.findings.reject("boxes", file, video, reason)
             continue
         frames.append(frame)
         boxes.append(each.get("bbox") if isinstance(each, dict) else each)
-    targets.held[video, clean(path[2])] = _checked(video, frames, boxes, file, grounded, sized=True)
+    targets.held[video, escape_surrogates(path[2])] = _parse_boxes(
+        video, frames, boxes, file, grounded, sized=True
+    )
 
 
-def _checked(
+def _parse_boxes(
     video: str, frames: list[int], boxes: list[Any], file: str, grounded: Grounded, *, sized: bool
 ) -> Boxes:
-    corners, bad = corners_of(boxes, sized=sized)
+    corners, bad = parse_corners(boxes, sized=sized)
     for place, reason in bad.items():
         grounded.findings.reject("boxes", file, f"{video}, frame {frames[place]}", reason)
     kept = [n for n in range(len(frames)) if n not in bad] if bad else slice(None)
@@ -279,7 +287,7 @@ def _raw(
         if isinstance(each, dict):
             spans = [each.get(key) for key in ("temporal_gt", "used_segment")]
         if not isinstance(each, dict) or not all(isinstance(span, dict) for span in spans):
-            told = f"should be an object with 'temporal_gt' and 'used_segment' and is {kind_of(each)}"
+            told = f"should be an object with 'temporal_gt' and 'used_segment' and is {describe_type(each)}"
             grounded.findings.reject("queries", file, f"place {place}", told)
             continue
         video = each.get("vid")
@@ -307,7 +315,7 @@ def _raw(
 
 def _load(video: str, file: str, targets: Targets, grounded: Grounded, vidor: Vidor) -> None:
     """Take the trajectories of a video from VidOR's file; what is not of the form gives no target."""
-    name = clean(video)
+    name = escape_surrogates(video)
     try:
         held = vidor(video)
         frames = held.get("trajectories") if isinstance(held, dict) else None
@@ -326,16 +334,16 @@ def _load(video: str, file: str, targets: Targets, grounded: Grounded, vidor: Vi
                 continue
             numbers, listed = found.setdefault(str(box.get("tid")), ([], []))
             if numbers and numbers[-1] == frame:
-                reason = f"a second box of target {shown(str(box.get('tid')), 40)} in this frame"
+                reason = f"a second box of target {to_printable(str(box.get('tid')), 40)} in this frame"
                 grounded.findings.reject("boxes", file, f"{name}, frame {frame}", reason)
                 continue
             numbers.append(frame)
             listed.append([box["bbox"].get(corner) for corner in _CORNERS])
     for target, (numbers, listed) in found.items():
-        targets.held[name, target] = _checked(name, numbers, listed, file, grounded, sized=False)
+        targets.held[name, target] = _parse_boxes(name, numbers, listed, file, grounded, sized=False)
     for each in objects if isinstance(objects, list) else ():
         if isinstance(each, dict) and isinstance(each.get("category"), str):
-            targets.category[name, str(each.get("tid"))] = clean(each["category"])
+            targets.category[name, str(each.get("tid"))] = escape_surrogates(each["category"])
 
 
 VERSION = 1
@@ -366,7 +374,7 @@ def find(path: Path) -> Source:
         DatasetNotFoundError: if there is none.
         InputError: if the path cannot be read.
     """
-    source = locate(path, lambda found: bool(_annotations(found)), _WANTED, _HINT, suffix=".json")
+    source = find_source(path, lambda found: bool(_annotations(found)), _WANTED, _HINT, suffix=".json")
     if isinstance(source, FileSource) and _starts_a_list(source):
         source = _FileBeside(source.path / source.name)
     source.most_bytes = MOST_BYTES
@@ -404,13 +412,13 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
     def take(name: str, _: Findings) -> None:
         where = source.where(name)
-        with no_collection():
+        with pause_garbage_collection():
             read_file(decode(source.read(name), where), name, where, grounded, vidor)
 
-    errors = take_each(names, take, grounded.findings, progress)
+    errors = read_each_file(names, take, grounded.findings, progress)
     if not grounded.sentences:
-        raise nothing(errors, grounded.findings, source.where(names[0]))
-    tables, vocabularies = tables_of(grounded, 0)
+        raise build_no_sentences_error(errors, grounded.findings, source.where(names[0]))
+    tables, vocabularies = build_sentence_tables(grounded, 0)
     return Scenes(
         **tables,
         rejected=grounded.findings.table(),

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from roadaware.datasets import Progress
-from roadaware.datasets.issues import Findings, none_read, take_each
+from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.datasets.relation_tables import (
     LARGEST,
     MOST_FRAMES,
@@ -26,17 +26,26 @@ from roadaware.datasets.relation_tables import (
     Relation,
     Track,
     Tracks,
-    instance_of,
-    merged,
-    name_of,
+    build_relation_tables,
+    collect_relation_vocabularies,
+    format_video_name,
+    merge_named_tracks,
     pack,
-    tables_of,
-    video_name,
-    words,
+    parse_relation,
+    parse_track_name,
 )
 from roadaware.errors import InputError
-from roadaware.io.json import a_list, clean, decode, kind_of, members, no_collection, quoted, whole
-from roadaware.io.sources import FileSource, Source, locate, shown
+from roadaware.io.json import (
+    decode,
+    describe_type,
+    ensure_list,
+    escape_surrogates,
+    format_value,
+    iterate_members,
+    parse_int,
+    pause_garbage_collection,
+)
+from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.scenes.tables import Meta, Scenes
 
 # A file of VidVRD or VidOR as clips: one video each, with its tracks and relations.
@@ -103,7 +112,7 @@ class _Reading:
         self.findings.reject(table, self.file, f"{self.video}, {item}", reason, rows=0)
 
 
-def clips_of(text: str, where: str, file: str, split: str | None, findings: Findings) -> Iterator[Clip]:
+def parse_clips(text: str, where: str, file: str, split: str | None, findings: Findings) -> Iterator[Clip]:
     """The videos of one file, one after the other.
 
     Args:
@@ -118,21 +127,21 @@ def clips_of(text: str, where: str, file: str, split: str | None, findings: Find
     """
     top: dict[str, Any] = {}
     found = 0
-    for _, path, value in members(text, where, lambda path: not path):
+    for _, path, value in iterate_members(text, where, lambda path: not path):
         if not path:
-            raise InputError(f"the top should be an object and is {kind_of(value)}", where=where)
+            raise InputError(f"the top should be an object and is {describe_type(value)}", where=where)
         name = path[0]
-        reading = _Reading(video_name(name), file, where, split, findings)
+        reading = _Reading(format_video_name(name), file, where, split, findings)
         if isinstance(value, dict) and _TRACKS in value:
-            yield _annotated(value, reading)
+            yield _parse_annotated_clip(value, reading)
             found += 1
         elif isinstance(value, list) and any(isinstance(each, dict) and "triplet" in each for each in value):
-            yield _related(value, reading)
+            yield _parse_relation_clip(value, reading)
             found += 1
         else:
             top[name] = value
     if _TRACKS in top:
-        yield _annotated(top, _Reading(_video(top, file, findings), file, where, split, findings))
+        yield _parse_annotated_clip(top, _Reading(_video(top, file, findings), file, where, split, findings))
     elif not found:
         raise InputError(_NOTHING, where=where, hint=_FOREIGN)
     else:
@@ -142,12 +151,14 @@ def clips_of(text: str, where: str, file: str, split: str | None, findings: Find
 def _bare(top: Mapping[str, Any], reading: _Reading) -> Iterator[Clip]:
     """What stands beside videos: an empty list is a video without relations, other things are refused."""
     for name, value in top.items():
-        video = video_name(name)
+        video = format_video_name(name)
         if value == []:
             reading.findings.read["videos"] += 1
             yield Clip(pack(video, Tracks()), reading.file, reading.split)
         else:
-            reason = f"should be the annotations of a video or a list of relations and is {kind_of(value)}"
+            reason = (
+                f"should be the annotations of a video or a list of relations and is {describe_type(value)}"
+            )
             reading.findings.reject("videos", reading.file, video, reason)
 
 
@@ -155,18 +166,20 @@ def _video(top: Mapping[str, Any], file: str, findings: Findings) -> str:
     """The name of the video that a file is about."""
     name = top.get("video_id")
     if isinstance(name, str) and name:
-        return video_name(name)
-    stem = video_name(PurePosixPath(file).name.rpartition(".")[0])
-    findings.warn("videos whose 'video_id' is no text, named after their file", f"{file}: {quoted(name)}")
+        return format_video_name(name)
+    stem = format_video_name(PurePosixPath(file).name.rpartition(".")[0])
+    findings.warn(
+        "videos whose 'video_id' is no text, named after their file", f"{file}: {format_value(name)}"
+    )
     return stem
 
 
-def _related(listed: list[Any], reading: _Reading) -> Clip:
+def _parse_relation_clip(listed: list[Any], reading: _Reading) -> Clip:
     """A video of which only relations are known, each with its own trajectories."""
     held = Tracks()
     reading.findings.read["relations"] += len(listed)
     for number, value in enumerate(listed):
-        instance = instance_of(value)
+        instance = parse_relation(value)
         if isinstance(instance, str):
             reading.refuse("relations", f"relation {number}", instance)
             continue
@@ -176,7 +189,7 @@ def _related(listed: list[Any], reading: _Reading) -> Clip:
             reading.refuse("relations", f"relation {number}", "the subject is its own object")
             continue
         held.take(instance)
-    whole_tracks = merged(held)
+    whole_tracks = merge_named_tracks(held)
     if whole_tracks is None and all(track.name is not None for track in held.tracks):
         what = "videos whose relations contradict each other on a track, so that each has tracks of its own"
         reading.findings.warn(what, reading.video)
@@ -193,24 +206,24 @@ def _count(packed: Packed, findings: Findings) -> None:
         findings.read[table] += len(packed.names)
 
 
-def _annotated(top: Mapping[str, Any], reading: _Reading) -> Clip:
+def _parse_annotated_clip(top: Mapping[str, Any], reading: _Reading) -> Clip:
     """A video with everybody's boxes frame by frame.
 
     Raises:
         InputError: if a list of it is none.
     """
     video, where, findings = reading.video, reading.where, reading.findings
-    frames = a_list(top.get(_TRACKS), where, f"'{_TRACKS}' of {shown(video, 60)}")
-    listed = a_list(top.get(_OBJECTS), where, f"'{_OBJECTS}' of {shown(video, 60)}")
-    related = a_list(top.get(_RELATIONS, []), where, f"'{_RELATIONS}' of {shown(video, 60)}")
+    frames = ensure_list(top.get(_TRACKS), where, f"'{_TRACKS}' of {to_printable(video, 60)}")
+    listed = ensure_list(top.get(_OBJECTS), where, f"'{_OBJECTS}' of {to_printable(video, 60)}")
+    related = ensure_list(top.get(_RELATIONS, []), where, f"'{_RELATIONS}' of {to_printable(video, 60)}")
     findings.warn(f"videos without '{_RELATIONS}'", video, int(_RELATIONS not in top))
     if len(frames) > MOST_FRAMES:
         raise InputError(f"{len(frames)} frames; at most {MOST_FRAMES} are read", where=where)
     findings.read["videos"] += 1
-    n_frames = whole(top.get("frame_count"), 1, MOST_FRAMES)
+    n_frames = parse_int(top.get("frame_count"), 1, MOST_FRAMES)
     if n_frames is None:
         findings.warn(
-            "frame counts that are none, kept as null", f"{video}: {quoted(top.get('frame_count'))}"
+            "frame counts that are none, kept as null", f"{video}: {format_value(top.get('frame_count'))}"
         )
     elif n_frames > len(frames):
         findings.warn("videos that list fewer frames than they have", f"{video}: {len(frames)} of {n_frames}")
@@ -229,7 +242,9 @@ def _annotated(top: Mapping[str, Any], reading: _Reading) -> Clip:
         fps=_rate(top, reading),
         n_frames=n_frames,
         listed=len(frames) if n_frames is None else min(len(frames), n_frames),
-        path=shown(clean(top["video_path"]), 255) if isinstance(top.get("video_path"), str) else None,
+        path=to_printable(escape_surrogates(top["video_path"]), 255)
+        if isinstance(top.get("video_path"), str)
+        else None,
     )
 
 
@@ -240,13 +255,13 @@ def _objects(listed: list[Any], reading: _Reading) -> dict[str, _Object]:
         reading.findings.read[table] += len(listed)
     for number, value in enumerate(listed):
         held = value if isinstance(value, dict) else {}
-        name, category = name_of(held.get("tid")), held.get("category")
+        name, category = parse_track_name(held.get("tid")), held.get("category")
         if name is None or not isinstance(category, str):
-            reason = f"should have a 'tid' and a 'category', a text, and is {_told(value)}"
+            reason = f"should have a 'tid' and a 'category', a text, and is {_format_object(value)}"
         elif name in found:
             reason = f"'tid' {name} is listed twice"
         else:
-            found[name] = _Object(len(found), clean(category))
+            found[name] = _Object(len(found), escape_surrogates(category))
             continue
         for table in ("tubes", "tube_labels"):
             reading.refuse(table, f"object {number}", reason)
@@ -261,23 +276,23 @@ def _fill(objects: Mapping[str, _Object], frames: list[Any], n_frames: int | Non
     """
     count = 0
     for frame, listed in enumerate(frames):
-        held = a_list(listed, reading.where, f"frame {frame} of {shown(reading.video, 60)}")
+        held = ensure_list(listed, reading.where, f"frame {frame} of {to_printable(reading.video, 60)}")
         count += len(held)
         for number, value in enumerate(held):
-            reason = _entered(value, objects, frame, n_frames)
+            reason = _add_box(value, objects, frame, n_frames)
             if reason:
                 reading.refuse("boxes", f"frame {frame}, box {number}", reason)
     reading.findings.read["boxes"] += count
 
 
-def _entered(value: Any, objects: Mapping[str, _Object], frame: int, n_frames: int | None) -> str:
+def _add_box(value: Any, objects: Mapping[str, _Object], frame: int, n_frames: int | None) -> str:
     """Give a box to its owner, or say why not."""
     if not isinstance(value, dict):
-        return f"should be an object and is {kind_of(value)}"
-    name = name_of(value.get("tid"))
+        return f"should be an object and is {describe_type(value)}"
+    name = parse_track_name(value.get("tid"))
     owner = None if name is None else objects.get(name)
     if owner is None:
-        return f"'tid' {quoted(value.get('tid'))} is none of the listed objects"
+        return f"'tid' {format_value(value.get('tid'))} is none of the listed objects"
     if n_frames is not None and frame >= n_frames:
         return f"lies behind the end of the video, which has {n_frames} frames"
     if owner.frames and owner.frames[-1] == frame:
@@ -286,7 +301,7 @@ def _entered(value: Any, objects: Mapping[str, _Object], frame: int, n_frames: i
     edges: list[Any] = [box.get(edge) for edge in _EDGES] if isinstance(box, dict) else [None] * 4
     for edge in edges:
         if type(edge) not in (int, float) or not -LARGEST < edge < LARGEST:
-            return f"a corner is no finite number: {', '.join(quoted(each) for each in edges)}"
+            return f"a corner is no finite number: {', '.join(format_value(each) for each in edges)}"
     if edges[2] < edges[0] or edges[3] < edges[1]:
         return f"the box {edges} is upside down"
     owner.frames.append(frame)
@@ -331,21 +346,21 @@ def _relations(
 def _relation(value: Any, objects: Mapping[str, _Object], tracks: list[Track]) -> Relation | str:
     """A relation, or why it cannot be taken."""
     if not isinstance(value, dict):
-        return f"should be an object and is {kind_of(value)}"
+        return f"should be an object and is {describe_type(value)}"
     predicate = value.get("predicate")
     if not isinstance(predicate, str):
-        return f"'predicate' should be a text and is {quoted(predicate)}"
+        return f"'predicate' should be a text and is {format_value(predicate)}"
     places: list[int] = []
     for role in ("subject_tid", "object_tid"):
-        name = name_of(value.get(role))
+        name = parse_track_name(value.get(role))
         if name is None or name not in objects:
-            return f"'{role}' {quoted(value.get(role))} is none of the listed objects"
+            return f"'{role}' {format_value(value.get(role))} is none of the listed objects"
         places.append(objects[name].place)
     if places[0] == places[1]:
         return f"the subject is its own object, 'tid' {tracks[places[0]].name}"
-    start, end = (whole(value.get(name), 0, MOST_FRAMES) for name in ("begin_fid", "end_fid"))
+    start, end = (parse_int(value.get(name), 0, MOST_FRAMES) for name in ("begin_fid", "end_fid"))
     if start is None or end is None:
-        told = ", ".join(quoted(value.get(name)) for name in ("begin_fid", "end_fid"))
+        told = ", ".join(format_value(value.get(name)) for name in ("begin_fid", "end_fid"))
         return f"'begin_fid' and 'end_fid' should be frames from 0 on and are {told}"
     if end <= start:
         return f"the duration [{start}, {end}) ends before it has begun"
@@ -354,14 +369,14 @@ def _relation(value: Any, objects: Mapping[str, _Object], tracks: list[Track]) -
         if last - first != end - start:
             missing = end - start - int(last - first)
             return f"'tid' {tracks[place].name} has no box in {missing} of the frames [{start}, {end})"
-    return Relation(places[0], clean(predicate), places[1], start, end)
+    return Relation(places[0], escape_surrogates(predicate), places[1], start, end)
 
 
 def _size(top: Mapping[str, Any], reading: _Reading) -> tuple[int | None, int | None]:
     """Width and height; what is none is null."""
-    width, height = (whole(top.get(name), 1, MOST_PIXELS) for name in ("width", "height"))
+    width, height = (parse_int(top.get(name), 1, MOST_PIXELS) for name in ("width", "height"))
     if width is None or height is None:
-        told = f"{quoted(top.get('width'))} x {quoted(top.get('height'))}"
+        told = f"{format_value(top.get('width'))} x {format_value(top.get('height'))}"
         reading.findings.warn("sizes of pictures that are none, kept as null", f"{reading.video}: {told}")
     return width, height
 
@@ -371,14 +386,14 @@ def _rate(top: Mapping[str, Any], reading: _Reading) -> float | None:
     rate: Any = top.get("fps")
     if type(rate) in (int, float) and _SLOWEST <= rate < LARGEST:
         return float(rate)
-    reading.findings.warn("frame rates that are none, kept as null", f"{reading.video}: {quoted(rate)}")
+    reading.findings.warn("frame rates that are none, kept as null", f"{reading.video}: {format_value(rate)}")
     return None
 
 
-def _told(value: Any) -> str:
+def _format_object(value: Any) -> str:
     if not isinstance(value, dict):
-        return quoted(value)
-    return ", ".join(f"{name} {quoted(value.get(name))}" for name in ("tid", "category"))
+        return format_value(value)
+    return ", ".join(f"{name} {format_value(value.get(name))}" for name in ("tid", "category"))
 
 
 VERSION = 1
@@ -397,7 +412,7 @@ def find(path: Path) -> Source:
         DatasetNotFoundError: if there are none.
         InputError: if the path cannot be read.
     """
-    source = locate(path, _fits, _WANTED, _HINT, suffix=".json")
+    source = find_source(path, _fits, _WANTED, _HINT, suffix=".json")
     source.most_bytes = MOST_BYTES
     return source
 
@@ -447,7 +462,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
             else:
                 clips[clip.packed.video] = clip
 
-    errors = take_each(names, take, findings, progress)
+    errors = read_each_file(names, take, findings, progress)
     if not clips:
         raise _nothing(errors, source)
     return _scenes(list(clips.values()), source, names, findings)
@@ -457,8 +472,8 @@ def _clips(source: Source, name: str, findings: Findings) -> list[Clip]:
     """The videos of one file, all or, where it is damaged, none."""
     where = source.where(name)
     split = _own_split(source) or (PurePosixPath(name).parts[0] if "/" in name else None)
-    with no_collection():
-        return list(clips_of(decode(source.read(name), where), where, name, split, findings))
+    with pause_garbage_collection():
+        return list(parse_clips(decode(source.read(name), where), where, name, split, findings))
 
 
 def _rows(clip: Clip) -> dict[str, int]:
@@ -470,8 +485,8 @@ def _rows(clip: Clip) -> dict[str, int]:
 
 def _scenes(clips: list[Clip], source: Source, names: list[str], findings: Findings) -> Scenes:
     packed = [clip.packed for clip in clips]
-    vocabularies = words(packed)
-    tables = tables_of(packed, vocabularies)
+    vocabularies = collect_relation_vocabularies(packed)
+    tables = build_relation_tables(packed, vocabularies)
     if "generated" not in tables["boxes"].columns:
         tables["boxes"] = tables["boxes"].with_columns(generated=pl.lit(None, pl.Boolean))
     return Scenes(
@@ -549,4 +564,4 @@ def _nothing(errors: list[InputError], source: Source) -> InputError:
     """Why not one video could be read."""
     if not errors:
         return InputError("no file holds a video", where=str(source.path), hint=_HINT)
-    return none_read(errors)
+    return build_unreadable_error(errors)

@@ -19,8 +19,17 @@ import polars as pl
 from roadaware.datasets import Progress
 from roadaware.datasets.issues import Findings
 from roadaware.errors import InputError, UsageError
-from roadaware.io.json import an_object, clean, decode, kind_of, names, parse, quoted, whole
-from roadaware.io.sources import FileSource, Source, locate, shown
+from roadaware.io.json import (
+    decode,
+    describe_type,
+    ensure_object,
+    ensure_text_list,
+    escape_surrogates,
+    format_value,
+    parse,
+    parse_int,
+)
+from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -126,11 +135,11 @@ def read_sheet(value: Any, video: str, reading: Reading) -> Sheet:
         InputError: if it is no export of VoTT, or its list of frames or assets is none.
     """
     where = reading.where
-    top = an_object(value, where, "the top")
+    top = ensure_object(value, where, "the top")
     if "frames" in top:
         return _version_1(top, video, reading)
     if "assets" in top:
-        assets = an_object(top["assets"], where, "'assets'")
+        assets = ensure_object(top["assets"], where, "'assets'")
         listed = [(f"assets/{key}", asset) for key, asset in assets.items()]
         return _version_2(listed, top, video, reading)
     if "asset" in top and "regions" in top:
@@ -141,10 +150,16 @@ def read_sheet(value: Any, video: str, reading: Reading) -> Sheet:
 
 def _version_1(top: Mapping[str, Any], video: str, reading: Reading) -> Sheet:
     """Frames by number, or images by name; all that are listed were visited."""
-    listed = an_object(top["frames"], reading.where, "'frames'")
+    listed = ensure_object(top["frames"], reading.where, "'frames'")
     offered = top.get("inputTags", "")
-    tags = offered.split(",") if isinstance(offered, str) else names(offered, reading.where, "'inputTags'")
-    sheet = Sheet(reading.file, [], [clean(tag.strip()) for tag in tags if tag.strip()], _rate(top, reading))
+    tags = (
+        offered.split(",")
+        if isinstance(offered, str)
+        else ensure_text_list(offered, reading.where, "'inputTags'")
+    )
+    sheet = Sheet(
+        reading.file, [], [escape_surrogates(tag.strip()) for tag in tags if tag.strip()], _rate(top, reading)
+    )
     numbered = all(_NUMBER.fullmatch(key) for key in listed)
     for key, regions in listed.items():
         item = f"{video}, frame {key}"
@@ -154,11 +169,11 @@ def _version_1(top: Mapping[str, Any], video: str, reading: Reading) -> Sheet:
             reading.refuse("frames", item, reason)
             reading.refuse_regions(regions, item, _ASTRAY)
         elif not isinstance(regions, list):
-            reading.refuse("frames", item, f"should be a list and is {kind_of(regions)}")
+            reading.refuse("frames", item, f"should be a list and is {describe_type(regions)}")
         else:
             held = tuple(_regions(regions, item, _corners_1, reading))
             sizes = [region.size for region in held if region.size is not None]
-            image = None if numbered else shown(clean(key), 255)
+            image = None if numbered else to_printable(escape_surrogates(key), 255)
             sheet.shots.append(Shot(video, number, None, image, True, sizes[0] if sizes else None, held))
     reading.findings.read["frames"] += len(sheet.shots)
     return sheet
@@ -174,7 +189,7 @@ def _version_2(
     tags = [
         tag["name"] for tag in offered or () if isinstance(tag, dict) and isinstance(tag.get("name"), str)
     ]
-    sheet = Sheet(reading.file, [], [clean(tag) for tag in tags], _positive(rate))
+    sheet = Sheet(reading.file, [], [escape_surrogates(tag) for tag in tags], _positive(rate))
     for item, entry in listed:
         shot = _shot(item, entry, sheet.fps, video, reading)
         if isinstance(shot, str):
@@ -190,31 +205,31 @@ def _shot(item: str, entry: Any, rate: float | None, video: str, reading: Readin
     """An asset as a shot, why it is refused, or None for a video as a whole."""
     asset = entry.get("asset") if isinstance(entry, dict) else None
     if not isinstance(asset, dict):
-        return f"should be an object with an 'asset' and is {kind_of(entry)}"
+        return f"should be an object with an 'asset' and is {describe_type(entry)}"
     name = asset.get("name")
     if not isinstance(name, str):
-        return f"the asset's 'name' should be a text and is {quoted(name)}"
+        return f"the asset's 'name' should be a text and is {format_value(name)}"
     regions = entry.get("regions", [])
     if not isinstance(regions, list):
-        return f"'regions' should be a list and is {kind_of(regions)}"
-    state = whole(asset.get("state"), 0, 9)
+        return f"'regions' should be a list and is {describe_type(regions)}"
+    state = parse_int(asset.get("state"), 0, 9)
     annotated = None if state is None else state >= _VISITED
     parent, kind = asset.get("parent"), asset.get("type")
-    size, told = _size(asset.get("size")), shown(name, 60)
+    size, told = _size(asset.get("size")), to_printable(name, 60)
     if kind != _VIDEO_FRAME and not isinstance(parent, dict):
         if kind == _VIDEO_FRAME - 1:
             reading.refuse_regions(regions, told, "it is drawn on a video as a whole")
             return None
         held = tuple(_regions(regions, told, _corners_2, reading))
-        return Shot(video, None, None, shown(clean(name), 255), annotated, size, held)
+        return Shot(video, None, None, to_printable(escape_surrogates(name), 255), annotated, size, held)
     time = _finite(asset.get("timestamp"))
     if time is None or not 0 <= time < MOST_FRAMES:
-        return f"the frame's 'timestamp' should be seconds and is {quoted(asset.get('timestamp'))}"
+        return f"the frame's 'timestamp' should be seconds and is {format_value(asset.get('timestamp'))}"
     owner = parent.get("name") if isinstance(parent, dict) else None
     owner = owner if isinstance(owner, str) else name.partition("#")[0]
     number = None if rate is None else round(time * rate)
     held = tuple(_regions(regions, told, _corners_2, reading))
-    return Shot(shown(clean(owner), 255), number, time, None, annotated, size, held)
+    return Shot(to_printable(escape_surrogates(owner), 255), number, time, None, annotated, size, held)
 
 
 _Corners = Callable[[Mapping[str, Any]], tuple[Sequence[Any], tuple[int, int] | None]]
@@ -235,25 +250,25 @@ def _regions(regions: Sequence[Any], item: str, corners: _Corners, reading: Read
 def _region(region: Any, item: str, corners: _Corners, track: str) -> Region | str:
     """A region, or why it cannot be taken."""
     if not isinstance(region, dict):
-        return f"should be an object and is {kind_of(region)}"
+        return f"should be an object and is {describe_type(region)}"
     written, size = corners(region)
     numbers = [_finite(number) for number in written]
     if None in numbers:
-        return f"a corner is no finite number: {', '.join(quoted(number) for number in written)}"
+        return f"a corner is no finite number: {', '.join(format_value(number) for number in written)}"
     x1, y1, x2, y2 = (float(number or 0) for number in numbers)
     if not (x1 < x2 and y1 < y2):
         return f"the box {[x1, y1, x2, y2]} is upside down or empty"
     tags = region.get("tags", [])
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        return f"'tags' should be a list of texts and is {kind_of(tags)} of other things"
+        return f"'tags' should be a list of texts and is {describe_type(tags)} of other things"
     named = region.get(track)
     name = str(named) if type(named) is int and abs(named) < 1 << 63 else named
     return Region(
         item,
         (x1, y1, x2, y2),
         size,
-        clean(name) if isinstance(name, str) else None,
-        tuple(dict.fromkeys(clean(tag) for tag in tags)),
+        escape_surrogates(name) if isinstance(name, str) else None,
+        tuple(dict.fromkeys(escape_surrogates(tag) for tag in tags)),
     )
 
 
@@ -278,7 +293,7 @@ def _size(value: Any) -> tuple[int, int] | None:
     if not isinstance(value, dict):
         return None
     sides = [_finite(value.get(name)) for name in ("width", "height")]
-    width, height = (whole(int(side), 1, MOST_PIXELS) if side is not None else None for side in sides)
+    width, height = (parse_int(int(side), 1, MOST_PIXELS) if side is not None else None for side in sides)
     return None if width is None or height is None else (width, height)
 
 
@@ -289,7 +304,7 @@ def _rate(top: Mapping[str, Any], reading: Reading) -> float | None:
     rate = _positive(float(text) if re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,9})?", text, re.ASCII) else given)
     if rate is None and given is not None:
         reading.findings.warn(
-            "frame rates that are no numbers, kept as null", f"{reading.file}: {quoted(given)}"
+            "frame rates that are no numbers, kept as null", f"{reading.file}: {format_value(given)}"
         )
     return rate
 
@@ -352,7 +367,7 @@ class _Video:
     fps: float | None
 
 
-def tables_of(
+def build_vott_tables(
     sheets: Sequence[Sheet], kinds: Mapping[str, list[str]], findings: Findings
 ) -> tuple[dict[str, pl.DataFrame], dict[str, tuple[str, ...]]]:
     """The tables of all files, and the vocabularies.
@@ -442,7 +457,7 @@ def _enter(
         for region in shot.regions:
             box = len(rows["boxes"])
             track = tubes.get(region.track) if region.track is not None else None
-            corners = _scaled(region.corners, region.size or shot.size, size)
+            corners = _scale_corners(region.corners, region.size or shot.size, size)
             limit = size or shot.size
             if limit and not (min(corners) >= 0 and corners[2] <= limit[0] and corners[3] <= limit[1]):
                 findings.warn("boxes that reach out of their image, kept as they are", region.item)
@@ -475,7 +490,7 @@ def _tracks(video: _Video, start: int, findings: Findings) -> dict[str, tuple[in
     return {name: (n, seen[name]) for n, name in enumerate(found, start)}
 
 
-def _scaled(
+def _scale_corners(
     corners: tuple[float, float, float, float], drawn: tuple[int, int] | None, size: tuple[int, int] | None
 ) -> tuple[float, float, float, float]:
     """Corners in pixels of the video's own size."""
@@ -498,7 +513,7 @@ def find(path: Path) -> Source:
         DatasetNotFoundError: if there is none.
         InputError: if the path cannot be read.
     """
-    return locate(path, lambda source: bool(source.files("", ".json")), _WANTED, _HINT, suffix=".json")
+    return find_source(path, lambda source: bool(source.files("", ".json")), _WANTED, _HINT, suffix=".json")
 
 
 def inputs(source: Source, **_: Any) -> list[str]:
@@ -553,7 +568,7 @@ def read(
             progress(done, len(names), "files")
     if not sheets:
         raise _nothing(errors)
-    tables, vocabularies = tables_of(sheets, asked, findings)
+    tables, vocabularies = build_vott_tables(sheets, asked, findings)
     return Scenes(
         **tables,
         rejected=findings.table(),
@@ -584,7 +599,7 @@ def _kinds(kinds: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 def _video(name: str) -> str:
     """What a file is about: its name without the ending, `video.mp4` of `video.mp4.json`."""
-    return shown(clean(PurePosixPath(name).name.removesuffix(".json")), 255)
+    return to_printable(escape_surrogates(PurePosixPath(name).name.removesuffix(".json")), 255)
 
 
 def _nothing(errors: Sequence[InputError]) -> InputError:

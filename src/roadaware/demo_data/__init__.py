@@ -10,8 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from roadaware.demo_data import jaad
-from roadaware.demo_data.jaad import Drive, Walker, crosser, drive, passer_by, plant
-from roadaware.io.files import atomic_write, disk_error
+from roadaware.demo_data.jaad import (
+    Drive,
+    Walker,
+    add_label_defects,
+    simulate_crosser,
+    simulate_drive,
+    simulate_passer_by,
+)
+from roadaware.io.files import build_disk_error, write_atomically
 
 _SPLITS = {"train": range(16), "val": range(16, 21), "test": range(21, 30)}
 _MIN_FRAMES = 110
@@ -61,7 +68,7 @@ def write_demo(root: Path, *, seed: int = 0, progress: Callable[[int, int], None
     rng = np.random.default_rng(seed)
     count = max(len(range(r.stop)) for r in _SPLITS.values())
     videos = [_video(rng, number) for number in range(1, count + 1)]
-    planted = plant(rng, [(video.name, video.car, video.walkers) for video in videos])
+    planted = add_label_defects(rng, [(video.name, video.car, video.walkers) for video in videos])
     damaged = _video(rng, count + 1)
     for done, video in enumerate([*videos, damaged], 1):
         _write_video(root, video, cut=video is damaged)
@@ -69,12 +76,14 @@ def write_demo(root: Path, *, seed: int = 0, progress: Callable[[int, int], None
             progress(done, len(videos) + 1)
     _write_splits(root, videos, damaged)
     facts = _facts(videos, {**planted, "truncated_file": (f"annotations/{damaged.name}.xml",)})
-    atomic_write(root / "facts.json", (json.dumps(asdict(facts), indent=2, sort_keys=True) + "\n").encode())
+    write_atomically(
+        root / "facts.json", (json.dumps(asdict(facts), indent=2, sort_keys=True) + "\n").encode()
+    )
     return facts
 
 
 def _video(rng: np.random.Generator, number: int) -> _Video:
-    car = drive(rng)
+    car = simulate_drive(rng)
     share = 0.5 if car.yields else 0.14
     walkers: list[Walker] = []
     for index in range(1, int(rng.integers(6, 10)) + 1):
@@ -88,19 +97,19 @@ def _walker(rng: np.random.Generator, name: str, car: Drive, crosses: bool) -> W
     behaviour = crosses or bool(rng.random() < 0.2)
     name = f"{name}b" if behaviour else name
     while True:
-        walker = crosser(rng, name, car) if crosses else passer_by(rng, name, car)
+        walker = simulate_crosser(rng, name, car) if crosses else simulate_passer_by(rng, name, car)
         if len(walker.frames) >= _MIN_FRAMES and (walker.crossing == 1) == crosses:
             return walker
 
 
 def _write_video(root: Path, video: _Video, *, cut: bool) -> None:
     index = int(video.name[-4:])
-    boxes = jaad.boxes_of(index, video.name, video.walkers)
+    boxes = jaad.format_annotations_xml(index, video.name, video.walkers)
     texts = {
         f"annotations/{video.name}.xml": boxes[: int(len(boxes) * 0.6)] if cut else boxes,
-        f"annotations_attributes/{video.name}_attributes.xml": jaad.attributes_of(video.walkers),
-        f"annotations_traffic/{video.name}_traffic.xml": jaad.traffic_of(index),
-        f"annotations_vehicle/{video.name}_vehicle.xml": jaad.vehicle_of(video.car),
+        f"annotations_attributes/{video.name}_attributes.xml": jaad.format_attributes_xml(video.walkers),
+        f"annotations_traffic/{video.name}_traffic.xml": jaad.format_traffic_xml(index),
+        f"annotations_vehicle/{video.name}_vehicle.xml": jaad.format_vehicle_xml(video.car),
     }
     for name, text in texts.items():
         _write(root / name, text)
@@ -120,8 +129,8 @@ def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise disk_error(path, len(data), error) from error
-    atomic_write(path, data)
+        raise build_disk_error(path, len(data), error) from error
+    write_atomically(path, data)
 
 
 def _facts(videos: list[_Video], planted: dict[str, tuple[str, ...]]) -> DemoFacts:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, all_names
+from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, list_label_names
 from roadaware.scenes.tables import Meta, Scenes
 
 # The faults of the annotation example: what is changed in which round, and what a check should say.
@@ -38,7 +38,9 @@ class Planted:
     status: str
 
 
-def plant(versions: list[Tables], videos: list[str], people: int, boxes: int) -> tuple[Planted, ...]:
+def add_annotation_errors(
+    versions: list[Tables], videos: list[str], people: int, boxes: int
+) -> tuple[Planted, ...]:
     """Change the tables of the three versions, one item per fault.
 
     Args:
@@ -239,7 +241,7 @@ class Rounds:
     planted: tuple[Planted, ...]
 
 
-def annotation_rounds(*, seed: int = 0) -> Rounds:
+def generate_annotation_rounds(*, seed: int = 0) -> Rounds:
     """Three clips of 10 s at 320x180 and 25 frames per second, boxes every fifth frame, in three versions.
 
     Args:
@@ -247,10 +249,10 @@ def annotation_rounds(*, seed: int = 0) -> Rounds:
     """
     rng = np.random.default_rng(seed)
     truth = _truth(rng)
-    first = _checked(rng, truth, "bea")
-    second = _checked(rng, first, "cem")
+    first = _simulate_review(rng, truth, "bea")
+    second = _simulate_review(rng, first, "cem")
     versions = [truth, first, second]
-    planted = plant(versions, [name for name, _ in _VIDEOS], _PEOPLE, _FRAMES // _STEP)
+    planted = add_annotation_errors(versions, [name for name, _ in _VIDEOS], _PEOPLE, _FRAMES // _STEP)
     original, round1, round2 = (_scenes(tables, place) for place, tables in enumerate(versions))
     return Rounds(original, round1, round2, planted)
 
@@ -338,7 +340,7 @@ def _sounds(videos: list[str]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=columns, orient="row")
 
 
-def _checked(rng: np.random.Generator, tables: Tables, annotator: str) -> Tables:
+def _simulate_review(rng: np.random.Generator, tables: Tables, annotator: str) -> Tables:
     """The work of a reviewer who sees everything alike, within the limits."""
     boxes, corners = tables["boxes"], ["x1_px", "y1_px", "x2_px", "y2_px"]
     shift = rng.uniform(-_JITTER_PX, _JITTER_PX, (len(boxes), 4))
@@ -363,8 +365,8 @@ def _scenes(tables: Tables, place: int) -> Scenes:
     )
     vocabularies = {
         "action": (*ACTIONS_OFFICIAL, "teleporting"),
-        "predicate": all_names("interaction"),
-        "sound": all_names("sound"),
+        "predicate": list_label_names("interaction"),
+        "sound": list_label_names("sound"),
     }
     boxes = tables["boxes"].with_columns(round=pl.lit(place))
     return Scenes(

@@ -15,7 +15,14 @@ from roadaware.arrays import Floats
 from roadaware.datasets.label_studio_tasks import VIDEO_NAME
 from roadaware.errors import UsageError
 from roadaware.formats.coda import KIND
-from roadaware.formats.proposal_tasks import CONTROL, IMAGE, REGION, UNNAMED, named_boxes, task_name
+from roadaware.formats.proposal_tasks import (
+    CONTROL,
+    IMAGE,
+    REGION,
+    UNNAMED,
+    add_class_names,
+    format_task_name,
+)
 from roadaware.geometry.boxes import iou
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
@@ -71,7 +78,7 @@ def label_studio_export(
         annotators: by their number.
         pictures: which of them each annotator gets; all unless told.
     """
-    true, proposed = _true(truth), _proposed(sent)
+    true, proposed = _true(truth), _group_proposals(sent)
     words = sent.meta.vocabularies[KIND]
     tasks: list[dict[str, Any]] = []
     for row in sent.frames.iter_rows(named=True):
@@ -84,7 +91,7 @@ def label_studio_export(
                 annotations.append(_annotation(*here, words, row, number, model, rng))
         data = {
             IMAGE: f"/data/local-files/?d={row['picture']}",
-            VIDEO_NAME: task_name(*place),
+            VIDEO_NAME: format_task_name(*place),
             "width": row["width_px"],
             "height": row["height_px"],
         }
@@ -111,7 +118,7 @@ def _annotation(
         if rng.random() < model.missed:
             continue
         named = _word(word, words, model, rng)
-        drawn = _drawn(edges + rng.normal(0, model.edge_px, 4), size)
+        drawn = _clip_box(edges + rng.normal(0, model.edge_px, 4), size)
         place, share = _nearest(edges, proposed, used)
         if place is None:
             name, seconds = f"new-{len(result)}", seconds + _DRAW_S
@@ -153,7 +160,7 @@ def _nearest(
     return (free[best], float(shares[best])) if shares[best] >= _NEAR else (None, 0.0)
 
 
-def _drawn(edges: Floats, size: Floats) -> Floats:
+def _clip_box(edges: Floats, size: Floats) -> Floats:
     """Edges in order and inside the picture, at least a pixel apart."""
     low, high = np.minimum(edges[:2], edges[2:]), np.maximum(edges[:2], edges[2:])
     low = np.clip(low, 0, size[:2] - 1)
@@ -191,10 +198,10 @@ def _true(truth: Scenes) -> dict[tuple[str, int], list[tuple[Floats, str]]]:
     return found
 
 
-def _proposed(sent: Predictions) -> dict[tuple[str, int], list[tuple[int, Floats, str]]]:
+def _group_proposals(sent: Predictions) -> dict[tuple[str, int], list[tuple[int, Floats, str]]]:
     """Proposals of each picture with their numbers."""
     found: dict[tuple[str, int], list[tuple[int, Floats, str]]] = {}
-    rows = named_boxes(sent).select("video", "frame", "box", "label", *CORNERS)
+    rows = add_class_names(sent).select("video", "frame", "box", "label", *CORNERS)
     for video, frame, box, word, *edges in rows.iter_rows():
         found.setdefault((video, frame), []).append((box, np.array(edges, dtype=np.float64), word))
     return found

@@ -13,7 +13,7 @@ import numpy as np
 
 from roadaware.arrays import Floats
 from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL
-from roadaware.io.files import atomic_write, disk_error
+from roadaware.io.files import build_disk_error, write_atomically
 
 # A seeded crowd in trouble: who is where, does what, to whom, and is heard; one world behind four tasks.
 
@@ -113,7 +113,7 @@ class Crowd:
         return None
 
 
-def crowds(videos: int, rng: np.random.Generator) -> list[Crowd]:
+def generate_crowds(videos: int, rng: np.random.Generator) -> list[Crowd]:
     """Several videos; each has one or two pairs of people who deal with each other, and others who do not.
 
     Args:
@@ -216,7 +216,7 @@ class Watcher:
     map_cells: int = 14
 
 
-def wavering(boxes: Floats, rng: np.random.Generator, watcher: Watcher) -> Floats:
+def add_box_jitter(boxes: Floats, rng: np.random.Generator, watcher: Watcher) -> Floats:
     """(n, 4) the boxes moved as a whole and side by side, upright and inside the picture."""
     whole = rng.normal(0, watcher.jitter_px, (1, 2))
     moved = boxes + np.tile(whole, 2) + rng.normal(0, watcher.jitter_px / 3, boxes.shape)
@@ -227,23 +227,25 @@ def wavering(boxes: Floats, rng: np.random.Generator, watcher: Watcher) -> Float
     return rounded
 
 
-def claimed_score(right: bool, rng: np.random.Generator) -> float:
+def sample_predicted_score(right: bool, rng: np.random.Generator) -> float:
     """A score that is higher for what is right, most of the time; five decimals."""
     return round(float(rng.beta(5, 2) if right else rng.beta(2, 4)), 5)
 
 
-def claimed_span(start: int, end: int, rng: np.random.Generator, watcher: Watcher) -> tuple[int, int]:
+def sample_predicted_span(
+    start: int, end: int, rng: np.random.Generator, watcher: Watcher
+) -> tuple[int, int]:
     """A span about as long, at least one frame, inside the video."""
     first = int(np.clip(start + rng.normal(0, watcher.shift_frames), 0, FRAMES - 1))
     last = int(np.clip(end + rng.normal(0, watcher.shift_frames), first + 1, FRAMES))
     return first, last
 
 
-def claimed_bond(crowd: Crowd, bond: Bond, rng: np.random.Generator, watcher: Watcher) -> Bond:
+def sample_predicted_relation(crowd: Crowd, bond: Bond, rng: np.random.Generator, watcher: Watcher) -> Bond:
     """The bond with its span shifted, as far as both are seen, and now and then between others' words."""
     subject, other = crowd.persons[bond.subject], crowd.persons[bond.object]
     low, high = max(subject.start, other.start), min(subject.end, other.end)
-    first, last = claimed_span(bond.start, bond.end, rng, watcher)
+    first, last = sample_predicted_span(bond.start, bond.end, rng, watcher)
     first = min(max(first, low), high - 1)
     predicate = bond.predicate
     if rng.random() < watcher.mistaken:
@@ -251,7 +253,7 @@ def claimed_bond(crowd: Crowd, bond: Bond, rng: np.random.Generator, watcher: Wa
     return Bond(bond.subject, predicate, bond.object, first, min(max(last, first + 1), high))
 
 
-def sound_map(person: Person, frame: int, rng: np.random.Generator, watcher: Watcher) -> Floats:
+def simulate_sound_map(person: Person, frame: int, rng: np.random.Generator, watcher: Watcher) -> Floats:
     """(cells, cells) where the model hears it: a hill as wide and high as the person, on rough ground."""
     cells = watcher.map_cells
     box = person.at(frame) / np.array([WIDTH, HEIGHT, WIDTH, HEIGHT]) * cells
@@ -310,12 +312,12 @@ def write_chaos(root: Path, *, seed: int = 0, videos: int = 12, watcher: Watcher
     """
     rng = np.random.default_rng(seed)
     seen = watcher or Watcher()
-    world = crowds(videos, rng)
+    world = generate_crowds(videos, rng)
     counts = {
         "actions": _actions(root / "actions", world, rng, seen),
         "relations": _relations(root / "relations", world, rng, seen),
         "sentences": _grounding(root / "grounding", world, rng, seen),
-        "sounds": _sound(root / "sound", world, rng, seen),
+        "sounds": _write_sound_maps(root / "sound", world, rng, seen),
     }
     _write(root / "categories.csv", _categories(world, root / "sound" / "vggss.json"))
     facts = ChaosFacts(videos, sum(len(crowd.persons) for crowd in world), **counts)
@@ -346,12 +348,12 @@ def _actions(root: Path, world: list[Crowd], rng: np.random.Generator, watcher: 
                 corners = _shares(person.at(frame)[None])
                 truth += [f"{at},{corners},{label},{person.number}" for label in labels]
                 if rng.random() >= watcher.missed:
-                    corners = _shares(wavering(person.at(frame)[None], rng, watcher))
+                    corners = _shares(add_box_jitter(person.at(frame)[None], rng, watcher))
                     found += [f"{at},{corners},{row}" for row in _action_scores(labels, usual, rng, watcher)]
             if rng.random() < watcher.invented:
                 x, y = rng.uniform(0, 0.7, 2)
                 corners = f"{x:.4f},{y:.4f},{x + 0.12:.4f},{y + 0.3:.4f}"
-                found.append(f"{at},{corners},{rng.choice(usual)},{claimed_score(False, rng)}")
+                found.append(f"{at},{corners},{rng.choice(usual)},{sample_predicted_score(False, rng)}")
     _write(root / "gt.csv", "".join(f"{row}\n" for row in truth))
     _write(root / "pred.csv", "".join(f"{row}\n" for row in found))
     _write(root / "excluded.csv", f"{world[0].video},{FIRST_SECOND + 3:04d}\n")
@@ -367,8 +369,8 @@ def _action_scores(
     rows = []
     for label in labels:
         wrong = rng.random() < watcher.mistaken
-        rows.append((int(rng.choice(usual)) if wrong else label, claimed_score(not wrong, rng)))
-    rows.append((int(rng.choice(usual)), claimed_score(False, rng)))
+        rows.append((int(rng.choice(usual)) if wrong else label, sample_predicted_score(not wrong, rng)))
+    rows.append((int(rng.choice(usual)), sample_predicted_score(False, rng)))
     return [f"{label},{score}" for label, score in dict(rows).items()]
 
 
@@ -385,12 +387,12 @@ def _relations(root: Path, world: list[Crowd], rng: np.random.Generator, watcher
         for bond in crowd.bonds:
             if rng.random() < watcher.missed:
                 continue
-            claim = claimed_bond(crowd, bond, rng, watcher)
+            claim = sample_predicted_relation(crowd, bond, rng, watcher)
             subject, other = crowd.persons[claim.subject], crowd.persons[claim.object]
             found[crowd.video].append(
                 {
                     "triplet": ["person", claim.predicate, "person"],
-                    "score": claimed_score(claim.predicate == bond.predicate, rng),
+                    "score": sample_predicted_score(claim.predicate == bond.predicate, rng),
                     "duration": [claim.start, claim.end],
                     "sub_traj": _trajectory(subject, claim.start, claim.end, rng, watcher),
                     "obj_traj": _trajectory(other, claim.start, claim.end, rng, watcher),
@@ -403,7 +405,7 @@ def _relations(root: Path, world: list[Crowd], rng: np.random.Generator, watcher
 def _trajectory(
     person: Person, start: int, end: int, rng: np.random.Generator, watcher: Watcher
 ) -> list[list[float]]:
-    boxes: list[list[float]] = wavering(
+    boxes: list[list[float]] = add_box_jitter(
         person.boxes[start - person.start : end - person.start], rng, watcher
     ).tolist()
     return boxes
@@ -465,7 +467,7 @@ def _grounding(root: Path, world: list[Crowd], rng: np.random.Generator, watcher
                     "trajectory": np.round(sides, 1).tolist(),
                 }
             )
-            span = claimed_span(deed.start, deed.end, rng, watcher)
+            span = sample_predicted_span(deed.start, deed.end, rng, watcher)
             found["video_predictions"][str(number)] = {"sted": [float(frame) for frame in span]}
             found["predictions"].update(_frame_boxes(number, person, rng, watcher))
     _write(root / "test_proc.json", json.dumps(sentences))
@@ -478,11 +480,11 @@ def _frame_boxes(
 ) -> dict[str, dict[str, Any]]:
     """A box in every frame, also where the person is not seen: the one nearest in time."""
     whole = np.clip(np.arange(FRAMES) - person.start, 0, len(person.boxes) - 1)
-    boxes = wavering(person.boxes[whole], rng, watcher).tolist()
+    boxes = add_box_jitter(person.boxes[whole], rng, watcher).tolist()
     return {f"{number}_{frame}": {"boxes": [box]} for frame, box in enumerate(boxes)}
 
 
-def _sound(root: Path, world: list[Crowd], rng: np.random.Generator, watcher: Watcher) -> int:
+def _write_sound_maps(root: Path, world: list[Crowd], rng: np.random.Generator, watcher: Watcher) -> int:
     items: list[dict[str, Any]] = []
     maps: dict[str, Floats] = {}
     for crowd in world:
@@ -494,7 +496,7 @@ def _sound(root: Path, world: list[Crowd], rng: np.random.Generator, watcher: Wa
             name = f"{crowd.video}_{frame:06d}"
             box = person.at(frame) / np.array([WIDTH, HEIGHT, WIDTH, HEIGHT])
             items.append({"file": name, "class": label, "bbox": [np.round(box, _DIGITS).tolist()]})
-            maps[name] = sound_map(person, frame, rng, watcher)
+            maps[name] = simulate_sound_map(person, frame, rng, watcher)
     _write(root / "vggss.json", json.dumps(items))
     _write_bytes(root / "maps.npz", _archive(maps))
     return len(items)
@@ -519,5 +521,5 @@ def _write_bytes(path: Path, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise disk_error(path, len(data), error) from error
-    atomic_write(path, data)
+        raise build_disk_error(path, len(data), error) from error
+    write_atomically(path, data)

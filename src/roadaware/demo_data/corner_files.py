@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.io.files import atomic_write
+from roadaware.io.files import write_atomically
 
 BASE = "corner_case.json"
 COMMON, CORNER = "instance_val_common.json", "instance_val_agnostic_corner.json"
@@ -101,7 +101,7 @@ def write_corner_demo(root: Path, *, seed: int = 0, pictures: int = 36) -> Corne
     }
     root.mkdir(parents=True, exist_ok=True)
     for name, content in written.items():
-        atomic_write(root / name, json.dumps(content, allow_nan=False).encode())
+        write_atomically(root / name, json.dumps(content, allow_nan=False).encode())
     return CornerFacts(
         pictures, len(objects), len(corner), {name: len(held) for name, held in claims.items()}
     )

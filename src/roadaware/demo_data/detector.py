@@ -10,7 +10,7 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
-from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -76,7 +76,7 @@ class _Found:
     quality: Floats
 
 
-def perturbed(scenes: Scenes, *, seed: int = 0, detector: Detector | None = None) -> Predictions:
+def simulate_detections(scenes: Scenes, *, seed: int = 0, detector: Detector | None = None) -> Predictions:
     """Detections of every frame as a trained network might give them; the same seed makes the same ones.
 
     `boxes.score` is agentness, `boxes.scores` holds the scores of every kind of box labels, `frames.scores`
@@ -98,14 +98,14 @@ def perturbed(scenes: Scenes, *, seed: int = 0, detector: Detector | None = None
     kinds = [kind for kind in scenes.meta.vocabularies if kind not in _NOT_OF_BOXES]
     truth = {kind: _truth(scenes, kind) for kind in kinds}
     agentness = _sigmoid(found.quality)
-    dense = np.concatenate(_scored(rng, scenes, detector, found, truth), axis=1)
+    dense = np.concatenate(_simulate_scores(rng, scenes, detector, found, truth), axis=1)
     if detector.decimals is not None:
         agentness, dense = agentness.round(detector.decimals), dense.round(detector.decimals)
-    order = _kept(found, agentness)
+    order = _select_detections(found, agentness)
     meta = replace(scenes.meta, rows_read={}, source_digest="")
-    meta = with_layout(meta, "boxes", kinds)
+    meta = set_score_layout(meta, "boxes", kinds)
     if "av_action" in meta.vocabularies:
-        meta = with_layout(meta, "frames", ["av_action"])
+        meta = set_score_layout(meta, "frames", ["av_action"])
     return Predictions(
         videos=_videos(scenes, detector),
         frames=_frames(rng, scenes, detector),
@@ -144,7 +144,7 @@ def _seen(rng: np.random.Generator, scenes: Scenes, detector: Detector) -> _Foun
     of = of[~blind[first[video[of]] + frame[of]]]
     true = boxes.select(CORNERS).to_numpy().astype(np.float64)[of]
     quality = rng.normal(2.0 * detector.sharpness, 1.2, len(of)) - 1.5 * seldom[of] - 0.8 * dark[of]
-    corners = _moved(rng, true, detector.jitter * np.where(dark[of], 1.4, 1.0))
+    corners = _add_box_noise(rng, true, detector.jitter * np.where(dark[of], 1.4, 1.0))
     wrong = _nothing(rng, scenes, detector, np.flatnonzero(~blind), first)
     return _Found(
         np.concatenate([video[of], wrong.video]),
@@ -186,7 +186,7 @@ def _dark(scenes: Scenes) -> Bools:
     return (scenes.videos["weather"] == "night").fill_null(False).to_numpy()
 
 
-def _moved(rng: np.random.Generator, corners: Floats, jitter: Floats) -> Floats:
+def _add_box_noise(rng: np.random.Generator, corners: Floats, jitter: Floats) -> Floats:
     """Every side off by a share of the box's size; never upside down."""
     extent = np.tile(corners[:, 2:] - corners[:, :2], 2)
     off = corners + extent * rng.normal(0, 1, corners.shape) * jitter[:, None]
@@ -203,7 +203,7 @@ def _truth(scenes: Scenes, kind: str) -> Bools:
     return hot
 
 
-def _scored(
+def _simulate_scores(
     rng: np.random.Generator, scenes: Scenes, detector: Detector, found: _Found, truth: dict[str, Bools]
 ) -> list[npt.NDArray[np.float32]]:
     """(n, labels) scores of each kind, in the order of the vocabularies; composites know their parts."""
@@ -250,7 +250,7 @@ def _sigmoid(logit: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
     return odds
 
 
-def _kept(found: _Found, agentness: npt.NDArray[np.float32]) -> Ints:
+def _select_detections(found: _Found, agentness: npt.NDArray[np.float32]) -> Ints:
     """The rows above the least agentness, at most 100 a frame, by video, frame and falling agentness."""
     order = np.lexsort((-agentness, found.frame, found.video))
     order = order[agentness[order] > _LEAST_AGENTNESS]

@@ -69,7 +69,7 @@ class Walker:
         return self.name.endswith("b")
 
 
-def drive(rng: np.random.Generator) -> Drive:
+def simulate_drive(rng: np.random.Generator) -> Drive:
     """A car that yields, cruises or crawls."""
     kind = str(rng.choice(["yield", "cruise", "crawl"], p=[0.4, 0.4, 0.2]))
     first, last = _SPEEDS[kind]
@@ -85,7 +85,9 @@ def drive(rng: np.random.Generator) -> Drive:
     return Drive(actions.astype(np.int64), np.cumsum(speed) / FPS, kind == "yield")
 
 
-def crosser(rng: np.random.Generator, name: str, car: Drive, *, start_after: int | None = None) -> Walker:
+def simulate_crosser(
+    rng: np.random.Generator, name: str, car: Drive, *, start_after: int | None = None
+) -> Walker:
     """A pedestrian who comes to the curb, waits, and crosses.
 
     Args:
@@ -111,7 +113,7 @@ def crosser(rng: np.random.Generator, name: str, car: Drive, *, start_after: int
     )
 
 
-def passer_by(rng: np.random.Generator, name: str, car: Drive) -> Walker:
+def simulate_passer_by(rng: np.random.Generator, name: str, car: Drive) -> Walker:
     """A pedestrian who walks along the road or stands, and does not cross."""
     n = int(rng.integers(110, 200))
     begin = int(rng.integers(0, N_FRAMES - n + 1))
@@ -191,7 +193,7 @@ N_WITHOUT_EVENT, N_LATE_EVENT, N_CONTRADICTIONS, N_GAPS = 14, 8, 4, 3
 _LATE_FRAMES, _GAP_FRAMES = 55, 3
 
 
-def plant(rng: np.random.Generator, cast: Cast) -> dict[str, tuple[str, ...]]:
+def add_label_defects(rng: np.random.Generator, cast: Cast) -> dict[str, tuple[str, ...]]:
     """Change some of the walkers; kind of defect to the names of those that have it.
 
     Args:
@@ -226,7 +228,7 @@ def plant(rng: np.random.Generator, cast: Cast) -> dict[str, tuple[str, ...]]:
 def _without_event(rng: np.random.Generator, name: str, car: Drive) -> Walker:
     """Somebody who is crossing from the start; where the crossing began is not annotated."""
     while True:
-        walker = crosser(rng, name, car, start_after=5)
+        walker = simulate_crosser(rng, name, car, start_after=5)
         if len(walker.frames) >= 130:
             walker.crossing_point = -1
             return walker
@@ -285,7 +287,7 @@ _BOX = (
 )
 
 
-def boxes_of(index: int, video: str, walkers: Iterable[Walker]) -> str:
+def format_annotations_xml(index: int, video: str, walkers: Iterable[Walker]) -> str:
     """The boxes and behaviour tags of one video (`annotations/`)."""
     weather = ("clear", "cloudy", "rain")[index % 3]
     head = _HEAD.format(
@@ -294,7 +296,7 @@ def boxes_of(index: int, video: str, walkers: Iterable[Walker]) -> str:
     return head + "".join(_track(walker, k) for k, walker in enumerate(walkers, 1)) + "</annotations>"
 
 
-def attributes_of(walkers: Iterable[Walker]) -> str:
+def format_attributes_xml(walkers: Iterable[Walker]) -> str:
     """What is known of each pedestrian with behaviour (`annotations_attributes/`)."""
     rows = []
     for number, walker in enumerate(walkers, 1):
@@ -311,7 +313,7 @@ def attributes_of(walkers: Iterable[Walker]) -> str:
     return "<ped_attributes>" + "".join(rows) + "</ped_attributes>"
 
 
-def traffic_of(index: int) -> str:
+def format_traffic_xml(index: int) -> str:
     """Signs and lights of each frame (`annotations_traffic/`)."""
     crossing, light = int(index % 4 == 0), ("n/a", "n/a", "green", "red")[index % 4]
     frames = "".join(
@@ -322,7 +324,7 @@ def traffic_of(index: int) -> str:
     return f"<traffic_scene><road_type>street</road_type>{frames}</traffic_scene>"
 
 
-def vehicle_of(car: Drive) -> str:
+def format_vehicle_xml(car: Drive) -> str:
     """What the car does in each frame (`annotations_vehicle/`)."""
     actions: Sequence[str] = [ACTIONS[code] for code in car.actions]
     frames = "".join(f'<frame action="{action}" id="{k}" />' for k, action in enumerate(actions))

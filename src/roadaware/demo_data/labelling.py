@@ -13,8 +13,8 @@ import polars as pl
 from roadaware.arrays import Floats
 from roadaware.demo_data.annotators import Annotator, label_studio_export
 from roadaware.formats.coda import KIND
-from roadaware.formats.proposal_tasks import PICTURES, sent_out
-from roadaware.io.files import atomic_write, disk_error
+from roadaware.formats.proposal_tasks import PICTURES, select_task_proposals
+from roadaware.io.files import build_disk_error, write_atomically
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
@@ -46,7 +46,7 @@ class LabellingFacts:
     annotators: dict[int, Annotator]
 
 
-def labelling_sets(seed: int = 0, videos: int = _VIDEOS) -> tuple[Scenes, Predictions]:
+def generate_labelling_sets(seed: int = 0, videos: int = _VIDEOS) -> tuple[Scenes, Predictions]:
     """Truth and proposals: every third scene has corner cases, proposals are on things and on nothing.
 
     Args:
@@ -61,7 +61,7 @@ def labelling_sets(seed: int = 0, videos: int = _VIDEOS) -> tuple[Scenes, Predic
         things = [_thing(rng) for _ in range(int(rng.integers(1, 4)) if number % 3 == 0 else 0)]
         for frame in range(_FRAMES):
             for place, (label, edges) in enumerate(things):
-                here = _moved(edges, frame)
+                here = _extrapolate_box(edges, frame)
                 true.append((name, frame, 10 * number + place, label, *here))
                 if rng.random() < 0.75:
                     loose = rng.normal(0, 0.06 if rng.random() < 0.6 else 0.004, 4)
@@ -85,7 +85,7 @@ def write_labelling_demo(root: Path, *, seed: int = 0) -> LabellingFacts:
     Raises:
         DiskError: if a file cannot be written.
     """
-    truth, claims = labelling_sets(seed)
+    truth, claims = generate_labelling_sets(seed)
     careful = Annotator(edge_px=1.5, missed=0.05, wrong=0.05, spurious=0.02, seed=seed)
     people = {
         1: careful,
@@ -93,7 +93,7 @@ def write_labelling_demo(root: Path, *, seed: int = 0) -> LabellingFacts:
         3: replace(careful, edge_px=2.0, missed=0.25, wrong=0.2, spurious=0.15, skipped=0.05),
     }
     frames = truth.frames.rename({"path": "picture"}).with_columns(width_px=WIDTH, height_px=HEIGHT)
-    sent, _ = sent_out(claims, frames.select(list(PICTURES)), CLASSES)
+    sent, _ = select_task_proposals(claims, frames.select(list(PICTURES)), CLASSES)
     for name, data in _pictures(truth):
         _write(root / name, data)
     save(truth, root / SCENES, overwrite=True)
@@ -113,7 +113,7 @@ def _thing(rng: np.random.Generator) -> tuple[int, Floats]:
     return label, np.array([left, foot - high, left + wide, foot])
 
 
-def _moved(edges: Floats, frame: int) -> Floats:
+def _extrapolate_box(edges: Floats, frame: int) -> Floats:
     """Where it is some frames later, as one drives by: larger, and further out."""
     grown = 1.0 + 0.06 * frame
     middle = np.array([WIDTH / 2, 150.0] * 2)
@@ -196,5 +196,5 @@ def _write(path: Path, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise disk_error(path, len(data), error) from error
-    atomic_write(path, data)
+        raise build_disk_error(path, len(data), error) from error
+    write_atomically(path, data)

@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
-from roadaware.demo_data.detector import Detector, perturbed
+from roadaware.demo_data.detector import Detector, simulate_detections
 from roadaware.errors import UsageError
 from roadaware.formats.road_detections import write_detections
-from roadaware.io.files import atomic_write, disk_error
+from roadaware.io.files import build_disk_error, write_atomically
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -91,10 +91,10 @@ VOCABULARIES = {
 }
 
 
-def children(kind: str) -> list[list[int]]:
+def list_composite_parts(kind: str) -> list[list[int]]:
     """For each label of a composite kind, in order, the indices of its parts in their vocabularies.
 
-    >>> children("event")[0]  # Bus-MovTow-IncomLane
+    >>> list_composite_parts("event")[0]  # Bus-MovTow-IncomLane
     [6, 4, 3]
     """
     parts = [VOCABULARIES[part] for part in COMPOSITES[kind]]
@@ -114,8 +114,8 @@ _IDS = {"agent": "agent_ids", "action": "action_ids", "location": "loc_ids"} | {
 }
 
 
-def road_json(scenes: Scenes) -> dict[str, Any]:
-    """The content of `road_trainval_v1.0.json` for a set made by `road_world`.
+def build_road_json(scenes: Scenes) -> dict[str, Any]:
+    """The content of `road_trainval_v1.0.json` for a set made by `generate_road_scenes`.
 
     Ids point into the `all_*` lists, which hold labels that are never used, so ids and places in the used
     lists differ; frames count from 1; boxes are shares of the image; frames without boxes have no `annos`.
@@ -151,16 +151,16 @@ def _with_unused(kind: str, labels: tuple[str, ...]) -> list[str]:
 
 def _parts(scenes: Scenes, numbers: dict[str, list[int]]) -> dict[str, _Rows]:
     """The rows of each table by video, labels turned into the file's ids and folded into what they label."""
-    boxes = _labelled(scenes.boxes, scenes.labels, "box", numbers)
+    boxes = _add_label_ids(scenes.boxes, scenes.labels, "box", numbers)
     tubes = scenes.tubes.join(scenes.tube_labels.drop("kind"), on="tube", how="left", maintain_order="left")
-    numbered = scenes.frame_labels.with_columns(_numbered(numbers))
+    numbered = scenes.frame_labels.with_columns(_map_label_ids(numbers))
     by_frame = numbered.group_by("video", "frame", maintain_order=True).agg("label")
     frames = scenes.frames.join(by_frame, on=["video", "frame"], how="left", maintain_order="left")
-    tables = {"boxes": boxes, "tubes": tubes.with_columns(_numbered(numbers)), "frames": frames}
+    tables = {"boxes": boxes, "tubes": tubes.with_columns(_map_label_ids(numbers)), "frames": frames}
     return {name: _by_video(table) for name, table in tables.items()}
 
 
-def _numbered(numbers: dict[str, list[int]]) -> pl.Expr:
+def _map_label_ids(numbers: dict[str, list[int]]) -> pl.Expr:
     """The label as the id that the file gives it."""
     value = pl.col("label")
     for kind, ids in numbers.items():
@@ -172,11 +172,11 @@ def _numbered(numbers: dict[str, list[int]]) -> pl.Expr:
     return value.alias("label")
 
 
-def _labelled(
+def _add_label_ids(
     rows: pl.DataFrame, labels: pl.DataFrame, key: str, numbers: dict[str, list[int]]
 ) -> pl.DataFrame:
     """Rows with one list of ids for each kind."""
-    labels = labels.with_columns(_numbered(numbers))
+    labels = labels.with_columns(_map_label_ids(numbers))
     for kind, column in _IDS.items():
         ids = labels.filter(pl.col("kind") == kind).group_by(key).agg(pl.col("label").sort().alias(column))
         rows = rows.join(ids, on=key, how="left", maintain_order="left")
@@ -285,7 +285,7 @@ class Tracks:
     agents: Ints
 
 
-def labels_table(hot: Mapping[str, Bools]) -> pl.DataFrame:
+def build_labels_table(hot: Mapping[str, Bools]) -> pl.DataFrame:
     """The `labels` of boxes, ordered by their key.
 
     Args:
@@ -299,7 +299,7 @@ def labels_table(hot: Mapping[str, Bools]) -> pl.DataFrame:
     return pl.DataFrame({"box": box, "kind": kind, "label": label})
 
 
-def tube_tables(
+def build_tube_tables(
     tracks: Tracks, hot: Mapping[str, Bools], names: Sequence[str]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """`tubes` and `tube_labels`: the tracks, and for each kind the stretches in which a label holds.
@@ -322,7 +322,7 @@ def tube_tables(
         )
     )
     bases = bases.with_columns(track=pl.col("run"))
-    parts = [bases, *(_derived(tracks, kind, hot[kind]) for kind in KINDS)]
+    parts = [bases, *(_extract_label_tubes(tracks, kind, hot[kind]) for kind in KINDS)]
     video = np.zeros(len(tracks.agents), dtype=np.int64)
     video[tracks.track] = tracks.video
     rows = pl.concat([part.select(parts[0].columns) for part in parts])
@@ -335,7 +335,7 @@ def tube_tables(
     return rows.select(pl.col(c).cast(dtype) for c, dtype in _TUBES.items()), labels
 
 
-def _derived(tracks: Tracks, kind: str, hot: Bools) -> pl.DataFrame:
+def _extract_label_tubes(tracks: Tracks, kind: str, hot: Bools) -> pl.DataFrame:
     """The tubes of one kind, by track, label and time."""
     new_track = np.diff(tracks.track, prepend=-1) != 0
     before = np.zeros_like(hot)
@@ -366,7 +366,7 @@ def _spans(run: Ints, frame: Ints) -> pl.DataFrame:
     )
 
 
-def av_tables(
+def build_av_tables(
     rng: np.random.Generator, seen: Ints, names: Sequence[str], *, first: int
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """What the vehicle does: `frame_labels`, and its `tubes` (without boxes) with their `tube_labels`.
@@ -426,7 +426,7 @@ def _stretches(rng: np.random.Generator, count: int) -> list[tuple[int, int, int
 # A seeded road with the shape of ROAD: who does what, where, in tubes that change and have holes.
 
 ROAD_SHAPED = {"videos": 3, "frames": (1267, 1267, 1266), "boxes_per_frame": 6.8}
-"""Arguments of `road_world` for a set as large as a validation set thinned to 3,800 frames: 23,000 boxes."""
+"""Arguments of `generate_road_scenes` for a set as large as a validation set thinned to 3,800 frames: 23,000 boxes."""
 
 WEATHERS = ("overcast", "night", "sunny", "snow")
 _MEAN_LENGTH, _SHORTEST = 60, 10
@@ -447,7 +447,7 @@ _AGENTS: dict[str, tuple[float, float, float, float]] = {
 _LIGHTS = ("TL", "OthTL")
 
 
-def road_world(
+def generate_road_scenes(
     *,
     videos: int = 4,
     frames: int | Sequence[int] = 150,
@@ -484,14 +484,14 @@ def road_world(
     hot = _labels(rng, tracks)
     names = [f"drive-{seed:02d}-{index + 1:03d}" for index in range(videos)]
     boxes = _boxes(rng, tracks, size, names)
-    tubes, tube_labels = tube_tables(tracks, hot, names)
-    av_labels, av_tubes, av_tube_labels = av_tables(rng, seen, names, first=len(tubes))
+    tubes, tube_labels = build_tube_tables(tracks, hot, names)
+    av_labels, av_tubes, av_tube_labels = build_av_tables(rng, seen, names, first=len(tubes))
     order = boxes["order"].to_numpy()
     return Scenes(
         videos=_videos(names, counts, size, fps),
         frames=_frames(names, counts, seen, fps),
         boxes=boxes.drop("order"),
-        labels=labels_table({kind: each[order] for kind, each in hot.items()}),
+        labels=build_labels_table({kind: each[order] for kind, each in hot.items()}),
         tubes=pl.concat([tubes, av_tubes]),
         tube_labels=pl.concat([tube_labels, av_tube_labels]),
         frame_labels=av_labels,
@@ -507,7 +507,7 @@ def _meta() -> Meta:
         composites=COMPOSITES,
         notes={
             "native_kinds": NATIVE_KINDS,
-            "children": {kind: children(kind) for kind in COMPOSITES},
+            "children": {kind: list_composite_parts(kind) for kind in COMPOSITES},
             "made_up": True,
         },
     )
@@ -540,18 +540,18 @@ def _labels(rng: np.random.Generator, tracks: Tracks) -> dict[str, Bools]:
     agent = np.where(known, tracks.agents, 0)
     acts, where = _habits()
     hot = {"agent": _one_hot(agent[tracks.track], len(AGENTS))}
-    first = _drawn(rng, acts[agent])
-    actions = np.stack([first, _drawn(rng, acts[agent]), _drawn(rng, acts[agent])], axis=1)
+    first = _sample_columns(rng, acts[agent])
+    actions = np.stack([first, _sample_columns(rng, acts[agent]), _sample_columns(rng, acts[agent])], axis=1)
     hot["action"] = _one_hot(_changing(rng, tracks, actions), len(ACTIONS))
-    hot["action"] |= _passing(rng, tracks, _drawn(rng, acts[agent]), len(ACTIONS), 0.25)
-    places = np.stack([_drawn(rng, where[agent, actions[:, k]]) for k in range(3)], axis=1)
+    hot["action"] |= _passing(rng, tracks, _sample_columns(rng, acts[agent]), len(ACTIONS), 0.25)
+    places = np.stack([_sample_columns(rng, where[agent, actions[:, k]]) for k in range(3)], axis=1)
     hot["location"] = _one_hot(_changing(rng, tracks, places), len(LOCATIONS))
-    second = _drawn(rng, where[agent, actions[:, 0]])
+    second = _sample_columns(rng, where[agent, actions[:, 0]])
     hot["location"] |= _passing(rng, tracks, second, len(LOCATIONS), 0.1)
     light = np.isin(agent, [AGENTS.index(name) for name in _LIGHTS])
     hot["location"][light[tracks.track]] = False
     for kind, parts in COMPOSITES.items():
-        columns = np.array(children(kind)).T
+        columns = np.array(list_composite_parts(kind)).T
         hot[kind] = np.logical_and.reduce(
             [hot[part][:, column] for part, column in zip(parts, columns, strict=True)]
         )
@@ -562,9 +562,9 @@ def _habits() -> tuple[Floats, Floats]:
     """How likely each agent does what, (agents, actions), and where, (agents, actions, locations)."""
     acts = np.zeros((len(AGENTS), len(ACTIONS)))
     where = np.zeros((*acts.shape, len(LOCATIONS)))
-    for rank, (agent, action) in enumerate(children("duplex")):
+    for rank, (agent, action) in enumerate(list_composite_parts("duplex")):
         acts[agent, action] = 1 / (1 + rank % 4)
-    for rank, (agent, action, location) in enumerate(children("event")):
+    for rank, (agent, action, location) in enumerate(list_composite_parts("event")):
         where[agent, action, location] = 1 / (1 + rank % 3)
     for name in ("Mobike", "EmVeh", "LarVeh"):
         for does in ("MovAway", "MovTow", "Stop"):
@@ -576,7 +576,7 @@ def _habits() -> tuple[Floats, Floats]:
     return acts / acts.sum(axis=1, keepdims=True), where / where.sum(axis=2, keepdims=True)
 
 
-def _drawn(rng: np.random.Generator, chances: Floats) -> Ints:
+def _sample_columns(rng: np.random.Generator, chances: Floats) -> Ints:
     """(n,) one column for each row of (n, k) chances that sum to 1."""
     over = np.cumsum(chances, axis=1) > rng.random((len(chances), 1))
     drawn: Ints = np.where(over.any(axis=1), over.argmax(axis=1), chances.argmax(axis=1))
@@ -716,13 +716,13 @@ def write_road_demo(
         DiskError: if a file cannot be written.
         UsageError: if a folder of detections stands there that no demo wrote.
     """
-    scenes = road_world(videos=videos, frames=frames, seed=seed)
-    claims = perturbed(scenes, seed=seed, detector=detector)
+    scenes = generate_road_scenes(videos=videos, frames=frames, seed=seed)
+    claims = simulate_detections(scenes, seed=seed, detector=detector)
     tracks = scenes.boxes["tube"].n_unique()
     facts = RoadFacts(videos, len(scenes.frames), len(scenes.boxes), tracks, len(claims.boxes))
     _make_room(root)
-    atomic_write(root / FACTS, (json.dumps(asdict(facts), indent=2) + "\n").encode())
-    atomic_write(root / ANNOTATIONS, json.dumps(road_json(scenes)).encode())
+    write_atomically(root / FACTS, (json.dumps(asdict(facts), indent=2) + "\n").encode())
+    write_atomically(root / ANNOTATIONS, json.dumps(build_road_json(scenes)).encode())
     write_detections(claims, root / DETECTIONS)
     return facts
 
@@ -734,4 +734,4 @@ def _make_room(root: Path) -> None:
         if (root / FACTS).is_file() and (root / DETECTIONS).is_dir():
             shutil.rmtree(root / DETECTIONS)
     except OSError as error:
-        raise disk_error(root, 0, error) from error
+        raise build_disk_error(root, 0, error) from error

@@ -18,7 +18,7 @@ _CELLS = 56
 _MISSED, _MISTAKEN, _ASIDE, _LATE = 0.3, 0.4, 0.12, 0.3
 
 
-def watched(scenes: Scenes, task: str, *, seed: int = 0, blur: float = 0.5) -> Predictions:
+def simulate_predictions(scenes: Scenes, task: str, *, seed: int = 0, blur: float = 0.5) -> Predictions:
     """Claims on the truth of a task; the same arguments make the same claims.
 
     Args:
@@ -38,8 +38,8 @@ def watched(scenes: Scenes, task: str, *, seed: int = 0, blur: float = 0.5) -> P
 
 
 def _actions(scenes: Scenes, meta: Meta, rng: np.random.Generator, blur: float) -> Predictions:
-    boxes = _moved(scenes, rng, blur).drop("tube")
-    boxes = boxes.filter(_found(rng, len(boxes), blur))
+    boxes = _add_box_noise(scenes, rng, blur).drop("tube")
+    boxes = boxes.filter(_sample_hits(rng, len(boxes), blur))
     labels = scenes.labels.filter(pl.col("kind").cast(pl.String) == "action")
     labels = labels.join(boxes.select("box"), on="box", how="semi", maintain_order="left")
     said, score = _said(labels["label"].to_numpy(), rng, blur)
@@ -48,14 +48,14 @@ def _actions(scenes: Scenes, meta: Meta, rng: np.random.Generator, blur: float) 
 
 
 def _relations(scenes: Scenes, meta: Meta, rng: np.random.Generator, blur: float) -> Predictions:
-    bonds = scenes.relations.filter(_found(rng, len(scenes.relations), blur))
+    bonds = scenes.relations.filter(_sample_hits(rng, len(scenes.relations), blur))
     said, score = _said(bonds["predicate"].to_numpy(), rng, blur)
-    bonds = _shifted(
+    bonds = _shift_spans(
         bonds.with_columns(predicate=said, score=score), scenes, ("subject", "object"), rng, blur
     )
     owners = pl.concat([bonds["subject"], bonds["object"]]).unique().sort().to_frame("tube")
     return Predictions(
-        boxes=_moved(scenes, rng, blur).join(owners, on="tube", how="semi", maintain_order="left"),
+        boxes=_add_box_noise(scenes, rng, blur).join(owners, on="tube", how="semi", maintain_order="left"),
         tubes=scenes.tubes.join(owners, on="tube", how="semi", maintain_order="left"),
         tube_labels=scenes.tube_labels.join(owners, on="tube", how="semi", maintain_order="left"),
         relations=bonds,
@@ -65,17 +65,17 @@ def _relations(scenes: Scenes, meta: Meta, rng: np.random.Generator, blur: float
 
 def _grounding(scenes: Scenes, meta: Meta, rng: np.random.Generator, blur: float) -> Predictions:
     named = scenes.queries.select("query", "video", "tube", "start_frame", "end_frame")
-    queries = _shifted(named, scenes, ("tube",), rng, blur)
+    queries = _shift_spans(named, scenes, ("tube",), rng, blur)
     owners = queries.select("tube").unique(maintain_order=True)
     return Predictions(
-        boxes=_moved(scenes, rng, blur).join(owners, on="tube", how="semi", maintain_order="left"),
+        boxes=_add_box_noise(scenes, rng, blur).join(owners, on="tube", how="semi", maintain_order="left"),
         tubes=scenes.tubes.join(owners, on="tube", how="semi", maintain_order="left"),
         queries=queries,
         meta=meta,
     )
 
 
-def _sound(scenes: Scenes, meta: Meta, rng: np.random.Generator, blur: float) -> Predictions:
+def _simulate_sound_maps(scenes: Scenes, meta: Meta, rng: np.random.Generator, blur: float) -> Predictions:
     """Hills as wide and high as those who are heard, in all of their frames, on rough ground."""
     sizes = scenes.videos.select(pl.col("video").cast(pl.String), "width_px", "height_px")
     sources = scenes.boxes.select("sound", pl.col("video").cast(pl.String), *CORNERS).drop_nulls("sound")
@@ -101,7 +101,7 @@ _TASKS: dict[str, Callable[[Scenes, Meta, np.random.Generator, float], Predictio
     "actions": _actions,
     "relations": _relations,
     "grounding": _grounding,
-    "sound": _sound,
+    "sound": _simulate_sound_maps,
 }
 
 
@@ -115,7 +115,7 @@ def _hill(box: Floats, off: Floats) -> Floats:
     return level
 
 
-def _moved(scenes: Scenes, rng: np.random.Generator, blur: float) -> pl.DataFrame:
+def _add_box_noise(scenes: Scenes, rng: np.random.Generator, blur: float) -> pl.DataFrame:
     """Boxes, each set aside by shares of its size, upright."""
     boxes = scenes.boxes.select("box", pl.col("video").cast(pl.String), "frame", "tube", *CORNERS)
     corners = boxes.select(CORNERS).to_numpy().astype(np.float64)
@@ -125,7 +125,7 @@ def _moved(scenes: Scenes, rng: np.random.Generator, blur: float) -> pl.DataFram
     return boxes.with_columns(pl.Series(name, upright[:, k]) for k, name in enumerate(CORNERS))
 
 
-def _found(rng: np.random.Generator, count: int, blur: float) -> pl.Series:
+def _sample_hits(rng: np.random.Generator, count: int, blur: float) -> pl.Series:
     return pl.Series(rng.random(count) >= _MISSED * blur)
 
 
@@ -137,7 +137,7 @@ def _said(label: npt.NDArray[np.int64], rng: np.random.Generator, blur: float) -
     return pl.Series(np.where(wrong, other, label)), pl.Series(score)
 
 
-def _shifted(
+def _shift_spans(
     rows: pl.DataFrame, scenes: Scenes, owners: tuple[str, ...], rng: np.random.Generator, blur: float
 ) -> pl.DataFrame:
     """Spans that start and end early or late, where all of the owners' tracks still last."""

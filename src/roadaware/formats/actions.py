@@ -11,17 +11,17 @@ from roadaware.datasets.ava import (
     KIND,
     LabelMap,
     Place,
-    boxes_of,
-    labelled,
-    labels_of,
-    numbered_boxes,
+    add_label_index,
+    assign_box_ids,
     read_rows,
+    select_action_labels,
+    select_boxes,
 )
-from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, all_refused
+from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, build_all_rejected_error
 from roadaware.errors import InputError
-from roadaware.io.csv import csv_text, from_sheets, is_blank
-from roadaware.io.files import atomic_write
-from roadaware.io.sources import read_file, shown
+from roadaware.io.csv import format_csv, from_sheets, is_blank
+from roadaware.io.files import write_atomically
+from roadaware.io.sources import read_file, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
@@ -55,23 +55,25 @@ def read_action_claims(path: Path, scenes: Scenes) -> Predictions:
         DatasetNotFoundError: if there is no such file.
     """
     path, findings = Path(os.path.realpath(path)), Findings()
-    where = shown(str(path))
+    where = to_printable(str(path))
     known, data = label_map(scenes), read_file(path, where, MOST_BYTES)
     if is_blank(data):
         findings.warn(NOTHING_CLAIMED, path.name)
-        return _claimed(_nothing(), scenes, findings)
+        return _build_predictions(_nothing(), scenes, findings)
     rows = read_rows(data, path.name, where, findings).with_columns(from_sheets(pl.col("video")))
-    rows = _scored(rows, path.name, where, findings)
+    rows = _parse_scores(rows, path.name, where, findings)
     rows = _with_frames(rows, scenes, path.name, findings)
     if rows.is_empty():
-        raise all_refused(findings, where, "rows", "a row is video,timestamp,x1,y1,x2,y2,action,score")
+        raise build_all_rejected_error(
+            findings, where, "rows", "a row is video,timestamp,x1,y1,x2,y2,action,score"
+        )
     place = Place(path.name, findings, _first_frame(scenes))
-    rows = labelled(rows, known, place)
+    rows = add_label_index(rows, known, place)
     if rows.is_empty():
         findings.warn(_FOREIGN, path.name)
-    rows = numbered_boxes(_in_pixels(rows, scenes), ["video", "frame", *CORNERS], place)
+    rows = assign_box_ids(_in_pixels(rows, scenes), ["video", "frame", *CORNERS], place)
     _tell_of_strangers(rows, scenes, path.name, where, findings)
-    return _claimed(rows, scenes, findings)
+    return _build_predictions(rows, scenes, findings)
 
 
 def _nothing() -> pl.DataFrame:
@@ -81,9 +83,9 @@ def _nothing() -> pl.DataFrame:
     return pl.DataFrame(schema={**schema, **dict.fromkeys(numbers, pl.Float64)})
 
 
-def _claimed(rows: pl.DataFrame, scenes: Scenes, findings: Findings) -> Predictions:
+def _build_predictions(rows: pl.DataFrame, scenes: Scenes, findings: Findings) -> Predictions:
     """The Predictions that rows with their numbers of boxes are."""
-    boxes, labels = boxes_of(rows), labels_of(rows)
+    boxes, labels = select_boxes(rows), select_action_labels(rows)
     findings.read["boxes"] += len(boxes)
     findings.read["labels"] += len(labels)
     notes = {name: scenes.meta.notes[name] for name in _SHARED if name in scenes.meta.notes}
@@ -117,9 +119,9 @@ def read_person_boxes(path: Path, scenes: Scenes | None = None) -> Predictions:
     """
     path, findings = Path(os.path.realpath(path)), Findings()
     scenes = scenes or Scenes(meta=Meta(dataset="AVA", notes={"unit_pictures": True}))
-    where = shown(str(path))
+    where = to_printable(str(path))
     rows = read_rows(read_file(path, where, MOST_BYTES), path.name, where, findings)
-    rows = _scored(rows, path.name, where, findings, action_due=False)
+    rows = _parse_scores(rows, path.name, where, findings, action_due=False)
     rows = _in_pixels(_with_frames(rows, scenes, path.name, findings), scenes)
     findings.read["boxes"] += len(rows)
     notes = {name: scenes.meta.notes[name] for name in _SHARED if name in scenes.meta.notes}
@@ -172,7 +174,7 @@ def write_action_claims(predictions: Predictions, scenes: Scenes, path: Path) ->
         .alias("action"),
         "score",
     ).select("video", "timestamp", *CORNERS, "action", "score")
-    atomic_write(Path(path), csv_text(out, header=False).encode())
+    write_atomically(Path(path), format_csv(out, header=False).encode())
 
 
 def label_map(scenes: Scenes) -> LabelMap:
@@ -191,7 +193,7 @@ def label_map(scenes: Scenes) -> LabelMap:
     return LabelMap(tuple(ids), names) if ids is not None else LabelMap(tuple(range(len(names))), names)
 
 
-def _scored(
+def _parse_scores(
     rows: pl.DataFrame, file: str, where: str, findings: Findings, *, action_due: bool = True
 ) -> pl.DataFrame:
     """The rows with `score`; those whose score is none are refused.
@@ -235,7 +237,7 @@ def _refuse_persons(rows: pl.DataFrame, score: pl.Series, where: str) -> None:
     if beyond.any() and int(whole.sum()) == len(rows) - rows["last"].null_count():
         first = int(beyond.arg_true()[0])
         raise InputError(
-            f"the eighth column holds whole numbers such as {shown(rows['last'][first], 40)}, where a score "
+            f"the eighth column holds whole numbers such as {to_printable(rows['last'][first], 40)}, where a score "
             "in [0, 1] is due: numbers of persons, as in a file of truth",
             where=f"{where}:{rows['line'][first]}",
             hint="give detections; to score truth against itself, leave the eighth column out",
@@ -342,8 +344,8 @@ def _tell_of_strangers(rows: pl.DataFrame, scenes: Scenes, file: str, where: str
         has = known.sort("video", "frame").row(0) if len(known) else ("nothing", 0)
         raise InputError(
             f"none of {len(claimed):,} claimed moments is in the truth: claimed is "
-            f"'{shown(first['video'], 60)}' at {first['frame']}, "
-            f"the truth has '{shown(has[0], 60)}' at {has[1]}",
+            f"'{to_printable(first['video'], 60)}' at {first['frame']}, "
+            f"the truth has '{to_printable(has[0], 60)}' at {has[1]}",
             where=f"{where}:{first['line']}",
             hint="compare the names of videos and the timestamps of both files: they must be written alike",
         )

@@ -17,10 +17,19 @@ import polars as pl
 from roadaware.datasets.issues import Findings
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, UsageError
 from roadaware.formats.known_scenes import refuse_findings
-from roadaware.io.files import atomic_write, read_regular
-from roadaware.io.json import a_list, an_object, clean, decode, kind_of, parse, quoted, whole
-from roadaware.io.sources import leads_out, shown
-from roadaware.scenes.dense_scores import Layout, layout, matrix
+from roadaware.io.files import read_regular, write_atomically
+from roadaware.io.json import (
+    decode,
+    describe_type,
+    ensure_list,
+    ensure_object,
+    escape_surrogates,
+    format_value,
+    parse,
+    parse_int,
+)
+from roadaware.io.sources import is_outside, to_printable
+from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
@@ -92,28 +101,28 @@ class CocoIndex:
         return list(dict.fromkeys(video for video, _ in self.images.values()))
 
 
-def document(path: Path) -> Any:
+def read_json_document(path: Path) -> Any:
     """What a JSON file holds.
 
     Raises:
         DatasetNotFoundError: if there is no file.
         InputError: if it is not one strict JSON document.
     """
-    where = shown(str(path))
+    where = to_printable(str(path))
     try:
         data = read_regular(path, limit=_LIMIT)
     except FileNotFoundError:
         near = path.absolute().parent
         held = sorted(p.name for p in near.iterdir())[:5] if near.is_dir() else []
         raise DatasetNotFoundError(
-            f"expected a COCO file, found none; beside it lie {', '.join(map(shown, held)) or 'no files'}",
+            f"expected a COCO file, found none; beside it lie {', '.join(map(to_printable, held)) or 'no files'}",
             where=where,
             hint="check the path",
         ) from None
     return parse(decode(data, where), where)
 
 
-def index_of(
+def build_coco_index(
     content: Any,
     where: str,
     *,
@@ -125,7 +134,7 @@ def index_of(
     """The images and categories of a COCO document.
 
     Args:
-        content: what `document` gave.
+        content: what `read_json_document` gave.
         where: names the file in errors.
         kind: of label that the categories are.
         by: how images are frames. `images`: the set is one video called `name`, its frames the images in
@@ -140,9 +149,9 @@ def index_of(
         InputError: if an id is no whole number, stands twice or names nothing, an image is no frame, or a
             file name leads out of its folder.
     """
-    held = an_object(content, where, "a COCO file")
+    held = ensure_object(content, where, "a COCO file")
     categories = _categories(held, where)
-    rows = a_list(held.get("images"), where, "'images'")
+    rows = ensure_list(held.get("images"), where, "'images'")
     by = by or ("video_ids" if "videos" in held else "images")
     videos = _videos(held, where) if by == "video_ids" else {}
     images: dict[int, tuple[str, int]] = {}
@@ -150,7 +159,7 @@ def index_of(
     sizes: dict[str, set[tuple[int, int] | None]] = {}
     files: dict[tuple[str, int], str] = {}
     for row_number, row in enumerate(rows):
-        row = an_object(row, where, f"image {row_number}")
+        row = ensure_object(row, where, f"image {row_number}")
         image = _id(row, "id", where, f"image {row_number}")
         file = _file(row, where, image)
         if by == "images":
@@ -162,7 +171,7 @@ def index_of(
         else:
             place = _from_ids(row, videos, where, image)
         if image in images or place in places:
-            spot = f"{'file' if by == 'pictures' else f'frame {place[1]} of'} {shown(place[0])}"
+            spot = f"{'file' if by == 'pictures' else f'frame {place[1]} of'} {to_printable(place[0])}"
             what = f"image id {image}" if image in images else spot
             raise InputError(f"{what} stands twice among the images", where=where)
         images[image], places[place] = place, image
@@ -175,32 +184,32 @@ def index_of(
 
 def _categories(held: Mapping[str, Any], where: str) -> dict[int, str]:
     found: dict[int, str] = {}
-    for number, row in enumerate(a_list(held.get("categories"), where, "'categories'")):
-        row = an_object(row, where, f"category {number}")
+    for number, row in enumerate(ensure_list(held.get("categories"), where, "'categories'")):
+        row = ensure_object(row, where, f"category {number}")
         category, label = _id(row, "id", where, f"category {number}"), row.get("name")
         if not isinstance(label, str):
-            raise InputError(f"the name of category {category} is {kind_of(label)}", where=where)
-        if category in found or clean(label) in found.values():
-            raise InputError(f"category {category}, {quoted(label)}, stands twice", where=where)
-        found[category] = clean(label)
+            raise InputError(f"the name of category {category} is {describe_type(label)}", where=where)
+        if category in found or escape_surrogates(label) in found.values():
+            raise InputError(f"category {category}, {format_value(label)}, stands twice", where=where)
+        found[category] = escape_surrogates(label)
     return found
 
 
 def _videos(held: Mapping[str, Any], where: str) -> dict[int, str]:
     found: dict[int, str] = {}
-    for number, row in enumerate(a_list(held.get("videos"), where, "'videos'")):
-        row = an_object(row, where, f"video {number}")
+    for number, row in enumerate(ensure_list(held.get("videos"), where, "'videos'")):
+        row = ensure_object(row, where, f"video {number}")
         video, name = _id(row, "id", where, f"video {number}"), row.get("name")
-        if not isinstance(name, str) or video in found or clean(name) in found.values():
+        if not isinstance(name, str) or video in found or escape_surrogates(name) in found.values():
             raise InputError(f"video {video} stands twice or has no name of its own", where=where)
-        found[video] = clean(name)
+        found[video] = escape_surrogates(name)
     return found
 
 
 def _id(row: Mapping[str, Any], key: str, where: str, what: str) -> int:
-    value = whole(row.get(key), 0, _LARGEST)
+    value = parse_int(row.get(key), 0, _LARGEST)
     if value is None:
-        told = quoted(row[key]) if key in row else "missing"
+        told = format_value(row[key]) if key in row else "missing"
         raise InputError(
             f"'{key}' of {what} should be a whole number from 0 on and is {told}",
             where=where,
@@ -212,23 +221,25 @@ def _id(row: Mapping[str, Any], key: str, where: str, what: str) -> int:
 def _file(row: Mapping[str, Any], where: str, image: int) -> str:
     file = row.get("file_name", "")
     if not isinstance(file, str):
-        raise InputError(f"the file name of image {image} is {kind_of(file)}", where=where)
-    if leads_out(file):
+        raise InputError(f"the file name of image {image} is {describe_type(file)}", where=where)
+    if is_outside(file):
         raise InputError(
-            f"the file name of image {image}, {quoted(file)}, leads out of its folder",
+            f"the file name of image {image}, {format_value(file)}, leads out of its folder",
             where=where,
             hint="file names are relative to the folder of the images",
         )
-    return clean(file)
+    return escape_surrogates(file)
 
 
 def _size(row: Mapping[str, Any], where: str, image: int) -> tuple[int, int] | None:
     given = [row.get("width"), row.get("height")]
     if given == [None, None]:
         return None
-    width, height = (whole(side, 1, _LARGEST_SIDE) for side in given)
+    width, height = (parse_int(side, 1, _LARGEST_SIDE) for side in given)
     if width is None or height is None:
-        raise InputError(f"image {image} is {quoted(given[0])} x {quoted(given[1])} pixels", where=where)
+        raise InputError(
+            f"image {image} is {format_value(given[0])} x {format_value(given[1])} pixels", where=where
+        )
     return width, height
 
 
@@ -237,7 +248,7 @@ def _from_name(file: str, first_frame: int, where: str, image: int) -> tuple[str
     found = _NUMBERED.fullmatch(last)
     if not video or found is None or int(found[1]) < first_frame:
         raise InputError(
-            f"the file name of image {image}, {quoted(file)}, is not <video>/<number>.<ending>, "
+            f"the file name of image {image}, {format_value(file)}, is not <video>/<number>.<ending>, "
             f"numbered from {first_frame}",
             where=where,
             hint="say how images are frames: by='images' takes them as one set",
@@ -252,7 +263,7 @@ def _from_ids(row: Mapping[str, Any], videos: Mapping[int, str], where: str, ima
     return videos[video], _id(row, "frame_id", where, f"image {image}")
 
 
-def of_places(places: Sequence[tuple[str, int]], labels: Sequence[str], kind: str) -> CocoIndex:
+def build_frame_index(places: Sequence[tuple[str, int]], labels: Sequence[str], kind: str) -> CocoIndex:
     """An index of frames in their order: images and categories are numbered from 1.
 
     Args:
@@ -294,7 +305,7 @@ def read_index(
     Args:
         path: the file; its annotations are not needed.
         kind: of label that the categories are.
-        by: how images are frames, see `coco_index.index_of`.
+        by: how images are frames, see `coco_index.build_coco_index`.
         name: of the video where the images are one; the file's name unless given.
         first_frame: number of the first frame in file names.
 
@@ -303,8 +314,13 @@ def read_index(
         InputError: if it is damaged, or its images and categories contradict themselves.
     """
     path = Path(path)
-    return index_of(
-        document(path), shown(str(path)), kind=kind, by=by, name=name or path.stem, first_frame=first_frame
+    return build_coco_index(
+        read_json_document(path),
+        to_printable(str(path)),
+        kind=kind,
+        by=by,
+        name=name or path.stem,
+        first_frame=first_frame,
     )
 
 
@@ -339,16 +355,20 @@ def read_annotations(
         FindingsError: under `strict`, if anything was rejected.
     """
     path = Path(path)
-    where, content = shown(str(path)), document(Path(path))
-    index = index_of(content, where, kind=kind, by=by, name=name or path.stem, first_frame=first_frame)
-    scenes = scenes_of(a_list(content.get("annotations"), where, "'annotations'"), index, path.name)
+    where, content = to_printable(str(path)), read_json_document(Path(path))
+    index = build_coco_index(
+        content, where, kind=kind, by=by, name=name or path.stem, first_frame=first_frame
+    )
+    scenes = build_coco_scenes(
+        ensure_list(content.get("annotations"), where, "'annotations'"), index, path.name
+    )
     if strict and len(scenes.rejected):
         reasons = "; ".join(scenes.rejected["reason"].head(5).to_list())
         raise FindingsError(f"{where}: {len(scenes.rejected)} annotations were rejected: {reasons}")
     return scenes
 
 
-def scenes_of(listed: list[Any], index: CocoIndex, file: str, *, unnamed: bool = False) -> Scenes:
+def build_coco_scenes(listed: list[Any], index: CocoIndex, file: str, *, unnamed: bool = False) -> Scenes:
     """Annotations as Scenes, see `read_annotations`.
 
     Args:
@@ -362,11 +382,13 @@ def scenes_of(listed: list[Any], index: CocoIndex, file: str, *, unnamed: bool =
     """
     seen: set[int] = set()
     for number, row in enumerate(listed):
-        held = an_object(row, index.where, f"annotation {number}")
-        mark = whole(held.get("id"), 0, _LARGEST)
+        held = ensure_object(row, index.where, f"annotation {number}")
+        mark = parse_int(held.get("id"), 0, _LARGEST)
         if mark is None or mark in seen:
             told = "stands twice" if mark is not None else "is no whole number from 0 on"
-            raise InputError(f"id {quoted(held.get('id'))} of annotation {number} {told}", where=index.where)
+            raise InputError(
+                f"id {format_value(held.get('id'))} of annotation {number} {told}", where=index.where
+            )
         seen.add(mark)
     findings = Findings()
     places = _places(index) | ({None: _UNNAMED} if unnamed else {})
@@ -410,8 +432,8 @@ def read_results(
         FindingsError: under `strict`, if anything was rejected.
     """
     path = Path(path)
-    where = shown(str(path))
-    listed = a_list(document(path), where, "a file of COCO results")
+    where = to_printable(str(path))
+    listed = ensure_list(read_json_document(path), where, "a file of COCO results")
     findings = Findings()
     places = None if agnostic else _places(index)
     rows = _taken(listed, index, _result, path.name, findings, places)
@@ -452,7 +474,9 @@ def _taken(
             rows.refused.append((f"entry {number}", reason))
     findings.read["boxes"] += len(listed)
     refused = pl.DataFrame(rows.refused, schema=["item", "reason"], orient="row")
-    findings.reject_rows("boxes", refused.with_columns(file=pl.lit(shown(file)), line=pl.lit(None, pl.Int64)))
+    findings.reject_rows(
+        "boxes", refused.with_columns(file=pl.lit(to_printable(file)), line=pl.lit(None, pl.Int64))
+    )
     return rows
 
 
@@ -465,16 +489,16 @@ def _reason(
 ) -> str:
     """Why a row is refused; where it is not, it stands in `rows` and the reason is empty."""
     if not isinstance(row, dict):
-        return f"expected an object, found {kind_of(row)}"
+        return f"expected an object, found {describe_type(row)}"
     image, category, box = row.get("image_id"), row.get("category_id"), row.get("bbox")
     if type(image) is not int or image not in index.images:
-        return f"image_id {quoted(image)} is none of the images"
+        return f"image_id {format_value(image)} is none of the images"
     if place_of is not None and (type(category) not in (int, NoneType) or category not in place_of):
-        return f"category_id {quoted(category)} is none of the categories"
+        return f"category_id {format_value(category)} is none of the categories"
     if not isinstance(box, list) or len(box) != 4 or not all(map(_finite, box)):
-        return f"bbox {_told(box)} is not four finite numbers"
+        return f"bbox {_format_box(box)} is not four finite numbers"
     if box[2] < 0 or box[3] < 0:
-        return f"bbox {_told(box)} has a negative width or height"
+        return f"bbox {_format_box(box)} has a negative width or height"
     reason = take(row, rows)
     if not reason:
         left, top, width, height = map(float, box)
@@ -507,7 +531,7 @@ def _annotation(row: dict[str, Any], rows: _Rows) -> str:
 def _result(row: dict[str, Any], rows: _Rows) -> str:
     score: Any = row.get("score")
     if type(score) not in (int, float) or not 0 <= score <= 1:
-        return f"score {quoted(score)} is no number in [0, 1]"
+        return f"score {format_value(score)} is no number in [0, 1]"
     rows.score.append(float(score))
     return ""
 
@@ -517,8 +541,12 @@ def _finite(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) <= _FAR
 
 
-def _told(box: Any) -> str:
-    return f"[{', '.join(quoted(value) for value in box[:6])}]" if isinstance(box, list) else quoted(box)
+def _format_box(box: Any) -> str:
+    return (
+        f"[{', '.join(format_value(value) for value in box[:6])}]"
+        if isinstance(box, list)
+        else format_value(box)
+    )
 
 
 def _tables(rows: _Rows, index: CocoIndex) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -561,7 +589,7 @@ def write_results(predictions: Predictions, path: Path, index: CocoIndex, *, min
     Args:
         predictions: boxes with dense scores or scored labels of the kind.
         path: where to; replaced in one step.
-        index: the images and categories to name; `index_of_scenes` makes one where there is none.
+        index: the images and categories to name; `build_scenes_index` makes one where there is none.
         min_score: results must be above this.
 
     Returns:
@@ -571,7 +599,7 @@ def write_results(predictions: Predictions, path: Path, index: CocoIndex, *, min
         UsageError: if there are neither dense scores nor labels of the kind, or a frame is no image.
         DiskError: if the disk refuses.
     """
-    scored = _scored(predictions, index).filter(pl.col("score") > min_score)
+    scored = _collect_scored_boxes(predictions, index).filter(pl.col("score") > min_score)
     ids = index.ids
     places = scored.select("video", "frame").unique(maintain_order=True).rows()
     lost = [place for place in places if place not in ids]
@@ -589,11 +617,11 @@ def write_results(predictions: Predictions, path: Path, index: CocoIndex, *, min
             "video", "frame", "name", "score", *CORNERS
         ).iter_rows()
     ]
-    atomic_write(Path(path), json.dumps(results, allow_nan=False).encode())
+    write_atomically(Path(path), json.dumps(results, allow_nan=False).encode())
     return len(results)
 
 
-def index_of_scenes(scenes: Scenes, kind: str = "agent") -> CocoIndex:
+def build_scenes_index(scenes: Scenes, kind: str = "agent") -> CocoIndex:
     """An index of the annotated frames of some scenes, numbered from 1, with the labels of a kind.
 
     Args:
@@ -608,7 +636,7 @@ def index_of_scenes(scenes: Scenes, kind: str = "agent") -> CocoIndex:
     frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
     if "annotated" in frames.columns:
         frames = frames.filter(pl.col("annotated").fill_null(value=False))
-    return of_places(frames.select("video", "frame").rows(), scenes.meta.vocabularies[kind], kind)
+    return build_frame_index(frames.select("video", "frame").rows(), scenes.meta.vocabularies[kind], kind)
 
 
 def write_annotations(scenes: Scenes, path: Path, index: CocoIndex | None = None) -> int:
@@ -628,7 +656,7 @@ def write_annotations(scenes: Scenes, path: Path, index: CocoIndex | None = None
     Raises:
         DiskError: if the disk refuses.
     """
-    index = index or index_of_scenes(scenes)
+    index = index or build_scenes_index(scenes)
     ids, category = index.ids, {label: number for number, label in index.categories.items()}
     known = scenes.videos.with_columns(pl.col("video").cast(pl.String))
     sizes = {row["video"]: (row.get("width_px"), row.get("height_px")) for row in known.iter_rows(named=True)}
@@ -657,7 +685,7 @@ def write_annotations(scenes: Scenes, path: Path, index: CocoIndex | None = None
             )
     categories = [{"id": number, "name": label} for number, label in index.categories.items()]
     content = {"images": images, "categories": categories, "annotations": annotations}
-    atomic_write(Path(path), json.dumps(content, allow_nan=False).encode())
+    write_atomically(Path(path), json.dumps(content, allow_nan=False).encode())
     return len(annotations)
 
 
@@ -666,12 +694,12 @@ def _bbox(corners: list[float]) -> list[float]:
     return [left, top, right - left, bottom - top]
 
 
-def _scored(predictions: Predictions, index: CocoIndex) -> pl.DataFrame:
+def _collect_scored_boxes(predictions: Predictions, index: CocoIndex) -> pl.DataFrame:
     """One row per box and label of the index: video, frame, corners, name and score."""
     boxes = predictions.boxes.with_columns(pl.col("video").cast(pl.String))
-    columns = layout(predictions.meta, "boxes")
+    columns = get_score_layout(predictions.meta, "boxes")
     if "scores" in boxes.columns and index.kind in columns.kinds:
-        parts = list(_dense_rows(boxes, matrix(boxes["scores"], columns.width), columns, index))
+        parts = list(_dense_rows(boxes, convert_to_matrix(boxes["scores"], columns.width), columns, index))
         return pl.concat(parts).sort("row", maintain_order=True)
     if "score" not in predictions.labels.columns:
         raise UsageError(f"the claims have neither dense scores nor scored labels of '{index.kind}'")

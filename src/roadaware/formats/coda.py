@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 
 from roadaware.errors import InputError
-from roadaware.formats.coco import By, CocoIndex, document, index_of, scenes_of
-from roadaware.io.json import a_list, an_object, clean
-from roadaware.io.sources import shown
+from roadaware.formats.coco import By, CocoIndex, build_coco_index, build_coco_scenes, read_json_document
+from roadaware.io.json import ensure_list, ensure_object, escape_surrogates
+from roadaware.io.sources import to_printable
 from roadaware.scenes.tables import Scenes
 
 KIND, SUPER = "corner", "corner_super"
@@ -47,21 +47,21 @@ def read_corner_cases(path: Path, corner: Path | None = None) -> Scenes:
         InputError: if a file is damaged, an id stands twice or is no whole number, or the two files are not
             about the same pictures and boxes.
     """
-    where, content = shown(str(path)), document(path)
-    held = an_object(content, where, "a COCO file")
-    listed = a_list(held.get("annotations"), where, "'annotations'")
+    where, content = to_printable(str(path)), read_json_document(path)
+    held = ensure_object(content, where, "a COCO file")
+    listed = ensure_list(held.get("annotations"), where, "'annotations'")
     if corner is not None:
-        second = an_object(document(corner), shown(str(corner)), "a COCO file")
-        held, listed = _merged(held, second, where, shown(str(corner)))
+        second = ensure_object(read_json_document(corner), to_printable(str(corner)), "a COCO file")
+        held, listed = _merge_documents(held, second, where, to_printable(str(corner)))
     by: By | None = None if "videos" in held else "pictures"
-    index = index_of(held, where, kind=KIND, by=by, name=path.stem)
-    scenes = scenes_of(listed, index, path.name, unnamed=corner is not None)
+    index = build_coco_index(held, where, kind=KIND, by=by, name=path.stem)
+    scenes = build_coco_scenes(listed, index, path.name, unnamed=corner is not None)
     notes = {**scenes.meta.notes, IDS: {label: number for number, label in index.categories.items()}}
     scenes = scenes.with_tables(meta=replace(scenes.meta, notes=notes))
     return _with_tags(_with_supers(scenes, held, index), held, index)
 
 
-def claims_index(scenes: Scenes, categories: Mapping[int, str]) -> CocoIndex:
+def build_predictions_index(scenes: Scenes, categories: Mapping[int, str]) -> CocoIndex:
     """What the ids of COCO results on these pictures stand for.
 
     Args:
@@ -88,7 +88,7 @@ def claims_index(scenes: Scenes, categories: Mapping[int, str]) -> CocoIndex:
     return CocoIndex(places, dict(categories), sizes, kind=KIND, where="the truth")
 
 
-def _merged(
+def _merge_documents(
     common: dict[str, Any], corner: dict[str, Any], where: str, beside: str
 ) -> tuple[dict[str, Any], list[Any]]:
     """One document and its annotations, out of the two files of CODA 2022."""
@@ -118,8 +118,8 @@ def _categories(
     common: dict[str, Any], corner: dict[str, Any], where: str, beside: str
 ) -> tuple[dict[Any, int], list[Any]]:
     """Which number each category of the corner file gets, and all categories. A file of one names none."""
-    first = a_list(common.get("categories"), where, "'categories'")
-    second = a_list(corner.get("categories"), beside, "'categories'")
+    first = ensure_list(common.get("categories"), where, "'categories'")
+    second = ensure_list(corner.get("categories"), beside, "'categories'")
     if len(second) < 2:
         return {}, first
     ids = {row.get("id"): row.get("name") for row in first if isinstance(row, dict)}
@@ -140,8 +140,8 @@ def _by_id(held: dict[str, Any], name: str, where: str) -> dict[Any, dict[str, A
         InputError: if something is no object, or an id stands twice.
     """
     found: dict[Any, dict[str, Any]] = {}
-    for number, row in enumerate(a_list(held.get(name), where, f"'{name}'")):
-        held_row = an_object(row, where, f"{name} {number}")
+    for number, row in enumerate(ensure_list(held.get(name), where, f"'{name}'")):
+        held_row = ensure_object(row, where, f"{name} {number}")
         mark = held_row.get("id")
         if type(mark) is not int or mark in found:
             told = "stands twice" if type(mark) is int else "is no whole number"
@@ -153,7 +153,7 @@ def _by_id(held: dict[str, Any], name: str, where: str) -> dict[Any, dict[str, A
 def _with_supers(scenes: Scenes, held: dict[str, Any], index: CocoIndex) -> Scenes:
     """The super-classes that the categories name, as labels."""
     supers = {
-        row["id"]: clean(row["supercategory"])
+        row["id"]: escape_surrogates(row["supercategory"])
         for row in held["categories"]
         if isinstance(row.get("supercategory"), str) and row["supercategory"]
     }
@@ -200,7 +200,10 @@ def _tags(held: dict[str, Any], index: CocoIndex) -> Iterator[tuple[Any, ...]]:
         place = index.images[row["id"]]
         file = row.get("file_name")
         start = file.replace("\\", "/").rpartition("/")[2].partition("_")[0].lower() if file else ""
-        said = (clean(row[tag]) if isinstance(row.get(tag), str) and row[tag] else None for tag in TAGS)
+        said = (
+            escape_surrogates(row[tag]) if isinstance(row.get(tag), str) and row[tag] else None
+            for tag in TAGS
+        )
         yield *place, row["id"], *said, start if start in DOMAINS else None
 
 

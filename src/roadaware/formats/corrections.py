@@ -11,15 +11,15 @@ from typing import Any
 import polars as pl
 
 from roadaware.datasets.issues import Findings
-from roadaware.datasets.label_studio_tasks import Annotation, Region, corners_of, tasks_of
-from roadaware.datasets.relation_tables import video_name
+from roadaware.datasets.label_studio_tasks import Annotation, Region, convert_to_corners, parse_tasks
+from roadaware.datasets.relation_tables import format_video_name
 from roadaware.errors import InputError
-from roadaware.formats.coco import document, index_of, scenes_of
+from roadaware.formats.coco import build_coco_index, build_coco_scenes, read_json_document
 from roadaware.formats.coda import KIND
-from roadaware.formats.proposal_tasks import REGION, UNNAMED, task_name
+from roadaware.formats.proposal_tasks import REGION, UNNAMED, format_task_name
 from roadaware.io.files import read_regular
-from roadaware.io.json import a_list
-from roadaware.io.sources import shown
+from roadaware.io.json import ensure_list
+from roadaware.io.sources import to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions
 
@@ -90,7 +90,7 @@ class _Rows:
     def __post_init__(self) -> None:
         rows = self.sent.frames.select("video", "frame", "picture", "width_px", "height_px").rows()
         self.sizes: dict[Place, tuple[int, int]] = {row[:2]: row[3:] for row in rows}
-        self.tasks = {video_name(task_name(*place)): place for place in self.sizes}
+        self.tasks = {format_video_name(format_task_name(*place)): place for place in self.sizes}
         self.files = {row[2]: row[:2] for row in rows}
         self.proposals: dict[int, Place] = {
             box: (video, frame)
@@ -116,12 +116,12 @@ class _Rows:
         self, who: str, place: Place, proposal: int | None, corners: Iterable[float], word: str | None
     ) -> None:
         """Add a box."""
-        name = f"{task_name(*place)}, {who}"
+        name = f"{format_task_name(*place)}, {who}"
         if proposal is not None and self.proposals.get(proposal) != place:
             self.findings.warn("boxes that name a proposal of no or another picture, taken as new", name)
             proposal = None
         if word is not None and word not in (*self.words, UNNAMED):
-            self.findings.warn(f"boxes of a class that was not sent out: {shown(word, 60)}", name)
+            self.findings.warn(f"boxes of a class that was not sent out: {to_printable(word, 60)}", name)
         self.drawn.setdefault((who, place), []).append(
             (*place, who, proposal, *corners, None if word == UNNAMED else word)
         )
@@ -150,7 +150,7 @@ class _Rows:
         for number, row in enumerate(rows):
             if row[3] in seen:
                 self.findings.warn(
-                    "boxes that name the proposal of another box, taken as new", task_name(*place)
+                    "boxes that name the proposal of another box, taken as new", format_task_name(*place)
                 )
                 rows[number] = (*row[:3], None, *row[4:])
             elif row[3] is not None:
@@ -179,19 +179,19 @@ def read_corrections(path: Path, sent: Predictions) -> Answers:
     path = Path(path)
     if path.suffix == ".parquet":
         return _parquet(path, sent)
-    content = document(path)
+    content = read_json_document(path)
     if isinstance(content, list):
         return _label_studio(content, path, sent)
     if isinstance(content, dict) and "images" in content:
         return _coco(content, path, sent)
     raise InputError(
         "expected corrected proposals: a Label Studio export (a list of tasks) or COCO annotations",
-        where=shown(str(path)),
+        where=to_printable(str(path)),
         hint="export as JSON (not JSON-MIN or CSV) or as COCO",
     )
 
 
-def joined(parts: Sequence[Answers]) -> Answers:
+def merge_answers(parts: Sequence[Answers]) -> Answers:
     """What came back in several files; of a picture that one person did twice the later file counts.
 
     Args:
@@ -214,7 +214,7 @@ def joined(parts: Sequence[Answers]) -> Answers:
 
 def _label_studio(content: list[Any], path: Path, sent: Predictions) -> Answers:
     rows = _Rows(sent, path.name)
-    for task in tasks_of(content, shown(str(path)), path.name, "annotations", rows.findings):
+    for task in parse_tasks(content, to_printable(str(path)), path.name, "annotations", rows.findings):
         place = rows.tasks.get(task.video)
         if place is None:
             rows.findings.reject("frames", rows.file, task.video, "a picture that was not sent out")
@@ -239,11 +239,11 @@ def _annotation(annotation: Annotation, place: Place, rows: _Rows) -> None:
             rows.lose(who, place, _proposal(name), named=name is not None)
     for name in annotation.foreign:
         if _proposal(name) is not None and name not in annotation.regions:
-            item = f"{task_name(*place)}, {who}, region {name}"
+            item = f"{format_task_name(*place)}, {who}, region {name}"
             rows.findings.reject("boxes", rows.file, item, _NO_BOX)
             rows.lose(who, place, _proposal(name))
     for region in annotation.regions.values():
-        item = f"{task_name(*place)}, {who}, region {region.name}"
+        item = f"{format_task_name(*place)}, {who}, region {region.name}"
         reason = _fault(region)
         if reason:
             rows.findings.reject("boxes", rows.file, item, reason)
@@ -252,7 +252,7 @@ def _annotation(annotation: Annotation, place: Place, rows: _Rows) -> None:
         words = [word for words in region.kinds().values() for word in words]
         rows.findings.warn("boxes with several classes, of which the first is taken", item, len(words) > 1)
         values = region.drawn.values
-        edges = corners_of(values, rows.sizes[place])[0] if values is not None else ()
+        edges = convert_to_corners(values, rows.sizes[place])[0] if values is not None else ()
         corners = _within(edges, rows.sizes[place])
         rows.take(who, place, _proposal(region.name), corners, words[0] if words else None)
 
@@ -286,11 +286,11 @@ def _within(corners: Iterable[float], size: tuple[int, int]) -> list[float]:
 
 
 def _coco(content: Mapping[str, Any], path: Path, sent: Predictions) -> Answers:
-    where, rows = shown(str(path)), _Rows(sent, path.name)
-    index = index_of(content, where, kind=KIND, by="pictures", name=path.stem)
-    listed = a_list(content.get("annotations"), where, "'annotations'")
-    scenes = scenes_of(listed, index, path.name, unnamed=True)
-    places = {image: _found(place[0], rows) for image, place in index.images.items()}
+    where, rows = to_printable(str(path)), _Rows(sent, path.name)
+    index = build_coco_index(content, where, kind=KIND, by="pictures", name=path.stem)
+    listed = ensure_list(content.get("annotations"), where, "'annotations'")
+    scenes = build_coco_scenes(listed, index, path.name, unnamed=True)
+    places = {image: _find_image(place[0], rows) for image, place in index.images.items()}
     for image, found in places.items():
         if found is None:
             name = index.images[image][0]
@@ -308,13 +308,13 @@ def _coco(content: Mapping[str, Any], path: Path, sent: Predictions) -> Answers:
         if place is None:
             continue
         if f"entry {number}" in refused:
-            rows.lose(path.stem, place, _named(row))
+            rows.lose(path.stem, place, _get_proposal_id(row))
         else:
             _coco_box(row, place, path.stem, index.categories.get(row.get("category_id")), rows)
     return rows.answers()
 
 
-def _named(row: Mapping[str, Any]) -> int | None:
+def _get_proposal_id(row: Mapping[str, Any]) -> int | None:
     """The proposal that an annotation names."""
     proposal = row.get("proposal")
     return proposal if type(proposal) is int else None
@@ -322,7 +322,7 @@ def _named(row: Mapping[str, Any]) -> int | None:
 
 def _coco_box(row: Mapping[str, Any], place: Place, who: str, word: str | None, rows: _Rows) -> None:
     left, top, width, height = map(float, row["bbox"])
-    _plain_box((left, top, left + width, top + height), place, who, _named(row), word, rows)
+    _plain_box((left, top, left + width, top + height), place, who, _get_proposal_id(row), word, rows)
 
 
 def _plain_box(
@@ -332,17 +332,17 @@ def _plain_box(
     x1, y1, x2, y2 = _within(corners, rows.sizes[place])
     if x1 >= x2 or y1 >= y2:
         reason = "the box has no width or no height in the picture"
-        rows.findings.reject("boxes", rows.file, f"{task_name(*place)}, {who}", reason)
+        rows.findings.reject("boxes", rows.file, f"{format_task_name(*place)}, {who}", reason)
         rows.lose(who, place, proposal)
         return
     reaches_out = max(abs(a - b) for a, b in zip(corners, (x1, y1, x2, y2), strict=True)) > 0.5
     rows.findings.warn(
-        "boxes that reach out of their picture, cut to it", task_name(*place), int(reaches_out)
+        "boxes that reach out of their picture, cut to it", format_task_name(*place), int(reaches_out)
     )
     rows.take(who, place, proposal, (x1, y1, x2, y2), word)
 
 
-def _found(name: str, rows: _Rows) -> Place | None:
+def _find_image(name: str, rows: _Rows) -> Place | None:
     """The picture of a file name, with or without the folders before it where that is enough."""
     if name in rows.files:
         return rows.files[name]
@@ -352,12 +352,12 @@ def _found(name: str, rows: _Rows) -> Place | None:
 
 
 def _parquet(path: Path, sent: Predictions) -> Answers:
-    where, rows = shown(str(path)), _Rows(sent, path.name)
+    where, rows = to_printable(str(path)), _Rows(sent, path.name)
     table = _table(path, where)
     for row in table.iter_rows(named=True):
         place, who = (row["video"], row["frame"]), row["annotator"] or path.stem
         if place not in rows.sizes:
-            name = task_name(str(place[0]), place[1] or 0)
+            name = format_task_name(str(place[0]), place[1] or 0)
             rows.findings.reject("frames", rows.file, name, "a picture that was not sent out")
             continue
         rows.looked[who, place] = (False, None)
@@ -387,7 +387,9 @@ def _table(path: Path, where: str) -> pl.DataFrame:
     except FileNotFoundError as error:
         raise InputError("there is no such file", where=where) from error
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        raise InputError(f"no table of corrected proposals: {shown(str(error))}", where=where) from error
+        raise InputError(
+            f"no table of corrected proposals: {to_printable(str(error))}", where=where
+        ) from error
     finite = pl.all_horizontal(pl.col(*CORNERS).is_finite().fill_null(value=True))
     if not found.select(finite.all()).item():
         raise InputError("a corner is no finite number", where=where, hint="mend or remove that row")

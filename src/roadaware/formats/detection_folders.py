@@ -10,7 +10,7 @@ from pathlib import Path
 
 from roadaware.datasets.issues import Findings
 from roadaware.errors import DatasetNotFoundError, InputError
-from roadaware.io.sources import shown, unreadable
+from roadaware.io.sources import build_read_error, to_printable
 
 _NAME = re.compile(r"(\d{5,9})\.pkl", re.ASCII)
 _DEEPEST = 8
@@ -31,14 +31,14 @@ class FrameFile:
     frame: int
 
 
-def detection_folder(folder: Path) -> Path:
+def find_detection_folder(folder: Path) -> Path:
     """The folder itself, or the one called `detections-...` right inside it.
 
     Raises:
         DatasetNotFoundError: if nothing is there, or several are called so.
         InputError: if it is no folder or cannot be listed.
     """
-    where = shown(str(folder))
+    where = to_printable(str(folder))
     if not folder.exists():
         raise DatasetNotFoundError(f"there is nothing at {where}; expected a folder of detections")
     if not folder.is_dir():
@@ -46,7 +46,7 @@ def detection_folder(folder: Path) -> Path:
     try:
         held = sorted(entry.name for entry in os.scandir(folder) if _is_named(entry))
     except OSError as error:
-        raise unreadable(error, where) from error
+        raise build_read_error(error, where) from error
     if len(held) > 1:
         raise DatasetNotFoundError(
             f"{where} holds several folders of detections: {', '.join(held)}; name one"
@@ -54,7 +54,7 @@ def detection_folder(folder: Path) -> Path:
     return folder / held[0] if held else folder
 
 
-def frame_files(folder: Path, *, first_frame: int, findings: Findings) -> dict[str, list[FrameFile]]:
+def list_frame_files(folder: Path, *, first_frame: int, findings: Findings) -> dict[str, list[FrameFile]]:
     """Video to its files in the order of frames; videos are folders at any depth, in the order of names.
 
     Files whose name is no frame number, and links, are refused; hidden ones and empty folders are passed by.
@@ -72,7 +72,7 @@ def frame_files(folder: Path, *, first_frame: int, findings: Findings) -> dict[s
         files = []
         for entry in entries:
             name = f"{video}/{entry.name}" if video else entry.name
-            reason, frame = _numbered(entry, first_frame)
+            reason, frame = _parse_frame_number(entry, first_frame)
             if not video and not reason:
                 reason = "a file of detections that lies in no video's folder"
             if reason:
@@ -88,7 +88,7 @@ def _is_named(entry: os.DirEntry[str]) -> bool:
     return entry.name.startswith("detections-") and entry.is_dir()
 
 
-def _numbered(entry: os.DirEntry[str], first_frame: int) -> tuple[str, int]:
+def _parse_frame_number(entry: os.DirEntry[str], first_frame: int) -> tuple[str, int]:
     """Why a file is no frame's, or its frame."""
     match = _NAME.fullmatch(entry.name)
     if match is None or entry.name != f"{int(match[1]):05d}.pkl":
@@ -112,7 +112,7 @@ def _walk(
                 if not entry.name.startswith("."):
                     (folders if entry.is_dir(follow_symlinks=False) else files).append(entry)
     except OSError as error:
-        raise unreadable(error, shown(path)) from error
+        raise build_read_error(error, to_printable(path)) from error
     yield video, sorted(files, key=lambda entry: entry.name)
     for folder in sorted(folders, key=lambda entry: entry.name):
         inner = f"{video}/{folder.name}" if video else folder.name

@@ -12,12 +12,21 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, all_refused, usual_reason
+from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, build_all_rejected_error, find_common_reason
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.known_scenes import refuse_findings
-from roadaware.io.files import atomic_write
-from roadaware.io.json import an_object, clean, corners_of, decode, kind_of, no_collection, parse, quoted
-from roadaware.io.sources import read_file, shown
+from roadaware.io.files import write_atomically
+from roadaware.io.json import (
+    decode,
+    describe_type,
+    ensure_object,
+    escape_surrogates,
+    format_value,
+    parse,
+    parse_corners,
+    pause_garbage_collection,
+)
+from roadaware.io.sources import read_file, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
@@ -150,7 +159,7 @@ class _Claims:
         """Take a claimed span; one that ends before it starts lasts no frame, as to published evaluators."""
         first, last = _whole(start), _whole(end)
         if first is None or last is None:
-            told = f"the span {quoted(start)}..{quoted(end)} is no pair of whole frame numbers"
+            told = f"the span {format_value(start)}..{format_value(end)} is no pair of whole frame numbers"
             told += ", are these seconds?" if isinstance(start, float) or isinstance(end, float) else ""
             self.refuse(name, told)
             return
@@ -171,7 +180,7 @@ class _Claims:
         """Take a claimed box."""
         number = int(frame) - self.shift if _FRAME.fullmatch(frame) else -1
         if number < 0:
-            told = f"a box of frame '{shown(frame, 40)}', which is no frame from {self.shift} on"
+            told = f"a box of frame '{to_printable(frame, 40)}', which is no frame from {self.shift} on"
             self.findings.reject("boxes", self.file, name, told)
             return
         claim.frames.append(number)
@@ -200,9 +209,9 @@ def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -
     Source: TubeDETR, `hcstvg_eval` and `vidstg_eval`; HC-STVG, `eval_hcvg`.
     """
     path = Path(path)
-    where = shown(str(path))
-    with no_collection():
-        top = an_object(parse(decode(read_file(path, where, MOST_BYTES), where), where), where, "the top")
+    where = to_printable(str(path))
+    with pause_garbage_collection():
+        top = ensure_object(parse(decode(read_file(path, where, MOST_BYTES), where), where), where, "the top")
         claims = _Claims(path.name, Sentences(scenes), Findings())
         results = _results(top)
         form: Form = "hcstvg" if results is None else "tubedetr"
@@ -222,10 +231,10 @@ def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -
 
 def _not_one(claims: _Claims, where: str) -> InputError:
     """Why not one claim can be taken: their names differ from the truth's, or what most were refused for."""
-    if usual_reason(claims.findings.table()["reason"])[0] == UNKNOWN:
+    if find_common_reason(claims.findings.table()["reason"])[0] == UNKNOWN:
         return claims.sentences.nothing(claims.places, where)
     hint = "spans are numbers of frames: multiply seconds by the frames per second of the video, and round"
-    return all_refused(claims.findings, where, "claims", hint)
+    return build_all_rejected_error(claims.findings, where, "claims", hint)
 
 
 def write_grounding_claims(
@@ -270,7 +279,7 @@ def write_grounding_claims(
         else:
             shifted = {str(frame + first): corners for frame, corners in drawn}
             found[name] = {"st_frame": start + first, "ed_frame": end - 1 + first, "bbox": shifted}
-    atomic_write(Path(path), json.dumps(found, allow_nan=False).encode())
+    write_atomically(Path(path), json.dumps(found, allow_nan=False).encode())
     return len(predictions.queries)
 
 
@@ -287,17 +296,17 @@ def _results(top: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _read_tubedetr(top: Mapping[str, Any], where: str, claims: _Claims) -> None:
     """Spans by sentence, and boxes by sentence and frame; the last `_` of a key parts the two."""
-    spans = an_object(top.get(_SPANS, {}), where, f"'{_SPANS}'")
-    boxes = an_object(top.get(_BOXES, {}), where, f"'{_BOXES}'")
+    spans = ensure_object(top.get(_SPANS, {}), where, f"'{_SPANS}'")
+    boxes = ensure_object(top.get(_BOXES, {}), where, f"'{_BOXES}'")
     for key, each in spans.items():
-        name = clean(key)
+        name = escape_surrogates(key)
         claim = claims.claim(name)
         if claim is None:
             continue
         sted = each.get("sted", ()) if isinstance(each, dict) else None
         if sted is None or (sted != () and not (isinstance(sted, list) and len(sted) == 2)):
             claims.refuse(
-                name, f"'sted' should be a pair of frames in an object; found {quoted(sted or each)}"
+                name, f"'sted' should be a pair of frames in an object; found {format_value(sted or each)}"
             )
             continue
         if sted:
@@ -305,19 +314,21 @@ def _read_tubedetr(top: Mapping[str, Any], where: str, claims: _Claims) -> None:
         _compare_kind(each.get("qtype"), name, claims)
     lost: dict[str, int] = {}
     for key, each in boxes.items():
-        name, _, frame = clean(key).rpartition("_")
+        name, _, frame = escape_surrogates(key).rpartition("_")
         claim = claims.claim(name)
         if claim is None:
             lost[name] = lost.get(name, 0) + 1
             continue
         listed = each.get("boxes") if isinstance(each, dict) else None
         if not isinstance(listed, list) or not listed:
-            told = f"should be an object with 'boxes', a list, and is {kind_of(each)}"
+            told = f"should be an object with 'boxes', a list, and is {describe_type(each)}"
             claims.findings.reject("boxes", claims.file, f"{name}, frame {frame}", told)
             continue
         many = isinstance(listed[0], list)
         if many and len(listed) > 1:
-            claims.findings.warn("frames with several boxes, of which the first counts", clean(key))
+            claims.findings.warn(
+                "frames with several boxes, of which the first counts", escape_surrogates(key)
+            )
         claims.box(claim, name, frame, listed[0] if many else listed)
     for name, count in lost.items():
         claims.findings.warn("boxes of sentences that are not taken, left out", name, count)
@@ -328,13 +339,13 @@ def _read_official(top: Mapping[str, Any], where: str, claims: _Claims) -> None:
     if top and not any(isinstance(each, dict) and "bbox" in each for each in top.values()):
         raise InputError("holds claims in neither of the known forms", where=where, hint=_HINT)
     for key, each in top.items():
-        name = clean(key)
+        name = escape_surrogates(key)
         claim = claims.claim(name)
         if claim is None:
             continue
         boxes = each.get("bbox") if isinstance(each, dict) else None
         if not isinstance(boxes, dict):
-            told = f"should be an object with 'bbox', boxes by frame, and is {kind_of(each)}"
+            told = f"should be an object with 'bbox', boxes by frame, and is {describe_type(each)}"
             claims.refuse(name, told)
             continue
         claims.span(claim, name, each.get("st_frame"), each.get("ed_frame"), inclusive=True)
@@ -357,7 +368,7 @@ def _predictions(claims: _Claims, scenes: Scenes, form: Form) -> Predictions:
     counts = [len(claim.frames) for _, claim in listed]
     tube = np.repeat(np.arange(len(listed)), np.array(counts, dtype=np.int64))
     frame = np.array([number for _, claim in listed for number in claim.frames], dtype=np.int64)
-    corners, bad = corners_of([box for _, claim in listed for box in claim.boxes], sized=False)
+    corners, bad = parse_corners([box for _, claim in listed for box in claim.boxes], sized=False)
     for place, reason in bad.items():
         name = sentences.names[listed[tube[place]][0]]
         findings.reject("boxes", claims.file, f"{name}, frame {frame[place] + claims.shift}", reason)

@@ -18,10 +18,16 @@ import polars as pl
 
 from roadaware.arrays import Floats, Ints
 from roadaware.datasets.issues import Findings
-from roadaware.datasets.label_studio import all_tasks, clips_of, find, inputs, tables_of
-from roadaware.datasets.label_studio_tasks import VIDEO_NAME, thinned
+from roadaware.datasets.label_studio import (
+    build_label_studio_tables,
+    find,
+    group_tasks_by_video,
+    inputs,
+    read_task_files,
+)
+from roadaware.datasets.label_studio_tasks import VIDEO_NAME, select_keyframes
 from roadaware.errors import UsageError
-from roadaware.io.files import atomic_write
+from roadaware.io.files import write_atomically
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
@@ -45,7 +51,7 @@ class Controls:
     spans: dict[str, str]
 
 
-def controls_of(tables: Scenes | Predictions) -> Controls:
+def build_controls(tables: Scenes | Predictions) -> Controls:
     """The controls that the tables' labels need: each kind is one, and another where it labels spans too."""
     labels = tables.tube_labels.with_columns(pl.col("kind").cast(pl.String))
     if "spans" in tables.tubes.columns:
@@ -67,38 +73,44 @@ def controls_of(tables: Scenes | Predictions) -> Controls:
     )
 
 
-def config_of(tables: Scenes | Predictions, controls: Controls, *, picture: bool) -> str:
+def build_labelling_config(tables: Scenes | Predictions, controls: Controls, *, picture: bool) -> str:
     """The config for all that the tables hold.
 
     Args:
         tables: with vocabularies.
-        controls: see `controls_of`.
+        controls: see `build_controls`.
         picture: whether the tasks are about pictures; about videos otherwise.
     """
     words = tables.meta.vocabularies
     over = "image" if picture else "video"
-    lines = [tag("Image" if picture else "Video", name=over, value=f"${over}", **_rate(tables, picture))]
-    lines.append(tag("Rectangle" if picture else "VideoRectangle", name=BOX, toName=over))
+    lines = [
+        format_empty_tag(
+            "Image" if picture else "Video", name=over, value=f"${over}", **_rate(tables, picture)
+        )
+    ]
+    lines.append(format_empty_tag("Rectangle" if picture else "VideoRectangle", name=BOX, toName=over))
     for kind, name in controls.regions.items():
-        lines += labelled("Labels", name, over, words.get(kind, ()))
+        lines += format_control("Labels", name, over, words.get(kind, ()))
     for kind, name in controls.spans.items():
-        lines += labelled("TimelineLabels", name, over, words.get(kind, ()))
+        lines += format_control("TimelineLabels", name, over, words.get(kind, ()))
     if not tables.queries.is_empty():
-        lines.append(tag("TextArea", name=DESCRIPTION, toName=over, perRegion="true", editable="true"))
-    events = sorted(set(categories_of(tables).values()))
+        lines.append(
+            format_empty_tag("TextArea", name=DESCRIPTION, toName=over, perRegion="true", editable="true")
+        )
+    events = sorted(set(get_video_categories(tables).values()))
     if events:
-        inner = [f"  {tag('Choice', value=word)}" for word in events]
-        lines += [_opened("Choices", name=EVENT, toName=over), *inner, "</Choices>"]
+        inner = [f"  {format_empty_tag('Choice', value=word)}" for word in events]
+        lines += [_format_opening_tag("Choices", name=EVENT, toName=over), *inner, "</Choices>"]
     if not tables.sounds.is_empty() and not picture:
-        lines.append(tag("Audio", name="audio", value=f"${over}", sync=over))
-        lines += labelled("Labels", SOUND, "audio", words.get(SOUND, ()))
+        lines.append(format_empty_tag("Audio", name="audio", value=f"${over}", sync=over))
+        lines += format_control("Labels", SOUND, "audio", words.get(SOUND, ()))
     if not tables.relations.is_empty():
-        inner = [f"  {tag('Relation', value=word)}" for word in words.get(PREDICATE, ())]
+        inner = [f"  {format_empty_tag('Relation', value=word)}" for word in words.get(PREDICATE, ())]
         lines += ["<Relations>", *inner, "</Relations>"]
     return "\n".join(["<View>", *(f"  {line}" for line in lines), "</View>", ""])
 
 
-def categories_of(tables: Scenes | Predictions) -> dict[str, str]:
+def get_video_categories(tables: Scenes | Predictions) -> dict[str, str]:
     """Video to its category, where true videos have one."""
     if isinstance(tables, Predictions) or "category" not in tables.videos.columns:
         return {}
@@ -112,7 +124,7 @@ def _rate(tables: Scenes | Predictions, picture: bool) -> dict[str, str]:
     return {"frameRate": "$fps"} if known and not picture else {}
 
 
-def labelled(control: str, name: str, over: str, labels: Sequence[str]) -> list[str]:
+def format_control(control: str, name: str, over: str, labels: Sequence[str]) -> list[str]:
     """The lines of a control with its labels, each in a colour of its own.
 
     Args:
@@ -124,23 +136,23 @@ def labelled(control: str, name: str, over: str, labels: Sequence[str]) -> list[
     colours = [colorsys.hls_to_rgb(n / max(len(labels), 1), 0.5, 0.7) for n in range(len(labels))]
     shades = ["#" + "".join(f"{round(255 * part):02x}" for part in colour) for colour in colours]
     inner = [
-        f"  {tag('Label', value=label, background=shade)}"
+        f"  {format_empty_tag('Label', value=label, background=shade)}"
         for label, shade in zip(labels, shades, strict=True)
     ]
-    return [_opened(control, name=name, toName=over), *inner, f"</{control}>"]
+    return [_format_opening_tag(control, name=name, toName=over), *inner, f"</{control}>"]
 
 
-def tag(element: str, **attributes: str) -> str:
+def format_empty_tag(element: str, **attributes: str) -> str:
     """An element without content.
 
     Args:
         element: its name.
         attributes: of it, quoted here.
     """
-    return f"{_opened(element, **attributes)[:-1]}/>"
+    return f"{_format_opening_tag(element, **attributes)[:-1]}/>"
 
 
-def _opened(tag: str, **attributes: str) -> str:
+def _format_opening_tag(tag: str, **attributes: str) -> str:
     told = "".join(f" {name}={quoteattr(_NO_XML.sub('', value))}" for name, value in attributes.items())
     return f"<{tag}{told}>"
 
@@ -184,7 +196,7 @@ class Held:
     @cached_property
     def categories(self) -> dict[str, str]:
         """Video to its category."""
-        return categories_of(self.tables)
+        return get_video_categories(self.tables)
 
     def _words(self, table: pl.DataFrame) -> dict[int, dict[str, list[str]]]:
         found: dict[int, dict[str, list[str]]] = {}
@@ -227,7 +239,7 @@ class _Task:
         self.results.setdefault(author, []).append(result)
 
 
-def regions_of(held: Held, video: str, row: Mapping[str, Any], *, picture: bool) -> list[dict[str, Any]]:
+def build_regions(held: Held, video: str, row: Mapping[str, Any], *, picture: bool) -> list[dict[str, Any]]:
     """The annotations, or predictions, of one video.
 
     Args:
@@ -372,7 +384,7 @@ def _score(own: pl.DataFrame, tube: Mapping[str, Any] | None) -> dict[str, float
 
 def _sequence(frames: Ints, corners: Floats, task: _Task) -> dict[str, Any]:
     """A track as keyframes."""
-    places, enabled = thinned(frames, corners, task.held.tolerance_px + _ROUNDING_PX)
+    places, enabled = select_keyframes(frames, corners, task.held.tolerance_px + _ROUNDING_PX)
     task.held.keyframes += len(places)
     rate, length = task.row.get("fps"), task.row.get("n_frames")
     sequence = []
@@ -549,19 +561,21 @@ def write_label_studio(
     if pictures and len(pictures) < len(rows):
         message = f"{len(pictures)} pictures and {len(rows) - len(pictures)} videos cannot be one project"
         raise UsageError(f"{message}: write them apart, with `only`")
-    held = Held(tables, controls_of(tables), tolerance_px)
+    held = Held(tables, build_controls(tables), tolerance_px)
     found = Written(left_out=held.left_out)
     tasks = []
     for number, (video, row) in enumerate(rows.items(), 1):
-        says = regions_of(held, video, row, picture=video in pictures)
+        says = build_regions(held, video, row, picture=video in pictures)
         key = "predictions" if isinstance(tables, Predictions) else "annotations"
         tasks.append({"id": number, "data": _data(row, media, picture=video in pictures), key: says})
     lost = sorted(set(tables.boxes["video"].cast(pl.String).unique()) - set(rows))
     if lost:
         raise UsageError(f"boxes of {len(lost)} videos that the table of videos does not have: {lost[:3]}")
-    atomic_write(Path(path), json.dumps(tasks, allow_nan=False).encode())
+    write_atomically(Path(path), json.dumps(tasks, allow_nan=False).encode())
     if config is not None:
-        atomic_write(Path(config), config_of(tables, held.controls, picture=bool(pictures)).encode())
+        write_atomically(
+            Path(config), build_labelling_config(tables, held.controls, picture=bool(pictures)).encode()
+        )
     found.tasks, found.regions = len(tasks), held.regions
     found.boxes, found.keyframes = held.boxes, held.keyframes
     return found
@@ -588,8 +602,10 @@ def read_predictions(
     """
     findings = Findings()
     with find(Path(path)) as source:
-        tasks = all_tasks(source, inputs(source), "predictions", findings)
-    tables, vocabularies = tables_of(clips_of(tasks, size, fps, findings), kinds or {}, findings)
+        tasks = read_task_files(source, inputs(source), "predictions", findings)
+    tables, vocabularies = build_label_studio_tables(
+        group_tasks_by_video(tasks, size, fps, findings), kinds or {}, findings
+    )
     return Predictions(
         **(tables | {"frames": tables["frames"].clear()}),
         rejected=findings.table(),

@@ -17,7 +17,7 @@ from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, Us
 from roadaware.formats.known_scenes import Known, refuse_findings
 from roadaware.formats.road_detections import write_folder
 from roadaware.io.files import read_regular
-from roadaware.io.sources import leads_out, shown
+from roadaware.io.sources import is_outside, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes, TableSet
 
@@ -108,10 +108,10 @@ def read_tracks(
         boxes.append(table.with_columns(pl.Series("score", rows.conf, dtype=pl.Float64)))
         tubes.append(own)
         count += len(own)
-    joined = _joined(boxes)
+    joined = _concat_boxes(boxes)
     score = joined.filter(pl.col("tube").is_not_null()).group_by("tube").agg(pl.col("score").mean())
     predictions = Predictions(
-        videos=_sized(scenes, list(files)),
+        videos=_add_video_sizes(scenes, list(files)),
         boxes=joined,
         tubes=pl.concat(tubes).join(score, on="tube", how="left", maintain_order="left"),
         rejected=findings.table(),
@@ -157,14 +157,17 @@ def read_sequences(
     """
     folder = Path(folder)
     listed = list(names) if names is not None else _sequences(folder)
-    wrong = [name for name in listed if leads_out(name) or not name]
+    wrong = [name for name in listed if is_outside(name) or not name]
     if wrong:
         raise InputError(
-            f"the sequence '{shown(wrong[0])}' leads out of the folder", where=shown(str(folder))
+            f"the sequence '{to_printable(wrong[0])}' leads out of the folder",
+            where=to_printable(str(folder)),
         )
     if not listed:
         raise DatasetNotFoundError(
-            "expected folders with gt/gt.txt, found none", where=shown(str(folder)), hint="check the path"
+            "expected folders with gt/gt.txt, found none",
+            where=to_printable(str(folder)),
+            hint="check the path",
         )
     findings = Findings()
     videos = pl.DataFrame([_info(folder / name, name) for name in listed])
@@ -179,10 +182,12 @@ def read_sequences(
         boxes.append(table.with_columns(klass, ignore=pl.Series(rows.conf, dtype=pl.Float64) == 0))
         tubes.append(own)
         count += len(own)
-    scenes = _truth(videos, frames, _joined(boxes), pl.concat(tubes), classes, kind, findings)
+    scenes = _truth(videos, frames, _concat_boxes(boxes), pl.concat(tubes), classes, kind, findings)
     if strict and len(scenes.rejected):
         reasons = "; ".join(scenes.rejected["reason"].head(5).to_list())
-        raise FindingsError(f"{shown(str(folder))}: {len(scenes.rejected)} lines were rejected: {reasons}")
+        raise FindingsError(
+            f"{to_printable(str(folder))}: {len(scenes.rejected)} lines were rejected: {reasons}"
+        )
     return scenes
 
 
@@ -237,10 +242,10 @@ def _read(path: Path, video: str, rules: _Rules, findings: Findings) -> _Rows:
         try:
             _take(line, rows, seen, video, rules)
         except _LineError as error:
-            rows.refused.append((line_number, shown(line, 60), str(error)))
+            rows.refused.append((line_number, to_printable(line, 60), str(error)))
     findings.read["boxes"] += number
     refused = pl.DataFrame(rows.refused, schema=["line", "item", "reason"], orient="row")
-    findings.reject_rows("boxes", refused.with_columns(file=pl.lit(shown(path.name))))
+    findings.reject_rows("boxes", refused.with_columns(file=pl.lit(to_printable(path.name))))
     return rows
 
 
@@ -294,14 +299,14 @@ def _number(cell: str, name: str) -> float:
 
 
 def _text(path: Path) -> str:
-    where = shown(str(path))
+    where = to_printable(str(path))
     try:
         return read_regular(path, limit=_LIMIT).decode("utf-8-sig")
     except FileNotFoundError:
         near = path.absolute().parent
         held = sorted(p.name for p in near.iterdir())[:5] if near.is_dir() else []
         raise DatasetNotFoundError(
-            f"expected MOT text, found no file; beside it lie {', '.join(map(shown, held)) or 'no files'}",
+            f"expected MOT text, found no file; beside it lie {', '.join(map(to_printable, held)) or 'no files'}",
             where=where,
             hint="check the path",
         ) from None
@@ -332,13 +337,13 @@ def _tables(rows: _Rows, video: str, first: int) -> tuple[pl.DataFrame, pl.DataF
     return boxes, names.join(spans, on="tube", maintain_order="left").with_columns(video=pl.lit(video))
 
 
-def _joined(parts: list[pl.DataFrame]) -> pl.DataFrame:
+def _concat_boxes(parts: list[pl.DataFrame]) -> pl.DataFrame:
     """The boxes of all videos by video and frame, numbered."""
     boxes = pl.concat([part.sort("frame", maintain_order=True) for part in parts])
     return boxes.with_columns(box=pl.int_range(pl.len()))
 
 
-def _sized(scenes: Scenes | None, videos: list[str]) -> pl.DataFrame:
+def _add_video_sizes(scenes: Scenes | None, videos: list[str]) -> pl.DataFrame:
     """The videos with the sizes that the scenes tell."""
     table = pl.DataFrame({"video": videos}, schema={"video": pl.String})
     if scenes is None or not {"width_px", "height_px"} <= set(scenes.videos.columns):
@@ -350,14 +355,14 @@ def _sized(scenes: Scenes | None, videos: list[str]) -> pl.DataFrame:
 def _sequences(folder: Path) -> list[str]:
     """The sequences of a folder, by name."""
     if not folder.is_dir():
-        raise DatasetNotFoundError("expected a folder of sequences", where=shown(str(folder)))
+        raise DatasetNotFoundError("expected a folder of sequences", where=to_printable(str(folder)))
     return sorted(path.name for path in folder.iterdir() if (path / "gt" / "gt.txt").is_file())
 
 
 def _info(folder: Path, name: str) -> dict[str, object]:
     """The row of a sequence in the table of videos, from its seqinfo.ini."""
     path = folder / "seqinfo.ini"
-    where = shown(str(path))
+    where = to_printable(str(path))
     parser = configparser.ConfigParser(interpolation=None)
     try:
         parser.read_string(_text(path))
@@ -368,7 +373,7 @@ def _info(folder: Path, name: str) -> dict[str, object]:
     for key, column in (("seqlength", "n_frames"), ("imwidth", "width_px"), ("imheight", "height_px")):
         value = told.get(key, "")
         if value and not re.fullmatch(r"\d{1,9}", value.strip()):
-            raise InputError(f"{key} is '{shown(value, 40)}', no whole number", where=where)
+            raise InputError(f"{key} is '{to_printable(value, 40)}', no whole number", where=where)
         found[column] = int(value) if value else None
     rate = told.get("framerate", "").strip()
     found["fps"] = float(rate) if re.fullmatch(r"\d{1,6}(\.\d{1,6})?", rate) and float(rate) > 0 else None
@@ -412,7 +417,7 @@ def write_sequences(
         UsageError: if the folder holds anything, a video's length is not known, or there is no such label.
         DiskError: if the disk refuses.
     """
-    lines = tube_lines(scenes, of, first_pixel=first_pixel)
+    lines = format_tube_lines(scenes, of, first_pixel=first_pixel)
     write_folder(Path(folder), _truth_files(scenes, lines, f"{benchmark}-{split}"))
 
 
@@ -445,14 +450,14 @@ def write_tracks(
         UsageError: if the folder holds anything, or there is no such label.
         DiskError: if the disk refuses.
     """
-    lines = tube_lines(predictions, of, first_pixel=first_pixel)
+    lines = format_tube_lines(predictions, of, first_pixel=first_pixel)
     names = [*_videos(predictions), *lines]
     base = f"{_safe(benchmark)}-{_safe(split)}/{_safe(tracker)}/data"
     files = ((f"{base}/{_safe(name)}.txt", lines.get(name, "").encode()) for name in dict.fromkeys(names))
     write_folder(Path(folder), files)
 
 
-def tube_lines(
+def format_tube_lines(
     tables: TableSet, of: _Class | None = None, *, first_pixel: float = FIRST_PIXEL
 ) -> dict[str, str]:
     """The lines of each video with tracks, by frame and track; tracks are numbered from 1 in each.
@@ -465,7 +470,7 @@ def tube_lines(
     Raises:
         UsageError: if there is no such label.
     """
-    rows = tube_boxes(tables, of).sort("frame", "track", maintain_order=True)
+    rows = collect_tube_boxes(tables, of).sort("frame", "track", maintain_order=True)
     left, top, right, bottom = (pl.col(side).cast(pl.Float64) for side in CORNERS)
     shifted = rows.with_columns(
         pl.col("frame") + 1,
@@ -482,7 +487,7 @@ def tube_lines(
     return {video: text + "\n" for video, text in grouped.iter_rows()}
 
 
-def tube_boxes(tables: TableSet, of: _Class | None = None) -> pl.DataFrame:
+def collect_tube_boxes(tables: TableSet, of: _Class | None = None) -> pl.DataFrame:
     """The boxes of tracks, or of tubes with a label: video, frame, track (from 1), corners and conf.
 
     Args:
@@ -496,7 +501,7 @@ def tube_boxes(tables: TableSet, of: _Class | None = None) -> pl.DataFrame:
     if "tube" not in boxes.columns:
         boxes = boxes.with_columns(tube=pl.lit(None, pl.Int64))
     owned = boxes.filter(pl.col("tube").is_not_null())
-    tubes = _whole_tubes(tables) if of is None else _labelled(tables, of)
+    tubes = _whole_tubes(tables) if of is None else _select_labelled_spans(tables, of)
     pieces = owned.join(tubes, left_on="tube", right_on="owner", maintain_order="right_left")
     inside = pl.col("low").is_null() | pl.col("frame").is_between("low", "high", closed="left")
     pieces = pieces.filter(inside)
@@ -538,7 +543,7 @@ def _whole_tubes(tables: TableSet) -> pl.DataFrame:
     return tubes.select("start_frame", "consecutive", owner="tube", own="tube", low=none, high=none)
 
 
-def _labelled(tables: TableSet, of: _Class) -> pl.DataFrame:
+def _select_labelled_spans(tables: TableSet, of: _Class) -> pl.DataFrame:
     """The pieces of the tubes with a label."""
     kind, label = of
     words = tables.meta.vocabularies.get(kind, ())
@@ -558,7 +563,7 @@ def _truth_files(scenes: Scenes, lines: dict[str, str], name: str) -> Iterator[t
     for row in videos.iter_rows(named=True):
         video, length = row["video"], row.get("n_frames")
         if length is None:
-            raise UsageError(f"it is not known how many frames video {shown(video)} has")
+            raise UsageError(f"it is not known how many frames video {to_printable(video)} has")
         told = {
             "name": video,
             "imDir": "img1",
@@ -586,6 +591,6 @@ def _safe(name: str) -> str:
     Raises:
         UsageError: if it leads elsewhere.
     """
-    if not name or "/" in name or "\n" in name or leads_out(name):
-        raise UsageError(f"'{shown(name)}' is no name for a file")
+    if not name or "/" in name or "\n" in name or is_outside(name):
+        raise UsageError(f"'{to_printable(name)}' is no name for a file")
     return name

@@ -14,7 +14,7 @@ import polars as pl
 from roadaware.datasets.label_studio_tasks import VIDEO_NAME
 from roadaware.errors import UsageError
 from roadaware.formats.coda import KIND
-from roadaware.formats.label_studio import LOCAL_FILES, labelled, tag
+from roadaware.formats.label_studio import LOCAL_FILES, format_control, format_empty_tag
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions
 
@@ -32,16 +32,16 @@ PICTURES = {
 """Columns of the pictures that are sent out; `picture` is the path by which people see it."""
 
 
-def task_name(video: str, frame: int) -> str:
+def format_task_name(video: str, frame: int) -> str:
     """What a picture is called in tasks.
 
-    >>> task_name("town-0001", 12)
+    >>> format_task_name("town-0001", 12)
     'town-0001/000012'
     """
     return f"{video}/{frame:06d}"
 
 
-def sent_out(
+def select_task_proposals(
     claims: Predictions, pictures: pl.DataFrame, labels: Sequence[str], *, kind: str = KIND
 ) -> tuple[Predictions, dict[str, int]]:
     """The proposals of some pictures as they are sent out, and what was left out of them, by reason.
@@ -99,7 +99,7 @@ def label_studio_tasks(sent: Predictions, media: str = LOCAL_FILES) -> bytes:
     keeps for boxes that were corrected.
 
     Args:
-        sent: what `sent_out` gave.
+        sent: what `select_task_proposals` gave.
         media: where Label Studio finds a picture; `{name}` is its path.
 
     Source: the task format of Label Studio.
@@ -113,7 +113,7 @@ def label_studio_tasks(sent: Predictions, media: str = LOCAL_FILES) -> bytes:
             claimed["score"] = max(each["score"] for each in held)
         data = {
             IMAGE: media.format(name=quote(row["picture"])),
-            VIDEO_NAME: task_name(row["video"], row["frame"]),
+            VIDEO_NAME: format_task_name(row["video"], row["frame"]),
             "width": size[0],
             "height": size[1],
         }
@@ -125,22 +125,22 @@ def label_studio_config(sent: Predictions) -> bytes:
     """The labelling config that the tasks of `label_studio_tasks` fit, XML for a project's settings.
 
     Args:
-        sent: what `sent_out` gave.
+        sent: what `select_task_proposals` gave.
     """
     words = (*sent.meta.vocabularies[KIND], UNNAMED)
-    lines = [tag("Image", name=IMAGE, value=f"${IMAGE}", zoom="true")]
-    lines += labelled("RectangleLabels", CONTROL, IMAGE, words)
+    lines = [format_empty_tag("Image", name=IMAGE, value=f"${IMAGE}", zoom="true")]
+    lines += format_control("RectangleLabels", CONTROL, IMAGE, words)
     lines[1] = lines[1].replace(">", ' canRotate="false">')
     return "\n".join(["<View>", *(f"  {line}" for line in lines), "</View>", ""]).encode()
 
 
-def coco_annotations(sent: Predictions) -> bytes:
+def encode_coco_annotations(sent: Predictions) -> bytes:
     """A COCO annotation file: each proposal an annotation with its `score` and number (`proposal`).
 
     Images have `video` and `frame`; the last category is that of proposals without a class.
 
     Args:
-        sent: what `sent_out` gave.
+        sent: what `select_task_proposals` gave.
     """
     words = (*sent.meta.vocabularies[KIND], UNNAMED)
     number = {word: place for place, word in enumerate(words, 1)}
@@ -171,13 +171,13 @@ def coco_annotations(sent: Predictions) -> bytes:
     return json.dumps(content, allow_nan=False).encode()
 
 
-def parquet_rows(sent: Predictions) -> bytes:
+def encode_proposal_parquet(sent: Predictions) -> bytes:
     """A Parquet table with a row per proposal; a picture without one has a row without a box.
 
     Args:
-        sent: what `sent_out` gave.
+        sent: what `select_task_proposals` gave.
     """
-    held = named_boxes(sent).rename({"box": "proposal"}).drop("tube", strict=False)
+    held = add_class_names(sent).rename({"box": "proposal"}).drop("tube", strict=False)
     frames = sent.frames.select("task", *PICTURES)
     table = frames.join(held, on=["video", "frame"], how="left", maintain_order="left_right")
     stream = io.BytesIO()
@@ -185,11 +185,11 @@ def parquet_rows(sent: Predictions) -> bytes:
     return stream.getvalue()
 
 
-def named_boxes(sent: Predictions) -> pl.DataFrame:
+def add_class_names(sent: Predictions) -> pl.DataFrame:
     """The proposals with a column `label`, the name of the class; `UNNAMED` where they have none.
 
     Args:
-        sent: what `sent_out` gave.
+        sent: what `select_task_proposals` gave.
     """
     words = dict(enumerate(sent.meta.vocabularies[KIND]))
     label = pl.col("label").replace_strict(words, default=None, return_dtype=pl.String)
@@ -205,7 +205,7 @@ def named_boxes(sent: Predictions) -> pl.DataFrame:
 
 def _by_picture(sent: Predictions) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Each picture with its proposals, the likeliest first."""
-    parts = named_boxes(sent).with_columns(pl.col("score").fill_null(1.0)).sort("score", descending=True)
+    parts = add_class_names(sent).with_columns(pl.col("score").fill_null(1.0)).sort("score", descending=True)
     held = parts.partition_by("video", "frame", as_dict=True, include_key=False)
     for row in sent.frames.iter_rows(named=True):
         own = held.get((row["video"], row["frame"]))
@@ -264,7 +264,7 @@ def _check(frames: pl.DataFrame) -> None:
     """Refuse pictures that cannot be sent out.
 
     Raises:
-        UsageError: see `sent_out`.
+        UsageError: see `select_task_proposals`.
     """
     if frames.is_empty():
         raise UsageError("there is no picture to send out")
@@ -274,4 +274,6 @@ def _check(frames: pl.DataFrame) -> None:
     for found, what in ((twice, "stands twice"), (unknown, "has no size that is known")):
         if len(found):
             row = found.row(0, named=True)
-            raise UsageError(f"picture {task_name(row['video'], row['frame'])} {what} ({len(found)} rows)")
+            raise UsageError(
+                f"picture {format_task_name(row['video'], row['frame'])} {what} ({len(found)} rows)"
+            )

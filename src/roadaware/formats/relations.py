@@ -12,24 +12,24 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, all_refused
+from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, build_all_rejected_error
 from roadaware.datasets.relation_tables import (
     CATEGORY,
     PREDICATE,
     Packed,
     Tracks,
-    instance_of,
+    build_relation_tables,
+    collect_relation_vocabularies,
+    format_video_name,
+    merge_overlapping_tracks,
     pack,
-    rejoined,
-    tables_of,
-    video_name,
-    words,
+    parse_relation,
 )
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.known_scenes import refuse_findings
-from roadaware.io.files import atomic_write
-from roadaware.io.json import decode, kind_of, members, no_collection, quoted
-from roadaware.io.sources import read_file, shown
+from roadaware.io.files import write_atomically
+from roadaware.io.json import decode, describe_type, format_value, iterate_members, pause_garbage_collection
+from roadaware.io.sources import read_file, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
@@ -69,15 +69,15 @@ def read_relation_claims(path: Path, scenes: Scenes, *, strict: bool = False) ->
     Source: VidVRD-helper, evaluation of visual relation detection.
     """
     path = Path(path)
-    where = shown(str(path))
+    where = to_printable(str(path))
     findings = Findings()
     known = set(scenes.videos["video"].cast(pl.String).to_list())
-    with no_collection():
+    with pause_garbage_collection():
         clips, scores = _clips(decode(read_file(path, where, MOST_BYTES), where), where, known, findings)
-    vocabularies = _extended(scenes.meta.vocabularies, words(clips))
+    vocabularies = _extend_vocabularies(scenes.meta.vocabularies, collect_relation_vocabularies(clips))
     _strange_words(clips, scenes.meta.vocabularies, findings)
-    tables = tables_of(clips, vocabularies)
-    held, notes = _bounded(scores)
+    tables = build_relation_tables(clips, vocabularies)
+    held, notes = _normalize_scores(scores)
     tables["relations"] = tables["relations"].with_columns(held)
     predictions = Predictions(
         videos=_videos(scenes, clips),
@@ -120,7 +120,7 @@ def write_relation_claims(predictions: Predictions, scenes: Scenes, path: Path) 
     listed: dict[str, list[dict[str, Any]]] = {video: [] for video in videos}
     for video, claim in _written(predictions):
         listed[video].append(claim)
-    atomic_write(Path(path), json.dumps({_TOP: listed}, allow_nan=False).encode())
+    write_atomically(Path(path), json.dumps({_TOP: listed}, allow_nan=False).encode())
     return len(relations)
 
 
@@ -136,26 +136,26 @@ def _clips(
     found: list[Packed] = []
     scores: list[float] = []
     foreign: list[str] = []
-    for name, value in _listed(text, where):
-        video = video_name(name)
+    for name, value in _iterate_videos(text, where):
+        video = format_video_name(name)
         if video not in known:
             foreign.append(video)
             count = len(value) if isinstance(value, list) else 0
             findings.warn("claims on videos that the truth does not have, left out", video, max(count, 1))
         elif not isinstance(value, list):
-            reason = f"should be a list of claims and is {kind_of(value)}"
+            reason = f"should be a list of claims and is {describe_type(value)}"
             findings.reject("relations", file, video, reason)
         else:
             found.append(_clip(video, value, file, scores, findings))
     if foreign and not found:
         raise _nothing_known(foreign, known, where)
     if not scores and findings.read["relations"]:
-        raise all_refused(findings, where, "claims", _HINT)
+        raise build_all_rejected_error(findings, where, "claims", _HINT)
     findings.warn(NOTHING_CLAIMED, file, int(not scores and not foreign))
     return found, np.array(scores, dtype=np.float64)
 
 
-def _listed(text: str, where: str) -> Iterator[tuple[str, Any]]:
+def _iterate_videos(text: str, where: str) -> Iterator[tuple[str, Any]]:
     """Each video with what stands there.
 
     Raises:
@@ -163,9 +163,11 @@ def _listed(text: str, where: str) -> Iterator[tuple[str, Any]]:
     """
     prefix = (_TOP,) if _WRAPPED.search(text) else ()
     seen = beside = False
-    for _, path, value in members(text, where, lambda path: path in ((), prefix)):
+    for _, path, value in iterate_members(text, where, lambda path: path in ((), prefix)):
         if not path:
-            raise InputError(f"the top should be an object and is {kind_of(value)}", where=where, hint=_HINT)
+            raise InputError(
+                f"the top should be an object and is {describe_type(value)}", where=where, hint=_HINT
+            )
         if path[:-1] == prefix:
             seen = True
             yield path[-1], value
@@ -180,25 +182,25 @@ def _clip(video: str, listed: Sequence[Any], file: str, scores: list[float], fin
     held = Tracks()
     findings.read["relations"] += len(listed)
     for number, value in enumerate(listed):
-        claim = instance_of(value)
+        claim = parse_relation(value)
         if isinstance(claim, str):
             findings.reject("relations", file, f"{video}, claim {number}", claim, rows=0)
             continue
         score = value.get("score")
         if type(score) not in (int, float) or not -1e300 < score < 1e300:
-            reason = f"the score should be a finite number and is {quoted(score)}"
+            reason = f"the score should be a finite number and is {format_value(score)}"
             findings.reject("relations", file, f"{video}, claim {number}", reason, rows=0)
             continue
         if np.array_equal(claim.subject, claim.object):
             findings.warn("claims whose subject is its own object", f"{video}, claim {number}", 1)
         scores.append(float(score))
         held.take(claim)
-    return pack(video, rejoined(held))
+    return pack(video, merge_overlapping_tracks(held))
 
 
 def _nothing_known(foreign: Sequence[str], known: set[str], where: str) -> InputError:
     here, there = (
-        ", ".join(shown(name, 60) for name in sorted(names)[:_NAMED]) for names in (foreign, known)
+        ", ".join(to_printable(name, 60) for name in sorted(names)[:_NAMED]) for names in (foreign, known)
     )
     message = f"not one of {len(foreign)} videos is among the {len(known)} of the truth"
     hint = f"the claims name {here}; the truth has {there}: names must be equal to the letter"
@@ -222,7 +224,7 @@ def _strange_words(clips: Sequence[Packed], known: Mapping[str, tuple[str, ...]]
                     break
 
 
-def _extended(
+def _extend_vocabularies(
     known: Mapping[str, tuple[str, ...]], said: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
     """The truth's vocabularies, with words that only claims have behind theirs."""
@@ -240,7 +242,7 @@ def _videos(scenes: Scenes, clips: Sequence[Packed]) -> pl.DataFrame:
     return order.join(table, on="video", how="left", maintain_order="left")
 
 
-def _bounded(scores: npt.NDArray[np.float64]) -> tuple[list[pl.Series], dict[str, str]]:
+def _normalize_scores(scores: npt.NDArray[np.float64]) -> tuple[list[pl.Series], dict[str, str]]:
     """Scores in [0, 1], with the file's own beside them where they are not those, and what is to be said."""
     if ((scores >= 0) & (scores <= 1)).all():
         return [pl.Series("score", scores)], {}

@@ -21,12 +21,12 @@ import polars as pl
 from roadaware.arrays import Bools, Numbers
 from roadaware.datasets.issues import Findings
 from roadaware.errors import DatasetNotFoundError, InputError, UsageError
-from roadaware.formats.detection_folders import FrameFile, detection_folder, frame_files
+from roadaware.formats.detection_folders import FrameFile, find_detection_folder, list_frame_files
 from roadaware.formats.known_scenes import Known, refuse_findings
-from roadaware.io.files import disk_error, read_regular, sweep, sync_folder
+from roadaware.io.files import build_disk_error, flush_folder, read_regular, remove_stale_files
 from roadaware.io.pickles import load
-from roadaware.io.sources import leads_out, shown
-from roadaware.scenes.dense_scores import layout, matrix, with_layout
+from roadaware.io.sources import is_outside, to_printable
+from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout, set_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
@@ -100,11 +100,11 @@ class Kinds:
             composites=composites,
             **changes,
         )
-        meta = with_layout(meta, "boxes", self.classes) if boxes else meta
-        return with_layout(meta, "frames", ["av_action"]) if frames else meta
+        meta = set_score_layout(meta, "boxes", self.classes) if boxes else meta
+        return set_score_layout(meta, "frames", ["av_action"]) if frames else meta
 
 
-def kinds_of(scenes: Scenes | None, vocabularies: Mapping[str, Sequence[str]] | None) -> Kinds | None:
+def get_label_kinds(scenes: Scenes | None, vocabularies: Mapping[str, Sequence[str]] | None) -> Kinds | None:
     """The names that were given: those of `vocabularies`, else those of the scenes; None if neither.
 
     Raises:
@@ -125,7 +125,7 @@ def kinds_of(scenes: Scenes | None, vocabularies: Mapping[str, Sequence[str]] | 
     return kinds
 
 
-def kinds_by_width(width: int | None, av_width: int | None, where: str) -> Kinds:
+def infer_label_kinds(width: int | None, av_width: int | None, where: str) -> Kinds:
     """The kinds of ROAD 1.0 or UCF101-24, their labels numbered, known by the numbers of scores.
 
     Args:
@@ -198,7 +198,9 @@ def drop_other_widths(read: Read, kinds: Kinds, findings: Findings) -> None:
             setattr(read, name, [held[place] for place in kept])
 
 
-def tables_of(read: Read, kinds: Kinds, size: tuple[int, int], findings: Findings) -> Predictions:
+def build_detection_tables(
+    read: Read, kinds: Kinds, size: tuple[int, int], findings: Findings
+) -> Predictions:
     """The tables of what was read."""
     boxes = _boxes(read, kinds, findings)
     frames, scored = _frames(read, kinds, findings)
@@ -305,12 +307,12 @@ _PROTOCOL = 4
 _EMPTY_COLUMNS = 200
 
 
-def pickled(value: Any) -> bytes:
+def encode_pickle(value: Any) -> bytes:
     """The value as a pickle that `scenes.pickles.load` and every Python from 3.4 on read."""
     return pickle.dumps(value, protocol=_PROTOCOL)
 
 
-def frame_pickles(predictions: Predictions) -> Iterator[tuple[str, bytes]]:
+def encode_frame_pickles(predictions: Predictions) -> Iterator[tuple[str, bytes]]:
     """Name and content of the file of each frame, in the order of videos and frames.
 
     Raises:
@@ -335,10 +337,10 @@ def frame_pickles(predictions: Predictions) -> Iterator[tuple[str, bytes]]:
     none = np.zeros(0, np.float32)
     for video, frame, held, scored in table.iter_rows():
         name = f"{video}/{frame + 1:05d}.pkl"
-        if leads_out(name):
-            raise InputError(f"the video '{shown(video)}' is no name for a folder")
+        if is_outside(name):
+            raise InputError(f"the video '{to_printable(video)}' is no name for a folder")
         rows_of = main[held] if held is not None else np.zeros((0, _EMPTY_COLUMNS), np.float32)
-        yield name, pickled({"ego": none if ego is None else ego[scored], "main": rows_of})
+        yield name, encode_pickle({"ego": none if ego is None else ego[scored], "main": rows_of})
 
 
 def write_folder(folder: Path, files: Iterator[tuple[str, bytes]]) -> None:
@@ -353,7 +355,7 @@ def write_folder(folder: Path, files: Iterator[tuple[str, bytes]]) -> None:
         DiskError: if the disk refuses.
     """
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
-        raise UsageError(f"{shown(str(folder))} exists and is no empty folder; name one that does not")
+        raise UsageError(f"{to_printable(str(folder))} exists and is no empty folder; name one that does not")
     temporary = folder.parent / f".roadaware-{os.getpid()}-{secrets.token_hex(4)}.tmp"
     written = 0
     try:
@@ -367,12 +369,12 @@ def write_folder(folder: Path, files: Iterator[tuple[str, bytes]]) -> None:
             path.write_bytes(data)
             written += len(data)
         for inner in made:
-            sync_folder(inner)
+            flush_folder(inner)
         temporary.replace(folder)
-        sync_folder(folder.parent)
-        sweep(folder.parent)
+        flush_folder(folder.parent)
+        remove_stale_files(folder.parent)
     except OSError as error:
-        raise disk_error(folder, written, error) from error
+        raise build_disk_error(folder, written, error) from error
     finally:
         with suppress(OSError):
             shutil.rmtree(temporary)
@@ -390,7 +392,7 @@ def _main(predictions: Predictions) -> tuple[pl.DataFrame, npt.NDArray[Any]]:
             hint="every box needs agentness in `score` and its class scores in `scores`",
         )
     boxes = boxes.with_columns(pl.col("video").cast(pl.String)).sort("video", "frame", maintain_order=True)
-    width = layout(predictions.meta, "boxes").width
+    width = get_score_layout(predictions.meta, "boxes").width
     double = boxes.schema["score"] == pl.Float64 or _inner(boxes["scores"]) == pl.Float64
     kind = np.float64 if double else np.float32
     corners = boxes.select(*CORNERS, "score").to_numpy().astype(kind)
@@ -403,15 +405,15 @@ def _ego(predictions: Predictions) -> tuple[pl.DataFrame, npt.NDArray[Any] | Non
     if "scores" not in frames.columns or frames.is_empty():
         return frames.select("video", "frame"), None
     kind = np.float64 if _inner(frames["scores"]) == pl.Float64 else np.float32
-    width = layout(predictions.meta, "frames").width
+    width = get_score_layout(predictions.meta, "frames").width
     return frames.select("video", "frame"), _numbers(frames["scores"], width, kind)
 
 
 def _numbers(scores: pl.Series, width: int, kind: Any) -> npt.NDArray[Any]:
     """A dense column as (n, width) numbers, in double precision where it has that."""
     if kind is np.float32 or _inner(scores) != pl.Float64:
-        return matrix(scores, width).astype(kind)
-    matrix(scores, width)  # checks that every row has its scores
+        return convert_to_matrix(scores, width).astype(kind)
+    convert_to_matrix(scores, width)  # checks that every row has its scores
     return scores.explode().to_numpy().reshape(len(scores), width)
 
 
@@ -461,9 +463,9 @@ def read_detections(
 
     Source: the `detections-*` folders that 3D-RetinaNet writes when it is tested.
     """
-    folder = detection_folder(Path(folder))
+    folder = find_detection_folder(Path(folder))
     findings = Findings()
-    listed = frame_files(folder, first_frame=first_frame, findings=findings)
+    listed = list_frame_files(folder, first_frame=first_frame, findings=findings)
     if videos is not None:
         wanted = set(videos)
         listed = {video: files for video, files in listed.items() if video in wanted}
@@ -472,13 +474,15 @@ def read_detections(
     known = Known(scenes)
     read = _read_all(known.sift(listed, findings), findings, progress)
     if read.frame:
-        kinds = kinds_of(scenes, vocabularies) or kinds_by_width(*read.widths(), where=shown(str(folder)))
+        kinds = get_label_kinds(scenes, vocabularies) or infer_label_kinds(
+            *read.widths(), where=to_printable(str(folder))
+        )
         drop_other_widths(read, kinds, findings)
     if not read.frame:
         raise _none_taken(read, findings)
-    claims = tables_of(read, kinds, size, findings)
+    claims = build_detection_tables(read, kinds, size, findings)
     if strict:
-        refuse_findings(shown(str(folder)), claims)
+        refuse_findings(to_printable(str(folder)), claims)
     return claims
 
 
@@ -497,7 +501,7 @@ def write_detections(predictions: Predictions, folder: Path) -> None:
         InputError: if there are no scores, or the frames have none while others have.
         DiskError: if the disk refuses; nothing stands there then.
     """
-    write_folder(Path(folder), frame_pickles(predictions))
+    write_folder(Path(folder), encode_frame_pickles(predictions))
 
 
 def _read_all(
@@ -533,22 +537,23 @@ def _arrays(file: FrameFile) -> tuple[Numbers, Numbers]:
         InputError: if the file is not what it should be.
     """
     try:
-        held = load(read_regular(Path(file.path), limit=_LIMIT), shown(file.path))
+        held = load(read_regular(Path(file.path), limit=_LIMIT), to_printable(file.path))
     except FileNotFoundError as error:
-        raise InputError("the file has gone", where=shown(file.path)) from error
+        raise InputError("the file has gone", where=to_printable(file.path)) from error
     if type(held) is not dict or "main" not in held:
         what = (
             f"a dict of {', '.join(map(repr, list(held)[:5]))}" if type(held) is dict else type(held).__name__
         )
         raise InputError(
-            f"expected a dict with 'main' and 'ego', found {shown(what)}", where=shown(file.path)
+            f"expected a dict with 'main' and 'ego', found {to_printable(what)}",
+            where=to_printable(file.path),
         )
     main, ego = held["main"], held.get("ego", np.zeros(0, np.float32))
     for name, array, dimensions in (("main", main, 2), ("ego", ego, 1)):
         if type(array) is not np.ndarray or array.ndim != dimensions or array.dtype.kind != "f":
             found = f"{array.dtype} {array.shape}" if type(array) is np.ndarray else type(array).__name__
             message = f"'{name}' should be a {dimensions}-dimensional array of floats, not {found}"
-            raise InputError(message, where=shown(file.path))
+            raise InputError(message, where=to_printable(file.path))
     return main, ego
 
 
@@ -557,7 +562,7 @@ def _nothing(folder: Path, findings: Findings) -> DatasetNotFoundError:
     refused = findings.table().head(3).select("file", "reason").rows()
     told = "".join(f"\n  {file}: {reason}" for file, reason in refused)
     return DatasetNotFoundError(
-        f"no detections in {shown(str(folder))}: expected <video>/<frame, five digits>.pkl{told}"
+        f"no detections in {to_printable(str(folder))}: expected <video>/<frame, five digits>.pkl{told}"
     )
 
 

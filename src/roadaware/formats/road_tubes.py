@@ -22,13 +22,13 @@ from roadaware.formats.road_detections import (
     HOUSE_NAMES,
     NETWORK_SIZE,
     Kinds,
-    kinds_of,
-    pickled,
+    encode_pickle,
+    get_label_kinds,
 )
-from roadaware.io.files import atomic_write, read_regular
+from roadaware.io.files import read_regular, write_atomically
 from roadaware.io.pickles import load
-from roadaware.io.sources import shown
-from roadaware.scenes.dense_scores import Layout, layout, matrix
+from roadaware.io.sources import to_printable
+from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -46,7 +46,7 @@ _OPTIONAL = {
 }
 
 
-def tube_lists(predictions: Predictions, *, native: bool, agentness: bool, first_frame: int) -> Lists:
+def build_tube_lists(predictions: Predictions, *, native: bool, agentness: bool, first_frame: int) -> Lists:
     """Kind to video to tubes, each a dict with label_id, scores, boxes, score and frames.
 
     Args:
@@ -130,7 +130,7 @@ class _Boxes:
     def tube(self, row: dict[str, Any], first_frame: int) -> dict[str, Any]:
         """One tube in the form of the file."""
         start, end = self.place.get(row["tube"] if row["parent"] is None else row["parent"], (0, 0))
-        at = np.arange(start, end)[_covered(self.frames[start:end], row)]
+        at = np.arange(start, end)[_mask_tube_frames(self.frames[start:end], row)]
         if not len(at) or row["score"] is None:
             lacks = "score" if len(at) else "boxes"
             raise InputError(f"tube {row['tube']} of {row['video']} has no {lacks} and cannot be written")
@@ -154,7 +154,7 @@ class _Boxes:
         return np.where(np.isnan(scores), row["score"], scores).astype(scores.dtype)
 
 
-def _covered(frames: Numbers, row: dict[str, Any]) -> npt.NDArray[np.bool_]:
+def _mask_tube_frames(frames: Numbers, row: dict[str, Any]) -> npt.NDArray[np.bool_]:
     """(n,) which boxes of the owner belong to the tube."""
     spans = row["spans"]
     if spans is None and row["parent"] is not None and not row["consecutive"]:
@@ -169,10 +169,10 @@ def _covered(frames: Numbers, row: dict[str, Any]) -> npt.NDArray[np.bool_]:
 
 def _dense(predictions: Predictions, boxes: pl.DataFrame) -> tuple[Layout, Numbers | None]:
     """What dense scores stand for, and (n, classes) the scores, where every box has them."""
-    found = layout(predictions.meta, "boxes")
+    found = get_score_layout(predictions.meta, "boxes")
     if not found.width or "scores" not in boxes.columns or boxes["scores"].null_count():
         return found, None
-    return found, matrix(boxes["scores"], found.width)
+    return found, convert_to_matrix(boxes["scores"], found.width)
 
 
 Progress = Callable[[int, int, str], None]
@@ -270,18 +270,18 @@ def read_tubes(
     """
     path = Path(path)
     held = _held(path)
-    named = kinds_of(scenes, vocabularies)
+    named = get_label_kinds(scenes, vocabularies)
     findings, known = Findings(), Known(scenes)
     total = sum(len(tubes) for videos in held.values() for tubes in videos.values())
     told = None if progress is None else lambda done: progress(done, total, "tubes")
     read = _read_all(held, _Asked(named, known, first_frame), path.name, findings, told)
-    claims = _tables(read, named or _numbered(read), size, known, path.name, findings)
+    claims = _tables(read, named or _build_numeric_kinds(read), size, known, path.name, findings)
     if total and claims.tubes.is_empty():
         first = claims.rejected.filter(table="tubes").row(0, named=True)
         message = f"none of {total} tubes can be taken; the first ({first['item']}): {first['reason']}"
-        raise InputError(message, where=shown(str(path)), hint=_HINT)
+        raise InputError(message, where=to_printable(str(path)), hint=_HINT)
     if strict:
-        refuse_findings(shown(str(path)), claims)
+        refuse_findings(to_printable(str(path)), claims)
     return claims
 
 
@@ -310,8 +310,8 @@ def write_tubes(
         InputError: if a tube has no boxes, or none has a label.
         DiskError: if the disk refuses.
     """
-    lists = tube_lists(predictions, native=native, agentness=agentness, first_frame=first_frame)
-    atomic_write(Path(path), pickled(lists))
+    lists = build_tube_lists(predictions, native=native, agentness=agentness, first_frame=first_frame)
+    write_atomically(Path(path), encode_pickle(lists))
 
 
 def _read_all(
@@ -350,7 +350,7 @@ def _held(path: Path) -> dict[str, dict[str, list[Any]]]:
         DatasetNotFoundError: if there is no file.
         InputError: if it holds anything else.
     """
-    where = shown(str(path))
+    where = to_printable(str(path))
     try:
         held = load(read_regular(Path(os.path.realpath(path)), limit=_LIMIT), where)
     except FileNotFoundError as error:
@@ -363,10 +363,12 @@ def _held(path: Path) -> dict[str, dict[str, list[Any]]]:
     for kind, videos in held.items():
         if type(kind) is not str or type(videos) is not dict:
             found = type(videos).__name__
-            raise InputError(f"{form}; '{shown(str(kind))}' holds a {found}", where=where)
+            raise InputError(f"{form}; '{to_printable(str(kind))}' holds a {found}", where=where)
         for video, tubes in videos.items():
             if type(video) is not str or type(tubes) is not list:
-                found = f"'{shown(str(video))}' of '{shown(kind)}' holds a {type(tubes).__name__}"
+                found = (
+                    f"'{to_printable(str(video))}' of '{to_printable(kind)}' holds a {type(tubes).__name__}"
+                )
                 raise InputError(f"{form}; {found}", where=where)
     return held
 
@@ -457,7 +459,7 @@ def _array(value: Any, name: str, kinds: str, dimensions: int) -> Numbers:
     return value
 
 
-def _numbered(read: _Read) -> Kinds:
+def _build_numeric_kinds(read: _Read) -> Kinds:
     """Names for labels where none were given: the number of each."""
     highest: dict[str, int] = {}
     for kind, label in zip(read.kind, read.label, strict=True):

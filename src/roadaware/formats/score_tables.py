@@ -353,7 +353,7 @@ def _check_videos(raw: RawSamples, path: Path) -> None:
             )
 
 
-def scores_text(scores: Floats) -> str:
+def format_scores(scores: Floats) -> str:
     """Scores as `read_scores` reads them, exact.
 
     Args:
@@ -362,7 +362,7 @@ def scores_text(scores: Floats) -> str:
     return "".join(",".join(repr(float(value)) for value in row) + "\n" for row in scores)
 
 
-def samples_text(
+def format_samples(
     truth: Ints, pedestrian: npt.NDArray[np.str_], tte_frames: Ints, video: npt.NDArray[np.str_]
 ) -> str:
     """Samples as `read_samples` reads them; a name that a spreadsheet would compute gets an apostrophe.
@@ -375,11 +375,11 @@ def samples_text(
     """
     lines = ["truth,pedestrian,tte_frames,video"]
     rows = zip(truth.tolist(), pedestrian.tolist(), tte_frames.tolist(), video.tolist(), strict=True)
-    lines += [f"{k},{_quoted(name)},{tte},{_quoted(place)}" for k, name, tte, place in rows]
+    lines += [f"{k},{_quote_cell(name)},{tte},{_quote_cell(place)}" for k, name, tte, place in rows]
     return "\n".join(lines) + "\n"
 
 
-def _quoted(name: str) -> str:
+def _quote_cell(name: str) -> str:
     if name.startswith(("=", "+", "-", "@")):
         name = f"'{name}"
     return '"' + name.replace('"', '""') + '"' if any(c in name for c in ',"\n') else name

@@ -16,13 +16,20 @@ import numpy as np
 import polars as pl
 
 from roadaware.arrays import Numbers
-from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, all_refused
+from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, build_all_rejected_error
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.known_scenes import refuse_findings
 from roadaware.formats.road_detections import write_folder
-from roadaware.io.files import atomic_write
-from roadaware.io.json import LARGEST, clean, decode, kind_of, members, no_collection
-from roadaware.io.sources import FolderSource, confine, leads_out, read_file, shown
+from roadaware.io.files import write_atomically
+from roadaware.io.json import (
+    LARGEST,
+    decode,
+    describe_type,
+    escape_surrogates,
+    iterate_members,
+    pause_garbage_collection,
+)
+from roadaware.io.sources import FolderSource, is_outside, read_file, resolve_inside, to_printable
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 # Arrays of two dimensions from a folder of .npy, one .npz or JSON: bounded, and never a pickle.
@@ -63,7 +70,7 @@ class MapFiles:
     """
 
     def __init__(self, path: Path) -> None:
-        self.where = shown(str(path))
+        self.where = to_printable(str(path))
         self._folder: FolderSource | None = None
         self._archive: zipfile.ZipFile | None = None
         self._arrays: dict[str, Numbers | str] = {}
@@ -74,7 +81,7 @@ class MapFiles:
             if not self._members and any(self._folder.entries()):
                 raise InputError(f"a folder without any {_ENDING} file", where=self.where, hint=_FOLDER)
         elif path.suffix.lower() == ".npz":
-            self._archive, self._members = _opened(path, self.where)
+            self._archive, self._members = _open_archive(path, self.where)
         else:
             self._arrays = _json(path, self.where)
 
@@ -106,13 +113,13 @@ class MapFiles:
         except InputError as error:
             raise MapError(error.message) from error
         except _ZIP_ERRORS as error:
-            raise MapError(f"damaged: {shown(str(error)) or type(error).__name__}") from error
+            raise MapError(f"damaged: {to_printable(str(error)) or type(error).__name__}") from error
         return _array(data)
 
     def _bytes(self, name: str) -> bytes:
         if self._folder is not None:
             file = self._members[name]
-            return read_file(confine(self._folder.path, file), self._folder.where(file), _MOST_BYTES)
+            return read_file(resolve_inside(self._folder.path, file), self._folder.where(file), _MOST_BYTES)
         info = self._members[name]
         if self._archive is None or info.flag_bits & 0x1:
             raise MapError("encrypted")
@@ -133,24 +140,30 @@ def _walk(folder: FolderSource, inner: str = "", depth: int = 0) -> Iterator[tup
     for file in files:
         if file.endswith(_ENDING):
             full = f"{inner}/{file}" if inner else file
-            yield clean(full.removesuffix(_ENDING)), full
+            yield escape_surrogates(full.removesuffix(_ENDING)), full
     for each in folders if depth < _DEEPEST else ():
         yield from _walk(folder, f"{inner}/{each}" if inner else each, depth + 1)
 
 
-def _opened(path: Path, where: str) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]:
+def _open_archive(path: Path, where: str) -> tuple[zipfile.ZipFile, dict[str, zipfile.ZipInfo]]:
     try:
         archive = zipfile.ZipFile(path)
     except _ZIP_ERRORS as error:
-        message = f"no whole .npz: {shown(str(error)) or type(error).__name__}"
+        message = f"no whole .npz: {to_printable(str(error)) or type(error).__name__}"
         raise InputError(message, where=where, hint="write it again with numpy.savez") from error
     found: dict[str, zipfile.ZipInfo] = {}
     end, wrong = 0, ""
     for info in sorted(archive.infolist(), key=lambda info: info.header_offset):
         name = info.filename.removesuffix(_ENDING)
-        if leads_out(info.filename) or name in found or info.header_offset < end or len(found) >= _MOST_FILES:
+        if (
+            is_outside(info.filename)
+            or name in found
+            or info.header_offset < end
+            or len(found) >= _MOST_FILES
+        ):
             wrong = (
-                wrong or f"'{shown(info.filename)}' leads out of it, stands in it twice or overlaps another"
+                wrong
+                or f"'{to_printable(info.filename)}' leads out of it, stands in it twice or overlaps another"
             )
         found[name] = info
         end = info.header_offset + 30 + info.compress_size
@@ -178,9 +191,9 @@ def _array(data: bytes) -> Numbers:
     except MapError:
         raise
     except Exception as error:  # the parser of headers raises whatever the text makes it raise
-        raise MapError(f"no .npy file: {shown(str(error)) or type(error).__name__}") from error
+        raise MapError(f"no .npy file: {to_printable(str(error)) or type(error).__name__}") from error
     if dtype.hasobject or dtype.kind not in _KINDS or dtype.itemsize > 8 or dtype.names or dtype.subdtype:
-        raise MapError(f"holds {shown(str(dtype), 40)}; a map holds plain numbers")
+        raise MapError(f"holds {to_printable(str(dtype), 40)}; a map holds plain numbers")
     sides = tuple(side for at, side in enumerate(shape) if side != 1 or at >= len(shape) - 2)
     if len(sides) != 2 or min(sides) < 1 or sides[0] * sides[1] > MOST_CELLS:
         raise MapError(f"a map has two dimensions and at most {MOST_CELLS} cells; the array is {shape}")
@@ -193,12 +206,14 @@ def _array(data: bytes) -> Numbers:
 def _json(path: Path, where: str) -> dict[str, Numbers | str]:
     """The maps of a JSON file, or why one is none."""
     found: dict[str, Numbers | str] = {}
-    with no_collection():
-        for _, names, value in members(decode(read_file(path, where), where), where, lambda names: not names):
+    with pause_garbage_collection():
+        for _, names, value in iterate_members(
+            decode(read_file(path, where), where), where, lambda names: not names
+        ):
             if not names:
-                message = f"expected an object of maps by name and found {kind_of(value)}"
+                message = f"expected an object of maps by name and found {describe_type(value)}"
                 raise InputError(message, where=where, hint="or give a folder of .npy files, or an .npz")
-            found[clean(names[0])] = _rows(value)
+            found[escape_surrogates(names[0])] = _rows(value)
     return found
 
 
@@ -295,25 +310,25 @@ def write_sound_maps(predictions: Predictions, scenes: Scenes, path: Path) -> in
         )
     widths = claimed["map_width"] if "map_width" in claimed.columns else [None] * len(claimed)
     columns = zip(claimed["sound"], claimed["map"], widths, strict=True)
-    listed = ((names[sound], shaped(values.to_numpy(), width)) for sound, values, width in columns)
+    listed = ((names[sound], reshape_map(values.to_numpy(), width)) for sound, values, width in columns)
     if path.suffix.lower() == ".json":
         content = {name: values.tolist() for name, values in listed}
-        atomic_write(path, json.dumps(content, allow_nan=False).encode())
+        write_atomically(path, json.dumps(content, allow_nan=False).encode())
     elif path.suffix.lower() == ".npz":
         stream = io.BytesIO()
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
             for name, values in listed:
                 archive.writestr(zipfile.ZipInfo(f"{name}.npy"), _npy(values))
-        atomic_write(path, stream.getvalue())
+        write_atomically(path, stream.getvalue())
     else:
-        odd = [name for name in names.values() if leads_out(name)]
+        odd = [name for name in names.values() if is_outside(name)]
         if odd:
-            raise UsageError(f"'{shown(odd[0])}' is no name of a file: write an .npz or .json instead")
+            raise UsageError(f"'{to_printable(odd[0])}' is no name of a file: write an .npz or .json instead")
         write_folder(path, ((f"{name}.npy", _npy(values)) for name, values in listed))
     return len(claimed)
 
 
-def shaped(values: Numbers, width: int | None) -> Numbers:
+def reshape_map(values: Numbers, width: int | None) -> Numbers:
     """The rows of a map.
 
     Args:
@@ -353,7 +368,7 @@ def _collect(files: MapFiles, scenes: Scenes, findings: Findings) -> tuple[list[
             findings.warn("sounds without a map", name)
             continue
         try:
-            values = _sound(files.read(name))
+            values = _validate_map(files.read(name))
         except MapError as error:
             findings.reject("sounds", Path(files.where).name, name, str(error))
             continue
@@ -362,7 +377,9 @@ def _collect(files: MapFiles, scenes: Scenes, findings: Findings) -> tuple[list[
         rows.append(row)
         widths.append(values.shape[1])
     if held and not rows:
-        raise all_refused(findings, files.where, "maps", "a map holds finite numbers in rows and columns")
+        raise build_all_rejected_error(
+            findings, files.where, "maps", "a map holds finite numbers in rows and columns"
+        )
     return rows, packed.series(), widths
 
 
@@ -401,11 +418,11 @@ class _Packed:
 
     def _close(self) -> None:
         if self._open:
-            self._parts.append(_listed(self._open))
+            self._parts.append(_build_map_column(self._open))
             self._open, self._size = [], 0
 
 
-def _listed(maps: list[Numbers]) -> pl.Series:
+def _build_map_column(maps: list[Numbers]) -> pl.Series:
     """Maps as a column of lists, made of one array."""
     flat = np.concatenate(maps)
     if len({len(each) for each in maps}) == 1:
@@ -416,7 +433,7 @@ def _listed(maps: list[Numbers]) -> pl.Series:
     return table.group_by("owner", maintain_order=True).agg("map")["map"]
 
 
-def _sound(values: Numbers) -> Numbers:
+def _validate_map(values: Numbers) -> Numbers:
     """A map in single or double precision, all numbers finite.
 
     Raises:

@@ -13,11 +13,11 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
-from roadaware.io.files import atomic_write, disk_error
-from roadaware.io.images import HEAD_BYTES, orientation_of, plain_still, size_of
-from roadaware.io.sources import confine, file_head, leads_out, read_file, shown
+from roadaware.io.files import build_disk_error, write_atomically
+from roadaware.io.images import HEAD_BYTES, parse_image_size, read_orientation, strip_image_metadata
+from roadaware.io.sources import is_outside, read_file, read_file_head, resolve_inside, to_printable
 from roadaware.io.video import VideoReader
-from roadaware.scenes.sensors import video_path
+from roadaware.scenes.sensors import find_video_path
 from roadaware.scenes.tables import Scenes
 
 FOLDER = "pictures"
@@ -33,7 +33,7 @@ _SCHEMA: dict[str, Any] = {
 Place = tuple[str, int]
 
 
-def task_pictures(
+def prepare_task_images(
     scenes: Scenes,
     root: Path,
     places: Sequence[Place],
@@ -108,18 +108,18 @@ class _Films:
         if self._reader is None or self._video != video:
             self.__exit__()
             self._reader = None
-            self._reader, self._video = VideoReader(video_path(self.scenes, self.root, video)), video
+            self._reader, self._video = VideoReader(find_video_path(self.scenes, self.root, video)), video
         return self._reader.frame(frame)
 
 
 def _file(films: _Films, place: Place, still: str | None, folder: Path, *, copy: bool) -> Path:
     """The file of one picture, written if need be."""
     video, frame = place
-    if leads_out(video):
-        raise InputError(f"the video '{shown(video)}' is no name for a folder")
+    if is_outside(video):
+        raise InputError(f"the video '{to_printable(video)}' is no name for a folder")
     if still:
-        path = confine(Path(os.path.realpath(films.root)), still)
-        return _copied(path, folder, video, frame) if copy else path
+        path = resolve_inside(Path(os.path.realpath(films.root)), still)
+        return _copy_image(path, folder, video, frame) if copy else path
     path = folder / FOLDER / video / f"{frame:06d}.jpg"
     if not path.is_file():
         _put(path, _jpeg(films.frame(video, frame)))
@@ -131,15 +131,15 @@ def _checked_size(path: Path, place: Place, known: tuple[int, int] | None) -> tu
     if known is not None and known != size:
         width, height = known
         message = f"the picture is {size[0]}x{size[1]}, the table says {width}x{height}"
-        raise InputError(message, where=f"{shown(place[0])}, frame {place[1]}")
+        raise InputError(message, where=f"{to_printable(place[0])}, frame {place[1]}")
     return size
 
 
-def _copied(path: Path, folder: Path, video: str, frame: int) -> Path:
+def _copy_image(path: Path, folder: Path, video: str, frame: int) -> Path:
     target = folder / FOLDER / video / f"{frame:06d}{path.suffix.lower()}"
     if not target.is_file():
-        data, where = read_file(path), shown(str(path))
-        _put(target, data if orientation_of(data, where) == 1 else plain_still(data, where))
+        data, where = read_file(path), to_printable(str(path))
+        _put(target, data if read_orientation(data, where) == 1 else strip_image_metadata(data, where))
     return Path(os.path.realpath(target))
 
 
@@ -147,8 +147,8 @@ def _put(path: Path, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise disk_error(path, len(data), error) from error
-    atomic_write(path, data)
+        raise build_disk_error(path, len(data), error) from error
+    write_atomically(path, data)
 
 
 def _jpeg(picture: npt.NDArray[np.uint8]) -> bytes:
@@ -165,13 +165,15 @@ def _size(path: Path) -> tuple[int, int]:
     Raises:
         InputError: if they do not tell, or say that the picture is to be turned, which boxes are not.
     """
-    head = file_head(path, HEAD_BYTES)
-    if orientation_of(head, shown(str(path))) != 1:
+    head = read_file_head(path, HEAD_BYTES)
+    if read_orientation(head, to_printable(str(path))) != 1:
         message = "its EXIF turns it: a browser would show it otherwise than its pixels and boxes lie"
-        raise InputError(message, where=shown(str(path)), hint="have pictures copied: copies are not turned")
-    found = size_of(head)
+        raise InputError(
+            message, where=to_printable(str(path)), hint="have pictures copied: copies are not turned"
+        )
+    found = parse_image_size(head)
     if found is None:
-        raise InputError("no PNG or JPEG whose size is known", where=shown(str(path)))
+        raise InputError("no PNG or JPEG whose size is known", where=to_printable(str(path)))
     return found
 
 

@@ -11,7 +11,7 @@ _BLOCK, _DEPTH = 128, 200
 
 
 @kernel
-def rounded(value: float, single: bool) -> float:
+def round_to_single(value: float, single: bool) -> float:
     """The value as 32 bits hold it: 64-bit arithmetic rounded after each step is 32-bit arithmetic."""
     if single:
         return float(np.float64(np.float32(value)))
@@ -27,15 +27,15 @@ def block_sum(values: Floats, start: int, stop: int, single: bool) -> float:
         part = np.empty(8)
         for i in range(start, whole):
             k = (i - start) % 8
-            part[k] = rounded(part[k] + values[i], single) if i >= start + 8 else values[i]
+            part[k] = round_to_single(part[k] + values[i], single) if i >= start + 8 else values[i]
         width = 8
         while width > 1:
             width //= 2
             for i in range(width):
-                part[i] = rounded(part[2 * i] + part[2 * i + 1], single)
+                part[i] = round_to_single(part[2 * i] + part[2 * i + 1], single)
         total = part[0]
     for i in range(whole, stop):
-        total = rounded(total + values[i], single)
+        total = round_to_single(total + values[i], single)
     return total
 
 
@@ -52,7 +52,7 @@ def pairwise_sum(values: Floats, start: int, stop: int, single: bool) -> float:
         n_pieces -= 1
         low, high = pieces[n_pieces, 0], pieces[n_pieces, 1]
         if low == high:
-            sums[n_sums - 2] = rounded(sums[n_sums - 2] + sums[n_sums - 1], single)
+            sums[n_sums - 2] = round_to_single(sums[n_sums - 2] + sums[n_sums - 1], single)
             n_sums -= 1
         elif high - low <= _BLOCK:
             sums[n_sums] = block_sum(values, low, high, single)
@@ -70,4 +70,4 @@ def pairwise_sum(values: Floats, start: int, stop: int, single: bool) -> float:
 @kernel
 def pairwise_mean(values: Floats, start: int, stop: int, single: bool) -> float:
     """The mean of `values[start:stop]`, which is not empty, added as `pairwise_sum` does."""
-    return rounded(pairwise_sum(values, start, stop, single) / (stop - start), single)
+    return round_to_single(pairwise_sum(values, start, stop, single) / (stop - start), single)

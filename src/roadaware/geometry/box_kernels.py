@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roadaware.arrays import Floats
-from roadaware.geometry.arithmetic import rounded
+from roadaware.geometry.arithmetic import round_to_single
 from roadaware.geometry.compiled import kernel
 
 
@@ -38,18 +38,22 @@ def single_iou(a: Floats, b: Floats, extra: float) -> float:
         b: (4,) the same.
         extra: added to widths and heights.
     """
-    width = rounded(min(rounded(a[2] + extra, True), rounded(b[2] + extra, True)) - max(a[0], b[0]), True)
-    height = rounded(min(rounded(a[3] + extra, True), rounded(b[3] + extra, True)) - max(a[1], b[1]), True)
+    width = round_to_single(
+        min(round_to_single(a[2] + extra, True), round_to_single(b[2] + extra, True)) - max(a[0], b[0]), True
+    )
+    height = round_to_single(
+        min(round_to_single(a[3] + extra, True), round_to_single(b[3] + extra, True)) - max(a[1], b[1]), True
+    )
     if width <= 0 or height <= 0:
         return 0.0
-    common = rounded(width * height, True)
-    both = rounded(single_area(a, extra) + single_area(b, extra), True)
-    return rounded(common / rounded(both - common, True), True)
+    common = round_to_single(width * height, True)
+    both = round_to_single(single_area(a, extra) + single_area(b, extra), True)
+    return round_to_single(common / round_to_single(both - common, True), True)
 
 
 @kernel
 def single_area(box: Floats, extra: float) -> float:
     """Width times height in 32-bit arithmetic."""
-    width = rounded(rounded(box[2] - box[0], True) + extra, True)
-    height = rounded(rounded(box[3] - box[1], True) + extra, True)
-    return rounded(width * height, True)
+    width = round_to_single(round_to_single(box[2] - box[0], True) + extra, True)
+    height = round_to_single(round_to_single(box[3] - box[1], True) + extra, True)
+    return round_to_single(width * height, True)

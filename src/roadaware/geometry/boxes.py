@@ -80,7 +80,7 @@ def _edges(boxes: npt.ArrayLike) -> Floats:
 # Regions of equal width that an image is divided into, from left to right.
 
 
-def place_in_regions(
+def compute_region_position(
     x_px: npt.NDArray[np.float64], width_px: npt.NDArray[Any], regions: int
 ) -> npt.NDArray[np.float64]:
     """(n,) how many regions lie left of a point; its whole part is the region that holds the point.
@@ -95,7 +95,7 @@ def place_in_regions(
 
     Source: the published code of Rasouli and Kotseruba, IV 2024, whose regions are width // regions wide.
 
-    >>> place_in_regions(np.array([106.0, 159.0, -53.0]), np.array([1280, 1280, 1280]), 12)
+    >>> compute_region_position(np.array([106.0, 159.0, -53.0]), np.array([1280, 1280, 1280]), 12)
     array([ 1. ,  1.5, -0.5])
     """
     place: npt.NDArray[np.float64] = x_px / (width_px // regions)

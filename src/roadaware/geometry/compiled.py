@@ -12,7 +12,7 @@ from numba.core import event
 
 from roadaware import __version__
 from roadaware.errors import NOTE
-from roadaware.places import cache_folder
+from roadaware.places import get_cache_folder
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LOG = logging.getLogger("roadaware")
@@ -34,13 +34,13 @@ class _Announcer(event.Listener):
         """Nothing to say."""
 
 
-def _kept() -> bool:
+def _set_cache_folder() -> bool:
     """Point numba at the cache folder; False where nothing can be written there."""
     if os.environ.get("NUMBA_CACHE_DIR"):
         return True
     try:
         # What another version kept may name types that this one has moved, and would not load.
-        folder = cache_folder() / "kernels" / __version__
+        folder = get_cache_folder() / "kernels" / __version__
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError):
         return False
@@ -49,7 +49,7 @@ def _kept() -> bool:
     return os.access(folder, os.W_OK)
 
 
-_KEPT = _kept()
+_KEPT = _set_cache_folder()
 _register: Callable[[str, event.Listener], None] = event.register
 _register("numba:compile", _Announcer())
 
@@ -65,7 +65,7 @@ def kernel(function: F) -> F:
     return cast(F, compiled)
 
 
-def inlined(function: F) -> F:
+def inline_kernel(function: F) -> F:
     """A piece of kernels in the same file, written into each of them instead of compiled by itself.
 
     Nested kernels are compiled again for each level that calls them; a piece that is called from one

@@ -14,13 +14,13 @@ _SIGNS = np.array([[x, y, z] for x in (1, -1) for y in (1, -1) for z in (1, -1)]
 _EDGES = np.array([(a, b) for a, b in combinations(range(8), 2) if (_SIGNS[a] != _SIGNS[b]).sum() == 1])
 
 
-def rigid_fault(pose: npt.ArrayLike) -> str:
+def find_pose_error(pose: npt.ArrayLike) -> str:
     """What is wrong with a pose; empty where it is a rotation and a translation.
 
     Args:
         pose: (4, 4).
 
-    >>> rigid_fault(np.diag([1.0, 1.0, -1.0, 1.0]))
+    >>> find_pose_error(np.diag([1.0, 1.0, -1.0, 1.0]))
     'its rotation has the determinant -1'
     """
     found = np.asarray(pose, dtype=np.float64)
@@ -36,7 +36,7 @@ def rigid_fault(pose: npt.ArrayLike) -> str:
     return f"its axes are off by {off:.2g} from right angles" if off > _RIGID else ""
 
 
-def inverse(pose: npt.ArrayLike) -> Floats:
+def invert_pose(pose: npt.ArrayLike) -> Floats:
     """(4, 4) the way back.
 
     Args:
@@ -74,7 +74,7 @@ def from_quaternion(wxyz: npt.ArrayLike, translation: npt.ArrayLike) -> Floats |
     return found
 
 
-def seen_bounds(
+def project_3d_boxes(
     camera_SE3_box: npt.ArrayLike,  # noqa: N803, the project's way to name transforms
     sizes: npt.ArrayLike,
     lens: npt.ArrayLike,

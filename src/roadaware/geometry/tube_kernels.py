@@ -63,7 +63,7 @@ def _mean_by_place(
 
 
 @kernel
-def meeting_pairs(
+def find_overlapping_intervals(
     first_a: Ints,
     last_a: Ints,
     video_a: Ints,
@@ -112,7 +112,7 @@ def meeting_pairs(
 
 
 @kernel
-def pair_overlaps(
+def compute_tube_pair_overlaps(
     boxes_a: Floats,
     rows_a: Ints,
     frames_a: Ints,

@@ -100,7 +100,7 @@ def from_runs(
     return Tubes(boxes, rows, frames, offsets, video)
 
 
-def overlaps(
+def compute_tube_overlaps(
     a: Tubes, b: Tubes, *, time: TubeTime = "frames", pixel_offset: float = 0.0, single: bool = False
 ) -> Pairs:
     """How much each tube of `a` overlaps each tube of `b` that it meets in time.
@@ -129,12 +129,12 @@ def overlaps(
     >>> boxes, runs, one = np.array([[0.0, 0, 10, 10]] * 4), np.array([[0, 4]]), np.array([0])
     >>> a = from_runs(boxes, np.arange(4), runs, one, one)
     >>> b = from_runs(boxes, np.arange(2, 6), runs, one, one)
-    >>> overlaps(a, b).temporal.round(2)
+    >>> compute_tube_overlaps(a, b).temporal.round(2)
     array([0.33])
     """
     if time not in TUBE_TIMES:
         raise ValueError(f"time should be one of {', '.join(TUBE_TIMES)}, not {time!r}")
-    from roadaware.geometry.tube_kernels import meeting_pairs, pair_overlaps
+    from roadaware.geometry.tube_kernels import compute_tube_pair_overlaps, find_overlapping_intervals
 
     first_b, last_b = _interval(b)
     order = np.flatnonzero(last_b >= first_b)
@@ -142,9 +142,11 @@ def overlaps(
     videos = np.arange(int(b.video.max(initial=-1)) + 1)
     begin = np.searchsorted(b.video[order], videos, "left")
     end = np.searchsorted(b.video[order], videos, "right")
-    offsets, second = meeting_pairs(*_interval(a), _ints(a.video), first_b, last_b, order, begin, end)
+    offsets, second = find_overlapping_intervals(
+        *_interval(a), _ints(a.video), first_b, last_b, order, begin, end
+    )
     second = second[np.lexsort((second, np.repeat(np.arange(len(a)), np.diff(offsets))))]
-    temporal, spatial = pair_overlaps(
+    temporal, spatial = compute_tube_pair_overlaps(
         *_arrays(a), *_arrays(b), offsets, second, TUBE_TIMES.index(time), float(pixel_offset), single
     )
     return Pairs(offsets, second, temporal, spatial)

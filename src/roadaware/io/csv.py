@@ -14,7 +14,7 @@ import polars as pl
 
 from roadaware.errors import DamagedError, InputError
 from roadaware.io import text_rows
-from roadaware.io.sources import decoded, read_file
+from roadaware.io.sources import decode_utf_text, read_file
 
 MAX_LINE = 65_536
 MAX_LINES = 20_000_000
@@ -37,7 +37,7 @@ def decode(data: bytes, where: str) -> str:
     Raises:
         InputError: if it is empty, not of that encoding (with the byte), or holds a NUL (with the line).
     """
-    text = decoded(data, where, expected="rows of csv", hint=_DAMAGED)
+    text = decode_utf_text(data, where, expected="rows of csv", hint=_DAMAGED)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     if (place := text.find("\0")) >= 0:
@@ -46,7 +46,7 @@ def decode(data: bytes, where: str) -> str:
     return text
 
 
-def pieces_of(text: str, where: str) -> Iterator[pl.DataFrame]:
+def iterate_line_batches(text: str, where: str) -> Iterator[pl.DataFrame]:
     """The lines that hold anything, with their numbers from 1, some tens of thousands at a time.
 
     Yields:
@@ -74,11 +74,11 @@ def pieces_of(text: str, where: str) -> Iterator[pl.DataFrame]:
         start, line = end + 1, line + len(series)
 
 
-def cells_of(lines: pl.DataFrame, where: str, columns: int) -> pl.DataFrame:
+def split_cells(lines: pl.DataFrame, where: str, columns: int) -> pl.DataFrame:
     """The cells of each line, without blanks around them.
 
     Args:
-        lines: (n) see `pieces_of`.
+        lines: (n) see `iterate_line_batches`.
         where: names the file in errors.
         columns: how many cells are kept; missing ones are null.
 
@@ -100,13 +100,13 @@ def cells_of(lines: pl.DataFrame, where: str, columns: int) -> pl.DataFrame:
     return table.select("line", "cells", *names)
 
 
-def rows_of(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
+def parse_quoted_rows(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
     """Number and cells of each line that holds anything, for files whose every row has quotes or a name.
 
     Raises:
-        InputError: as `pieces_of` and `cells_of`.
+        InputError: as `iterate_line_batches` and `split_cells`.
     """
-    for piece in pieces_of(text, where):
+    for piece in iterate_line_batches(text, where):
         for number, line in piece.iter_rows():
             yield number, _cells(line, number, where)
 
@@ -164,7 +164,7 @@ def read_cells(path: Path, *, header: bool) -> Iterator[tuple[int, list[str]]]:
         return _of_table(path, header=header)
     if _begins(path) == _PARQUET:
         raise InputError("this is a Parquet table", where=str(path), hint="Let its name end in .parquet.")
-    return text_rows.rows(path)
+    return text_rows.read_csv_rows(path)
 
 
 def _begins(path: Path) -> bytes:
@@ -243,20 +243,22 @@ _PLAIN = r"^[A-Za-z0-9_.-]+$"
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 
 
-def csv_text(table: pl.DataFrame, *, header: bool = True) -> str:
+def format_csv(table: pl.DataFrame, *, header: bool = True) -> str:
     """A table as csv, with as many digits as its numbers need.
 
-    Text that a spreadsheet would compute gets an apostrophe in front; see `for_sheets`.
+    Text that a spreadsheet would compute gets an apostrophe in front; see `escape_formulas`.
 
     Args:
         table: without columns of lists.
         header: whether the first line names the columns.
     """
     texts = [name for name, dtype in table.schema.items() if isinstance(dtype, _TEXTS)]
-    return table.with_columns(for_sheets(pl.col(name)) for name in texts).write_csv(include_header=header)
+    return table.with_columns(escape_formulas(pl.col(name)) for name in texts).write_csv(
+        include_header=header
+    )
 
 
-def for_sheets(column: pl.Expr) -> pl.Expr:
+def escape_formulas(column: pl.Expr) -> pl.Expr:
     """Text with an apostrophe before what a spreadsheet would compute: what begins with =, +, -, @ or a tab.
 
     Names of letters, digits, `_`, `.` and `-` stay as they are. What has apostrophes before such a sign gets
@@ -265,7 +267,7 @@ def for_sheets(column: pl.Expr) -> pl.Expr:
     Args:
         column: of text.
 
-    >>> pl.DataFrame({"a": ["=1+1", "-5KQ66", "'=1", "it's"]}).select(for_sheets(pl.col("a")))["a"].to_list()
+    >>> pl.DataFrame({"a": ["=1+1", "-5KQ66", "'=1", "it's"]}).select(escape_formulas(pl.col("a")))["a"].to_list()
     ["'=1+1", '-5KQ66', "''=1", "it's"]
     """
     text = column.cast(pl.String)
@@ -274,7 +276,7 @@ def for_sheets(column: pl.Expr) -> pl.Expr:
 
 
 def from_sheets(column: pl.Expr) -> pl.Expr:
-    """The inverse of `for_sheets`.
+    """The inverse of `escape_formulas`.
 
     Args:
         column: of text.

@@ -21,7 +21,7 @@ import av
 from av.error import FFmpegError
 
 from roadaware.errors import InputError, RoadawareError
-from roadaware.io.sources import shown, unreadable
+from roadaware.io.sources import build_read_error, to_printable
 
 # Picture files by their parts: which way up they are, and the file without what its pixels do not need.
 
@@ -61,7 +61,7 @@ class PictureParts(NamedTuple):
     orientation: int | None
 
 
-def picture_parts(data: bytes, most_pixels: int) -> PictureParts:
+def parse_image_parts(data: bytes, most_pixels: int) -> PictureParts:
     """The parts of a JPEG, PNG, WebP or TIFF file; any other is plain as it is.
 
     Args:
@@ -82,7 +82,7 @@ def picture_parts(data: bytes, most_pixels: int) -> PictureParts:
     return PictureParts(data, _UPRIGHT)
 
 
-def jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
+def iterate_jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
     """Marker of each segment of a JPEG before its pixels, where the segment begins, and where it ends.
 
     The last one is the first scan, or what ends too early. Junk between segments is passed over.
@@ -111,7 +111,7 @@ def jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 def _jpeg(data: bytes) -> PictureParts:
     kept, exif, xmp = [JPEG_HEAD], b"", b""
-    for marker, start, end in jpeg_segments(data):
+    for marker, start, end in iterate_jpeg_segments(data):
         if marker == _SCAN:
             kept.append(data[start : _jpeg_end(data, start)])
         elif marker not in _LEFT_OUT:
@@ -273,7 +273,7 @@ with suppress(AttributeError, OSError):
     ctypes.CDLL(av._core.__file__).av_max_alloc(ctypes.c_size_t(_BLOCK_BYTES))
 
 
-def media_head(path: Path) -> bytes:
+def read_media_head(path: Path) -> bytes:
     """The first bytes of a film or sound file, none of an empty one; never waits on a pipe or device.
 
     Args:
@@ -282,7 +282,7 @@ def media_head(path: Path) -> bytes:
     Raises:
         InputError: if it cannot be read, is no regular file, or is mostly holes that nobody wrote.
     """
-    where = shown(str(path))
+    where = to_printable(str(path))
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise InputError("expected a file, found a folder, pipe or device", where=where)
@@ -295,7 +295,7 @@ def media_head(path: Path) -> bytes:
             os.lseek(handle, 0, os.SEEK_SET)
             return stream.read(_HEAD_BYTES) or b""
     except (OSError, ValueError) as error:
-        raise unreadable(error, where) from error
+        raise build_read_error(error, where) from error
 
 
 def _bytes_in_holes(handle: int) -> int:
@@ -320,7 +320,7 @@ def open_film(path: Path, formats: str) -> Any:
     """A container of PyAV; nothing but this file is read, and no read takes longer than half a minute.
 
     Args:
-        path: a regular file, as `media_head` says.
+        path: a regular file, as `read_media_head` says.
         formats: `FILMS` or `WATCHED_FILMS`.
 
     Raises:
@@ -359,7 +359,7 @@ def open_stream(
     return av.open(source, format=form, options=rule, timeout=wait_s, metadata_errors="replace", io_open=ask)
 
 
-def new_film(sink: Any) -> Any:
+def open_mp4_writer(sink: Any) -> Any:
     """A container of PyAV that writes an mp4.
 
     Args:
@@ -368,7 +368,7 @@ def new_film(sink: Any) -> Any:
     return av.open(sink, "w", format="mp4")
 
 
-def decoder_fault(stream: Any) -> str:
+def prepare_decoder(stream: Any) -> str:
     """Make a stream of PyAV ready to be decoded by one thread; why it cannot be, or nothing.
 
     Args:
@@ -382,13 +382,15 @@ def decoder_fault(stream: Any) -> str:
         context.options = {**context.options, **_LIMITS}
         context.open(strict=False)
     except BROKEN as error:
-        return f"its codec {shown(str(context.name), 40)} cannot be opened: {reason(error)}"
+        return (
+            f"its codec {to_printable(str(context.name), 40)} cannot be opened: {format_decoder_error(error)}"
+        )
     return ""
 
 
-def reason(error: BaseException) -> str:
+def format_decoder_error(error: BaseException) -> str:
     """Why a decoder failed, in words fit for a message."""
-    return shown(str(getattr(error, "strerror", None) or error)) or type(error).__name__
+    return to_printable(str(getattr(error, "strerror", None) or error)) or type(error).__name__
 
 
 @contextmanager
@@ -407,7 +409,7 @@ def open_picture(data: bytes, formats: Sequence[str]) -> Iterator[tuple[Any, Pic
     from PIL import Image, UnidentifiedImageError
 
     try:
-        parts = picture_parts(data, MAX_PIXELS)
+        parts = parse_image_parts(data, MAX_PIXELS)
         del data
         with Image.open(io.BytesIO(parts.plain), formats=list(formats)) as picture:
             _require_room(picture)
@@ -419,7 +421,7 @@ def open_picture(data: bytes, formats: Sequence[str]) -> Iterator[tuple[Any, Pic
     except UnidentifiedImageError as error:
         raise InputError("it is neither" if len(formats) == 2 else "it is none of these") from error
     except Exception as error:  # the bytes are foreign and so is the decoder: it may stumble over anything
-        raise InputError(shown(str(error)) or type(error).__name__) from error
+        raise InputError(to_printable(str(error)) or type(error).__name__) from error
 
 
 def _require_room(picture: Any) -> None:

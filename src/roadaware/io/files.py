@@ -24,7 +24,7 @@ _CHUNK = 1 << 24
 _LINKS = 40
 
 
-def atomic_write(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that a reader, or a crash at any moment, meets the old content or the new, whole.
 
     What dead processes left unfinished in the same folder is removed. A device or a pipe (`/dev/stdout`)
@@ -45,15 +45,15 @@ def atomic_write(path: Path, data: bytes) -> None:
             return
         # A rename would put a file in the place of the link.
         path = path.resolve()
-        put(path, data)
+        write_and_rename(path, data)
         written = True
-        sync_folder(path.parent)
+        flush_folder(path.parent)
     except BrokenPipeError:
         raise
     except (OSError, RuntimeError, ValueError) as error:
-        raise disk_error(path, len(data), error, written=written) from error
+        raise build_disk_error(path, len(data), error, written=written) from error
     with suppress(OSError):
-        sweep(path.parent)
+        remove_stale_files(path.parent)
 
 
 def is_stream(path: Path) -> bool:
@@ -88,13 +88,13 @@ def _pour(path: Path, data: bytes) -> None:
         stream.write(data)
 
 
-def put(path: Path, data: bytes) -> None:
+def write_and_rename(path: Path, data: bytes) -> None:
     """Write to a temporary name, flush it to the disk, rename it; on failure remove the temporary file.
 
     Raises:
         OSError: whatever the system says.
     """
-    temporary = temporary_beside(path)
+    temporary = make_temporary_path(path)
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         try:
@@ -115,7 +115,7 @@ def put(path: Path, data: bytes) -> None:
         raise
 
 
-def sync_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     """Flush the names in a folder to the disk, where the file system can do that.
 
     Raises:
@@ -131,7 +131,7 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def sweep(folder: Path) -> None:
+def remove_stale_files(folder: Path) -> None:
     """Remove temporary files and folders of processes that are gone.
 
     Raises:
@@ -140,7 +140,7 @@ def sweep(folder: Path) -> None:
     with os.scandir(folder) as entries:
         left = [(Path(entry.path), match) for entry in entries if (match := is_temporary(entry.name))]
     for path, owner in left:
-        if not _alive(owner) and not _locked(path):
+        if not _alive(owner) and not _is_locked(path):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:
@@ -148,8 +148,8 @@ def sweep(folder: Path) -> None:
                     path.unlink()
 
 
-def temporary_beside(path: Path) -> Path:
-    """A new name in the same folder that `sweep` knows to be ours."""
+def make_temporary_path(path: Path) -> Path:
+    """A new name in the same folder that `remove_stale_files` knows to be ours."""
     return path.parent / f".roadaware-{os.getpid()}-{secrets.token_hex(4)}.tmp"
 
 
@@ -159,7 +159,7 @@ def is_temporary(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def names_in(folder: Path) -> list[str]:
+def list_folder_names(folder: Path) -> list[str]:
     """Names of what lies in a folder but for what killed writers left; none where there is no folder.
 
     A folder that holds nothing else is as good as new: who was killed before the first file stood goes on.
@@ -204,7 +204,7 @@ def read_regular(path: Path, *, limit: int) -> bytes:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[bool]:
+def lock_folder(folder: Path) -> Iterator[bool]:
     """Hold the folder against other writers; False where the file system has no locks.
 
     The lock goes with the process, however it ends.
@@ -267,12 +267,12 @@ def _try(folder: Path) -> None:
     except OSError as error:
         if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT):
             raise
-        named = temporary_beside(folder / "x")
+        named = make_temporary_path(folder / "x")
         os.close(os.open(named, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         named.unlink()
 
 
-def disk_error(path: Path, needed: int, error: Exception, *, written: bool = False) -> DiskError:
+def build_disk_error(path: Path, needed: int, error: Exception, *, written: bool = False) -> DiskError:
     """What the system said about a write; where there was no room, the bytes it needed and those there are.
 
     Args:
@@ -323,7 +323,7 @@ def _alive(process: int) -> bool:
     return True
 
 
-def _locked(path: Path) -> bool:
+def _is_locked(path: Path) -> bool:
     """Whether a living writer holds the file, as far as the file system knows of locks."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -356,10 +356,10 @@ class Unfinished:
     def __init__(self, path: Path) -> None:
         try:
             self.path = Path(path).resolve()
-            self._temporary = temporary_beside(self.path)
+            self._temporary = make_temporary_path(self.path)
             handle = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except (OSError, RuntimeError, ValueError) as error:
-            raise disk_error(Path(path), 1, error) from error
+            raise build_disk_error(Path(path), 1, error) from error
         with suppress(OSError):  # the lock tells other machines' and containers' sweeps that we live
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.file: BinaryIO = os.fdopen(handle, "w+b")
@@ -374,14 +374,14 @@ class Unfinished:
             self.file.flush()
             os.fsync(self.file.fileno())
             self._temporary.replace(self.path)
-            sync_folder(self.path.parent)
+            flush_folder(self.path.parent)
         except (OSError, ValueError) as error:
             failure = self.failure(error)
             self.abandon()
             raise failure from error
         self.file.close()
         with suppress(OSError):
-            sweep(self.path.parent)
+            remove_stale_files(self.path.parent)
 
     def abandon(self) -> None:
         """Remove what was written; nothing happens to a file that is finished."""
@@ -392,7 +392,7 @@ class Unfinished:
 
     def failure(self, error: Exception) -> DiskError:
         """What the system said about a write, for people."""
-        return disk_error(self.path, 1, error)
+        return build_disk_error(self.path, 1, error)
 
 
 class Growing:

@@ -68,7 +68,7 @@ class Hold:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def hold_folder(folder: Path) -> Iterator[None]:
     """Within: no other process, and no other thread of this one, holds the folder.
 
     Args:

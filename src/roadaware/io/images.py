@@ -23,12 +23,12 @@ from roadaware.io.decoders import (
     PNG_HEAD,
     STILLS,
     PictureParts,
-    jpeg_segments,
+    iterate_jpeg_segments,
     open_picture,
-    picture_parts,
+    parse_image_parts,
 )
 from roadaware.io.files import Growing, Unfinished
-from roadaware.io.sources import ZIP_ERRORS, read_file, shown, unreadable, vet_members
+from roadaware.io.sources import ZIP_ERRORS, build_read_error, check_archive_members, read_file, to_printable
 
 HEAD_BYTES = 1 << 16
 """How much of a file is enough to tell the size of its picture."""
@@ -39,7 +39,7 @@ _ROWS_PIXELS = 1 << 20
 def read_still(path: Path) -> Pixels:
     """(H, W, 3) uint8 of a PNG or JPEG file, as its pixels lie in the file, whichever way up that is.
 
-    Boxes of data sets are of these pixels; `size_of` tells their size, too.
+    Boxes of data sets are of these pixels; `parse_image_size` tells their size, too.
 
     Args:
         path: the file.
@@ -47,7 +47,7 @@ def read_still(path: Path) -> Pixels:
     Raises:
         InputError: if it cannot be read, is no such picture, is damaged, or is too large.
     """
-    return _decoded(path, STILLS)[0]
+    return _decode_image(path, STILLS)[0]
 
 
 def read_upright(path: Path, formats: Sequence[str]) -> tuple[Pixels, bool]:
@@ -62,18 +62,18 @@ def read_upright(path: Path, formats: Sequence[str]) -> tuple[Pixels, bool]:
     Raises:
         InputError: if it cannot be read, is no such picture, is damaged, or is too large.
     """
-    pixels, orientation = _decoded(path, formats)
-    return np.ascontiguousarray(turned(pixels, orientation or 1)), orientation is not None
+    pixels, orientation = _decode_image(path, formats)
+    return np.ascontiguousarray(apply_orientation(pixels, orientation or 1)), orientation is not None
 
 
-def turned(pixels: Pixels, orientation: int) -> Pixels:
+def apply_orientation(pixels: Pixels, orientation: int) -> Pixels:
     """A picture the right way up.
 
     Args:
         pixels: (H, W, 3).
         orientation: 1 to 8, as EXIF counts.
 
-    >>> turned(np.arange(6, dtype=np.uint8).reshape(2, 3, 1), 6)[..., 0].tolist()
+    >>> apply_orientation(np.arange(6, dtype=np.uint8).reshape(2, 3, 1), 6)[..., 0].tolist()
     [[3, 0], [4, 1], [5, 2]]
     """
     if orientation >= 5:
@@ -83,7 +83,7 @@ def turned(pixels: Pixels, orientation: int) -> Pixels:
     return pixels[::-1] if orientation in (3, 4, 7, 8) else pixels
 
 
-def orientation_of(head: bytes, where: str) -> int:
+def read_orientation(head: bytes, where: str) -> int:
     """How a picture is turned where it is shown, 1 to 8 as EXIF counts; 1 where nothing legible says so.
 
     Args:
@@ -96,7 +96,7 @@ def orientation_of(head: bytes, where: str) -> int:
     return _parts(head, where).orientation or 1
 
 
-def plain_still(data: bytes, where: str) -> bytes:
+def strip_image_metadata(data: bytes, where: str) -> bytes:
     """A PNG or JPEG file that shows its pixels as they lie, without EXIF and whatever else they do not need.
 
     Args:
@@ -111,23 +111,23 @@ def plain_still(data: bytes, where: str) -> bytes:
 
 def _parts(data: bytes, where: str) -> PictureParts:
     try:
-        return picture_parts(data, MAX_PIXELS)
+        return parse_image_parts(data, MAX_PIXELS)
     except ValueError as error:
         raise InputError(f"no whole picture: {error}", where=where, hint="copy the file again") from error
 
 
-def _decoded(path: Path, formats: Sequence[str]) -> tuple[Pixels, int | None]:
-    where = shown(str(path))
+def _decode_image(path: Path, formats: Sequence[str]) -> tuple[Pixels, int | None]:
+    where = to_printable(str(path))
     data = [read_file(path)]
     try:
         with open_picture(data.pop(), formats) as (picture, parts):
             return _rgb(picture), parts.orientation
     except InputError as error:
-        message = f"no whole {_listed(formats)}: {error.message}"
+        message = f"no whole {_format_names(formats)}: {error.message}"
         raise InputError(message, where=where, hint="copy the file again") from error
 
 
-def _listed(formats: Sequence[str]) -> str:
+def _format_names(formats: Sequence[str]) -> str:
     return f"{', '.join(formats[:-1])} or {formats[-1]}"
 
 
@@ -143,7 +143,7 @@ def _rgb(picture: Any) -> Pixels:
     return made
 
 
-def size_of(head: bytes) -> tuple[int, int] | None:
+def parse_image_size(head: bytes) -> tuple[int, int] | None:
     """Width and height of a PNG or JPEG by its first bytes, as its pixels lie; None where they do not tell.
 
     Args:
@@ -157,7 +157,7 @@ def size_of(head: bytes) -> tuple[int, int] | None:
 
 def _jpeg_size(head: bytes) -> tuple[int, int] | None:
     """Width and height in the first frame header of a JPEG."""
-    for marker, start, _ in jpeg_segments(head):
+    for marker, start, _ in iterate_jpeg_segments(head):
         if marker in _START_OF_FRAME and start + 9 <= len(head):
             height, width = struct.unpack_from(">HH", head, start + 5)
             return (width, height) if width and height else None
@@ -179,7 +179,7 @@ _ERRORS = (*ZIP_ERRORS, SyntaxError)
 
 
 class MaskWriter(Growing):
-    """Writes `000000.png`, `000001.png`, ... in a zip archive; it has its name once `close` is through.
+    """Writes `000000.encode_png`, `000001.encode_png`, ... in a zip archive; it has its name once `close` is through.
 
     Args:
         path: where to; its folder must exist.
@@ -210,7 +210,7 @@ class MaskWriter(Growing):
             raise UsageError(f"values lie in 0 to {(1 << self._bits) - 1}, not up to {int(mask.max())}")
         name = zipfile.ZipInfo(f"{self.n_frames:06d}.png", _EPOCH)
         try:
-            self._archive.writestr(name, png(mask, self._bits))
+            self._archive.writestr(name, encode_png(mask, self._bits))
         except OSError as error:
             raise self._target.failure(error) from error
         self.n_frames += 1
@@ -256,7 +256,7 @@ class MaskReader:
     """
 
     def __init__(self, path: Path) -> None:
-        self.where = shown(str(path))
+        self.where = to_printable(str(path))
         try:
             if not Path(path).is_file():
                 Path(path).stat()
@@ -264,14 +264,14 @@ class MaskReader:
             if not Path(path).stat().st_size:
                 raise InputError("the file is empty", where=self.where)
         except (OSError, ValueError) as error:
-            raise unreadable(error, self.where) from error
+            raise build_read_error(error, self.where) from error
         try:
             self._archive = zipfile.ZipFile(path)
         except _ERRORS as error:
-            message = f"no whole zip archive: {shown(str(error)) or type(error).__name__}"
+            message = f"no whole zip archive: {to_printable(str(error)) or type(error).__name__}"
             raise InputError(message, where=self.where, hint="write or copy the file again") from error
         try:
-            vet_members(self._archive.infolist(), self.where)
+            check_archive_members(self._archive.infolist(), self.where)
         except InputError:
             self._archive.close()
             raise
@@ -279,7 +279,7 @@ class MaskReader:
         wrong = [name for k, name in enumerate(names) if name != f"{k:06d}.png"]
         if wrong:
             self._archive.close()
-            message = f"expected 000000.png, 000001.png and so on, found {shown(wrong[0])}"
+            message = f"expected 000000.png, 000001.png and so on, found {to_printable(wrong[0])}"
             raise InputError(message, where=self.where)
 
     def __len__(self) -> int:
@@ -316,11 +316,11 @@ class MaskReader:
             with self._archive.open(info) as stream:
                 data = stream.read(min(info.file_size, most) + 1)
         except _ERRORS as error:
-            message = f"damaged: {shown(str(error)) or type(error).__name__}"
+            message = f"damaged: {to_printable(str(error)) or type(error).__name__}"
             raise InputError(message, where=where, hint="write or copy the file again") from error
         if len(data) != info.file_size or len(data) > most:
             raise InputError(f"promises {info.file_size} bytes; up to {most} are read", where=where)
-        return mask_of(data, where)
+        return decode_mask(data, where)
 
     def depth_m(self, number: int) -> npt.NDArray[np.float32]:
         """(H, W) float32 metres of a frame of depth, inf where there is nothing.
@@ -340,7 +340,7 @@ class MaskReader:
         return depth
 
 
-def png(mask: Numbers, bits: int) -> bytes:
+def encode_png(mask: Numbers, bits: int) -> bytes:
     """A grey PNG of 8 or 16 bits; rows are told by what differs from the row above.
 
     Args:
@@ -362,7 +362,7 @@ def png(mask: Numbers, bits: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
-def mask_of(data: bytes, where: str) -> Numbers:
+def decode_mask(data: bytes, where: str) -> Numbers:
     """(H, W) uint8 or uint16 of a grey PNG.
 
     Args:

@@ -15,7 +15,7 @@ import numpy as np
 
 from roadaware.arrays import Floats
 from roadaware.errors import InputError
-from roadaware.io.sources import decoded, shown
+from roadaware.io.sources import decode_utf_text, to_printable
 
 Path = tuple[str, ...]
 Piece = tuple[int, Path, Any]
@@ -44,11 +44,11 @@ def decode(data: bytes, where: str) -> str:
     Raises:
         InputError: if it is empty or broken (with the byte).
     """
-    return decoded(data, where, expected="JSON", hint=_DAMAGED)
+    return decode_utf_text(data, where, expected="JSON", hint=_DAMAGED)
 
 
 @contextmanager
-def no_collection() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """While a large document is read, nothing looks for circles among its millions of values: it has none."""
     was_on = gc.isenabled()
     gc.disable()
@@ -69,11 +69,11 @@ def parse(text: str, where: str) -> Any:
     Raises:
         InputError: if it is not one strict JSON document: with line, column and byte.
     """
-    ((_, _, value),) = members(text, where, lambda path: False)
+    ((_, _, value),) = iterate_members(text, where, lambda path: False)
     return value
 
 
-def members(text: str, where: str, opened: Callable[[Path], bool]) -> Iterator[Piece]:
+def iterate_members(text: str, where: str, opened: Callable[[Path], bool]) -> Iterator[Piece]:
     """The document piece by piece, in its order: each value that is not itself an opened object.
 
     So a large document needs the memory of its text and of one piece.
@@ -122,7 +122,7 @@ class _Document:
         while True:
             name, end = self._name(at)
             if name in names:
-                self.fail(f"the name {quoted(name)} stands twice in one object", at)
+                self.fail(f"the name {format_value(name)} stands twice in one object", at)
             names.add(name)
             end = yield from self.value(end, (*path, name), opened)
             end = self.blank(end)
@@ -144,7 +144,7 @@ class _Document:
 
     def _whole(self, at: int, path: Path) -> tuple[Any, int]:
         """A value and the place behind it."""
-        inside = f" (in {shown('/'.join(path))})" if path else ""
+        inside = f" (in {to_printable('/'.join(path))})" if path else ""
         try:
             found, end = self._decoder.raw_decode(self.text, at)
         except json.JSONDecodeError as error:
@@ -156,7 +156,7 @@ class _Document:
             self.fail(f"{error}{inside}", self._first(_CONSTANT, at) if "number" in str(error) else at)
         except ValueError:
             self.fail(f"an integer of more than 4300 digits{inside}", self._first(_LONG, at))
-        if isinstance(found, dict | list) and deeper(self.text[at:end], DEEPEST - len(path)):
+        if isinstance(found, dict | list) and is_nested_deeper(self.text[at:end], DEEPEST - len(path)):
             self._not_deep(at, len(path), inside)
         return found, end
 
@@ -183,7 +183,7 @@ class _Document:
         raise InputError(message, where=f"{self.where}, line {line}, column {column}", hint=_WRITTEN)
 
 
-def deeper(text: str, most: int) -> bool:
+def is_nested_deeper(text: str, most: int) -> bool:
     """Whether lists and objects are nested more than `most` deep in the text of one right value.
 
     Far cheaper than to walk through the value: only its brackets and quotes are looked at.
@@ -198,21 +198,21 @@ def deeper(text: str, most: int) -> bool:
     return bool(np.cumsum(steps * outside, dtype=np.int32).max(initial=0) > most)
 
 
-def kind_of(value: Any) -> str:
+def describe_type(value: Any) -> str:
     """What a value is, in words."""
     return next((told for kind, told in _KINDS if isinstance(value, kind)), _plain_kind(value))
 
 
-def quoted(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value for messages: its JSON, cut and printable; of objects and lists only what they are."""
     if isinstance(value, dict | list):
-        return kind_of(value)
+        return describe_type(value)
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 1 << 64:
         return "an integer beyond 64 bits"
-    return shown(json.dumps(value, ensure_ascii=False), 60)
+    return to_printable(json.dumps(value, ensure_ascii=False), 60)
 
 
-def clean(text: str) -> str:
+def escape_surrogates(text: str) -> str:
     """The text as a table can hold it: broken halves of characters are escaped."""
     if text.isascii():
         return text
@@ -223,7 +223,7 @@ def clean(text: str) -> str:
     return text
 
 
-def an_object(value: Any, where: str, what: str) -> dict[str, Any]:
+def ensure_object(value: Any, where: str, what: str) -> dict[str, Any]:
     """The value, which must be an object.
 
     Raises:
@@ -231,10 +231,10 @@ def an_object(value: Any, where: str, what: str) -> dict[str, Any]:
     """
     if isinstance(value, dict):
         return value
-    raise InputError(f"{what} should be an object and is {kind_of(value)}", where=where)
+    raise InputError(f"{what} should be an object and is {describe_type(value)}", where=where)
 
 
-def a_list(value: Any, where: str, what: str) -> list[Any]:
+def ensure_list(value: Any, where: str, what: str) -> list[Any]:
     """The value, which must be a list.
 
     Raises:
@@ -242,22 +242,22 @@ def a_list(value: Any, where: str, what: str) -> list[Any]:
     """
     if isinstance(value, list):
         return value
-    raise InputError(f"{what} should be a list and is {kind_of(value)}", where=where)
+    raise InputError(f"{what} should be a list and is {describe_type(value)}", where=where)
 
 
-def names(value: Any, where: str, what: str) -> list[str]:
+def ensure_text_list(value: Any, where: str, what: str) -> list[str]:
     """The value, which must be a list of texts.
 
     Raises:
         InputError: if it, or something in it, is something else.
     """
-    for item in a_list(value, where, what):
+    for item in ensure_list(value, where, what):
         if not isinstance(item, str):
-            raise InputError(f"{what} should hold texts and holds {quoted(item)}", where=where)
-    return [clean(item) for item in value]
+            raise InputError(f"{what} should hold texts and holds {format_value(item)}", where=where)
+    return [escape_surrogates(item) for item in value]
 
 
-def whole(value: Any, low: int, high: int) -> int | None:
+def parse_int(value: Any, low: int, high: int) -> int | None:
     """The value if it is a whole number in [low, high], None otherwise; 3.0 is not one, nor is true."""
     return value if type(value) is int and low <= value <= high else None
 
@@ -270,7 +270,7 @@ def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         counts = Counter(name for name, _ in pairs)
-        raise _NoJsonError(f"the name {quoted(counts.most_common(1)[0][0])} stands twice in one object")
+        raise _NoJsonError(f"the name {format_value(counts.most_common(1)[0][0])} stands twice in one object")
     return found
 
 
@@ -284,7 +284,7 @@ LARGEST = 1e9
 """Corners beyond this are no pixels of any picture."""
 
 
-def corners_of(
+def parse_corners(
     lists: Sequence[Any], *, sized: bool, largest: float = LARGEST
 ) -> tuple[Floats, dict[int, str]]:
     """(n, 4) corners x1, y1, x2, y2, and the place of each list that cannot be taken with the reason.
@@ -328,10 +328,10 @@ def _plain(lists: Sequence[Any]) -> bool:
 def _fault(given: Any) -> str:
     """Why a value is no list of four numbers."""
     if not isinstance(given, list):
-        return f"a box should be a list of four numbers and is {kind_of(given)}"
+        return f"a box should be a list of four numbers and is {describe_type(given)}"
     if len(given) != 4:
         return f"a box should have four numbers and has {len(given)}"
     for number in given:
         if type(number) not in (int, float) or abs(number) > 1e300:
-            return f"no finite number: {quoted(number)}"
+            return f"no finite number: {format_value(number)}"
     return ""

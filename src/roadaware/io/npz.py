@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.errors import DamagedError, InputError
-from roadaware.io.files import atomic_write
+from roadaware.io.files import write_atomically
 from roadaware.io.json import parse
-from roadaware.io.sources import read_file, shown, vet_members
+from roadaware.io.sources import check_archive_members, read_file, to_printable
 
 _FACTS = "facts.json"
 _LIMIT_BYTES = 256 << 20
@@ -39,7 +39,7 @@ def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]], facts: Mappi
     Raises:
         DiskError: if the file cannot be written.
     """
-    atomic_write(path, encode(arrays, facts))
+    write_atomically(path, encode(arrays, facts))
 
 
 def open_arrays(path: Path, what: str = "a fitted model", hint: str = _REFIT) -> Held:
@@ -88,14 +88,14 @@ def decode(data: bytes, where: str, what: str = "a fitted model", hint: str = _R
             total = sum(info.file_size for info in archive.infolist())
             if total > _LIMIT_BYTES or len(archive.infolist()) > _MOST_MEMBERS:
                 raise DamagedError(f"unpacks to {total:,} bytes, more than {what} can be", where=where)
-            vet_members(archive.infolist(), where)
+            check_archive_members(archive.infolist(), where)
             members = {info.filename: archive.read(info) for info in archive.infolist()}
         facts = parse(members.pop(_FACTS).decode(), where)
         arrays = {name.removesuffix(".npy"): _array(data) for name, data in members.items()}
     except InputError as error:
         raise DamagedError(f"not {what} of ours: {error.message}", where=error.where, hint=hint) from error
     except _DAMAGE as error:
-        message = f"not {what} of ours: {shown(str(error))}"
+        message = f"not {what} of ours: {to_printable(str(error))}"
         raise DamagedError(message, where=where, hint=hint) from error
     if not isinstance(facts, dict):
         raise DamagedError("its facts are not a JSON object", where=where, hint=hint)

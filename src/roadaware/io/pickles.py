@@ -106,7 +106,7 @@ class Array:
             raise RefusalError(
                 f"an array of {'x'.join(map(str, shape))} {kind.code} with {len(raw)} bytes of content"
             )
-        flat = sound(np.frombuffer(raw, dtype))
+        flat = validate_array(np.frombuffer(raw, dtype))
         self.value = flat.reshape(shape, order="F" if by_columns else "C")
         return self.value
 
@@ -129,7 +129,7 @@ def call(name: str, arguments: Any) -> Any:
     raise RefusalError(f"'{name}' of numpy called in an unknown way")
 
 
-def sound(flat: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def validate_array(flat: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The numbers in this machine's byte order; texts and truth values only where they are such.
 
     Args:
@@ -154,7 +154,7 @@ def _scalar(kind: Any, raw: Any) -> Any:
         raise RefusalError("a number of numpy whose type and content do not fit together")
     if not raw:
         return "" if kind.code[0] == "U" else b""
-    return sound(np.frombuffer(raw, kind.dtype))[0].item()
+    return validate_array(np.frombuffer(raw, kind.dtype))[0].item()
 
 
 def _code(code: Any) -> str:
@@ -215,7 +215,7 @@ class Machine:
                 break
             does = words[word]
             if does is None:
-                raise RefusalError(_named(word))
+                raise RefusalError(_describe_opcode(word))
             does(self)
         if self.at != len(data):
             raise RefusalError(f"{len(data) - self.at} bytes behind its end")
@@ -276,7 +276,7 @@ class Machine:
             raise RefusalError(f"more than {self.most} containers in {len(self.data)} bytes")
 
 
-def _named(word: int) -> str:
+def _describe_opcode(word: int) -> str:
     """What the language calls a word that is not read."""
     told = {
         ord("P"): "a persistent id, which points outside the file",
@@ -420,11 +420,11 @@ def _find(machine: Machine, module: Any, name: Any) -> None:
     found = NAMES.get((module, name)) if type(module) is str and type(name) is str else None
     if found is None:
         told = f"{module}.{name}" if type(module) is str and type(name) is str else "no name"
-        raise RefusalError(f"the name '{_escaped(told)}', which is not one of the four of numpy's arrays")
+        raise RefusalError(f"the name '{_escape_text(told)}', which is not one of the four of numpy's arrays")
     machine.stack.append(Named(found))
 
 
-def _escaped(text: str) -> str:
+def _escape_text(text: str) -> str:
     return text[:120].encode("unicode_escape").decode("ascii")
 
 
@@ -506,7 +506,7 @@ def _latin(machine: Machine, size: int) -> None:
     machine.stack.append(machine.take(machine.number(size, signed=size > 1)).decode("latin-1"))
 
 
-def _pushed(value: Any) -> Callable[[Machine], None]:
+def _make_push(value: Any) -> Callable[[Machine], None]:
     return lambda machine: machine.stack.append(value)
 
 
@@ -516,9 +516,9 @@ _MEANING: dict[bytes, Callable[[Machine], None]] = {
     b"\x80": _proto,
     b"\x95": _frame,
     b"(": _mark,
-    b"N": _pushed(None),
-    b"\x88": _pushed(True),
-    b"\x89": _pushed(False),
+    b"N": _make_push(None),
+    b"\x88": _make_push(True),
+    b"\x89": _make_push(False),
     b"K": lambda machine: machine.stack.append(machine.byte()),
     b"M": lambda machine: machine.stack.append(machine.number(2)),
     b"J": lambda machine: machine.stack.append(machine.number(4, signed=True)),

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
-from roadaware.io.files import atomic_write
-from roadaware.io.sources import read_file, shown
+from roadaware.io.files import write_atomically
+from roadaware.io.sources import read_file, to_printable
 
 OURS = "x y z intensity ring"
 """What the numbers of a point are unless the tables say otherwise."""
@@ -56,7 +56,7 @@ def read_points(path: Path, fields: str = OURS) -> PointCloud:
     names = fields.split()
     if not set(names) <= set(KNOWN) or any(names.count(name) != 1 for name in "xyz"):
         raise UsageError(f"a point's numbers are of {', '.join(KNOWN)}, x, y and z once; not {fields!r}")
-    where, width = shown(str(path)), 4 * len(names)
+    where, width = to_printable(str(path)), 4 * len(names)
     data = read_file(path, most=width * MAX_POINTS)
     if len(data) % width:
         message = f"{len(data)} bytes are no whole number of points of {width} bytes ({fields})"
@@ -134,8 +134,8 @@ def write_sweep(path: Path, sweep: Sweep) -> None:
         if len(sweep) and not 0 <= int(sweep.instance.min()) <= int(sweep.instance.max()) < 1 << 16:
             raise UsageError(f"instances are numbered 0 to 65535, not up to {int(sweep.instance.max())}")
         labels = sweep.instance.astype("<u4") << 16 | sweep.semantic
-        atomic_write(path.with_suffix(".label"), labels.astype("<u4").tobytes())
-    atomic_write(path, sweep.points.astype("<f4").tobytes())
+        write_atomically(path.with_suffix(".label"), labels.astype("<u4").tobytes())
+    write_atomically(path, sweep.points.astype("<f4").tobytes())
 
 
 def read_sweep(path: Path) -> Sweep:
@@ -147,7 +147,7 @@ def read_sweep(path: Path) -> Sweep:
     Raises:
         InputError: if a file cannot be read or is no whole number of finite points.
     """
-    where = shown(str(path))
+    where = to_printable(str(path))
     data = read_file(path, most=POINT_BYTES * MAX_SWEEP_POINTS)
     if len(data) % POINT_BYTES:
         message = f"{len(data)} bytes are no whole number of points of {POINT_BYTES} bytes"
@@ -167,7 +167,7 @@ def _label_bytes(path: Path, points: int) -> bytes:
     data = read_file(path, most=4 * MAX_SWEEP_POINTS)
     if len(data) != 4 * points:
         message = f"{len(data)} bytes for {points} points, each of which has a label of 4"
-        raise InputError(message, where=shown(str(path)), hint="both files of a sweep belong together")
+        raise InputError(message, where=to_printable(str(path)), hint="both files of a sweep belong together")
     return data
 
 
@@ -183,7 +183,7 @@ def write_calibration(path: Path, sensors: pl.DataFrame) -> None:
     """
     rows = sensors.select(list(_SENSORS)).to_dicts()
     text = json.dumps({"format": _FORMAT, "version": 1, "sensors": rows}, indent=1, allow_nan=False)
-    atomic_write(path, text.encode() + b"\n")
+    write_atomically(path, text.encode() + b"\n")
 
 
 def read_calibration(path: Path) -> pl.DataFrame:
@@ -195,11 +195,11 @@ def read_calibration(path: Path) -> pl.DataFrame:
     Raises:
         InputError: if it cannot be read or holds something else.
     """
-    where = shown(str(path))
+    where = to_printable(str(path))
     try:
         found = json.loads(read_file(path, most=_MAX_JSON))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"not JSON: {shown(str(error))}", where=where) from error
+        raise InputError(f"not JSON: {to_printable(str(error))}", where=where) from error
     rows = found.get("sensors") if isinstance(found, dict) and found.get("format") == _FORMAT else None
     if not isinstance(rows, list) or not all(_fits(row) for row in rows):
         message = f"expected a {_FORMAT} with poses of 16 numbers and intrinsics of 9"

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
 from roadaware.errors import UsageError
-from roadaware.io.processes import end_with_parent
+from roadaware.io.processes import stop_with_parent
 
 _DIED = (
     "a process that made scenes died: free some memory or ask for fewer processes "
@@ -16,7 +16,7 @@ _DIED = (
 )
 
 
-def side_by_side(make: Callable[[int], None], numbers: Sequence[int], processes: int) -> Generator[int]:
+def run_parallel(make: Callable[[int], None], numbers: Sequence[int], processes: int) -> Generator[int]:
     """Call a function with each number, several at a time; yields the numbers as they are done.
 
     When one fails, or whoever takes the numbers stops, the others are ended where they are.
@@ -34,7 +34,7 @@ def side_by_side(make: Callable[[int], None], numbers: Sequence[int], processes:
     busy: dict[Connection, int] = {}
     try:
         while left and len(crew) < processes:
-            line = _enlisted(crew, make)
+            line = _start_worker(crew, make)
             busy[line] = left.pop()
             line.send(busy[line])
         while busy:
@@ -56,7 +56,7 @@ def side_by_side(make: Callable[[int], None], numbers: Sequence[int], processes:
             line.close()
 
 
-def _enlisted(crew: dict[Connection, BaseProcess], make: Callable[[int], None]) -> Connection:
+def _start_worker(crew: dict[Connection, BaseProcess], make: Callable[[int], None]) -> Connection:
     """The line to a new process, which is now in the crew."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
@@ -69,7 +69,7 @@ def _enlisted(crew: dict[Connection, BaseProcess], make: Callable[[int], None]) 
 
 def _work(line: Connection, make: Callable[[int], None]) -> None:
     """In a process of the crew: what is asked for, until the line is cut. Ctrl-C is not for it."""
-    end_with_parent()
+    stop_with_parent()
     while True:
         try:
             number = line.recv()

@@ -8,7 +8,7 @@ import signal
 import threading
 
 
-def end_with_parent() -> None:
+def stop_with_parent() -> None:
     """Let this process end when its parent does, and leave Ctrl-C to the parent.
 
     To be called in a new process, as the initializer of a pool: workers of a parent that is killed wait for

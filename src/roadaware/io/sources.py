@@ -29,19 +29,19 @@ MAX_FILE_BYTES = 1 << 28
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def shown(text: str, limit: int = 200) -> str:
+def to_printable(text: str, limit: int = 200) -> str:
     """The text fit for a message: control, direction and broken characters escaped, long ones cut."""
     text = text if len(text) <= limit else text[: limit - 1] + "…"
     return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-def leads_out(name: str) -> bool:
+def is_outside(name: str) -> bool:
     """Whether a name is absolute, names a drive, or climbs out of its folder."""
     plain = name.replace("\\", "/")
     return plain.startswith("/") or ".." in plain.split("/") or plain[1:2] == ":" or "\0" in plain
 
 
-def confine(root: Path, name: str) -> Path:
+def resolve_inside(root: Path, name: str) -> Path:
     """The real path of `name` inside `root`.
 
     Args:
@@ -52,13 +52,13 @@ def confine(root: Path, name: str) -> Path:
         InputError: if the name is absolute, climbs out, names a drive, or a link on its way leaves the root
             or runs in a circle; or if nothing is there.
     """
-    where = f"{shown(str(root))}: {shown(name)}"
-    if leads_out(name):
+    where = f"{to_printable(str(root))}: {to_printable(name)}"
+    if is_outside(name):
         raise InputError("the name leads out of the dataset's folder", where=where)
     try:
         real = Path(os.path.realpath(root / name, strict=True))
     except (OSError, ValueError) as error:
-        raise unreadable(error, where) from error
+        raise build_read_error(error, where) from error
     if not real.is_relative_to(root):
         hint = "copy the file into the folder, or point at the folder that really holds it"
         raise InputError("a link leads out of the dataset's folder", where=where, hint=hint)
@@ -96,7 +96,7 @@ class Source(ABC):
 
     def where(self, name: str) -> str:
         """The name for messages: the dataset's path and the file in it."""
-        return f"{shown(str(self.path))}: {shown(self.prefix + name)}"
+        return f"{to_printable(str(self.path))}: {to_printable(self.prefix + name)}"
 
     def read(self, name: str) -> bytes:
         """The whole content of one file; its digest is kept in `digests`.
@@ -129,7 +129,7 @@ class Source(ABC):
         try:
             return self._head(name, count)
         except (OSError, ValueError) as error:
-            raise unreadable(error, self.where(name)) from error
+            raise build_read_error(error, self.where(name)) from error
 
     def lend(self, path: Path) -> str:
         """The name under which a file that the user named elsewhere is read as one of the dataset's own."""
@@ -198,18 +198,18 @@ class FolderSource(Source):
 
     def where(self, name: str) -> str:
         """The file's path, for messages."""
-        return shown(str(self.path / name))
+        return to_printable(str(self.path / name))
 
     def close(self) -> None:
         """Nothing is held open."""
 
     def at(self, folder: str) -> FolderSource:
         """A folder inside this one as root."""
-        return FolderSource(confine(self.path, folder))
+        return FolderSource(resolve_inside(self.path, folder))
 
     def entries(self, folder: str = "") -> tuple[list[str], list[str]]:
         """The sorted names right inside a folder: what is no folder, and the folders."""
-        path = confine(self.path, folder) if folder else self.path
+        path = resolve_inside(self.path, folder) if folder else self.path
         files: list[str] = []
         folders: list[str] = []
         try:
@@ -218,7 +218,7 @@ class FolderSource(Source):
                     if not entry.name.startswith("."):
                         (folders if _is_folder(entry) else files).append(entry.name)
         except OSError as error:
-            raise unreadable(error, shown(str(path))) from error
+            raise build_read_error(error, to_printable(str(path))) from error
         return sorted(files), sorted(folders)
 
     def stamp(self, names: Iterable[str]) -> str:
@@ -237,10 +237,10 @@ class FolderSource(Source):
         return os.path.lexists(self.path / name)
 
     def _read(self, name: str) -> bytes:
-        return read_file(confine(self.path, name), self.where(name), self.most_bytes)
+        return read_file(resolve_inside(self.path, name), self.where(name), self.most_bytes)
 
     def _head(self, name: str, count: int) -> bytes:
-        return file_head(confine(self.path, name), count, self.where(name))
+        return read_file_head(resolve_inside(self.path, name), count, self.where(name))
 
 
 class FileSource(FolderSource):
@@ -270,20 +270,20 @@ def read_file(path: Path, where: str | None = None, most: int = MAX_FILE_BYTES) 
     Raises:
         InputError: if it is no regular file, too large, unreadable, or changes while it is read.
     """
-    where = where or shown(str(path))
+    where = where or to_printable(str(path))
     try:
         with open_file(path, where, most) as stream:
             size = os.fstat(stream.fileno()).st_size
             data = _drain(stream.read, size + 1)
     except (OSError, ValueError) as error:
-        raise unreadable(error, where) from error
+        raise build_read_error(error, where) from error
     if len(data) != size:
         message = f"the file changed while it was read: {len(data)} bytes of {size}"
         raise InputError(message, where=where, hint="wait until it is written, then read again")
     return data
 
 
-def file_head(path: Path, count: int, where: str | None = None) -> bytes:
+def read_file_head(path: Path, count: int, where: str | None = None) -> bytes:
     """The first bytes of a regular file, however large; never waits on a pipe or device.
 
     Args:
@@ -298,7 +298,7 @@ def file_head(path: Path, count: int, where: str | None = None) -> bytes:
         with open_file(path, where, most=sys.maxsize) as stream:
             return _drain(stream.read, count)
     except (OSError, ValueError) as error:
-        raise unreadable(error, where or shown(str(path))) from error
+        raise build_read_error(error, where or to_printable(str(path))) from error
 
 
 def open_file(path: Path, where: str | None = None, most: int = MAX_FILE_BYTES) -> FileIO:
@@ -312,17 +312,17 @@ def open_file(path: Path, where: str | None = None, most: int = MAX_FILE_BYTES) 
     Raises:
         InputError: if it is no regular file, too large or cannot be opened.
     """
-    where = where or shown(str(path))
+    where = where or to_printable(str(path))
     try:
         _require_regular(path.stat(), where)
         stream = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
     except (OSError, ValueError) as error:
-        raise unreadable(error, where) from error
+        raise build_read_error(error, where) from error
     try:
         status = os.fstat(stream.fileno())
         _require_regular(status, where)
         if status.st_size > most:
-            raise InputError(too_large(status.st_size, most), where=where)
+            raise InputError(format_too_large(status.st_size, most), where=where)
     except BaseException:
         stream.close()
         raise
@@ -351,12 +351,12 @@ def _drain(read: Callable[[int], bytes | None], most: int) -> bytes:
     return blocks[0] if len(blocks) == 1 else b"".join(blocks)
 
 
-def too_large(size: int, most: int) -> str:
+def format_too_large(size: int, most: int) -> str:
     """The message for a file that is larger than any of the datasets' files."""
     return f"{size} bytes; files of at most {most} bytes are read"
 
 
-def unreadable(error: OSError | ValueError | NotImplementedError, where: str) -> InputError:
+def build_read_error(error: OSError | ValueError | NotImplementedError, where: str) -> InputError:
     """The system's refusal in the words of this library."""
     number = error.errno if isinstance(error, OSError) else None
     messages = {
@@ -365,7 +365,7 @@ def unreadable(error: OSError | ValueError | NotImplementedError, where: str) ->
         errno.EACCES: ("no permission to read it", "change its permissions, or run as its owner"),
         errno.ENOTDIR: ("a part of the path is a file, not a folder", None),
     }
-    message, hint = messages.get(number or 0, (f"cannot be read: {shown(str(error))}", None))
+    message, hint = messages.get(number or 0, (f"cannot be read: {to_printable(str(error))}", None))
     return InputError(message, where=where, hint=hint)
 
 
@@ -377,7 +377,7 @@ def digest(data: bytes) -> str:
 # The text of a file of annotations: UTF-8, or UTF-16 with its mark, and never empty.
 
 
-def decoded(data: bytes, where: str, *, expected: str, hint: str) -> str:
+def decode_utf_text(data: bytes, where: str, *, expected: str, hint: str) -> str:
     """The text of a file in UTF-8, or in UTF-16 with its mark.
 
     Args:
@@ -451,7 +451,7 @@ class ZipSource(Source):
                     while block := stream.read(1 << 20):
                         digest.update(block)
             except OSError as error:
-                raise unreadable(error, shown(str(self.path))) from error
+                raise build_read_error(error, to_printable(str(self.path))) from error
             self._stamp = digest.hexdigest()
         lent = [name for name in names if name in self.lent]
         return f"{self._stamp}{self.contents(lent)}" if lent else self._stamp
@@ -465,12 +465,12 @@ class ZipSource(Source):
         if info is None:
             raise InputError("the archive has no such file", where=self.where(name))
         if info.file_size > self.most_bytes:
-            raise InputError(too_large(info.file_size, self.most_bytes), where=self.where(name))
+            raise InputError(format_too_large(info.file_size, self.most_bytes), where=self.where(name))
         try:
             with self._archive.open(info) as stream:
                 data = stream.read(info.file_size + 1)
         except ZIP_ERRORS as error:
-            message = f"the archive is damaged here: {shown(str(error)) or type(error).__name__}"
+            message = f"the archive is damaged here: {to_printable(str(error)) or type(error).__name__}"
             raise InputError(message, where=self.where(name), hint="fetch the archive again") from error
         if len(data) != info.file_size:
             message = f"the archive promises {info.file_size} bytes and holds {len(data)}"
@@ -506,23 +506,25 @@ def _index(archive: zipfile.ZipFile) -> _Index:
 
 
 def _open_archive(path: Path) -> zipfile.ZipFile:
-    where = shown(str(path))
+    where = to_printable(str(path))
     if path.stat().st_size == 0:
         raise InputError("the file is empty; expected a folder or a zip archive", where=where)
     try:
         archive = zipfile.ZipFile(path)
     except ZIP_ERRORS as error:
-        message = f"neither a folder nor a whole zip archive: {shown(str(error)) or type(error).__name__}"
+        message = (
+            f"neither a folder nor a whole zip archive: {to_printable(str(error)) or type(error).__name__}"
+        )
         raise InputError(message, where=where, hint="fetch the archive again, or unpack it") from error
     try:
-        vet_members(archive.infolist(), where)
+        check_archive_members(archive.infolist(), where)
     except BaseException:
         archive.close()
         raise
     return archive
 
 
-def vet_members(members: Sequence[zipfile.ZipInfo], where: str) -> None:
+def check_archive_members(members: Sequence[zipfile.ZipInfo], where: str) -> None:
     """Refuse an archive that an honest tool would not have made.
 
     Args:
@@ -542,7 +544,7 @@ def vet_members(members: Sequence[zipfile.ZipInfo], where: str) -> None:
         elif member.header_offset < end:
             wrong = "overlaps another member"
         if wrong:
-            message = f"the archive is not to be trusted: '{shown(member.filename)}' {wrong}"
+            message = f"the archive is not to be trusted: '{to_printable(member.filename)}' {wrong}"
             raise InputError(message, where=where, hint="fetch the archive from its publisher")
         names.add(member.filename)
         end = member.header_offset + 30 + member.compress_size
@@ -553,7 +555,7 @@ def vet_members(members: Sequence[zipfile.ZipInfo], where: str) -> None:
 def _member_fault(member: zipfile.ZipInfo) -> str:
     if not member.filename:
         return "has no name"
-    if leads_out(member.filename):
+    if is_outside(member.filename):
         return "leads out of it"
     if stat.S_ISLNK(member.external_attr >> 16):
         return "is a link"
@@ -612,7 +614,9 @@ class JoinedSource(Source):
         """A part, or a folder inside one."""
         part, _, rest = folder.partition("/")
         if part not in self.parts:
-            raise InputError("there is no such folder", where=f"{shown(str(self.path))}: {shown(folder)}")
+            raise InputError(
+                "there is no such folder", where=f"{to_printable(str(self.path))}: {to_printable(folder)}"
+            )
         return self.parts[part].at(rest) if rest else self.parts[part]
 
     def entries(self, folder: str = "") -> tuple[list[str], list[str]]:
@@ -656,14 +660,14 @@ def open_source(path: Path) -> Source:
         DatasetNotFoundError: if nothing is there; says what is there instead.
         InputError: if it is neither, or an archive that is damaged or not to be trusted.
     """
-    where = shown(str(path))
+    where = to_printable(str(path))
     try:
         real = Path(os.path.realpath(path, strict=True))
         mode = real.stat().st_mode
     except FileNotFoundError as error:
         raise DatasetNotFoundError(f"there is nothing at {where} ({_neighbours(path)})") from error
     except (OSError, ValueError) as error:
-        raise unreadable(error, where) from error
+        raise build_read_error(error, where) from error
     if stat.S_ISDIR(mode):
         return FolderSource(real)
     if not stat.S_ISREG(mode):
@@ -671,7 +675,7 @@ def open_source(path: Path) -> Source:
     return ZipSource(real)
 
 
-def locate(
+def find_source(
     path: Path, fits: Callable[[Source], bool], wanted: str, hint: str, *, suffix: str | None = None
 ) -> Source:
     """The source that `fits`: `path` itself, a folder at most six levels inside, or a zip lying there.
@@ -698,7 +702,9 @@ def locate(
     saw = ", ".join(_listing(source)) or "nothing"
     source.close()
     told = "".join(f" {error.where}: {error.message}." for error in unread[:3])
-    raise DatasetNotFoundError(f"{wanted} and found none in {shown(str(path))} (saw: {saw}).{told} {hint}")
+    raise DatasetNotFoundError(
+        f"{wanted} and found none in {to_printable(str(path))} (saw: {saw}).{told} {hint}"
+    )
 
 
 def _nearest(source: Source, fits: Callable[[Source], bool], unread: list[InputError]) -> list[Source]:
@@ -716,7 +722,7 @@ def _nearest(source: Source, fits: Callable[[Source], bool], unread: list[InputE
 
 def _only(found: Sequence[Source], wanted: str) -> Source:
     if len(found) > 1:
-        names = ", ".join(shown(f"{source.path}/{source.prefix}") for source in found)
+        names = ", ".join(to_printable(f"{source.path}/{source.prefix}") for source in found)
         for source in found:
             source.close()
         raise DatasetNotFoundError(f"{wanted}, and several folders have it: {names}. Point at one of them")
@@ -732,7 +738,7 @@ def _archives(source: Source, fits: Callable[[Source], bool], unread: list[Input
         if not name.lower().endswith(".zip"):
             continue
         try:
-            archive: Source = open_source(confine(source.path, name))
+            archive: Source = open_source(resolve_inside(source.path, name))
         except InputError as error:
             unread.append(error)
             continue
@@ -755,7 +761,7 @@ def _inside(source: Source) -> Iterator[Source]:
 
 def _listing(source: Source, most: int = 8) -> list[str]:
     files, folders = source.entries()
-    names = [f"{shown(name, 60)}/" for name in folders] + [shown(name, 60) for name in files]
+    names = [f"{to_printable(name, 60)}/" for name in folders] + [to_printable(name, 60) for name in files]
     return names[:most] + (["…"] if len(names) > most else [])
 
 
@@ -767,5 +773,5 @@ def _neighbours(path: Path) -> str:
                 saw = ", ".join(_listing(FolderSource(parent))) or "nothing"
             except InputError:
                 saw = "nothing that may be listed"
-            return f"{shown(str(parent))} holds: {saw}"
+            return f"{to_printable(str(parent))} holds: {saw}"
     return "no folder on the way exists"

@@ -17,7 +17,7 @@ MAX_CHARACTERS = 1 << 28
 _CHUNK = 1 << 20
 
 
-def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def read_csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The line number (from 1) and the cells of every row; empty lines at the end of the file are ignored.
 
     Cells are separated by commas and may be quoted; a row is one line. A byte-order mark is skipped, and
@@ -27,7 +27,7 @@ def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         InputError: if it is no regular file, not UTF-8, longer than MAX_ROWS or MAX_CHARACTERS, or a line is
             empty, too long, or holds a NUL character or a quote that is never closed.
     """
-    with _opened(path) as stream:
+    with _open_text(path) as stream:
         empty_from = 0
         line_number = 0
         for line in _lines(stream, path):
@@ -44,7 +44,7 @@ def rows(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield line_number, _line_cells(line, path, line_number)
 
 
-def regular_file(path: Path, what: str) -> None:
+def ensure_regular_file(path: Path, what: str) -> None:
     """Check that a path is a regular file.
 
     Raises:
@@ -64,8 +64,8 @@ def regular_file(path: Path, what: str) -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[TextIO]:
-    regular_file(path, "csv file")
+def _open_text(path: Path) -> Iterator[TextIO]:
+    ensure_regular_file(path, "csv file")
     try:
         with path.open(encoding="utf-8-sig", newline=None) as stream:
             yield stream

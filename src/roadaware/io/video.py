@@ -17,9 +17,17 @@ import numpy as np
 from roadaware.arrays import Floats32, Ints, Pixels
 from roadaware.errors import InputError, UsageError
 from roadaware.io.decoders import BROKEN as BROKEN
-from roadaware.io.decoders import FILMS, MAX_PIXELS, decoder_fault, media_head, new_film, open_film, reason
+from roadaware.io.decoders import (
+    FILMS,
+    MAX_PIXELS,
+    format_decoder_error,
+    open_film,
+    open_mp4_writer,
+    prepare_decoder,
+    read_media_head,
+)
 from roadaware.io.files import Growing, Sink, Unfinished
-from roadaware.io.sources import shown
+from roadaware.io.sources import to_printable
 
 # Containers of video and sound, opened so that nothing outside the file is read, and their faults.
 
@@ -74,7 +82,7 @@ class CodecError(MediaError):
     """A stream that no decoder can read: encrypted, or of a codec that is not there."""
 
 
-def opened(path: Path, formats: str = FILMS) -> Any:
+def open_container(path: Path, formats: str = FILMS) -> Any:
     """A container of PyAV; nothing outside the file is ever read.
 
     Args:
@@ -87,20 +95,22 @@ def opened(path: Path, formats: str = FILMS) -> Any:
         MediaError: if it is something else.
         InputError: if it cannot be read or is no regular file.
     """
-    where = shown(str(path))
-    head = media_head(path)
+    where = to_printable(str(path))
+    head = read_media_head(path)
     if not head:
         raise EmptyMediaError("the file is empty", where=where, hint=CUT)
     try:
         return open_film(path, formats)
     except BROKEN as error:
         if _like_film(head, formats):
-            raise CutOffError(f"no whole film: {reason(error)}", where=where, hint=CUT) from error
+            raise CutOffError(
+                f"no whole film: {format_decoder_error(error)}", where=where, hint=CUT
+            ) from error
         kinds = ", ".join(_KINDS.get(each, each) for each in formats.split(","))
         raise MediaError(f"not a film; {kinds} are read", where=where) from error
 
 
-def video_stream(file: Any, where: str) -> Any:
+def open_video_stream(file: Any, where: str) -> Any:
     """The first stream of pictures of a container, ready to be decoded by one thread.
 
     Args:
@@ -124,7 +134,7 @@ def video_stream(file: Any, where: str) -> Any:
     return stream
 
 
-def sound_stream(file: Any, where: str) -> Any:
+def open_audio_stream(file: Any, where: str) -> Any:
     """The first stream of sound of a container, ready to be decoded.
 
     Args:
@@ -141,7 +151,7 @@ def sound_stream(file: Any, where: str) -> Any:
     return file.streams.audio[0]
 
 
-def frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str]:
+def read_frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str]:
     """Times of all frames in order, how many have one, and what broke the file before its end, if anything.
 
     They are those of the packets; nothing is decoded.
@@ -163,14 +173,14 @@ def frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str]:
             if packet.size and packet.pts is not None and not packet.is_discard
         )
     except BROKEN as error:
-        broken = reason(error)
+        broken = format_decoder_error(error)
     if len(times) > _MOST_FRAMES:
         raise MediaError(f"more than {_MOST_FRAMES:,} frames; cut the film into several", where=where)
     found = np.frombuffer(times, dtype=np.int64) if times else np.zeros(0, dtype=np.int64)
     return np.unique(found), len(times), broken
 
 
-def seconds_per_tick(stream: Any, where: str) -> float:
+def get_time_base(stream: Any, where: str) -> float:
     """What a stream's times are counted in, in seconds.
 
     Args:
@@ -187,7 +197,7 @@ def seconds_per_tick(stream: Any, where: str) -> float:
 
 
 def _require_decoder(stream: Any, where: str, what: str) -> None:
-    if fault := decoder_fault(stream):
+    if fault := prepare_decoder(stream):
         hint = "write it again in a usual codec, such as H.264 with AAC, and without encryption"
         raise CodecError(f"its {what} cannot be decoded: {fault}", where=where, hint=hint)
 
@@ -253,7 +263,7 @@ class VideoWriter(Growing):
         self._target = Unfinished(path)
         self._sink = Sink(self._target.file)
         try:
-            self._file: Any = new_film(self._sink)
+            self._file: Any = open_mp4_writer(self._sink)
             if comment:
                 self._file.metadata["comment"] = comment
             self._video = self._video_stream(crf)
@@ -377,12 +387,12 @@ class VideoReader:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.where = Path(path), shown(str(path))
-        self._file = opened(self.path)
+        self.path, self.where = Path(path), to_printable(str(path))
+        self._file = open_container(self.path)
         try:
-            self._stream = video_stream(self._file, self.where)
+            self._stream = open_video_stream(self._file, self.where)
             self.width_px, self.height_px = int(self._stream.width), int(self._stream.height)
-            self._times, self._scale = self._index(), seconds_per_tick(self._stream, self.where)
+            self._times, self._scale = self._index(), get_time_base(self._stream, self.where)
         except BaseException:
             self._file.close()
             raise
@@ -474,7 +484,7 @@ class VideoReader:
 
     def _index(self) -> Ints:
         """Times of all frames, from the packets alone."""
-        times, count, broken = frame_times(self._file, self._stream, self.where)
+        times, count, broken = read_frame_times(self._file, self._stream, self.where)
         if broken:
             raise CutOffError(f"broken: {broken}", where=self.where, hint=CUT)
         promised = int(self._stream.frames or 0)
@@ -505,9 +515,9 @@ def read_sound(path: Path, start_s: float, end_s: float) -> tuple[Floats32, int]
     """
     if not 0 <= start_s < end_s < 1e7:
         raise UsageError(f"expected 0 <= start_s < end_s, not {start_s!r} and {end_s!r}")
-    where = shown(str(path))
-    with opened(Path(path)) as file:
-        stream = sound_stream(file, where)
+    where = to_printable(str(path))
+    with open_container(Path(path)) as file:
+        stream = open_audio_stream(file, where)
         rate = int(stream.rate or 0)
         if not 0 < rate <= _MOST_RATE:
             raise MediaError(f"{rate} samples of sound a second; up to {_MOST_RATE} are read", where=where)
@@ -515,7 +525,7 @@ def read_sound(path: Path, start_s: float, end_s: float) -> tuple[Floats32, int]
         try:
             pieces = list(_pieces(file, stream, first, end))
         except BROKEN as error:
-            raise CutOffError(f"sound: {reason(error)}", where=where, hint=CUT) from error
+            raise CutOffError(f"sound: {format_decoder_error(error)}", where=where, hint=CUT) from error
     return np.concatenate([np.zeros((0, 2), dtype=np.float32), *pieces]), rate
 
 

@@ -24,8 +24,8 @@ import polars as pl
 from lxml import etree
 
 from roadaware.errors import InputError
-from roadaware.io.processes import end_with_parent
-from roadaware.io.sources import Source, open_source, shown
+from roadaware.io.processes import stop_with_parent
+from roadaware.io.sources import Source, open_source, to_printable
 
 _DECLARED = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
 _FORBIDDEN = re.compile("<!(?:DOCTYPE|ENTITY)")
@@ -82,11 +82,11 @@ def parse(data: bytes | str, where: str, *, root: str | None = None) -> etree._E
     try:
         tree = etree.fromstring(text.encode(), etree.XMLParser(**_SAFE))
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise _malformed(error, where) from error
-    return _named(tree, where, root)
+        raise _build_syntax_error(error, where) from error
+    return _check_root_name(tree, where, root)
 
 
-def pull(
+def parse_incrementally(
     text: str,
     where: str,
     names: Collection[str],
@@ -115,33 +115,37 @@ def pull(
                     visit(event, element)
         tree = parser.close()
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise _malformed(error, where) from error
-    return _named(tree, where, root)
+        raise _build_syntax_error(error, where) from error
+    return _check_root_name(tree, where, root)
 
 
-def local(element: etree._Element) -> str:
+def get_local_name(element: etree._Element) -> str:
     """The element's name without its namespace."""
     return str(element.tag).rpartition("}")[2]
 
 
-def text_at(element: etree._Element, path: str) -> str | None:
+def find_text(element: etree._Element, path: str) -> str | None:
     """The stripped text of the first element on a path of names such as `meta/task/size`; None if empty."""
     step: etree._Element | None = element
     for name in path.split("/"):
-        step = next((child for child in step if local(child) == name), None) if step is not None else None
+        step = (
+            next((child for child in step if get_local_name(child) == name), None)
+            if step is not None
+            else None
+        )
     return ((step.text or "").strip() or None) if step is not None else None
 
 
-def _named(tree: etree._Element, where: str, root: str | None) -> etree._Element:
-    if root is not None and local(tree) != root:
-        message = f"expected the root <{root}> and found <{shown(local(tree), 60)}>"
+def _check_root_name(tree: etree._Element, where: str, root: str | None) -> etree._Element:
+    if root is not None and get_local_name(tree) != root:
+        message = f"expected the root <{root}> and found <{to_printable(get_local_name(tree), 60)}>"
         raise InputError(message, where=where, hint="this is another kind of file: check the folder")
     return tree
 
 
-def _malformed(error: etree.XMLSyntaxError | ValueError, where: str) -> InputError:
+def _build_syntax_error(error: etree.XMLSyntaxError | ValueError, where: str) -> InputError:
     if not isinstance(error, etree.XMLSyntaxError):
-        return InputError(f"not well-formed XML: {shown(str(error))}", where=where, hint=_DAMAGED)
+        return InputError(f"not well-formed XML: {to_printable(str(error))}", where=where, hint=_DAMAGED)
     line, column = error.position
     place = f"{where}, line {line}, column {column}"
     return InputError(f"not well-formed XML: {_plain(error.msg)}", where=place, hint=_DAMAGED)
@@ -149,7 +153,7 @@ def _malformed(error: etree.XMLSyntaxError | ValueError, where: str) -> InputErr
 
 def _plain(message: str | None) -> str:
     """The parser's words without the place (told elsewhere) and its advice to lift the limits."""
-    return shown(_NOISE.sub("", message or "unknown fault").strip())
+    return to_printable(_NOISE.sub("", message or "unknown fault").strip())
 
 
 def _encoding(data: bytes, where: str) -> str:
@@ -241,17 +245,17 @@ class Document:
     text: str
 
 
-def owners_of(tree: etree._Element, record: Record) -> list[etree._Element]:
+def find_record_owners(tree: etree._Element, record: Record) -> list[etree._Element]:
     """The owners of a document's records, in the order that `owner` counts them."""
-    return elements(tree, record.owner)
+    return find_elements(tree, record.owner)
 
 
-def elements(tree: etree._Element, name: str) -> list[etree._Element]:
+def find_elements(tree: etree._Element, name: str) -> list[etree._Element]:
     """The elements of that name in the root's own namespace, in document order."""
-    return list(tree.iter(namespace(tree) + name))
+    return list(tree.iter(get_namespace(tree) + name))
 
 
-def namespace(tree: etree._Element) -> str:
+def get_namespace(tree: etree._Element) -> str:
     """The root's namespace, as it stands before a name: empty, or `{urn:...}`."""
     before, brace, _ = str(tree.tag).rpartition("}")
     return before + brace
@@ -285,7 +289,7 @@ def walk_all(documents: Sequence[Document], record: Record, root: str) -> list[W
 
 
 def walk(document: Document, record: Record, *, root: str) -> Walked:
-    """All records of one document, element by element; the plain way that `scan` must agree with.
+    """All records of one document, element by element; the plain way that `scan_records` must agree with.
 
     Args:
         document: the file.
@@ -296,7 +300,7 @@ def walk(document: Document, record: Record, *, root: str) -> Walked:
     try:
         refuse_crowded(document, record)
         names = {record.element, record.owner}
-        tree = pull(document.text, document.where, names, taken.visit, root=root)
+        tree = parse_incrementally(document.text, document.where, names, taken.visit, root=root)
     except InputError as error:
         return Walked(error, pl.DataFrame(schema=record.schema))
     taken.drop()
@@ -321,7 +325,7 @@ class _Taken:
     def visit(self, event: str, element: etree._Element) -> None:
         """Take an owner or a record in the root's own namespace; others are passed over."""
         if self.space is None:
-            self.space = namespace(element.getroottree().getroot())
+            self.space = get_namespace(element.getroottree().getroot())
         if element.tag == self.space + self.record.owner:
             if event == "start":
                 self.owners.append((element, self.n_owners))
@@ -394,7 +398,7 @@ def _children(element: etree._Element) -> dict[str, str]:
     values: dict[str, str] = {}
     for child in element:
         name = child.get("name")
-        if name is not None and local(child) == "attribute":
+        if name is not None and get_local_name(child) == "attribute":
             values.setdefault(name, child.text or "")
     return values
 
@@ -422,7 +426,9 @@ class Tables:
     scanned: list[bool] = field(default_factory=list)
 
 
-def scan(documents: Sequence[Document], record: Record, *, root: str, walker: Walker | None = None) -> Tables:
+def scan_records(
+    documents: Sequence[Document], record: Record, *, root: str, walker: Walker | None = None
+) -> Tables:
     """All records of a batch: by the scanner where a document has the declared form, else by lxml.
 
     Args:
@@ -439,12 +445,12 @@ def scan(documents: Sequence[Document], record: Record, *, root: str, walker: Wa
     for place, document in enumerate(documents):
         first, last = int(edges[place]), int(edges[place + 1])
         shell = _shell(document.text, record, tails[first:last])
-        tree = None if shell is None else _owned(shell, document, record, root, owners[first:last])
+        tree = None if shell is None else _parse_shell(shell, document, record, root, owners[first:last])
         roots.append(InputError("not read yet") if tree is None else tree)
         if tree is None:
             slow.append(place)
     kept = ~np.isin(np.repeat(np.arange(len(documents)), counts), slow)
-    rows = _placed(matched, record, counts, owners).filter(pl.Series(kept))
+    rows = _build_record_table(matched, record, counts, owners).filter(pl.Series(kept))
     if slow:
         walked = (walker or walk_all)([documents[place] for place in slow], record, root)
         numbered = [
@@ -457,7 +463,7 @@ def scan(documents: Sequence[Document], record: Record, *, root: str, walker: Wa
     return Tables(rows, roots, [place not in slow for place in range(len(documents))])
 
 
-def located(
+def add_line_numbers(
     rows: pl.DataFrame, documents: Sequence[Document], scanned: Sequence[bool], record: Record, *, root: str
 ) -> pl.DataFrame:
     """The rows with `file` and `line`; documents that the scanner took are read again for their lines.
@@ -533,7 +539,7 @@ def _shell(text: str, record: Record, tails: Sequence[str | None]) -> str | None
     return "".join(parts)
 
 
-def _owned(
+def _parse_shell(
     shell: str, document: Document, record: Record, root: str, owners: npt.NDArray[np.int64]
 ) -> etree._Element | None:
     """The shell's tree, with the owner of every record written to `owners`; None if only lxml can tell."""
@@ -542,10 +548,10 @@ def _owned(
         tree = parse(shell, document.where, root=root)
     except InputError:
         return None
-    numbers = {owner: n for n, owner in enumerate(elements(tree, record.owner))}
-    if elements(tree, record.element):
+    numbers = {owner: n for n, owner in enumerate(find_elements(tree, record.owner))}
+    if find_elements(tree, record.element):
         return None
-    for mark in elements(tree, _MARK):
+    for mark in find_elements(tree, _MARK):
         parent = mark.getparent()
         if parent not in numbers or sum(1 for _ in mark.iterancestors()) > _DEEPEST:
             return None
@@ -555,7 +561,7 @@ def _owned(
     return tree if (owners >= 0).all() else None
 
 
-def _placed(
+def _build_record_table(
     matched: pl.DataFrame, record: Record, counts: npt.NDArray[np.int64], owners: npt.NDArray[np.int64]
 ) -> pl.DataFrame:
     """The matched columns in the table's form, each row with its document, place and owner."""
@@ -579,7 +585,7 @@ def _placed(
 _WORTH_BYTES = 16 << 20
 
 
-def cores(most: int = 4) -> int:
+def count_cores(most: int = 4) -> int:
     """How many processors this process may use, at most `most`."""
     return min(most, len(os.sched_getaffinity(0)))
 
@@ -595,7 +601,7 @@ class Walkers:
 
     def __init__(self, source: Source, processes: int | None = None, worth_bytes: int = _WORTH_BYTES) -> None:
         self.source = source
-        self.processes = cores() if processes is None else processes
+        self.processes = count_cores() if processes is None else processes
         self.worth_bytes = worth_bytes
         self._files = self._size = 0
         self._lock = threading.Lock()
@@ -624,7 +630,10 @@ class Walkers:
             waiting: list[Future[_Sent]] = [
                 pool.submit(_walk_there, path, prefix, document.name, record, root) for document in documents
             ]
-            return [_received(d.where, future.result()) for d, future in zip(documents, waiting, strict=True)]
+            return [
+                _parse_received(d.where, future.result())
+                for d, future in zip(documents, waiting, strict=True)
+            ]
         except BrokenProcessPool as error:
             raise InputError(
                 "a worker process died while it read annotations",
@@ -642,7 +651,7 @@ class Walkers:
             if self._pool is None and self.processes > 1 and worth:
                 context = multiprocessing.get_context("spawn")
                 self._pool = ProcessPoolExecutor(
-                    self.processes, mp_context=context, initializer=end_with_parent
+                    self.processes, mp_context=context, initializer=stop_with_parent
                 )
             return self._pool
 
@@ -652,7 +661,7 @@ _Sent = tuple[bytes | InputError, pl.DataFrame]
 
 def _walk_there(path: str, prefix: str, name: str, record: Record, root: str) -> _Sent:
     """In a worker: one document's tree without its records, as text, and its rows."""
-    source = _opened(path, prefix)
+    source = _open_prefixed_source(path, prefix)
     where = source.where(name)
     try:
         text = decode(source.read(name), where)
@@ -665,11 +674,11 @@ def _walk_there(path: str, prefix: str, name: str, record: Record, root: str) ->
 
 
 @lru_cache(maxsize=1)
-def _opened(path: str, prefix: str) -> Source:
+def _open_prefixed_source(path: str, prefix: str) -> Source:
     source = open_source(Path(path))
     return source.at(prefix.rstrip("/")) if prefix else source
 
 
-def _received(where: str, sent: _Sent) -> Walked:
+def _parse_received(where: str, sent: _Sent) -> Walked:
     tree, rows = sent
     return Walked(tree if isinstance(tree, InputError) else parse(tree, where), rows)

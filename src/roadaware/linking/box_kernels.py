@@ -45,7 +45,9 @@ def suppress(corners: Floats, order: Ints, group: Ints, iou: float) -> npt.NDArr
 
 
 @kernel
-def clustered(corners: Floats, weight: Floats, order: Ints, group: Ints, iou: float) -> tuple[Ints, Floats]:
+def cluster_boxes(
+    corners: Floats, weight: Floats, order: Ints, group: Ints, iou: float
+) -> tuple[Ints, Floats]:
     """The cluster of each box, and the weighted mean of the boxes of each cluster.
 
     A box joins the cluster of its frame whose mean so far overlaps it most, if by more than `iou` (the first

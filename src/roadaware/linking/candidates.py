@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Ints
-from roadaware.geometry.arithmetic import block_sum, rounded
-from roadaware.geometry.compiled import inlined, kernel
+from roadaware.geometry.arithmetic import block_sum, round_to_single
+from roadaware.geometry.compiled import inline_kernel, kernel
 from roadaware.linking.assignment import assign
 
 COSTS = ("score", "iou", "scoreiou", "ioul2", "affinity")
@@ -94,7 +94,7 @@ class Live(NamedTuple):
     looks: Floats
 
 
-@inlined
+@inline_kernel
 def _expect(
     last: int, time: float, box: Floats, times: Floats, found: Ints, rules: Rules, at: Floats
 ) -> None:
@@ -106,50 +106,52 @@ def _expect(
     for side in range(4):
         here = box[last, side]
         if motion == 1:
-            step = rounded(rounded(here - box[past, side], single) / max(1, steps), single)
-            here = rounded(here + step, single)
+            step = round_to_single(round_to_single(here - box[past, side], single) / max(1, steps), single)
+            here = round_to_single(here + step, single)
         elif steps > 0:
             here += (here - box[past, side]) * (time - times[last]) / (times[last] - times[past])
         at[side] = here
 
 
-@inlined
-def overlap(at: Floats, box: Floats, place: int, clamped: bool, single: bool) -> float:
+@inline_kernel
+def compute_overlap(at: Floats, box: Floats, place: int, clamped: bool, single: bool) -> float:
     """IoU of `at` (4,) and row `place` of `box`.
 
     Unclamped, boxes apart in both directions have the product of two negative sides as intersection, and
     an expected box that motion has turned inside out has a negative area; both may give any number.
     """
-    width = rounded(min(at[2], box[place, 2]) - max(at[0], box[place, 0]), single)
-    height = rounded(min(at[3], box[place, 3]) - max(at[1], box[place, 1]), single)
+    width = round_to_single(min(at[2], box[place, 2]) - max(at[0], box[place, 0]), single)
+    height = round_to_single(min(at[3], box[place, 3]) - max(at[1], box[place, 1]), single)
     if clamped and (width <= 0 or height <= 0):
         return 0.0
-    inter = rounded(width * height, single)
+    inter = round_to_single(width * height, single)
     # The published code too asks for a positive product before it divides; without this, a box turned
     # inside out by motion would overlap what it does not touch.
     if inter <= 0:
         return 0.0
-    area_a = rounded(rounded(at[2] - at[0], single) * rounded(at[3] - at[1], single), single)
-    wide = rounded(box[place, 2] - box[place, 0], single)
-    area_b = rounded(wide * rounded(box[place, 3] - box[place, 1], single), single)
-    return float(inter / (rounded(area_a + area_b, single) - inter))
+    area_a = round_to_single(
+        round_to_single(at[2] - at[0], single) * round_to_single(at[3] - at[1], single), single
+    )
+    wide = round_to_single(box[place, 2] - box[place, 0], single)
+    area_b = round_to_single(wide * round_to_single(box[place, 3] - box[place, 1], single), single)
+    return float(inter / (round_to_single(area_a + area_b, single) - inter))
 
 
-@inlined
+@inline_kernel
 def _closeness(a: int, b: int, agentness: Floats, scores: Floats32, columns: int, single: bool) -> float:
     """1 / L2 distance of agentness and the first class scores of two detections."""
     squares = np.empty(columns + 1)
     for c in range(columns + 1):
         if c == 0:
-            apart = rounded(agentness[a] - agentness[b], single)
+            apart = round_to_single(agentness[a] - agentness[b], single)
         else:
-            apart = rounded(np.float64(scores[a, c - 1]) - np.float64(scores[b, c - 1]), single)
-        squares[c] = rounded(apart * apart, single)
-    distance = rounded(np.sqrt(block_sum(squares, 0, columns + 1, single)), single)
-    return rounded(1.0 / distance, single)
+            apart = round_to_single(np.float64(scores[a, c - 1]) - np.float64(scores[b, c - 1]), single)
+        squares[c] = round_to_single(apart * apart, single)
+    distance = round_to_single(np.sqrt(block_sum(squares, 0, columns + 1, single)), single)
+    return round_to_single(1.0 / distance, single)
 
 
-@inlined
+@inline_kernel
 def _predict(slot: int, passed: float, motion: Floats, at: Floats) -> None:
     """Write the motion of a path `passed` seconds after its last detection into `at` (4, 5).
 
@@ -168,7 +170,7 @@ def _predict(slot: int, passed: float, motion: Floats, at: Floats) -> None:
         at[k, SPEED_VAR] = speed_var + noise * passed
 
 
-@inlined
+@inline_kernel
 def _correct(slot: int, box: Floats, place: int, first: bool, at: Floats, motion: Floats) -> None:
     """Correct the motion of a path, predicted in `at` (4, 5), by a detection, or begin it with its first."""
     width, height = box[place, 2] - box[place, 0], box[place, 3] - box[place, 1]
@@ -194,7 +196,7 @@ def _correct(slot: int, box: Floats, place: int, first: bool, at: Floats, motion
         motion[slot, k, SPEED_VAR] = at[k, SPEED_VAR] - at[k, COVAR] * at[k, COVAR] / total
 
 
-@inlined
+@inline_kernel
 def _mix(means: Floats, slot: int, rows: Floats32, place: int, first: bool) -> None:
     """Bring a detection into a path's running mean of rows."""
     for c in range(means.shape[1]):
@@ -202,7 +204,7 @@ def _mix(means: Floats, slot: int, rows: Floats32, place: int, first: bool) -> N
         means[slot, c] = now if first else (1.0 - NEWEST) * means[slot, c] + NEWEST * now
 
 
-@inlined
+@inline_kernel
 def move_on(slot: int, place: int, pool: Pool, live: Live) -> None:
     """Bring a detection into a path's motion and running means; while `live` has the path without it."""
     # Taken out of their tuples here: in the loops that would cost more than all else.
@@ -239,8 +241,8 @@ def move_camera(camera: Floats, live: Live, n_live: int) -> None:
                 motion[k, column] *= wider * wider
 
 
-@inlined
-def _turned(a: Floats, b: Floats32, row_a: int, row_b: int) -> float:
+@inline_kernel
+def _compute_cosine_distance(a: Floats, b: Floats32, row_a: int, row_b: int) -> float:
     """1 - cosine between two rows; 0 where one of them says nothing."""
     dot, square_a, square_b = 0.0, 0.0, 0.0
     for c in range(a.shape[1]):
@@ -253,7 +255,7 @@ def _turned(a: Floats, b: Floats32, row_a: int, row_b: int) -> float:
     return float(1.0 - dot / np.sqrt(square_a * square_b))
 
 
-@inlined
+@inline_kernel
 def _fill_affinities(
     at: Floats,
     doubt: float,
@@ -288,13 +290,13 @@ def _fill_affinities(
         both = (width + more_x) * (height + more_y) + (wide + more_x) * (high + more_y)
         worth = inter / (both - inter)
         if worth >= least:
-            worth -= doubt + UNLIKE * _turned(kinds, scores, slot, place)
-            worth -= UNLIKE * _turned(own_looks, looks, slot, place)
+            worth -= doubt + UNLIKE * _compute_cosine_distance(kinds, scores, slot, place)
+            worth -= UNLIKE * _compute_cosine_distance(own_looks, looks, slot, place)
             if worth >= least:
                 edges[d] = worth
 
 
-@inlined
+@inline_kernel
 def _fill_edges(
     slot: int,
     slots: Ints,
@@ -331,7 +333,7 @@ def _fill_edges(
         _fill_affinities(at, doubt, slot, slots, least, box, kinds, scores, own_looks, looks, edges)
         return
     for d in range(slots.shape[0]):
-        iou = overlap(corners, box, slots[d], clamped, single)
+        iou = compute_overlap(corners, box, slots[d], clamped, single)
         if not iou >= least:
             edges[d] = -1.0
         elif cost == 0:
@@ -344,7 +346,7 @@ def _fill_edges(
                 edges[d] += _closeness(last, slots[d], agentness, scores, columns, single)
 
 
-@inlined
+@inline_kernel
 def _choose(edges: Floats, taken: npt.NDArray[np.bool_], sum_rule: bool, min_edge: float) -> int:
     """The detection a path goes on with, of those not taken; -1 for none, the first of equals."""
     best, total = -1, 0.0
@@ -358,7 +360,7 @@ def _choose(edges: Floats, taken: npt.NDArray[np.bool_], sum_rule: bool, min_edg
     return -1
 
 
-@inlined
+@inline_kernel
 def is_stale(last: int, frame: int, time: float, pool: Pool, rules: Rules) -> bool:
     """Whether a path was last found too long ago, both in frames and in seconds."""
     missed = frame - pool.found[last, FRAME] > rules.jump_gap
@@ -366,7 +368,7 @@ def is_stale(last: int, frame: int, time: float, pool: Pool, rules: Rules) -> bo
 
 
 @kernel
-def choose(
+def assign_detections(
     slots: Ints, frame: int, time: float, step: int, pool: Pool, live: Live, n_live: int, rules: Rules
 ) -> Ints:
     """(n_live,) the detection, index in `slots`, with which each live path goes on; -1 for none."""

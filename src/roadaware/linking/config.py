@@ -162,7 +162,7 @@ class LinkerConfig:
 
         Source: Singh et al., TPAMI 2022, sections 4.2 and 5.2, and the released code of 3D-RetinaNet.
         """
-        _known(dataset)
+        _validate_dataset(dataset)
         return cls(
             top_rows=10 if dataset == "road" else 20,
             age_empty_frames=False,
@@ -197,7 +197,7 @@ class LinkerConfig:
         Raises:
             UsageError: if the dataset is neither road nor ucf24.
         """
-        _known(dataset)
+        _validate_dataset(dataset)
         return cls() if dataset == "road" else cls(trim="indiv")
 
 
@@ -221,7 +221,7 @@ _NUMBERS: tuple[tuple[str, float, float], ...] = (
 )
 
 
-def _known(dataset: str) -> None:
+def _validate_dataset(dataset: str) -> None:
     if dataset not in get_args(Dataset):
         raise UsageError(f"there are linker parameters for {', '.join(get_args(Dataset))}; got '{dataset}'")
 

@@ -13,7 +13,7 @@ from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.labelling import Segments, label_and_trim
 from roadaware.linking.linker import Path
-from roadaware.linking.paths import Detections, Paths, fill_gaps, strong
+from roadaware.linking.paths import Detections, Paths, fill_gaps, select_strong_paths
 from roadaware.scenes.dense_scores import Layout
 
 _UNLABELLED = "agentness"
@@ -125,7 +125,7 @@ def close(paths: Paths, detections: Detections, kinds: Layout, config: LinkerCon
         kinds: what the class scores stand for.
         config: of the linker.
     """
-    kept = strong(paths, detections, config)
+    kept = select_strong_paths(paths, detections, config)
     paths, after = paths.only(kept), np.empty(0, np.int64)
     if config.gaps == "interpolate":
         paths, detections, after = fill_gaps(paths, detections)
@@ -144,7 +144,7 @@ def close(paths: Paths, detections: Detections, kinds: Layout, config: LinkerCon
     return Closing(kept, paths, detections, after, labelled, config.gaps == "squeeze")
 
 
-def closed(paths: Sequence[Path], config: LinkerConfig, kinds: Layout) -> tuple[ClosedPath, ...]:
+def build_closed_paths(paths: Sequence[Path], config: LinkerConfig, kinds: Layout) -> tuple[ClosedPath, ...]:
     """The paths that a `Linker` ended, as `link` would write them, in their order; weak ones are left out.
 
     Close them as they end, or all at once: the outcome is the same, but where `tube_nms` is set. It compares

@@ -32,7 +32,7 @@ class FrameBoxes:
     score: Floats
 
 
-def frame_boxes(predictions: Predictions) -> FrameBoxes:
+def extract_frame_boxes(predictions: Predictions) -> FrameBoxes:
     """The detections of a set that is not linked yet.
 
     Raises:
@@ -48,11 +48,11 @@ def frame_boxes(predictions: Predictions) -> FrameBoxes:
     if "score" not in boxes.columns or boxes["score"].null_count():
         raise InputError("every box needs its agentness in boxes.score")
     corners = np.stack([boxes[side].to_numpy() for side in CORNERS], axis=1).astype(np.float64)
-    group = frame_numbers(boxes.select(pl.col("video").cast(pl.String), "frame"))
+    group = assign_frame_numbers(boxes.select(pl.col("video").cast(pl.String), "frame"))
     return FrameBoxes(group, np.ascontiguousarray(corners), boxes["score"].to_numpy().astype(np.float64))
 
 
-def frame_numbers(rows: pl.DataFrame) -> Ints:
+def assign_frame_numbers(rows: pl.DataFrame) -> Ints:
     """A number for each (video, frame), in the order of first appearance.
 
     Args:
@@ -62,7 +62,7 @@ def frame_numbers(rows: pl.DataFrame) -> Ints:
     return np.unique(first.to_numpy(), return_inverse=True)[1].astype(np.int64)
 
 
-def with_boxes(predictions: Predictions, boxes: pl.DataFrame, meta: Meta) -> Predictions:
+def replace_boxes(predictions: Predictions, boxes: pl.DataFrame, meta: Meta) -> Predictions:
     """The predictions with other boxes; labels of boxes that are gone go with them."""
     labels = predictions.labels
     if not labels.is_empty():
@@ -70,7 +70,7 @@ def with_boxes(predictions: Predictions, boxes: pl.DataFrame, meta: Meta) -> Pre
     return predictions.with_tables(boxes=boxes, labels=labels, meta=meta)
 
 
-def told(meta: Meta, step: str, config: Any, **counts: int) -> Meta:
+def add_step_note(meta: Meta, step: str, config: Any, **counts: int) -> Meta:
     """The meta that says what was done: one more entry in `notes["after_detector"]`."""
     done = [*meta.notes.get(_NOTE, []), {"step": step, "config": to_dict(config), **counts}]
     return replace(meta, notes={**meta.notes, _NOTE: done})

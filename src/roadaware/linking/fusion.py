@@ -11,10 +11,10 @@ import polars as pl
 
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.frame_boxes import frame_boxes, frame_numbers, told
-from roadaware.scenes.advice import advice_in, merge_advice, with_advice
-from roadaware.scenes.concatenation import Sizes, factors, image_sizes, with_sizes
-from roadaware.scenes.dense_scores import Layout, layout, matrix
+from roadaware.linking.frame_boxes import add_step_note, assign_frame_numbers, extract_frame_boxes
+from roadaware.scenes.advice import get_advice, merge_advice, set_advice
+from roadaware.scenes.concatenation import Sizes, compute_scale_factors, get_image_sizes, set_image_sizes
+from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions
 
@@ -64,7 +64,7 @@ class _Pool:
     scores: npt.NDArray[np.float32]
 
 
-def fused(models: Sequence[Predictions], config: FusionConfig | None = None) -> Predictions:
+def fuse_detections(models: Sequence[Predictions], config: FusionConfig | None = None) -> Predictions:
     """One set of detections out of those of several detectors.
 
     In each frame boxes are taken by falling weighted agentness (of equals the earlier detector's, then the
@@ -95,26 +95,26 @@ def fused(models: Sequence[Predictions], config: FusionConfig | None = None) -> 
     weights = np.array(config.weights or np.ones(len(models)), dtype=np.float64)
     if len(weights) != len(models):
         raise UsageError(f"{len(weights)} weights for {len(models)} detectors")
-    columns = layout(models[0].meta, "boxes")
-    names = list(dict.fromkeys(name for model in models for name in _named(model)))
-    sizes = {name: size for model in reversed(models) for name, size in image_sizes(model).items()}
+    columns = get_score_layout(models[0].meta, "boxes")
+    names = list(dict.fromkeys(name for model in models for name in _list_videos(model)))
+    sizes = {name: size for model in reversed(models) for name, size in get_image_sizes(model).items()}
     pool = _pool(models, columns, sizes, names, config)
     boxes = _boxes(pool, weights, config, columns.width)
     frames = _frames(models, weights, names)
-    advice = merge_advice([advice_in(model.meta) for model in models])
-    meta = with_advice(models[0].meta, advice)
-    meta = told(meta, "fused", config, models=len(models), boxes=len(pool.rows), fused=len(boxes))
+    advice = merge_advice([get_advice(model.meta) for model in models])
+    meta = set_advice(models[0].meta, advice)
+    meta = add_step_note(meta, "fused", config, models=len(models), boxes=len(pool.rows), fused=len(boxes))
     return Predictions(videos=_videos(models, sizes), frames=frames, boxes=boxes, meta=meta)
 
 
 def _boxes(pool: _Pool, weights: Floats, config: FusionConfig, width: int) -> pl.DataFrame:
     """The fused boxes in their order."""
-    from roadaware.linking.box_kernels import clustered
+    from roadaware.linking.box_kernels import cluster_boxes
 
-    group = frame_numbers(pool.rows)
+    group = assign_frame_numbers(pool.rows)
     weighted = pool.score * weights[pool.model]
     order = np.lexsort((-weighted, group))
-    cluster, corners = clustered(pool.corners, weighted, order, group, config.iou)
+    cluster, corners = cluster_boxes(pool.corners, weighted, order, group, config.iou)
     members = order[np.argsort(cluster, kind="stable")]
     count = np.bincount(cluster, minlength=len(corners))
     first = np.cumsum(count) - count
@@ -145,11 +145,11 @@ def _pool(
     """The boxes of all detectors that are strong enough."""
     rows, number, corners, score, scores = [], [], [], [], []
     for index, model in enumerate(models):
-        flat = frame_boxes(model)
+        flat = extract_frame_boxes(model)
         kept = np.flatnonzero(flat.score >= config.min_score)
         boxes = model.boxes[kept]
         table = boxes.select(pl.col("video").cast(pl.String), "frame")
-        scale = _scale(table["video"], image_sizes(model), sizes)
+        scale = _scale(table["video"], get_image_sizes(model), sizes)
         rows.append(table.with_columns(pl.col("video").cast(pl.Enum(names))))
         number.append(np.full(len(kept), index, dtype=np.int64))
         corners.append(flat.corners[kept] * scale)
@@ -164,7 +164,7 @@ def _pool(
     )
 
 
-def _named(model: Predictions) -> list[str]:
+def _list_videos(model: Predictions) -> list[str]:
     """The videos of a set, those of the table first."""
     listed = [model.videos, model.frames.select("video"), model.boxes.select("video")]
     return [name for table in listed for name in table["video"].cast(pl.String).unique(maintain_order=True)]
@@ -180,19 +180,19 @@ def _scale(videos: pl.Series, own: Sizes, common: Sizes) -> Floats:
             f"one detector says how large its images of {silent[:5]} are and another does not",
             hint="give all sets of detections a table `videos` with width_px and height_px, or none",
         )
-    return factors(videos, own, common)
+    return compute_scale_factors(videos, own, common)
 
 
 def _videos(models: Sequence[Predictions], sizes: Sizes) -> pl.DataFrame:
     """The videos of all detectors, each as the first that lists it does, with the common size."""
     listed = [model.videos.with_columns(pl.col("video").cast(pl.String)) for model in models]
     videos = pl.concat(listed, how="diagonal_relaxed").unique("video", keep="first", maintain_order=True)
-    return with_sizes(videos, sizes) if sizes else videos
+    return set_image_sizes(videos, sizes) if sizes else videos
 
 
 def _frames(models: Sequence[Predictions], weights: Floats, names: list[str]) -> pl.DataFrame:
     """The frames of all detectors, with the weighted mean of their dense scores."""
-    columns = layout(models[0].meta, "frames")
+    columns = get_score_layout(models[0].meta, "frames")
     tables = [model.frames.with_columns(pl.col("video").cast(pl.Enum(names))) for model in models]
     bare = [table.drop("scores", strict=False) for table in tables]
     frames = pl.concat(bare, how="diagonal_relaxed").unique(["video", "frame"], keep="first")
@@ -208,7 +208,7 @@ def _frames(models: Sequence[Predictions], weights: Floats, names: list[str]) ->
     each = np.concatenate([np.full(len(table), weight) for table, _, weight in scored])
     values = np.concatenate([_dense(table, model, columns, "frames") for table, model, _ in scored])
     order = np.lexsort((rows["frame"].to_numpy(), rows["video"].to_physical().to_numpy()))
-    group = frame_numbers(rows)[order]
+    group = assign_frame_numbers(rows)[order]
     first = np.flatnonzero(np.diff(group, prepend=-1))
     mean = _sums(values[order] * each[order, None], first) / _sums(each[order], first)[:, None]
     scores = pl.Series("scores", mean.astype(np.float32), dtype=pl.Array(pl.Float32, columns.width))
@@ -218,7 +218,7 @@ def _frames(models: Sequence[Predictions], weights: Floats, names: list[str]) ->
 
 def _dense(rows: pl.DataFrame, model: Predictions, columns: Layout, table: str) -> npt.NDArray[np.float32]:
     """(n, width) dense scores of some rows, in the order of another layout."""
-    own = layout(model.meta, table)
+    own = get_score_layout(model.meta, table)
     if {kind: set(labels) for kind, labels in own.kinds.items()} != {
         kind: set(labels) for kind, labels in columns.kinds.items()
     }:
@@ -231,4 +231,4 @@ def _dense(rows: pl.DataFrame, model: Predictions, columns: Layout, table: str) 
         raise InputError(f"the {table} have no dense scores, though meta names their kinds")
     place = {kind: own.columns(kind).start for kind in own.kinds}
     taken = [place[k] + own.kinds[k].index(label) for k, labels in columns.kinds.items() for label in labels]
-    return matrix(rows["scores"], own.width)[:, taken]
+    return convert_to_matrix(rows["scores"], own.width)[:, taken]

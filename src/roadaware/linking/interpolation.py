@@ -10,8 +10,8 @@ import polars as pl
 
 from roadaware.arrays import Ints
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.frame_boxes import told, with_boxes
-from roadaware.scenes.dense_scores import matrix
+from roadaware.linking.frame_boxes import add_step_note, replace_boxes
+from roadaware.scenes.dense_scores import convert_to_matrix
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions
 
@@ -42,11 +42,11 @@ class InterpolationConfig:
             raise UsageError(f"min_length is a number of boxes from 1 on; got {self.min_length}")
 
 
-def interpolated(predictions: Predictions, config: InterpolationConfig | None = None) -> Predictions:
+def interpolate_tubes(predictions: Predictions, config: InterpolationConfig | None = None) -> Predictions:
     """The predictions with boxes put into the gaps of paths, and without short paths and tubes.
 
     Corners, agentness and class scores run linearly from the detection before a gap to the one after it.
-    New boxes stand behind the others, by path and frame, with `interpolated`. Spans of labelled tubes on
+    New boxes stand behind the others, by path and frame, with `interpolate_tubes`. Spans of labelled tubes on
     both sides of a filled gap become one. Detections of a path that is taken away stay, without tube.
 
     Args:
@@ -67,22 +67,22 @@ def interpolated(predictions: Predictions, config: InterpolationConfig | None = 
             "the tubes are claimed for consecutive frames, so no frame of theirs is missing",
             hint="link with the gaps kept, as LinkerConfig.default does or with gaps='keep'",
         )
-    filled, gaps = _filled(predictions.boxes, config)
-    tubes = _merged(tubes, gaps)
+    filled, gaps = _fill_gaps(predictions.boxes, config)
+    tubes = _merge_spans(tubes, gaps)
     short = _short(filled, tubes, config)
     kept = tubes.filter(~pl.col("tube").is_in(short.implode()))
-    boxes = _released(filled, short)
+    boxes = _drop_short_tubes(filled, short)
     made = len(boxes) - len(predictions.boxes)
-    meta = told(
+    meta = add_step_note(
         predictions.meta, "interpolated", config, boxes_made=made, tubes=len(tubes), tubes_kept=len(kept)
     )
     labels = predictions.tube_labels.filter(~pl.col("tube").is_in(short.implode()))
     bare = predictions.with_tables(boxes=boxes.with_columns(tube=pl.lit(None, pl.Int64)), tubes=tubes.clear())
-    whole = with_boxes(bare, boxes, meta)
+    whole = replace_boxes(bare, boxes, meta)
     return whole.with_tables(tubes=kept, tube_labels=labels)
 
 
-def _filled(boxes: pl.DataFrame, config: InterpolationConfig) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _fill_gaps(boxes: pl.DataFrame, config: InterpolationConfig) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The boxes with those of the gaps behind them, and the gaps: tube, low and high (half open)."""
     if "tube" not in boxes.columns:
         boxes = boxes.with_columns(tube=pl.lit(None, pl.Int64))
@@ -138,12 +138,12 @@ def _between(boxes: pl.DataFrame, left: Ints, right: Ints, step: Ints, share: An
 def _dense(old: pl.Series, new: pl.Series, share: Any) -> pl.Series:
     """Rows of class scores on the way from one to another."""
     width = len(old[0])
-    a, b = (matrix(each, width).astype(np.float64) for each in (old, new))
+    a, b = (convert_to_matrix(each, width).astype(np.float64) for each in (old, new))
     values = (a + (b - a) * np.asarray(share)[:, None]).astype(np.float32)
     return pl.Series("scores", values, dtype=pl.Array(pl.Float32, width)).cast(old.dtype)
 
 
-def _merged(tubes: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
+def _merge_spans(tubes: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
     """The tubes with spans joined over filled gaps."""
     if "spans" not in tubes.columns or gaps.is_empty() or not tubes["spans"].list.len().sum():
         return tubes
@@ -180,7 +180,7 @@ def _short(boxes: pl.DataFrame, tubes: pl.DataFrame, config: InterpolationConfig
     return table.filter(pl.any_horizontal(own, cut, orphaned))["tube"]
 
 
-def _released(boxes: pl.DataFrame, short: pl.Series) -> pl.DataFrame:
+def _drop_short_tubes(boxes: pl.DataFrame, short: pl.Series) -> pl.DataFrame:
     """The boxes without those made up for short tubes; their detections belong to none."""
     gone = pl.col("tube").is_in(short.implode()).fill_null(value=False)
     kept = boxes.filter(~(gone & pl.col("interpolated")))

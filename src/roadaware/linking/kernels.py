@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats, Floats32, Ints
-from roadaware.geometry.arithmetic import block_sum, rounded
-from roadaware.geometry.compiled import inlined, kernel
+from roadaware.geometry.arithmetic import block_sum, round_to_single
+from roadaware.geometry.compiled import inline_kernel, kernel
 from roadaware.linking.candidates import (
     BEFORE,
     FIRST_FRAME,
@@ -26,13 +26,13 @@ from roadaware.linking.candidates import (
     Live,
     Pool,
     Rules,
-    choose,
+    assign_detections,
+    compute_overlap,
     is_stale,
     move_on,
-    overlap,
 )
 
-# What `steps` does with a frame.
+# What `link_frames` does with a frame.
 WHOLE, LINK, SETTLE = 0, 1, 2
 
 
@@ -76,11 +76,11 @@ def _key(slot: int, live: Live, top_key: bool, single: bool) -> float:
     """What a live path is ordered by."""
     if top_key:
         n = min(live.paths[slot, LENGTH], live.top.shape[1])
-        return rounded(block_sum(live.top[slot], 0, n, single) / n, single)
+        return round_to_single(block_sum(live.top[slot], 0, n, single) / n, single)
     return float(live.total[slot] / live.paths[slot, LENGTH])
 
 
-@inlined
+@inline_kernel
 def _link(
     slots: Ints,
     frame: int,
@@ -95,7 +95,7 @@ def _link(
     """Continue live paths with the frame's detections and give each path its key; 0 for stale ones."""
     for d in range(slots.shape[0]):
         taken[d] = False
-    given = choose(slots, frame, time, counters[STEP], pool, live, counters[N_LIVE], rules)
+    given = assign_detections(slots, frame, time, counters[STEP], pool, live, counters[N_LIVE], rules)
     for place in range(counters[N_LIVE]):
         slot, chosen = live.order[place], given[place]
         keys[place] = 0.0
@@ -107,17 +107,17 @@ def _link(
         keys[place] = _key(slot, live, rules.top_key, rules.single)
 
 
-@inlined
+@inline_kernel
 def _is_double(d: int, slots: Ints, taken: npt.NDArray[np.bool_], pool: Pool, rules: Rules) -> bool:
     """Whether a detection lies on one that is on a path already: an agent that was found twice."""
     at = pool.box[slots[d]]
     for e in range(slots.shape[0]):
-        if taken[e] and overlap(at, pool.box, slots[e], True, rules.single) > rules.begin_iou:
+        if taken[e] and compute_overlap(at, pool.box, slots[e], True, rules.single) > rules.begin_iou:
             return True
     return False
 
 
-@inlined
+@inline_kernel
 def _begin(
     slots: Ints,
     taken: npt.NDArray[np.bool_],
@@ -143,7 +143,7 @@ def _begin(
         counters[NEXT_NUMBER] += 1
 
 
-@inlined
+@inline_kernel
 def _order_by_key(keys: Floats, n: int, reversed_ties: bool, order: Ints) -> None:
     """Write the places of the first `n` keys by falling key; equals as they stand, or the other way round."""
     for i in range(n):
@@ -154,7 +154,7 @@ def _order_by_key(keys: Floats, n: int, reversed_ties: bool, order: Ints) -> Non
         order[j] = i
 
 
-@inlined
+@inline_kernel
 def _settle(
     order: Ints, frame: int, time: float, pool: Pool, live: Live, counters: Ints, rules: Rules, closed: Ints
 ) -> None:
@@ -179,7 +179,7 @@ def _settle(
 
 
 @kernel
-def steps(
+def link_frames(
     places: Ints,
     ends: Ints,
     frames: Ints,
@@ -236,7 +236,7 @@ def steps(
 
 
 @kernel
-def fault(boxes: Floats, agentness: Floats, scores: Floats32) -> tuple[int, int]:
+def find_invalid_detection(boxes: Floats, agentness: Floats, scores: Floats32) -> tuple[int, int]:
     """What is wrong with the first wrong detection, and which it is: (0, 0) if nothing is.
 
     1 stands for a box that is not finite, 2 for one with a negative side, 3 and 4 for an agentness and a
@@ -257,7 +257,7 @@ def fault(boxes: Floats, agentness: Floats, scores: Floats32) -> tuple[int, int]
 
 
 @kernel
-def trace(last: int, found: Ints) -> Ints:
+def collect_path(last: int, found: Ints) -> Ints:
     """The places of a path's detections, first to last."""
     n, place = 0, last
     while place >= 0:
@@ -282,7 +282,7 @@ def suppress_tubes(
     overlap: float,
     offset: float,
 ) -> Bools:
-    """Which tubes (t,) stay: in each group those that no better one overlaps by more than `overlap`.
+    """Which tubes (t,) stay: in each group those that no better one overlaps by more than `compute_overlap`.
 
     The overlap of two tubes is the mean IoU over the frames that both have, times their temporal IoU.
 

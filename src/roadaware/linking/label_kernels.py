@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from roadaware.arrays import Floats, Floats32, Ints
-from roadaware.geometry.arithmetic import pairwise_mean, rounded
-from roadaware.geometry.compiled import inlined, kernel
+from roadaware.geometry.arithmetic import pairwise_mean, round_to_single
+from roadaware.geometry.compiled import inline_kernel, kernel
 
 CLASS_SCORES = ("mean", "quarter_of_length", "quarter_of_classes")
 
@@ -35,7 +35,7 @@ def top_mean(values: Floats, n: int, m: int, single: bool) -> float:
 
 
 @kernel
-def class_scores(
+def score_classes(
     scores: Floats32,
     rows: Ints,
     ends: Ints,
@@ -129,7 +129,7 @@ def filtered_peak(values: Floats) -> float:
 
 
 @kernel
-def presence(values: Floats, single: bool) -> Floats:
+def score_presence(values: Floats, single: bool) -> Floats:
     """Scores of being there and of not being there (2, n), relative to the filtered peak.
 
     A score whose filtered peak is 0 counts as there all the time.
@@ -137,8 +137,8 @@ def presence(values: Floats, single: bool) -> Floats:
     peak = filtered_peak(values)
     matrix = np.empty((2, values.shape[0]))
     for i in range(values.shape[0]):
-        matrix[0, i] = rounded(values[i] / peak, single) if peak > 0 else 1.0
-        matrix[1, i] = rounded(1.0 - matrix[0, i], single)
+        matrix[0, i] = round_to_single(values[i] / peak, single) if peak > 0 else 1.0
+        matrix[1, i] = round_to_single(1.0 - matrix[0, i], single)
     return matrix
 
 
@@ -196,7 +196,7 @@ def trim_each(
                 row = rows[ends[p] + i]
                 column[i] = scores[row, first + label]
                 asked[i] = agentness[row] if by_agentness else column[i]
-            found = viterbi(presence(asked, single), alphas[label], lag)
+            found = viterbi(score_presence(asked, single), alphas[label], lag)
             start = 0
             while start < length:
                 last = _run_end(found, start)
@@ -211,7 +211,7 @@ def trim_each(
     return n
 
 
-@inlined
+@inline_kernel
 def _take_segments(
     p: int,
     matrix: Floats,

@@ -13,7 +13,7 @@ from roadaware.linking.paths import Detections, Paths
 from roadaware.linking.state import Stream
 
 
-def top_labels(
+def select_top_labels(
     scores: Floats32, rows: Ints, ends: Ints, columns: range, config: LinkerConfig
 ) -> tuple[Ints, Floats]:
     """The labels of each path and their scores, best first.
@@ -32,14 +32,14 @@ def top_labels(
     Source: Singh et al., TPAMI 2022, section 4.2; the released code takes the best few frames instead of
         the mean over the tube, as many as a quarter of the number of classes.
     """
-    from roadaware.linking.label_kernels import CLASS_SCORES, class_scores
+    from roadaware.linking.label_kernels import CLASS_SCORES, score_classes
 
     long = np.diff(ends) > config.min_tube_len
     kept = np.concatenate([[0], np.cumsum(np.diff(ends)[long])])
     values = np.zeros((int(long.sum()), len(columns)))
     rule = CLASS_SCORES.index(config.class_score)
     of_long = np.ascontiguousarray(rows[np.repeat(long, np.diff(ends))])
-    class_scores(scores, of_long, kept, columns.start, rule, config.single_precision, values)
+    score_classes(scores, of_long, kept, columns.start, rule, config.single_precision, values)
     best, best_values = _best(values, config.max_labels, config)
     labels = np.full((len(long), best.shape[1]), -1, np.int64)
     labels[long] = best
@@ -55,7 +55,7 @@ def _best(values: Floats, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
     return labels, np.take_along_axis(values, labels, axis=1)
 
 
-def running_labels(state: Stream, columns: range, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
+def label_live_paths(state: Stream, columns: range, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
     """The labels of live paths as far as they have come, and their scores, best first.
 
     Args:
@@ -95,7 +95,7 @@ def _from_detections(state: Stream, columns: range, k: int, config: LinkerConfig
     ends = np.cumsum([0, *(len(found) for found in places)])
     rows = np.concatenate([np.empty(0, np.int64), *places])
     running = replace(config, max_labels=max(k, 1), min_tube_len=0)
-    return top_labels(state.pool.scores, rows, ends, columns, running)
+    return select_top_labels(state.pool.scores, rows, ends, columns, running)
 
 
 # Labelled tubes cut from paths: whole, or trimmed by dynamic programming over labels.
@@ -157,7 +157,7 @@ def _cut(paths: Paths, detections: Detections, columns: range, config: LinkerCon
     """The tubes of one kind, with whatever score."""
     if config.trim in ("dpscores", "dpscorestopn"):
         return _trim_together(paths, detections, columns, config)
-    labels, scores = top_labels(detections.scores, paths.rows, paths.ends, columns, config)
+    labels, scores = select_top_labels(detections.scores, paths.rows, paths.ends, columns, config)
     if config.trim == "none":
         path, rank = np.nonzero(labels >= 0)
         last = paths.lengths[path] - 1

@@ -14,8 +14,8 @@ from roadaware.config import to_dict
 from roadaware.errors import InputError
 from roadaware.linking.config import FRAME_S, LinkerConfig
 from roadaware.linking.finalize import Closing, close
-from roadaware.linking.paths import Detections, Paths, gather, link_video, usable_rows
-from roadaware.scenes.dense_scores import Layout, layout, matrix
+from roadaware.linking.paths import Detections, Paths, gather, link_video, select_usable_rows
+from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions
 
@@ -44,12 +44,12 @@ def link(
 
     Source: Singh et al., TPAMI 2022, section 4.2, and the released tube builder of 3D-RetinaNet.
     """
-    kinds = layout(predictions.meta, "boxes")
+    kinds = get_score_layout(predictions.meta, "boxes")
     names, order, detections = _detections(predictions, kinds)
     if config.single_precision:
         narrow = detections.agentness.astype(np.float32).astype(np.float64)
         detections = replace(detections, agentness=narrow)
-    paths = _linked(predictions, names, detections, kinds, config, progress)
+    paths = _link_videos(predictions, names, detections, kinds, config, progress)
     closing = close(paths, detections, kinds, config)
     tubes, tube_labels = _tubes(names, closing)
     boxes = _boxes(predictions.boxes, order, closing, config)
@@ -80,7 +80,7 @@ def _detections(predictions: Predictions, kinds: Layout) -> tuple[list[str], Int
         if "scores" not in boxes.columns:
             raise InputError("boxes have no dense scores, though meta names their kinds")
         # Kernels are compiled once more for arrays that cannot be written to.
-        scores = np.require(matrix(boxes["scores"], kinds.width), requirements=["C", "W"])
+        scores = np.require(convert_to_matrix(boxes["scores"], kinds.width), requirements=["C", "W"])
     low, high = (scores.min(), scores.max()) if scores.size else (0.0, 0.0)
     if not (low >= 0 and high <= 1):
         raise InputError(f"class scores should lie in [0, 1]; found {low:g} to {high:g}")
@@ -92,7 +92,7 @@ def _detections(predictions: Predictions, kinds: Layout) -> tuple[list[str], Int
     return names, order, Detections(video, frame, np.ascontiguousarray(sides), agentness, scores)
 
 
-def _linked(
+def _link_videos(
     predictions: Predictions,
     names: list[str],
     detections: Detections,
@@ -101,7 +101,7 @@ def _linked(
     progress: Callable[[int, int], None] | None,
 ) -> Paths:
     """The paths of all videos."""
-    used = usable_rows(detections, config)
+    used = select_usable_rows(detections, config)
     moments = _moments(predictions, names)
     place, n_paths = np.full(len(detections), -1, np.int64), 0
     bounds = np.searchsorted(detections.video, np.arange(len(names) + 1))

@@ -168,7 +168,7 @@ class Linker:
         if affine is not None:
             self._state.move_camera(affine)
         numbers = np.full(len(box), -1, np.int64)
-        rows = usable(agent, self.config)
+        rows = select_usable(agent, self.config)
         if not len(rows) and not self.config.age_empty_frames:
             return Update(frame, numbers, (), ())
         if len(rows) < len(box):
@@ -200,11 +200,11 @@ class Linker:
             k: labels per path.
         """
         from roadaware.linking.candidates import FIRST_FRAME, FRAME, LAST, LENGTH
-        from roadaware.linking.labelling import running_labels
+        from roadaware.linking.labelling import label_live_paths
 
         state, slots = self._state, self._state.slots
         chosen = range(self._n_scores)[columns or slice(None)]
-        labels, values = running_labels(state, chosen, k, self.config)
+        labels, values = label_live_paths(state, chosen, k, self.config)
         paths = state.live.paths[slots]
         return LiveTubes(
             number=state.numbers,
@@ -280,7 +280,7 @@ class Linker:
         self, frame: int, boxes: npt.ArrayLike, agentness: npt.ArrayLike, scores: npt.ArrayLike
     ) -> tuple[Floats, Floats, Floats32]:
         """The detections as arrays that fit each other, in the config's precision."""
-        from roadaware.linking.kernels import fault
+        from roadaware.linking.kernels import find_invalid_detection
 
         kept = np.float32 if self.config.single_precision else np.float64
         try:
@@ -297,7 +297,7 @@ class Linker:
                 f"frame {frame}: expected boxes (n, 4), agentness (n,) and scores (n, {self._n_scores}); "
                 f"got {box.shape}, {agent.shape} and {score.shape}"
             )
-        what, row = fault(box, agent, score)
+        what, row = find_invalid_detection(box, agent, score)
         if what:
             raise InputError(
                 f"frame {frame}: row {row} {_FAULTS[what]}",
@@ -347,7 +347,7 @@ class Linker:
             )
 
 
-def usable(agentness: Floats, config: LinkerConfig) -> Ints:
+def select_usable(agentness: Floats, config: LinkerConfig) -> Ints:
     """Which rows of a frame are linked: the first `top_rows`, of those the ones above `min_score`.
 
     Args:

@@ -75,7 +75,7 @@ class Paths:
         return Paths(self.rows[np.repeat(kept, lengths)], np.concatenate([[0], np.cumsum(lengths[kept])]))
 
 
-def usable_rows(detections: Detections, config: LinkerConfig) -> Bools:
+def select_usable_rows(detections: Detections, config: LinkerConfig) -> Bools:
     """Which detections are linked: the first rows of each frame, of those the ones above `min_score`."""
     low = float(np.float32(config.min_score)) if config.single_precision else config.min_score
     used = detections.agentness > low
@@ -135,7 +135,7 @@ def gather(place: Ints, n_paths: int) -> Paths:
     return Paths(order, np.concatenate([[0], np.cumsum(np.bincount(place[order], minlength=n_paths))]))
 
 
-def strong(paths: Paths, detections: Detections, config: LinkerConfig) -> Bools:
+def select_strong_paths(paths: Paths, detections: Detections, config: LinkerConfig) -> Bools:
     """Which paths are kept; see `drop_weak`."""
     if not config.drop_weak:
         return np.ones(len(paths), np.bool_)

@@ -18,7 +18,7 @@ ROUNDING_S = 1e-6
 """By how much a gap may seem longer than it is."""
 
 
-def rules_of(config: LinkerConfig, l2_columns: int) -> Rules:
+def build_kernel_rules(config: LinkerConfig, l2_columns: int) -> Rules:
     """What the kernels need to know of a config."""
     from roadaware.linking.candidates import ASSIGNMENTS, COSTS, MOTIONS, Rules
 
@@ -60,7 +60,7 @@ class Engine:
 
         self._columns, self._kernels = candidates, kernels
         self._by_build = config.order_ties == "build"
-        self.rules = rules_of(config, l2_columns)
+        self.rules = build_kernel_rules(config, l2_columns)
         self.pool = pool
         self.counters = np.zeros(4, np.int64)
         best = config.jump_gap + 1 if config.order_key == "top" else 1
@@ -151,7 +151,7 @@ class Engine:
         """Make room for more live paths."""
         held = len(self.live.order)
         order = np.concatenate([self.live.order, np.arange(held, slots)])
-        _, *others = (grown(array, slots if len(array) else 0) for array in self.live)
+        _, *others = (pad_rows(array, slots if len(array) else 0) for array in self.live)
         self.live = self._columns.Live(order, *others)
         self._make_scratch(slots)
 
@@ -277,21 +277,21 @@ class Stream(Engine):
         self._n_free += len(places)
 
     def _traced(self, last: int) -> Ints:
-        from roadaware.linking.kernels import trace
+        from roadaware.linking.kernels import collect_path
 
-        return trace(last, self.pool.found)
+        return collect_path(last, self.pool.found)
 
     def _grow_pool(self, size: int) -> None:
         held = len(self.rows)
-        self.rows = grown(self.rows, size)
-        self.pool = self._columns.Pool(*(grown(array, size) for array in self.pool))
+        self.rows = pad_rows(self.rows, size)
+        self.pool = self._columns.Pool(*(pad_rows(array, size) for array in self.pool))
         free = np.zeros(size, np.int64)
         free[: size - held] = np.arange(held, size)[::-1]
         free[size - held : size - held + self._n_free] = self._free[: self._n_free]
         self._free, self._n_free = free, size - held + self._n_free
 
 
-def grown(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+def pad_rows(array: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     """A copy with more rows, the new ones 0."""
     larger = np.zeros((size, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array

@@ -11,10 +11,10 @@ import polars as pl
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
-from roadaware.linking.frame_boxes import FrameBoxes, frame_boxes, told, with_boxes
+from roadaware.linking.frame_boxes import FrameBoxes, add_step_note, extract_frame_boxes, replace_boxes
 from roadaware.linking.labelling import Segments
 from roadaware.linking.paths import Detections, Paths
-from roadaware.scenes.dense_scores import Layout, layout, matrix
+from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_layout
 from roadaware.scenes.tables import Predictions
 
 
@@ -52,7 +52,7 @@ class NmsConfig:
             raise UsageError(f"top is a number of boxes from 1 on, or None; got {self.top}")
 
 
-def suppressed(predictions: Predictions, config: NmsConfig | None = None) -> Predictions:
+def suppress_overlaps(predictions: Predictions, config: NmsConfig | None = None) -> Predictions:
     """The detections without those that a better one of the same frame overlaps.
 
     Of equal scores the earlier row is the better one. By agentness the boxes of a frame come out by falling
@@ -70,15 +70,15 @@ def suppressed(predictions: Predictions, config: NmsConfig | None = None) -> Pre
     IoU of 0.5, and writes the best 100.
     """
     config = config or NmsConfig()
-    flat = frame_boxes(predictions)
+    flat = extract_frame_boxes(predictions)
     before = len(predictions.boxes)
     if config.by == "class":
         boxes, zeroed = _by_class(predictions, flat, config)
-        meta = told(predictions.meta, "suppressed", config, boxes=before, scores_zeroed=zeroed)
+        meta = add_step_note(predictions.meta, "suppressed", config, boxes=before, scores_zeroed=zeroed)
         return predictions.with_tables(boxes=boxes, meta=meta)
     boxes = predictions.boxes[_by_agentness(flat, config)]
-    meta = told(predictions.meta, "suppressed", config, boxes=before, kept=len(boxes))
-    return with_boxes(predictions, boxes, meta)
+    meta = add_step_note(predictions.meta, "suppressed", config, boxes=before, kept=len(boxes))
+    return replace_boxes(predictions, boxes, meta)
 
 
 def _by_agentness(flat: FrameBoxes, config: NmsConfig) -> Ints:
@@ -93,12 +93,12 @@ def _by_agentness(flat: FrameBoxes, config: NmsConfig) -> Ints:
 
 def _by_class(predictions: Predictions, flat: FrameBoxes, config: NmsConfig) -> tuple[pl.DataFrame, int]:
     """The boxes with suppressed class scores set to 0, and how many were."""
-    columns = layout(predictions.meta, "boxes")
+    columns = get_score_layout(predictions.meta, "boxes")
     kinds = config.kinds or tuple(kind for kind in columns.kinds if kind != "agentness")
     boxes = predictions.boxes
     if "scores" not in boxes.columns or not columns.width:
         raise UsageError("suppression by class needs dense class scores; these detections have none")
-    scores = matrix(boxes["scores"], columns.width)
+    scores = convert_to_matrix(boxes["scores"], columns.width)
     result = scores.copy()
     for column in _columns(columns, kinds):
         values = scores[:, column].astype(np.float64)

@@ -15,14 +15,14 @@ from roadaware.arrays import Floats, Ints, Ints32
 from roadaware.config import check_words, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import UNITS
-from roadaware.metrics.result import SUMMARY, MetricResult, interval_columns
-from roadaware.metrics.scores import SampleScores, Texts, confidences, group_labels
+from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_columns
+from roadaware.metrics.scores import SampleScores, Texts, compute_confidences, group_labels
 from roadaware.statistics.calibration import (
     AdaptiveBins,
     NoBinningError,
     Reliability,
     UniformBins,
-    of_sorted,
+    compute_sorted_reliability,
     reliability,
 )
 from roadaware.statistics.intervals import Scale, Units
@@ -113,7 +113,7 @@ class CalibrationCore:
             state: samples in the order of extraction.
             config: how confidences are binned.
         """
-        confidence, correct = confidences(state)
+        confidence, correct = compute_confidences(state)
         order = np.argsort(-confidence, kind="stable")
         names, first, person = np.unique(state.pedestrian, return_index=True, return_inverse=True)
         unit = {"pedestrian": names}
@@ -128,7 +128,7 @@ class CalibrationCore:
         found, reason = None, "no samples"
         if len(state):
             try:
-                found = of_sorted(descending, right, config)
+                found = compute_sorted_reliability(descending, right, config)
             except NoBinningError as error:
                 reason = str(error)
         impossible = int((true < config.least_probability).sum())
@@ -259,7 +259,9 @@ class CalibrationCore:
         for row, times in enumerate(multiplicity):
             again = times[person]
             try:
-                bins = of_sorted(np.repeat(self.descending, again), np.repeat(self.right, again), self.config)
+                bins = compute_sorted_reliability(
+                    np.repeat(self.descending, again), np.repeat(self.right, again), self.config
+                )
             except NoBinningError:
                 continue
             if bins.closed:
@@ -408,7 +410,7 @@ def _summary(group: str | None, core: CalibrationCore, draws: int, seed: int) ->
             found = None
             if values is not None and of is not None and valid:
                 found = of.interval(value, values, SCALES[metric])
-            row |= interval_columns(found, unit)
+            row |= build_interval_columns(found, unit)
         yield row
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.scores import SampleScores
-from roadaware.statistics.conformal import Rule, conformal, coverage
+from roadaware.statistics.conformal import Rule, calibrate_conformal, compute_set_coverage
 
 HALVINGS = 100
 
@@ -34,7 +34,7 @@ class Promise:
     single: float
 
 
-def promises(
+def evaluate_coverage(
     state: SampleScores, level: float, *, halvings: int = HALVINGS, seed: int = 0
 ) -> dict[Rule, Promise]:
     """What is left of a promised coverage, by rule.
@@ -52,7 +52,7 @@ def promises(
         UsageError: if the level leaves (0, 1), or there is no halving.
         InputError: if there are fewer than two pedestrians.
 
-    Source: Papadopoulos et al., ECML 2002; the rules are those of `statistics.conformal`.
+    Source: Papadopoulos et al., ECML 2002; the rules are those of `statistics.calibrate_conformal`.
     """
     if not 0 < level < 1:
         raise UsageError(f"conformal sets promise a share between 0 and 1, such as 0.9, not {level:g}")
@@ -66,9 +66,9 @@ def promises(
         first = np.isin(owner, rng.permutation(len(people))[: len(people) // 2])
         for rule, held in found.items():
             chance = {"randomised": rule == "aps", "seed": 2 * place}
-            made = conformal(state.scores[first], state.truth[first], 1 - level, rule, **chance)
+            made = calibrate_conformal(state.scores[first], state.truth[first], 1 - level, rule, **chance)
             sets = made.sets(state.scores[~first], seed=2 * place + 1)
-            held.append(astuple(coverage(sets, state.truth[~first]))[1:])
+            held.append(astuple(compute_set_coverage(sets, state.truth[~first]))[1:])
     return {rule: _mean(np.array(held)) for rule, held in found.items()}
 
 

@@ -16,7 +16,7 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints32
 from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.result import SUMMARY, MetricResult, interval_columns
+from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_columns
 from roadaware.statistics.intervals import Scale, Units
 
 SCENE_SUMMARY: dict[str, Any] = {**SUMMARY, "label": pl.String}
@@ -163,7 +163,7 @@ class SceneResult(MetricResult):
         return held
 
 
-def result(
+def build_result(
     state: Judged,
     config: Any,
     *,
@@ -197,7 +197,7 @@ def result(
     if draws < 0:
         raise UsageError(f"draws should be 0 or more, not {draws}")
     left = {what: int(n) for what, n in (left_out or {}).items() if n}
-    groups = slices(state, by)
+    groups = split_slices(state, by)
     unknown = [c for c in by if not state.items[c].count()]
     notes = (*notes, *(f"nothing is known of {c}: there are no slices by it" for c in unknown))
     rows = list(_rows(None, state, draws, seed))
@@ -220,7 +220,7 @@ def result(
     )
 
 
-def slices(state: Judged, by: Sequence[str]) -> dict[str, Bools]:
+def split_slices(state: Judged, by: Sequence[str]) -> dict[str, Bools]:
     """Name of every slice, `column: value`, to the (items,) that are in it; unknown values are in none.
 
     Values stand in the order of the numbers that they begin with, the others after them as text.
@@ -241,7 +241,7 @@ def slices(state: Judged, by: Sequence[str]) -> dict[str, Bools]:
     return groups
 
 
-def drawn(state: State, draws: int, seed: int) -> dict[tuple[str, str | None], Floats]:
+def resample_metrics(state: State, draws: int, seed: int) -> dict[tuple[str, str | None], Floats]:
     """Metric and label to its (draws,) values under the weightings of the videos that intervals are made of.
 
     Equal numbers of videos, draws and seeds give equal weightings: two models can be compared on them.
@@ -251,10 +251,12 @@ def drawn(state: State, draws: int, seed: int) -> dict[tuple[str, str | None], F
         draws: most weightings; see `statistics.intervals.Units`.
         seed: of the weightings.
     """
-    return drawn_over(state, state.videos, Units(len(state.videos), draws, seed))
+    return resample_over_videos(state, state.videos, Units(len(state.videos), draws, seed))
 
 
-def drawn_over(state: Judged, videos: tuple[str, ...], units: Units) -> dict[tuple[str, str | None], Floats]:
+def resample_over_videos(
+    state: Judged, videos: tuple[str, ...], units: Units
+) -> dict[tuple[str, str | None], Floats]:
     """The same under weightings of more videos than the state has.
 
     Args:
@@ -271,7 +273,7 @@ def drawn_over(state: Judged, videos: tuple[str, ...], units: Units) -> dict[tup
     return {key: np.concatenate(values) for key, values in parts.items()}
 
 
-def values_of(state: Judged) -> dict[str, float | None]:
+def compute_values(state: Judged) -> dict[str, float | None]:
     """The metrics of the whole by name, None where undefined."""
     ones = np.ones((1, len(state.videos)), dtype=np.int32)
     return {
@@ -328,7 +330,7 @@ def _rows(group: str | None, state: Judged, draws: int, seed: int) -> Iterator[d
     """The rows of a summary, in the columns of SCENE_SUMMARY."""
     n_videos = len(state.videos)
     units = Units(n_videos, draws, seed)
-    in_draws = drawn(state, draws, seed) if draws and n_videos > 1 else {}
+    in_draws = resample_metrics(state, draws, seed) if draws and n_videos > 1 else {}
     for each in state.measured(np.ones((1, n_videos), dtype=np.int32)):
         value = float(each.values[0])
         valid = not np.isnan(value)
@@ -343,7 +345,7 @@ def _rows(group: str | None, state: Judged, draws: int, seed: int) -> Iterator[d
             "valid": valid,
             "n": each.n,
             "reason": None if valid else each.reason,
-            **interval_columns(interval, "video"),
+            **build_interval_columns(interval, "video"),
         }
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.pedestrians import UNITS, PedestrianConfig, core_of
+from roadaware.metrics.pedestrians import UNITS, PedestrianConfig, build_core
 from roadaware.metrics.scores import SampleScores
 from roadaware.statistics.intervals import Units
 
@@ -59,7 +59,7 @@ def evaluate_fits(
     first = next(iter(fits.values()))
     if any(not np.array_equal(each.pedestrian, first.pedestrian) for each in fits.values()):
         raise InputError("the fits were not asked about the same samples in the same order")
-    cores = {name: core_of(state, config) for name, state in fits.items()}
+    cores = {name: build_core(state, config) for name, state in fits.items()}
     points = {name: core.values(core.once()) for name, core in cores.items()}
     drawn = {
         unit: {name: core.drawn(unit, draws, seed) if draws else None for name, core in cores.items()}

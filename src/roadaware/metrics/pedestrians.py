@@ -14,8 +14,15 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints, Ints32
 from roadaware.config import check_words, to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.result import SUMMARY, MetricResult, interval_columns
-from roadaware.metrics.scores import SampleScores, Texts, clipped, confidences, decisions, group_labels
+from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_columns
+from roadaware.metrics.scores import (
+    SampleScores,
+    Texts,
+    clip_scores,
+    compute_confidences,
+    group_labels,
+    predict_labels,
+)
 from roadaware.scenes.tables import Predictions, Scenes, sample_scores
 from roadaware.statistics import rates
 from roadaware.statistics.intervals import Units
@@ -140,11 +147,11 @@ class Pedestrians:
         person = of_sample[rows]
         n_samples = np.bincount(person, minlength=len(name))
         starts = np.cumsum(n_samples) - n_samples
-        scores, votes = state.scores[rows], decisions(state.scores[rows])
-        truth = instance_truth(state.truth[rows], person, starts, state.n_classes, config)
-        agreed = agreement(votes, person, starts, config)
-        mean_scores = means(scores, starts, n_samples)
-        other = other_class(votes, scores, person, truth, state.n_classes, config)
+        scores, votes = state.scores[rows], predict_labels(state.scores[rows])
+        truth = assign_instance_labels(state.truth[rows], person, starts, state.n_classes, config)
+        agreed = check_agreement(votes, person, starts, config)
+        mean_scores = compute_mean_scores(scores, starts, n_samples)
+        other = select_wrong_class(votes, scores, person, truth, state.n_classes, config)
         delta_max, delta_mean = confidence_deltas(scores, person, len(name), config)
         return cls(
             name=name,
@@ -152,7 +159,7 @@ class Pedestrians:
             of_sample=of_sample.astype(np.int64),
             n_samples=n_samples,
             truth=truth,
-            soft=decisions(mean_scores),
+            soft=predict_labels(mean_scores),
             hard=np.where(agreed, votes[starts], other),
             agreed=agreed,
             delta_max=delta_max,
@@ -161,7 +168,7 @@ class Pedestrians:
         )
 
 
-def means(scores: Floats, starts: Ints, n_samples: Ints) -> Floats:
+def compute_mean_scores(scores: Floats, starts: Ints, n_samples: Ints) -> Floats:
     """(p, k) the mean score of each pedestrian, to the last bit that of `scores.mean(axis=0)`.
 
     Where the mean is one half, or equal for two classes, the last bit decides, and it depends on the order
@@ -182,7 +189,9 @@ def means(scores: Floats, starts: Ints, n_samples: Ints) -> Floats:
     return result
 
 
-def instance_truth(truth: Ints, person: Ints, starts: Ints, n_classes: int, config: PedestrianConfig) -> Ints:
+def assign_instance_labels(
+    truth: Ints, person: Ints, starts: Ints, n_classes: int, config: PedestrianConfig
+) -> Ints:
     """(p,) the class of each pedestrian.
 
     Args:
@@ -190,7 +199,7 @@ def instance_truth(truth: Ints, person: Ints, starts: Ints, n_classes: int, conf
         person: (n,) pedestrian of each sample, rising.
         starts: (p,) first sample of each pedestrian.
         n_classes: number of classes.
-        config: `instance_truth` decides.
+        config: `assign_instance_labels` decides.
     """
     if config.instance_truth == "first":
         return truth[starts]
@@ -202,7 +211,7 @@ def instance_truth(truth: Ints, person: Ints, starts: Ints, n_classes: int, conf
     return latest
 
 
-def agreement(votes: Ints, person: Ints, starts: Ints, config: PedestrianConfig) -> Bools:
+def check_agreement(votes: Ints, person: Ints, starts: Ints, config: PedestrianConfig) -> Bools:
     """(p,) whether the samples of each pedestrian decide alike, as `hard_vote` understands it.
 
     Args:
@@ -219,7 +228,7 @@ def agreement(votes: Ints, person: Ints, starts: Ints, config: PedestrianConfig)
     return agreed
 
 
-def other_class(
+def select_wrong_class(
     votes: Ints, scores: Floats, person: Ints, truth: Ints, n_classes: int, config: PedestrianConfig
 ) -> Ints:
     """(p,) the wrong class that a pedestrian without agreement counts as.
@@ -292,23 +301,23 @@ METRIC_NAMES = (
 UNITS = ("pedestrian", "video")
 
 
-def lower_is_better(metric: str) -> bool:
+def is_lower_better(metric: str) -> bool:
     """Whether smaller values of the metric are the better ones.
 
-    >>> lower_is_better("confidence_delta_max"), lower_is_better("soft_f1")
+    >>> is_lower_better("confidence_delta_max"), is_lower_better("soft_f1")
     (True, False)
     """
     return metric in DELTAS
 
 
-def risk_ranks(n_regions: int) -> Ints:
+def rank_regions(n_regions: int) -> Ints:
     """(n_regions,) rank of each image region from the centre, which has rank 0.
 
     With an even number two regions share each rank; with an odd number the middle one is alone.
 
     Source: Rasouli and Kotseruba, IV 2024, section III.D.2.
 
-    >>> risk_ranks(6), risk_ranks(5)
+    >>> rank_regions(6), rank_regions(5)
     (array([2, 1, 0, 0, 1, 2]), array([2, 1, 0, 1, 2]))
     """
     regions = np.arange(n_regions)
@@ -323,7 +332,7 @@ def risk_weights(n_regions: int, sigma: float) -> Floats:
     >>> risk_weights(4, 0.5).round(3)
     array([0.607, 1.   , 1.   , 0.607])
     """
-    relative = risk_ranks(n_regions) / -(-n_regions // 2)
+    relative = rank_regions(n_regions) / -(-n_regions // 2)
     weights: Floats = np.exp(-0.5 * (relative / sigma) ** 2)
     return weights
 
@@ -401,15 +410,17 @@ class PedestrianCore:
         people = Pedestrians.of(state, config)
         weights = sample_weights(state, config, max_tte_frames)
         size, n_people = state.n_classes, len(people.name)
-        decided, each = decisions(state.scores), np.arange(n_people)
+        decided, each = predict_labels(state.scores), np.arange(n_people)
         count = partial(
-            rates.confusion, state.truth, decided, size, cluster=people.of_sample, n_clusters=n_people
+            rates.confusion_matrix, state.truth, decided, size, cluster=people.of_sample, n_clusters=n_people
         )
         counts = {"": count()}
         if weights is not None:
             counts["weighted_"] = count(weight=weights)
         for prefix, decision in (("soft_", people.soft), ("hard_", people.hard)):
-            counts[prefix] = rates.confusion(people.truth, decision, size, cluster=each, n_clusters=n_people)
+            counts[prefix] = rates.confusion_matrix(
+                people.truth, decision, size, cluster=each, n_clusters=n_people
+            )
         return cls(config, state, people, weights, counts, dict(_rankings(state, config.task)))
 
     @property
@@ -508,7 +519,7 @@ def _rankings(state: SampleScores, task: Task) -> Iterator[tuple[str, Ranking]]:
     for k in range(state.n_classes):
         yield f"average_precision_{word}_{k}", Ranking.of(state.truth == k, state.scores[:, k])
     if task == "risk":
-        ranks = risk_ranks(state.n_classes)
+        ranks = rank_regions(state.n_classes)
         for rank in range(int(ranks.max()) + 1):
             score = state.scores[:, ranks == rank].sum(axis=1)
             yield f"average_precision_risk_{rank}", Ranking.of(ranks[state.truth] == rank, score)
@@ -517,7 +528,7 @@ def _rankings(state: SampleScores, task: Task) -> Iterator[tuple[str, Ranking]]:
 # What stands behind the pedestrian metrics: rows per pedestrian and sample, class counts, and reasons.
 
 
-def pedestrian_rows(state: SampleScores, config: PedestrianConfig) -> pl.DataFrame:
+def build_pedestrian_rows(state: SampleScores, config: PedestrianConfig) -> pl.DataFrame:
     """One row per pedestrian, by name.
 
     Returns:
@@ -526,7 +537,7 @@ def pedestrian_rows(state: SampleScores, config: PedestrianConfig) -> pl.DataFra
         `confidence_delta_max` and `confidence_delta_mean` (null where it has none).
     """
     people = Pedestrians.of(state, config)
-    right = decisions(state.scores) == state.truth
+    right = predict_labels(state.scores) == state.truth
     share = np.bincount(people.of_sample, right, len(people.name)) / people.n_samples
     frame = pl.DataFrame(
         {
@@ -560,7 +571,7 @@ def sample_rows(state: SampleScores, config: PedestrianConfig) -> pl.DataFrame:
     """
     both = np.hstack([1 - state.scores, state.scores]) if state.scores.shape[1] == 1 else state.scores
     each = np.arange(len(state))
-    confidence, correct = confidences(state)
+    confidence, correct = compute_confidences(state)
     longest = float(state.tte_frames.max()) if state.tte_frames is not None and len(state) else None
     weights = sample_weights(state, config, longest)
     return pl.DataFrame(
@@ -570,7 +581,7 @@ def sample_rows(state: SampleScores, config: PedestrianConfig) -> pl.DataFrame:
             "video": _text(state.video, len(state)),
             "tte_frames": _column(state.tte_frames, len(state), pl.Int64),
             "truth": state.truth,
-            "decision": decisions(state.scores),
+            "decision": predict_labels(state.scores),
             "correct": correct,
             "confidence": confidence,
             "truth_score": both[each, state.truth],
@@ -579,7 +590,7 @@ def sample_rows(state: SampleScores, config: PedestrianConfig) -> pl.DataFrame:
     )
 
 
-def class_counts(group: str | None, core: PedestrianCore) -> pl.DataFrame:
+def count_classes(group: str | None, core: PedestrianCore) -> pl.DataFrame:
     """Samples and pedestrians of each true class in one group."""
     size = core.state.n_classes
     return pl.DataFrame(
@@ -592,7 +603,7 @@ def class_counts(group: str | None, core: PedestrianCore) -> pl.DataFrame:
     )
 
 
-def why_undefined(metric: str, core: PedestrianCore) -> str:
+def describe_undefined(metric: str, core: PedestrianCore) -> str:
     """In words, why a metric of this set has no value."""
     if not len(core.state):
         return "no samples"
@@ -662,7 +673,7 @@ def evaluate(
 
     Source: Rasouli and Kotseruba, IV 2024, sections III.C to III.E, and the code released with it.
     """
-    state, n_clipped = state_of(predictions, scenes, config.task, split=split)
+    state, n_clipped = collect_sample_scores(predictions, scenes, config.task, split=split)
     return evaluate_samples(state, config, draws=draws, seed=seed, n_clipped=n_clipped)
 
 
@@ -714,17 +725,17 @@ def evaluate_samples(
     rows = [row for group, core in scopes for row in _summary(group, core, draws, seed)]
     return MetricResult(
         summary=pl.DataFrame(rows, schema=SUMMARY),
-        counts=pl.concat([class_counts(group, core) for group, core in scopes]),
+        counts=pl.concat([count_classes(group, core) for group, core in scopes]),
         config=to_dict(config),
         notes=_clipping(n_clipped),
         makers={
-            "pedestrian": partial(pedestrian_rows, whole, config),
+            "pedestrian": partial(build_pedestrian_rows, whole, config),
             "sample": partial(sample_rows, whole, config),
         },
     )
 
 
-def state_of(
+def collect_sample_scores(
     predictions: Predictions, scenes: Scenes, task: Task, *, split: str | None = None
 ) -> tuple[SampleScores, int]:
     """Scores beside the truth of the scenes' samples, in the order of extraction, and how many were clipped.
@@ -746,7 +757,7 @@ def state_of(
     if kinds != [task]:
         place = f" in split '{split}'" if split else ""
         raise UsageError(f"the samples{place} should ask for {task}; they ask for {kinds or 'nothing'}")
-    scores, n_clipped = clipped(sample_scores(predictions, scenes, samples))
+    scores, n_clipped = clip_scores(sample_scores(predictions, scenes, samples))
     for column in ("label", "tube", "video"):
         if samples[column].null_count():
             lost = samples.filter(pl.col(column).is_null())["sample"].head(5).to_list()
@@ -769,7 +780,7 @@ def _clipping(n: int) -> tuple[str, ...]:
     )
 
 
-def core_of(state: SampleScores, config: PedestrianConfig) -> PedestrianCore:
+def build_core(state: SampleScores, config: PedestrianConfig) -> PedestrianCore:
     """The sums and sorts of a set of samples, for those who resample it themselves.
 
     Raises:
@@ -829,12 +840,12 @@ def _summary(group: str | None, core: PedestrianCore, draws: int, seed: int) -> 
             "value": value if valid else None,
             "valid": valid,
             "n": _size(metric, core),
-            "reason": None if valid else why_undefined(metric, core),
+            "reason": None if valid else describe_undefined(metric, core),
         }
         for unit in UNITS:
             values, of = drawn[unit], units[unit]
             found = of.interval(value, values[metric]) if values and of and valid else None
-            row |= interval_columns(found, unit)
+            row |= build_interval_columns(found, unit)
         yield row
 
 

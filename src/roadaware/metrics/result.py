@@ -31,7 +31,7 @@ SUMMARY: dict[str, Any] = {
 }
 
 
-def interval_columns(found: Interval | None, unit: str) -> dict[str, Any]:
+def build_interval_columns(found: Interval | None, unit: str) -> dict[str, Any]:
     """The columns of an interval over units of a kind: its ends, what it rests on, and whether to be careful.
 
     Args:

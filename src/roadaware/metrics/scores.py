@@ -138,8 +138,8 @@ class SampleScores:
             np.concatenate([self.scores, other.scores]),
             np.concatenate([self.truth, other.truth]),
             np.concatenate([self.pedestrian, other.pedestrian]),
-            _joined(self.video, other.video),
-            _joined(self.tte_frames, other.tte_frames),
+            _concat_optional(self.video, other.video),
+            _concat_optional(self.tte_frames, other.tte_frames),
             np.concatenate([self.places, other.places]),
         )
         return joined.take(np.argsort(joined.places))
@@ -163,7 +163,7 @@ def check_scores(scores: Floats) -> None:
         )
 
 
-def clipped(scores: Floats) -> tuple[Floats, int]:
+def clip_scores(scores: Floats) -> tuple[Floats, int]:
     """Scores that leave [0, 1] by at most 1e-6 brought back, and how many these were.
 
     Rounding in a file or in single precision puts a probability just outside; more than that is an error.
@@ -174,7 +174,7 @@ def clipped(scores: Floats) -> tuple[Floats, int]:
     Raises:
         InputError: naming the first rows, counted from 0, if a score is NaN or further outside.
 
-    >>> clipped(np.array([[1.0000005], [0.25]]))
+    >>> clip_scores(np.array([[1.0000005], [0.25]]))
     (array([[1.  ],
            [0.25]]), 1)
     """
@@ -184,7 +184,7 @@ def clipped(scores: Floats) -> tuple[Floats, int]:
     return near, int((near != scores).sum())
 
 
-def decisions(scores: Floats) -> Ints:
+def predict_labels(scores: Floats) -> Ints:
     """The class that each row of scores decides for.
 
     Args:
@@ -193,7 +193,7 @@ def decisions(scores: Floats) -> Ints:
 
     Source: `action_evaluate.py`, released with Rasouli and Kotseruba, IV 2024.
 
-    >>> decisions(np.array([[0.5], [0.51]]))
+    >>> predict_labels(np.array([[0.5], [0.51]]))
     array([0, 1])
     """
     if scores.shape[1] == 1:
@@ -203,7 +203,7 @@ def decisions(scores: Floats) -> Ints:
     return largest
 
 
-def confidences(state: SampleScores) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def compute_confidences(state: SampleScores) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """(n,) the probability of the class that each row decides for, and whether that is the true one.
 
     One probability p: max(p, 1 - p). Several: the largest.
@@ -211,10 +211,10 @@ def confidences(state: SampleScores) -> tuple[Floats, npt.NDArray[np.bool_]]:
     Source: Gesnouin et al., IV 2022, section II-C.
 
     >>> state = SampleScores(np.array([0.25, 0.75]), np.array([0, 0]), ["a", "b"])
-    >>> confidences(state)
+    >>> compute_confidences(state)
     (array([0.75, 0.75]), array([ True, False]))
     """
-    decided = decisions(state.scores)
+    decided = predict_labels(state.scores)
     single = state.scores.shape[1] == 1
     both = np.hstack([1 - state.scores, state.scores]) if single else state.scores
     return both[np.arange(len(state)), decided], decided == state.truth
@@ -243,7 +243,9 @@ def _integers(name: str, values: npt.ArrayLike) -> Ints:
     return whole
 
 
-def _joined(mine: npt.NDArray[Any] | None, theirs: npt.NDArray[Any] | None) -> npt.NDArray[Any] | None:
+def _concat_optional(
+    mine: npt.NDArray[Any] | None, theirs: npt.NDArray[Any] | None
+) -> npt.NDArray[Any] | None:
     return None if mine is None or theirs is None else np.concatenate([mine, theirs])
 
 

@@ -36,7 +36,7 @@ class StreamingConfig:
     """What the clock does.
 
     Args:
-        scheduler: `recorded`, outputs are ready when the predictions say (`ready_s`, in seconds of the
+        scheduler: `validate_ready_times`, outputs are ready when the predictions say (`ready_s`, in seconds of the
             stream); `every`, every frame is worked on from the moment it is taken, as if by as many workers
             as it needs; `latest`, one worker takes the newest frame when it is free and skips the others;
             `queue`, one worker takes all frames one after the other.
@@ -67,7 +67,9 @@ class StreamingConfig:
             raise UsageError(f"eta_s is at least 0 and fps above it; got {self.eta_s} and {self.fps}")
 
 
-def instants(scenes: Scenes, frames: Mapping[str, Ints], config: StreamingConfig) -> dict[str, Ints]:
+def compute_frame_times(
+    scenes: Scenes, frames: Mapping[str, Ints], config: StreamingConfig
+) -> dict[str, Ints]:
     """(n,) for each video: the nanosecond, rounded down, at which each of its frames is taken.
 
     Args:
@@ -81,8 +83,8 @@ def instants(scenes: Scenes, frames: Mapping[str, Ints], config: StreamingConfig
     if config.times == "t_s":
         if frames and "t_s" not in scenes.frames.columns:
             raise InputError("the frames have no times t_s", hint="use StreamingConfig(times='fps')")
-        told = by_video(scenes.frames, "frame", "t_s") if frames else {}
-        return {video: _told(video, asked, told.get(video)) for video, asked in frames.items()}
+        told = group_by_video(scenes.frames, "frame", "t_s") if frames else {}
+        return {video: _read_frame_times(video, asked, told.get(video)) for video, asked in frames.items()}
     rates: dict[str, float | None] = {}
     if "fps" in scenes.videos.columns:
         rates = dict(scenes.videos.select(pl.col("video").cast(pl.String), "fps").iter_rows())
@@ -93,7 +95,7 @@ def instants(scenes: Scenes, frames: Mapping[str, Ints], config: StreamingConfig
     return found
 
 
-def by_video(table: pl.DataFrame, *columns: str) -> dict[str, pl.DataFrame]:
+def group_by_video(table: pl.DataFrame, *columns: str) -> dict[str, pl.DataFrame]:
     """The rows of each video that has some, in their order, with some of the columns."""
     parts = table.select(pl.col("video").cast(pl.String), *columns)
     return {str(video): part.drop("video") for (video,), part in parts.group_by("video", maintain_order=True)}
@@ -113,7 +115,7 @@ def _ticks(video: str, frames: Ints, rate: float | None) -> Ints:
     return ticks
 
 
-def _told(video: str, frames: Ints, rows: pl.DataFrame | None) -> Ints:
+def _read_frame_times(video: str, frames: Ints, rows: pl.DataFrame | None) -> Ints:
     """When each frame is taken, as the rows of its video (frame, t_s) tell."""
     asked = pl.DataFrame({"frame": frames})
     if rows is None:
@@ -122,14 +124,14 @@ def _told(video: str, frames: Ints, rows: pl.DataFrame | None) -> Ints:
     if asked["t_s"].null_count():
         lost = asked.filter(pl.col("t_s").is_null())["frame"].head(5).to_list()
         raise InputError(f"video {video}: the times of frames {lost} are not known")
-    found = nanoseconds(asked["t_s"].to_numpy(), "t_s")
+    found = convert_to_nanoseconds(asked["t_s"].to_numpy(), "t_s")
     if (np.diff(found) <= 0).any():
         late = int(frames[1:][np.diff(found) <= 0][0])
         raise InputError(f"video {video}: frame {late} is not taken after the frame before it")
     return found
 
 
-def nanoseconds(seconds: Any, what: str) -> Ints:
+def convert_to_nanoseconds(seconds: Any, what: str) -> Ints:
     """Seconds as whole nanoseconds, rounded down; what takes too long is NEVER.
 
     Raises:
@@ -142,7 +144,7 @@ def nanoseconds(seconds: Any, what: str) -> Ints:
     return ticks.astype(np.int64)
 
 
-def answered(
+def simulate_schedule(
     video: str, frames: Ints, taken: Ints, latency: Latency | None, scheduler: Scheduler
 ) -> tuple[Ints, Ints]:
     """The places of the frames that are worked on, and the nanosecond at which each is answered.
@@ -168,11 +170,11 @@ def _work(video: str, frames: Ints, latency: Latency | None) -> Ints:
     if latency is None:
         raise UsageError("this scheduler needs a latency: seconds, or a list of seconds for each video")
     if not isinstance(latency, Mapping):
-        return np.repeat(nanoseconds([latency], "latencies"), len(frames))
+        return np.repeat(convert_to_nanoseconds([latency], "latencies"), len(frames))
     listed = latency.get(video, ())
     if len(frames) and len(listed) <= frames[-1]:
         raise UsageError(f"{len(listed)} latencies for video {video}, which has a frame {frames[-1]}")
-    return nanoseconds(listed, f"latencies of {video}")[frames]
+    return convert_to_nanoseconds(listed, f"latencies of {video}")[frames]
 
 
 def _one_worker(taken: list[int], work: list[int], *, skips: bool) -> tuple[Ints, Ints]:
@@ -191,7 +193,7 @@ def _one_worker(taken: list[int], work: list[int], *, skips: bool) -> tuple[Ints
     return np.array(places, dtype=np.int64), np.array(ready, dtype=np.int64)
 
 
-def holding(instant: Ints, frames: Ints, ready: Ints, config: StreamingConfig) -> Ints:
+def find_latest_output(instant: Ints, frames: Ints, ready: Ints, config: StreamingConfig) -> Ints:
     """(n,) the place of the output that holds at each instant, -1 before there is one.
 
     Args:
@@ -206,18 +208,18 @@ def holding(instant: Ints, frames: Ints, ready: Ints, config: StreamingConfig) -
     if config.newest == "taken" and len(order):
         latest = np.maximum.accumulate(frames[order])
         order = order[np.searchsorted(latest, latest, side="left")]
-    cut = instant - nanoseconds([config.eta_s], "eta_s")
+    cut = instant - convert_to_nanoseconds([config.eta_s], "eta_s")
     last = np.searchsorted(finished, cut, side="right")
     return np.where(last > 0, np.append(order, -1)[last - 1], -1)
 
 
-def recorded(video: str, frames: Ints, taken: Ints, ready_s: npt.NDArray[np.float64]) -> Ints:
+def validate_ready_times(video: str, frames: Ints, taken: Ints, ready_s: npt.NDArray[np.float64]) -> Ints:
     """(n,) when each frame was answered, as recorded.
 
     Raises:
         InputError: if an answer was ready before its frame was taken.
     """
-    ready = nanoseconds(ready_s, f"ready_s of {video}")
+    ready = convert_to_nanoseconds(ready_s, f"ready_s of {video}")
     early = ready < taken - _MICROSECOND
     if early.any():
         at = int(np.flatnonzero(early)[0])
@@ -239,7 +241,7 @@ _PLAN = {
 _NO_ANSWERS = pl.DataFrame(schema={"frame": pl.Int64, "ready_s": pl.Float64})
 
 
-def retimed(
+def apply_latency(
     predictions: Predictions,
     scenes: Scenes,
     config: StreamingConfig | None = None,
@@ -259,7 +261,7 @@ def retimed(
         scenes: the truth, which says what frames there are and when they were taken.
         config: the clock; as recorded unless told.
         latency: seconds from the start of work on a frame to its output: one number, or for each video a
-            list by frame. None for the scheduler `recorded`, which takes `frames.ready_s`, else
+            list by frame. None for the scheduler `validate_ready_times`, which takes `frames.ready_s`, else
             `boxes.ready_s`: seconds since the video began, in Float64.
 
     Raises:
@@ -275,7 +277,7 @@ def retimed(
             "the tubes are claimed for consecutive frames, so nobody knows when their boxes were found",
             hint="link with LinkerConfig.default(), or with gaps='keep'",
         )
-    plan = timetable(predictions, scenes, config, latency).filter(pl.col("from_frame").is_not_null())
+    plan = build_timetable(predictions, scenes, config, latency).filter(pl.col("from_frame").is_not_null())
     boxes, labels = _boxes(predictions, plan)
     tubes, tube_labels = _tubes(predictions, plan, boxes)
     work = f"{latency:g} s" if isinstance(latency, float | int) else "by frame" if latency else "recorded"
@@ -290,7 +292,7 @@ def retimed(
     )
 
 
-def timetable(
+def build_timetable(
     predictions: Predictions,
     scenes: Scenes,
     config: StreamingConfig | None = None,
@@ -299,38 +301,38 @@ def timetable(
     """For each frame of the truth which output holds at its instant.
 
     Args:
-        predictions: as `retimed`.
-        scenes: as `retimed`.
-        config: as `retimed`.
-        latency: as `retimed`.
+        predictions: as `apply_latency`.
+        scenes: as `apply_latency`.
+        config: as `apply_latency`.
+        latency: as `apply_latency`.
 
     Returns:
         video, frame, from_frame (null before the first output), instant_s, ready_s (of the output).
 
     Raises:
-        UsageError: as `retimed`.
-        InputError: as `retimed`.
+        UsageError: as `apply_latency`.
+        InputError: as `apply_latency`.
     """
     config = config or StreamingConfig()
     parts = [pl.DataFrame(schema=_PLAN)]
     for video, frames, taken, found, ready in _outputs(predictions, scenes, config, latency):
-        at = holding(taken, found, ready, config)
+        at = find_latest_output(taken, found, ready, config)
         some = at >= 0
         parts.append(
             pl.DataFrame(
                 {
                     "video": pl.repeat(video, len(frames), eager=True),
                     "frame": frames,
-                    "from_frame": _known(found, at, some),
+                    "from_frame": _gather_or_null(found, at, some),
                     "instant_s": taken / SECOND,
-                    "ready_s": _known(ready / SECOND, at, some),
+                    "ready_s": _gather_or_null(ready / SECOND, at, some),
                 }
             ).cast(pl.Schema(_PLAN))
         )
     return pl.concat(parts)
 
 
-def answers(
+def select_processed_frames(
     predictions: Predictions,
     scenes: Scenes,
     config: StreamingConfig,
@@ -338,18 +340,18 @@ def answers(
 ) -> Predictions:
     """The predictions of the frames that a worker would have come to, with the time of each in `ready_s`.
 
-    Link these to see what a tracker behind such a worker finds, and give the result to `retimed` with the
-    scheduler `recorded`.
+    Link these to see what a tracker behind such a worker finds, and give the result to `apply_latency` with the
+    scheduler `validate_ready_times`.
 
     Args:
         predictions: detections, not linked.
-        scenes: as `retimed`.
-        config: as `retimed`.
-        latency: as `retimed`.
+        scenes: as `apply_latency`.
+        config: as `apply_latency`.
+        latency: as `apply_latency`.
 
     Raises:
-        UsageError: as `retimed`; or if the predictions are linked.
-        InputError: as `retimed`.
+        UsageError: as `apply_latency`; or if the predictions are linked.
+        InputError: as `apply_latency`.
     """
     if not predictions.tubes.is_empty():
         raise UsageError("the predictions are linked already; link the answers instead")
@@ -371,17 +373,17 @@ def _outputs(
     predictions: Predictions, scenes: Scenes, config: StreamingConfig, latency: Latency | None
 ) -> Iterator[tuple[str, Ints, Ints, Ints, Ints]]:
     """For each video its frames, when they were taken, those worked on, and when these were answered."""
-    frames_of = _frames_of(scenes)
-    taken_of = instants(scenes, frames_of, config)
+    frames_of = _list_frames(scenes)
+    taken_of = compute_frame_times(scenes, frames_of, config)
     if config.scheduler == "recorded":
         if latency is not None:
             raise UsageError("a latency is given beside recorded times; choose another scheduler to use it")
-        told = _recorded(predictions)
+        told = _collect_ready_times(predictions)
         for video, frames in frames_of.items():
             rows = pl.DataFrame({"frame": frames, "taken": taken_of[video]})
             rows = rows.join(told.get(video, _NO_ANSWERS), on="frame").sort("frame")
             found, at = rows["frame"].to_numpy(), rows["taken"].to_numpy()
-            ready = recorded(video, found, at, rows["ready_s"].to_numpy())
+            ready = validate_ready_times(video, found, at, rows["ready_s"].to_numpy())
             yield video, frames, taken_of[video], found, ready
         return
     looked_at = _looked_at(predictions)
@@ -390,16 +392,16 @@ def _outputs(
         seen = np.ones(len(frames), np.bool_)
         if looked_at is not None:
             seen = np.isin(frames, looked_at.get(video, np.empty(0, np.int64)))
-        places, ready = answered(video, frames[seen], taken[seen], latency, config.scheduler)
+        places, ready = simulate_schedule(video, frames[seen], taken[seen], latency, config.scheduler)
         yield video, frames, taken, frames[seen][places], ready
 
 
-def _recorded(predictions: Predictions) -> dict[str, pl.DataFrame]:
+def _collect_ready_times(predictions: Predictions) -> dict[str, pl.DataFrame]:
     """frame and ready_s of each output of each video, as the predictions tell."""
     for table in (predictions.frames, predictions.boxes):
         if "ready_s" in table.columns and table["ready_s"].null_count() < len(table):
             rows = table.filter(pl.col("ready_s").is_not_null())
-            return by_video(
+            return group_by_video(
                 rows.group_by("video", "frame").agg(pl.col("ready_s").cast(pl.Float64).max()),
                 "frame",
                 "ready_s",
@@ -418,12 +420,12 @@ def _looked_at(predictions: Predictions) -> dict[str, Ints] | None:
         return None
     tables = (predictions.frames, predictions.boxes)
     rows = pl.concat([table.select(pl.col("video").cast(pl.String), "frame") for table in tables])
-    return {video: part["frame"].to_numpy() for video, part in by_video(rows, "frame").items()}
+    return {video: part["frame"].to_numpy() for video, part in group_by_video(rows, "frame").items()}
 
 
-def _frames_of(scenes: Scenes) -> dict[str, Ints]:
+def _list_frames(scenes: Scenes) -> dict[str, Ints]:
     """The frames of each video of the truth: those listed, or as many as it has."""
-    listed = by_video(scenes.frames, "frame")
+    listed = group_by_video(scenes.frames, "frame")
     counts = dict(_texts(scenes.videos).select("video", *_optional(scenes.videos, "n_frames")).iter_rows())
     found: dict[str, Ints] = {}
     for video, count in counts.items():
@@ -444,7 +446,7 @@ def _texts(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(pl.col("video").cast(pl.String))
 
 
-def _known(values: npt.NDArray[Any], at: Ints, some: npt.NDArray[np.bool_]) -> pl.Series:
+def _gather_or_null(values: npt.NDArray[Any], at: Ints, some: npt.NDArray[np.bool_]) -> pl.Series:
     """The values at some places, null at the others."""
     taken = values[np.maximum(at, 0)] if len(values) else np.zeros(len(at), values.dtype)
     return pl.Series(taken).set(pl.Series(~some), None)

@@ -70,7 +70,7 @@ FOLDERS: dict[str, str] = {
 """Models that are opened from a folder of transformers: type, as its config.json says it, to its card."""
 
 
-def model_class(name: str) -> type[TabularModel]:
+def load_model_class(name: str) -> type[TabularModel]:
     """The class behind the name of a model on hand features.
 
     Raises:
@@ -78,11 +78,11 @@ def model_class(name: str) -> type[TabularModel]:
     """
     if name not in MODELS:
         raise UsageError(f"no model is called '{name}'; there are {', '.join(MODELS)}")
-    found: type[TabularModel] = _named(MODELS[name])
+    found: type[TabularModel] = _import_object(MODELS[name])
     return found
 
 
-def entry_of(name: str) -> Entry:
+def get_crossing_entry(name: str) -> Entry:
     """What is known of a network for pedestrians.
 
     Raises:
@@ -95,7 +95,7 @@ def entry_of(name: str) -> Entry:
             f"no network for pedestrians is called '{name}'{meant} There are {', '.join(CROSSING)}, and, "
             f"on hand features, {', '.join(MODELS)}"
         )
-    found: Entry = _named(CROSSING[name])
+    found: Entry = _import_object(CROSSING[name])
     return found
 
 
@@ -112,30 +112,32 @@ def create(name: str, **config: Any) -> Any:
         UsageError: if the name or a field of the config is unknown.
     """
     if name in MODELS:
-        return model_class(name).create(**config)
+        return load_model_class(name).create(**config)
     if name in CROSSING:
-        entry = entry_of(name)
-        return _named(entry.network)(config.pop("config", None) or entry.config_class(), **config)
+        entry = get_crossing_entry(name)
+        return _import_object(entry.network)(config.pop("config", None) or entry.config_class(), **config)
     if name not in NETWORKS:
         raise UsageError(
             f"no model is called '{name}'; there are {', '.join([*MODELS, *CROSSING, *NETWORKS])}"
         )
-    return _named("roadaware.models.retinanet3d.config:create")(NETWORKS[name].split(":")[1], **config)
+    return _import_object("roadaware.models.retinanet3d.config:create")(
+        NETWORKS[name].split(":")[1], **config
+    )
 
 
-def cards() -> dict[str, ModelCard]:
+def list_model_cards() -> dict[str, ModelCard]:
     """The card of every model, in the order of the registry."""
-    fitted = {name: model_class(name).card for name in MODELS}
-    networks = {name: _named(where) for name, where in NETWORKS.items()}
-    return {**fitted, **{name: _named(where).card for name, where in CROSSING.items()}, **networks}
+    fitted = {name: load_model_class(name).card for name in MODELS}
+    networks = {name: _import_object(where) for name, where in NETWORKS.items()}
+    return {**fitted, **{name: _import_object(where).card for name, where in CROSSING.items()}, **networks}
 
 
-def folder_cards() -> dict[str, ModelCard]:
+def list_folder_cards() -> dict[str, ModelCard]:
     """The card of every type of model that is opened from a folder of transformers."""
-    return {name: _named(where) for name, where in FOLDERS.items()}
+    return {name: _import_object(where) for name, where in FOLDERS.items()}
 
 
-def _named(where: str) -> Any:
+def _import_object(where: str) -> Any:
     """What `module:name` stands for."""
     module, _, name = where.partition(":")
     return getattr(import_module(module), name)

@@ -13,13 +13,18 @@ from torch import Tensor
 
 from roadaware.arrays import Bytes, Floats32
 from roadaware.errors import InputError, UsageError
-from roadaware.io.sources import shown
+from roadaware.io.sources import to_printable
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.networks.stills import ResNet50Net, VGG16Net
 from roadaware.models.crossing.published import load_image_weights
-from roadaware.models.folder_configs import image_types
-from roadaware.models.loading import digest_of
-from roadaware.models.pretrained import family_of, model_in, placed, preparer_in
+from roadaware.models.folder_configs import list_image_types
+from roadaware.models.loading import digest_model_files
+from roadaware.models.pretrained import (
+    load_image_preparer,
+    load_pretrained_model,
+    move_to_model,
+    read_model_type,
+)
 from roadaware.models.tensor_files import ARITHMETIC
 
 Trunk = Literal["vgg16", "resnet50"]
@@ -87,7 +92,9 @@ def open_trunk(name: str, weights: Path | None = None, *, seed: int = 0) -> Crop
         held = torch.from_numpy(crops).permute(0, 3, 1, 2).float() / 255
         return network.looked({"crop": held[:, None]}).embedding
 
-    return CropNetwork(look, name, f"drawn with seed {seed}" if weights is None else digest_of(weights))
+    return CropNetwork(
+        look, name, f"drawn with seed {seed}" if weights is None else digest_model_files(weights)
+    )
 
 
 def open_image_model(folder: Path) -> CropNetwork:
@@ -103,20 +110,23 @@ def open_image_model(folder: Path) -> CropNetwork:
         InputError: if it is no such folder, or a model of something else than pictures.
         DamagedError: if the weights do not fit.
     """
-    name, opener = family_of(folder), transformers.AutoModel
-    model, prepare = model_in(folder, image_types(), opener).eval(), preparer_in(folder)
+    name, opener = read_model_type(folder), transformers.AutoModel
+    model, prepare = (
+        load_pretrained_model(folder, list_image_types(), opener).eval(),
+        load_image_preparer(folder),
+    )
 
     def look(crops: Bytes) -> Tensor:
         try:
-            return _told(model, placed(prepare(list(crops)), model))
+            return _extract_embeddings(model, move_to_model(prepare(list(crops)), model))
         except ARITHMETIC as error:
-            told = shown(" ".join(str(error).split()))
+            told = to_printable(" ".join(str(error).split()))
             raise InputError(f"a model of type {name!r} gives no features of pictures: {told}") from error
 
-    return CropNetwork(look, name, digest_of(folder))
+    return CropNetwork(look, name, digest_model_files(folder))
 
 
-def _told(model: Any, given: dict[str, Tensor]) -> Tensor:
+def _extract_embeddings(model: Any, given: dict[str, Tensor]) -> Tensor:
     """(B, d) of prepared pictures."""
     if hasattr(model, "get_image_features"):
         said = model.get_image_features(**given)

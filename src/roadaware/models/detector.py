@@ -91,12 +91,12 @@ def read_notes(path: Path | str) -> dict[str, Any]:
     Args:
         path: of a detector.
     """
-    from roadaware.models.tensor_files import facts_in, read_about
+    from roadaware.models.tensor_files import parse_facts, read_about
 
     if not Path(path).is_file():
         return {}
     try:
-        notes = facts_in(read_about(Path(path)), FACTS, str(path)).get("notes")
+        notes = parse_facts(read_about(Path(path)), FACTS, str(path)).get("notes")
     except InputError:  # whoever opens the network says what is wrong
         return {}
     return notes if isinstance(notes, dict) else {}

@@ -16,8 +16,13 @@ from roadaware.models.retinanet3d.anchors import decode
 from roadaware.models.retinanet3d.config import STRIDES_PX
 from roadaware.models.retinanet3d.decode import detect
 from roadaware.models.retinanet3d.detection_config import DetectRule
-from roadaware.models.retinanet3d.detector import Fit, checked_labels, fitted, told
-from roadaware.models.retinanet3d.layers import forget, streaming_copy
+from roadaware.models.retinanet3d.detector import (
+    Fit,
+    build_frame_detections,
+    check_label_counts,
+    prepare_clips,
+)
+from roadaware.models.retinanet3d.layers import make_streaming_copy, reset_stream_state
 from roadaware.models.retinanet3d.network import Outputs, RetinaNet3D
 from roadaware.models.roi import roi_align
 from roadaware.models.videos import VideoDetector
@@ -145,14 +150,14 @@ class Union(VideoDetector):
         window: int = 8,
         batch: int = 1,
     ) -> None:
-        checked_labels(network.n_classes, network.n_av, kinds, av_labels)
+        check_label_counts(network.n_classes, network.n_av, kinds, av_labels)
         causal = network.config.causal
         super().__init__(kinds, av_labels, rule, causal=causal, window=window, batch=batch)
         if not objects.causal:
             raise UsageError("boxes are taken of a detector of single frames")
         self.network, self.objects, self.fit = network.eval(), objects, Fit.of(network.config)
         self.scores = BoxScores(network)
-        self.stream: nn.Module = streaming_copy(network) if causal else network
+        self.stream: nn.Module = make_streaming_copy(network) if causal else network
         self.past: list[Tensor] = []
 
     def forget(self) -> None:
@@ -160,7 +165,7 @@ class Union(VideoDetector):
         self.objects.reset()
         self.past = []
         if self.causal:
-            forget(self.stream)
+            reset_stream_state(self.stream)
 
     @torch.inference_mode()
     def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
@@ -168,7 +173,7 @@ class Union(VideoDetector):
         network = self.stream
         if not isinstance(network, RetinaNet3D):
             raise UsageError("this network looks ahead: it is asked about clips")
-        features = network.features(fitted(self.fit, [pictures], network))
+        features = network.features(prepare_clips(self.fit, [pictures], network))
         past = self.past or [map[:, :, :0] for map in features.maps]
         maps = [torch.cat(pair, dim=2) for pair in zip(past, features.maps, strict=True)]
         known = maps[0].shape[2]
@@ -181,7 +186,7 @@ class Union(VideoDetector):
     @torch.inference_mode()
     def look(self, pictures: Sequence[Sequence[Pixels]]) -> list[list[FrameDetections]]:
         """As of `VideoDetector`."""
-        features = self.network.features(fitted(self.fit, pictures, self.network))
+        features = self.network.features(prepare_clips(self.fit, pictures, self.network))
         av = self.network.av_logits(features.ego).sigmoid()
         return [self._scored(clip, features.maps, 0, av[place], place) for place, clip in enumerate(pictures)]
 
@@ -296,17 +301,17 @@ class Ensemble(VideoDetector):
         window: int = 8,
         batch: int = 1,
     ) -> None:
-        checked_labels(network.n_classes, network.n_av, kinds, av_labels)
+        check_label_counts(network.n_classes, network.n_av, kinds, av_labels)
         super().__init__(kinds, av_labels, rule, causal=network.causal, window=window, batch=batch)
         self.network, self.fit = network, Fit.of(network.config)
         self.stream = network
         if network.causal:  # each its own memories, also where one network is given twice
-            self.stream = MeanNetwork([streaming_copy(each) for each in network.each], network.mean)
+            self.stream = MeanNetwork([make_streaming_copy(each) for each in network.each], network.mean)
 
     def forget(self) -> None:
         """Begin a new stream."""
         if self.causal:
-            forget(self.stream)
+            reset_stream_state(self.stream)
 
     def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
@@ -320,5 +325,5 @@ class Ensemble(VideoDetector):
         self, network: MeanNetwork, pictures: Sequence[Sequence[Pixels]]
     ) -> list[list[FrameDetections]]:
         plain = cast("RetinaNet3D", network)  # the plain way asks for nothing but what it says
-        raw = detect(plain, fitted(self.fit, pictures, network), self.rule, lazy=False)
-        return [[told(each, self.fit, pictures[0][0]) for each in clip] for clip in raw]
+        raw = detect(plain, prepare_clips(self.fit, pictures, network), self.rule, lazy=False)
+        return [[build_frame_detections(each, self.fit, pictures[0][0]) for each in clip] for clip in raw]

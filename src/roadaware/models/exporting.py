@@ -20,9 +20,15 @@ from torch import Tensor, nn
 from roadaware import __version__
 from roadaware import config as configs
 from roadaware.errors import FindingsError, UsageError
-from roadaware.io.files import atomic_write
+from roadaware.io.files import write_atomically
 from roadaware.models.retinanet3d.detector import Fit
-from roadaware.models.retinanet3d.layers import EverySecond, TimeLayer, TimePool, TimeRepeat, streaming_copy
+from roadaware.models.retinanet3d.layers import (
+    EverySecond,
+    TimeLayer,
+    TimePool,
+    TimeRepeat,
+    make_streaming_copy,
+)
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.trunks import RecurrentConv, RecurrentGru
 
@@ -54,7 +60,7 @@ class Exported:
     n_bytes: int
 
 
-def why_no_stream(network: RetinaNet3D) -> str | None:
+def find_stream_obstacle(network: RetinaNet3D) -> str | None:
     """Why a network has no stream form; None if it has one."""
     if not network.config.causal:
         return "it looks ahead"
@@ -106,18 +112,18 @@ def export(
     with torch.no_grad():
         wrapped: nn.Module = _Stream(network, first) if form == "stream" else _Clip(network)
         memories = wrapped.zeros() if isinstance(wrapped, _Stream) else {}
-        proto, names = _converted(wrapped, first, memories)
+        proto, names = _convert_to_onnx(wrapped, first, memories)
         sizes = {"fitted_px": (width, height), "padded_px": (padded[1], padded[0])}
         for key, value in _facts(network, facts, form, sizes, list(memories)).items():
             proto.metadata_props.add(key=key, value=value)
-        data = _serialised(proto)
-        outputs, difference = _compared(data, network, shown, memories, names)
+        data = _encode_model(proto)
+        outputs, difference = _compare_outputs(data, network, shown, memories, names)
     if not difference <= TOLERANCE:
         raise FindingsError(
             f"the exported network differs from PyTorch by {difference:.2g} of the largest value, more than "
             f"{TOLERANCE:g}; nothing was written"
         )
-    atomic_write(out, data)
+    write_atomically(out, data)
     inputs = {_PICTURES: tuple(first.shape)}
     inputs |= {name: tuple(tensor.shape) for name, tensor in memories.items()}
     return Exported(form, inputs, outputs, difference, len(data))
@@ -132,12 +138,12 @@ def _check(network: RetinaNet3D, form: Form) -> None:
     lacking = [name for name in _NEEDED if find_spec(name) is None]
     if lacking:
         raise UsageError(f"{', '.join(lacking)}: not installed; `pip install roadaware[export]` brings them")
-    reason = why_no_stream(network) if form == "stream" else None
+    reason = find_stream_obstacle(network) if form == "stream" else None
     if reason:
         raise UsageError(f"this network has no stream form, since {reason}; export a clip")
 
 
-def _serialised(proto: Any) -> bytes:
+def _encode_model(proto: Any) -> bytes:
     """The bytes of the file.
 
     Raises:
@@ -194,7 +200,7 @@ class _Stream(nn.Module):
 
     def __init__(self, network: RetinaNet3D, picture: Tensor) -> None:
         super().__init__()
-        self.clip = _Clip(streaming_copy(network))
+        self.clip = _Clip(make_streaming_copy(network))
         for _ in range(8):  # longer than any kernel: all memories are full
             self.clip(picture)
         self.slots = [slot for slot in _slots(self.clip.network) if slot.read()]
@@ -234,7 +240,9 @@ def _slots(model: nn.Module) -> Iterator[_Slot]:
                 yield _Slot(f"{name}_{attribute}", layer, attribute)
 
 
-def _converted(wrapped: nn.Module, pictures: Tensor, memories: Mapping[str, Tensor]) -> tuple[Any, list[str]]:
+def _convert_to_onnx(
+    wrapped: nn.Module, pictures: Tensor, memories: Mapping[str, Tensor]
+) -> tuple[Any, list[str]]:
     """The ONNX model, and the names of its outputs."""
     arguments = (pictures, *memories.values())
     found = wrapped(*arguments)
@@ -291,7 +299,7 @@ def _facts(
     return {"format": FORMAT, "roadaware": json.dumps(told)}
 
 
-def _compared(
+def _compare_outputs(
     data: bytes, network: RetinaNet3D, shown: Tensor, memories: Mapping[str, Tensor], names: Sequence[str]
 ) -> tuple[dict[str, tuple[int, ...]], float]:
     """Shapes of the outputs, and the worst relative difference to PyTorch, on a clip or a whole stream."""
@@ -300,7 +308,7 @@ def _compared(
     options.log_severity_level = 3
     options.intra_op_num_threads = torch.get_num_threads()
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    plain = _Clip(streaming_copy(network) if memories else network)
+    plain = _Clip(make_streaming_copy(network) if memories else network)
     held = {name: tensor.numpy() for name, tensor in memories.items()}
     worst, shapes = 0.0, {}
     for pictures in torch.split(shown, 1, dim=2) if memories else [shown]:

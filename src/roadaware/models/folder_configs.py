@@ -17,7 +17,7 @@ from transformers.models.auto import modeling_auto
 from roadaware.config import is_number
 from roadaware.errors import InputError
 from roadaware.io.json import decode, parse
-from roadaware.io.sources import confine, read_file, shown
+from roadaware.io.sources import read_file, resolve_inside, to_printable
 
 CONFIG = "config.json"
 LARGEST = 1 << 20
@@ -66,13 +66,13 @@ _PART = re.compile(r"_config(_dict)?$")
 _WHOLE = "save the whole model with `save_pretrained` into one folder; nothing is fetched and no code is run"
 
 
-def image_types() -> tuple[str, ...]:
+def list_image_types() -> tuple[str, ...]:
     """Types of models of transformers that look at pictures, alone or with texts."""
     named = [name for name in modeling_auto.MODEL_FOR_IMAGE_MAPPING_NAMES if "timm" not in name]
     return (*named, *_PAIRS)
 
 
-def parsed(path: Path) -> dict[str, Any]:
+def parse_folder_json(path: Path) -> dict[str, Any]:
     """A file of a folder of transformers that holds an object in JSON.
 
     Args:
@@ -81,9 +81,9 @@ def parsed(path: Path) -> dict[str, Any]:
     Raises:
         InputError: if it cannot be read, is none, or reaches out of its folder.
     """
-    where = shown(str(path))
+    where = to_printable(str(path))
     try:
-        found = parse(decode(read_file(inside(path), where, _MOST_BYTES), where), where)
+        found = parse(decode(read_file(resolve_model_file(path), where, _MOST_BYTES), where), where)
     except InputError as error:
         message = f"expected a folder of transformers with {path.name}: {error.message}"
         raise InputError(message, where=error.where, hint=error.hint) from error
@@ -92,7 +92,7 @@ def parsed(path: Path) -> dict[str, Any]:
     return found
 
 
-def inside(path: Path) -> Path:
+def resolve_model_file(path: Path) -> Path:
     """The real path of a file of a model's folder, which must lie in it or in the hub's cache beside it.
 
     A snapshot of that cache (`snapshots/REVISION/`) is made of links to `../../blobs/`.
@@ -102,15 +102,15 @@ def inside(path: Path) -> Path:
     """
     folder = path.parent.resolve()
     try:
-        return confine(folder, path.name)
+        return resolve_inside(folder, path.name)
     except InputError as error:
         real = path.resolve() if "a link leads out" in error.message else folder
         if folder.parent.name == "snapshots" and real.parent == folder.parent.parent / "blobs":
             return real
-        raise InputError(error.message, where=shown(str(path)), hint=error.hint) from error
+        raise InputError(error.message, where=to_printable(str(path)), hint=error.hint) from error
 
 
-def config_of(said: Mapping[str, Any], where: str) -> Any:
+def build_transformers_config(said: Mapping[str, Any], where: str) -> Any:
     """The config of transformers that a description makes, without what nobody here knows.
 
     Args:
@@ -123,7 +123,7 @@ def config_of(said: Mapping[str, Any], where: str) -> Any:
     """
     check_config(said, where)
     kind: Any = transformers.CONFIG_MAPPING[str(said.get("model_type"))]
-    config = kind.from_dict(_known(said, kind, where))
+    config = kind.from_dict(_select_known_fields(said, kind, where))
     for part in _parts(config):
         if hasattr(part, "disable_custom_kernels"):
             part.disable_custom_kernels = True
@@ -142,10 +142,12 @@ def check_config(said: Mapping[str, Any], where: str) -> None:
     """
     for names, value in _walk(said, (), where):
         name = next(each for each in reversed(names) if isinstance(each, str))
-        path = shown(".".join(map(str, names)), 100)
+        path = to_printable(".".join(map(str, names)), 100)
         if name in _ELSEWHERE and value and not _plain(names):
             raise InputError(
-                f"{path} asks for {_ELSEWHERE[name]} ({shown(repr(value), 60)})", where=where, hint=_WHOLE
+                f"{path} asks for {_ELSEWHERE[name]} ({to_printable(repr(value), 60)})",
+                where=where,
+                hint=_WHOLE,
             )
         _check_value(name, value, path, where)
 
@@ -171,7 +173,7 @@ def _walk(value: Any, names: tuple[Any, ...], where: str) -> Iterator[tuple[tupl
     if isinstance(value, Mapping | list | tuple):
         if len(value) > MOST_ITEMS:
             raise InputError(
-                f"{shown('.'.join(map(str, names)), 100)} holds {len(value):,} values", where=where
+                f"{to_printable('.'.join(map(str, names)), 100)} holds {len(value):,} values", where=where
             )
         pairs: Any = value.items() if isinstance(value, Mapping) else enumerate(value)
         for name, each in pairs:
@@ -199,7 +201,7 @@ def _plain(names: Sequence[Any]) -> bool:
     return any(name in (*_LABELS, "decoder_config") for name in names[:-1])
 
 
-def _known(said: Mapping[str, Any], kind: Any, where: str) -> dict[str, Any]:
+def _select_known_fields(said: Mapping[str, Any], kind: Any, where: str) -> dict[str, Any]:
     """The values whose names a class of configs has, those of its parts alike."""
     named = {each.name for each in fields(kind)} | set(kind.attribute_map) | set(_ALSO)
     found: dict[str, Any] = {}
@@ -219,24 +221,27 @@ def _part(name: str, value: Any, kind: Any, where: str) -> dict[str, Any]:
         InputError: if it is none, or of a type that is not known here.
     """
     if not isinstance(value, Mapping):
-        raise InputError(f"{name} is the config of a part, not {shown(repr(value), 60)}", where=where)
+        raise InputError(f"{name} is the config of a part, not {to_printable(repr(value), 60)}", where=where)
     usual = getattr(getattr(kind, "sub_configs", {}).get(name.removesuffix("_dict")), "model_type", "")
     asked = str(value.get("model_type", usual))
     backbones = modeling_auto.MODEL_FOR_BACKBONE_MAPPING_NAMES
     if name == "decoder_config":
         plain = {key: each for key, each in value.items() if "backbone" not in key}
-        return {**_known(plain, transformers.CONFIG_MAPPING["detr"], where), "model_type": "detr"}
+        return {
+            **_select_known_fields(plain, transformers.CONFIG_MAPPING["detr"], where),
+            "model_type": "detr",
+        }
     known = asked == usual or asked in _TEXTS or (asked in backbones and "timm" not in asked)
     if asked and not known:
         raise InputError(
-            f"{name}.model_type is {shown(repr(asked), 60)}, which is not known here", where=where
+            f"{name}.model_type is {to_printable(repr(asked), 60)}, which is not known here", where=where
         )
     try:
         part = transformers.CONFIG_MAPPING[asked]
     except KeyError:
         message = f"{name} should say its model_type, such as resnet or bert"
         raise InputError(message, where=where) from None
-    return {**_known(value, part, where), "model_type": asked}
+    return {**_select_known_fields(value, part, where), "model_type": asked}
 
 
 def _parts(config: Any) -> Iterator[Any]:
@@ -269,7 +274,7 @@ _USUAL = {
 _ENDS = ("ImageProcessor", "ImageProcessorFast", "ImageProcessorPil", "FeatureExtractor")
 
 
-def preparation_of_pictures(said: Mapping[str, Any], family: str, where: str) -> Any:
+def build_image_processor(said: Mapping[str, Any], family: str, where: str) -> Any:
     """The image processor of transformers that a description makes, without torchvision.
 
     Args:
@@ -287,10 +292,10 @@ def preparation_of_pictures(said: Mapping[str, Any], family: str, where: str) ->
         raise InputError("it asks for code of its own, which is not run", where=where)
     named = said.get("image_processor_type") or said.get("feature_extractor_type")
     kind = _class(f"{_USUAL[family]}ImageProcessor" if not named and family in _USUAL else str(named), where)
-    return kind(**checked_fields(said, where))
+    return kind(**check_processor_fields(said, where))
 
 
-def checked_fields(said: Mapping[str, Any], where: str) -> dict[str, Any]:
+def check_processor_fields(said: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The fields of a description that are known, each of which holds what it can hold.
 
     Args:
@@ -310,7 +315,9 @@ def _class(named: str, where: str) -> Any:
         found = getattr(transformers, base + end, None) if base.isidentifier() else None
         if isinstance(found, type) and hasattr(found, "preprocess") and found.__module__.startswith("transf"):
             return found
-    raise InputError(f"image_processor_type is {shown(repr(named), 60)}, which is not known", where=where)
+    raise InputError(
+        f"image_processor_type is {to_printable(repr(named), 60)}, which is not known", where=where
+    )
 
 
 def _pictures_known(name: str) -> bool:
@@ -346,7 +353,7 @@ def _value(name: str, value: Any, where: str) -> Any:
     else:
         fits = _is_colour(value, least=0.0 if name == "image_mean" else 1e-6)
     if not fits:
-        raise InputError(f"{name} cannot be {shown(repr(value), 60)}", where=where)
+        raise InputError(f"{name} cannot be {to_printable(repr(value), 60)}", where=where)
     return value
 
 
@@ -380,7 +387,7 @@ _AHEAD = re.compile(r"\(\?[!=]\\[sS]\)|\(\?i:[^()*+{}|]*\)")
 _ATOM = re.compile(r"\\.|\[(?:\\.|\[:\w+:\]|[^\\\]])*\]")
 
 
-def tokenizer_in(folder: Path) -> Tokenizer:
+def load_tokenizer(folder: Path) -> Tokenizer:
     """What makes tokens of words, without padding and without cutting off.
 
     Args:
@@ -392,30 +399,30 @@ def tokenizer_in(folder: Path) -> Tokenizer:
     path = next((folder / name for name in (TOKENIZER, WORDS, VOCABULARY) if (folder / name).exists()), None)
     if path is None:
         raise InputError(f"there is no {TOKENIZER}, so texts cannot be read", where=str(folder), hint=_COPY)
-    where = shown(str(path))
-    with _typed("no tokenizer", where):
+    where = to_printable(str(path))
+    with _wrap_library_errors("no tokenizer", where):
         found = _read(path, where) if path.name == TOKENIZER else _older(path, where)
         found.no_padding()
         found.no_truncation()
     return found
 
 
-def encodings(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Any]:
+def encode_texts(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Any]:
     """Tokens of texts with their places.
 
     Args:
-        tokenizer: as `tokenizer_in` makes it.
+        tokenizer: as `load_tokenizer` makes it.
         texts: any.
 
     Raises:
         InputError: if it cannot make tokens of them, such as one that lacks its mark for unknown words.
     """
-    with _typed("the tokenizer of the model cannot read these texts", None):
+    with _wrap_library_errors("the tokenizer of the model cannot read these texts", None):
         return list(tokenizer.encode_batch(list(texts)))
 
 
 @contextmanager
-def _typed(what: str, where: str | None) -> Iterator[None]:
+def _wrap_library_errors(what: str, where: str | None) -> Iterator[None]:
     """Within: whatever the library raises is an error of its file."""
     try:
         yield
@@ -424,20 +431,22 @@ def _typed(what: str, where: str | None) -> Iterator[None]:
     except BaseException as error:  # plain exceptions, and panics, which are none
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        told = shown(" ".join(str(error).split()) or type(error).__name__)
+        told = to_printable(" ".join(str(error).split()) or type(error).__name__)
         raise InputError(f"{what}: {told}", where=where) from error
 
 
 def _read(path: Path, where: str) -> Tokenizer:
     """The tokenizer that a file describes."""
-    text = decode(read_file(inside(path), where, _WORDS_MOST_BYTES), where)
+    text = decode(read_file(resolve_model_file(path), where, _WORDS_MOST_BYTES), where)
     for pattern in _patterns(parse(text, where)):
-        if not ends_soon(pattern):
-            raise InputError(f"a pattern that could take forever: {shown(str(pattern), 80)}", where=where)
+        if not is_safe_pattern(pattern):
+            raise InputError(
+                f"a pattern that could take forever: {to_printable(str(pattern), 80)}", where=where
+            )
     return Tokenizer.from_str(text)
 
 
-def ends_soon(pattern: Any) -> bool:
+def is_safe_pattern(pattern: Any) -> bool:
     """Whether a regular expression has no group and at most one repetition in each of its alternatives.
 
     So the time that it takes grows with the text and no faster than its square.
@@ -473,7 +482,7 @@ def _older(path: Path, where: str) -> Tokenizer:
         held = {word: n for n, word in enumerate(words)}
         made: Any = transformers.BertTokenizer(vocab=held, do_lower_case=low)
     else:
-        found = parse(decode(read_file(inside(path), where, _WORDS_MOST_BYTES), where), where)
+        found = parse(decode(read_file(resolve_model_file(path), where, _WORDS_MOST_BYTES), where), where)
         if not isinstance(found, dict) or not all(type(n) is int and n >= 0 for n in found.values()):
             raise InputError("expected words with their numbers", where=where)
         pairs: Any = [tuple(line.split(" ")) for line in _lines(folder / MERGES) if line and line[0] != "#"]
@@ -484,12 +493,12 @@ def _older(path: Path, where: str) -> Tokenizer:
 
 
 def _lines(path: Path) -> list[str]:
-    where = shown(str(path))
-    text = decode(read_file(inside(path), where, _WORDS_MOST_BYTES), where)
+    where = to_printable(str(path))
+    text = decode(read_file(resolve_model_file(path), where, _WORDS_MOST_BYTES), where)
     return re.split(r"\r\n|\r|\n", text.rstrip("\r\n"))  # words of vocabularies hold other breaks of lines
 
 
 def _settings(folder: Path) -> dict[str, Any]:
     """What tokenizer_config.json says; nothing where there is none."""
     path = folder / "tokenizer_config.json"
-    return parsed(path) if path.exists() else {}
+    return parse_folder_json(path) if path.exists() else {}

@@ -26,7 +26,7 @@ _DRAWN = frozenset(
 ) | {torch.nn.init.normal_, torch.nn.init.uniform_, torch.Tensor.normal_, torch.Tensor.uniform_}
 
 
-def most_parameters() -> int:
+def get_parameter_limit() -> int:
     """How many numbers the weights of one network may be: `MOST_PARAMETERS`, or what the variable says.
 
     Raises:
@@ -41,12 +41,12 @@ def most_parameters() -> int:
 
 
 def refuse_many(count: int, where: str) -> None:
-    """Refuse more parameters than `most_parameters`.
+    """Refuse more parameters than `get_parameter_limit`.
 
     Raises:
         InputError: says both numbers and how to raise the limit.
     """
-    most = most_parameters()
+    most = get_parameter_limit()
     if count > most:
         raise InputError(
             f"{count:,} parameters; networks of at most {most:,} are opened",
@@ -56,7 +56,7 @@ def refuse_many(count: int, where: str) -> None:
 
 
 @contextmanager
-def bounded_network(where: str, held: int | None = None) -> Iterator[None]:
+def limit_network_size(where: str, held: int | None = None) -> Iterator[None]:
     """Within: a network that this thread makes has few parts, and up to twice the numbers of its file.
 
     Each part is looked at as it is added, so that what a file says cannot keep anybody busy. Parts that
@@ -64,12 +64,12 @@ def bounded_network(where: str, held: int | None = None) -> Iterator[None]:
 
     Args:
         where: names the file in errors.
-        held: how many numbers the file holds; None where there is none, so that `most_parameters` counts.
+        held: how many numbers the file holds; None where there is none, so that `get_parameter_limit` counts.
 
     Raises:
         InputError: as soon as there are more.
     """
-    thread, most = threading.get_ident(), most_parameters() if held is None else 2 * held + _SPARE
+    thread, most = threading.get_ident(), get_parameter_limit() if held is None else 2 * held + _SPARE
     numbers: dict[tuple[int, str], int] = {}
     named: set[tuple[int, str]] = set()
     total = 0

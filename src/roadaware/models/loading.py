@@ -19,7 +19,7 @@ from roadaware.models.graphs.views import Views
 from roadaware.models.retinanet3d.detection_config import DetectRule
 from roadaware.models.retinanet3d.detector import NetworkVideos
 from roadaware.models.retinanet3d.network import RetinaNet3D
-from roadaware.models.tensor_files import most_bytes
+from roadaware.models.tensor_files import get_file_size_limit
 from roadaware.models.videos import VideoDetector
 from roadaware.models.weights import open_detector, open_network
 
@@ -139,9 +139,9 @@ def _of_folder(
         UsageError: if it needs texts and there are none, or the other way round.
     """
     from roadaware.models.open_vocabulary.zero_shot import FAMILIES, open_zero_shot
-    from roadaware.models.pretrained import family_of
+    from roadaware.models.pretrained import read_model_type
 
-    family = family_of(folder) if (folder / _CONFIG).is_file() else ""
+    family = read_model_type(folder) if (folder / _CONFIG).is_file() else ""
     if family in FAMILIES:
         if not texts:
             raise UsageError(
@@ -202,7 +202,7 @@ def _words(
     return kinds, tuple(facts[0]["av_labels"])
 
 
-def digest_of(path: Path) -> str:
+def digest_model_files(path: Path) -> str:
     """Of a file, or of what an object detector is read from: 24 hexadecimal digits.
 
     Raises:
@@ -215,7 +215,7 @@ def digest_of(path: Path) -> str:
     whole = hashlib.blake2b(digest_size=12)
     for each in files:
         try:
-            with open_file(each, most=most_bytes()) as file:
+            with open_file(each, most=get_file_size_limit()) as file:
                 while chunk := file.read(_CHUNK):
                     whole.update(chunk)
         except (OSError, InputError) as error:

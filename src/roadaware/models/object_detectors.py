@@ -20,14 +20,21 @@ from torch.nn import functional
 from roadaware.arrays import Pixels
 from roadaware.errors import InputError, UsageError
 from roadaware.models.detector import FrameDetections
-from roadaware.models.folder_configs import config_of
-from roadaware.models.limits import bounded_network
-from roadaware.models.object_folders import FAMILIES, SIZE_PX, facts_of, labels_of, model_of, preparation_of
-from roadaware.models.object_labels import COCO_AGENTS, ROAD_AGENTS, joined_riders
-from roadaware.models.offline import offline
-from roadaware.models.pretrained import answering, quiet, refuse_odd
+from roadaware.models.folder_configs import build_transformers_config
+from roadaware.models.limits import limit_network_size
+from roadaware.models.object_folders import (
+    FAMILIES,
+    SIZE_PX,
+    get_class_labels,
+    load_detector_model,
+    load_preparation,
+    read_folder_facts,
+)
+from roadaware.models.object_labels import COCO_AGENTS, ROAD_AGENTS, merge_riders
+from roadaware.models.offline import block_network
+from roadaware.models.pretrained import refuse_odd, silence_transformers, wrap_inference
 from roadaware.models.retinanet3d.detection_config import DetectRule
-from roadaware.models.retinanet3d.detector import checked
+from roadaware.models.retinanet3d.detector import check_frame
 from roadaware.models.videos import VideoDetector
 
 
@@ -80,9 +87,9 @@ class ObjectDetector(VideoDetector):
     def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
         for picture in pictures:
-            checked(picture, pictures[0].shape)
+            check_frame(picture, pictures[0].shape)
         height, width = pictures[0].shape[:2]
-        with answering(self.model):
+        with wrap_inference(self.model):
             said = self.model(pixel_values=self.prepared(pictures))
             scores = said.logits.float().sigmoid()
             told = torch.stack(
@@ -93,7 +100,7 @@ class ObjectDetector(VideoDetector):
                 dim=-1,
             )
             refuse_odd(said.pred_boxes, scores)
-            boxes = corners(said.pred_boxes.float()) * told.new_tensor([width, height, width, height])
+            boxes = convert_to_xyxy(said.pred_boxes.float()) * told.new_tensor([width, height, width, height])
         return [
             self._kept(each.cpu().numpy(), score.cpu().numpy(), width, height)
             for each, score in zip(boxes, told, strict=True)
@@ -116,23 +123,23 @@ class ObjectDetector(VideoDetector):
         order = order[agentness[order] > self.rule.min_agentness]
         boxes, scores = boxes[order], scores[order]
         if self.riders:
-            boxes, scores = joined_riders(boxes, scores, *self.kinds.values())
+            boxes, scores = merge_riders(boxes, scores, *self.kinds.values())
         agentness = scores.max(axis=1) if len(scores) else scores[:, :0].sum(axis=1)
         places = np.argsort(-agentness, kind="stable")
         if self.rule.nms_iou is not None:
-            places = places[_suppressed(boxes[places], self.rule)]
+            places = places[_suppress_boxes(boxes[places], self.rule)]
         places = places[: self.rule.top]
         none = np.zeros(0, np.float32)
         return FrameDetections(0, boxes[places], agentness[places], scores[places], none)
 
 
-def _suppressed(boxes: Any, rule: DetectRule) -> Any:
-    from roadaware.models.roi import greedy
+def _suppress_boxes(boxes: Any, rule: DetectRule) -> Any:
+    from roadaware.models.roi import suppress_sorted_boxes
 
-    return greedy(torch.from_numpy(boxes), rule.nms_iou or 0.0, top=rule.top).numpy()
+    return suppress_sorted_boxes(torch.from_numpy(boxes), rule.nms_iou or 0.0, top=rule.top).numpy()
 
 
-def corners(boxes: Tensor) -> Tensor:
+def convert_to_xyxy(boxes: Tensor) -> Tensor:
     """(..., 4) centre, width and height as x1, y1, x2, y2."""
     x, y, w, h = boxes.unbind(-1)
     return torch.stack([x - w / 2, y - h / 2, x + w / 2, y + h / 2], dim=-1)
@@ -163,10 +170,10 @@ def open_objects(
             that it tells other labels than the model does.
         DamagedError: if the weights do not fit.
     """
-    model = model_of(folder)
-    names = labels_of(model)
-    size_px, mean, std = preparation_of(folder)
-    facts = facts_of(folder, names)
+    model = load_detector_model(folder)
+    names = get_class_labels(model)
+    size_px, mean, std = load_preparation(folder)
+    facts = read_folder_facts(folder, names)
     tuned = facts is not None or set(names) <= set(ROAD_AGENTS)
     return ObjectDetector(
         model.to(device=device, dtype=dtype),
@@ -182,7 +189,7 @@ def open_objects(
     )
 
 
-def targets_of(
+def build_detr_targets(
     boxes: Sequence[Tensor], agents: Sequence[Tensor], height: int, width: int
 ) -> list[dict[str, Tensor]]:
     """Truth as models of transformers want it for their loss.
@@ -194,12 +201,12 @@ def targets_of(
     """
     scale = torch.tensor([width, height, width, height], dtype=torch.float32)
     return [
-        {"class_labels": labels, "boxes": _centred(each / scale.to(each))}
+        {"class_labels": labels, "boxes": _convert_to_cxcywh(each / scale.to(each))}
         for each, labels in zip(boxes, agents, strict=True)
     ]
 
 
-def _centred(boxes: Tensor) -> Tensor:
+def _convert_to_cxcywh(boxes: Tensor) -> Tensor:
     x1, y1, x2, y2 = boxes.unbind(-1)
     return torch.stack([(x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1], dim=-1)
 
@@ -211,7 +218,7 @@ _CLASSWISE = ("class_embed", "enc_score_head")
 _OWN = ("id2label", "label2id", "num_labels")
 
 
-def made_model(kind: str, fields: Mapping[str, Any], labels: Sequence[str]) -> Any:
+def create_model(kind: str, fields: Mapping[str, Any], labels: Sequence[str]) -> Any:
     """A model with random weights, drawn from the generator of torch.
 
     Args:
@@ -233,7 +240,9 @@ def made_model(kind: str, fields: Mapping[str, Any], labels: Sequence[str]) -> A
     return _built(kind, {"freeze_backbone_batch_norms": False, **fields}, fields, labels)
 
 
-def tuned_model(folder: Path, fields: Mapping[str, Any], labels: Sequence[str]) -> tuple[Any, dict[str, str]]:
+def prepare_finetuning(
+    folder: Path, fields: Mapping[str, Any], labels: Sequence[str]
+) -> tuple[Any, dict[str, str]]:
     """The model of a folder that is to tell other labels apart.
 
     A label begins with the weights of the class of its name, else of the class of COCO that stands for it
@@ -251,10 +260,10 @@ def tuned_model(folder: Path, fields: Mapping[str, Any], labels: Sequence[str]) 
         UsageError: if the other fields do not fit the weights.
         InputError: if the folder is none of such a model.
     """
-    old = model_of(folder)
+    old = load_detector_model(folder)
     kind = str(old.config.model_type)
     new = _built(kind, {**old.config.to_dict(), **fields}, fields, labels)
-    classes = labels_of(old)
+    classes = get_class_labels(old)
     sources = _sources(classes, labels)
     held, differ = old.state_dict(), []
     for name, mine in new.state_dict().items():  # these are the weights themselves
@@ -272,7 +281,7 @@ def tuned_model(folder: Path, fields: Mapping[str, Any], labels: Sequence[str]) 
     return new, {labels[row]: classes[source] for row, source in sources.items()}
 
 
-def plain_config(model: Any) -> dict[str, Any]:
+def extract_plain_config(model: Any) -> dict[str, Any]:
     """What decides the shapes of a model, as plain data: its config without labels and versions.
 
     Args:
@@ -296,8 +305,10 @@ def _built(kind: str, config: Mapping[str, Any], fields: Mapping[str, Any], labe
     maker: Any = transformers.AutoModelForObjectDetection
     where = "model.fields"
     try:
-        with quiet(), offline(where), bounded_network(where):
-            return maker.from_config(config_of({**config, **named, "model_type": kind}, where)).float()
+        with silence_transformers(), block_network(where), limit_network_size(where):
+            return maker.from_config(
+                build_transformers_config({**config, **named, "model_type": kind}, where)
+            ).float()
     except InputError as error:
         raise UsageError(str(error)) from error
     except Exception as error:  # the library raises whatever its parts do

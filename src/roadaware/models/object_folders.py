@@ -13,9 +13,9 @@ import transformers
 
 from roadaware import __version__
 from roadaware.errors import InputError
-from roadaware.io.files import atomic_write, disk_error
-from roadaware.models.folder_configs import checked_fields, parsed
-from roadaware.models.pretrained import model_in, quiet
+from roadaware.io.files import build_disk_error, write_atomically
+from roadaware.models.folder_configs import check_processor_fields, parse_folder_json
+from roadaware.models.pretrained import load_pretrained_model, silence_transformers
 
 FAMILIES = ("rt_detr", "rt_detr_v2", "d_fine")
 """Types of models that are known to end in boxes and one sigmoid for each class."""
@@ -28,7 +28,7 @@ _FORMAT = 1
 Preparation = tuple[tuple[int, int], list[float], list[float]]
 
 
-def model_of(folder: Path) -> Any:
+def load_detector_model(folder: Path) -> Any:
     """The model with its weights; nothing is downloaded, and no code of the folder is run.
 
     Args:
@@ -38,16 +38,16 @@ def model_of(folder: Path) -> Any:
         InputError: if it is no such folder, of another kind of model, or has no safetensors.
         DamagedError: if the weights do not fit.
     """
-    return model_in(folder, FAMILIES, transformers.AutoModelForObjectDetection)
+    return load_pretrained_model(folder, FAMILIES, transformers.AutoModelForObjectDetection)
 
 
-def labels_of(model: Any) -> list[str]:
+def get_class_labels(model: Any) -> list[str]:
     """The classes of a model, in the order of its scores."""
     labels = model.config.id2label
     return [str(labels[n]) for n in sorted(labels)]
 
 
-def preparation_of(folder: Path) -> Preparation:
+def load_preparation(folder: Path) -> Preparation:
     """Height and width of pictures, mean and deviation, as the folder says, else as published.
 
     Args:
@@ -61,7 +61,7 @@ def preparation_of(folder: Path) -> Preparation:
         return SIZE_PX, none, one
     where = str(folder / _PREPARATION)
     try:
-        said = checked_fields(parsed(folder / _PREPARATION), where)
+        said = check_processor_fields(parse_folder_json(folder / _PREPARATION), where)
         size = said.get("size") or {}
         size_px = (int(size.get("height", SIZE_PX[0])), int(size.get("width", SIZE_PX[1])))
         if not said.get("do_normalize", False):
@@ -75,7 +75,7 @@ def preparation_of(folder: Path) -> Preparation:
         raise InputError(f"not understood how pictures are prepared: {told}", where=where) from error
 
 
-def facts_of(folder: Path, labels: Sequence[str]) -> dict[str, Any] | None:
+def read_folder_facts(folder: Path, labels: Sequence[str]) -> dict[str, Any] | None:
     """What a folder of ours says: `kind` and `labels`, `version` and `notes`; None of a folder of others.
 
     Args:
@@ -88,7 +88,7 @@ def facts_of(folder: Path, labels: Sequence[str]) -> dict[str, Any] | None:
     path = folder / FACTS
     if not os.path.lexists(path):
         return None
-    said = parsed(path)
+    said = parse_folder_json(path)
     if said.get("format") != _FORMAT or not isinstance(said.get("kind"), str) or not said["kind"]:
         hint = f"open it with roadaware {str(said.get('version', 'of its time'))[:60]}"
         raise InputError(
@@ -139,20 +139,22 @@ def save_objects(
         "format": _FORMAT,
         "version": __version__,
         "kind": kind,
-        "labels": labels_of(model),
+        "labels": get_class_labels(model),
         "notes": dict(notes or {}),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".saving-") as place, quiet():
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".saving-") as place, silence_transformers():
             model.save_pretrained(place, max_shard_size="1TB")
             config, weights = ((Path(place) / name).read_bytes() for name in (_CONFIG, _WEIGHTS))
     except OSError as error:
-        raise disk_error(folder / _WEIGHTS, 4 * sum(p.numel() for p in model.parameters()), error) from error
-    atomic_write(folder / _CONFIG, config)
-    atomic_write(folder / _PREPARATION, _text(said))
-    atomic_write(folder / FACTS, _text(facts))
-    atomic_write(folder / _WEIGHTS, weights)
+        raise build_disk_error(
+            folder / _WEIGHTS, 4 * sum(p.numel() for p in model.parameters()), error
+        ) from error
+    write_atomically(folder / _CONFIG, config)
+    write_atomically(folder / _PREPARATION, _text(said))
+    write_atomically(folder / FACTS, _text(facts))
+    write_atomically(folder / _WEIGHTS, weights)
 
 
 def _text(said: Mapping[str, Any]) -> bytes:

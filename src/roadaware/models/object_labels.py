@@ -29,7 +29,7 @@ _RIDES = 0.3
 _INSIDE = 0.2
 
 
-def joined_riders(boxes: Floats32, scores: Floats32, agents: tuple[str, ...]) -> tuple[Floats32, Floats32]:
+def merge_riders(boxes: Floats32, scores: Floats32, agents: tuple[str, ...]) -> tuple[Floats32, Floats32]:
     """People on a bicycle or motorbike become one agent with it, as ROAD annotates them.
 
     A person rides what more than a fifth of the person's box lies in, and the middle of whose lower edge is

@@ -30,7 +30,7 @@ class _Switch:
 
 
 @contextmanager
-def offline(where: str) -> Iterator[None]:
+def block_network(where: str) -> Iterator[None]:
     """Within: the library of the hub is told that there is no net, and a socket of this thread is refused.
 
     Environment variables are read when libraries are imported, which may be long before; so the switch that

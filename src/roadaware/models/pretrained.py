@@ -16,18 +16,18 @@ from torch import nn
 
 from roadaware.arrays import Pixels
 from roadaware.errors import DamagedError, InputError
-from roadaware.io.sources import shown
+from roadaware.io.sources import to_printable
 from roadaware.models.folder_configs import (
     CONFIG,
+    build_image_processor,
+    build_transformers_config,
     check_config,
-    config_of,
-    inside,
-    parsed,
-    preparation_of_pictures,
+    parse_folder_json,
     refuse_adapter,
+    resolve_model_file,
 )
-from roadaware.models.limits import bounded_network, refuse_many
-from roadaware.models.offline import offline
+from roadaware.models.limits import limit_network_size, refuse_many
+from roadaware.models.offline import block_network
 from roadaware.models.tensor_files import ARITHMETIC, read_safetensors
 
 _PREPARATIONS = ("preprocessor_config.json", "processor_config.json")
@@ -37,7 +37,7 @@ Preparer = Callable[[Sequence[Pixels]], dict[str, torch.Tensor]]
 """Pictures of one size to what a model takes: `pixel_values` (B, 3, h, w), perhaps `pixel_mask` (B, h, w)."""
 
 
-def family_of(folder: Path) -> str:
+def read_model_type(folder: Path) -> str:
     """The type of model that a folder says it holds.
 
     Args:
@@ -46,10 +46,10 @@ def family_of(folder: Path) -> str:
     Raises:
         InputError: if it is no folder of transformers.
     """
-    return shown(str(parsed(folder / CONFIG).get("model_type")), 60)
+    return to_printable(str(parse_folder_json(folder / CONFIG).get("model_type")), 60)
 
 
-def model_in(folder: Path, families: Sequence[str], maker: Any) -> Any:
+def load_pretrained_model(folder: Path, families: Sequence[str], maker: Any) -> Any:
     """The model of a folder with its weights; nothing is downloaded, and no code of the folder is run.
 
     Files are read here: the library is given values and tensors, and no folder to look into.
@@ -64,19 +64,19 @@ def model_in(folder: Path, families: Sequence[str], maker: Any) -> Any:
             elsewhere, or is larger than `limits.most_parameters`.
         DamagedError: if the weights do not fit.
     """
-    where, said = str(folder), parsed(folder / CONFIG)
+    where, said = str(folder), parse_folder_json(folder / CONFIG)
     kind = said.get("model_type")
     if kind not in families:
         known = ", ".join(families) if len(families) < _MOST_NAMED else "models of pictures"
-        raise InputError(f"a model of type {shown(repr(kind), 60)}; known are {known}", where=where)
+        raise InputError(f"a model of type {to_printable(repr(kind), 60)}; known are {known}", where=where)
     refuse_adapter(folder)
     check_config(said, str(folder / CONFIG))
     weights = _weights(folder)
     held = sum(each.numel() for each in weights.values())
-    with quiet(), offline(where):
+    with silence_transformers(), block_network(where):
         try:
-            config = config_of(said, str(folder / CONFIG))
-            with bounded_network(where, held):
+            config = build_transformers_config(said, str(folder / CONFIG))
+            with limit_network_size(where, held):
                 model, report = _class(maker, config).from_pretrained(
                     None, config=config, state_dict=weights, local_files_only=True, output_loading_info=True
                 )
@@ -86,12 +86,14 @@ def model_in(folder: Path, families: Sequence[str], maker: Any) -> Any:
             raise DamagedError(f"the model cannot be made: {_first_line(error)}", where=where) from error
     lacking = sorted(report["missing_keys"]) + sorted(str(key) for key in report["mismatched_keys"])
     if lacking:
-        raise DamagedError(f"weights are missing or do not fit: {shown(', '.join(lacking[:4]))}", where=where)
+        raise DamagedError(
+            f"weights are missing or do not fit: {to_printable(', '.join(lacking[:4]))}", where=where
+        )
     return model
 
 
 @contextmanager
-def answering(model: nn.Module) -> Iterator[None]:
+def wrap_inference(model: nn.Module) -> Iterator[None]:
     """Within: a model is asked, without gradients, and what its numbers do to it is an error of its folder.
 
     Args:
@@ -112,7 +114,7 @@ def answering(model: nn.Module) -> Iterator[None]:
 
 
 def refuse_odd(*answers: torch.Tensor) -> None:
-    """Refuse answers that are no numbers; called within `answering`.
+    """Refuse answers that are no numbers; called within `wrap_inference`.
 
     Raises:
         ValueError: if there are such.
@@ -121,7 +123,7 @@ def refuse_odd(*answers: torch.Tensor) -> None:
         raise ValueError("its answers are not finite")
 
 
-def preparer_in(folder: Path) -> Preparer:
+def load_image_preparer(folder: Path) -> Preparer:
     """The preparation of pictures that a folder describes, as transformers does it without torchvision.
 
     Args:
@@ -135,14 +137,14 @@ def preparer_in(folder: Path) -> Preparer:
         hint = "copy it from where the model was published"
         raise InputError(f"there is no {_PREPARATIONS[0]}", where=str(folder), hint=hint)
     where = str(folder / name)
-    with quiet(), offline(str(folder)):
+    with silence_transformers(), block_network(str(folder)):
         try:
-            prepare = preparation_of_pictures(parsed(folder / name), family_of(folder), where)
-            _prepared(prepare, [np.zeros((48, 64, 3), np.uint8)])
+            prepare = build_image_processor(parse_folder_json(folder / name), read_model_type(folder), where)
+            _prepare_images(prepare, [np.zeros((48, 64, 3), np.uint8)])
         except Exception as error:  # the library raises whatever its parts do
             told = error.message if isinstance(error, InputError) else _first_line(error)
             raise InputError(f"not understood how pictures are prepared: {told}", where=where) from error
-    return lambda pictures: _prepared(prepare, pictures)
+    return lambda pictures: _prepare_images(prepare, pictures)
 
 
 def _class(maker: Any, config: Any) -> Any:
@@ -163,11 +165,11 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
     if (folder / _WEIGHTS).exists() or (folder / _WEIGHTS).is_symlink():
         names = [_WEIGHTS]
     elif (folder / _INDEX).exists():
-        listed = parsed(folder / _INDEX).get("weight_map")
+        listed = parse_folder_json(folder / _INDEX).get("weight_map")
         names = sorted(set(map(str, listed.values()))) if isinstance(listed, dict) else []
         odd = [name for name in names if "/" in name or "\\" in name or not name.endswith(".safetensors")]
         if odd or not 0 < len(names) <= _MOST_FILES:
-            told = f"it names {shown(repr(odd[0]), 60)}" if odd else f"it names {len(names)} files"
+            told = f"it names {to_printable(repr(odd[0]), 60)}" if odd else f"it names {len(names)} files"
             message = f"expected an index of safetensors that lie beside it; {told}"
             raise InputError(message, where=str(folder / _INDEX))
     else:
@@ -176,14 +178,14 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
     found: dict[str, torch.Tensor] = {}
     for name in names:
         try:
-            found |= read_safetensors(inside(folder / name))[0]
+            found |= read_safetensors(resolve_model_file(folder / name))[0]
         except DamagedError as error:
             raise DamagedError(f"the model cannot be made: {error.message}", where=error.where) from error
         refuse_many(sum(each.numel() for each in found.values()), where)
     return found
 
 
-def placed(given: dict[str, torch.Tensor], model: nn.Module) -> dict[str, torch.Tensor]:
+def move_to_model(given: dict[str, torch.Tensor], model: nn.Module) -> dict[str, torch.Tensor]:
     """What a model takes, where the model is; pictures in the numbers that it computes with.
 
     Args:
@@ -198,7 +200,7 @@ def placed(given: dict[str, torch.Tensor], model: nn.Module) -> dict[str, torch.
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def silence_transformers() -> Iterator[None]:
     """Within: transformers warns of nothing and draws no bars."""
     log: Any = transformers.logging
     level, bars = log.get_verbosity(), log.is_progress_bar_enabled()
@@ -212,10 +214,10 @@ def quiet() -> Iterator[None]:
             log.enable_progress_bar()
 
 
-def _prepared(prepare: Any, pictures: Sequence[npt.NDArray[np.uint8]]) -> dict[str, torch.Tensor]:
+def _prepare_images(prepare: Any, pictures: Sequence[npt.NDArray[np.uint8]]) -> dict[str, torch.Tensor]:
     told = prepare(images=list(pictures), return_tensors="pt", input_data_format="channels_last")
     return {name: told[name] for name in ("pixel_values", "pixel_mask") if name in told}
 
 
 def _first_line(error: Exception) -> str:
-    return shown(" ".join(str(error).split()) or type(error).__name__)
+    return to_printable(" ".join(str(error).split()) or type(error).__name__)

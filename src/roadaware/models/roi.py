@@ -93,10 +93,10 @@ def nms(boxes: Tensor, scores: Tensor, iou: float, *, top: int | None = None) ->
     Source: the common greedy rule; the order is that of `linking.nms` and of torchvision.
     """
     order = torch.sort(scores, descending=True, stable=True).indices
-    return order[greedy(boxes[order], iou, top=top)]
+    return order[suppress_sorted_boxes(boxes[order], iou, top=top)]
 
 
-def greedy(boxes: Tensor, iou: float, *, top: int | None = None) -> Tensor:
+def suppress_sorted_boxes(boxes: Tensor, iou: float, *, top: int | None = None) -> Tensor:
     """As `nms`, of boxes that already stand by falling score.
 
     Args:
@@ -109,13 +109,13 @@ def greedy(boxes: Tensor, iou: float, *, top: int | None = None) -> Tensor:
     """
     kept = torch.empty(0, dtype=torch.int64, device=boxes.device)
     for start in range(0, len(boxes), _BLOCK):
-        kept = grown(kept, boxes, slice(start, start + _BLOCK), iou)
+        kept = suppress_block(kept, boxes, slice(start, start + _BLOCK), iou)
         if top is not None and len(kept) >= top:
             return kept[:top]
     return kept
 
 
-def grown(kept: Tensor, boxes: Tensor, block: slice, iou: float) -> Tensor:
+def suppress_block(kept: Tensor, boxes: Tensor, block: slice, iou: float) -> Tensor:
     """The boxes that stay of all before `block`, and now those of `block` too.
 
     Args:
@@ -125,9 +125,9 @@ def grown(kept: Tensor, boxes: Tensor, block: slice, iou: float) -> Tensor:
         iou: the greatest overlap that is borne.
     """
     new = boxes[block]
-    free = ~(overlaps(boxes[kept], new) > iou).any(dim=0)
+    free = ~(compute_box_iou(boxes[kept], new) > iou).any(dim=0)
     places = torch.nonzero(free).flatten()
-    apart = (overlaps(new[places], new[places]) > iou).triu(diagonal=1).logical_not_().cpu().numpy()
+    apart = (compute_box_iou(new[places], new[places]) > iou).triu(diagonal=1).logical_not_().cpu().numpy()
     alive = torch.ones(len(places), dtype=torch.bool).numpy()
     for i in range(len(alive)):
         if alive[i]:
@@ -136,7 +136,7 @@ def grown(kept: Tensor, boxes: Tensor, block: slice, iou: float) -> Tensor:
     return torch.cat([kept, places[stays] + (block.start or 0)])
 
 
-def overlaps(one: Tensor, other: Tensor) -> Tensor:
+def compute_box_iou(one: Tensor, other: Tensor) -> Tensor:
     """Intersection over union, of each with each; not a number where neither has an area.
 
     Args:

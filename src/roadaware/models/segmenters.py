@@ -19,15 +19,15 @@ from torch.nn import functional
 
 from roadaware.arrays import Pixels
 from roadaware.errors import InputError
-from roadaware.models.object_folders import labels_of
+from roadaware.models.object_folders import get_class_labels
 from roadaware.models.pretrained import (
     Preparer,
-    answering,
-    family_of,
-    model_in,
-    placed,
-    preparer_in,
+    load_image_preparer,
+    load_pretrained_model,
+    move_to_model,
+    read_model_type,
     refuse_odd,
+    wrap_inference,
 )
 
 SCORING = ("segformer", "upernet")
@@ -68,8 +68,8 @@ class Segmenter:
             pictures: of (H, W, 3) uint8, all of one size.
         """
         size = (int(pictures[0].shape[0]), int(pictures[0].shape[1]))
-        with answering(self.model):
-            given = placed(self.prepare(pictures), self.model)
+        with wrap_inference(self.model):
+            given = move_to_model(self.prepare(pictures), self.model)
             kept = 1.0, 1.0
             if "pixel_mask" in given:
                 shown = given["pixel_mask"][0].bool()
@@ -77,7 +77,7 @@ class Segmenter:
             said = self.model(**given)
             scores = said.logits if hasattr(said, "logits") else _of_masks(said)
             refuse_odd(scores)
-            best = [largest(each, size, kept).cpu().numpy() for each in scores.float()]
+            best = [compute_class_mask(each, size, kept).cpu().numpy() for each in scores.float()]
         if max(int(each.max()) for each in best) >= len(self.labels):
             raise InputError(f"the model scores more classes than the {len(self.labels)} that it names")
         if len(self.labels) <= 256:
@@ -85,7 +85,9 @@ class Segmenter:
         return [each.astype(np.uint16) for each in best]
 
 
-def largest(scores: Tensor, size: tuple[int, int], kept: tuple[float, float] = (1.0, 1.0)) -> Tensor:
+def compute_class_mask(
+    scores: Tensor, size: tuple[int, int], kept: tuple[float, float] = (1.0, 1.0)
+) -> Tensor:
     """(H, W) which class scores best in each pixel, scores being interpolated between cells.
 
     Args:
@@ -132,5 +134,7 @@ def open_segmenter(
         "mask2former": transformers.Mask2FormerForUniversalSegmentation,
         "maskformer": transformers.MaskFormerForInstanceSegmentation,
     }
-    model = model_in(folder, FAMILIES, makers.get(family_of(folder)))
-    return Segmenter(model.to(device=device, dtype=dtype), labels_of(model), preparer_in(folder))
+    model = load_pretrained_model(folder, FAMILIES, makers.get(read_model_type(folder)))
+    return Segmenter(
+        model.to(device=device, dtype=dtype), get_class_labels(model), load_image_preparer(folder)
+    )

@@ -19,10 +19,10 @@ from safetensors.torch import save
 from torch import Tensor
 
 from roadaware.errors import DamagedError, InputError
-from roadaware.io.files import atomic_write
+from roadaware.io.files import write_atomically
 from roadaware.io.json import parse
-from roadaware.io.sources import open_file, read_file, shown
-from roadaware.models.limits import most_parameters, refuse_many
+from roadaware.io.sources import open_file, read_file, to_printable
+from roadaware.models.limits import get_parameter_limit, refuse_many
 
 _BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "U16": 16, "I16": 16, "F16": 16, "BF16": 16,
@@ -45,14 +45,14 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors of a file, on the CPU, and what it says beside them.
 
     Raises:
-        InputError: if it is no regular file, has more numbers than `most_parameters`, or some are not finite.
+        InputError: if it is no regular file, has more numbers than `get_parameter_limit`, or some are not finite.
         DamagedError: if it is not whole.
     """
-    where = shown(str(path))
-    with open_file(path, where, most_bytes()) as stream:
+    where = to_printable(str(path))
+    with open_file(path, where, get_file_size_limit()) as stream:
         said = _header(stream, where)
     try:
-        tensors: dict[str, Tensor] = tensors_of(read_file(path, where, most_bytes()))
+        tensors: dict[str, Tensor] = tensors_of(read_file(path, where, get_file_size_limit()))
     except (SafetensorError, *_DAMAGE) as error:
         raise _broken(where, _first(error)) from error
     check_finite(tensors, where)
@@ -65,11 +65,11 @@ def read_about(path: Path) -> dict[str, str]:
     Raises:
         InputError: as `read_safetensors`.
     """
-    with open_file(path, shown(str(path)), most_bytes()) as stream:
-        return _header(stream, shown(str(path)))
+    with open_file(path, to_printable(str(path)), get_file_size_limit()) as stream:
+        return _header(stream, to_printable(str(path)))
 
 
-def facts_in(about: Mapping[str, str], name: str, where: str) -> dict[str, Any]:
+def parse_facts(about: Mapping[str, str], name: str, where: str) -> dict[str, Any]:
     """An object of JSON that stands among what a file says.
 
     Args:
@@ -94,11 +94,11 @@ def read_pickled(path: Path) -> Any:
     """What `torch.save` wrote, of tensors and plain containers alone; no other object of it is made.
 
     Raises:
-        InputError: if it is no regular file, holds more than tensors, or more numbers than `most_parameters`.
+        InputError: if it is no regular file, holds more than tensors, or more numbers than `get_parameter_limit`.
         DamagedError: if it is not whole.
     """
-    where = shown(str(path))
-    with BufferedReader(open_file(path, where, most_bytes())) as stream:
+    where = to_printable(str(path))
+    with BufferedReader(open_file(path, where, get_file_size_limit())) as stream:
         try:
             _refuse_packed(stream, where)
             stream.seek(0)
@@ -108,7 +108,7 @@ def read_pickled(path: Path) -> Any:
                 )  # torch warns of old protocols before it refuses or reads them
                 held = torch.load(stream, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:
-            raise _refused(where, error) from error
+            raise _build_unpickling_error(where, error) from error
         except (*_DAMAGE, RecursionError) as error:
             raise DamagedError(
                 f"not a whole checkpoint: {_first(error)}", where=where, hint=_AGAIN
@@ -126,7 +126,7 @@ def check_finite(tensors: Mapping[str, Tensor], where: str) -> None:
     Raises:
         InputError: naming some.
     """
-    odd = [name for name, each in tensors.items() if not _stored(each)]
+    odd = [name for name, each in tensors.items() if not _is_contiguously_stored(each)]
     if odd:
         raise InputError(f"no plain tensors: {_some(odd)}", where=where)
     refuse_many(sum(each.numel() for each in tensors.values()), where)
@@ -177,7 +177,7 @@ def _place(name: str, said: Any, where: str) -> tuple[int, int, int]:
     except (KeyError, TypeError, ValueError):
         whole = False
     if not whole or len(shape) > 16 or math.prod(shape) * bits != 8 * (end - begin):
-        raise _broken(where, f"what it says of {shown(name, 60)} does not fit")
+        raise _broken(where, f"what it says of {to_printable(name, 60)} does not fit")
     return begin, end, math.prod(shape)
 
 
@@ -191,7 +191,7 @@ def _refuse_packed(stream: Any, where: str) -> None:
                 raise InputError("its members are packed, which no checkpoint's are", where=where)
 
 
-def _refused(where: str, error: pickle.UnpicklingError) -> InputError:
+def _build_unpickling_error(where: str, error: pickle.UnpicklingError) -> InputError:
     """What is wrong with a file that the unpickler for tensors refuses: code, or no checkpoint at all."""
     text = str(error)
     if "Unsupported global" in text or "WeightsUnpickler" in text or "Weights only" in text:
@@ -200,12 +200,12 @@ def _refused(where: str, error: pickle.UnpicklingError) -> InputError:
     return DamagedError(f"not a checkpoint: {_first(error)}", where=where, hint="copy it again")
 
 
-def most_bytes() -> int:
+def get_file_size_limit() -> int:
     """How large a file of weights may be: eight bytes for each of the most parameters, and its header."""
-    return _WIDEST * most_parameters() + _MOST_HEADER
+    return _WIDEST * get_parameter_limit() + _MOST_HEADER
 
 
-def _stored(tensor: Tensor) -> bool:
+def _is_contiguously_stored(tensor: Tensor) -> bool:
     """Whether a tensor is dense and each of its numbers is stored: one that is repeated has no end."""
     plain = tensor.layout == torch.strided and not tensor.is_quantized and tensor.device.type == "cpu"
     return plain and tensor.numel() * tensor.element_size() <= tensor.untyped_storage().nbytes()
@@ -220,11 +220,11 @@ def _broken(where: str, what: str) -> DamagedError:
 
 
 def _first(error: BaseException) -> str:
-    return shown((str(error).splitlines() or [type(error).__name__])[0])
+    return to_printable((str(error).splitlines() or [type(error).__name__])[0])
 
 
 def _some(names: list[str]) -> str:
-    told = ", ".join(shown(name, 60) for name in names[:4])
+    told = ", ".join(to_printable(name, 60) for name in names[:4])
     return told + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
@@ -251,7 +251,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     if not tensors:
         raise InputError("the checkpoint holds no tensors by name", where=str(path))
     check_finite(tensors, str(path))
-    return _stripped(tensors)
+    return _strip_module_prefix(tensors)
 
 
 def _state(held: object) -> dict[str, Tensor]:
@@ -266,7 +266,7 @@ def _state(held: object) -> dict[str, Tensor]:
     return {}
 
 
-def _stripped(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def _strip_module_prefix(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     prefix = "module."
     if all(name.startswith(prefix) for name in tensors):
         return {name.removeprefix(prefix): tensor for name, tensor in tensors.items()}
@@ -283,4 +283,4 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     Raises:
         DiskError: if it cannot be written.
     """
-    atomic_write(path, save({name: each.detach().clone().contiguous() for name, each in tensors.items()}))
+    write_atomically(path, save({name: each.detach().clone().contiguous() for name, each in tensors.items()}))

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 
-def one_thread() -> AbstractContextManager[Any]:
+def limit_to_one_thread() -> AbstractContextManager[Any]:
     """A context in which the numerical libraries use one thread."""
     limits: AbstractContextManager[Any] = import_module("threadpoolctl").threadpool_limits(limits=1)
     return limits

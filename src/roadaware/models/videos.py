@@ -8,7 +8,7 @@ from dataclasses import replace
 from roadaware.arrays import Pixels
 from roadaware.errors import InputError, UsageError
 from roadaware.models.detector import Detector, FrameDetections
-from roadaware.models.retinanet3d.detection_config import Clip, DetectRule, clips
+from roadaware.models.retinanet3d.detection_config import Clip, DetectRule, split_into_clips
 
 
 class VideoDetector:
@@ -50,7 +50,7 @@ class VideoDetector:
         self.av_labels, self.rule = tuple(av_labels), rule or DetectRule()
         self.causal, self.window, self.batch = causal, window, batch
         if not causal:
-            clips(0, window, self.rule)
+            split_into_clips(0, window, self.rule)
         self.delay = 0 if causal else window - 1
         self._held: list[Pixels] = []
         self._given = self._answered = 0
@@ -125,7 +125,7 @@ class VideoDetector:
         if self.causal:
             yield from self._followed(alike, n_frames)
         else:
-            yield from self._in_clips(alike, clips(n_frames, self.window, self.rule))
+            yield from self._in_clips(alike, split_into_clips(n_frames, self.window, self.rule))
         self.reset()
 
     def _followed(self, pictures: Iterator[Pixels], n_frames: int) -> Iterator[FrameDetections]:

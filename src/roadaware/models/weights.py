@@ -16,16 +16,16 @@ from torch import Tensor
 from roadaware import __version__
 from roadaware import config as configs
 from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.io.files import atomic_write
-from roadaware.io.sources import shown
+from roadaware.io.files import write_atomically
+from roadaware.io.sources import to_printable
 from roadaware.models.detector import FACTS
-from roadaware.models.limits import bounded_network, undrawn_weights
+from roadaware.models.limits import limit_network_size, undrawn_weights
 from roadaware.models.retinanet3d.config import RetinaNetConfig
 from roadaware.models.retinanet3d.detection_config import DetectRule
 from roadaware.models.retinanet3d.detector import StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.retinanet3d.video_names import described, trunk_names
-from roadaware.models.tensor_files import ARITHMETIC, facts_in, read_safetensors, read_tensors
+from roadaware.models.tensor_files import ARITHMETIC, parse_facts, read_safetensors, read_tensors
 
 _FORMAT = 2
 """Files of format 1 held their kinds sorted by name, which are not the columns of the scores."""
@@ -98,7 +98,7 @@ def load_published(network: RetinaNet3D, path: Path | str) -> KeyReport:
         inflated += [name] * (grown > 0)
         shortened += [name] * (grown < 0)
     missing = tuple(name for name in own if name not in source)
-    lacking = [name for name in missing if _needed(name, whole, network)]
+    lacking = [name for name in missing if _is_required(name, whole, network)]
     if differ or lacking or not source:
         raise _unfit(path, held, network, differ, lacking)
     network.load_state_dict({**own, **ready})
@@ -143,7 +143,7 @@ def save_detector(
         "digest": _digest(tensors),
         "notes": dict(notes or {}),
     }
-    atomic_write(Path(path), bytes_of(tensors, {FACTS: json.dumps(facts)}))
+    write_atomically(Path(path), bytes_of(tensors, {FACTS: json.dumps(facts)}))
 
 
 def open_detector(
@@ -183,32 +183,32 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
     path = Path(path)
     if not path.exists() or path.is_dir():
         raise InputError("expected the file of a detector and found none", where=str(path))
-    tensors, facts = _opened(path)
+    tensors, facts = _open_checkpoint(path)
     if facts.get("format") != _FORMAT:
         raise InputError(
-            f"a detector of format {shown(repr(facts.get('format')), 60)}, and this version reads {_FORMAT}",
+            f"a detector of format {to_printable(repr(facts.get('format')), 60)}, and this version reads {_FORMAT}",
             where=str(path),
-            hint=f"open it with roadaware {shown(str(facts.get('version', 'of its time')), 60)}",
+            hint=f"open it with roadaware {to_printable(str(facts.get('version', 'of its time')), 60)}",
         )
     try:
         config = configs.from_dict(RetinaNetConfig, facts["config"])
         labels = sum(len(names) for names in _words(facts))
         held = sum(tensor.numel() for tensor in tensors.values())
-        with torch.device("meta"), undrawn_weights(), bounded_network(str(path), held):
+        with torch.device("meta"), undrawn_weights(), limit_network_size(str(path), held):
             network = RetinaNet3D(config, labels + 1, len(facts["av_labels"]))
         network.load_state_dict(tensors, assign=True)
         whole = facts["digest"] == _digest(tensors)
     except InputError:
         raise
     except (*ARITHMETIC, UsageError) as error:
-        message = f"what the file says does not fit: {shown(str(error), 400)}"
+        message = f"what the file says does not fit: {to_printable(str(error), 400)}"
         raise DamagedError(message, where=str(path)) from error
     if not whole:
         raise DamagedError("the weights are not those that were saved", where=str(path), hint="copy it again")
     return network.eval(), facts
 
 
-def facts_of(path: Path) -> dict[str, Any]:
+def read_checkpoint_facts(path: Path) -> dict[str, Any]:
     """What a file of ours says of itself, as `open_network` answers it; nothing where it is none of ours.
 
     Args:
@@ -220,14 +220,14 @@ def facts_of(path: Path) -> dict[str, Any]:
     if path.suffix != ".safetensors":
         return {}
     try:
-        return _opened(path)[1]
+        return _open_checkpoint(path)[1]
     except DamagedError:
         raise
     except InputError:
         return {}
 
 
-def _opened(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def _open_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and facts of a file of ours."""
     tensors, about = read_safetensors(path)
     if FACTS not in about:
@@ -236,7 +236,7 @@ def _opened(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             where=str(path),
             hint="load a released checkpoint with load_published, and save it with save_detector",
         )
-    return tensors, facts_in(about, FACTS, str(path))
+    return tensors, parse_facts(about, FACTS, str(path))
 
 
 def _words(facts: Mapping[str, Any]) -> list[list[str]]:
@@ -305,7 +305,7 @@ def _fitting(theirs: Tensor, shape: torch.Size, *, inflate: bool) -> tuple[Tenso
     return kept, wanted - held
 
 
-def _needed(name: str, whole: bool, network: RetinaNet3D) -> bool:
+def _is_required(name: str, whole: bool, network: RetinaNet3D) -> bool:
     """Whether a network cannot do without a name that a file lacks."""
     if name.endswith(_COUNTERS) or "ego_lateral" in name or name.startswith("anchors."):
         return False
@@ -324,7 +324,7 @@ def _unfit(
 ) -> UsageError:
     """What does not fit, and which network the file is for."""
     shown = [*differ, *(f"{name} is not in the file" for name in lacking)]
-    kind, other = _described(held), described(held)
+    kind, other = _describe_network(held), described(held)
     if other:
         return UsageError(
             f"{path} holds {other}, whose layers this trunk ({network.config.backbone}) does not have; it "
@@ -344,7 +344,7 @@ def _unfit(
     )
 
 
-def _described(held: Mapping[str, Tensor]) -> str:
+def _describe_network(held: Mapping[str, Tensor]) -> str:
     """Which network a file is for, from its names and shapes; empty where it is for none."""
     names = " ".join(held)
     marks = {"fast_conv1": "slowfast", "rcu.": "rcn", "clstm.": "rclstm", "cgru.": "rcgru"}

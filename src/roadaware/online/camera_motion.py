@@ -175,7 +175,7 @@ def _refine(
     motion, agree, n = np.array([start[0], start[1], 0.0]), 0, 0
     usable = free & slopes.textured
     for _ in range(_ROUNDS):
-        moved, inside = _moved(before, motion)
+        moved, inside = _transform_image(before, motion)
         some = usable & (_means(inside, rows, columns) > 1 - 1e-6)
         n = int(some.sum())
         if n < _LEAST_TILES:
@@ -212,7 +212,7 @@ def _fit(steps: Floats, centres: Floats) -> tuple[Floats, Bools]:
     return fitted, agrees
 
 
-def _moved(picture: Floats32, motion: Floats) -> tuple[Floats32, Floats32]:
+def _transform_image(picture: Floats32, motion: Floats) -> tuple[Floats32, Floats32]:
     """A picture moved by a shift and a growth, and 1 where that is known, else 0."""
     height, width = picture.shape
     dx, dy, growth = motion.tolist()

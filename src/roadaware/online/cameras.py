@@ -16,16 +16,16 @@ from typing import Any, NamedTuple, Protocol
 from roadaware.addresses import Address, read_named_address
 from roadaware.arrays import Pixels
 from roadaware.errors import InputError, UsageError
-from roadaware.io.decoders import BROKEN, STREAMS, decoder_fault, open_stream, reason
-from roadaware.io.sources import shown
-from roadaware.online.connections import FAULTS, Patience, StreamError, fault_of
+from roadaware.io.decoders import BROKEN, STREAMS, format_decoder_error, open_stream, prepare_decoder
+from roadaware.io.sources import to_printable
+from roadaware.online.connections import FAULTS, Patience, StreamError, convert_error
 from roadaware.online.frame_queue import Clock, Waiting
 from roadaware.online.frame_stats import Ending, Outcomes
 from roadaware.online.frames import SourceFrame
 from roadaware.online.http_body import HttpBody
 from roadaware.online.rtsp_relay import RtspRelay
 from roadaware.online.timeline import Thinning, Timeline
-from roadaware.online.video_files import upright
+from roadaware.online.video_files import rotate_upright
 
 # One connection to a camera of the network or of this machine, as the frames that it gives.
 
@@ -95,7 +95,7 @@ class NetworkStream:
             self._file = self._opened(source, form, fps, follow=follow)
             self._stream = self._video()
         except (*FAULTS, InputError, AttributeError) as error:
-            fault = fault_of(self._cause(error), self._where)
+            fault = convert_error(self._cause(error), self._where)
             self.close()
             # FFmpeg's error holds the address, which may hold a password.
             raise fault from None
@@ -108,10 +108,10 @@ class NetworkStream:
         try:
             yield from self._shots()
         except (*FAULTS, InputError, AttributeError) as error:
-            raise fault_of(self._cause(error), self._where, "the stream broke off") from None
+            raise convert_error(self._cause(error), self._where, "the stream broke off") from None
         failure = self._failure()
         if failure is not None:
-            raise fault_of(failure, self._where, "the stream broke off")
+            raise convert_error(failure, self._where, "the stream broke off")
 
     def close(self) -> None:
         """Disconnect."""
@@ -142,7 +142,7 @@ class NetworkStream:
             return
         for frame in frames:
             try:
-                yield Shot(_stated_s(frame), upright(frame), bool(frame.is_corrupt))
+                yield Shot(_stated_s(frame), rotate_upright(frame), bool(frame.is_corrupt))
             except InputError:
                 yield Shot(None, None)
 
@@ -150,7 +150,7 @@ class NetworkStream:
         if not self._file.streams.video:
             raise StreamError("expected a video stream, found none", hint="check the path of the address")
         stream = self._file.streams.video[0]
-        if fault := decoder_fault(stream):
+        if fault := prepare_decoder(stream):
             raise StreamError(f"its pictures cannot be decoded: {fault}")
         return stream
 
@@ -344,7 +344,7 @@ class Camera:
         try:
             self._waiting.end(self._run())
         except Exception as error:  # what is raised in a thread would be lost
-            self._waiting.end(Ending("failed", f"reading {self.name} failed: {shown(str(error))}"))
+            self._waiting.end(Ending("failed", f"reading {self.name} failed: {to_printable(str(error))}"))
 
     def _run(self) -> Ending:
         attempt, why = 0, "the stream ended"
@@ -361,7 +361,7 @@ class Camera:
                     return Ending("end")
                 why = "the stream ended"
             except (*BROKEN, InputError) as error:
-                why = error.message if isinstance(error, InputError) else reason(error)
+                why = error.message if isinstance(error, InputError) else format_decoder_error(error)
             finally:
                 if stream is not None:
                     with suppress(*BROKEN):
@@ -403,10 +403,10 @@ class Camera:
         self._beat_s = self._clock.now_s()
 
 
-def camera_device(index: int) -> tuple[str, str]:
+def get_camera_device(index: int) -> tuple[str, str]:
     """What PyAV opens for the camera of a number on this system, and by which format.
 
-    >>> camera_device(0) if sys.platform == "linux" else ("/dev/video0", "v4l2")
+    >>> get_camera_device(0) if sys.platform == "linux" else ("/dev/video0", "v4l2")
     ('/dev/video0', 'v4l2')
     """
     form = _FORMATS.get(sys.platform, "v4l2")

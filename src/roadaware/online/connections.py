@@ -89,7 +89,7 @@ def connect(address: Address, patience: Patience, *, public: bool = False) -> so
         try:
             wire.settimeout(patience.left_s())
             wire.connect(place)
-            return _encrypted(wire, address) if address.scheme in ("https", "rtsps") else wire
+            return _wrap_tls(wire, address) if address.scheme in ("https", "rtsps") else wire
         except OSError as error:
             wire.close()
             fault = error
@@ -99,7 +99,7 @@ def connect(address: Address, patience: Patience, *, public: bool = False) -> so
     raise fault
 
 
-def _encrypted(wire: socket.socket, address: Address) -> socket.socket:
+def _wrap_tls(wire: socket.socket, address: Address) -> socket.socket:
     return ssl.create_default_context().wrap_socket(wire, server_hostname=address.host)
 
 
@@ -190,7 +190,7 @@ class TimedReader:
         self._held += found
 
 
-def status_fault(status: int, *, known: bool = False) -> StreamError:
+def make_status_error(status: int, *, known: bool = False) -> StreamError:
     """What an answer other than "OK" means, in our words: those of the camera are anybody's.
 
     Args:
@@ -203,16 +203,16 @@ def status_fault(status: int, *, known: bool = False) -> StreamError:
     if 300 <= status < 400:
         hint = "name the address that it points to, or let it be followed with --follow (http and https only)"
         return StreamError(
-            f"the camera answered {status_words(status)}: it points to another address", hint=hint
+            f"the camera answered {format_status(status)}: it points to another address", hint=hint
         )
     hint = _HINTS.get(status, "check the address, and the camera")
-    return StreamError(f"the camera answered {status_words(status)}", hint=hint)
+    return StreamError(f"the camera answered {format_status(status)}", hint=hint)
 
 
-def status_words(status: int) -> str:
+def format_status(status: int) -> str:
     """A status with its name.
 
-    >>> status_words(401), status_words(999)
+    >>> format_status(401), format_status(999)
     ('401 Unauthorized', '999')
     """
     try:
@@ -230,7 +230,7 @@ _RTSP_NAMES = {
 }
 
 
-def fault_of(error: BaseException, where: str, what: str = "it cannot be reached") -> StreamError:
+def convert_error(error: BaseException, where: str, what: str = "it cannot be reached") -> StreamError:
     """An error on the way to a camera as one of ours.
 
     Args:
@@ -341,7 +341,7 @@ class Challenge:
             words["cnonce"] = own
         plain = {"algorithm": algorithm} if "algorithm" in told else {}
         plain |= {"qop": "auth", "nc": count} if quality else {}
-        parts = [f'{name}="{_quoted(value)}"' for name, value in words.items()]
+        parts = [f'{name}="{_format_quoted(value)}"' for name, value in words.items()]
         return "Digest " + ", ".join([*parts, *(f"{name}={value}" for name, value in plain.items())])
 
 
@@ -356,14 +356,14 @@ def read_challenge(headers: Sequence[str]) -> Challenge | None:
         marks = list(_SCHEMES.finditer(header))
         for mark, after in zip(marks, [*marks[1:], None], strict=True):
             part = header[mark.end() : after.start() if after else len(header)]
-            fields = {name.lower(): _unquoted(a) if a else b for name, a, b in _FIELD.findall(part)}
+            fields = {name.lower(): _parse_quoted(a) if a else b for name, a, b in _FIELD.findall(part)}
             kind = mark[1].lower()
-            if kind == "basic" or (_known(fields) and "nonce" in fields):
+            if kind == "basic" or (_is_supported(fields) and "nonce" in fields):
                 found.setdefault(kind, Challenge(kind, fields))
     return found.get("digest") or found.get("basic")
 
 
-def _known(fields: dict[str, str]) -> bool:
+def _is_supported(fields: dict[str, str]) -> bool:
     words = fields.get("qop", "auth")
     offered = {word.strip().lower() for word in words.split(",")}
     whole = all(letter.isprintable() for value in fields.values() for letter in value)
@@ -374,9 +374,9 @@ def _known(fields: dict[str, str]) -> bool:
     )
 
 
-def _unquoted(text: str) -> str:
+def _parse_quoted(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text)
 
 
-def _quoted(text: str) -> str:
+def _format_quoted(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')

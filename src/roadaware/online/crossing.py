@@ -20,7 +20,7 @@ from roadaware.online.forecast_event import (
     Answers,
     Outlook,
     OutlookRule,
-    changes,
+    list_changes,
 )
 from roadaware.online.frame_queue import Clock, SystemClock
 from roadaware.online.frame_stats import Latency
@@ -221,7 +221,7 @@ class CrossingAnnotator:
         news = []
         for tube in tubes:
             before, tube.outlook = tube.outlook, said.get(tube.number)
-            news += [(tube, what) for what in changes(before, tube.outlook)]
+            news += [(tube, what) for what in list_changes(before, tube.outlook)]
         if people:
             self._count(people, self._clock.now_s() - begin_s)
         return news

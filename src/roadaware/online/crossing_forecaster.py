@@ -11,14 +11,14 @@ import numpy as np
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import UsageError
-from roadaware.models.crossing.inputs import named
+from roadaware.models.crossing.inputs import parse_input_name
 from roadaware.models.crossing.predictor import Predictor
-from roadaware.models.loading import digest_of
+from roadaware.models.loading import digest_model_files
 from roadaware.models.uncertainty.ensemble import EnsemblePredictor
 from roadaware.online.forecast_event import Answers
-from roadaware.online.recurrent_state import memories, passes_of
-from roadaware.online.steadiness import strictest_limits
-from roadaware.statistics.disagreement import interval
+from roadaware.online.recurrent_state import build_memories, count_passes
+from roadaware.online.steadiness import find_strictest_limits
+from roadaware.statistics.disagreement import compute_quantile_interval
 from roadaware.tasks.crossing_inputs.boxes import FORMS
 
 Model = Predictor | EnsemblePredictor
@@ -77,10 +77,10 @@ class Foresight:
         self.frames = max(shape[0] for each in every for shape in each.network.shapes.values())
         self.asks_crossing = crossing is not None
         self.regions: tuple[str, ...] = risk.labels if risk is not None else ()
-        self._memories = memories(every, window=window)
+        self._memories = build_memories(every, window=window)
         self._weight = {task: _weights(held) for task, held in self._members.items()}
         self._files = tuple(files)
-        self.limits = strictest_limits(every)
+        self.limits = find_strictest_limits(every)
         # The newest boxes of each, which a camera that turns moves: as many as an answer depends on.
         self._past: Floats = np.zeros((0, self.frames + 1, 4))
         self._moved: Bools = np.zeros(0, np.bool_)
@@ -205,7 +205,7 @@ class Foresight:
         likely = np.asarray(weight @ passes)
         if len(weight) == 1:
             return Answers(likely, regions=mean)
-        low, high = interval(passes, weight, _WITHIN)
+        low, high = compute_quantile_interval(passes, weight, _WITHIN)
         return Answers(likely, np.minimum(low, likely), np.maximum(high, likely), mean)
 
     def about(self) -> dict[str, Any]:
@@ -217,11 +217,14 @@ class Foresight:
                 said[_TASKS[task]] = {
                     "networks": [one.predictor.name for one in held],
                     "inputs": sorted({name for one in held for name in one.predictor.inputs}),
-                    "passes": sum(passes_of(one.predictor) for one in held),
+                    "passes": sum(count_passes(one.predictor) for one in held),
                     "labels": list(first.labels),
                     "facts": first.facts,
                 }
-        return {**said, "files": {path.name: digest_of(path) for path in self._files if path.is_file()}}
+        return {
+            **said,
+            "files": {path.name: digest_model_files(path) for path in self._files if path.is_file()},
+        }
 
     def members(self) -> list[tuple[str, Path | None, dict[str, Any]]]:
         """What each question is asked of: its word, a file, and the facts of a predictor in it."""
@@ -285,7 +288,7 @@ def _members(model: Model, share: float = 1.0) -> list[_Member]:
 
 def _weights(members: Sequence[_Member]) -> Floats:
     """(p,) what each pass of all members counts."""
-    counts = [(passes_of(one.predictor), one.share) for one in members]
+    counts = [(count_passes(one.predictor), one.share) for one in members]
     return np.array([share / n for n, share in counts for _ in range(n)])
 
 
@@ -299,7 +302,7 @@ def _check(task: str, model: Model | None) -> None:
         raise UsageError(f"crossing has two labels, and this predictor tells {', '.join(model.labels)}")
     lacking = [name for name in model.inputs if name not in FORMS]
     if lacking:
-        why = _UNKNOWN.get(named(lacking[0]).kind, "a stream has no such input")
+        why = _UNKNOWN.get(parse_input_name(lacking[0]).kind, "a stream has no such input")
         raise UsageError(
             f"this predictor of {_TASKS[task]} reads {', '.join(lacking)}: {why}\n"
             "  train one on boxes alone: roadaware train RECIPE --set network.inputs=[boxes,centre]"

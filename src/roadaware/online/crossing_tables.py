@@ -13,10 +13,10 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError
-from roadaware.io.files import disk_error
+from roadaware.io.files import build_disk_error
 from roadaware.online.crossing import Follower
 from roadaware.online.forecast_event import Outlook, OutlookRule
-from roadaware.online.parts import Parts, sink
+from roadaware.online.parts import Parts, write_rows
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
@@ -33,7 +33,7 @@ class OutlookTable:
     """The outlooks of a watch: gathered in parts while it runs, one Parquet file once it is over.
 
     A row for each pedestrian and frame once they were seen for long enough: `tube` as in the events, `frame`,
-    `t_s`, and the columns of `columns_of`. Where nothing could be said, `unknown` has the reason.
+    `t_s`, and the columns of `build_forecast_columns`. Where nothing could be said, `unknown` has the reason.
 
     Args:
         folder: of the parts; made, must not exist.
@@ -49,7 +49,7 @@ class OutlookTable:
         try:
             folder.mkdir()
         except OSError as error:
-            raise disk_error(folder, 1, error) from error
+            raise build_disk_error(folder, 1, error) from error
         schema = _WHERE | _schema(crossing=crossing, regions=regions)
         self._parts = Parts(folder, "outlooks", schema)
 
@@ -62,7 +62,7 @@ class OutlookTable:
         found = [(tube.number, tube.outlook) for tube in seen.tubes if tube.outlook is not None]
         if found:
             n = len(found)
-            columns = columns_of(
+            columns = build_forecast_columns(
                 [outlook for _, outlook in found], crossing=self._crossing, regions=self._regions
             )
             where = {
@@ -84,11 +84,11 @@ class OutlookTable:
             DiskError: if the disk refuses; the parts are still there.
         """
         self._parts.flush()
-        sink(_known(self._parts.scan()), target)
+        write_rows(_mask_unknown(self._parts.scan()), target)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def columns_of(
+def build_forecast_columns(
     outlooks: Sequence[Outlook], *, crossing: bool, regions: int = 0
 ) -> dict[str, npt.NDArray[Any]]:
     """What n outlooks say: (n) `crossing`, `low`, `high` and `probable`; (n) `region` and (n, r) `regions`;
@@ -114,7 +114,7 @@ def columns_of(
     return found
 
 
-def outlooks_of(
+def build_forecast_table(
     scenes: Scenes,
     foresight: Foresight,
     rule: OutlookRule | None = None,
@@ -135,14 +135,14 @@ def outlooks_of(
 
     Returns:
         A row for each pedestrian and frame in which something could be said: `video`, `tube`, `frame`, `t_s`,
-        and as `columns_of`; by video, frame and tube.
+        and as `build_forecast_columns`; by video, frame and tube.
 
     Raises:
         InputError: if the size of a picture is unknown.
     """
     schema = _schema(crossing=foresight.asks_crossing, regions=len(foresight.regions))
     empty = pl.DataFrame(schema={"video": pl.String, **_WHERE, **schema})
-    walked = _walked(scenes, tubes, foresight.rate_fps)
+    walked = _collect_pedestrian_boxes(scenes, tubes, foresight.rate_fps)
     each = [_of_video(video, foresight, rule or OutlookRule(), empty) for video in _videos(walked)]
     return pl.concat([empty, *each])
 
@@ -161,11 +161,11 @@ def _of_video(
     if not found:
         return empty
     where = pl.DataFrame(rows, schema=dict(list(empty.schema.items())[: len(_WHERE) + 1]), orient="row")
-    held = columns_of(found, crossing=foresight.asks_crossing, regions=len(foresight.regions))
+    held = build_forecast_columns(found, crossing=foresight.asks_crossing, regions=len(foresight.regions))
     said = pl.DataFrame(
         [pl.Series(name, held[name], dtype=kind) for name, kind in empty.schema.items() if name in held]
     )
-    return _known(where.hstack(said).lazy()).collect()
+    return _mask_unknown(where.hstack(said).lazy()).collect()
 
 
 def _schema(*, crossing: bool, regions: int) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def _schema(*, crossing: bool, regions: int) -> dict[str, Any]:
     return {**said, "unknown": pl.String}
 
 
-def _known(table: pl.LazyFrame) -> pl.LazyFrame:
+def _mask_unknown(table: pl.LazyFrame) -> pl.LazyFrame:
     """Null for what nobody says."""
     schema = table.collect_schema()
     numbers = [name for name in ("crossing", "low", "high") if name in schema]
@@ -190,7 +190,7 @@ def _known(table: pl.LazyFrame) -> pl.LazyFrame:
     return table.with_columns(*said, reason)
 
 
-def _walked(scenes: Scenes, tubes: Sequence[int] | None, usual_fps: float) -> pl.DataFrame:
+def _collect_pedestrian_boxes(scenes: Scenes, tubes: Sequence[int] | None, usual_fps: float) -> pl.DataFrame:
     """The boxes of pedestrians with the time of their frame and the size of their picture, in order."""
     held = scenes.tubes
     if tubes is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from roadaware.errors import DamagedError, DiskError, InputError
-from roadaware.io.files import disk_error
+from roadaware.io.files import build_disk_error
 from roadaware.online.frame_queue import Clock
 from roadaware.online.frame_stats import Happening
 from roadaware.online.tubes import LiveTube, Told
@@ -20,7 +20,7 @@ Event = dict[str, Any]
 _SYNC_S = 1.0
 
 
-def tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: Any) -> Event:
+def make_tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: Any) -> Event:
     """What became known of a tube.
 
     Args:
@@ -30,7 +30,7 @@ def tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: Any) 
         t_s: its time.
         more: further fields.
     """
-    said = {**more, **({"notes": _rounded(tube.notes)} if tube.notes else {})}
+    said = {**more, **({"notes": _format_notes(tube.notes)} if tube.notes else {})}
     expected = {} if tube.outlook is None else tube.outlook.fields()
     return {
         "event": event,
@@ -47,13 +47,13 @@ def tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: Any) 
     }
 
 
-def vehicle_event(event: str, labels: Told, frame: int, t_s: float) -> Event:
+def make_vehicle_event(event: str, labels: Told, frame: int, t_s: float) -> Event:
     """What the own vehicle does.
 
     Args:
         event: begin, update or end.
         labels: its action.
-        frame, t_s: as of `tube_event`.
+        frame, t_s: as of `make_tube_event`.
     """
     scores = [score for held in labels.values() for score in held.values()]
     return {
@@ -67,12 +67,12 @@ def vehicle_event(event: str, labels: Told, frame: int, t_s: float) -> Event:
     }
 
 
-def source_event(happening: Happening, frame: int, t_s: float) -> Event:
+def make_source_event(happening: Happening, frame: int, t_s: float) -> Event:
     """What happened to the source.
 
     Args:
         happening: what.
-        frame, t_s: as of `tube_event`.
+        frame, t_s: as of `make_tube_event`.
     """
     return {
         "event": "source",
@@ -85,7 +85,7 @@ def source_event(happening: Happening, frame: int, t_s: float) -> Event:
     }
 
 
-def _rounded(notes: Mapping[str, float]) -> dict[str, float]:
+def _format_notes(notes: Mapping[str, float]) -> dict[str, float]:
     return {name: round(float(value), 4) for name, value in notes.items()}
 
 
@@ -108,7 +108,7 @@ class EventWriter:
         try:
             self._handle = os.open(path, flags, 0o666)
         except OSError as error:
-            raise disk_error(path, 1, error) from error
+            raise build_disk_error(path, 1, error) from error
         self._synced_s, self._dirty = clock.now_s(), False
 
     def write(self, events: Sequence[Event]) -> None:
@@ -174,12 +174,12 @@ def read_events(path: Path) -> Iterator[Event]:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n"):
                     return
-                yield _parsed(line, f"{path}:{number}")
+                yield _parse_event(line, f"{path}:{number}")
     except OSError as error:
         raise InputError(f"expected events, found: {error.strerror}", where=str(path)) from error
 
 
-def _parsed(line: bytes, where: str) -> Event:
+def _parse_event(line: bytes, where: str) -> Event:
     try:
         event = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -62,7 +62,7 @@ class Film:
         Raises:
             DiskError: if the disk refuses.
         """
-        picture = even(picture)
+        picture = pad_to_even(picture)
         if self._writer is None:
             size = picture.shape[1], picture.shape[0]
             self._writer = VideoWriter(self.path, *size, self._fps, sound_rate=self._rate)
@@ -149,10 +149,10 @@ class Film:
             self._silent(f"the film is silent, its sound cannot be read: {why}")
 
 
-def even(picture: Pixels) -> Pixels:
+def pad_to_even(picture: Pixels) -> Pixels:
     """The picture with its last row and column doubled where its sides are odd, as films want it.
 
-    >>> even(np.zeros((3, 4, 3), np.uint8)).shape
+    >>> pad_to_even(np.zeros((3, 4, 3), np.uint8)).shape
     (4, 4, 3)
     """
     rows, columns = (side % 2 for side in picture.shape[:2])

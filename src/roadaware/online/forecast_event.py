@@ -162,7 +162,7 @@ class OutlookRule:
         return best if before is None or regions[best] >= regions[before] + self.margin else before
 
 
-def changes(before: Outlook | None, now: Outlook | None) -> list[str]:
+def list_changes(before: Outlook | None, now: Outlook | None) -> list[str]:
     """The events that one outlook after another is, in words.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from roadaware.addresses import conceal
+from roadaware.addresses import mask_secrets
 
 OUTCOMES = MappingProxyType(
     {
@@ -54,7 +54,7 @@ class Ending:
     message: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", conceal(self.message))
+        object.__setattr__(self, "message", mask_secrets(self.message))
 
     @property
     def whole(self) -> bool:
@@ -77,7 +77,7 @@ class Happening:
     message: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "message", conceal(self.message))
+        object.__setattr__(self, "message", mask_secrets(self.message))
 
 
 class Outcomes:

@@ -21,9 +21,9 @@ from roadaware.online.connections import (
     Patience,
     StreamError,
     connect,
+    format_status,
+    make_status_error,
     read_challenge,
-    status_fault,
-    status_words,
 )
 
 _HOPS = 5
@@ -193,7 +193,7 @@ class HttpBody:
             if self._response.status not in _REDIRECTS:
                 break
             if not self._follow:
-                raise status_fault(self._response.status)
+                raise make_status_error(self._response.status)
             self._address = self._checked(self._pointed_to())
         else:
             raise StreamError(f"it pointed to another address more than {_HOPS} times")
@@ -204,7 +204,7 @@ class HttpBody:
         try:
             return read_named_address(urljoin(plain, self._response.headers.get("Location", "")))
         except (UsageError, ValueError):
-            words = status_words(self._response.status)
+            words = format_status(self._response.status)
             raise StreamError(f"the camera answered {words}, and where to cannot be read") from None
 
     def _ask(self, *, ranged: bool) -> None:
@@ -216,7 +216,7 @@ class HttpBody:
         if self._challenge is not None:
             self._request(ranged=ranged)
             if self._response.status == 401:
-                raise status_fault(401, known=True)
+                raise make_status_error(401, known=True)
 
     def _request(self, *, ranged: bool) -> None:
         self.close()
@@ -253,7 +253,7 @@ class HttpBody:
         if ranged and response.status == 200 and self._at == 0:
             ranged = False
         if response.status != (206 if ranged else 200):
-            raise status_fault(response.status)
+            raise make_status_error(response.status)
         if (headers.get("Content-Encoding") or "identity").lower() not in ("identity", ""):
             raise StreamError("the camera answered with compressed data, which was not asked for")
         length = None if response.chunked else response.length

@@ -10,11 +10,11 @@ from typing import Any
 import polars as pl
 
 from roadaware.config import to_dict
-from roadaware.io.files import disk_error, temporary_beside
+from roadaware.io.files import build_disk_error, make_temporary_path
 from roadaware.linking.config import LinkerConfig
 from roadaware.online.parts import Parts
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.store import adopt
+from roadaware.scenes.store import register_table_files
 from roadaware.scenes.tables import Meta
 from roadaware.tasks.road_events import Classes
 
@@ -47,7 +47,7 @@ def join_parts(
     boxes, n_boxes = _boxes(parts, named, linker)
     frames = parts["frames"].scan().select(named, *parts["frames"].schema)
     tables = {
-        "videos": (video_row(video, facts).lazy(), 1),
+        "videos": (build_stream_row(video, facts).lazy(), 1),
         "frames": (frames, parts["frames"].rows),
         "boxes": (boxes, n_boxes),
         "tubes": (tubes, n_tubes),
@@ -59,7 +59,7 @@ def join_parts(
         files = {}
         for table, (rows, count) in tables.items():
             if count:
-                path = temporary_beside(target / table)
+                path = make_temporary_path(target / table)
                 rows.sink_parquet(path, compression="zstd", maintain_order=True)
                 files[table] = (path, count)
     except (OSError, pl.exceptions.ComputeError) as error:
@@ -67,12 +67,12 @@ def join_parts(
             left.unlink(missing_ok=True)
         if not isinstance(error, OSError) and "os error" not in str(error):
             raise
-        raise disk_error(path, 1, error) from error
+        raise build_disk_error(path, 1, error) from error
     notes = {**meta.notes, "linker": to_dict(linker)}
-    adopt(target, replace(meta, notes=notes), files)
+    register_table_files(target, replace(meta, notes=notes), files)
 
 
-def video_row(video: str, facts: Mapping[str, Any]) -> pl.DataFrame:
+def build_stream_row(video: str, facts: Mapping[str, Any]) -> pl.DataFrame:
     """The videos table of one stream.
 
     Args:

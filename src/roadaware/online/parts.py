@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.io.files import disk_error, put, temporary_beside
+from roadaware.io.files import build_disk_error, make_temporary_path, write_and_rename
 
 
 class Parts:
@@ -58,19 +58,19 @@ class Parts:
         frame.write_parquet(stream, compression="zstd")
         path, data = self._folder / f"{self._name}-{self._n_parts:06d}.parquet", stream.getvalue()
         try:
-            put(path, data)
+            write_and_rename(path, data)
         except OSError as error:
-            raise disk_error(path, len(data), error) from error
+            raise build_disk_error(path, len(data), error) from error
         for held in self._held.values():
             held.clear()
         self._n_parts, self.waiting = self._n_parts + 1, 0
 
     def scan(self) -> pl.LazyFrame:
         """All rows that were flushed, in order."""
-        return scanned(self._folder, self._name, self.schema)
+        return open_part_rows(self._folder, self._name, self.schema)
 
 
-def sink(rows: pl.LazyFrame, target: Path) -> None:
+def write_rows(rows: pl.LazyFrame, target: Path) -> None:
     """Write rows as one file, whole or not at all, in little memory.
 
     Args:
@@ -80,7 +80,7 @@ def sink(rows: pl.LazyFrame, target: Path) -> None:
     Raises:
         DiskError: if the disk refuses; what stood there still stands.
     """
-    held = temporary_beside(target)
+    held = make_temporary_path(target)
     try:
         rows.sink_parquet(held, compression="zstd", maintain_order=True)
         held.replace(target)
@@ -88,10 +88,10 @@ def sink(rows: pl.LazyFrame, target: Path) -> None:
         held.unlink(missing_ok=True)
         if not isinstance(error, OSError) and "os error" not in str(error):
             raise
-        raise disk_error(target, 1, error) from error
+        raise build_disk_error(target, 1, error) from error
 
 
-def scanned(folder: Path, name: str, schema: Mapping[str, Any]) -> pl.LazyFrame:
+def open_part_rows(folder: Path, name: str, schema: Mapping[str, Any]) -> pl.LazyFrame:
     """The rows of a table's parts, in order.
 
     Args:

@@ -9,12 +9,12 @@ from typing import Protocol, cast
 import numpy as np
 
 from roadaware.arrays import Bools, Floats, Floats32, Ints
-from roadaware.models.crossing.features import probabilities
+from roadaware.models.crossing.features import convert_to_probabilities
 from roadaware.models.crossing.inputs import Held, InputSet
 from roadaware.models.crossing.networks.causal_tcn import Steady
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.crossing.streaming_inference import Stepper
-from roadaware.models.uncertainty.passes import last_weights
+from roadaware.models.uncertainty.passes import sample_last_weights
 from roadaware.tasks.crossing_inputs.boxes import FORMS, GivenBoxes
 
 
@@ -69,7 +69,7 @@ class Stepping:
         networks = [cast("Steady", member.network) for member in self.members]
         self._steps = Stepper(networks)
         self._state = self._steps.start(0)
-        self._last = [_last_of(member) for member in self.members]
+        self._last = [_extract_last_layer(member) for member in self.members]
 
     def grow(self, rows: int) -> None:
         """Make room."""
@@ -125,11 +125,11 @@ class Windows:
 
     def passes(self, rows: Ints, size_px: Floats) -> list[Floats]:
         """The network's."""
-        given = inputs_of(self._held[rows], size_px, self.member.inputs)
-        return [self.member.passes(given, passes_of(self.member))]
+        given = build_window_inputs(self._held[rows], size_px, self.member.inputs)
+        return [self.member.passes(given, count_passes(self.member))]
 
 
-def inputs_of(corners_px: Floats, size_px: Floats, names: Sequence[str]) -> InputSet:
+def build_window_inputs(corners_px: Floats, size_px: Floats, names: Sequence[str]) -> InputSet:
     """What predictors read of some windows of boxes, frame after frame, as the samples of tables have it.
 
     Args:
@@ -145,12 +145,12 @@ def inputs_of(corners_px: Floats, size_px: Floats, names: Sequence[str]) -> Inpu
     return InputSet(columns, n)
 
 
-def passes_of(member: Predictor) -> int:
+def count_passes(member: Predictor) -> int:
     """How often a predictor is asked for one answer."""
     return member.doubt.passes if member.doubt.draws else 1
 
 
-def memories(members: Sequence[Predictor], *, window: bool = False) -> list[Memory]:
+def build_memories(members: Sequence[Predictor], *, window: bool = False) -> list[Memory]:
     """What follows pedestrians for some predictors: those that can remember together, others by windows.
 
     Args:
@@ -190,11 +190,13 @@ class _Last:
         """(p, n, k) probabilities of (n, width) embeddings."""
         n, k = len(seen), len(self.bias)
         logits = (seen @ self.weight).reshape(-1, k) + self.bias
-        return probabilities(logits, k).reshape(n, -1, k).transpose(1, 0, 2)
+        return convert_to_probabilities(logits, k).reshape(n, -1, k).transpose(1, 0, 2)
 
 
-def _last_of(member: Predictor) -> _Last:
-    drawn = last_weights(member.network, member.doubt, passes_of(member)).double() / member.temperature
+def _extract_last_layer(member: Predictor) -> _Last:
+    drawn = (
+        sample_last_weights(member.network, member.doubt, count_passes(member)).double() / member.temperature
+    )
     bias = member.network.last.bias.detach().double().numpy() / member.temperature
     weight = np.ascontiguousarray(drawn.flatten(0, 1).T.numpy())
     return _Last(weight.astype(np.float32), bias)

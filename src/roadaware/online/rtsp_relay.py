@@ -21,8 +21,8 @@ from roadaware.online.connections import (
     StreamError,
     TimedReader,
     connect,
+    make_status_error,
     read_challenge,
-    status_fault,
 )
 
 _HEAD_BYTES, _BODY_BYTES = 1 << 16, 1 << 20
@@ -103,7 +103,7 @@ class RtspRelay:
         while not reader.ended():
             first = reader.exactly(1)
             if first == b"$":
-                self._send(first + _interleaved(reader))
+                self._send(first + _read_interleaved(reader))
                 continue
             head, body = _message(first, reader)
             method, _, rest = head.partition(b" ")
@@ -144,7 +144,7 @@ class RtspRelay:
             patience.renew()
             first = reader.exactly(1)
             if first == b"$":
-                client.sendall(first + _interleaved(reader))
+                client.sendall(first + _read_interleaved(reader))
                 continue
             head, body = _message(first, reader)
             status = _STATUS.match(head)
@@ -161,13 +161,13 @@ class RtspRelay:
             StreamError: if it points to another address.
         """
         if 300 <= status < 400:
-            raise status_fault(status)
+            raise make_status_error(status)
         if status == 401 and self._asked_again(head):
             return True
         number = _NUMBER.search(head)
         request = self._asked.get(number[1], (b"", False))[0] if number else b""
         if status >= 400 and request.startswith(_NEEDED):
-            self._fail(status_fault(status, known=self._address.user is not None))
+            self._fail(make_status_error(status, known=self._address.user is not None))
         return False
 
     def _asked_again(self, head: bytes) -> bool:
@@ -187,7 +187,7 @@ class RtspRelay:
         return True
 
 
-def _interleaved(reader: TimedReader) -> bytes:
+def _read_interleaved(reader: TimedReader) -> bytes:
     """Channel, length and content of a packet between messages."""
     head = reader.exactly(3)
     return head + reader.exactly(int.from_bytes(head[1:], "big"))

@@ -12,7 +12,7 @@ from roadaware import __version__
 from roadaware.arrays import Pixels
 from roadaware.config import digest, to_dict
 from roadaware.errors import DiskError, UsageError
-from roadaware.io.files import atomic_write, disk_error, is_temporary
+from roadaware.io.files import build_disk_error, is_temporary, write_atomically
 from roadaware.io.folder_lock import Hold
 from roadaware.models.detector import Detector
 from roadaware.online.config import WatchConfig
@@ -51,7 +51,7 @@ class RunFolder:
         config: of the watch.
         clock: of the watch.
         draw: makes a frame of the film; None for no film.
-        video: what the tables call the stream; as `video_name` has it where None.
+        video: what the tables call the stream; as `get_video_name` has it where None.
         crossing: the annotator that pedestrians have their outlook from, whose table is kept too.
         notice: what readers of the summary should know of the detector.
         models: that are asked, JSON-ready, for the summary.
@@ -76,13 +76,13 @@ class RunFolder:
     ) -> None:
         self._hold, self._notice, self._models = Hold(folder), notice, [dict(each) for each in models]
         self._agents = list(detector.kinds.get("agent", ()))
-        self._video = video_name(source) if video is None else video
+        self._video = get_video_name(source) if video is None else video
         self.folder, self._source, self._config, self._draw = folder, source, config, draw
         classes = Classes(dict(detector.kinds), tuple(detector.av_labels), config.advice)
         self._delay = detector.delay
         linker = config.linker_at(source.fps)
-        record = begin_record(source, config, video, models)
-        atomic_write(folder / RECORD, json.dumps(record, indent=1).encode() + b"\n")
+        record = build_run_record(source, config, video, models)
+        write_atomically(folder / RECORD, json.dumps(record, indent=1).encode() + b"\n")
         self._events = EventWriter(folder / EVENTS, clock)
         self._tables = TableWriter(folder / PARTS, classes, self._video, linker, clock)
         self._crossing, self._outlooks = crossing, None
@@ -171,11 +171,11 @@ class RunFolder:
         Raises:
             DiskError: if it cannot be written.
         """
-        asked, speed = self._crossing, _speed(progress)
+        asked, speed = self._crossing, _summarize_speed(progress)
         crossing = {} if asked is None else {"crossing": asked.summary()}
         if asked is not None:
             speed["crossing"] = asked.speed()
-        atomic_write(self.folder / FIGURES, _json(speed))
+        write_atomically(self.folder / FIGURES, _json(speed))
         found = {
             "format": "roadaware-watch",
             "version": __version__,
@@ -195,8 +195,8 @@ class RunFolder:
         if page is not None and not page(found):
             found["files"] = [name for name in found["files"] if name != PAGE]
         # Last of all: a folder with a summary is a watch that ended.
-        atomic_write(self.folder / SUMMARY, _json(found))
-        return merged(found, speed)
+        write_atomically(self.folder / SUMMARY, _json(found))
+        return merge_summary(found, speed)
 
     def _close_film(self) -> None:
         if self._film is not None:
@@ -228,7 +228,9 @@ class RunFolder:
         self._tables.finish(self.folder / TABLES, facts)
 
 
-def begin_record(source: Source, config: WatchConfig, video: str | None, models: Models) -> dict[str, Any]:
+def build_run_record(
+    source: Source, config: WatchConfig, video: str | None, models: Models
+) -> dict[str, Any]:
     """What tells the watch of a film from all others, JSON-ready; empty for what cannot be seen twice.
 
     Args:
@@ -244,7 +246,7 @@ def begin_record(source: Source, config: WatchConfig, video: str | None, models:
         "source": source.name,
         "bytes": Path(source.path).stat().st_size if Path(source.path).is_file() else None,
         "frames": source.n_frames,
-        "video": video_name(source) if video is None else video,
+        "video": get_video_name(source) if video is None else video,
         "config_digest": digest(config),
         "models": [dict(each) for each in models],
     }
@@ -266,7 +268,7 @@ def prepare(folder: Path, *, overwrite: bool = False, record: Mapping[str, Any] 
     Args:
         folder: of the watch.
         overwrite: replace an earlier one.
-        record: of the watch, see `begin_record`: if the folder holds the same one, and that was killed, it is
+        record: of the watch, see `build_run_record`: if the folder holds the same one, and that was killed, it is
             begun anew, and ends as it would have.
 
     Raises:
@@ -298,10 +300,10 @@ def prepare(folder: Path, *, overwrite: bool = False, record: Mapping[str, Any] 
                 path.unlink()
         hold.release()
     except OSError as error:
-        raise disk_error(folder, 1, error) from error
+        raise build_disk_error(folder, 1, error) from error
 
 
-def video_name(source: Source) -> str:
+def get_video_name(source: Source) -> str:
     """What the tables call the stream: the name of its file without the ending, else its own."""
     return Path(source.path).stem if source.path else source.name
 
@@ -321,7 +323,7 @@ def _figures(progress: Progress, source: Source, video: str) -> dict[str, Any]:
     }
 
 
-def _speed(progress: Progress) -> dict[str, Any]:
+def _summarize_speed(progress: Progress) -> dict[str, Any]:
     """What the clock says of a watch."""
     latency, spent_s = progress.latency, progress.spent_s
     return {
@@ -335,7 +337,7 @@ def _speed(progress: Progress) -> dict[str, Any]:
     }
 
 
-def merged(found: dict[str, Any], speed: dict[str, Any]) -> dict[str, Any]:
+def merge_summary(found: dict[str, Any], speed: dict[str, Any]) -> dict[str, Any]:
     """A summary with its speed, as both stood in one file up to version 0.8."""
     both = {**found, **speed}
     if "crossing" in speed:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from roadaware.addresses import looks_like_address, read_address
+from roadaware.addresses import is_address_like, read_address
 from roadaware.errors import InputError, UsageError
 from roadaware.io.decoders import PICTURES
 from roadaware.io.images import read_upright
-from roadaware.io.sources import shown, unreadable
-from roadaware.online.cameras import Camera, NetworkStream, camera_device
+from roadaware.io.sources import build_read_error, to_printable
+from roadaware.online.cameras import Camera, NetworkStream, get_camera_device
 from roadaware.online.frame_queue import Clock, SystemClock, Waiting
 from roadaware.online.frame_stats import Ending, Outcomes
 from roadaware.online.frames import Source, SourceFrame
@@ -26,7 +26,7 @@ _ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff"}
 _DIGITS = re.compile(r"(\d+)")
 
 
-def picture_paths(name: str) -> list[Path]:
+def list_image_paths(name: str) -> list[Path]:
     """The pictures that a folder or a glob names, in natural order.
 
     Args:
@@ -36,16 +36,16 @@ def picture_paths(name: str) -> list[Path]:
         InputError: if there are none.
     """
     try:
-        found = [path for path in _named(Path(name)) if path.suffix.lower() in _ENDINGS]
+        found = [path for path in _list_pattern(Path(name)) if path.suffix.lower() in _ENDINGS]
     except (OSError, ValueError, NotImplementedError) as error:
-        raise unreadable(error, shown(name)) from error
+        raise build_read_error(error, to_printable(name)) from error
     if not found:
         hint = f"pictures end in {', '.join(sorted(_ENDINGS))}; for a video name its file"
-        raise InputError("expected pictures, found none", where=shown(name), hint=hint)
-    return sorted(found, key=lambda path: natural(path.name))
+        raise InputError("expected pictures, found none", where=to_printable(name), hint=hint)
+    return sorted(found, key=lambda path: build_natural_key(path.name))
 
 
-def _named(pattern: Path) -> Iterator[Path]:
+def _list_pattern(pattern: Path) -> Iterator[Path]:
     """What lies in a folder, or what a glob finds from its first part with a mark on."""
     if pattern.is_dir():
         return pattern.iterdir()
@@ -54,7 +54,7 @@ def _named(pattern: Path) -> Iterator[Path]:
     return Path(*parts[:plain]).glob(str(Path(*parts[plain:])))
 
 
-def natural(name: str) -> list[tuple[int, int | str]]:
+def build_natural_key(name: str) -> list[tuple[int, int | str]]:
     """A key that sorts numbers by their value.
 
     >>> sorted(["10.png", "9.png", "a2.png"], key=natural)
@@ -81,7 +81,7 @@ class PictureFiles:
     start_s = 0.0
 
     def __init__(self, name: str, clock: Clock, fps: float | None = None) -> None:
-        self._paths = picture_paths(name)
+        self._paths = list_image_paths(name)
         self.name = Path(name).name or "pictures"
         self.fps, self.n_frames = fps or USUAL_FPS, len(self._paths)
         self.outcomes = Outcomes()
@@ -137,9 +137,9 @@ def open_source(
     if fps is not None and not 0 < fps <= 1000:
         raise UsageError(f"fps should be more than 0 and at most 1000, not {fps!r}")
     if text.isdecimal() and not _exists(text):
-        device, form = camera_device(int(text))
+        device, form = get_camera_device(int(text))
         return Camera(f"camera {text}", lambda: NetworkStream(device, form, fps), clock, fps=fps)
-    if looks_like_address(text) and not _exists(text):
+    if is_address_like(text) and not _exists(text):
         address = read_address(text)
         return Camera(address.shown, lambda: NetworkStream(address, follow=follow), clock, fps=fps)
     path = Path(text)
@@ -147,7 +147,7 @@ def open_source(
         return PictureFiles(text, clock, fps)
     if not path.exists():
         hint = "name a video, a folder of pictures, a glob in quotes, a camera's number or an address"
-        raise InputError("expected a source of frames, found nothing", where=shown(text), hint=hint)
+        raise InputError("expected a source of frames, found nothing", where=to_printable(text), hint=hint)
     return VideoFile(path, clock, fps)
 
 

@@ -28,7 +28,7 @@ class _Facts(Protocol):
     def facts(self) -> Mapping[str, object]: ...
 
 
-def strictest_limits(predictors: Sequence[_Facts]) -> dict[str, float]:
+def find_strictest_limits(predictors: Sequence[_Facts]) -> dict[str, float]:
     """The strictest limit of each kind that one of several predictors has.
 
     Args:
@@ -36,7 +36,7 @@ def strictest_limits(predictors: Sequence[_Facts]) -> dict[str, float]:
 
     >>> from types import SimpleNamespace as Of
     >>> stated = [{"height": 0.03}, {"height": 0.02, "shake": 0.01}]
-    >>> strictest_limits([Of(facts={"limits": each}) for each in stated])
+    >>> find_strictest_limits([Of(facts={"limits": each}) for each in stated])
     {'height': 0.03, 'shake': 0.01}
     """
     found: dict[str, float] = {}

@@ -13,21 +13,21 @@ import polars as pl
 
 from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError
-from roadaware.io.files import atomic_write, disk_error
+from roadaware.io.files import build_disk_error, write_atomically
 from roadaware.linking.config import LinkerConfig
-from roadaware.linking.finalize import ClosedPath, closed
+from roadaware.linking.finalize import ClosedPath, build_closed_paths
 from roadaware.linking.link import link
 from roadaware.linking.linker import Path as AgentPath
 from roadaware.online.frame_queue import Clock
-from roadaware.online.merge_parts import join_parts, video_row
-from roadaware.online.parts import Parts, scanned, sink
-from roadaware.online.times import READY, TIMES, with_ready
+from roadaware.online.merge_parts import build_stream_row, join_parts
+from roadaware.online.parts import Parts, open_part_rows, write_rows
+from roadaware.online.times import READY, TIMES, add_ready_times
 from roadaware.online.watcher import Seen
 from roadaware.scenes.advice import parse_advice
 from roadaware.scenes.dense_scores import Layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions
-from roadaware.tasks.road_events import Classes, claims_of
+from roadaware.tasks.road_events import Classes, build_predictions
 
 _ABOUT = "about.json"
 _ROWS, _FRAMES, _EVERY_S = 1 << 14, 1 << 12, 30.0
@@ -89,7 +89,7 @@ class TableWriter:
 
     def close_paths(self, paths: Sequence[AgentPath]) -> None:
         """Take paths that are over."""
-        for path in closed(paths, self._linker, self._kinds):
+        for path in build_closed_paths(paths, self._linker, self._kinds):
             self._close(path)
 
     def finish(self, target: Path, facts: dict[str, Any]) -> None:
@@ -104,16 +104,16 @@ class TableWriter:
         """
         for parts in self.parts.values():
             parts.flush()
-        meta = claims_of({}, self._classes).meta
+        meta = build_predictions({}, self._classes).meta
         join_parts(self.parts, target, self.video, facts, meta, self._linker, self._classes)
-        sink(self.parts["times"].scan(), target.with_name(TIMES))
+        write_rows(self.parts["times"].scan(), target.with_name(TIMES))
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _begin_folder(self) -> None:
         try:
             self.folder.mkdir()
         except OSError as error:
-            raise disk_error(self.folder, 1, error) from error
+            raise build_disk_error(self.folder, 1, error) from error
         about = {
             "video": self.video,
             "kinds": {kind: list(labels) for kind, labels in self._classes.kinds.items()},
@@ -121,7 +121,7 @@ class TableWriter:
             "linker": to_dict(self._linker),
             "advice": self._classes.advice.as_plain(),
         }
-        atomic_write(self.folder / _ABOUT, json.dumps(about).encode())
+        write_atomically(self.folder / _ABOUT, json.dumps(about).encode())
 
     def _close(self, path: ClosedPath) -> None:
         tube = self.parts["paths"].rows
@@ -191,7 +191,7 @@ _SCHEMAS: dict[str, Any] = {
 }
 
 
-def recovered(folder: Path) -> Predictions:
+def load_interrupted_run(folder: Path) -> Predictions:
     """The linked tables out of the parts that a watch left behind that was killed.
 
     Args:
@@ -207,13 +207,13 @@ def recovered(folder: Path) -> Predictions:
     linker = from_dict(LinkerConfig, about["linker"])
     kinds = {kind: tuple(labels) for kind, labels in about["kinds"].items()}
     classes = Classes(kinds, tuple(about["av_labels"]), parse_advice(about.get("advice"), str(folder)))
-    boxes = scanned(folder, "boxes", _BOX).drop("path").collect()
-    frames = scanned(folder, "frames", _FRAME).collect()
+    boxes = open_part_rows(folder, "boxes", _BOX).drop("path").collect()
+    frames = open_part_rows(folder, "frames", _FRAME).collect()
     video = pl.lit(about["video"]).alias("video")
     claims = Predictions(
-        videos=video_row(about["video"], {"n_frames": max(frames["frame"].to_list(), default=-1) + 1}),
+        videos=build_stream_row(about["video"], {"n_frames": max(frames["frame"].to_list(), default=-1) + 1}),
         boxes=boxes.with_columns(video),
         frames=frames.with_columns(video),
-        meta=claims_of({}, classes).meta,
+        meta=build_predictions({}, classes).meta,
     )
-    return link(with_ready(claims, scanned(folder, "times", READY).collect()), linker)
+    return link(add_ready_times(claims, open_part_rows(folder, "times", READY).collect()), linker)

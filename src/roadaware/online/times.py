@@ -55,10 +55,10 @@ def open_timed(folder: Path) -> Predictions:
         DatasetNotFoundError, InputError, DamagedError: as `read_times` and `open_predictions`.
     """
     tables = open_predictions(folder / TABLES)
-    return tables if "ready_s" in tables.boxes.columns else with_ready(tables, read_times(folder))
+    return tables if "ready_s" in tables.boxes.columns else add_ready_times(tables, read_times(folder))
 
 
-def with_ready(tables: Predictions, times: pl.DataFrame) -> Predictions:
+def add_ready_times(tables: Predictions, times: pl.DataFrame) -> Predictions:
     """The same with `boxes.ready_s`; an interpolated box was known with the next found one of its tube.
 
     Args:

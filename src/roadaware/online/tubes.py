@@ -66,7 +66,7 @@ class LabelRule:
         return 1 if kind in self.single else self.most
 
 
-def choose_labels(scores: Floats32, before: Bools, most: int, rule: LabelRule) -> Bools:
+def select_current_labels(scores: Floats32, before: Bools, most: int, rule: LabelRule) -> Bools:
     """Which labels of one kind are told now, of several things at once.
 
     Args:
@@ -80,7 +80,7 @@ def choose_labels(scores: Floats32, before: Bools, most: int, rule: LabelRule) -
 
     >>> rule = LabelRule(on=0.5, off=0.3, margin=0.1)
     >>> before = np.array([[True, False], [True, False]])
-    >>> choose_labels(np.array([[0.4, 0.45], [0.4, 0.55]]), before, 1, rule).tolist()
+    >>> select_current_labels(np.array([[0.4, 0.45], [0.4, 0.55]]), before, 1, rule).tolist()
     [[True, False], [False, True]]
     """
     fit = scores >= np.where(before, rule.off, rule.on)
@@ -154,7 +154,9 @@ class SmoothedTable:
         before, told = self.told[rows], np.zeros((len(rows), self.kinds.width), np.bool_)
         for kind in self.kinds.kinds:
             part = self.kinds.columns(kind)
-            told[:, part] = choose_labels(now[:, part], before[:, part], self.rule.of(kind), self.rule)
+            told[:, part] = select_current_labels(
+                now[:, part], before[:, part], self.rule.of(kind), self.rule
+            )
         self.scores[rows], self.told[rows], self._t_s[rows] = now, told, t_s
         self._count[rows] += 1
         return np.asarray((told != before).any(axis=1))

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from roadaware.arrays import Ints, Pixels
-from roadaware.io.decoders import BROKEN, MAX_PIXELS, WATCHED_FILMS, reason
-from roadaware.io.sources import shown
+from roadaware.io.decoders import BROKEN, MAX_PIXELS, WATCHED_FILMS, format_decoder_error
+from roadaware.io.sources import to_printable
 from roadaware.io.video import (
     CUT,
     EmptyMediaError,
     MediaError,
-    frame_times,
-    opened,
-    seconds_per_tick,
-    video_stream,
+    get_time_base,
+    open_container,
+    open_video_stream,
+    read_frame_times,
 )
 from roadaware.online.frame_queue import Clock
 from roadaware.online.frame_stats import Ending, Outcomes
@@ -49,10 +49,10 @@ class VideoFile:
     def __init__(self, path: Path, clock: Clock, fps: float | None = None) -> None:
         self.outcomes = Outcomes()
         self.name, self.path = path.name, str(path)
-        self._where, self._clock, self._thinning = shown(str(path)), clock, Thinning(fps)
+        self._where, self._clock, self._thinning = to_printable(str(path)), clock, Thinning(fps)
         self._times, self._broken = _index(path, self._where)
-        self._file, self._stream = _opened(path, self._where)
-        self._scale = seconds_per_tick(self._stream, self._where)
+        self._file, self._stream = _open_stream(path, self._where)
+        self._scale = get_time_base(self._stream, self._where)
         self.n_frames, self.start_s = len(self._times), float(self._times[0]) * self._scale
         self.fps = self._rate()
         self._promised = int(self._stream.frames or 0)
@@ -137,7 +137,7 @@ class VideoFile:
             except StopIteration:
                 return
             except BROKEN as error:
-                self._broken = self._broken or reason(error)
+                self._broken = self._broken or format_decoder_error(error)
                 return
             yield packet
 
@@ -162,7 +162,7 @@ class VideoFile:
             said = f"{missing:,} of {len(self._times):,} frames could not be decoded"
             self.outcomes.tell("undecodable", missing, said)
         if self._broken:
-            said = f"{self._where} is broken after frame {self._last}: {shown(self._broken)}"
+            said = f"{self._where} is broken after frame {self._last}: {to_printable(self._broken)}"
             return Ending("broken", said)
         if self._promised > self._last + 1 and self._promised > self._taken + missing:
             said = f"{self._where} ends early: {len(self._times):,} frames of {self._promised:,} are there"
@@ -180,10 +180,10 @@ class _Picture:
         self._frame = frame
 
     def __call__(self) -> Pixels:
-        return upright(self._frame)
+        return rotate_upright(self._frame)
 
 
-def upright(frame: Any) -> Pixels:
+def rotate_upright(frame: Any) -> Pixels:
     """(H, W, 3) uint8 of a decoded frame, turned as its display wants it.
 
     Raises:
@@ -195,15 +195,15 @@ def upright(frame: Any) -> Pixels:
         picture: Pixels = frame.to_ndarray(format="rgb24")
         turns = round(getattr(frame, "rotation", 0) / 90) % 4
     except BROKEN as error:
-        raise MediaError(f"no picture can be made of a frame: {reason(error)}") from error
+        raise MediaError(f"no picture can be made of a frame: {format_decoder_error(error)}") from error
     return np.ascontiguousarray(np.rot90(picture, turns)) if turns else picture
 
 
-def _opened(path: Path, where: str) -> tuple[Any, Any]:
+def _open_stream(path: Path, where: str) -> tuple[Any, Any]:
     """The container and its video stream."""
-    file = opened(path, WATCHED_FILMS)
+    file = open_container(path, WATCHED_FILMS)
     try:
-        return file, video_stream(file, where)
+        return file, open_video_stream(file, where)
     except BaseException:
         file.close()
         raise
@@ -211,9 +211,9 @@ def _opened(path: Path, where: str) -> tuple[Any, Any]:
 
 def _index(path: Path, where: str) -> tuple[Ints, str]:
     """Times of all frames, from the packets alone, and what broke the file before its end, if anything."""
-    file, stream = _opened(path, where)
+    file, stream = _open_stream(path, where)
     with file:
-        times, count, broken = frame_times(file, stream, where)
+        times, count, broken = read_frame_times(file, stream, where)
     if not count:
         hint = CUT if broken else None
         raise EmptyMediaError("the video stream has no frame", where=where, hint=hint)

@@ -211,7 +211,7 @@ class _Run:
         if not config.rescale:
             return None
         self.source.outcomes.count("rescaled")
-        return replace(frame, picture=_resized(frame.picture, self.progress.size))
+        return replace(frame, picture=_resize_image(frame.picture, self.progress.size))
 
     def _take(self, seen: Seen) -> None:
         self.output.add(seen)
@@ -230,7 +230,7 @@ class _Run:
             self.output.add_events(self.watcher.told_of_source(news))
 
 
-def _resized(picture: Pixels, size: tuple[int, int]) -> Pixels:
+def _resize_image(picture: Pixels, size: tuple[int, int]) -> Pixels:
     import numpy as np
     from PIL import Image
 

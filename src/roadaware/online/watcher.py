@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.linking.config import LinkerConfig
-from roadaware.linking.finalize import closed
+from roadaware.linking.finalize import build_closed_paths
 from roadaware.linking.linker import Linker, Path
 from roadaware.models.detector import Detector, FrameDetections, TimedDetector
 from roadaware.online.config import WatchConfig
-from roadaware.online.events import Event, source_event, tube_event, vehicle_event
+from roadaware.online.events import Event, make_source_event, make_tube_event, make_vehicle_event
 from roadaware.online.frame_queue import Clock
 from roadaware.online.frame_stats import Happening
 from roadaware.online.frames import SourceFrame
@@ -38,7 +38,7 @@ def warm_up_linker(config: LinkerConfig, kinds: Layout) -> None:
     scores = np.full((1, kinds.width), 0.5)
     for frame in range(2):
         linker.update(frame, [[0.0, 0.0, 9.0, 9.0]], [0.9], scores, t_s=float(frame))
-    closed(linker.finish(), config, kinds)
+    build_closed_paths(linker.finish(), config, kinds)
 
 
 def warm_up_detector(detector: Detector) -> None:
@@ -160,12 +160,12 @@ class Watcher:
         paths = self._linker.finish()
         events = [self._end(tube, "ended") for tube in self.tubes.end(p.number for p in paths) if tube.told]
         if self._vehicle_told:
-            events.append(vehicle_event("end", self._vehicle.told(), *self._now))
+            events.append(make_vehicle_event("end", self._vehicle.told(), *self._now))
         return Last(paths, events)
 
     def told_of_source(self, happenings: Sequence[Happening]) -> list[Event]:
         """Events of what happened to the source, at the newest frame."""
-        return [source_event(happening, *self._now) for happening in happenings]
+        return [make_source_event(happening, *self._now) for happening in happenings]
 
     def _seen(self, found: FrameDetections, newest: SourceFrame) -> Seen:
         frame = self._given.popleft()
@@ -180,7 +180,7 @@ class Watcher:
         self._now = (frame.number, frame.t_s)
         events = [self._end(tube, "lost") for tube in over if tube.told]
         events += [event for tube, changed in seen if (event := self._tube(tube, changed)) is not None]
-        events += [tube_event(what, tube, *self._now) for tube, what in news]
+        events += [make_tube_event(what, tube, *self._now) for tube, what in news]
         events += self._drive(found)
         return Seen(
             frame=frame,
@@ -207,14 +207,14 @@ class Watcher:
 
     def _tube(self, tube: LiveTube, changed: bool) -> Event | None:
         if tube.told:
-            return tube_event("update", tube, *self._now) if changed else None
+            return make_tube_event("update", tube, *self._now) if changed else None
         if not tube.proven:
             return None
         tube.told, self.begun = True, self.begun + 1
-        return tube_event("begin", tube, *self._now)
+        return make_tube_event("begin", tube, *self._now)
 
     def _end(self, tube: LiveTube, why: str) -> Event:
-        return tube_event("end", tube, *self._now, why=why)
+        return make_tube_event("end", tube, *self._now, why=why)
 
     def _drive(self, found: FrameDetections) -> list[Event]:
         """Events of the own vehicle."""
@@ -223,5 +223,7 @@ class Watcher:
         changed = self._vehicle.add(found.av, self._now[1])
         if not self._vehicle_told:
             self._vehicle_told = bool(self._vehicle.told())
-            return [vehicle_event("begin", self._vehicle.told(), *self._now)] if self._vehicle_told else []
-        return [vehicle_event("update", self._vehicle.told(), *self._now)] if changed else []
+            return (
+                [make_vehicle_event("begin", self._vehicle.told(), *self._now)] if self._vehicle_told else []
+            )
+        return [make_vehicle_event("update", self._vehicle.told(), *self._now)] if changed else []

@@ -92,7 +92,7 @@ class TrainingSet:
 
 
 @cache
-def object_classes() -> tuple[ObjectClass, ...]:
+def load_object_classes() -> tuple[ObjectClass, ...]:
     """The classes of CODA that are known by name."""
     return tuple(
         ObjectClass(
@@ -102,11 +102,11 @@ def object_classes() -> tuple[ObjectClass, ...]:
             {version: row[version] for version in VERSIONS if row[version]},
             _words(row["also"]),
         )
-        for row in _packaged("classes")
+        for row in _read_table("classes")
     )
 
 
-def own_categories(said: Mapping[str, int]) -> dict[int, str]:
+def map_own_categories(said: Mapping[str, int]) -> dict[int, str]:
     """Category id to label of results that use the numbers of the truth.
 
     A file of CODA 2022 may name the common classes alone, while results name any of its 43: where the numbers
@@ -115,14 +115,14 @@ def own_categories(said: Mapping[str, int]) -> dict[int, str]:
     Args:
         said: label to number, as the truth has them.
     """
-    known = {each.number: each.label for each in object_classes()}
+    known = {each.number: each.label for each in load_object_classes()}
     own = {number: label for label, number in said.items()}
     if not own or any(_plain(known.get(number, "")) != _plain(label) for number, label in own.items()):
         return own
     return {n: own.get(n, known.get(n, f"class {n}")) for n in range(1, CLASSES_2022 + 1)}
 
 
-def training_set(name: str) -> TrainingSet:
+def load_training_set(name: str) -> TrainingSet:
     """What detectors of a training set claim.
 
     Args:
@@ -134,7 +134,7 @@ def training_set(name: str) -> TrainingSet:
         InputError: if the csv cannot be read, lacks a column, or names a label twice.
     """
     if name in TRAINING_SETS:
-        rows = [row for row in _packaged("training") if row["trained_on"] == name]
+        rows = [row for row in _read_table("training") if row["trained_on"] == name]
         return TrainingSet(name, _routes(rows, name))
     path = Path(name)
     if path.suffix != ".csv" or not path.is_file():
@@ -142,7 +142,7 @@ def training_set(name: str) -> TrainingSet:
             f"--trained-on is one of {', '.join(TRAINING_SETS)}, {OWN} (the classes of the truth), or a csv "
             f"with {', '.join(_COLUMNS)}; got {name!r}"
         )
-    from roadaware.io.text_rows import rows as csv_rows
+    from roadaware.io.text_rows import read_csv_rows as csv_rows
 
     lines = [cells for _, cells in csv_rows(path)]
     missing = [column for column in _COLUMNS if not lines or column not in lines[0]]
@@ -152,7 +152,7 @@ def training_set(name: str) -> TrainingSet:
     return TrainingSet(path.stem, _routes(held, str(path)))
 
 
-def separated(scenes: Scenes, version: Version = "base", *, merged: bool = True) -> Scenes:
+def label_truth(scenes: Scenes, version: Version = "base", *, merged: bool = True) -> Scenes:
     """The truth with what is common and what is novel: the columns `common` and `novel` of its boxes.
 
     An object is what its label of the kind `corner` says, else that of the kind `agent` or `object`. Objects
@@ -166,13 +166,13 @@ def separated(scenes: Scenes, version: Version = "base", *, merged: bool = True)
     Source: Li et al., ECCV 2022 (CODA), section 5.1.
     """
     common = _common_names(version, merged=merged)
-    names = _named(scenes, (KIND, "agent", "object"))
+    names = _get_plain_names(scenes, (KIND, "agent", "object"))
     told = names.replace_strict(common, default=None, return_dtype=pl.String)
     boxes = scenes.boxes.with_columns(common=told, novel=told.is_null())
     return _with_supers(scenes.with_tables(boxes=boxes), names)
 
 
-def routed(predictions: Predictions, training: TrainingSet) -> Predictions:
+def label_predictions(predictions: Predictions, training: TrainingSet) -> Predictions:
     """The claims with what they answer: the columns `common` and `novel` of their boxes.
 
     A label that the training set does not have answers neither. Groups that the claims cannot answer stand in
@@ -196,7 +196,7 @@ def routed(predictions: Predictions, training: TrainingSet) -> Predictions:
             f"{', '.join(route.label for route in training.routes)}",
             hint="say what the detector learnt on, or --agnostic to leave classes aside",
         )
-    names = _named(predictions, (KIND,))
+    names = _get_plain_names(predictions, (KIND,))
     common = {word: route.common for word, route in routes.items() if route.common}
     told = names.replace_strict(common, default=None, return_dtype=pl.String)
     novel = names.is_in([word for word, route in routes.items() if route.novel]).fill_null(value=False)
@@ -208,20 +208,22 @@ def routed(predictions: Predictions, training: TrainingSet) -> Predictions:
     return _answering(predictions, told, novel, unanswered)
 
 
-def own_classes(predictions: Predictions, version: Version = "base", *, merged: bool = True) -> Predictions:
+def label_own_predictions(
+    predictions: Predictions, version: Version = "base", *, merged: bool = True
+) -> Predictions:
     """The same for claims that are called by the truth's own classes.
 
     Args:
         predictions: boxes with labels of the kind `corner`.
-        version: as `separated`.
-        merged: as `separated`.
+        version: as `label_truth`.
+        merged: as `label_truth`.
     """
-    names = _named(predictions, (KIND,))
+    names = _get_plain_names(predictions, (KIND,))
     told = names.replace_strict(_common_names(version, merged=merged), default=None, return_dtype=pl.String)
     return _answering(predictions, told, names.is_not_null() & told.is_null(), {})
 
 
-def without_classes(predictions: Predictions) -> Predictions:
+def drop_classes(predictions: Predictions) -> Predictions:
     """The claims as proposals, such as those of a region proposal network, which say no class."""
     nothing = pl.Series([None] * len(predictions.boxes), dtype=pl.String)
     reasons = dict.fromkeys(("common", "novel", "classes"), _NO_CLASSES)
@@ -245,14 +247,14 @@ def _common_names(version: Version, *, merged: bool) -> dict[str, str]:
     if version not in VERSIONS:
         raise UsageError(f"classes are common as in {' or '.join(VERSIONS)}, not {version!r}")
     found: dict[str, str] = {}
-    for each in object_classes():
+    for each in load_object_classes():
         if version in each.common:
             for word in (each.label, *each.also):
                 found[_plain(word)] = each.common[version] if merged else each.label
     return found
 
 
-def _named(tables: Set, kinds: Iterable[str]) -> pl.Series:
+def _get_plain_names(tables: Set, kinds: Iterable[str]) -> pl.Series:
     """(boxes,) plain name of what each box is, by the first kind of label that it has; null for none."""
     found = pl.DataFrame({"box": tables.boxes["box"]}).with_columns(name=pl.lit(None, dtype=pl.String))
     for kind in kinds:
@@ -273,7 +275,7 @@ def _with_supers(scenes: Scenes, names: pl.Series) -> Scenes:
     """Super-classes of the boxes, where the set names none."""
     if SUPER in scenes.meta.vocabularies:
         return scenes
-    above = {_plain(word): c.super_class for c in object_classes() for word in (c.label, *c.also)}
+    above = {_plain(word): c.super_class for c in load_object_classes() for word in (c.label, *c.also)}
     told = names.replace_strict(above, default=None, return_dtype=pl.String)
     words = tuple(told.drop_nulls().unique(maintain_order=True))
     if not words:
@@ -315,13 +317,13 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word for word in text.split("|") if word)
 
 
-def _packaged(name: str) -> list[dict[str, str]]:
+def _read_table(name: str) -> list[dict[str, str]]:
     source = files("roadaware.protocols") / "data" / f"coda_{name}.csv"
     with source.open(encoding="utf-8") as stream:
         return list(csv.DictReader(stream))
 
 
-def named_by(label: str) -> dict[str, bool]:
+def map_training_sets(label: str) -> dict[str, bool]:
     """Which training sets have a class for a class of CODA, by any of its names.
 
     A set that calls all vehicles `vehicle` has one for those that are common in 2022.
@@ -329,10 +331,10 @@ def named_by(label: str) -> dict[str, bool]:
     Args:
         label: of the class.
     """
-    known = next((c for c in object_classes() if _plain(label) in map(_plain, (c.label, *c.also))), None)
+    known = next((c for c in load_object_classes() if _plain(label) in map(_plain, (c.label, *c.also))), None)
     words = {_plain(label)} | ({_plain(w) for w in (known.label, *known.also)} if known else set())
     words |= set(known.common.values()) if known else set()
     return {
-        name: any({_plain(w) for w in (r.label, *r.also)} & words for r in training_set(name).routes)
+        name: any({_plain(w) for w in (r.label, *r.also)} & words for r in load_training_set(name).routes)
         for name in TRAINING_SETS
     }

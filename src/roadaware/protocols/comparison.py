@@ -59,7 +59,7 @@ class Cell:
     def as_dict(self) -> dict[str, Any]:
         """The cell as JSON-ready data, with `as_printed`: the obtained value rounded as the paper rounds."""
         fields = {name: getattr(self, name) for name in _PLAIN_FIELDS}
-        rounded = None if self.obtained is None else rounded_twice(self.obtained, self.digits)
+        rounded = None if self.obtained is None else round_twice(self.obtained, self.digits)
         return {**fields, "as_printed": rounded, "intervals": {**self.intervals}, "beside": {**self.beside}}
 
 
@@ -88,15 +88,15 @@ def tolerance(digits: int) -> float:
     return float(Decimal(6).scaleb(-digits - 1))
 
 
-def matches(obtained: float, printed: float, digits: int) -> bool:
+def is_match(obtained: float, printed: float, digits: int) -> bool:
     """Whether a value may have been printed so."""
     return abs(Decimal(repr(obtained)) - Decimal(repr(printed))) <= Decimal(6).scaleb(-digits - 1)
 
 
-def rounded_twice(value: float, digits: int = 2) -> float:
+def round_twice(value: float, digits: int = 2) -> float:
     """The value as the paper prints it: rounded to one digit more, and that to `digits`, halves to even.
 
-    >>> rounded_twice(0.8548), rounded_twice(0.3148), rounded_twice(0.5744)
+    >>> round_twice(0.8548), round_twice(0.3148), round_twice(0.5744)
     (0.86, 0.32, 0.57)
     """
     finer, coarse = Decimal(1).scaleb(-digits - 1), Decimal(1).scaleb(-digits)
@@ -104,7 +104,7 @@ def rounded_twice(value: float, digits: int = 2) -> float:
     return float(once.quantize(coarse, ROUND_HALF_EVEN))
 
 
-def counts(cells: Iterable[Cell]) -> dict[str, int]:
+def count_verdicts(cells: Iterable[Cell]) -> dict[str, int]:
     """How many cells have each verdict, every verdict named."""
     held = [cell.status for cell in cells]
     return {status: held.count(status) for status in STATUSES}

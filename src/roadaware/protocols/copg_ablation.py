@@ -17,20 +17,27 @@ import polars as pl
 from roadaware.arrays import Floats
 from roadaware.config import to_dict
 from roadaware.corner_cases import checkpointed_parts
-from roadaware.corner_cases.checkpointed_parts import sources_head
+from roadaware.corner_cases.checkpointed_parts import describe_sources
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.loader import Moment
-from roadaware.corner_cases.proposal_tables import SCHEMA, claimed, rows_of
-from roadaware.corner_cases.runner import Order, captures, due_parts, held_by, marks, places_of
+from roadaware.corner_cases.proposal_tables import SCHEMA, build_proposal_rows, merge_proposal_rows
+from roadaware.corner_cases.runner import (
+    Order,
+    build_part_digests,
+    find_due_parts,
+    iterate_captures,
+    load_run_inputs,
+    split_parts,
+)
 from roadaware.corner_cases.step_cache import Bench, Variant
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folder_lock
 from roadaware.metrics.corner_cases.config import CornerConfig, Group
-from roadaware.metrics.corner_cases.evaluate import RANDOM, WHOLE, random_boxes, whole_pictures
-from roadaware.metrics.corner_cases.inputs import Claims, Objects, claims_of, objects_of
-from roadaware.metrics.corner_cases.matching import Met, matched
-from roadaware.metrics.corner_cases.state import JudgedCorners, state_of
-from roadaware.metrics.metric_state import drawn, values_of
+from roadaware.metrics.corner_cases.evaluate import RANDOM, WHOLE, propose_whole_images, sample_random_boxes
+from roadaware.metrics.corner_cases.inputs import Claims, Objects, extract_objects, extract_proposals
+from roadaware.metrics.corner_cases.matching import Met, match_group
+from roadaware.metrics.corner_cases.state import JudgedCorners, build_corner_state
+from roadaware.metrics.metric_state import compute_values, resample_metrics
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 from roadaware.statistics.intervals import Scale, Units
 
@@ -101,7 +108,7 @@ def run_grid(
         InputError: if the set cannot be read.
         DiskError: if the disk refuses; finished parts stay.
     """
-    with folder_lock.held(folder):
+    with folder_lock.hold_folder(folder):
         return _run(order, folder, processes, progress, overwrite=overwrite)
 
 
@@ -113,20 +120,24 @@ def _run(
     *,
     overwrite: bool,
 ) -> GridFound:
-    held = held_by(order.source)
-    places = places_of(order.source)
-    checkpointed_parts.claim(folder, MAIN, _head(order), "an ablation", overwrite=overwrite)
-    due = due_parts(order.source, folder)
+    held = load_run_inputs(order.source)
+    places = split_parts(order.source)
+    checkpointed_parts.prepare_result_folder(folder, MAIN, _head(order), "an ablation", overwrite=overwrite)
+    due = find_due_parts(order.source, folder)
     done = len(held.moments) - sum(len(places[number]) for number in due)
     if progress is not None:
         progress(done, len(held.moments))
-    started_s = checkpointed_parts.cpu_s()
-    with closing(checkpointed_parts.made(partial(make_grid_part, order, folder), due, processes)) as finished:
+    started_s = checkpointed_parts.measure_cpu_time()
+    with closing(
+        checkpointed_parts.make_parts(partial(make_grid_part, order, folder), due, processes)
+    ) as finished:
         for number in finished:
             done += len(places[number])
             if progress is not None:
                 progress(done, len(held.moments))
-    return _gathered(order, folder, due, checkpointed_parts.cpu_s() - started_s if due else 0.0)
+    return _gather_parts(
+        order, folder, due, checkpointed_parts.measure_cpu_time() - started_s if due else 0.0
+    )
 
 
 def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
@@ -145,7 +156,7 @@ def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
     counts, with_one = ([0] * len(order.variants) for _ in range(2))
     skipped: Counter[str] = Counter()
     left: set[Moment] = set()
-    for moment, opened in captures(order.source, places_of(order.source)[number]):
+    for moment, opened in iterate_captures(order.source, split_parts(order.source)[number]):
         try:
             found = bench.propose(opened(), (moment.scene, moment.frame, moment.lidar))
         except (InputError, UsageError) as error:
@@ -156,7 +167,7 @@ def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
             counts[place] += len(each)
             with_one[place] += bool(len(each))
             if len(each):
-                held = rows_of(each, moment.video, moment.frame)
+                held = build_proposal_rows(each, moment.video, moment.frame)
                 rows.append(held.with_columns(pl.lit(place, dtype=pl.Int64).alias(_VARIANT)))
     table = pl.concat(rows) if rows else pl.DataFrame(schema={**SCHEMA, _VARIANT: pl.Int64()})
     told = {
@@ -164,29 +175,29 @@ def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
         "with_one": with_one,
         "skipped": dict(skipped),
         "runs": dict(bench.counts),
-        **marks(order.source, number, left),
+        **build_part_digests(order.source, number, left),
     }
-    checkpointed_parts.put(folder, number, table, told)
+    checkpointed_parts.write_part(folder, number, table, told)
 
 
 def _head(order: GridOrder) -> dict[str, Any]:
     """What is asked for, for the folder."""
-    held = held_by(order.source)
+    held = load_run_inputs(order.source)
     return {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "order": to_dict(order),
         "source_digest": held.scenes.meta.source_digest,
         "pictures": len(held.moments),
-        **sources_head(held.semantics, held.detections),
+        **describe_sources(held.semantics, held.detections),
     }
 
 
-def _gathered(order: GridOrder, folder: Path, due: list[int], seconds: float) -> GridFound:
+def _gather_parts(order: GridOrder, folder: Path, due: list[int], seconds: float) -> GridFound:
     """All parts as one."""
-    held = held_by(order.source)
-    numbers = range(len(places_of(order.source)))
-    told = [checkpointed_parts.finished(folder, number) or {} for number in numbers]
+    held = load_run_inputs(order.source)
+    numbers = range(len(split_parts(order.source)))
+    told = [checkpointed_parts.read_finished_part(folder, number) or {} for number in numbers]
     skipped, runs = Counter(held.captures.skipped), Counter[str]()
     for part in told:
         skipped.update(part.get("skipped", {}))
@@ -197,20 +208,20 @@ def _gathered(order: GridOrder, folder: Path, due: list[int], seconds: float) ->
         return tuple(sum(column[place] for column in columns) for place in range(len(order.variants)))
 
     return GridFound(
-        _predictions(order, [checkpointed_parts.table_of(folder, number) for number in numbers]),
+        _predictions(order, [checkpointed_parts.read_part_table(folder, number) for number in numbers]),
         counts=summed("counts"),
         with_one=summed("with_one"),
         pictures=len(held.moments),
         skipped=dict(skipped.most_common()),
         runs=dict(runs),
-        made=sum(len(places_of(order.source)[number]) for number in due),
+        made=sum(len(split_parts(order.source)[number]) for number in due),
         seconds=seconds,
     )
 
 
 def _predictions(order: GridOrder, tables: list[pl.DataFrame]) -> tuple[Predictions, ...]:
     """The proposals of each variant, in the order of the parts."""
-    meta = Meta(dataset=held_by(order.source).scenes.meta.dataset)
+    meta = Meta(dataset=load_run_inputs(order.source).scenes.meta.dataset)
     rows = pl.concat([pl.DataFrame(schema={**SCHEMA, _VARIANT: pl.Int64()}), *tables])
     split = {
         int(str(key[0])): each.drop(_VARIANT) for key, each in rows.group_by(_VARIANT, maintain_order=True)
@@ -219,7 +230,7 @@ def _predictions(order: GridOrder, tables: list[pl.DataFrame]) -> tuple[Predicti
     for place, variant in enumerate(order.variants):
         notes = {"proposals": {"variant": to_dict(variant)}}
         held = [split[place]] if place in split else []
-        found.append(claimed(held, replace(meta, notes=notes)))
+        found.append(merge_proposal_rows(held, replace(meta, notes=notes)))
     return tuple(found)
 
 
@@ -262,7 +273,7 @@ class Cell:
     unchanged: bool
 
 
-def cells(
+def build_cells(
     bases: Sequence[str],
     grid: Mapping[str, Sequence[Any]] = GRID,
     *,
@@ -294,11 +305,11 @@ def cells(
         found += _inputs(base, semantics=semantics, detections=detections)
         for knob, values in grid.items():
             if knob not in idle:
-                found += _turned(base, knob, values, semantics=semantics, detections=detections)
+                found += _list_variants(base, knob, values, semantics=semantics, detections=detections)
     return found, left_out
 
 
-def variants_of(rows: Sequence[Cell]) -> tuple[tuple[Variant, ...], list[int]]:
+def collect_variants(rows: Sequence[Cell]) -> tuple[tuple[Variant, ...], list[int]]:
     """What is proposed by, each once, and for each row the place of its own.
 
     Args:
@@ -327,21 +338,23 @@ def _inputs(base: str, *, semantics: bool, detections: bool) -> list[Cell]:
     return found
 
 
-def _turned(base: str, knob: str, values: Sequence[Any], *, semantics: bool, detections: bool) -> list[Cell]:
+def _list_variants(
+    base: str, knob: str, values: Sequence[Any], *, semantics: bool, detections: bool
+) -> list[Cell]:
     config = BASES[base]()
     if knob not in {each.name for each in dataclasses.fields(config)}:
         known = ", ".join(sorted(each.name for each in dataclasses.fields(config)))
         raise UsageError(f"there is no knob {knob!r}; there are {known}")
     own = getattr(config, knob)
     found = []
-    for value in _ordered([*values, own]):
+    for value in _sort_values([*values, own]):
         turned = config if value == own else dataclasses.replace(config, **{knob: value})
         variant = Variant(turned, semantics=semantics, detections=detections)
         found.append(Cell(base, knob, value, variant, value == own))
     return found
 
 
-def _ordered(values: Sequence[Any]) -> list[Any]:
+def _sort_values(values: Sequence[Any]) -> list[Any]:
     """Each once, in rising order where they are numbers."""
     once = list(dict.fromkeys(tuple(v) if isinstance(v, list) else v for v in values))
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in once):
@@ -404,7 +417,7 @@ class Score:
         return found
 
 
-def states_of(proposals: Sequence[Predictions], scenes: Scenes) -> list[JudgedCorners]:
+def compute_states(proposals: Sequence[Predictions], scenes: Scenes) -> list[JudgedCorners]:
     """What each set of proposals meets of the corner cases.
 
     Args:
@@ -414,35 +427,35 @@ def states_of(proposals: Sequence[Predictions], scenes: Scenes) -> list[JudgedCo
     Raises:
         InputError: if there is no true box in an annotated picture.
     """
-    truth = objects_of(scenes, area=JUDGED_BY.area)
-    return [judged_claims(claims_of(each, truth)[0], truth) for each in proposals]
+    truth = extract_objects(scenes, area=JUDGED_BY.area)
+    return [match_corner_cases(extract_proposals(each, truth)[0], truth) for each in proposals]
 
 
-def judged_claims(claims: Claims, truth: Objects) -> JudgedCorners:
+def match_corner_cases(claims: Claims, truth: Objects) -> JudgedCorners:
     """What claims meet of the corner cases.
 
     Args:
         claims: about the pictures of the truth.
         truth: all objects.
     """
-    met: dict[Group, Met] = {"corner": matched("corner", truth, claims, JUDGED_BY)}
-    return state_of(truth, claims, met, {}, JUDGED_BY)
+    met: dict[Group, Met] = {"corner": match_group("corner", truth, claims, JUDGED_BY)}
+    return build_corner_state(truth, claims, met, {}, JUDGED_BY)
 
 
-def trivial_states(scenes: Scenes, seed: int = 0) -> dict[str, JudgedCorners]:
+def compute_trivial_states(scenes: Scenes, seed: int = 0) -> dict[str, JudgedCorners]:
     """The same of answers without a detector: the whole picture, and a hundred random boxes.
 
     Args:
         scenes: with sizes of pictures.
         seed: of the boxes.
     """
-    truth = objects_of(scenes, area=JUDGED_BY.area)
+    truth = extract_objects(scenes, area=JUDGED_BY.area)
     most = JUDGED_BY.max_detections[-1]
-    answers = {WHOLE: whole_pictures(truth), RANDOM: random_boxes(truth, most, seed)}
-    return {name: judged_claims(claims, truth) for name, claims in answers.items()}
+    answers = {WHOLE: propose_whole_images(truth), RANDOM: sample_random_boxes(truth, most, seed)}
+    return {name: match_corner_cases(claims, truth) for name, claims in answers.items()}
 
 
-def score_of(state: JudgedCorners, draws: int = 0, seed: int = 0) -> Score:
+def compute_score(state: JudgedCorners, draws: int = 0, seed: int = 0) -> Score:
     """The metrics of a state, with intervals over videos.
 
     Args:
@@ -450,15 +463,15 @@ def score_of(state: JudgedCorners, draws: int = 0, seed: int = 0) -> Score:
         draws: most weightings of videos; 0 for no intervals.
         seed: of the weightings; equal numbers of videos and seeds give equal ones.
     """
-    plain = values_of(state)
-    found = drawn(state, draws, seed) if draws and len(state.videos) > 1 else {}
+    plain = compute_values(state)
+    found = resample_metrics(state, draws, seed) if draws and len(state.videos) > 1 else {}
     kept = {name: found[f"corner_{name}", None] for name in METRICS if (f"corner_{name}", None) in found}
     units = Units(len(state.videos), draws, seed)
     values = {name: _value(plain.get(f"corner_{name}"), kept.get(name), units) for name in METRICS}
     return Score(values, kept, units)
 
 
-def renamed(state: JudgedCorners, prefix: str) -> JudgedCorners:
+def rename_videos(state: JudgedCorners, prefix: str) -> JudgedCorners:
     """The same with other names of videos, so that states of sets that use the same names merge.
 
     Args:

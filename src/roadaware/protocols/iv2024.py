@@ -13,12 +13,12 @@ from roadaware.datasets import Progress, read
 from roadaware.errors import DatasetNotFoundError
 from roadaware.metrics.pedestrians import PedestrianConfig, Task
 from roadaware.metrics.result import MetricResult
-from roadaware.protocols.comparison import Cell, Status, counts, matches
-from roadaware.protocols.printed_iv2024 import RELEASED, SWAPPED, PrintedCell, printed_cells
-from roadaware.protocols.released_predictions import Question, answer
+from roadaware.protocols.comparison import Cell, Status, count_verdicts, is_match
+from roadaware.protocols.printed_iv2024 import RELEASED, SWAPPED, PrintedCell, iterate_printed_cells
+from roadaware.protocols.released_predictions import Question, evaluate_released
 from roadaware.scenes.sampling import Dataset
 from roadaware.scenes.tables import Scenes
-from roadaware.tasks.pedestrians import Baseline, baseline
+from roadaware.tasks.pedestrians import Baseline, evaluate_baselines
 
 _ASKED: tuple[tuple[Dataset, Task], ...] = (
     ("jaad", "action"),
@@ -52,7 +52,7 @@ class Reproduction:
     @property
     def counts(self) -> dict[str, int]:
         """How many cells have each verdict."""
-        return counts(self.cells)
+        return count_verdicts(self.cells)
 
     def as_dict(self) -> dict[str, Any]:
         """The whole as JSON-ready data."""
@@ -103,14 +103,14 @@ def reproduce(
         if reason:
             reasons[name] = reason
         else:
-            questions[name] = answer(held[dataset], dataset, task, scores, draws=draws)
+            questions[name] = evaluate_released(held[dataset], dataset, task, scores, draws=draws)
         next(steps)
         if baselines and not reason:
             given = baselines.get(name) if isinstance(baselines, Mapping) else None
             questions[name] = _with_baselines(questions[name], task, given, draws)
         if baselines:
             next(steps)
-    cells = tuple(_cell(printed, questions, reasons) for printed in printed_cells())
+    cells = tuple(_cell(printed, questions, reasons) for printed in iterate_printed_cells())
     return Reproduction(cells, questions, reasons)
 
 
@@ -162,7 +162,7 @@ def _with_baselines(
         return replace(question, baselines=given)
     if question.scenes.boxes.is_empty():
         return question
-    trained = baseline(question.scenes, task, config=PedestrianConfig.reference(task), draws=draws)
+    trained = evaluate_baselines(question.scenes, task, config=PedestrianConfig.reference(task), draws=draws)
     return replace(question, baselines=trained)
 
 
@@ -196,19 +196,21 @@ def _cell(printed: PrintedCell, questions: Mapping[str, Question], reasons: Mapp
 
 
 def _verdict(printed: PrintedCell, obtained: float, question: Question) -> tuple[Status, str]:
-    if matches(obtained, printed.value, printed.digits):
+    if is_match(obtained, printed.value, printed.digits):
         if not question.assumption:
             return "match", ""
-        return "match_under_assumption", _assumed(question, printed)
+        return "match_under_assumption", _describe_assumption(question, printed)
     partner = _partner(printed)
-    if partner is not None and matches(obtained, partner.value, partner.digits):
+    if partner is not None and is_match(obtained, partner.value, partner.digits):
         return "swapped_in_print", (
             f"this is the number printed for {partner.metric} ({partner.value}), and the other way round"
         )
-    return "differs", _assumed(question, printed) if question.assumption else "outside the rounding of print"
+    return "differs", _describe_assumption(
+        question, printed
+    ) if question.assumption else "outside the rounding of print"
 
 
-def _assumed(question: Question, printed: PrintedCell) -> str:
+def _describe_assumption(question: Question, printed: PrintedCell) -> str:
     """The assumption, and what it has to do with this metric."""
     text = f"assuming that {question.assumption}"
     if printed.metric.startswith("confidence_delta"):
@@ -235,7 +237,7 @@ def _partner(printed: PrintedCell) -> PrintedCell | None:
         if (printed.table, printed.dataset, printed.model) != (table, dataset, model):
             continue
         wanted = {first: second, second: first}.get(printed.metric)
-        for other in printed_cells():
+        for other in iterate_printed_cells():
             if (other.table, other.dataset, other.model, other.metric) == (table, dataset, model, wanted):
                 return other
     return None

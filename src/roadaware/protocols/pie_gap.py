@@ -17,7 +17,7 @@ import polars as pl
 
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
-from roadaware.metrics.pedestrians import PedestrianConfig, core_of
+from roadaware.metrics.pedestrians import PedestrianConfig, build_core
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.printed_iv2024 import TABLE_I
 
@@ -45,7 +45,7 @@ class Gap:
         return int(self.tubes[0])
 
 
-def printed_gap(samples: pl.DataFrame) -> int:
+def count_missing(samples: pl.DataFrame) -> int:
     """How many samples of unsure intention there are beyond those of Table I; 0 where others differ too.
 
     Args:
@@ -90,7 +90,7 @@ def find_gap(samples: pl.DataFrame, scores: Floats) -> Gap:
     return Gap(missing, tubes[order], cost[order])
 
 
-def without_last(samples: pl.DataFrame, tube: int, missing: int) -> pl.DataFrame:
+def drop_last(samples: pl.DataFrame, tube: int, missing: int) -> pl.DataFrame:
     """The samples without the last `missing` of one pedestrian.
 
     Which of a pedestrian's samples are lost does not matter: all have the same label.
@@ -101,7 +101,7 @@ def without_last(samples: pl.DataFrame, tube: int, missing: int) -> pl.DataFrame
     return samples.filter(pl.Series(kept))
 
 
-def ranges(
+def compute_ranges(
     samples: pl.DataFrame, scores: Floats, gap: Gap, config: PedestrianConfig, groups: npt.NDArray[np.object_]
 ) -> dict[tuple[str | None, str], tuple[float, float]]:
     """Least and largest value of every metric over the admissible choices.
@@ -121,11 +121,11 @@ def ranges(
     low: dict[tuple[str | None, str], float] = {}
     high: dict[tuple[str | None, str], float] = {}
     for tube in gap.tubes:
-        held = without_last(rows, int(tube), gap.missing)
+        held = drop_last(rows, int(tube), gap.missing)
         state = SampleScores(scores, held["label"].to_numpy(), held["tube"].cast(pl.String).to_numpy())
         labels = groups[held["place"].to_numpy()]
         for scope in scopes:
-            core = core_of(state if scope is None else state.take(labels == scope), config)
+            core = build_core(state if scope is None else state.take(labels == scope), config)
             for metric, (value,) in core.values(core.once()).items():
                 key = scope, metric
                 # The minimum and maximum of numpy keep NaN: a metric undefined once has no range.

@@ -37,7 +37,7 @@ _SIZES = {"s": "_small", "m": "_medium", "l": "_large"}
 _COUNTS = {"scenes": pl.Int64, "classes": pl.Int64, "instances": pl.Int64}
 
 
-def printed(table: str | None = None, **where: str) -> pl.DataFrame:
+def load_printed(table: str | None = None, **where: str) -> pl.DataFrame:
     """Printed results, in the order of print; cells printed as `-` are absent.
 
     Columns: `table` (2, 3, 8, 9, 10); `printed_as`, the row; `trained_on` (soda10m, bdd100k, waymo; null in
@@ -51,7 +51,7 @@ def printed(table: str | None = None, **where: str) -> pl.DataFrame:
     Raises:
         UsageError: if there is no such table or column.
 
-    >>> printed("2", printed_as="RetinaNet", trained_on="bdd100k", metric="corner_ar")["value"].item()
+    >>> load_printed("2", printed_as="RetinaNet", trained_on="bdd100k", metric="corner_ar")["value"].item()
     12.8
     """
     rows = _every_number()
@@ -67,7 +67,7 @@ def printed(table: str | None = None, **where: str) -> pl.DataFrame:
     return rows.filter(*(pl.col(name) == value for name, value in where.items()))
 
 
-def composition() -> pl.DataFrame:
+def load_composition() -> pl.DataFrame:
     """Table 1: `row`, `scenes`, `classes`, `instances`, `doubt`; its marks of weather and period are lost."""
     doubts = _doubts()
     rows = []
@@ -129,7 +129,9 @@ def _lines(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
-def beside(trained_on: str | None, *, classes: bool, domains: set[str | None]) -> list[dict[str, Any]]:
+def select_printed(
+    trained_on: str | None, *, classes: bool, domains: set[str | None]
+) -> list[dict[str, Any]]:
     """Printed rows that a result may stand beside, as plain data.
 
     Each has `table`, `row`, `trained_on`, `values` (fractions, by the project's names of metrics), `doubts`.
@@ -142,7 +144,7 @@ def beside(trained_on: str | None, *, classes: bool, domains: set[str | None]) -
     """
     only = next(iter(domains)) if len(domains) == 1 else None
     tables = {"once": ("8", "9"), "kitti": ("3",)}.get(only or "", ("2", "10"))
-    rows = printed().filter(pl.col("table").is_in(tables), ~pl.col("metric").str.starts_with("origin"))
+    rows = load_printed().filter(pl.col("table").is_in(tables), ~pl.col("metric").str.starts_with("origin"))
     if trained_on is not None:
         rows = rows.filter(pl.col("trained_on").is_null() | (pl.col("trained_on") == trained_on))
     if tables != ("3",):
@@ -164,7 +166,7 @@ def beside(trained_on: str | None, *, classes: bool, domains: set[str | None]) -
     return list(found.values())
 
 
-def scene_shares() -> dict[str, dict[str, float]]:
+def get_scene_shares() -> dict[str, dict[str, float]]:
     """What section 3 says of the scenes, as shares by weather and period; the weather adds up to 1.01.
 
     Source: Li et al., ECCV 2022 (CODA), section 3, diversity.
@@ -187,14 +189,14 @@ COPG_COLUMNS: dict[str, Any] = {
 }
 
 
-def printed_knobs(knob: str | None = None, value: float | None = None) -> pl.DataFrame:
+def select_printed_knobs(knob: str | None = None, value: float | None = None) -> pl.DataFrame:
     """Printed rows in the order of print; AP and AR in per cent, `scenes` are pictures with a proposal.
 
     Args:
         knob: field of `CopgConfig`; all unless given.
         value: of the knob; all unless given.
 
-    >>> printed_knobs("theta_deg", 8)["ar"].item()
+    >>> select_printed_knobs("theta_deg", 8)["ar"].item()
     5.1
     """
     rows = _every_row()

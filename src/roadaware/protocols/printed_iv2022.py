@@ -63,7 +63,7 @@ AUC_IS = (
 )
 
 
-def printed(table: str | None = None, **where: str | bool) -> pl.DataFrame:
+def load_printed(table: str | None = None, **where: str | bool) -> pl.DataFrame:
     """Printed numbers with what they are about, in the order of print.
 
     Columns: `table` (I, II); `printed_as`, the row; `model`, its name in the registry; `trained_on`: `home`
@@ -79,7 +79,7 @@ def printed(table: str | None = None, **where: str | bool) -> pl.DataFrame:
     Raises:
         UsageError: if there is no such table or column.
 
-    >>> printed("II", printed_as="Ens-LL SVI", metric="ece")["value"].to_list()
+    >>> load_printed("II", printed_as="Ens-LL SVI", metric="ece")["value"].to_list()
     [0.045, 0.036, 0.046]
     """
     rows = _every_number()

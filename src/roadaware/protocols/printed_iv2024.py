@@ -186,7 +186,7 @@ TABLE_I: dict[tuple[Dataset, Task], dict[str, tuple[int, ...]]] = {
 """Samples per split, and pedestrians, by class. In print the action block of PIE has no name of its own."""
 
 
-def printed_cells() -> Iterator[PrintedCell]:
+def iterate_printed_cells() -> Iterator[PrintedCell]:
     """Every cell of Tables II to VI, table by table, row by row."""
     for table in ("II", "III", "IV", "V", "VI"):
         if table == "IV":

@@ -39,7 +39,7 @@ _WHOLE = ("mean", "total")
 
 @dataclass(frozen=True)
 class _Place:
-    """What a number is about; see `printed` for the fields."""
+    """What a number is about; see `load_printed` for the fields."""
 
     table: str
     kind: str | None = None
@@ -57,7 +57,7 @@ Cells = Iterator[tuple[_Place, str, str]]
 """Place, the text of the number, and the row's name and the column's heading for the notes."""
 
 
-def printed(table: str | int | None = None, **where: str | None) -> pl.DataFrame:
+def load_printed(table: str | int | None = None, **where: str | None) -> pl.DataFrame:
     """Printed numbers with what they are about, in the order of print.
 
     Columns: `table`; `dataset` (road, ucf24); `kind` and `label` as the annotation file spells them, label
@@ -75,14 +75,14 @@ def printed(table: str | int | None = None, **where: str | None) -> pl.DataFrame
 
     Source: Singh et al., TPAMI 2022, Tables 3, 5 to 10, 15 to 25.
 
-    >>> printed(21, label="Ped", split="val_1", level="video")["value"].to_list()
+    >>> load_printed(21, label="Ped", split="val_1", level="video")["value"].to_list()
     [51.0]
     """
     rows = _every_number()
     if table is not None:
         rows = rows.filter(pl.col("table") == str(table))
         if rows.is_empty():
-            raise UsageError(f"no printed table {table}; there are {', '.join(tables())}")
+            raise UsageError(f"no printed table {table}; there are {', '.join(list_tables())}")
     unknown = sorted(set(where) - set(COLUMNS))
     if unknown:
         raise UsageError(
@@ -93,7 +93,7 @@ def printed(table: str | int | None = None, **where: str | None) -> pl.DataFrame
     return rows
 
 
-def tables() -> tuple[str, ...]:
+def list_tables() -> tuple[str, ...]:
     """The numbers of the tables that are here."""
     return tuple(_READ)
 
@@ -130,7 +130,7 @@ def _pair(text: str) -> tuple[str, str]:
     return first, second
 
 
-def _named(place: _Place, row: dict[str, str], kind: str) -> _Place:
+def _set_label(place: _Place, row: dict[str, str], kind: str) -> _Place:
     """The place with the row's kind and label."""
     label = None if row["row"] in _WHOLE else row["row"]
     return replace(place, kind=kind, label=label, printed_as=row["printed"])
@@ -143,7 +143,7 @@ def _split(name: str) -> str:
 
 def _counts(place: _Place, row: dict[str, str]) -> Cells:
     """Tables 15 to 20: boxes and tubes by split."""
-    place = _named(place, row, _COUNTED[place.table])
+    place = _set_label(place, row, _COUNTED[place.table])
     for column in list(row)[2:]:
         yield from _count(replace(place, split=_split(column)), row[column], column)
 
@@ -167,7 +167,7 @@ def _precisions(place: _Place, text: str, column: str) -> Cells:
 
 def _by_split(place: _Place, row: dict[str, str]) -> Cells:
     """Tables 7 and 21 to 23: counts, then results of the I3D model for each split."""
-    place = _named(place, row, row["kind"])
+    place = _set_label(place, row, row["kind"])
     for column in list(row)[3:]:
         trained, _, split = column.rpartition(" ")
         if not trained:
@@ -181,7 +181,7 @@ def _by_split(place: _Place, row: dict[str, str]) -> Cells:
 def _joint_or_product(place: _Place, row: dict[str, str]) -> Cells:
     """Tables 8, 24 and 25: joint scores and products of marginals."""
     kind = row.get("kind") or {"24": "duplex", "25": "event"}[place.table]
-    place = _named(place, row, kind)
+    place = _set_label(place, row, kind)
     yield from _count(place, row["All"], "All")
     for column in list(row)[-4:]:
         how, split = column.split(" ")
@@ -215,7 +215,7 @@ def _models(place: _Place, row: dict[str, str]) -> Cells:
 
 def _av_actions(place: _Place, row: dict[str, str]) -> Cells:
     """Table 9: what the vehicle does."""
-    place = _named(place, row, "av_action")
+    place = _set_label(place, row, "av_action")
     yield from _count(place, row["All"], "All")
     for column in list(row)[3:]:
         model, split = column.split(" ")

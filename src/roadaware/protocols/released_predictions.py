@@ -11,12 +11,12 @@ import polars as pl
 
 from roadaware.errors import InputError
 from roadaware.formats.score_tables import read_scores
-from roadaware.metrics.pedestrians import PedestrianConfig, Task, evaluate_samples, state_of
+from roadaware.metrics.pedestrians import PedestrianConfig, Task, collect_sample_scores, evaluate_samples
 from roadaware.metrics.result import MetricResult
-from roadaware.protocols.pie_gap import find_gap, printed_gap, ranges, without_last
-from roadaware.scenes.factors import UNKNOWN, FactorConfig, Labels, scenario_labels
-from roadaware.scenes.sampling import Dataset, Iv2024, sample, vocabulary
-from roadaware.scenes.tables import Predictions, Scenes, of_samples
+from roadaware.protocols.pie_gap import compute_ranges, count_missing, drop_last, find_gap
+from roadaware.scenes.factors import UNKNOWN, FactorConfig, Labels, build_scenario_labels
+from roadaware.scenes.sampling import Dataset, Iv2024, list_task_answers, sample
+from roadaware.scenes.tables import Predictions, Scenes, build_sample_predictions
 from roadaware.tasks.pedestrians import Baseline
 
 FACTORS_OF_TABLE_IV = ("scale", "state", "speed", "road")
@@ -51,7 +51,9 @@ class Question:
         return self.metrics.value(metric, group)
 
 
-def answer(scenes: Scenes, dataset: Dataset, task: Task, scores: Path, *, draws: int = 0) -> Question:
+def evaluate_released(
+    scenes: Scenes, dataset: Dataset, task: Task, scores: Path, *, draws: int = 0
+) -> Question:
     """Sample the scenes as published, join the released scores by row, and judge them.
 
     Args:
@@ -65,7 +67,7 @@ def answer(scenes: Scenes, dataset: Dataset, task: Task, scores: Path, *, draws:
         InputError: if the scores do not fit the samples, row by row.
     """
     protocol = Iv2024.reference(task, dataset)
-    columns = 1 if task == "action" else len(vocabulary(protocol))
+    columns = 1 if task == "action" else len(list_task_answers(protocol))
     claimed = read_scores(scores, columns)
     values = claimed.values
     sampled = sample(scenes, protocol)
@@ -76,21 +78,21 @@ def answer(scenes: Scenes, dataset: Dataset, task: Task, scores: Path, *, draws:
     found: dict[tuple[str | None, str], tuple[float, float]] = {}
     if len(values) != len(test):
         # Only the gap that the paper prints is assumed: a file cut short is not scored under another one.
-        missing = printed_gap(test) if scenes.boxes.is_empty() and task == "intention" else 0
+        missing = count_missing(test) if scenes.boxes.is_empty() and task == "intention" else 0
         if missing < 1 or len(values) != len(test) - missing:
             raise _wrong_length(scores, len(values), len(test))
         gap = find_gap(test, values)
         assumption = _in_words(scenes, gap.declared, gap.missing, len(gap.tubes))
         for column in groups or [np.full(len(test), None, dtype=object)]:
-            found.update(ranges(test, values, gap, config, column))
-        kept = without_last(test.with_row_index("place"), gap.declared, gap.missing)
+            found.update(compute_ranges(test, values, gap, config, column))
+        kept = drop_last(test.with_row_index("place"), gap.declared, gap.missing)
         groups = [column[kept["place"].to_numpy()] for column in groups]
         test = kept.drop("place")
     answered = sampled.with_tables(
         samples=pl.concat([sampled.samples.filter(pl.col("split") != "test"), test])
     )
-    predictions = of_samples(test, values)
-    metrics = _judged(predictions, answered, config, groups, draws=draws, n_clipped=claimed.clipped)
+    predictions = build_sample_predictions(test, values)
+    metrics = _evaluate_samples(predictions, answered, config, groups, draws=draws, n_clipped=claimed.clipped)
     return Question(f"{dataset}-{task}@iv2024", answered, predictions, metrics, {}, assumption, found)
 
 
@@ -98,14 +100,14 @@ def _scenarios(scenes: Scenes, test: pl.DataFrame) -> list[Labels]:
     """(n,) the scenario of each test sample by each factor that the data tell, None where they do not."""
     columns = []
     for factor in FACTORS_OF_TABLE_IV:
-        labels = scenario_labels(scenes, [factor], FactorConfig.reference(), test)
+        labels = build_scenario_labels(scenes, [factor], FactorConfig.reference(), test)
         labels[labels == f"{factor}={UNKNOWN}"] = None
         if any(label is not None for label in labels):
             columns.append(labels)
     return columns
 
 
-def _judged(
+def _evaluate_samples(
     predictions: Predictions,
     scenes: Scenes,
     config: PedestrianConfig,
@@ -115,7 +117,7 @@ def _judged(
     n_clipped: int,
 ) -> MetricResult:
     """The metrics of the test samples, and those of every factor's scenarios under them."""
-    state, _ = state_of(predictions, scenes, config.task, split="test")
+    state, _ = collect_sample_scores(predictions, scenes, config.task, split="test")
     whole = evaluate_samples(state, config, draws=draws, n_clipped=n_clipped)
     parts = [evaluate_samples(state, config, groups=column) for column in groups]
     return MetricResult(

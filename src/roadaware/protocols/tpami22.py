@@ -9,7 +9,7 @@ import polars as pl
 
 from roadaware.errors import UsageError
 from roadaware.metrics.result import MetricResult
-from roadaware.protocols.printed_tpami22 import AVERAGED, printed
+from roadaware.protocols.printed_tpami22 import AVERAGED, load_printed
 
 SPLITS = ("val_1", "val_2", "val_3", "test")
 BESIDE: dict[str, Any] = {
@@ -55,19 +55,19 @@ _ELSEWHERE = {
 }
 
 
-def plain_name(label: str) -> str:
+def normalize_name(label: str) -> str:
     """A class name without case, hyphens and blanks, by its short form where print uses several.
 
-    >>> plain_name("Ped-MovAway-LftPav") == plain_name("Ped-movaway-lftpav")
+    >>> normalize_name("Ped-MovAway-LftPav") == normalize_name("Ped-movaway-lftpav")
     True
-    >>> plain_name("AV-Mov") == plain_name("Av-move"), plain_name("Pedestrian")
+    >>> normalize_name("AV-Mov") == normalize_name("Av-move"), normalize_name("Pedestrian")
     (True, 'ped')
     """
     plain = re.sub(r"[^a-z0-9]", "", label.casefold())
     return _ELSEWHERE.get(plain, plain)
 
 
-def beside(
+def match_printed(
     result: MetricResult,
     split: str,
     *,
@@ -91,7 +91,7 @@ def beside(
 
     Returns:
         A frame with the columns `BESIDE`: `obtained` with `low` and `high` (its interval over videos),
-        `printed` (null where unreadable), `difference` (obtained less printed).
+        `load_printed` (null where unreadable), `difference` (obtained less printed).
 
     Raises:
         UsageError: if the paper knows no such split or dataset, or there is no such group.
@@ -105,7 +105,7 @@ def beside(
             f"the paper prints nothing for '{split}' of {dataset}; "
             f"it has {', '.join(SPLITS)} of road, and test of ucf24"
         )
-    ours = _measured(result.of_group(group))
+    ours = _select_measured(result.of_group(group))
     theirs = _printed_for(split, dataset, product=result.config.get("composite_scores") == "product")
     if trained_on is not None:
         theirs = theirs.filter(pl.col("trained_on") == trained_on)
@@ -115,7 +115,7 @@ def beside(
     return both.select(pl.col(name).cast(dtype) for name, dtype in BESIDE.items())
 
 
-def _measured(summary: pl.DataFrame) -> pl.DataFrame:
+def _select_measured(summary: pl.DataFrame) -> pl.DataFrame:
     """The defined rows of a summary in per cent, with the plain name of their class."""
     rows = summary.filter(
         pl.col("valid"),
@@ -138,7 +138,7 @@ def _measured(summary: pl.DataFrame) -> pl.DataFrame:
 def _printed_for(split: str, dataset: str, *, product: bool) -> pl.DataFrame:
     """What the paper prints for a split: its own numbers, then the means over the three splits."""
     averaged = "test" if split == "test" else "val"
-    rows = printed().filter(
+    rows = load_printed().filter(
         pl.col("dataset") == dataset,
         pl.col("level").is_in(_MEASURED),
         ~pl.col("table").is_in(_REPEATS),
@@ -168,4 +168,4 @@ def _at() -> pl.Expr:
 
 
 def _name() -> pl.Expr:
-    return pl.col("label").map_elements(plain_name, return_dtype=pl.String)
+    return pl.col("label").map_elements(normalize_name, return_dtype=pl.String)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from roadaware.analysis.corner_tables import CAUTION
-from roadaware.reports.picture import DASHES, FULL, GREY, MARKERS, PALE, SERIES, Picture, styled
-from roadaware.reports.text import cautions, mark, short
+from roadaware.reports.picture import DASHES, FULL, GREY, MARKERS, PALE, SERIES, Picture, set_style
+from roadaware.reports.text import clip_label, describe_cautions, format_caution
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ _PRINTED = "printed, CODA-ONCE"
 _SHIFT = 0.09
 
 
-def knobs_picture(table: pl.DataFrame) -> Picture:
+def plot_ablation(table: pl.DataFrame) -> Picture:
     """AP, AR and proposals over the values of each knob, with intervals, printed values in grey.
 
     Args:
@@ -40,7 +40,7 @@ def knobs_picture(table: pl.DataFrame) -> Picture:
     knobs = held["knob"].unique(maintain_order=True).to_list()
     judged = bool(held["ar"].count())
     rows = list(ROWS) if judged else ["proposals"]
-    with styled():
+    with set_style():
         size = (max(FULL, 1.6 * len(knobs)), 0.7 + 1.45 * len(rows))
         figure = Figure(figsize=size, layout="constrained")
         grid = figure.subplots(len(rows), len(knobs), sharey="row", squeeze=False)
@@ -50,7 +50,7 @@ def knobs_picture(table: pl.DataFrame) -> Picture:
             line[0].set_ylabel(ROWS[metric])
             line[0].set_ylim(bottom=0)
         for axes, knob in zip(grid[-1], knobs, strict=True):
-            axes.set_xlabel(short(_WORDS.get(knob, knob), 22))
+            axes.set_xlabel(clip_label(_WORDS.get(knob, knob), 22))
         handles = {
             text: handle
             for axes in grid.flat
@@ -85,7 +85,7 @@ def _draw(axes: Axes, rows: pl.DataFrame, metric: str) -> None:
     own = rows.filter("unchanged")["value"].unique(maintain_order=True).to_list()
     for value in own:
         axes.axvspan(values.index(value) - 0.3, values.index(value) + 0.3, color=PALE, alpha=0.5, lw=0)
-    axes.set_xticks(range(len(values)), [short(value, 10) for value in values])
+    axes.set_xticks(range(len(values)), [clip_label(value, 10) for value in values])
     axes.set_xlim(-0.5, len(values) - 0.5)
 
 
@@ -94,7 +94,7 @@ def _whiskers(axes: Axes, at: Sequence[float], rows: pl.DataFrame, metric: str, 
     for x, low, high, caution in ends:
         if low is not None and high is not None:
             axes.plot([x, x], [low, high], color=colour, linewidth=0.9)
-            axes.annotate(mark(caution).strip(), (x, high), ha="center", va="bottom", fontsize=6)
+            axes.annotate(format_caution(caution).strip(), (x, high), ha="center", va="bottom", fontsize=6)
 
 
 def _caption(rows: pl.DataFrame, knobs: Sequence[str], *, judged: bool) -> str:
@@ -107,6 +107,6 @@ def _caption(rows: pl.DataFrame, knobs: Sequence[str], *, judged: bool) -> str:
                 told = f"{knob}: AR is greatest, {row['ar']:.3f}, at {row['value']} ({row['config']})."
                 parts.append(told)
         held = (rows[f"{metric}{CAUTION}"].drop_nulls() for metric in ("ap", "ar"))
-        told = cautions("".join(mark(why) for column in held for why in column))
+        told = describe_cautions("".join(format_caution(why) for column in held for why in column))
         parts += [f"{told}."] if told else []
     return " ".join(parts)

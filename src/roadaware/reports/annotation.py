@@ -10,9 +10,9 @@ import polars as pl
 
 from roadaware.analysis.annotation.agreement import MEASURES, BoxAgreement
 from roadaware.analysis.annotation.discovery_curve import Curve
-from roadaware.analysis.annotation.matching import groups_of
+from roadaware.analysis.annotation.matching import group_annotations
 from roadaware.arrays import Pixels
-from roadaware.reports.drawing import COLOURS, Marked, drawn
+from roadaware.reports.drawing import COLOURS, Marked, draw_marks
 from roadaware.reports.page import Block, Note, Pictures, Section, Table, TableCell
 from roadaware.reports.picture import (
     BLUE,
@@ -23,10 +23,10 @@ from roadaware.reports.picture import (
     INK,
     VERMILLION,
     Picture,
-    canvas,
-    styled,
+    create_canvas,
+    set_style,
 )
-from roadaware.reports.text import count, number, percent, row_interval
+from roadaware.reports.text import format_count, format_number, format_percent, format_row_interval
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
@@ -40,10 +40,10 @@ _NAMES = {
 MOST_ROWS = 200
 
 
-def finding_picture(curve: Curve) -> Picture:
+def plot_discovery(curve: Curve) -> Picture:
     """Share found over the share of pictures looked at, by each order, with bands over videos."""
-    with styled():
-        figure, axes = canvas(1.25 * HALF, 0.95 * HALF)
+    with set_style():
+        figure, axes = create_canvas(1.25 * HALF, 0.95 * HALF)
         for place, (order, values) in enumerate(curve.found.items()):
             axes.plot(
                 100 * curve.looked,
@@ -66,13 +66,13 @@ def finding_picture(curve: Curve) -> Picture:
         axes.grid(visible=True)
         axes.legend(loc="lower right", labelcolor=INK)
     told = [
-        f"{percent(row['found'], 1)} of what there is takes {percent(row['looked_share'], 1)} of the pictures"
+        f"{format_percent(row['found'], 1)} of what there is takes {format_percent(row['looked_share'], 1)} of the pictures"
         for row in curve.table.filter(pl.col("order") == "list").iter_rows(named=True)
     ]
     return Picture("What has to be looked at", f"By the list: {'; '.join(told)}.", figure)
 
 
-def selection_section(planned: dict[str, float], curve: Curve | None) -> Section:
+def build_selection_section(planned: dict[str, float], curve: Curve | None) -> Section:
     """What a list is expected to cost, and what it finds where that is known.
 
     Args:
@@ -80,7 +80,7 @@ def selection_section(planned: dict[str, float], curve: Curve | None) -> Section
         curve: what `finding.curve` gave; None without truth.
     """
     says = (
-        f"{count(round(planned['listed']))} of {count(round(planned['pictures']))} pictures have a proposal; "
+        f"{format_count(round(planned['listed']))} of {format_count(round(planned['pictures']))} pictures have a proposal; "
         f"looking at them takes {_hours(planned['seconds'])}, at all {_hours(planned['seconds_of_all'])}.",
     )
     if curve is None:
@@ -96,23 +96,23 @@ def selection_section(planned: dict[str, float], curve: Curve | None) -> Section
         "Time is of one person; saved is against looking at all pictures without proposals. Intervals over "
         "videos.",
     )
-    blocks: list[Block] = [Pictures((finding_picture(curve),)), table]
+    blocks: list[Block] = [Pictures((plot_discovery(curve),)), table]
     return Section("Pictures worth a look", says, tuple(blocks))
 
 
 def _finding_row(row: dict[str, Any]) -> tuple[TableCell, ...]:
     return (
-        percent(row["found"], 1),
+        format_percent(row["found"], 1),
         _NAMES[row["order"]],
-        percent(row["looked_share"], 1),
+        format_percent(row["looked_share"], 1),
         _span(row["looked_low"], row["looked_high"]),
         _hours(row["seconds"]),
-        percent(row["saved"], 1),
+        format_percent(row["saved"], 1),
         _span(row["saved_low"], row["saved_high"]),
     )
 
 
-def corrections_section(classes: pl.DataFrame, people: pl.DataFrame) -> Section:
+def build_corrections_section(classes: pl.DataFrame, people: pl.DataFrame) -> Section:
     """What became of proposals.
 
     Args:
@@ -122,15 +122,15 @@ def corrections_section(classes: pl.DataFrame, people: pl.DataFrame) -> Section:
     whole = classes.filter(pl.col("class") == "all").row(0, named=True)
     left = whole["kept"] + whole["moved"]
     says = (
-        f"{count(left)} of {count(whole['proposals'])} judgements left the proposal; "
-        f"{count(whole['added'])} boxes were added.",
+        f"{format_count(left)} of {format_count(whole['proposals'])} judgements left the proposal; "
+        f"{format_count(whole['added'])} boxes were added.",
     )
     return Section(
         "What became of proposals", says, (_table(classes, "By class"), _table(people, "By annotator"))
     )
 
 
-def agreement_section(found: BoxAgreement, disputes: pl.DataFrame) -> Section:
+def build_agreement_section(found: BoxAgreement, disputes: pl.DataFrame) -> Section:
     """How far annotators agree, and what is left to be decided.
 
     Args:
@@ -139,14 +139,14 @@ def agreement_section(found: BoxAgreement, disputes: pl.DataFrame) -> Section:
     """
     rows: list[tuple[TableCell, ...]] = []
     for row in found.table.iter_rows(named=True):
-        ends = [row_interval(row, unit, 2) for unit in ("picture", "video")]
+        ends = [format_row_interval(row, unit, 2) for unit in ("picture", "video")]
         rows.append(
             (
                 row["group"] or "all",
                 row["measure"].replace("_", " "),
-                number(row["value"], 3),
+                format_number(row["value"], 3),
                 *ends,
-                count(row["n"]),
+                format_count(row["n"]),
             )
         )
     header = ("of", "measure", "value", "over pictures", "over videos", "rests on")
@@ -156,7 +156,9 @@ def agreement_section(found: BoxAgreement, disputes: pl.DataFrame) -> Section:
     if len(disputes):
         blocks.append(_table(disputes.head(MOST_ROWS), "For a further look"))
     value = found.value("existence")
-    says = (f"Existence agrees to {number(value, 2)}; {count(len(disputes))} disputes are left.",)
+    says = (
+        f"Existence agrees to {format_number(value, 2)}; {format_count(len(disputes))} disputes are left.",
+    )
     return Section("Agreement of annotators", says, tuple(blocks))
 
 
@@ -170,13 +172,13 @@ def _table(held: pl.DataFrame, title: str) -> Table:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    return number(value, 2) if isinstance(value, float) else str(value)
+    return format_number(value, 2) if isinstance(value, float) else str(value)
 
 
 def _span(low: float | None, high: float | None, *, share: bool = True) -> str:
     if low is None or high is None:
         return "-"
-    told: Sequence[str] = [percent(end, 1) if share else number(end, 2) for end in (low, high)]
+    told: Sequence[str] = [format_percent(end, 1) if share else format_number(end, 2) for end in (low, high)]
     return f"{told[0]} to {told[1]}"
 
 
@@ -189,7 +191,7 @@ def _hours(seconds: float) -> str:
 _SMALL = 400
 
 
-def disputed_places(disputes: pl.DataFrame, most: int) -> list[tuple[str, int, str]]:
+def list_disputes(disputes: pl.DataFrame, most: int) -> list[tuple[str, int, str]]:
     """The first pictures with a dispute: video, frame, and the reasons.
 
     Args:
@@ -212,7 +214,7 @@ def draw_dispute(labels: Scenes, picture: Pixels, video: str, frame: int, *, tit
         title: written in its corner.
     """
     scale = 2 if picture.shape[0] < _SMALL else 1
-    return drawn(picture, list(_marks(labels, video, frame)), title=title, scale=scale)
+    return draw_marks(picture, list(_marks(labels, video, frame)), title=title, scale=scale)
 
 
 def _marks(labels: Scenes, video: str, frame: int) -> Iterator[Marked]:
@@ -226,7 +228,7 @@ def _marks(labels: Scenes, video: str, frame: int) -> Iterator[Marked]:
     }
     own = [held.filter(pl.col("annotator").cast(pl.String) == name) for name in names]
     corners = [part.select(CORNERS).to_numpy().astype(np.float64) for part in own]
-    for group in groups_of(corners):
+    for group in group_annotations(corners):
         told = (f"{names[who]}: {said.get(own[who]['box'][row], '-')}" for who, row in group.items())
         shown = {min(group, key=lambda who: corners[who][group[who]][1]): "   ".join(told)}
         for who, row in group.items():

@@ -10,11 +10,18 @@ import polars as pl
 from roadaware.analysis.audit import Audit, Example, Finding
 from roadaware.analysis.audit.checks import SEVERITIES
 from roadaware.analysis.road_counts import count_table
-from roadaware.reports.bars import Share, shares
-from roadaware.reports.configs import config_line
+from roadaware.reports.bars import Share, plot_shares
+from roadaware.reports.configs import format_config
 from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, TableCell
-from roadaware.reports.picture import BLUE, FULL, GREY, INK, ORANGE, Picture, canvas, styled
-from roadaware.reports.text import count, number, percent, sentence, short, words
+from roadaware.reports.picture import BLUE, FULL, GREY, INK, ORANGE, Picture, create_canvas, set_style
+from roadaware.reports.text import (
+    capitalize_text,
+    clip_label,
+    format_count,
+    format_name,
+    format_number,
+    format_percent,
+)
 from roadaware.scenes.tables import Scenes
 
 TONES = {"serious": "bad", "warning": "doubt", "note": "fair"}
@@ -32,9 +39,9 @@ def audit_section(audit: Audit, *, title: str | None = None) -> Section:
         audit: what `audit` gave.
         title: heading; the data set's name where not given.
     """
-    blocks: list[Block] = [Facts((("samples by", config_line(audit.protocol)),))]
+    blocks: list[Block] = [Facts((("samples by", format_config(audit.protocol)),))]
     if audit.findings:
-        drawn = shares([Share(_name(found), found.count, found.out_of) for found in audit.findings])
+        drawn = plot_shares([Share(_name(found), found.count, found.out_of) for found in audit.findings])
         blocks += [Pictures((drawn,)), _overview(audit)]
     for finding in audit.findings:
         blocks.extend(_finding(finding))
@@ -47,7 +54,7 @@ def _name(finding: Finding) -> str:
 
 
 def _spoken(name: str) -> str:
-    return words(name.replace("-", "_"))
+    return format_name(name.replace("-", "_"))
 
 
 def _overview(audit: Audit) -> Table:
@@ -57,8 +64,8 @@ def _overview(audit: Audit) -> Table:
         if held:
             rows.append((f"{severity}: {MEANINGS[severity]}",))
         for found in held:
-            mark = Mark(percent(found.count, found.out_of), TONES[severity])
-            rows.append((_name(found), count(found.count), count(found.out_of), mark))
+            mark = Mark(format_percent(found.count, found.out_of), TONES[severity])
+            rows.append((_name(found), format_count(found.count), format_count(found.out_of), mark))
     return Table(("finding", "found", "of", "share"), tuple(rows), "lrrr", "All findings")
 
 
@@ -67,7 +74,7 @@ def _finding(finding: Finding) -> Iterator[Block]:
     heading = f"{_name(finding)} ({finding.severity})"
     yield Note(finding.sentence, TONES[finding.severity], heading[:1].upper() + heading[1:])
     facts = [("why it matters", finding.why), ("what to do", finding.advice)]
-    facts += [(words(name), _value(value)) for name, value in finding.measures.items()]
+    facts += [(format_name(name), _value(value)) for name, value in finding.measures.items()]
     yield Facts(tuple(facts))
     if finding.table is not None:
         rows = tuple(tuple(_value(value) for value in row) for row in finding.table.rows)
@@ -76,7 +83,7 @@ def _finding(finding: Finding) -> Iterator[Block]:
             for column in zip(*finding.table.rows, strict=True)
         ] or [False] * len(finding.table.columns)
         align = "".join("r" if is_number and place else "l" for place, is_number in enumerate(numeric))
-        yield Table(tuple(map(words, finding.table.columns)), rows, align)
+        yield Table(tuple(map(format_name, finding.table.columns)), rows, align)
     if finding.examples:
         yield _examples(finding.examples)
 
@@ -120,8 +127,8 @@ def _value(value: str | int | float | None) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return count(value)
-    return number(value) if isinstance(value, float) else value
+        return format_count(value)
+    return format_number(value) if isinstance(value, float) else value
 
 
 # What was read, as a section of a report: how much of everything, and what was not taken and why.
@@ -129,7 +136,9 @@ def _value(value: str | int | float | None) -> str:
 SHOWN_REASONS = 20
 
 
-def data_section(scenes: Scenes, *, title: str = "Data", about: Mapping[str, str] | None = None) -> Section:
+def build_data_section(
+    scenes: Scenes, *, title: str = "Data", about: Mapping[str, str] | None = None
+) -> Section:
     """What scenes hold: rows of each table, splits, samples, and the rejected rows by reason.
 
     Args:
@@ -139,13 +148,19 @@ def data_section(scenes: Scenes, *, title: str = "Data", about: Mapping[str, str
     """
     meta = scenes.meta
     facts = [("dataset", meta.dataset or "not named"), *(about or {}).items()]
-    facts += [(words(name), f"{count(len(frame))} rows") for name, frame in scenes.filled().items()]
+    facts += [
+        (format_name(name), f"{format_count(len(frame))} rows") for name, frame in scenes.filled().items()
+    ]
     blocks: list[Block] = [Facts(tuple(facts))]
-    blocks += [block for block in (_splits(scenes), _samples(scenes), _rejected(scenes)) if block]
+    blocks += [block for block in (_splits(scenes), _samples(scenes), _build_rejected_table(scenes)) if block]
     held = ((scenes.videos, "videos"), (scenes.tubes, "tracks"), (scenes.boxes, "boxes"))
-    amounts = ", ".join(f"{count(len(frame))} {name}" for frame, name in held)
+    amounts = ", ".join(f"{format_count(len(frame))} {name}" for frame, name in held)
     lost = len(scenes.rejected)
-    tail = f"{count(lost)} items were not taken, and a table says why." if lost else "Nothing was rejected."
+    tail = (
+        f"{format_count(lost)} items were not taken, and a table says why."
+        if lost
+        else "Nothing was rejected."
+    )
     return Section(title, (f"{meta.dataset or 'The set'} holds {amounts}. {tail}",), tuple(blocks))
 
 
@@ -162,7 +177,7 @@ def _splits(scenes: Scenes) -> Table | None:
         .agg(pl.len().alias("videos"), pl.col("tracks").fill_null(0).sum())
         .sort("splits")
     )
-    rows = tuple((str(name), count(videos), count(n)) for name, videos, n in table.iter_rows())
+    rows = tuple((str(name), format_count(videos), format_count(n)) for name, videos, n in table.iter_rows())
     return Table(("split", "videos", "tracks"), rows, "lrr", "Splits") if rows else None
 
 
@@ -180,11 +195,11 @@ def _samples(scenes: Scenes) -> Table | None:
         part = table.filter(split == name).sort("label")
         for label, n, tracks in part.select("label", "n", "tracks").iter_rows():
             called = labels[label] if label is not None and label < len(labels) else f"class {label}"
-            rows.append((str(name), words(called), count(n), count(tracks)))
+            rows.append((str(name), format_name(called), format_count(n), format_count(tracks)))
     return Table(("split", "answer", "samples", "pedestrians"), tuple(rows), "llrr", "Samples")
 
 
-def _rejected(scenes: Scenes) -> Table | None:
+def _build_rejected_table(scenes: Scenes) -> Table | None:
     if scenes.rejected.is_empty():
         return None
     table = (
@@ -193,9 +208,9 @@ def _rejected(scenes: Scenes) -> Table | None:
         .sort(["n", "table", "reason"], descending=[True, False, False])
     )
     shown = table.head(SHOWN_REASONS).select("table", "reason", "n", "file")
-    rows = tuple((words(of), why, count(n), file) for of, why, n, file in shown.iter_rows())
+    rows = tuple((format_name(of), why, format_count(n), file) for of, why, n, file in shown.iter_rows())
     more = len(table) - len(shown)
-    caption = f"{count(more)} further reasons are not shown." if more > 0 else ""
+    caption = f"{format_count(more)} further reasons are not shown." if more > 0 else ""
     return Table(("table", "reason", "items", "first file"), rows, "llrl", "Not taken", caption)
 
 
@@ -204,13 +219,13 @@ def _rejected(scenes: Scenes) -> Table | None:
 _ROW_IN, _FOOT_IN = 0.21, 1.0
 
 
-def stats_section(
+def build_stats_section(
     counts: pl.DataFrame, printed: pl.DataFrame | None = None, *, title: str = "Counts"
 ) -> Section:
     """Boxes and tubes by class and split.
 
     Args:
-        counts: what `roadaware.analysis.road_counts.count` gave.
+        counts: what `roadaware.analysis.road_counts.format_count` gave.
         printed: the same beside the paper's, what `beside_print` gave; None where it counts another set.
         title: heading of the section.
     """
@@ -228,9 +243,9 @@ def count_bars(counts: pl.DataFrame, kind: str, printed: pl.DataFrame | None = N
     """Boxes (or frames) and tubes of each class of a kind in the whole set, on a logarithmic scale.
 
     Args:
-        counts: what `roadaware.analysis.road_counts.count` gave.
+        counts: what `roadaware.analysis.road_counts.format_count` gave.
         kind: one of its kinds.
-        printed: adds the paper's numbers as marks; see `stats_section`.
+        printed: adds the paper's numbers as marks; see `build_stats_section`.
     """
     rows = (counts if printed is None else printed).filter(
         pl.col("kind") == kind, pl.col("split") == "all", pl.col("label").is_not_null()
@@ -239,8 +254,8 @@ def count_bars(counts: pl.DataFrame, kind: str, printed: pl.DataFrame | None = N
     boxes = rows.select(pl.coalesce("boxes", "frames")).to_series().fill_null(0).to_list()
     tubes = rows["tubes"].fill_null(0).to_list()
     what = "frames" if rows["boxes"].null_count() == len(rows) else "boxes"
-    with styled():
-        figure, axes = canvas(FULL, _FOOT_IN + _ROW_IN * 2 * max(1, len(labels)) * 0.75)
+    with set_style():
+        figure, axes = create_canvas(FULL, _FOOT_IN + _ROW_IN * 2 * max(1, len(labels)) * 0.75)
         for place, (first, second) in enumerate(zip(boxes, tubes, strict=True)):
             axes.barh(place - 0.19, max(first, 0.5), height=0.36, color=BLUE)
             axes.barh(place + 0.19, max(second, 0.5), height=0.36, color=ORANGE)
@@ -257,18 +272,20 @@ def count_bars(counts: pl.DataFrame, kind: str, printed: pl.DataFrame | None = N
         most = max([10, *boxes, *tubes])
         powers = [10**power for power in range(len(str(most)))]
         axes.set_xscale("log")
-        axes.set_xticks(powers, [count(power) for power in powers])
+        axes.set_xticks(powers, [format_count(power) for power in powers])
         axes.minorticks_off()
         axes.set(xlim=(0.5, 2 * most), xlabel="number (logarithmic)")
-        axes.set_yticks(range(len(labels)), [short(label, 30) for label in labels])
+        axes.set_yticks(range(len(labels)), [clip_label(label, 30) for label in labels])
         axes.set_ylim(len(labels) - 0.4, -0.6)
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=True, axis="x")
         axes.set_title(_legend(what, printed), loc="left", fontsize=8.5, color=GREY)
-    told = "; ".join(f"{n} {count(b)}/{count(t)}" for n, b, t in zip(labels, boxes, tubes, strict=True))
+    told = "; ".join(
+        f"{n} {format_count(b)}/{format_count(t)}" for n, b, t in zip(labels, boxes, tubes, strict=True)
+    )
     mark = " Black marks are the printed numbers." if printed is not None else ""
     caption = f"{what.capitalize()} (blue) and tubes (orange) of each class.{mark} {told}."
-    return Picture(f"{sentence(words(kind))}: {what} and tubes of each class", caption, figure)
+    return Picture(f"{capitalize_text(format_name(kind))}: {what} and tubes of each class", caption, figure)
 
 
 def _legend(what: str, printed: pl.DataFrame | None) -> str:
@@ -283,13 +300,14 @@ def _table(counts: pl.DataFrame, kind: str) -> Table:
     """One kind in the form of print."""
     held = count_table(counts, kind)
     rows = tuple(
-        tuple("–" if cell is None else _grouped(str(cell)) for cell in row) for row in held.iter_rows()
+        tuple("–" if cell is None else _format_thousands(str(cell)) for cell in row)
+        for row in held.iter_rows()
     )
     head = (kind, *held.columns[1:])
     return Table(head, rows, "l" + "r" * (len(head) - 1), f"Classes of {kind}", "Boxes/tubes in each split.")
 
 
-def _grouped(cell: str) -> str:
+def _format_thousands(cell: str) -> str:
     """`559142/7029` with separators of thousands; a name as it is."""
     return "/".join(f"{int(part):,}" if part.isdecimal() else part for part in cell.split("/"))
 
@@ -307,8 +325,8 @@ def _differences(printed: pl.DataFrame) -> Table | None:
                         name,
                         row["split"],
                         what,
-                        count(row[what]),
-                        Mark(count(theirs), "doubt"),
+                        format_count(row[what]),
+                        Mark(format_count(theirs), "doubt"),
                         row["note"] or "",
                     )
                 )
@@ -321,7 +339,7 @@ def _differences(printed: pl.DataFrame) -> Table | None:
 def _printed_note(printed: pl.DataFrame) -> Note:
     compared = printed["differs"].drop_nulls()
     return Note(
-        f"{count(len(compared) - int(compared.sum()))} of {count(len(compared))} counts that the paper "
+        f"{format_count(len(compared) - int(compared.sum()))} of {format_count(len(compared))} counts that the paper "
         "prints are as printed (Singh et al., TPAMI 2022, Tables 7 and 15 to 23)."
     )
 
@@ -330,7 +348,7 @@ def _stats_says(counts: pl.DataFrame, printed: pl.DataFrame | None) -> list[str]
     whole = counts.filter(pl.col("split") == "all")
     totals = whole.filter(pl.col("label").is_null())
     told = [
-        f"{count(row['boxes'] if row['boxes'] is not None else row['frames'])} of {row['kind']}"
+        f"{format_count(row['boxes'] if row['boxes'] is not None else row['frames'])} of {row['kind']}"
         for row in totals.iter_rows(named=True)
     ]
     said = [f"Labels: {', '.join(told)}."] if told else []

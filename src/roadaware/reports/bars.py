@@ -20,10 +20,18 @@ from roadaware.reports.picture import (
     PALE,
     VERMILLION,
     Picture,
-    canvas,
-    styled,
+    create_canvas,
+    set_style,
 )
-from roadaware.reports.text import cautions, count, mark, number, percent, short, signed
+from roadaware.reports.text import (
+    clip_label,
+    describe_cautions,
+    format_caution,
+    format_count,
+    format_number,
+    format_percent,
+    format_signed,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,7 +101,7 @@ class Share:
     out_of: int | None = None
 
 
-def scenario_bars(rows: Sequence[Estimate], metric: str, *, overall: float | None = None) -> Picture:
+def plot_scenarios(rows: Sequence[Estimate], metric: str, *, overall: float | None = None) -> Picture:
     """One dot per scenario with its interval, grouped by factor.
 
     Args:
@@ -102,25 +110,23 @@ def scenario_bars(rows: Sequence[Estimate], metric: str, *, overall: float | Non
         overall: the value over all samples, drawn as a line.
     """
     families = len({row.family for row in rows if row.family})
-    with styled():
-        figure, axes = canvas(FULL, 0.9 + ROW_IN * max(1, len(rows) + families))
+    with set_style():
+        figure, axes = create_canvas(FULL, 0.9 + ROW_IN * max(1, len(rows) + families))
         if overall is not None:
             axes.axvline(overall, color=GREY, linewidth=1, linestyle=DOTTED, zorder=0)
             axes.set_title(f"dotted: all samples, {overall:.3f}", loc="left", fontsize=8.5, color=GREY)
         _estimate_rows(axes, rows)
         low = min([0.0, *(row.low for row in rows if row.low is not None)])
-        axes.set(xlim=(low, 1.0), xlabel=short(metric, 80))
+        axes.set(xlim=(low, 1.0), xlabel=clip_label(metric, 80))
     known = [row for row in rows if row.value is not None]
     caption = f"Dots are values of {metric},{_whiskers(rows)} n the number of samples."
     if known:
         best, worst = (pick(known, key=lambda row: row.value or 0.0) for pick in (max, min))
-        caption += (
-            f" Highest: {best.name} ({number(best.value)}); lowest: {worst.name} ({number(worst.value)})."
-        )
+        caption += f" Highest: {best.name} ({format_number(best.value)}); lowest: {worst.name} ({format_number(worst.value)})."
     return Picture(f"{metric[:1].upper()}{metric[1:]} by scenario", caption + _meanings(rows), figure)
 
 
-def estimates(
+def plot_estimates(
     rows: Sequence[Estimate], measured: str, *, title: str, counted: str = "n", percent: bool = True
 ) -> Picture:
     """One dot per value with its interval, grouped by family.
@@ -139,12 +145,12 @@ def estimates(
         scaled = [
             replace(row, value=_times(row.value), low=_times(row.low), high=_times(row.high)) for row in rows
         ]
-    with styled():
-        figure, axes = canvas(FULL, 0.9 + ROW_IN * max(1, len(rows) + families))
+    with set_style():
+        figure, axes = create_canvas(FULL, 0.9 + ROW_IN * max(1, len(rows) + families))
         _estimate_rows(axes, scaled, digits=digits)
-        axes.set(xlim=(0, 100 if percent else 1), xlabel=short(measured, 80))
+        axes.set(xlim=(0, 100 if percent else 1), xlabel=clip_label(measured, 80))
     known = "; ".join(
-        f"{row.family + ' ' if row.family else ''}{row.name} {number(row.value, digits)}"
+        f"{row.family + ' ' if row.family else ''}{row.name} {format_number(row.value, digits)}"
         for row in scaled
         if row.value is not None
     )
@@ -161,7 +167,7 @@ def _whiskers(rows: Sequence[Estimate], over: str = "") -> str:
 def _meanings(rows: Sequence[Estimate | Difference]) -> str:
     """What the marks behind values or verdicts mean; nothing where there are none."""
     held = (row.cautions if isinstance(row, Difference) else (row.caution,) for row in rows)
-    told = cautions("".join(mark(why) for each in held for why in each))
+    told = describe_cautions("".join(format_caution(why) for each in held for why in each))
     return f" {told}." if told else ""
 
 
@@ -175,7 +181,9 @@ _BOTH_UNITS = (
 )
 
 
-def forest(rows: Sequence[Difference], first: str, second: str, *, reading: str = _BOTH_UNITS) -> Picture:
+def plot_forest(
+    rows: Sequence[Difference], first: str, second: str, *, reading: str = _BOTH_UNITS
+) -> Picture:
     """Paired differences, first minus second, each with its intervals and its verdict in words.
 
     Args:
@@ -183,36 +191,36 @@ def forest(rows: Sequence[Difference], first: str, second: str, *, reading: str 
         first, second: names of the two models.
         reading: what the differences are on, and how the bars are read.
     """
-    with styled():
-        figure, axes = canvas(FULL, 0.85 + 0.85 * ROW_IN * max(1, len(rows)))
+    with set_style():
+        figure, axes = create_canvas(FULL, 0.85 + 0.85 * ROW_IN * max(1, len(rows)))
         axes.axvline(0, color=INK, linewidth=0.9)
         for place, row in enumerate(rows):
             _difference(axes, place, row)
         _rows_axis(axes, [row.name for row in rows])
         reach = 1.08 * max((abs(end) for row in rows for end in row.ends), default=0.1) or 0.1
-        axes.set(xlim=(-reach, reach), xlabel=f"{short(first, 40)} minus {short(second, 40)}")
+        axes.set(xlim=(-reach, reach), xlabel=f"{clip_label(first, 40)} minus {clip_label(second, 40)}")
     caption = (
         f"{first} minus {second} {reading} "
-        f"Verdicts on the first: {_listed(Counter(row.verdict for row in rows))}.{_meanings(rows)}"
+        f"Verdicts on the first: {_format_counts(Counter(row.verdict for row in rows))}.{_meanings(rows)}"
     )
     return Picture(f"Differences: {first} minus {second}", caption, figure)
 
 
-def shares(rows: Sequence[Share], *, title: str = "Findings") -> Picture:
+def plot_shares(rows: Sequence[Share], *, title: str = "Findings") -> Picture:
     """Findings as bars of count out of the number looked at; without a whole, the count alone.
 
     Args:
         rows: in drawing order.
         title: what they are shares of.
     """
-    with styled():
-        figure, axes = canvas(FULL, 0.75 + ROW_IN * max(1, len(rows)))
+    with set_style():
+        figure, axes = create_canvas(FULL, 0.75 + ROW_IN * max(1, len(rows)))
         for place, row in enumerate(rows):
-            says = count(row.count)
+            says = format_count(row.count)
             if row.out_of:
                 axes.barh(place, 100, height=0.58, color=PALE)
                 axes.barh(place, 100 * row.count / row.out_of, height=0.58, color=VERMILLION)
-                says = f"{says} of {count(row.out_of)}  ({percent(row.count, row.out_of)})"
+                says = f"{says} of {format_count(row.out_of)}  ({format_percent(row.count, row.out_of)})"
             _beside(axes, place, 1.012, says)
         _rows_axis(axes, [row.name for row in rows])
         axes.grid(visible=False)
@@ -238,10 +246,10 @@ def _estimate_rows(axes: Axes, rows: Sequence[Estimate], digits: int = 3) -> Non
             axes.plot([row.low, row.high], [place, place], color=BLUE, linewidth=1.6, alpha=0.6)
         if row.value is not None:
             axes.plot([row.value], [place], marker="o", markersize=6, color=BLUE, clip_on=False)
-        _beside(axes, place, 1.09, count(row.n), align="right")
-        reason = short(row.reason or "no reason given", 30)
-        told = f"undefined: {reason}" if row.value is None else number(row.value, digits)
-        _beside(axes, place, 1.11, told + mark(row.caution))
+        _beside(axes, place, 1.09, format_count(row.n), align="right")
+        reason = clip_label(row.reason or "no reason given", 30)
+        told = f"undefined: {reason}" if row.value is None else format_number(row.value, digits)
+        _beside(axes, place, 1.11, told + format_caution(row.caution))
     _beside(axes, -0.9, 1.09, "n", align="right", tone=GREY)
     _beside(axes, -0.9, 1.11, "value", tone=GREY)
     _rows_axis(axes, labels)
@@ -260,8 +268,8 @@ def _difference(axes: Axes, place: int, row: Difference) -> None:
         axes.plot(ends, [place, place], color=tone, linewidth=4.5, solid_capstyle="butt", alpha=0.75)
     if row.value is not None:
         axes.plot([row.value], [place], marker="o", markersize=6, color="white", markeredgecolor=tone)
-    _beside(axes, place, 1.09, signed(row.value), align="right", tone=tone)
-    signs = "".join(dict.fromkeys(mark(why) for why in row.cautions))
+    _beside(axes, place, 1.09, format_signed(row.value), align="right", tone=tone)
+    signs = "".join(dict.fromkeys(format_caution(why) for why in row.cautions))
     _beside(axes, place, 1.11, row.verdict + signs, tone=tone)
 
 
@@ -279,14 +287,14 @@ def _beside(
 
 
 def _rows_axis(axes: Axes, labels: Sequence[str]) -> None:
-    axes.set_yticks(range(len(labels)), [short(label, 46) for label in labels])
+    axes.set_yticks(range(len(labels)), [clip_label(label, 46) for label in labels])
     axes.set_ylim(max(1, len(labels)) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     axes.grid(visible=True, axis="x")
 
 
-def _listed(told: Mapping[str, int]) -> str:
+def _format_counts(told: Mapping[str, int]) -> str:
     return ", ".join(f"{verdict} in {amount}" for verdict, amount in sorted(told.items())) or "none"
 
 
@@ -331,7 +339,7 @@ STATUSES: dict[str, Status] = {
 }
 
 
-def coverage(cells: Sequence[tuple[str, str, str]]) -> Picture:
+def plot_coverage(cells: Sequence[tuple[str, str, str]]) -> Picture:
     """Which cells of the published tables were repeated: one square per cell, marked by symbol and colour.
 
     Args:
@@ -343,8 +351,8 @@ def coverage(cells: Sequence[tuple[str, str, str]]) -> Picture:
     blocks = list(dict.fromkeys(block for block, _ in rows))
     heights = [row + 0.45 * blocks.index(block) for row, (block, _) in enumerate(rows)]
     told = Counter(status for _, _, status in cells)
-    with styled():
-        figure, axes = canvas(FULL, 0.8 + 0.235 * (max(heights, default=0) + 1))
+    with set_style():
+        figure, axes = create_canvas(FULL, 0.8 + 0.235 * (max(heights, default=0) + 1))
         for status in told:
             places = [
                 (column, height)
@@ -369,7 +377,11 @@ def _row_names(rows: Sequence[tuple[str, str]]) -> list[str]:
     """Names of the rows of the cell grid; the block is named once, at its first row."""
     names, before = [], ""
     for block, model in rows:
-        names.append(f"{short(block, 44)}{GAP}{short(model, 24)}" if block != before else short(model, 24))
+        names.append(
+            f"{clip_label(block, 44)}{GAP}{clip_label(model, 24)}"
+            if block != before
+            else clip_label(model, 24)
+        )
         before = block
     return names
 

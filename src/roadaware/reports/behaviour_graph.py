@@ -23,10 +23,10 @@ from roadaware.reports.picture import (
     SERIES,
     VERMILLION,
     Picture,
-    canvas,
-    styled,
+    create_canvas,
+    set_style,
 )
-from roadaware.reports.text import count, number, percent, short
+from roadaware.reports.text import clip_label, format_count, format_number, format_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,16 +36,16 @@ _BAR = 0.72
 _FIRST_LETTERS = 26
 
 
-def behaviour_picture(graph: BehaviourGraph) -> Picture:
+def plot_behaviour(graph: BehaviourGraph) -> Picture:
     """One video: a lane for everybody, in it what they do to whom, true above claimed.
 
     Args:
         graph: lanes and arcs.
     """
-    rows, tops, heights = _placed(graph)
+    rows, tops, heights = _compute_layout(graph)
     total = sum(heights) or 1.0
-    with styled():
-        figure, axes = canvas(FULL, _HEAD_IN + _FOOT_IN + _ROW_IN * total)
+    with set_style():
+        figure, axes = create_canvas(FULL, _HEAD_IN + _FOOT_IN + _ROW_IN * total)
         for place, lane in enumerate(graph.lanes):
             axes.axhspan(
                 tops[place], tops[place] + heights[place], color=PALE, alpha=0.28 if place % 2 else 0
@@ -57,7 +57,7 @@ def behaviour_picture(graph: BehaviourGraph) -> Picture:
         low = min([lane.start for lane in graph.lanes] + [arc.start for arc in graph.arcs], default=0)
         high = max([lane.end for lane in graph.lanes] + [arc.end for arc in graph.arcs], default=1)
         axes.set(xlim=(low, max(high, low + 1)), ylim=(total, 0), xlabel="frame")
-        names = [f"{_letter(k)} · {short(lane.name, 22)}" for k, lane in enumerate(graph.lanes)]
+        names = [f"{_letter(k)} · {clip_label(lane.name, 22)}" for k, lane in enumerate(graph.lanes)]
         axes.set_yticks([top + _PAD / 2 for top in tops], names)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
@@ -65,7 +65,7 @@ def behaviour_picture(graph: BehaviourGraph) -> Picture:
     return Picture(f"Who does what to whom: {graph.says}", _caption(graph), figure)
 
 
-def _placed(graph: BehaviourGraph) -> tuple[list[float], list[float], list[float]]:
+def _compute_layout(graph: BehaviourGraph) -> tuple[list[float], list[float], list[float]]:
     """Where each arc lies (its middle), where each lane begins, and how high it is, in rows."""
     slots: list[list[int]] = [[] for _ in graph.lanes]
     chosen = []
@@ -115,7 +115,7 @@ def _bar(axes: Axes, arc: Arc, row: float, graph: BehaviourGraph, tops: Sequence
         arrowprops={"arrowstyle": "->", "color": tone, "linewidth": 0.7, "alpha": 0.55, "shrinkA": 0},
     )
     score = "" if arc.score is None else f" {arc.score:.2f}"
-    says = f"{short(arc.predicate, 22)} \N{RIGHTWARDS ARROW} {_letter(arc.object)}{score}"
+    says = f"{clip_label(arc.predicate, 22)} \N{RIGHTWARDS ARROW} {_letter(arc.object)}{score}"
     behind: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "alpha": 0.72, "pad": 0.6}
     axes.annotate(
         says, (arc.start, row), (4, 0), textcoords="offset points", va="center", fontsize=7, color=INK,
@@ -181,15 +181,15 @@ _DARK = 0.55
 _MOST_TOLD = 5
 
 
-def confusion_picture(found: Confusion) -> Picture:
+def plot_confusion(found: Confusion) -> Picture:
     """Shares of what is claimed of the persons of each action.
 
     Args:
         found: at least one action.
     """
     rows, columns = found.shares.shape
-    with styled():
-        figure, axes = canvas(FULL, _CONFUSION_HEAD_IN + _CONFUSION_FOOT_IN + _CONFUSION_ROW_IN * rows)
+    with set_style():
+        figure, axes = create_canvas(FULL, _CONFUSION_HEAD_IN + _CONFUSION_FOOT_IN + _CONFUSION_ROW_IN * rows)
         edges_x, edges_y = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
         axes.pcolormesh(
             edges_x, edges_y, found.shares, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=0.6
@@ -203,9 +203,12 @@ def confusion_picture(found: Confusion) -> Picture:
         axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
         axes.set_yticks(
             range(rows),
-            [f"{short(n, 24)} ({count(held)})" for n, held in zip(found.labels, found.n, strict=True)],
+            [
+                f"{clip_label(n, 24)} ({format_count(held)})"
+                for n, held in zip(found.labels, found.n, strict=True)
+            ],
         )
-        names = [short(name, 24) for name in found.columns]
+        names = [clip_label(name, 24) for name in found.columns]
         axes.set_xticks(range(columns), names, rotation=45, ha="right", rotation_mode="anchor")
         axes.set(xlabel="what is claimed", ylabel="what is true")
         axes.tick_params(length=0)
@@ -222,7 +225,7 @@ def _confusion_caption(found: Confusion) -> str:
         if row != column and column < len(found.labels) and share > 0
     ]
     told = [
-        f"{true} taken for {claimed} ({percent(share, 1)})"
+        f"{true} taken for {claimed} ({format_percent(share, 1)})"
         for share, true, claimed in sorted(off, reverse=True)[:_MOST_TOLD]
     ]
     return (
@@ -251,8 +254,8 @@ def map_gallery(maps: Sequence[HeardMap], *, title: str, threshold: float | None
     height = width * max(_shape(each) for each in maps)
     rows = math.ceil(len(maps) / _COLUMNS)
     total = rows * (height + _MAPS_HEAD_IN) + _MAPS_FOOT_IN
-    with styled():
-        figure, axes = canvas(FULL, total)
+    with set_style():
+        figure, axes = create_canvas(FULL, total)
         figure.delaxes(axes)
         figure.set_layout_engine("none")
         for place, each in enumerate(maps):
@@ -269,7 +272,7 @@ def map_gallery(maps: Sequence[HeardMap], *, title: str, threshold: float | None
     )
 
 
-def success_curve(thresholds: Sequence[float], curves: Mapping[str, Sequence[float]], model: str) -> Picture:
+def plot_success(thresholds: Sequence[float], curves: Mapping[str, Sequence[float]], model: str) -> Picture:
     """The share of sounds found, over the consensus IoU that is asked for.
 
     Args:
@@ -277,15 +280,15 @@ def success_curve(thresholds: Sequence[float], curves: Mapping[str, Sequence[flo
         curves: name to its (t,) shares; the model first, then trivial answers.
         model: its name.
     """
-    with styled():
-        figure, axes = canvas(HALF * 1.25, 3.2)
+    with set_style():
+        figure, axes = create_canvas(HALF * 1.25, 3.2)
         for place, (name, shares) in enumerate(curves.items()):
             axes.plot(
                 thresholds,
                 shares,
                 color=SERIES[place % len(SERIES)],
                 linestyle=DASHES[place % len(DASHES)],
-                label=short(name, 40),
+                label=clip_label(name, 40),
             )
         axes.axvline(0.5, color=GREY, linewidth=0.8, linestyle=":")
         axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="consensus IoU that is asked for")
@@ -293,7 +296,7 @@ def success_curve(thresholds: Sequence[float], curves: Mapping[str, Sequence[flo
         axes.grid(visible=True)
         axes.legend(loc="upper right")
     half = min(range(len(thresholds)), key=lambda k: abs(thresholds[k] - 0.5))
-    told = ", ".join(f"{name} {number(float(shares[half]))}" for name, shares in curves.items())
+    told = ", ".join(f"{name} {format_number(float(shares[half]))}" for name, shares in curves.items())
     caption = (
         f"How many sounds are found at each consensus IoU; the area below is success_auc. At 0.5: {told}."
     )
@@ -325,7 +328,7 @@ def _panel(axes: Axes, each: HeardMap, threshold: float | None) -> None:
         axes.add_patch(Rectangle((x1, y1), x2 - x1, y2 - y1, fill=False, edgecolor=GREEN, linewidth=1.6))
     axes.set(xlim=(0, wide), ylim=(high, 0), xticks=[], yticks=[])
     first, _, rest = each.says.partition(": ")
-    axes.set_title(f"{short(first, 34)}\n{short(rest, 34)}", loc="left", fontsize=7.5, pad=3)
+    axes.set_title(f"{clip_label(first, 34)}\n{clip_label(rest, 34)}", loc="left", fontsize=7.5, pad=3)
     for spine in axes.spines.values():
         spine.set_visible(True)
         spine.set_edgecolor(PALE)

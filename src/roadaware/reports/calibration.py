@@ -9,12 +9,20 @@ import numpy as np
 import polars as pl
 
 from roadaware.metrics.result import MetricResult
-from roadaware.reports.configs import config_line, config_table
-from roadaware.reports.curves import reliability
+from roadaware.reports.configs import build_config_table, format_config
+from roadaware.reports.curves import plot_reliability
 from roadaware.reports.evaluation import group_order, split_group
 from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, TableCell
-from roadaware.reports.picture import DOTTED, FULL, GREY, HALF, SERIES, Picture, canvas, styled
-from roadaware.reports.text import count, number, row_interval, sentence, short, signed, words
+from roadaware.reports.picture import DOTTED, FULL, GREY, HALF, SERIES, Picture, create_canvas, set_style
+from roadaware.reports.text import (
+    capitalize_text,
+    clip_label,
+    format_count,
+    format_name,
+    format_number,
+    format_row_interval,
+    format_signed,
+)
 
 MOST_PANELS = 24
 _ACROSS = 4
@@ -32,7 +40,7 @@ _NAMES = {
 _UNITS = ("pedestrian", "video")
 
 
-def calibration_section(
+def build_calibration_section(
     result: MetricResult,
     *,
     title: str = "Calibration",
@@ -50,21 +58,19 @@ def calibration_section(
         seconds: group to its mean time to event, for the groups of time.
     """
     bins = result.instances("bin")
-    facts = [*(about or {}).items(), ("calibration", config_line(result.config))]
+    facts = [*(about or {}).items(), ("calibration", format_config(result.config))]
     blocks: list[Block] = [Facts(tuple(facts)), _errors(result)]
     blocks += [Note(note, "doubt") for note in result.notes]
-    drawn = calibration_pictures(result, bins, seconds or {})
+    drawn = plot_calibration(result, bins, seconds or {})
     if drawn:
         blocks.append(Pictures(tuple(drawn), "Pictures"))
     if result.groups:
         blocks.append(_slices(result))
-    blocks += [_bin_table(bins), config_table(result.config, "Configuration")]
+    blocks += [_bin_table(bins), build_config_table(result.config, "Configuration")]
     return Section(title, tuple(_says(result, model)), tuple(blocks))
 
 
-def calibration_pictures(
-    result: MetricResult, bins: pl.DataFrame, seconds: Mapping[str, float]
-) -> list[Picture]:
+def plot_calibration(result: MetricResult, bins: pl.DataFrame, seconds: Mapping[str, float]) -> list[Picture]:
     """The reliability diagram, the same of each group, and the error as the event comes nearer.
 
     Args:
@@ -93,7 +99,7 @@ def _diagram(result: MetricResult, adaptive: pl.DataFrame, even: pl.DataFrame) -
     # A bin of equal width is (low, high]; its highest confidence tells which one it is.
     place = np.clip(np.ceil(even["high"].to_numpy() * size) - 1, 0, size - 1)
     left, width = place / size, np.full(len(place), 1 / size)
-    return reliability(
+    return plot_reliability(
         adaptive["confidence"].to_numpy(),
         adaptive["accuracy"].to_numpy(),
         adaptive["n"].to_numpy(),
@@ -116,8 +122,8 @@ def _over_time(result: MetricResult, known: Sequence[tuple[float, str]]) -> Pict
     values = [row["value"] for row in rows]
     beside = [result.value("ece_if_calibrated", group) for _, group in known]
     chance = [value for value in beside if value is not None]
-    with styled():
-        figure, axes = canvas(HALF, 3.5)
+    with set_style():
+        figure, axes = create_canvas(HALF, 3.5)
         band = ""
         if all(row["low_pedestrian"] is not None for row in rows):
             band = " The band is its 95 % interval over pedestrians."
@@ -135,7 +141,7 @@ def _over_time(result: MetricResult, known: Sequence[tuple[float, str]]) -> Pict
         axes.set_ylim(bottom=0)
         axes.grid(visible=True)
     stated = "; ".join(
-        f"{number(value)} at {second:.1f} s"
+        f"{format_number(value)} at {second:.1f} s"
         for value, second in zip(values[::-1], seconds[::-1], strict=True)
     )
     caption = (
@@ -150,8 +156,8 @@ def _panels(result: MetricResult, bins: pl.DataFrame, groups: Sequence[str]) -> 
     down = -(-len(groups) // _ACROSS)
     lowest = bins.select(pl.min_horizontal("confidence", "accuracy").min()).item()
     low = 0.1 * np.floor(10 * min(lowest, 0.9))
-    with styled():
-        figure, first = canvas(FULL, 0.5 + 2.2 * down)
+    with set_style():
+        figure, first = create_canvas(FULL, 0.5 + 2.2 * down)
         figure.delaxes(first)
         panels = figure.subplots(down, _ACROSS, sharex=True, sharey=True, squeeze=False)
         for axes, group in zip(panels.flat, groups, strict=False):
@@ -162,9 +168,10 @@ def _panels(result: MetricResult, bins: pl.DataFrame, groups: Sequence[str]) -> 
             if ends is not None:
                 axes.vlines(x, *ends.T, color=SERIES[0], linewidth=3, alpha=0.35)
             axes.plot(x, y, color=SERIES[0], marker="o", markersize=3.5, linewidth=1)
-            error = number(result.value("ece", group))
+            error = format_number(result.value("ece", group))
             axes.set_title(
-                f"{short(_called(group), 26)}\nECE {error}, n = {count(_size(result, group))}", fontsize=8
+                f"{clip_label(_format_group(group), 26)}\nECE {error}, n = {format_count(_size(result, group))}",
+                fontsize=8,
             )
             axes.set(xlim=(low, 1.015), ylim=(low, 1.03))
             axes.grid(visible=True)
@@ -173,7 +180,9 @@ def _panels(result: MetricResult, bins: pl.DataFrame, groups: Sequence[str]) -> 
             panels.flat[place - _ACROSS].tick_params(labelbottom=True)
         figure.supxlabel("confidence", fontsize=8.5)
         figure.supylabel("accuracy", fontsize=8.5)
-    stated = "; ".join(f"{_called(group)} {number(result.value('ece', group))}" for group in groups)
+    stated = "; ".join(
+        f"{_format_group(group)} {format_number(result.value('ece', group))}" for group in groups
+    )
     bars = "" if _ends(bins) is None else "; pale bars are 95 % intervals over pedestrians"
     caption = f"Dotted: perfect. Each panel has adaptive bins of its own{bars}. ECE: {stated}."
     return Picture("Reliability by slice", caption, figure)
@@ -183,14 +192,14 @@ def _errors(result: MetricResult) -> Table:
     rows: list[tuple[TableCell, ...]] = []
     for row in result.of_group(None).iter_rows(named=True):
         value: TableCell = (
-            number(row["value"]) if row["valid"] else Mark("undefined", "mute", row["reason"] or "")
+            format_number(row["value"]) if row["valid"] else Mark("undefined", "mute", row["reason"] or "")
         )
-        name = _NAMES.get(row["metric"], words(row["metric"]))
+        name = _NAMES.get(row["metric"], format_name(row["metric"]))
         rows.append(
             (
                 name,
                 value,
-                *(row_interval(row, u) for u in _UNITS),
+                *(format_row_interval(row, u) for u in _UNITS),
             )
         )
     head = ("metric", "value", *(f"interval over {unit}s" for unit in _UNITS))
@@ -206,9 +215,9 @@ def _slices(result: MetricResult) -> Table:
             rows.append((factor,))
             family = factor
         row, sure = result.row("ece", group), result.row("overconfidence", group)
-        ends = row_interval(row, "pedestrian")
-        cells = (number(row["value"]), ends, number(result.value("ece_if_calibrated", group)))
-        rows.append((name, count(row["n"]), *cells, signed(sure["value"]), _ends_of(sure)))
+        ends = format_row_interval(row, "pedestrian")
+        cells = (format_number(row["value"]), ends, format_number(result.value("ece_if_calibrated", group)))
+        rows.append((name, format_count(row["n"]), *cells, format_signed(sure["value"]), _format_ends(sure)))
     head = ("slice", "samples", "ECE", "interval", "if calibrated", "overconfidence", "interval")
     return Table(
         head, tuple(rows), "lrrrrrr", "Slices", _over(result.summary, "95 % intervals over pedestrians.")
@@ -219,10 +228,10 @@ def _bin_table(bins: pl.DataFrame) -> Table:
     rows: list[tuple[TableCell, ...]] = []
     whole = bins.filter(pl.col("group").is_null() & (pl.col("binning") == "adaptive"))
     for row in whole.iter_rows(named=True):
-        span = f"{number(row['low'])} to {number(row['high'])}"
-        gap = signed(row["accuracy"] - row["confidence"])
-        cells = (number(row["confidence"]), number(row["accuracy"]), gap, _ends_of(row))
-        rows.append((span, count(row["n"]), count(row["pedestrians"]), *cells))
+        span = f"{format_number(row['low'])} to {format_number(row['high'])}"
+        gap = format_signed(row["accuracy"] - row["confidence"])
+        cells = (format_number(row["confidence"]), format_number(row["accuracy"]), gap, _format_ends(row))
+        rows.append((span, format_count(row["n"]), format_count(row["pedestrians"]), *cells))
     head = ("confidence from", "samples", "pedestrians", "mean confidence", "accuracy", "gap", "interval")
     return Table(
         head,
@@ -236,25 +245,28 @@ def _bin_table(bins: pl.DataFrame) -> Table:
 def _says(result: MetricResult, model: str) -> Iterator[str]:
     row, sure = result.row("ece", None), result.row("overconfidence", None)
     if not row["valid"]:
-        yield sentence(f"the calibration error of {model} is undefined: {row['reason']}.")
+        yield capitalize_text(f"the calibration error of {model} is undefined: {row['reason']}.")
         return
     chance = result.value("ece_if_calibrated")
-    beside = "" if chance is None else f"; a calibrated model would show {number(chance)} on this set"
-    yield sentence(
-        f"{model} has an expected calibration error of {number(row['value'])} ({_ends_of(row)}){beside}."
+    beside = "" if chance is None else f"; a calibrated model would show {format_number(chance)} on this set"
+    yield capitalize_text(
+        f"{model} has an expected calibration error of {format_number(row['value'])} ({_format_ends(row)}){beside}."
     )
     shift = sure["value"]
-    told = f"{'more' if shift > 0 else 'less'} sure than right, by {number(abs(shift))} ({_ends_of(sure)})"
-    yield sentence(f"on the whole it is {told}.")
+    told = f"{'more' if shift > 0 else 'less'} sure than right, by {format_number(abs(shift))} ({_format_ends(sure)})"
+    yield capitalize_text(f"on the whole it is {told}.")
     known = [(value, group) for group in result.groups if (value := result.value("ece", group)) is not None]
     if len(known) > 1:
         (low, best), (high, worst) = min(known), max(known)
-        most, least = f"{_called(worst)} ({number(high)})", f"{_called(best)} ({number(low)})"
+        most, least = (
+            f"{_format_group(worst)} ({format_number(high)})",
+            f"{_format_group(best)} ({format_number(low)})",
+        )
         yield f"The error is largest for {most} and smallest for {least}."
 
 
-def _ends_of(row: Mapping[str, Any]) -> str:
-    return row_interval(row, "pedestrian")
+def _format_ends(row: Mapping[str, Any]) -> str:
+    return format_row_interval(row, "pedestrian")
 
 
 def _over(rows: pl.DataFrame, told: str) -> str:
@@ -266,6 +278,6 @@ def _size(result: MetricResult, group: str) -> int:
     return int(result.row("ece", group)["n"])
 
 
-def _called(group: str) -> str:
+def _format_group(group: str) -> str:
     factor, name = split_group(group)
     return f"{factor}: {name}" if factor else name

@@ -15,7 +15,7 @@ from roadaware.metrics.pedestrians import PedestrianConfig
 from roadaware.metrics.relations.config import CONFIGS as RELATIONS
 from roadaware.metrics.sound.config import CONFIGS as SOUND
 from roadaware.reports.page import Mark, Table, TableCell
-from roadaware.reports.text import words
+from roadaware.reports.text import format_name
 from roadaware.scenes.sampling.protocols import PROTOCOLS, Iv2022, Iv2024, Wacv2021
 
 NAMED = ("reference", "default")
@@ -27,7 +27,7 @@ _SCENES: dict[type, Mapping[str, Callable[[], Any]]] = {
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*_CONFIGS, *_SCENES)}
 
 
-def config_name(config: Mapping[str, Any]) -> str:
+def format_config_name(config: Mapping[str, Any]) -> str:
     """The name of a configuration, names joined where they are equal, `own` for any other choice of fields.
 
     Args:
@@ -37,19 +37,19 @@ def config_name(config: Mapping[str, Any]) -> str:
     return " = ".join(dict.fromkeys(equal)) or "own"
 
 
-def config_digest(config: Mapping[str, Any]) -> str:
+def digest_config(config: Mapping[str, Any]) -> str:
     """The twelve digits that name a configuration; none for one of an unknown type."""
     kind = _KINDS.get(str(config.get("type")))
     return digest(from_dict(kind, dict(config))) if kind else ""
 
 
-def config_line(config: Mapping[str, Any]) -> str:
+def format_config(config: Mapping[str, Any]) -> str:
     """Type, name and digest in one line, as in `Iv2024, reference (1a2b3c4d5e6f)`."""
-    known = config_digest(config)
-    return f"{config.get('type', 'config')}, {config_name(config)}" + (f" ({known})" if known else "")
+    known = digest_config(config)
+    return f"{config.get('type', 'config')}, {format_config_name(config)}" + (f" ({known})" if known else "")
 
 
-def config_table(config: Mapping[str, Any], title: str) -> Table:
+def build_config_table(config: Mapping[str, Any], title: str) -> Table:
     """Every field as it was used, beside the named configurations where these differ.
 
     Args:
@@ -62,12 +62,12 @@ def config_table(config: Mapping[str, Any], title: str) -> Table:
     for field, value in config.items():
         others = [fields.get(field) for fields in named.values()]
         if all(other == value for other in others) and named:
-            alike += [] if field == "type" else [f"{words(field)} {_value(value)}"]
+            alike += [] if field == "type" else [f"{format_name(field)} {_value(value)}"]
             continue
         used = Mark(_value(value), "doubt" if named and value not in others else "")
-        rows.append((words(field), used, *(_value(other) for other in others)))
+        rows.append((format_name(field), used, *(_value(other) for other in others)))
     same = f" The same in all: {'; '.join(alike)}." if alike else ""
-    caption = f"{config_line(config)}.{same}"
+    caption = f"{format_config(config)}.{same}"
     return Table(("field", "used here", *named), tuple(rows), "ll" + "l" * len(named), title, caption)
 
 
@@ -118,4 +118,4 @@ def _value(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
-    return words(str(value)) if isinstance(value, str) else str(value)
+    return format_name(str(value)) if isinstance(value, str) else str(value)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from roadaware.arrays import Floats, Pixels
 from roadaware.corner_cases.captures import Camera, Capture
 from roadaware.corner_cases.copg import REASONS, Geometry, Proposals
-from roadaware.reports.drawing import Marked, contact_sheet, drawn
-from roadaware.reports.picture import FULL, Picture, canvas, styled
+from roadaware.reports.drawing import Marked, build_contact_sheet, draw_marks
+from roadaware.reports.picture import FULL, Picture, create_canvas, set_style
 
 STEPS = (
     "range image",
@@ -54,7 +54,7 @@ def draw_steps(proposals: Proposals, capture: Capture, picture: Pixels) -> dict[
         found["intermediate"] = draw_boxes(proposals, picture, proposals.intermediate)
     if capture.common is not None and proposals.overlap is not None:
         marks = [Marked((a, b, c, d), "", GONE) for a, b, c, d in capture.common.boxes.tolist()]
-        found["detections"] = drawn(picture, marks, line_px=_line(picture))
+        found["detections"] = draw_marks(picture, marks, line_px=_line(picture))
         found["final"] = draw_boxes(proposals, picture, proposals.final)
     return found
 
@@ -73,7 +73,7 @@ def draw_range_image(geometry: Geometry, camera: Camera | None = None) -> Pixels
     colours = _STOPS[low] + (place - low)[..., None] * (_STOPS[low + 1] - _STOPS[low])
     colours[image < 0] = GROUND
     colours[image == 0] = 0
-    return _unrolled(colours.astype(np.uint8), camera)
+    return _draw_panorama(colours.astype(np.uint8), camera)
 
 
 def draw_clusters(geometry: Geometry, camera: Camera | None = None) -> Pixels:
@@ -84,10 +84,10 @@ def draw_clusters(geometry: Geometry, camera: Camera | None = None) -> Pixels:
         camera: as for `draw_range_image`.
     """
     labels = geometry.clusters.image
-    colours = palette(geometry)[labels]
+    colours = build_cluster_palette(geometry)[labels]
     colours[geometry.image < 0] = GROUND
     colours[geometry.image == 0] = 0
-    return _unrolled(colours, camera)
+    return _draw_panorama(colours, camera)
 
 
 def draw_returns(geometry: Geometry, camera: Camera, picture: Pixels) -> Pixels:
@@ -99,10 +99,10 @@ def draw_returns(geometry: Geometry, camera: Camera, picture: Pixels) -> Pixels:
         picture: (H, W, 3).
     """
     found = (picture * 0.6).astype(np.uint8)
-    pixels, seen = _projected(geometry, camera)
+    pixels, seen = _project_returns(geometry, camera)
     order = np.argsort(-geometry.grid.ranges[seen], kind="stable")
     places, pixels = np.flatnonzero(seen)[order], pixels[seen][order].astype(np.int64)
-    colours = palette(geometry)[geometry.clusters.of_return[places]]
+    colours = build_cluster_palette(geometry)[geometry.clusters.of_return[places]]
     colours[geometry.ground.removed[places]] = GROUND
     size = max(2, picture.shape[0] // 300)
     for down in range(size):
@@ -128,7 +128,7 @@ def draw_boxes(proposals: Proposals, picture: Pixels, kept: npt.NDArray[np.bool_
         Marked(tuple(proposals.boxes.edges[n].tolist()), f"{proposals.scores[n]:.2f}" if few else "", KEPT)
         for n in places.tolist()
     ]
-    return drawn(picture, marks, line_px=_line(picture))
+    return draw_marks(picture, marks, line_px=_line(picture))
 
 
 def draw_background(capture: Capture, picture: Pixels, names: Sequence[str] | None = None) -> Pixels:
@@ -150,7 +150,7 @@ def draw_background(capture: Capture, picture: Pixels, names: Sequence[str] | No
     return found.astype(np.uint8)
 
 
-def palette(geometry: Geometry) -> Pixels:
+def build_cluster_palette(geometry: Geometry) -> Pixels:
     """(k + 1, 3) a colour for each cluster, grey for those that a limit dropped; the first is of none.
 
     Args:
@@ -164,7 +164,7 @@ def palette(geometry: Geometry) -> Pixels:
     return found
 
 
-def sheet(steps: Mapping[str, Pixels], *, width_px: int = 1240, columns: int = 1) -> Pixels:
+def draw_sheet(steps: Mapping[str, Pixels], *, width_px: int = 1240, columns: int = 1) -> Pixels:
     """(H, width, 3) the pictures of all steps below each other, each with its name.
 
     Args:
@@ -180,7 +180,7 @@ def sheet(steps: Mapping[str, Pixels], *, width_px: int = 1240, columns: int = 1
     for row in rows:
         count = 1 if row[0] in wide else columns
         room = (width_px - (count - 1) * _GAP_PX) // count
-        pictures = [_scaled(name, steps[name], room) for name in row]
+        pictures = [_resize_image(name, steps[name], room) for name in row]
         line = np.full((pictures[0].shape[0], width_px, 3), _DARK, dtype=np.uint8)
         for place, picture in enumerate(pictures):
             line[:, place * (room + _GAP_PX) :][:, :room] = picture
@@ -193,7 +193,7 @@ def _line(picture: Pixels) -> int:
     return max(1, int(picture.shape[1]) // 420)
 
 
-def _scaled(name: str, picture: Pixels, width_px: int) -> Pixels:
+def _resize_image(name: str, picture: Pixels, width_px: int) -> Pixels:
     from PIL import Image
 
     height = max(1, round(picture.shape[0] * width_px / picture.shape[1]))
@@ -201,10 +201,10 @@ def _scaled(name: str, picture: Pixels, width_px: int) -> Pixels:
     if name in _WIDE:
         height, way = max(height, _TALL_PX), Image.Resampling.NEAREST
     scaled = np.asarray(Image.fromarray(picture).resize((width_px, height), way))
-    return drawn(scaled, [], title=name)
+    return draw_marks(scaled, [], title=name)
 
 
-def _unrolled(colours: Pixels, camera: Camera | None) -> Pixels:
+def _draw_panorama(colours: Pixels, camera: Camera | None) -> Pixels:
     """The image as one looks around, what lies to the left on the left, its rows tall enough to be seen."""
     columns = colours.shape[1]
     middle = 0
@@ -221,7 +221,7 @@ def _unrolled(colours: Pixels, camera: Camera | None) -> Pixels:
     return np.ascontiguousarray(found)
 
 
-def _projected(geometry: Geometry, camera: Camera) -> tuple[Floats, npt.NDArray[np.bool_]]:
+def _project_returns(geometry: Geometry, camera: Camera) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """(n, 2) pixels of the returns, and (n,) which lie in the picture."""
     way = camera.camera_SE3_lidar
     places = geometry.points.astype(np.float64) @ way[:3, :3].T + way[:3, 3]
@@ -234,9 +234,7 @@ def _projected(geometry: Geometry, camera: Camera) -> tuple[Floats, npt.NDArray[
 # A contact sheet as a picture of a report: frames of films side by side.
 
 
-def sheet_picture(
-    frames: Sequence[npt.NDArray[np.uint8]], columns: int, *, title: str, caption: str
-) -> Picture:
+def plot_sheet(frames: Sequence[npt.NDArray[np.uint8]], columns: int, *, title: str, caption: str) -> Picture:
     """Frames side by side, row by row, over the full width of a page.
 
     Args:
@@ -245,10 +243,10 @@ def sheet_picture(
         title: one line.
         caption: what is seen.
     """
-    sheet = contact_sheet(frames, columns)
+    sheet = build_contact_sheet(frames, columns)
     height, width = sheet.shape[:2]
-    with styled():
-        figure, axes = canvas(FULL, FULL * height / width)
+    with set_style():
+        figure, axes = create_canvas(FULL, FULL * height / width)
         axes.set_position((0, 0, 1, 1))
         axes.imshow(sheet, interpolation="lanczos", aspect="auto")
         axes.set_axis_off()

@@ -10,29 +10,29 @@ from typing import Any
 import polars as pl
 
 from roadaware.protocols.cross_dataset.results import HIGHER, SEEDS_JOINED, CrossResults
-from roadaware.protocols.printed_iv2022 import AUC_IS, DOMAINS, ENSEMBLE, HOME, printed
-from roadaware.reports.cross_dataset_cells import DOUBT_NAMES, NAMES, PLAIN, Found, Study, mean
+from roadaware.protocols.printed_iv2022 import AUC_IS, DOMAINS, ENSEMBLE, HOME, load_printed
+from roadaware.reports.cross_dataset_cells import DOUBT_NAMES, NAMES, PLAIN, Found, Study, compute_mean
 from roadaware.reports.cross_dataset_figures import (
     CHANCE,
-    by_test_set,
-    distributions,
-    heat_maps,
-    matrix_table,
-    means,
+    build_matrix_table,
+    compute_means,
+    plot_distributions,
+    plot_heat_maps,
+    plot_reliability_by_set,
+    plot_summary,
+    plot_test_sets,
+    rank_models,
     rank_picture,
-    ranked,
-    reliability_by_test_set,
-    together,
 )
 from roadaware.reports.cross_dataset_sections import (
     PRETRAINING_DRAWS,
     Effect,
     Resamples,
-    coverage_table,
-    effects,
-    pretraining_picture,
-    said,
-    sets_of,
+    build_coverage_table,
+    collect_sets,
+    compute_effects,
+    describe_coverage,
+    plot_pretraining,
 )
 from roadaware.reports.page import (
     Block,
@@ -47,7 +47,7 @@ from roadaware.reports.page import (
     report,
 )
 from roadaware.reports.picture import Picture
-from roadaware.reports.text import count, number
+from roadaware.reports.text import format_count, format_number
 
 # Tables I and II of IV 2022 from a study's own runs, with the printed numbers below where there are some.
 
@@ -55,7 +55,7 @@ IN_TABLE = ("auc", "balanced_accuracy", "f1", "ece", "mce")
 _AT_HOME, _TOGETHER = "at home", "together"
 
 
-def table_1(study: Study) -> Table | None:
+def build_table_1(study: Study) -> Table | None:
     """Ensembles over all training sets on each test set, and what is printed of the same model.
 
     Args:
@@ -77,7 +77,7 @@ def table_1(study: Study) -> Table | None:
         rows.append((_heading(study, tested),))
         for model, name in held:
             used.setdefault(name, []).append(model)
-            print_ = printed("I", model=model, tested_on=tested)
+            print_ = load_printed("I", model=model, tested_on=tested)
             beside += not print_.is_empty()
             rows.append((model, *_cells(study, (model, name, tested, PLAIN), print_)))
     if not rows:
@@ -91,7 +91,7 @@ def table_1(study: Study) -> Table | None:
     )
 
 
-def table_2(study: Study, model: str) -> Table | None:
+def build_table_2(study: Study, model: str) -> Table | None:
     """Each way to doubt at home and as ensemble over training sets, and what is printed of I3D.
 
     Args:
@@ -116,7 +116,7 @@ def table_2(study: Study, model: str) -> Table | None:
                 if not learnt or study.at(model, learnt, tested, "auc", doubt) is None:
                     continue
                 where = HOME if how == _AT_HOME else ENSEMBLE
-                print_ = printed("II", tested_on=tested, doubt=doubt, trained_on=where, pretrained=True)
+                print_ = load_printed("II", tested_on=tested, doubt=doubt, trained_on=where, pretrained=True)
                 beside += not print_.is_empty()
                 name = DOUBT_NAMES.get(doubt, doubt)
                 if how == _TOGETHER:
@@ -131,7 +131,7 @@ def table_2(study: Study, model: str) -> Table | None:
     )
 
 
-def least(study: Study, model: str, metric: str = "ece") -> dict[str, tuple[str, float]]:
+def find_least(study: Study, model: str, metric: str = "ece") -> dict[str, tuple[str, float]]:
     """`home`, `away` and `ensemble` to the way to doubt with the least mean over test sets, and that mean.
 
     All ways are compared on the cells that each of them has; nothing where there is one way alone.
@@ -142,7 +142,7 @@ def least(study: Study, model: str, metric: str = "ece") -> dict[str, tuple[str,
         metric: an error.
     """
     doubts = study.doubts_of(model)
-    found = {doubt: means(study, model, metric, doubt, alike=doubts) for doubt in doubts}
+    found = {doubt: compute_means(study, model, metric, doubt, alike=doubts) for doubt in doubts}
     best: dict[str, tuple[str, float]] = {}
     for kind in ("home", "away", "ensemble"):
         known = {doubt: value for doubt, row in found.items() if (value := row[kind]) is not None}
@@ -187,12 +187,12 @@ def _cells(study: Study, where: tuple[str, str, str, str], print_: pl.DataFrame)
         elif found.value is None:
             cells.append(Mark("no value", "bad", below))
         else:
-            cells.append(Mark(number(found.value) + _spread(found), "", below))
+            cells.append(Mark(format_number(found.value) + _spread(found), "", below))
     return cells
 
 
 def _spread(found: Found) -> str:
-    return "" if found.spread is None else f" ± {number(found.spread)}"
+    return "" if found.spread is None else f" ± {format_number(found.spread)}"
 
 
 def _meant(study: Study, table: str, beside: int, used: Mapping[str, Sequence[str]]) -> str:
@@ -204,7 +204,7 @@ def _meant(study: Study, table: str, beside: int, used: Mapping[str, Sequence[st
     )
     if not beside:
         return (
-            f"{ours} No number is printed beside: IV 2022 tests on {_listed(list(DOMAINS.values()))}, and "
+            f"{ours} No number is printed beside: IV 2022 tests on {_join_names(list(DOMAINS.values()))}, and "
             f"none of its rows in Table {table} is of a model and a test set that ran here."
         )
     what = (
@@ -212,9 +212,9 @@ def _meant(study: Study, table: str, beside: int, used: Mapping[str, Sequence[st
         if table == "I"
         else "I3D's, pre-trained, which saw pictures, and whose ensembles are of those three sets"
     )
-    without = f" Not tested here: {_listed(absent)}." if absent else ""
+    without = f" Not tested here: {_join_names(absent)}." if absent else ""
     return (
-        f"{ours} Printed below, where the test set has the same name ({_listed(shared)}): {what}. Inputs and "
+        f"{ours} Printed below, where the test set has the same name ({_join_names(shared)}): {what}. Inputs and "
         f"training sets are others, so the numbers are beside ours, not a repetition.{without} {AUC_IS}"
     )
 
@@ -223,17 +223,17 @@ def _members(study: Study, used: Mapping[str, Sequence[str]]) -> str:
     """Which training sets the ensembles are of; not all rows need have the same."""
     if not used:
         return "There are no ensembles over training sets."
-    sets = [_listed(study.members(name)) for name in used]
+    sets = [_join_names(study.members(name)) for name in used]
     if len(used) == 1:
         return f"Together: the mean of models from {sets[0]}."
     each = [
-        f"for {_listed(list(dict.fromkeys(rows)))} from {held}"
+        f"for {_join_names(list(dict.fromkeys(rows)))} from {held}"
         for held, rows in zip(sets, used.values(), strict=True)
     ]
     return f"Together is the mean of models from other sets in other rows: {'; '.join(each)}."
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))
 
 
@@ -254,7 +254,7 @@ _GAINS = {
 _MISSING = {"failed": "What failed", "skipped": "What was skipped"}
 
 
-def away_page(results: CrossResults, *, draws: int = PRETRAINING_DRAWS) -> str:
+def render_cross_dataset(results: CrossResults, *, draws: int = PRETRAINING_DRAWS) -> str:
     """The whole study as one HTML file that needs no network and runs no script.
 
     Whatever is missing (a model, a domain, a metric, scores) is said in words where it would have stood.
@@ -266,10 +266,10 @@ def away_page(results: CrossResults, *, draws: int = PRETRAINING_DRAWS) -> str:
     study = Study(results)
     title = "Predictors away from home"
     subtitle = "trained on one set of pedestrians, tested on every other"
-    return report(list(away_sections(study, draws=draws)), title=title, subtitle=subtitle)
+    return report(list(build_sections(study, draws=draws)), title=title, subtitle=subtitle)
 
 
-def away_sections(study: Study, *, draws: int = PRETRAINING_DRAWS) -> Iterator[Section]:
+def build_sections(study: Study, *, draws: int = PRETRAINING_DRAWS) -> Iterator[Section]:
     """The sections of the page, in reading order; those without anything to say are left out.
 
     Args:
@@ -302,7 +302,7 @@ def _made(study: Study) -> Section:
         ("digest", str(told.get("digest", "unknown"))),
     ]
     if told.get("unfinished"):
-        facts.append(("not finished", f"{count(told['unfinished'])} cells"))
+        facts.append(("not finished", f"{format_count(told['unfinished'])} cells"))
     blocks: list[Block] = [Facts(tuple(facts)), Facts(tuple(_domains(study)), "Test sets")]
     missing = {kind: dict(told.get(kind) or {}) for kind in _MISSING}
     for kind, reasons in missing.items():
@@ -327,7 +327,7 @@ def _domains(study: Study) -> Iterator[tuple[str, str]]:
         samples, positives = rows.select("samples", "positives").row(0)
         told = study.results.study["domains"].get(name) or {}
         about = [str(told[key]) for key in ("what", "protocol", "config") if told.get(key)]
-        size = f"{count(samples)} samples, {count(positives)} of pedestrians who cross"
+        size = f"{format_count(samples)} samples, {format_count(positives)} of pedestrians who cross"
         yield name, "; ".join([*about, size])
 
 
@@ -349,8 +349,8 @@ def _home_and_away(study: Study) -> Section:
 
 
 def _both(study: Study, metric: str) -> list[Picture]:
-    spread = [distributions(study, metric, by=by) for by in ("test set", "model")]
-    drawn = [*spread, by_test_set(study, metric)]
+    spread = [plot_distributions(study, metric, by=by) for by in ("test set", "model")]
+    drawn = [*spread, plot_test_sets(study, metric)]
     return [picture for picture in drawn if picture is not None]
 
 
@@ -362,14 +362,14 @@ def _falls(study: Study, metric: str) -> Iterator[str]:
         for tested in study.tested
         if (home := study.home(model, tested, metric)) is not None
         and home.value is not None
-        and (away := mean(one.value for _, one in study.away(model, tested, metric))) is not None
+        and (away := compute_mean(one.value for _, one in study.away(model, tested, metric))) is not None
     ]
     if not pairs:
         return
-    mean_home, mean_away = (mean(pair[at] for pair in pairs) for at in (0, 1))
+    mean_home, mean_away = (compute_mean(pair[at] for pair in pairs) for at in (0, 1))
     worse = sum(a != b and (b < a) == (metric in HIGHER) for a, b in pairs)
     yield (
-        f"Mean {NAMES[metric]} is {number(mean_home)} at home and {number(mean_away)} away; it is worse away "
+        f"Mean {NAMES[metric]} is {format_number(mean_home)} at home and {format_number(mean_away)} away; it is worse away "
         f"for {worse} of {len(pairs)} pairs of a model and a test set."
     )
 
@@ -394,14 +394,14 @@ def _below(study: Study) -> Iterator[str]:
 
 
 def _matrix(study: Study) -> Section:
-    drawn = [picture for metric in SHOWN if (picture := heat_maps(study, metric)) is not None]
-    table = matrix_table(study)
+    drawn = [picture for metric in SHOWN if (picture := plot_heat_maps(study, metric)) is not None]
+    table = build_matrix_table(study)
     blocks: list[Block] = [Pictures(tuple(drawn))] if drawn else [Note(_nothing(SHOWN), "doubt")]
     return Section("Training set by test set", (), (*blocks, *([] if table is None else [table])))
 
 
 def _ensembles(study: Study) -> Section:
-    picture, table = together(study, SHOWN), table_1(Study(study.results, "reference"))
+    picture, table = plot_summary(study, SHOWN), build_table_1(Study(study.results, "reference"))
     blocks: list[Block] = [] if picture is None else [Pictures((picture,))]
     blocks += [] if table is None else [table]
     return Section("Ensembles over training sets", tuple(_gains(study)), tuple(blocks))
@@ -409,13 +409,15 @@ def _ensembles(study: Study) -> Section:
 
 def _gains(study: Study) -> Iterator[str]:
     for metric in SHOWN:
-        rows = [means(study, model, metric) for model in study.models]
+        rows = [compute_means(study, model, metric) for model in study.models]
         whole = [row for row in rows if row["away"] is not None and row["ensemble"] is not None]
         if not whole:
             continue
-        values = {kind: mean(row[kind] for row in whole) for kind in _GAINS}
+        values = {kind: compute_mean(row[kind] for row in whole) for kind in _GAINS}
         told = [
-            f"{number(values[kind])} {words}" for kind, words in _GAINS.items() if values[kind] is not None
+            f"{format_number(values[kind])} {words}"
+            for kind, words in _GAINS.items()
+            if values[kind] is not None
         ]
         yield f"Mean {NAMES[metric]} over models and test sets: {', '.join(told)}."
 
@@ -423,7 +425,7 @@ def _gains(study: Study) -> Iterator[str]:
 def _calibration(study: Study) -> Section:
     """Reliability of the models that are best away, for each training set."""
     order = _by_away(study)[:MOST_MODELS]
-    drawn = [picture for model in order if (picture := reliability_by_test_set(study, model)) is not None]
+    drawn = [picture for model in order if (picture := plot_reliability_by_set(study, model)) is not None]
     if not drawn:
         note = "No scores of single samples are kept beside the table, so there are no reliability diagrams."
         return Section("Calibration away from home", (), (Note(note, "doubt"),))
@@ -435,16 +437,18 @@ def _calibration(study: Study) -> Section:
 
 def _coverage(study: Study) -> Iterator[Section]:
     """What conformal sets of the training set hold on every test set, where cells keep them."""
-    found = sets_of(study)
-    table = coverage_table(found)
+    found = collect_sets(study)
+    table = build_coverage_table(found)
     if table is not None:
-        yield Section("Conformal sets away from home", tuple(said(found)), (table,))
+        yield Section("Conformal sets away from home", tuple(describe_coverage(found)), (table,))
 
 
 def _by_away(study: Study) -> list[str]:
     """Models by their mean AUC away, the best first."""
     values = {
-        model: mean(one.value for tested in study.tested for _, one in study.away(model, tested, "auc"))
+        model: compute_mean(
+            one.value for tested in study.tested for _, one in study.away(model, tested, "auc")
+        )
         for model in study.models
     }
     known = {model: -1.0 if value is None else value for model, value in values.items()}
@@ -459,12 +463,12 @@ def _ranks(study: Study) -> Section:
         blocks.append(
             Note(f"{NAMES[metric]}: {drawn}.", "doubt") if isinstance(drawn, str) else Pictures((drawn,))
         )
-        says += list(_ranked(study, metric))
+        says += list(_describe_ranking(study, metric))
     return Section("Ranks away from home", tuple(says), tuple(blocks))
 
 
-def _ranked(study: Study, metric: str) -> Iterator[str]:
-    found = ranked(study, metric).comparison
+def _describe_ranking(study: Study, metric: str) -> Iterator[str]:
+    found = rank_models(study, metric).comparison
     if found is None:
         return
     (first, rank), *_ = found.ranks.items()
@@ -478,11 +482,11 @@ def _ranked(study: Study, metric: str) -> Iterator[str]:
 
 def _doubt(study: Study) -> Iterator[Section]:
     published = Study(study.results, "reference")
-    tables = {model: table_2(published, model) for model in study.models}
+    tables = {model: build_table_2(published, model) for model in study.models}
     held = {model: table for model, table in tables.items() if table is not None}
     if not held:
         return
-    drawn = [picture for model in held if (picture := together(study, SHOWN, model=model)) is not None]
+    drawn = [picture for model in held if (picture := plot_summary(study, SHOWN, model=model)) is not None]
     says = [says for model in list(held)[:MOST_MODELS] if (says := _least(study, model))]
     yield Section("Ways to doubt", tuple(says), (Pictures(tuple(drawn)), *held.values()))
 
@@ -491,8 +495,8 @@ def _least(study: Study, model: str) -> str:
     """Which way to doubt has the least mean ECE, at home, away and together."""
     where = {"home": "at home", "away": "away", "ensemble": "as ensemble over training sets"}
     told = [
-        f"{DOUBT_NAMES.get(doubt, doubt)} ({number(error)}) {where[kind]}"
-        for kind, (doubt, error) in least(study, model).items()
+        f"{DOUBT_NAMES.get(doubt, doubt)} ({format_number(error)}) {where[kind]}"
+        for kind, (doubt, error) in find_least(study, model).items()
     ]
     return f"Least mean ECE of {model}: {', '.join(told)}." if told else ""
 
@@ -501,8 +505,8 @@ def _pretraining(study: Study, draws: int) -> Iterator[Section]:
     if not study.onward:
         return
     resamples = Resamples(study, draws)
-    found = {metric: effects(resamples, metric) for metric in EFFECTS if metric in study.metrics}
-    drawn = [pretraining_picture(study, metric, held) for metric, held in found.items()]
+    found = {metric: compute_effects(resamples, metric) for metric in EFFECTS if metric in study.metrics}
+    drawn = [plot_pretraining(study, metric, held) for metric, held in found.items()]
     pictures = [picture for picture in drawn if picture is not None]
     if pictures:
         pictures += list(_sure_after(study))
@@ -518,7 +522,7 @@ def _sure_after(study: Study) -> Iterator[Picture]:
     for name in study.onward:
         after = name.rpartition(">")[2]
         held = [model for model in _by_away(study) if study.at(model, name, after, "auc") is not None]
-        drawn = reliability_by_test_set(study, held[0], (after, name)) if held else None
+        drawn = plot_reliability_by_set(study, held[0], (after, name)) if held else None
         if drawn is not None:
             yield drawn
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from statistics import fmean, stdev
 from typing import Literal
 
-from roadaware.protocols.cross_dataset.results import HIGHER, CrossResults, members
+from roadaware.protocols.cross_dataset.results import HIGHER, CrossResults, parse_training_sets
 
 PLAIN = "deterministic"
 OVER_SEEDS = "ensemble"
@@ -129,7 +129,7 @@ class Study:
 
     def members(self, trained_on: str) -> tuple[str, ...]:
         """The domains behind the name of training sets."""
-        return members(trained_on, self.results.domains)
+        return parse_training_sets(trained_on, self.results.domains)
 
     def at(
         self, model: str, trained_on: str, tested_on: str, metric: str, doubt: str = PLAIN
@@ -213,17 +213,17 @@ class Study:
         return found
 
 
-def mean(values: Iterable[float | None]) -> float | None:
+def compute_mean(values: Iterable[float | None]) -> float | None:
     """The mean of what is known; None where nothing is.
 
-    >>> mean([0.5, None, 0.75]), mean([])
+    >>> compute_mean([0.5, None, 0.75]), compute_mean([])
     (0.625, None)
     """
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
-def better(metric: str) -> str:
+def describe_direction(metric: str) -> str:
     """Which direction is better, as a table writes it."""
     return "higher is better" if metric in HIGHER else "lower is better"
 

@@ -15,7 +15,15 @@ from roadaware.errors import InputError
 from roadaware.metrics.calibration import CalibrationConfig, CalibrationCore
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.cross_dataset.results import HIGHER, Cell
-from roadaware.reports.cross_dataset_cells import DOUBT_NAMES, NAMES, PLAIN, Found, Study, better, mean
+from roadaware.reports.cross_dataset_cells import (
+    DOUBT_NAMES,
+    NAMES,
+    PLAIN,
+    Found,
+    Study,
+    compute_mean,
+    describe_direction,
+)
 from roadaware.reports.page import MOST_CHOICES, Filter, Filterable, Mark, Table, TableCell
 from roadaware.reports.picture import (
     BLUE,
@@ -32,10 +40,10 @@ from roadaware.reports.picture import (
     SKY,
     VERMILLION,
     Picture,
-    canvas,
-    styled,
+    create_canvas,
+    set_style,
 )
-from roadaware.reports.text import interval, number, short, signed
+from roadaware.reports.text import clip_label, format_interval, format_number, format_signed
 from roadaware.statistics.comparison import Comparison, compare
 
 if TYPE_CHECKING:
@@ -54,7 +62,7 @@ ALL, OTHERS = "all together", "all others together"
 """Rows of ensembles: over all training sets, and over all but the one that is tested on."""
 
 
-def heat_maps(study: Study, metric: str) -> Picture | None:
+def plot_heat_maps(study: Study, metric: str) -> Picture | None:
     """A map for each model, and one of their mean: rows are training sets, columns test sets.
 
     Args:
@@ -66,7 +74,7 @@ def heat_maps(study: Study, metric: str) -> Picture | None:
     """
     if metric not in study.metrics or not study.learnt:
         return None
-    rows = rows_of(study)
+    rows = list_rows(study)
     maps = {model: _values(study, model, metric, rows) for model in study.models}
     if len(maps) > 1:
         maps = {_MEAN: _mean_map(list(maps.values())), **maps}
@@ -74,28 +82,28 @@ def heat_maps(study: Study, metric: str) -> Picture | None:
     down = -(-len(maps) // across)
     known = np.concatenate([np.ravel(values) for values in maps.values()])
     known = known[~np.isnan(known)]
-    with styled():
+    with set_style():
         height_in = 0.24 * len(rows) + 0.5
-        figure, first = canvas(FULL, 0.5 + height_in * down)
+        figure, first = create_canvas(FULL, 0.5 + height_in * down)
         figure.delaxes(first)
         panels = list(figure.subplots(down, across, sharey=True, sharex=True, squeeze=False).flat)
         for axes, (model, values) in zip(panels, maps.items(), strict=False):
             _map(axes, values, _tones(metric), _ends(metric, known))
-            _marked(axes, study, values, rows, None if model == _MEAN else (model, metric))
-            axes.set_title(short(model, 30), fontsize=9)
+            _draw_marks(axes, study, values, rows, None if model == _MEAN else (model, metric))
+            axes.set_title(clip_label(model, 30), fontsize=9)
         for axes in panels[len(maps) :]:
             figure.delaxes(axes)
         figure.supylabel("trained on", fontsize=8.5)
         figure.supxlabel("tested on, by its letter", fontsize=8.5)
     caption = (
-        f"{NAMES[metric]} ({better(metric)}), mean over seeds. Columns are test sets: {_lettered(study)}. "
+        f"{NAMES[metric]} ({describe_direction(metric)}), mean over seeds. Columns are test sets: {_format_letters(study)}. "
         "Framed cells are at home, a dot stands where nothing was run and a cross where it failed. "
-        f"{_told(study, metric)}"
+        f"{_describe_means(study, metric)}"
     )
     return Picture(f"{NAMES[metric]} by training set and test set", caption, figure)
 
 
-def matrix_table(study: Study) -> Filterable | Table | None:
+def build_matrix_table(study: Study) -> Filterable | Table | None:
     """Every place of the matrix, with intervals; narrowed down by buttons.
 
     Args:
@@ -108,9 +116,9 @@ def matrix_table(study: Study) -> Filterable | Table | None:
     rows: list[tuple[TableCell, ...]] = []
     places: list[tuple[int, int]] = []
     for at, model in enumerate(study.models):
-        for trained in rows_of(study):
+        for trained in list_rows(study):
             for to, tested in enumerate(study.tested):
-                found = [in_row(study, model, trained, tested, metric) for metric in metrics]
+                found = [find_cell(study, model, trained, tested, metric) for metric in metrics]
                 if any(one is not None for one in found):
                     rows.append(_row(study, (model, trained, tested), found))
                     places.append((at, to))
@@ -133,7 +141,7 @@ def matrix_table(study: Study) -> Filterable | Table | None:
     return Filterable(table, filters)
 
 
-def rows_of(study: Study) -> tuple[str, ...]:
+def list_rows(study: Study) -> tuple[str, ...]:
     """The rows of the matrix: single training sets, pre-training, and the two kinds of ensembles.
 
     Args:
@@ -145,13 +153,13 @@ def rows_of(study: Study) -> tuple[str, ...]:
     return (*study.learnt, *study.onward, *together)
 
 
-def in_row(study: Study, model: str, row: str, tested: str, metric: str) -> Found | None:
+def find_cell(study: Study, model: str, row: str, tested: str, metric: str) -> Found | None:
     """A cell of the matrix; the rows of ensembles hold another ensemble for each test set.
 
     Args:
         study: what was found.
         model: its name.
-        row: of `rows_of`.
+        row: of `list_rows`.
         tested: a domain.
         metric: its name.
     """
@@ -161,24 +169,24 @@ def in_row(study: Study, model: str, row: str, tested: str, metric: str) -> Foun
     return None if found is None else found[1]
 
 
-def valued(found: Found | None, digits: int = 3) -> TableCell:
+def build_cell(found: Found | None, digits: int = 3) -> TableCell:
     """A value as a cell, with its interval below; what has none says so."""
     if found is None:
         return Mark("not run", "mute")
     if found.value is None:
         return Mark("no value", "bad", f"{found.failed} failed")
-    ends = interval(found.low, found.high, digits, found.caution)
+    ends = format_interval(found.low, found.high, digits, found.caution)
     below = "" if ends == "–" else ends
     if found.failed:
         below = f"{below}{'; ' if below else ''}{found.failed} failed"
-    return Mark(number(found.value, digits), "", below)
+    return Mark(format_number(found.value, digits), "", below)
 
 
 def _row(study: Study, place: tuple[str, str, str], found: Sequence[Found | None]) -> tuple[TableCell, ...]:
     model, trained, tested = place
-    called = row_name(study, trained)
+    called = format_row_name(study, trained)
     where: TableCell = Mark(called, "fair") if trained == tested else called
-    return (model, where, tested, *map(valued, found))
+    return (model, where, tested, *map(build_cell, found))
 
 
 def _all(study: Study, metrics: Sequence[str]) -> list[Found]:
@@ -197,7 +205,7 @@ def _values(study: Study, model: str, metric: str, rows: Sequence[str]) -> Float
     found = np.full((len(rows), len(study.tested)), np.nan)
     for row, trained in enumerate(rows):
         for column, tested in enumerate(study.tested):
-            one = in_row(study, model, trained, tested, metric)
+            one = find_cell(study, model, trained, tested, metric)
             if one is not None and one.value is not None:
                 found[row, column] = one.value
     return found
@@ -253,7 +261,7 @@ def _luminance(colour: Sequence[float]) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def _marked(
+def _draw_marks(
     axes: Axes, study: Study, values: Floats, rows: Sequence[str], cell: tuple[str, str] | None
 ) -> None:
     """Frames around what is at home, signs where there is no value, and the names of sets."""
@@ -265,11 +273,11 @@ def _marked(
                 corner = (column + 0.04, row + 0.04)
                 axes.add_patch(Rectangle(corner, 0.92, 0.92, fill=False, edgecolor=INK, linewidth=1.4))
             if np.isnan(values[row, column]):
-                failed = cell and in_row(study, cell[0], trained, tested, cell[1]) is not None
+                failed = cell and find_cell(study, cell[0], trained, tested, cell[1]) is not None
                 sign: dict[str, Any] = {"ha": "center", "va": "center", "color": GREY, "fontsize": 9}
                 axes.text(column + 0.5, row + 0.5, "×" if failed else "·", **sign)
     letters = _letters(study)
-    names = [f"{row_name(study, name)}   {letters.get(name, '')}".strip() for name in rows]
+    names = [f"{format_row_name(study, name)}   {letters.get(name, '')}".strip() for name in rows]
     axes.set_xticks(np.arange(len(study.tested)) + 0.5, [letters[name] for name in study.tested])
     axes.set_yticks(np.arange(len(rows)) + 0.5, names)
     for edge in {len(study.learnt), len(study.learnt) + len(study.onward)} - {len(rows)}:
@@ -291,11 +299,11 @@ def _alphabetic(place: int) -> str:
     return (_alphabetic(first - 1) if first else "") + chr(ord("A") + last)
 
 
-def _lettered(study: Study) -> str:
+def _format_letters(study: Study) -> str:
     return ", ".join(f"{letter} {name}" for name, letter in _letters(study).items())
 
 
-def row_name(study: Study, trained: str) -> str:
+def format_row_name(study: Study, trained: str) -> str:
     """A name of training sets that fits beside a picture: long ensembles say who is missing, or how many.
 
     Args:
@@ -304,14 +312,14 @@ def row_name(study: Study, trained: str) -> str:
     """
     parts = study.members(trained)
     if ">" in trained or len(parts) == 1:
-        return short(trained, 30)
+        return clip_label(trained, 30)
     missing = [name for name in study.learnt if name not in parts]
     if not missing:
         return ALL
-    return short(f"all but {missing[0]}" if len(missing) == 1 else " + ".join(parts), 30)
+    return clip_label(f"all but {missing[0]}" if len(missing) == 1 else " + ".join(parts), 30)
 
 
-def _told(study: Study, metric: str) -> str:
+def _describe_means(study: Study, metric: str) -> str:
     values = [
         (trained == tested, found.value)
         for model in study.models
@@ -319,8 +327,10 @@ def _told(study: Study, metric: str) -> str:
         for tested in study.tested
         if (found := study.at(model, trained, tested, metric, PLAIN)) is not None
     ]
-    home, away = (mean(value for at_home, value in values if at_home == wanted) for wanted in (True, False))
-    return f"Mean of all framed cells {number(home)}, of all others with one training set {number(away)}."
+    home, away = (
+        compute_mean(value for at_home, value in values if at_home == wanted) for wanted in (True, False)
+    )
+    return f"Mean of all framed cells {format_number(home)}, of all others with one training set {format_number(away)}."
 
 
 # Pictures of home against away: each test set, distributions over all models, and what ensembles give.
@@ -352,7 +362,7 @@ KINDS = {
 }
 
 
-def by_test_set(study: Study, metric: str) -> Picture | None:
+def plot_test_sets(study: Study, metric: str) -> Picture | None:
     """Every model on every test set: at home, trained elsewhere, and as an ensemble over training sets.
 
     Args:
@@ -367,25 +377,25 @@ def by_test_set(study: Study, metric: str) -> Picture | None:
     if metric not in study.metrics:
         return None
     models = study.models
-    with styled():
+    with set_style():
         figure, panels = _grid(len(study.tested), 0.75 + _ROW_IN * len(models))
         seen: set[str] = set()
         for axes, tested in zip(panels, study.tested, strict=False):
             for place, model in enumerate(models):
                 seen |= _marks(axes, study, (model, tested, metric), place)
             _chance(axes, metric)
-            axes.set_title(short(tested, 34), fontsize=9)
+            axes.set_title(clip_label(tested, 34), fontsize=9)
             _rows(axes, models)
         _share_axis(panels[: len(study.tested)], metric)
         _legend(figure, seen)
     caption = (
-        f"{NAMES[metric]} ({better(metric)}) on each test set, mean over seeds; lines at a mark are its 95 % "
+        f"{NAMES[metric]} ({describe_direction(metric)}) on each test set, mean over seeds; lines at a mark are its 95 % "
         f"interval over pedestrians. {_spoken(study, metric)}"
     )
     return Picture(f"{NAMES[metric]} at home and away, test set by test set", caption, figure)
 
 
-def distributions(study: Study, metric: str, *, by: str = "test set") -> Picture | None:
+def plot_distributions(study: Study, metric: str, *, by: str = "test set") -> Picture | None:
     """How the values at home and those away are spread: one dot for each cell.
 
     Args:
@@ -400,18 +410,18 @@ def distributions(study: Study, metric: str, *, by: str = "test set") -> Picture
     """
     if metric not in study.metrics:
         return None
-    spread = spreads(study, metric, by=by)
-    with styled():
-        figure, axes = canvas(FULL, 1.0 + 0.62 * max(1, len(spread)))
+    spread = collect_spreads(study, metric, by=by)
+    with set_style():
+        figure, axes = create_canvas(FULL, 1.0 + 0.62 * max(1, len(spread)))
         for place, held in enumerate(spread.values()):
             for kind, values in held.items():
                 _strip(axes, values, place + (-0.2 if kind == "home" else 0.2), KINDS[kind])
         _chance(axes, metric)
         _rows(axes, list(spread))
-        axes.set_xlabel(f"{NAMES[metric]} ({better(metric)})")
+        axes.set_xlabel(f"{NAMES[metric]} ({describe_direction(metric)})")
         _legend(figure, {"home", "away"})
     medians = "; ".join(
-        f"{name} {number(_median(held['home']))} at home and {number(_median(held['away']))} away"
+        f"{name} {format_number(_median(held['home']))} at home and {format_number(_median(held['away']))} away"
         for name, held in spread.items()
     )
     dots = "each model, away with each training set" if by == "test set" else "each test set and training set"
@@ -422,7 +432,7 @@ def distributions(study: Study, metric: str, *, by: str = "test set") -> Picture
     return Picture(f"{NAMES[metric]} at home and away, by {by}", caption, figure)
 
 
-def spreads(study: Study, metric: str, *, by: str = "test set") -> dict[str, dict[str, list[float]]]:
+def collect_spreads(study: Study, metric: str, *, by: str = "test set") -> dict[str, dict[str, list[float]]]:
     """Row to `home` and `away`, each the values of its cells.
 
     Args:
@@ -442,7 +452,7 @@ def spreads(study: Study, metric: str, *, by: str = "test set") -> dict[str, dic
     return found
 
 
-def means(
+def compute_means(
     study: Study, model: str, metric: str, doubt: str = PLAIN, *, alike: Sequence[str] = ()
 ) -> dict[str, float | None]:
     """Kind of cell to its mean over the test sets that have a value of every kind that occurs.
@@ -457,7 +467,7 @@ def means(
     rows = [_pictures_row(study, (model, tested, metric), (doubt, *alike)) for tested in study.tested]
     occurs = [kind for kind in KINDS if any(row[kind] is not None for row in rows)]
     whole = [row for row in rows if occurs and all(row[kind] is not None for kind in occurs)]
-    return {kind: mean(row[kind] for row in whole) for kind in KINDS}
+    return {kind: compute_mean(row[kind] for row in whole) for kind in KINDS}
 
 
 def _pictures_row(
@@ -470,7 +480,9 @@ def _pictures_row(
     if homes[0] is not None and all(home is not None and home.value is not None for home in homes):
         row["home"] = homes[0].value
     held = [dict(study.away(model, tested, metric, doubt)) for doubt in doubts]
-    row["away"] = mean(found.value for name, found in held[0].items() if all(name in one for one in held))
+    row["away"] = compute_mean(
+        found.value for name, found in held[0].items() if all(name in one for one in held)
+    )
     for kind, at_home in (("visitors", False), ("ensemble", True)):
         found = [study.ensemble(model, tested, metric, doubt, home=at_home) for doubt in doubts]
         names = {None if one is None else one[0] for one in found}
@@ -479,7 +491,7 @@ def _pictures_row(
     return row
 
 
-def together(study: Study, metrics: Sequence[str], *, model: str | None = None) -> Picture | None:
+def plot_summary(study: Study, metrics: Sequence[str], *, model: str | None = None) -> Picture | None:
     """Home, away and ensembles over training sets, each the mean over test sets: of every model, or doubt.
 
     Args:
@@ -494,38 +506,40 @@ def together(study: Study, metrics: Sequence[str], *, model: str | None = None) 
     rows = [(name, name, PLAIN) for name in study.models] if model is None else _doubts(study, model)
     alike = () if model is None else [doubt for *_, doubt in rows]
     found = {
-        metric: [(label, means(study, who, metric, doubt, alike=alike)) for label, who, doubt in rows]
+        metric: [(label, compute_means(study, who, metric, doubt, alike=alike)) for label, who, doubt in rows]
         for metric in shown
     }
-    shown = [metric for metric in shown if any(any(_known(row)) for _, row in found[metric])]
+    shown = [metric for metric in shown if any(any(_has_values(row)) for _, row in found[metric])]
     if not shown or not rows:
         return None
-    with styled():
+    with set_style():
         figure, panels = _grid(len(shown), 0.75 + _ROW_IN * len(rows))
         seen: set[str] = set()
         for axes, metric in zip(panels, shown, strict=False):
             seen |= _dumbbells(axes, [row for _, row in found[metric]])
             _chance(axes, metric)
-            axes.set_title(f"{NAMES[metric]} ({better(metric)})", fontsize=9)
+            axes.set_title(f"{NAMES[metric]} ({describe_direction(metric)})", fontsize=9)
             _rows(axes, [label for label, *_ in rows])
         _legend(figure, seen)
-    told = "; ".join(f"{label} {_pictures_told(row)}" for label, row in found[shown[0]] if any(_known(row)))
+    told = "; ".join(
+        f"{label} {_pictures_told(row)}" for label, row in found[shown[0]] if any(_has_values(row))
+    )
     title = "Home, away and together" if model is None else f"Ways to doubt at home and away: {model}"
     same = "" if model is None else ", and over cells that every way to doubt has"
     caption = f"Means over test sets that have all marks of a row{same}. {NAMES[shown[0]]}: {told}."
     return Picture(title, caption, figure)
 
 
-def seen_in(row: Mapping[str, float | None]) -> list[str]:
+def list_row_kinds(row: Mapping[str, float | None]) -> list[str]:
     """The kinds of cells of which a row has a value."""
     return [kind for kind in KINDS if row[kind] is not None]
 
 
 def _pictures_told(row: Mapping[str, float | None]) -> str:
-    return ", ".join(f"{KINDS[kind].brief} {number(row[kind])}" for kind in seen_in(row))
+    return ", ".join(f"{KINDS[kind].brief} {format_number(row[kind])}" for kind in list_row_kinds(row))
 
 
-def _known(row: Mapping[str, float | None]) -> list[bool]:
+def _has_values(row: Mapping[str, float | None]) -> list[bool]:
     return [value is not None for value in row.values()]
 
 
@@ -586,7 +600,7 @@ def _dumbbells(axes: Axes, rows: Sequence[Mapping[str, float | None]]) -> set[st
             )
             continue
         axes.plot([min(values), max(values)], [place, place], color=PALE, linewidth=3, zorder=1)
-        for kind in seen_in(row):
+        for kind in list_row_kinds(row):
             _mark(axes, row[kind] or 0.0, place, KINDS[kind])
             seen.add(kind)
     return seen
@@ -596,7 +610,7 @@ def _grid(amount: int, height_in: float) -> tuple[Figure, list[Any]]:
     """A figure of so many panels, at most `ACROSS` in a row, which share the names of their rows."""
     down = -(-max(1, amount) // ACROSS)
     across = -(-max(1, amount) // down)
-    figure, first = canvas(FULL, 0.45 + height_in * down)
+    figure, first = create_canvas(FULL, 0.45 + height_in * down)
     figure.delaxes(first)
     panels = list(figure.subplots(down, across, sharey=True, squeeze=False).flat)
     for axes in panels[max(1, amount) :]:
@@ -608,7 +622,7 @@ def _rows(axes: Axes, names: Sequence[str]) -> None:
     """Names of rows, the first at the top, every other row on pale ground."""
     for place in range(0, len(names), 2):
         axes.axhspan(place - 0.5, place + 0.5, color=GROUND, zorder=-1, linewidth=0)
-    axes.set_yticks(range(len(names)), [short(name, _NAME) for name in names])
+    axes.set_yticks(range(len(names)), [clip_label(name, _NAME) for name in names])
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=True, axis="x")
@@ -655,9 +669,9 @@ def _median(values: Sequence[float]) -> float:
 def _spoken(study: Study, metric: str) -> str:
     """Mean values at home and away of each test set, in words."""
     parts = []
-    for tested, held in spreads(study, metric).items():
-        home, away = mean(held["home"]), mean(held["away"])
-        parts.append(f"{tested} {number(home)} at home, {number(away)} away")
+    for tested, held in collect_spreads(study, metric).items():
+        home, away = compute_mean(held["home"]), compute_mean(held["away"])
+        parts.append(f"{tested} {format_number(home)} at home, {format_number(away)} away")
     return f"Means over models: {'; '.join(parts)}."
 
 
@@ -688,7 +702,7 @@ class Line:
     overconfidence: float
 
 
-def reliability_by_test_set(study: Study, model: str, trained_on: Sequence[str] = ()) -> Picture | None:
+def plot_reliability_by_set(study: Study, model: str, trained_on: Sequence[str] = ()) -> Picture | None:
     """A reliability diagram for each test set, with a line for each training set.
 
     Args:
@@ -702,7 +716,7 @@ def reliability_by_test_set(study: Study, model: str, trained_on: Sequence[str] 
     Source: Gesnouin et al., IV 2022, Figure 6, of which the two columns are two lines here.
     """
     names = tuple(trained_on or study.learnt)[:MOST_LINES]
-    found = {tested: lines(study, model, tested, names) for tested in study.tested}
+    found = {tested: collect_lines(study, model, tested, names) for tested in study.tested}
     found = {tested: held for tested, held in found.items() if held}
     if not found:
         return None
@@ -711,8 +725,8 @@ def reliability_by_test_set(study: Study, model: str, trained_on: Sequence[str] 
     looks = _looks(names)
     least = min(float(line.accuracy.min()) for held in found.values() for line in held.values())
     low = 0.1 * np.floor(10 * min(least, 0.45))
-    with styled():
-        figure, first = canvas(FULL, 0.7 + 2.5 * down)
+    with set_style():
+        figure, first = create_canvas(FULL, 0.7 + 2.5 * down)
         figure.delaxes(first)
         panels = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
         for axes, (tested, held) in zip(panels, found.items(), strict=False):
@@ -734,7 +748,7 @@ def reliability_by_test_set(study: Study, model: str, trained_on: Sequence[str] 
     return Picture(f"Reliability of {model} on each test set, {by}", caption, figure)
 
 
-def lines(study: Study, model: str, tested: str, names: Sequence[str]) -> dict[str, Line]:
+def collect_lines(study: Study, model: str, tested: str, names: Sequence[str]) -> dict[str, Line]:
     """Training set to what its models answer on a test set; without those of which no scores are kept.
 
     Args:
@@ -749,7 +763,7 @@ def lines(study: Study, model: str, tested: str, names: Sequence[str]) -> dict[s
         states = [state for cell in _cells(study, model, name, tested) if (state := _scores(study, cell))]
         if not states:
             continue
-        core = CalibrationCore.of(_pooled(states), config)
+        core = CalibrationCore.of(_concat_scores(states), config)
         rows = np.array([row[2:8] for row in core.bin_rows("adaptive", DRAWS, 0)], dtype=np.float64)
         if len(rows):
             point = core.once()
@@ -774,7 +788,7 @@ def _scores(study: Study, cell: Cell) -> SampleScores | None:
         return None
 
 
-def _pooled(states: Sequence[SampleScores]) -> SampleScores:
+def _concat_scores(states: Sequence[SampleScores]) -> SampleScores:
     """The answers of all seeds, as if one model had been asked that often."""
     return SampleScores(
         np.concatenate([state.scores for state in states]),
@@ -805,7 +819,7 @@ def _panel(
         thick: dict[str, Any] = {"markersize": 5 if home else 3.5, "linewidth": 2.6 if home else 1.2}
         axes.vlines(line.confidence, *line.ends.T, color=looks[name]["color"], linewidth=3, alpha=0.2)
         axes.plot(line.confidence, line.accuracy, **looks[name], **thick)
-    axes.set_title(short(tested, 34), fontsize=9)
+    axes.set_title(clip_label(tested, 34), fontsize=9)
     axes.set(xlim=(0.48, 1.02), ylim=(low, 1.03))
     axes.tick_params(labelbottom=True)
     axes.grid(visible=True)
@@ -817,7 +831,7 @@ def _reliability_legend(
     from matplotlib.lines import Line2D
 
     handles = [
-        Line2D([], [], **looks[name], markersize=4, label=f"learnt on {row_name(study, name)}")
+        Line2D([], [], **looks[name], markersize=4, label=f"learnt on {format_row_name(study, name)}")
         for name in names
     ]
     figure.legend(
@@ -827,8 +841,8 @@ def _reliability_legend(
 
 def _reliability_spoken(study: Study, tested: str, held: Mapping[str, Line]) -> str:
     return ", ".join(
-        f"{HOME if name == tested else row_name(study, name)} {number(line.error)} "
-        f"({signed(line.overconfidence)})"
+        f"{HOME if name == tested else format_row_name(study, name)} {format_number(line.error)} "
+        f"({format_signed(line.overconfidence)})"
         for name, line in held.items()
     )
 
@@ -839,7 +853,7 @@ _ROW, _BAR = 1.0, 0.62
 _DIFFERENCE_NAME = 34
 
 
-def critical_difference(found: Comparison, measured: str) -> Picture:
+def plot_critical_difference(found: Comparison, measured: str) -> Picture:
     """Average ranks on a line, best to the left; thick bars join methods of which no two differ.
 
     Dots on a bar are its members, since a method that differs may have its rank between theirs.
@@ -854,8 +868,8 @@ def critical_difference(found: Comparison, measured: str) -> Picture:
     levels = _levels(found)
     half = (len(methods) + 1) // 2
     top = 0.6 + _BAR * (max(levels, default=-1) + 1)
-    with styled():
-        figure, axes = canvas(FULL, 0.75 + 0.27 * (top + _ROW * half))
+    with set_style():
+        figure, axes = create_canvas(FULL, 0.75 + 0.27 * (top + _ROW * half))
         _line(axes, len(methods))
         for clique, level in zip(found.cliques, levels, strict=True):
             _bar(axes, [found.ranks[name] for name in clique], 0.6 + _BAR * level)
@@ -866,7 +880,7 @@ def critical_difference(found: Comparison, measured: str) -> Picture:
             _name(axes, name, rank, top + _ROW * row, 1 - pad if left else len(methods) + pad)
         axes.set(xlim=(1 - pad, len(methods) + pad), ylim=(top + _ROW * (half - 0.4), -0.9))
         axes.set_axis_off()
-        axes.set_title(f"average rank by {short(measured, 70)}; 1 is best", loc="left", color=GREY)
+        axes.set_title(f"average rank by {clip_label(measured, 70)}; 1 is best", loc="left", color=GREY)
     return Picture(f"Average ranks by {measured}", _caption(found), figure)
 
 
@@ -900,9 +914,9 @@ def _name(axes: Axes, name: str, rank: float, y: float, end: float) -> None:
     axes.plot([rank, rank, end], [0, y, y], color=GREY, linewidth=0.8, zorder=0)
     align = "right" if end < rank else "left"
     says = (
-        f"{short(name, _DIFFERENCE_NAME)}  {rank:.2f}"
+        f"{clip_label(name, _DIFFERENCE_NAME)}  {rank:.2f}"
         if end < rank
-        else f"{rank:.2f}  {short(name, _DIFFERENCE_NAME)}"
+        else f"{rank:.2f}  {clip_label(name, _DIFFERENCE_NAME)}"
     )
     offset = (-4 if end < rank else 4, 0)
     axes.annotate(says, (end, y), offset, textcoords="offset points", ha=align, va="center", color=INK)
@@ -947,7 +961,7 @@ class Ranked:
     why: str = ""
 
 
-def ranked(study: Study, metric: str, *, alpha: float = ALPHA) -> Ranked:
+def rank_models(study: Study, metric: str, *, alpha: float = ALPHA) -> Ranked:
     """Rank models away from home, over the pairs on which all of them have a value.
 
     A model that lacks more than half of the pairs which others have is left out, so that one failure does not
@@ -981,10 +995,10 @@ def rank_picture(study: Study, metric: str) -> Picture | str:
         study: what was found.
         metric: its name.
     """
-    found = ranked(study, metric)
+    found = rank_models(study, metric)
     if found.comparison is None:
         return found.why
-    drawn = critical_difference(found.comparison, f"{NAMES[metric]} away from home")
+    drawn = plot_critical_difference(found.comparison, f"{NAMES[metric]} away from home")
     caption = drawn.caption.replace("data sets", "pairs of a training set and another test set", 1)
     if found.left_out:
         caption += f" Left out, for want of values: {', '.join(found.left_out)}."

@@ -12,15 +12,25 @@ from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.metrics.calibration import SCALES, CalibrationConfig, CalibrationCore
 from roadaware.metrics.pedestrians import UNITS, PedestrianConfig, PedestrianCore
-from roadaware.protocols.cross_dataset.cells import LEVEL, in_sets, kept, means_drawn
+from roadaware.protocols.cross_dataset.cells import (
+    LEVEL,
+    compute_coverage,
+    compute_resampled_means,
+    read_sets,
+)
 from roadaware.protocols.cross_dataset.results import HIGHER, SEEDS_JOINED, SETS, Cell
-from roadaware.reports.bars import Difference, forest
-from roadaware.reports.cross_dataset_cells import DOUBT_NAMES, NAMES, PLAIN, Study, better
+from roadaware.reports.bars import Difference, plot_forest
+from roadaware.reports.cross_dataset_cells import DOUBT_NAMES, NAMES, PLAIN, Study, describe_direction
 from roadaware.reports.page import Mark, Table
 from roadaware.reports.page import TableCell as Entry
 from roadaware.reports.picture import Picture
-from roadaware.reports.text import interval, number, sentence
-from roadaware.statistics.intervals import PercentileDraws, Units, difference_scale, percentile_ends
+from roadaware.reports.text import capitalize_text, format_interval, format_number
+from roadaware.statistics.intervals import (
+    PercentileDraws,
+    Units,
+    compute_percentile_interval,
+    get_difference_scale,
+)
 
 DRAWS = 1000
 WHERE = ("home", "away")
@@ -52,7 +62,7 @@ class Sets:
     ends: tuple[tuple[float | None, float | None], ...]
 
 
-def sets_of(study: Study, draws: int = DRAWS) -> list[Sets]:
+def collect_sets(study: Study, draws: int = DRAWS) -> list[Sets]:
     """Every model and way to doubt, at home and away, as far as its cells keep sets.
 
     Args:
@@ -70,11 +80,11 @@ def sets_of(study: Study, draws: int = DRAWS) -> list[Sets]:
     ]
 
 
-def coverage_table(found: Sequence[Sets]) -> Table | None:
+def build_coverage_table(found: Sequence[Sets]) -> Table | None:
     """One row for each model and way to doubt; nothing where no cell keeps sets.
 
     Args:
-        found: by `sets_of`.
+        found: by `collect_sets`.
     """
     if not found:
         return None
@@ -84,17 +94,17 @@ def coverage_table(found: Sequence[Sets]) -> Table | None:
     for model, doubt in dict.fromkeys((one.model, one.doubt) for one in found):
         pair = [held.get((model, doubt, where)) for where in WHERE]
         name = f"{model}, {DOUBT_NAMES.get(doubt, doubt)}" if several else model
-        rows.append((name, *(_told(one, at) for at in range(len(SETS)) for one in pair)))
+        rows.append((name, *(_format_entry(one, at) for at in range(len(SETS)) for one in pair)))
     columns = ("model", *(f"{_HEADS[name]}, {where}" for name in SETS for where in WHERE))
     title = f"Sets that promise to hold the true label {100 * LEVEL:.0f} % of the time"
     return Table(columns, tuple(rows), "l" + "r" * (len(columns) - 1), title, _READING)
 
 
-def said(found: Sequence[Sets]) -> Iterator[str]:
+def describe_coverage(found: Sequence[Sets]) -> Iterator[str]:
     """What the table comes to, of the models as they are.
 
     Args:
-        found: by `sets_of`.
+        found: by `collect_sets`.
     """
     plain = {where: [one for one in found if (one.doubt, one.where) == (PLAIN, where)] for where in WHERE}
     if all(plain.values()):
@@ -115,12 +125,12 @@ def _sets(study: Study, model: str, doubt: str, where: str, draws: int) -> Sets 
         return None
     values = np.mean([each.mean(axis=0) for each, _ in parts], axis=0)
     times = PercentileDraws(draws)
-    drawn = [means_drawn(each, who, times, place) for place, (each, who) in enumerate(parts)]
+    drawn = [compute_resampled_means(each, who, times, place) for place, (each, who) in enumerate(parts)]
     known = [each for each in drawn if each is not None]
     ends: list[tuple[float | None, float | None]] = [(None, None)] * len(SETS)
     if len(known) == len(parts):
         over = np.mean(known, axis=0)
-        ends = [percentile_ends(over[:, at]) or (None, None) for at in range(len(SETS))]
+        ends = [compute_percentile_interval(over[:, at]) or (None, None) for at in range(len(SETS))]
     return Sets(model, doubt, where, tuple(values.tolist()), tuple(ends))
 
 
@@ -139,20 +149,20 @@ def _on(study: Study, cells: Sequence[Cell]) -> tuple[Floats, npt.NDArray[np.str
     """(n, metrics) of the samples of one test set, the mean over cells, and (n,) their pedestrians."""
     found = []
     for cell in cells:
-        promise = kept(study.results.folder, cell)
+        promise = read_sets(study.results.folder, cell)
         if promise is not None:
             state = study.results.scores(cell)
-            found.append((in_sets(state, promise), state.pedestrian))
+            found.append((compute_coverage(state, promise), state.pedestrian))
     if not found:
         return None
     return np.mean([each for each, _ in found], axis=0), found[0][1]
 
 
-def _told(one: Sets | None, at: int) -> Entry:
+def _format_entry(one: Sets | None, at: int) -> Entry:
     if one is None:
-        return number(None)
+        return format_number(None)
     low, high = one.ends[at]
-    return Mark(number(one.values[at]), below="" if low is None else interval(low, high))
+    return Mark(format_number(one.values[at]), below="" if low is None else format_interval(low, high))
 
 
 # What learning somewhere else first gives at home: paired differences with intervals, as a forest plot.
@@ -235,7 +245,7 @@ class Resamples:
         return None if units is None or drawn is None else (drawn, units)
 
 
-def effects(resamples: Resamples, metric: str) -> list[Effect]:
+def compute_effects(resamples: Resamples, metric: str) -> list[Effect]:
     """The effect for every model and every `a>b`, where the model has also learnt on b alone.
 
     Args:
@@ -247,13 +257,13 @@ def effects(resamples: Resamples, metric: str) -> list[Effect]:
     return [found for model, name in pairs if (found := _effect(resamples, model, name, metric))]
 
 
-def pretraining_picture(study: Study, metric: str, found: Sequence[Effect]) -> Picture | None:
+def plot_pretraining(study: Study, metric: str, found: Sequence[Effect]) -> Picture | None:
     """The effects as a forest plot; nothing where there are none.
 
     Args:
         study: what was found.
         metric: its name.
-        found: what `effects` gave for it.
+        found: what `compute_effects` gave for it.
     """
     known = [one for one in found if one.difference is not None]
     if not known:
@@ -268,9 +278,11 @@ def pretraining_picture(study: Study, metric: str, found: Sequence[Effect]) -> P
         )
         for one in known
     ]
-    drawn = forest(rows, "pre-trained", "from scratch", reading=_PRETRAINING_READING)
-    title = f"{NAMES[metric]} ({better(metric)}): what pre-training on {' or '.join(before)} changes"
-    return Picture(title, sentence(drawn.caption), drawn.figure)
+    drawn = plot_forest(rows, "pre-trained", "from scratch", reading=_PRETRAINING_READING)
+    title = (
+        f"{NAMES[metric]} ({describe_direction(metric)}): what pre-training on {' or '.join(before)} changes"
+    )
+    return Picture(title, capitalize_text(drawn.caption), drawn.figure)
 
 
 def _after(one: Effect) -> str:
@@ -303,7 +315,7 @@ def _interval(
             return None, None
         differences.append(one[0] - two[0])
         units = one[1]
-    scale = difference_scale(SCALES.get(metric, "share"))
+    scale = get_difference_scale(SCALES.get(metric, "share"))
     found = units.interval(difference, np.mean(differences, axis=0), scale)
     return found.low, found.high
 

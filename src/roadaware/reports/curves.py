@@ -24,10 +24,10 @@ from roadaware.reports.picture import (
     SERIES,
     VERMILLION,
     Picture,
-    canvas,
-    styled,
+    create_canvas,
+    set_style,
 )
-from roadaware.reports.text import count, number, short
+from roadaware.reports.text import clip_label, format_count, format_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +55,7 @@ class Curve:
     no_skill: float
 
 
-def curve(name: str, scores: Floats, truth: npt.NDArray[np.bool_]) -> Curve:
+def compute_curve(name: str, scores: Floats, truth: npt.NDArray[np.bool_]) -> Curve:
     """Precision and recall at every distinct threshold, from the highest score down.
 
     Args:
@@ -78,23 +78,23 @@ def curve(name: str, scores: Floats, truth: npt.NDArray[np.bool_]) -> Curve:
     return Curve(name, precision, recall, area, float(truth.mean()))
 
 
-def precision_recall(curves: Sequence[Curve]) -> Picture:
+def plot_precision_recall(curves: Sequence[Curve]) -> Picture:
     """Precision over recall of one or more models, or of one model for each class.
 
     Args:
         curves: what is drawn, in this order.
     """
-    with styled():
-        figure, axes = canvas(HALF, 3.5)
+    with set_style():
+        figure, axes = create_canvas(HALF, 3.5)
         for index, one in enumerate(curves):
-            keep = _thinned(len(one.recall))
+            keep = _sample_indices(len(one.recall))
             axes.step(
                 np.append(0.0, one.recall[keep]),
                 np.append(one.precision[keep[0]], one.precision[keep]),
                 where="pre",
                 color=SERIES[index % len(SERIES)],
                 linestyle=DASHES[index % len(DASHES)],
-                label=f"{short(one.name, 34)}: AP {one.average_precision:.3f}",
+                label=f"{clip_label(one.name, 34)}: AP {one.average_precision:.3f}",
             )
         shares = list(dict.fromkeys(round(one.no_skill, 6) for one in curves))
         for index, share in enumerate(shares):
@@ -112,7 +112,7 @@ def precision_recall(curves: Sequence[Curve]) -> Picture:
     return Picture("Precision over recall", caption, figure)
 
 
-def reliability(
+def plot_reliability(
     confidence: Floats,
     accuracy: Floats,
     counts: npt.NDArray[np.integer],
@@ -134,8 +134,8 @@ def reliability(
     filled = np.asarray(counts) > 0
     confidence, accuracy, counts = confidence[filled], accuracy[filled], counts[filled]
     low = 0.1 * np.floor(10 * min(confidence.min(initial=1.0), accuracy.min(initial=1.0), 0.9))
-    with styled():
-        figure, axes = canvas(HALF, 3.5)
+    with set_style():
+        figure, axes = create_canvas(HALF, 3.5)
         figure.delaxes(axes)
         axes, foot = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
         axes.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle=DOTTED)
@@ -147,11 +147,11 @@ def reliability(
         axes.set(xlim=(low, 1.015), ylim=(low, 1.03), ylabel="accuracy")
         axes.grid(visible=True)
         _bin_counts(foot, *(bands or _bars(confidence, counts)))
-    error_said = "" if error is None else f" Expected calibration error: {number(error)}."
+    error_said = "" if error is None else f" Expected calibration error: {format_number(error)}."
     caption = (
         "A point on the dotted line is a bin whose confidence is its accuracy; red lines are the gaps"
         f"{'' if ends is None else ', pale bars 95 % intervals of the accuracy over pedestrians'}; bars "
-        f"at the foot count the {count(int(counts.sum()))} samples. On the whole "
+        f"at the foot count the {format_count(int(counts.sum()))} samples. On the whole "
         f"{_tendency(confidence, accuracy, counts)}."
         f"{error_said}"
     )
@@ -181,8 +181,8 @@ def score_over_time(
     edges = np.unique(np.linspace(seconds.min(), seconds.max(), bins + 1)) if len(seconds) else np.zeros(1)
     edges = edges if len(edges) > 1 else np.array([edges[0] - 0.5, edges[0] + 0.5])
     spoken = []
-    with styled():
-        figure, axes = canvas(HALF, 3.5)
+    with set_style():
+        figure, axes = create_canvas(HALF, 3.5)
         for index, (label, name) in enumerate(names.items()):
             centre, bands = _bands(seconds[truth == label], scores[truth == label], edges)
             if not len(centre):
@@ -191,14 +191,14 @@ def score_over_time(
             axes.fill_between(centre, bands[:, 0], bands[:, 4], color=colour, alpha=0.14, linewidth=0)
             axes.fill_between(centre, bands[:, 1], bands[:, 3], color=colour, alpha=0.28, linewidth=0)
             marker = MARKERS[index % len(MARKERS)]
-            amount = count(int((truth == label).sum()))
+            amount = format_count(int((truth == label).sum()))
             axes.plot(
                 centre,
                 bands[:, 2],
                 color=colour,
                 marker=marker,
                 markersize=4.5,
-                label=f"{short(name, 28)} (n = {amount})",
+                label=f"{clip_label(name, 28)} (n = {amount})",
             )
             spoken.append(
                 f"{name}: {bands[-1, 2]:.2f} at {centre[-1]:.1f} s, {bands[0, 2]:.2f} at {centre[0]:.1f} s"
@@ -216,7 +216,7 @@ def score_over_time(
     return Picture("Score against time to event", caption, figure)
 
 
-def _thinned(length: int) -> npt.NDArray[np.intp]:
+def _sample_indices(length: int) -> npt.NDArray[np.intp]:
     """Indices of at most `MOST_POINTS` points, first and last among them."""
     return np.unique(np.linspace(0, length - 1, min(length, MOST_POINTS)).round().astype(np.intp))
 
@@ -250,7 +250,7 @@ def _bars(
 def _bin_counts(axes: Axes, left: Floats, width: Floats, counts: npt.NDArray[np.integer]) -> None:
     axes.bar(left, counts, width=width, align="edge", color=PALE, edgecolor=GREY, linewidth=0.6)
     most = int(counts.max(initial=1))
-    says = f"most: {count(most)}"
+    says = f"most: {format_count(most)}"
     axes.text(0.0, 0.98, says, transform=axes.transAxes, va="top", fontsize=7.5, color=INK)
     axes.set(ylim=(0, 1.45 * most))
     axes.set(xlabel="confidence", ylabel="samples", yticks=[])
@@ -304,7 +304,7 @@ class Panel:
     curves: tuple[ClassCurve, ...]
 
 
-def class_curves(panels: Sequence[Panel], *, kind: str) -> Picture:
+def plot_class_curves(panels: Sequence[Panel], *, kind: str) -> Picture:
     """A panel per class with truth, in the given order; of too many classes those with the most truth.
 
     Args:
@@ -316,9 +316,9 @@ def class_curves(panels: Sequence[Panel], *, kind: str) -> Picture:
     shown = [held[k] for k in sorted(most)]
     columns = COLUMNS if len(shown) > 1 else 1
     rows = max(1, math.ceil(len(shown) / columns))
-    with styled():
+    with set_style():
         size = (FULL, _HEAD_IN + _ROW_IN * rows) if columns > 1 else (HALF, 3.5)
-        figure, axes = canvas(*size)
+        figure, axes = create_canvas(*size)
         # One pair of axes for all panels: matplotlib takes long for many.
         for place, panel in enumerate(shown):
             last = place + columns >= len(shown)
@@ -352,9 +352,9 @@ def _panel(axes: Axes, panel: Panel, x: float, y: float, *, last: bool) -> None:
             recall = np.append(0.0, one.recall[keep])
             precision = np.append(one.precision[keep[0]], one.precision[keep])
             axes.plot(x + recall, y + precision, color=tone, linestyle=style, linewidth=1.3)
-    axes.text(x, y + 1.05, short(panel.label, 24), fontsize=8)
+    axes.text(x, y + 1.05, clip_label(panel.label, 24), fontsize=8)
     behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 1}
-    says = f"{_values(panel)}\nn {count(panel.n_truth)}"
+    says = f"{_values(panel)}\nn {format_count(panel.n_truth)}"
     axes.text(x + 0.05, y + 0.07, says, va="bottom", fontsize=7, color=GREY, bbox=behind)
     small: dict[str, Any] = {"fontsize": 7, "color": GREY}
     axes.text(x - 0.03, y, "0", ha="right", va="center", **small)
@@ -374,7 +374,7 @@ def _keys(levels: Sequence[str]) -> tuple[list[Any], list[str]]:
 
     pairs = list(zip(levels, _STYLES, strict=False))
     return [Line2D([], [], color=tone, linestyle=style) for _, (tone, style) in pairs], [
-        short(level, 60) for level, _ in pairs
+        clip_label(level, 60) for level, _ in pairs
     ]
 
 

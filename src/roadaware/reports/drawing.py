@@ -11,8 +11,18 @@ import polars as pl
 
 from roadaware.analysis.worst_tubes import Strip
 from roadaware.arrays import Pixels
-from roadaware.reports.picture import FULL, GREEN, GREY, INK, PALE, VERMILLION, Picture, canvas, styled
-from roadaware.reports.text import sentence, short
+from roadaware.reports.picture import (
+    FULL,
+    GREEN,
+    GREY,
+    INK,
+    PALE,
+    VERMILLION,
+    Picture,
+    create_canvas,
+    set_style,
+)
+from roadaware.reports.text import capitalize_text, clip_label
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
@@ -52,7 +62,7 @@ class Marked:
     colour: tuple[int, int, int]
 
 
-def marks_of(scenes: Scenes, video: str) -> dict[int, list[Marked]]:
+def collect_marks(scenes: Scenes, video: str) -> dict[int, list[Marked]]:
     """Frame to the boxes to be drawn in it, far ones first where the distance is known.
 
     Args:
@@ -74,7 +84,7 @@ def marks_of(scenes: Scenes, video: str) -> dict[int, list[Marked]]:
     return found
 
 
-def drawn(
+def draw_marks(
     picture: Pixels,
     marks: Sequence[Marked],
     *,
@@ -99,7 +109,7 @@ def drawn(
     image = Image.fromarray(picture)
     if scale > 1:
         image = image.resize((image.width * scale, image.height * scale), Image.Resampling.BICUBIC)
-    pen, font = ImageDraw.Draw(image), font_of(max(10, image.height // 48))
+    pen, font = ImageDraw.Draw(image), load_font(max(10, image.height // 48))
     for mark in marks:
         corners = [float(edge) * scale for edge in mark.corners]
         if corners[2] - corners[0] < 1 or corners[3] - corners[1] < 1:
@@ -111,7 +121,7 @@ def drawn(
     return np.asarray(image)
 
 
-def contact_sheet(pictures: Sequence[Pixels], columns: int) -> Pixels:
+def build_contact_sheet(pictures: Sequence[Pixels], columns: int) -> Pixels:
     """Pictures of one size side by side, row by row.
 
     Args:
@@ -129,7 +139,7 @@ def contact_sheet(pictures: Sequence[Pixels], columns: int) -> Pixels:
     return sheet
 
 
-def title_of(scenes: Scenes, video: str) -> Iterator[str]:
+def iterate_titles(scenes: Scenes, video: str) -> Iterator[str]:
     """What a scene is called, and what the vehicle does, frame by frame.
 
     Args:
@@ -158,7 +168,7 @@ def _words(scenes: Scenes, boxes: pl.Series) -> dict[int, dict[str, list[tuple[i
     return found
 
 
-def font_of(size: int) -> Any:
+def load_font(size: int) -> Any:
     """The font of drawings, of a height in pixels."""
     from PIL import ImageFont
 
@@ -184,7 +194,7 @@ _LEFT_IN, _GAP_IN, _TITLE_IN, _BAR_IN, _BELOW_IN = 0.55, 0.05, 0.30, 0.42, 0.22
 _LONGEST = 110
 
 
-def film(strips: Sequence[Strip], *, title: str = "Tubes that went wrong") -> Picture:
+def plot_strips(strips: Sequence[Strip], *, title: str = "Tubes that went wrong") -> Picture:
     """One strip below the other: time runs to the right, below each strip lies its time line.
 
     Args:
@@ -194,13 +204,13 @@ def film(strips: Sequence[Strip], *, title: str = "Tubes that went wrong") -> Pi
     most = max(len(strip.frames) for strip in strips)
     width = (FULL - _LEFT_IN) / most - _GAP_IN
     each = _TITLE_IN + width / _ASPECT + _BELOW_IN + _BAR_IN
-    with styled():
-        figure, axes = canvas(FULL, each * len(strips))
+    with set_style():
+        figure, axes = create_canvas(FULL, each * len(strips))
         figure.delaxes(axes)
         figure.set_layout_engine("none")
         for place, strip in enumerate(strips):
             _strip(figure, strip, each * (len(strips) - 1 - place), width)
-    told = " ".join(f"{sentence(strip.says)}." for strip in strips)
+    told = " ".join(f"{capitalize_text(strip.says)}." for strip in strips)
     caption = (
         "Green and solid is the truth, red and dashed the claim, cut to where they are in the image. "
         f"The lines below are the frames of both tubes, dots the frames that are drawn. {told}"
@@ -213,7 +223,7 @@ def _strip(figure: Figure, strip: Strip, bottom: float, width: float) -> None:
     height = width / _ASPECT
     total = figure.get_figheight()
     foot = bottom + _BAR_IN + _BELOW_IN
-    says = short(sentence(strip.says), _LONGEST)
+    says = clip_label(capitalize_text(strip.says), _LONGEST)
     figure.text(0.0, (foot + height + 0.08) / total, says, fontsize=8.5, weight="bold", color=INK)
     view = _view(strip)
     for place in range(len(strip.frames)):

@@ -11,12 +11,29 @@ import polars as pl
 from roadaware.analysis.compare import Comparison
 from roadaware.metrics.pedestrians import UNITS
 from roadaware.metrics.result import MetricResult
-from roadaware.reports.bars import Difference, Estimate, forest, scenario_bars
-from roadaware.reports.configs import config_line, config_table
-from roadaware.reports.gallery import answers
-from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, TableCell, below_values
+from roadaware.reports.bars import Difference, Estimate, plot_forest, plot_scenarios
+from roadaware.reports.configs import build_config_table, format_config
+from roadaware.reports.gallery import list_answers
+from roadaware.reports.page import (
+    Block,
+    Facts,
+    Mark,
+    Note,
+    Pictures,
+    Section,
+    Table,
+    TableCell,
+    build_caption,
+)
 from roadaware.reports.picture import Picture
-from roadaware.reports.text import count, number, row_interval, sentence, signed, words
+from roadaware.reports.text import (
+    capitalize_text,
+    format_count,
+    format_name,
+    format_number,
+    format_row_interval,
+    format_signed,
+)
 
 FAMILIES = (
     ("", "Each sample counts once"),
@@ -36,7 +53,7 @@ FACTOR_WORDS = {
 IN_GROUPS = ("average_precision", "balanced_accuracy", "f1", "auc")
 
 
-def evaluation_section(
+def build_evaluation_section(
     result: MetricResult,
     *,
     title: str = "Evaluation",
@@ -57,11 +74,11 @@ def evaluation_section(
         labels: what the classes are called; those of the published protocol where not given.
         pictures: drawn after the tables; `roadaware.reports.gallery` makes them.
     """
-    facts = [*(about or {}).items(), *_sizes(result, labels or answers(result.config["task"]))]
+    facts = [*(about or {}).items(), *_sizes(result, labels or list_answers(result.config["task"]))]
     if protocol:
-        facts.append(("protocol", config_line(protocol)))
-    facts.append(("metrics", config_line(result.config)))
-    blocks: list[Block] = [Facts(tuple(facts)), metric_table(result)]
+        facts.append(("protocol", format_config(protocol)))
+    facts.append(("metrics", format_config(result.config)))
+    blocks: list[Block] = [Facts(tuple(facts)), build_metric_table(result)]
     groups = group_table(result)
     if groups:
         blocks.append(groups)
@@ -70,12 +87,12 @@ def evaluation_section(
         blocks.append(Pictures(tuple(drawn), "Pictures"))
     blocks.extend(Note(note, "doubt") for note in result.notes)
     if protocol:
-        blocks.append(config_table(protocol, "Sampling protocol"))
-    blocks.append(config_table(result.config, "Metric configuration"))
+        blocks.append(build_config_table(protocol, "Sampling protocol"))
+    blocks.append(build_config_table(result.config, "Metric configuration"))
     return Section(title, tuple(_says(result, model)), tuple(blocks))
 
 
-def comparison_section(comparison: Comparison, *, title: str | None = None) -> Section:
+def build_comparison_section(comparison: Comparison, *, title: str | None = None) -> Section:
     """Two models on the same samples: differences with both intervals, and which are more than chance.
 
     Args:
@@ -86,7 +103,7 @@ def comparison_section(comparison: Comparison, *, title: str | None = None) -> S
     shown = comparison.table.filter(~pl.col("metric").str.starts_with("average_precision_"))
     shown = shown.filter(pl.col("verdict") != "undefined")
     rows = [_difference(row) for row in shown.iter_rows(named=True)]
-    cells = tuple(_compared(row) for row in comparison.table.iter_rows(named=True))
+    cells = tuple(_build_comparison_row(row) for row in comparison.table.iter_rows(named=True))
     head = (
         "metric",
         first,
@@ -100,11 +117,11 @@ def comparison_section(comparison: Comparison, *, title: str | None = None) -> S
         head, cells, "lrrrrrl", "Differences", f"{comparison.draws:,} resamples shared by both models."
     )
     says = tuple(_compared_says(shown, first, second))
-    heading = title or sentence(f"{first} against {second}")
-    return Section(heading, says, (Pictures((forest(rows, first, second),)), table))
+    heading = title or capitalize_text(f"{first} against {second}")
+    return Section(heading, says, (Pictures((plot_forest(rows, first, second),)), table))
 
 
-def metric_table(result: MetricResult) -> Table:
+def build_metric_table(result: MetricResult) -> Table:
     """Every metric of the whole set, with its size and its intervals; undefined ones say why."""
     summary = result.of_group(None)
     shown = [unit for unit in UNITS if summary[f"low_{unit}"].is_not_null().any()]
@@ -135,10 +152,10 @@ def group_table(result: MetricResult) -> Table | None:
             family = factor
         found = {metric: result.row(metric, group) for metric in metrics}
         cells = (_with_interval(found[metric]) for metric in metrics)
-        rows.append((name, count(found[metrics[0]]["n"]), *cells))
-    caption = below_values(rows, "", "pedestrians")
+        rows.append((name, format_count(found[metrics[0]]["n"]), *cells))
+    caption = build_caption(rows, "", "pedestrians")
     return Table(
-        ("scenario", "samples", *map(words, metrics)),
+        ("scenario", "samples", *map(format_name, metrics)),
         tuple(rows),
         "lr" + "r" * len(metrics),
         "Scenarios",
@@ -157,7 +174,7 @@ def group_pictures(result: MetricResult) -> list[Picture]:
         low, high = row["low_pedestrian"], row["high_pedestrian"]
         caution = row.get("caution_pedestrian")
         rows.append(Estimate(name, row["value"], low, high, row["n"], factor, row["reason"], caution))
-    return [scenario_bars(rows, "average precision", overall=result.value("average_precision"))]
+    return [plot_scenarios(rows, "average precision", overall=result.value("average_precision"))]
 
 
 def split_group(group: str) -> tuple[str, str]:
@@ -168,9 +185,9 @@ def split_group(group: str) -> tuple[str, str]:
     """
     pairs = [part.partition("=") for part in group.split("; ")]
     if not all(found for _, found, _ in pairs):
-        return "", words(group)
-    factor = " and ".join(FACTOR_WORDS.get(factor, words(factor)) for factor, _, _ in pairs)
-    return factor, ", ".join(words(name) for _, _, name in pairs)
+        return "", format_name(group)
+    factor = " and ".join(FACTOR_WORDS.get(factor, format_name(factor)) for factor, _, _ in pairs)
+    return factor, ", ".join(format_name(name) for _, _, name in pairs)
 
 
 def group_order(group: str) -> tuple[Any, ...]:
@@ -187,33 +204,33 @@ def _family(metric: str) -> str:
 
 def _metric_row(row: Mapping[str, Any], prefix: str, units: Sequence[str]) -> tuple[TableCell, ...]:
     short = prefix.endswith("_")
-    name = words(row["metric"].removeprefix(prefix) if short else row["metric"])
+    name = format_name(row["metric"].removeprefix(prefix) if short else row["metric"])
     value: TableCell = (
-        number(row["value"]) if row["valid"] else Mark("undefined", "mute", row["reason"] or "")
+        format_number(row["value"]) if row["valid"] else Mark("undefined", "mute", row["reason"] or "")
     )
     return (
         name,
         value,
-        count(row["n"]),
-        *(row_interval(row, u) for u in units),
+        format_count(row["n"]),
+        *(format_row_interval(row, u) for u in units),
     )
 
 
 def _with_interval(row: Mapping[str, Any]) -> TableCell:
     if not row["valid"]:
         return Mark("undefined", "mute", row["reason"] or "")
-    ends = row_interval(row, "pedestrian")
-    return Mark(number(row["value"]), "", ends if ends != "–" else "")
+    ends = format_row_interval(row, "pedestrian")
+    return Mark(format_number(row["value"]), "", ends if ends != "–" else "")
 
 
 def _sizes(result: MetricResult, labels: Sequence[str]) -> Iterator[tuple[str, str]]:
     whole = result.counts.filter(pl.col("group").is_null())
     yield (
         "samples",
-        f"{count(int(whole['samples'].sum()))} of {count(int(whole['pedestrians'].sum()))} pedestrians",
+        f"{format_count(int(whole['samples'].sum()))} of {format_count(int(whole['pedestrians'].sum()))} pedestrians",
     )
     shares = (
-        f"{words(labels[k]) if k < len(labels) else k}: {count(n)}"
+        f"{format_name(labels[k]) if k < len(labels) else k}: {format_count(n)}"
         for k, n in whole.select("class", "samples").iter_rows()
     )
     yield "samples of each class", ", ".join(shares)
@@ -223,9 +240,11 @@ def _says(result: MetricResult, model: str) -> Iterator[str]:
     held = {row["metric"]: row for row in result.of_group(None).iter_rows(named=True)}
     reached = [held[metric] for metric in HEADLINES if metric in held and held[metric]["valid"]]
     if reached:
-        values = ", ".join(f"{words(row['metric'])} {number(row['value'])}{_ends(row)}" for row in reached)
+        values = ", ".join(
+            f"{format_name(row['metric'])} {format_number(row['value'])}{_ends(row)}" for row in reached
+        )
         known = any(row["low_pedestrian"] is not None for row in reached)
-        yield sentence(
+        yield capitalize_text(
             f"{model} reaches {values}{'; in brackets 95 % intervals over pedestrians' if known else ''}."
         )
     lost = [row for row in held.values() if not row["valid"]]
@@ -235,7 +254,7 @@ def _says(result: MetricResult, model: str) -> Iterator[str]:
     ranked = sorted((value, group) for value, group in known_groups if value is not None)
     if len(ranked) > 1:
         (low, worst), (high, best) = ranked[0], ranked[-1]
-        weak, strong = f"{_spoken(worst)} ({number(low)})", f"{_spoken(best)} ({number(high)})"
+        weak, strong = f"{_spoken(worst)} ({format_number(low)})", f"{_spoken(best)} ({format_number(high)})"
         yield f"Average precision is lowest where {weak} and highest where {strong}."
 
 
@@ -245,26 +264,26 @@ def _spoken(group: str) -> str:
 
 
 def _ends(row: Mapping[str, Any]) -> str:
-    ends = row_interval(row, "pedestrian")
+    ends = format_row_interval(row, "pedestrian")
     return f" ({ends})" if ends != "–" else ""
 
 
 def _difference(row: Mapping[str, Any]) -> Difference:
     ends = (row["low_pedestrian"], row["high_pedestrian"], row["low_video"], row["high_video"])
-    name = words(row["metric"]) + (" (lower is better)" if row["lower_is_better"] else "")
+    name = format_name(row["metric"]) + (" (lower is better)" if row["lower_is_better"] else "")
     cautions = tuple(row.get(f"caution_{unit}") for unit in ("pedestrian", "video"))
     return Difference(name, row["difference"], *ends, row["verdict"], cautions)
 
 
-def _compared(row: Mapping[str, Any]) -> tuple[TableCell, ...]:
+def _build_comparison_row(row: Mapping[str, Any]) -> tuple[TableCell, ...]:
     tone = {"better": "fair", "worse": "bad"}.get(row["verdict"], "mute")
     return (
-        words(row["metric"]),
-        number(row["a"]),
-        number(row["b"]),
-        signed(row["difference"]),
-        row_interval(row, "pedestrian"),
-        row_interval(row, "video"),
+        format_name(row["metric"]),
+        format_number(row["a"]),
+        format_number(row["b"]),
+        format_signed(row["difference"]),
+        format_row_interval(row, "pedestrian"),
+        format_row_interval(row, "video"),
         Mark(row["verdict"], tone),
     )
 
@@ -275,9 +294,10 @@ def _compared_says(table: pl.DataFrame, first: str, second: str) -> Iterator[str
     for verdict in dict.fromkeys(row["verdict"] for row in rows):
         held = [row for row in rows if row["verdict"] == verdict]
         values = ", ".join(
-            f"{words(row['metric'])} ({number(row['a'])} against {number(row['b'])})" for row in held
+            f"{format_name(row['metric'])} ({format_number(row['a'])} against {format_number(row['b'])})"
+            for row in held
         )
         if verdict in ("better", "worse"):
-            yield sentence(f"{first} is {verdict} than {second} in {values}.")
+            yield capitalize_text(f"{first} is {verdict} than {second} in {values}.")
         else:
-            yield sentence(f"{first} and {second}: {verdict} in {values}.")
+            yield capitalize_text(f"{first} and {second}: {verdict} in {values}.")

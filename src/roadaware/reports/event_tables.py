@@ -10,10 +10,10 @@ import polars as pl
 from roadaware.analysis import event_results as results
 from roadaware.analysis.event_results import Grid, Value
 from roadaware.reports.page import Block, Mark, Table, TableCell
-from roadaware.reports.text import count, interval, number, sentence, words
+from roadaware.reports.text import capitalize_text, format_count, format_interval, format_name, format_number
 
 
-def means_table(grid: Grid) -> Table | None:
+def build_means_table(grid: Grid) -> Table | None:
     """Kinds by thresholds; None where nothing was judged."""
     if not grid.columns:
         return None
@@ -26,11 +26,11 @@ def means_table(grid: Grid) -> Table | None:
 def group_tables(summary: pl.DataFrame) -> list[Block]:
     """The headline means of each group, one table for boxes and one for tubes; none without groups."""
     groups = summary["group"].drop_nulls().unique(maintain_order=True).to_list()
-    grids = {group: results.means(summary, group) for group in groups}
+    grids = {group: results.select_means(summary, group) for group in groups}
     every = dict.fromkeys(column for grid in grids.values() for column in grid.columns)
     kinds = tuple(dict.fromkeys(kind for grid in grids.values() for kind in grid.rows))
     tables: list[Block] = []
-    for column in results.headline(tuple(every)):
+    for column in results.select_headline(tuple(every)):
         rows = tuple(
             (name, *(_cell(grid.cells.get((kind, column)), why=False) for kind in kinds))
             for name, grid in grids.items()
@@ -42,7 +42,7 @@ def group_tables(summary: pl.DataFrame) -> list[Block]:
     return tables
 
 
-def class_table(grid: Grid, kind: str) -> Table:
+def build_class_ap_table(grid: Grid, kind: str) -> Table:
     """The average precision of each class with truth; the others are named below.
 
     Args:
@@ -54,20 +54,22 @@ def class_table(grid: Grid, kind: str) -> Table:
     for row in grid.rows:
         sizes = [_size(grid, row, level) for level in levels]
         if any(sizes):
-            rows.append((row, *(count(size) for size in sizes), *(_cell(value) for value in grid.row(row))))
+            rows.append(
+                (row, *(format_count(size) for size in sizes), *(_cell(value) for value in grid.row(row)))
+            )
         else:
             absent.append(row)
-    head = (kind, *(_counted(level) for level in levels), *(column.words for column in grid.columns))
+    head = (kind, *(_describe_count(level) for level in levels), *(column.words for column in grid.columns))
     caption = "Average precision in per cent; below each value its interval over videos."
     caption += f" Without truth: {', '.join(absent)}." if absent else ""
     return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), f"Classes of {kind}", caption)
 
 
-def printed_table(rows: pl.DataFrame) -> Table:
+def build_printed_table(rows: pl.DataFrame) -> Table:
     """What the paper prints of the same thing, its best and its range over models, beside what was obtained.
 
     Args:
-        rows: what `roadaware.protocols.tpami22.beside` gave.
+        rows: what `roadaware.protocols.tpami22.match_printed` gave.
     """
     same = ["level", "threshold", "kind", "label"]
     held = rows.drop_nulls("printed").sort("printed", descending=True, maintain_order=True)
@@ -82,11 +84,11 @@ def printed_table(rows: pl.DataFrame) -> Table:
         (
             f"{row['kind']} {row['label'] or ''}".strip(),
             results.Column(row["level"], "", row["threshold"] or "").words,
-            number(row["obtained"], 1),
-            number(row["printed"], 1),
+            format_number(row["obtained"], 1),
+            format_number(row["printed"], 1),
             f"{row['model']} (Table {row['table']})",
-            f"{number(row['lowest'], 1)} to {number(row['printed'], 1)}",
-            count(row["n"]),
+            f"{format_number(row['lowest'], 1)} to {format_number(row['printed'], 1)}",
+            format_count(row["n"]),
         )
         for row in shown.iter_rows(named=True)
     ]
@@ -99,21 +101,21 @@ def printed_table(rows: pl.DataFrame) -> Table:
     )
 
 
-def calibration_block(level: str, rows: pl.DataFrame) -> Table:
+def build_calibration_block(level: str, rows: pl.DataFrame) -> Table:
     """The expected calibration error of each kind.
 
     Args:
         level: boxes or tubes.
-        rows: what `roadaware.metrics.detection.calibration.calibration_table` gave.
+        rows: what `roadaware.metrics.detection.calibration.build_calibration_table` gave.
     """
     kinds = rows.filter(pl.col("group").is_null(), pl.col("label").is_null())
     cells: list[tuple[TableCell, ...]] = [
         (
             row["kind"],
-            count(row["claims"]),
-            number(row["mean_score"]),
-            number(row["precision"]),
-            number(row["ece"]) if row["valid"] else Mark("undefined", "mute", "no claims"),
+            format_count(row["claims"]),
+            format_number(row["mean_score"]),
+            format_number(row["precision"]),
+            format_number(row["ece"]) if row["valid"] else Mark("undefined", "mute", "no claims"),
         )
         for row in kinds.iter_rows(named=True)
     ]
@@ -122,7 +124,7 @@ def calibration_block(level: str, rows: pl.DataFrame) -> Table:
     return Table(head, tuple(cells), "lrrrr", f"Scores of {level}", caption)
 
 
-def tracking_table(found: Mapping[str, Mapping[str, Any]], tracked: str = "") -> Table:
+def build_tracking_table(found: Mapping[str, Mapping[str, Any]], tracked: str = "") -> Table:
     """How well paths follow tracks: fractions in per cent, counts as they are.
 
     Args:
@@ -134,25 +136,25 @@ def tracking_table(found: Mapping[str, Mapping[str, Any]], tracked: str = "") ->
         scale, digits = (1, 0) if name in ("switches", "fragmentations") else (100, 2)
         value, low, high = (row[key] for key in ("value", "low", "high"))
         if value is None:
-            rows.append((words(name), Mark("undefined", "mute"), "–"))
+            rows.append((format_name(name), Mark("undefined", "mute"), "–"))
             continue
         known = low is not None and high is not None
-        ends = interval(scale * low, scale * high, 1, row.get("caution")) if known else "–"
-        rows.append((words(name), number(scale * value, digits), ends))
+        ends = format_interval(scale * low, scale * high, 1, row.get("caution")) if known else "–"
+        rows.append((format_name(name), format_number(scale * value, digits), ends))
     caption = "Whatever their labels; switches and fragmentations are counts, all else is in per cent."
-    caption = f"{caption} {sentence(tracked)}." if tracked else caption
+    caption = f"{caption} {capitalize_text(tracked)}." if tracked else caption
     return Table(("metric", "value", "interval over videos"), tuple(rows), "lrr", "Paths as tracks", caption)
 
 
-def in_words(value: Value | None) -> str:
+def format_percent_value(value: Value | None) -> str:
     """A value in per cent with its interval, for sentences."""
     if value is None or value.value is None:
         return "undefined"
     ends = "" if value.low is None or value.high is None else f" ({_ends(value)})"
-    return f"{number(100 * value.value, 1)} %{ends}"
+    return f"{format_number(100 * value.value, 1)} %{ends}"
 
 
-def times(value: float | None) -> float | None:
+def convert_percent(value: float | None) -> float | None:
     """A fraction in per cent; what is unknown stays so."""
     return None if value is None else 100 * value
 
@@ -163,7 +165,7 @@ def _size(grid: Grid, row: str, level: str) -> int | None:
     return grid.cells[row, column].n if (row, column) in grid.cells else None
 
 
-def _counted(level: str) -> str:
+def _describe_count(level: str) -> str:
     return {results.FRAME: "true boxes", results.VIDEO: "true tubes"}.get(level, "true frames")
 
 
@@ -172,18 +174,18 @@ def _cell(value: Value | None, *, why: bool = True) -> TableCell:
         return "–"
     if value.value is None:
         return Mark("undefined", "mute", (value.reason or "") if why else "")
-    shown = number(100 * value.value, 2)
+    shown = format_number(100 * value.value, 2)
     return shown if value.low is None or value.high is None else Mark(shown, "", _ends(value))
 
 
 def _ends(value: Value) -> str:
-    return interval(times(value.low), times(value.high), 1, value.caution)
+    return format_interval(convert_percent(value.low), convert_percent(value.high), 1, value.caution)
 
 
 # Tables of a report beside the average precision of road events: streaming accuracy, scores by slice.
 
 
-def streaming_table(
+def build_streaming_table(
     columns: Sequence[str], rows: Sequence[tuple[str, Sequence[float | None]]], clock: str
 ) -> Table:
     """Means of average precision, offline and on the simulated clock beside each other.
@@ -194,7 +196,7 @@ def streaming_table(
         clock: how outputs were timed, in words.
     """
     cells: list[tuple[TableCell, ...]] = [
-        (kind, *(Mark("undefined", "mute") if value is None else number(value, 2) for value in values))
+        (kind, *(Mark("undefined", "mute") if value is None else format_number(value, 2) for value in values))
         for kind, values in rows
     ]
     caption = (
@@ -205,7 +207,7 @@ def streaming_table(
     return Table(head, tuple(cells), align, "Streaming accuracy", caption)
 
 
-def slice_calibration(level: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+def build_slice_calibration(level: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     """The expected calibration error of each kind in each slice.
 
     Args:
@@ -216,10 +218,10 @@ def slice_calibration(level: str, rows: Sequence[Mapping[str, Any]]) -> Table:
         (
             row["group"],
             row["kind"],
-            count(row["claims"]),
-            number(row["mean_score"]),
-            number(row["precision"]),
-            Mark("undefined", "mute", "no claims") if row["ece"] is None else number(row["ece"]),
+            format_count(row["claims"]),
+            format_number(row["mean_score"]),
+            format_number(row["precision"]),
+            Mark("undefined", "mute", "no claims") if row["ece"] is None else format_number(row["ece"]),
         )
         for row in rows
     ]

@@ -10,14 +10,28 @@ import polars as pl
 from roadaware.analysis import event_results as results
 from roadaware.analysis.event_results import Grid, Value
 from roadaware.analysis.worst_tubes import WORST_AT, Strip
-from roadaware.reports.bars import Difference, Estimate, estimates, forest
-from roadaware.reports.configs import config_line, config_table
-from roadaware.reports.curves import Panel, class_curves
-from roadaware.reports.drawing import film
-from roadaware.reports.event_tables import class_table, group_tables, in_words, means_table, times
+from roadaware.reports.bars import Difference, Estimate, plot_estimates, plot_forest
+from roadaware.reports.configs import build_config_table, format_config
+from roadaware.reports.curves import Panel, plot_class_curves
+from roadaware.reports.drawing import plot_strips
+from roadaware.reports.event_tables import (
+    build_class_ap_table,
+    build_means_table,
+    convert_percent,
+    format_percent_value,
+    group_tables,
+)
 from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Points, Section, Table, TableCell
-from roadaware.reports.picture import FULL, GREY, INK, Picture, canvas, styled
-from roadaware.reports.text import count, interval, number, sentence, short, signed, words
+from roadaware.reports.picture import FULL, GREY, INK, Picture, create_canvas, set_style
+from roadaware.reports.text import (
+    capitalize_text,
+    clip_label,
+    format_count,
+    format_interval,
+    format_name,
+    format_number,
+    format_signed,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +42,7 @@ _READING = (
 )
 
 
-def event_section(
+def build_event_section(
     summary: pl.DataFrame,
     *,
     title: str = "Road events",
@@ -55,27 +69,31 @@ def event_section(
         more: further blocks after the tables: published numbers, an analysis of the errors.
         notes: what else happened.
     """
-    facts = [*(about or {}).items(), ("metrics", config_line(config))]
-    facts += [("tubes", config_line(linker))] if linker else []
-    action = results.means(summary, levels=(results.AV,))
+    facts = [*(about or {}).items(), ("metrics", format_config(config))]
+    facts += [("tubes", format_config(linker))] if linker else []
+    action = results.select_means(summary, levels=(results.AV,))
     facts += [
-        ("vehicle's action", f"mean average precision {in_words(value)}") for value in action.cells.values()
+        ("vehicle's action", f"mean average precision {format_percent_value(value)}")
+        for value in action.cells.values()
     ]
-    grid = results.means(summary)
+    grid = results.select_means(summary)
     blocks: list[Block] = [Facts(tuple(facts))]
-    blocks += [block for block in (means_table(grid),) if block]
+    blocks += [block for block in (build_means_table(grid),) if block]
     blocks += group_tables(summary)
     blocks += [Note(note, "doubt") for note in notes]
     pictures = _pictures(grid, panels or {}, strips)
     blocks += [Pictures(tuple(pictures), "Pictures")] if pictures else []
     blocks += more
-    blocks += [class_table(results.classes(summary, kind), kind) for kind in results.kinds(summary)]
-    blocks.append(config_table(config, "Metric configuration"))
-    blocks += [config_table(linker, "Linker configuration")] if linker else []
+    blocks += [
+        build_class_ap_table(results.select_classes(summary, kind), kind)
+        for kind in results.list_kinds(summary)
+    ]
+    blocks.append(build_config_table(config, "Metric configuration"))
+    blocks += [build_config_table(linker, "Linker configuration")] if linker else []
     return Section(title, tuple(_says(grid, summary, model)), tuple(blocks))
 
 
-def event_comparison_section(found: Any, *, title: str | None = None) -> Section:
+def build_event_comparison_section(found: Any, *, title: str | None = None) -> Section:
     """Two models on the same videos: the difference of every mean, and of the classes.
 
     Args:
@@ -89,17 +107,17 @@ def event_comparison_section(found: Any, *, title: str | None = None) -> Section
     drawn = [
         Difference(
             row["metric"],
-            times(row["difference"]),
+            convert_percent(row["difference"]),
             None,
             None,
-            times(row["low_video"]),
-            times(row["high_video"]),
+            convert_percent(row["low_video"]),
+            convert_percent(row["high_video"]),
             row["verdict"],
             (row.get("caution_video"),),
         )
         for row in main
     ]
-    blocks: list[Block] = [Pictures((forest(drawn, first, second, reading=_READING),))] if drawn else []
+    blocks: list[Block] = [Pictures((plot_forest(drawn, first, second, reading=_READING),))] if drawn else []
     note = f"In per cent; {found.draws:,} resamples of videos shared by both models."
     blocks.append(_differences(overall, found.names, "Differences of means", note))
     apart = [row for row in rows if row["label"] is not None and row["verdict"] in ("better", "worse")]
@@ -109,14 +127,16 @@ def event_comparison_section(found: Any, *, title: str | None = None) -> Section
     told: dict[str, list[str]] = {}
     for row in main:
         told.setdefault(row["verdict"], []).append(row["metric"])
-    says = tuple(sentence(f"{first} is {verdict}: {', '.join(names)}.") for verdict, names in told.items())
-    return Section(title or sentence(f"{first} against {second}"), says, tuple(blocks))
+    says = tuple(
+        capitalize_text(f"{first} is {verdict}: {', '.join(names)}.") for verdict, names in told.items()
+    )
+    return Section(title or capitalize_text(f"{first} against {second}"), says, tuple(blocks))
 
 
 def _is_headline(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a mean is one of those that stand for the others."""
     columns = [_column(each) for each in rows]
-    return _column(row) in results.headline(tuple(dict.fromkeys(columns)))
+    return _column(row) in results.select_headline(tuple(dict.fromkeys(columns)))
 
 
 def _column(row: Mapping[str, Any]) -> results.Column:
@@ -127,7 +147,7 @@ def _differences(
     rows: Sequence[Mapping[str, Any]], names: tuple[str, str], title: str, caption: str
 ) -> Table:
     head = ("metric", *names, "difference", "interval over videos", f"{names[0]} is")
-    return Table(head, tuple(_compared(row) for row in rows), "lrrrrl", title, caption)
+    return Table(head, tuple(_build_comparison_row(row) for row in rows), "lrrrrl", title, caption)
 
 
 def _pictures(grid: Grid, panels: Mapping[str, Sequence[Panel]], strips: Sequence[Strip]) -> list[Picture]:
@@ -135,46 +155,56 @@ def _pictures(grid: Grid, panels: Mapping[str, Sequence[Panel]], strips: Sequenc
         Estimate(
             *(kind, value.value, value.low, value.high, value.n, column.words, value.reason, value.caution)
         )
-        for column in results.headline(grid.columns)
+        for column in results.select_headline(grid.columns)
         for kind in grid.rows
         if (value := grid.cells.get((kind, column))) is not None
     ]
     found = []
     if rows:
         measured = "mean average precision in per cent"
-        found.append(estimates(rows, measured, title="Mean average precision by kind", counted="classes"))
-    found += [class_curves(held, kind=kind) for kind, held in panels.items() if held]
+        found.append(
+            plot_estimates(rows, measured, title="Mean average precision by kind", counted="classes")
+        )
+    found += [plot_class_curves(held, kind=kind) for kind, held in panels.items() if held]
     return found + (
-        [film(strips, title=f"Tubes that went wrong at an overlap of {WORST_AT:g}")] if strips else []
+        [plot_strips(strips, title=f"Tubes that went wrong at an overlap of {WORST_AT:g}")] if strips else []
     )
 
 
 def _says(grid: Grid, summary: pl.DataFrame, model: str) -> list[str]:
     """The headline means of each level in a sentence."""
     said = []
-    for column in results.headline(grid.columns):
+    for column in results.select_headline(grid.columns):
         pairs = ((kind, grid.cells.get((kind, column))) for kind in grid.rows)
-        told = [f"{kind} {in_words(value)}" for kind, value in pairs if _defined(value)]
+        told = [f"{kind} {format_percent_value(value)}" for kind, value in pairs if _is_defined(value)]
         if told:
-            said.append(sentence(f"{model}, mean average precision of {column.words}: {', '.join(told)}."))
-    action = results.means(summary, levels=(results.AV,))
+            said.append(
+                capitalize_text(f"{model}, mean average precision of {column.words}: {', '.join(told)}.")
+            )
+    action = results.select_means(summary, levels=(results.AV,))
     said += [
-        sentence(f"{model}, mean average precision of the vehicle's action: {in_words(value)}.")
+        capitalize_text(
+            f"{model}, mean average precision of the vehicle's action: {format_percent_value(value)}."
+        )
         for value in action.cells.values()
-        if _defined(value)
+        if _is_defined(value)
     ]
     return said
 
 
-def _defined(value: Value | None) -> bool:
+def _is_defined(value: Value | None) -> bool:
     return value is not None and value.value is not None
 
 
-def _compared(row: Mapping[str, Any]) -> tuple[TableCell, ...]:
+def _build_comparison_row(row: Mapping[str, Any]) -> tuple[TableCell, ...]:
     tone = {"better": "good", "worse": "bad"}.get(row["verdict"], "")
-    low, high = times(row["low_video"]), times(row["high_video"])
-    ends = interval(low, high, 2, row.get("caution_video"))
-    values = (number(times(row["a"]), 2), number(times(row["b"]), 2), signed(times(row["difference"]), 2))
+    low, high = convert_percent(row["low_video"]), convert_percent(row["high_video"])
+    ends = format_interval(low, high, 2, row.get("caution_video"))
+    values = (
+        format_number(convert_percent(row["a"]), 2),
+        format_number(convert_percent(row["b"]), 2),
+        format_signed(convert_percent(row["difference"]), 2),
+    )
     return (row["metric"], *values, ends, Mark(row["verdict"], tone))
 
 
@@ -186,21 +216,21 @@ _STRONG = 0.25
 """The gain from which cells have the darkest colour."""
 
 
-def fault_blocks(faults: pl.DataFrame) -> list[Block]:
+def build_error_blocks(faults: pl.DataFrame) -> list[Block]:
     """One picture for boxes and one for tubes, and what the faults mean.
 
     Args:
-        faults: what `roadaware.metrics.detection.errors.error_table` gave for each level, with
+        faults: what `roadaware.metrics.detection.errors.build_error_table` gave for each level, with
             `threshold`.
     """
     levels = faults["level"].unique(maintain_order=True).to_list()
-    pictures = tuple(fault_grid(faults.filter(pl.col("level") == level)) for level in levels)
+    pictures = tuple(plot_error_gains(faults.filter(pl.col("level") == level)) for level in levels)
     met = faults.filter(pl.col("claims") > 0).unique("fault", maintain_order=True)
-    meanings = tuple(f"{words(row['fault'])}: {row['meaning']}" for row in met.iter_rows(named=True))
+    meanings = tuple(f"{format_name(row['fault'])}: {row['meaning']}" for row in met.iter_rows(named=True))
     return [Pictures(pictures, "Why claims fail"), Points(meanings, "What the faults are")]
 
 
-def fault_grid(faults: pl.DataFrame) -> Picture:
+def plot_error_gains(faults: pl.DataFrame) -> Picture:
     """Kinds by faults: the gain in mean average precision if each fault were mended, each alone.
 
     Args:
@@ -211,21 +241,23 @@ def fault_grid(faults: pl.DataFrame) -> Picture:
     met = faults.group_by("fault", maintain_order=True).agg(pl.col("claims").sum())
     names = met.filter(pl.col("claims") > 0)["fault"].to_list()
     cells = {(row["kind"], row["fault"]): row for row in faults.iter_rows(named=True)}
-    with styled():
-        figure, axes = canvas(FULL, _HEAD_IN + _ROW_IN * max(1, len(kinds)))
+    with set_style():
+        figure, axes = create_canvas(FULL, _HEAD_IN + _ROW_IN * max(1, len(kinds)))
         for y, kind in enumerate(kinds):
             for x, name in enumerate(names):
                 _cell(axes, x, y, cells[kind, name])
         axes.set(xlim=(-0.5, max(1, len(names)) - 0.5), ylim=(len(kinds) - 0.5, -0.5))
-        axes.set_xticks(range(len(names)), [short(words(name), 30).replace(" ", "\n", 1) for name in names])
-        axes.set_yticks(range(len(kinds)), [short(kind, 30) for kind in kinds])
+        axes.set_xticks(
+            range(len(names)), [clip_label(format_name(name), 30).replace(" ", "\n", 1) for name in names]
+        )
+        axes.set_yticks(range(len(kinds)), [clip_label(kind, 30) for kind in kinds])
         axes.tick_params(length=0, top=False, labeltop=True, bottom=False, labelbottom=False)
         for spine in axes.spines.values():
             spine.set_visible(False)
     where = f"{_LEVELS.get(level, level)} at {threshold:g}"
     caption = (
         f"Large numbers are points of mean average precision of {where} that would be gained if the fault "
-        f"were mended alone; small ones count claims, or missed truth. {_told(faults, kinds)}"
+        f"were mended alone; small ones count claims, or missed truth. {_describe_gains(faults, kinds)}"
     )
     return Picture(f"What mending would gain: {where}", caption, figure)
 
@@ -239,17 +271,17 @@ def _cell(axes: Axes, x: int, y: int, row: dict[str, Any]) -> None:
     face = colormaps["Blues"](0.04 + 0.86 * share)
     axes.add_patch(Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=face, edgecolor="none"))
     ink = "white" if share > 0.6 else INK
-    says = "–" if gain is None else "0" if not row["claims"] else signed(100 * gain, 1)
+    says = "–" if gain is None else "0" if not row["claims"] else format_signed(100 * gain, 1)
     axes.text(x, y - 0.1, says, ha="center", va="center", color=ink, fontsize=8.5)
     tone = "white" if share > 0.6 else GREY
-    axes.text(x, y + 0.27, count(row["claims"]), ha="center", va="center", color=tone, fontsize=6.5)
+    axes.text(x, y + 0.27, format_count(row["claims"]), ha="center", va="center", color=tone, fontsize=6.5)
 
 
-def _told(faults: pl.DataFrame, kinds: list[str]) -> str:
+def _describe_gains(faults: pl.DataFrame, kinds: list[str]) -> str:
     """The largest gain of each kind."""
     told = []
     for kind in kinds:
         held = faults.filter(pl.col("kind") == kind).drop_nulls("gain").sort("gain", descending=True)
         if len(held) and held["gain"][0] > 0:
-            told.append(f"{kind} {words(held['fault'][0])} ({number(100 * held['gain'][0], 1)})")
+            told.append(f"{kind} {format_name(held['fault'][0])} ({format_number(100 * held['gain'][0], 1)})")
     return f"Most is lost by: {', '.join(told)}." if told else ""

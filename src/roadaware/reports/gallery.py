@@ -10,12 +10,12 @@ import polars as pl
 from roadaware.errors import UsageError
 from roadaware.metrics.pedestrians import Task
 from roadaware.metrics.result import MetricResult
-from roadaware.metrics.scores import SampleScores, confidences
-from roadaware.reports.curves import curve, precision_recall, reliability, score_over_time
+from roadaware.metrics.scores import SampleScores, compute_confidences
+from roadaware.reports.curves import compute_curve, plot_precision_recall, plot_reliability, score_over_time
 from roadaware.reports.picture import Picture
-from roadaware.reports.scene import Story, pedestrian_over_time, risk_regions
-from roadaware.reports.text import words
-from roadaware.scenes.sampling import Iv2024, vocabulary
+from roadaware.reports.scene import Story, plot_pedestrian, plot_risk_regions
+from roadaware.reports.text import format_name
+from roadaware.scenes.sampling import Iv2024, list_task_answers
 from roadaware.scenes.tables import Scenes
 from roadaware.statistics import calibration
 
@@ -23,7 +23,7 @@ FEWEST_BANDS = 2
 MARGIN_FRAMES = 30
 
 
-def evaluation_pictures(
+def plot_evaluation(
     state: SampleScores,
     result: MetricResult,
     *,
@@ -43,13 +43,13 @@ def evaluation_pictures(
     if not len(state):
         return []
     task: Task = result.config["task"]
-    names = labels or answers(task)
-    called = {k: words(names[k]) if k < len(names) else f"class {k}" for k in range(state.n_classes)}
+    names = labels or list_answers(task)
+    called = {k: format_name(names[k]) if k < len(names) else f"class {k}" for k in range(state.n_classes)}
     pictures = []
     if task == "risk":
         pictures.append(_regions(state, result))
     elif task == "action":
-        pictures += _found({name: state, **(beside or {})})
+        pictures += _plot_curves({name: state, **(beside or {})})
     else:
         pictures += _found_each(state, called)
     pictures.append(_reliability(state))
@@ -59,12 +59,12 @@ def evaluation_pictures(
     return pictures
 
 
-def answers(task: Task) -> tuple[str, ...]:
+def list_answers(task: Task) -> tuple[str, ...]:
     """What the classes of a task are called in the published protocol."""
-    return vocabulary(Iv2024.reference(task))
+    return list_task_answers(Iv2024.reference(task))
 
 
-def story_picture(scenes: Scenes, state: SampleScores, *, pedestrian: str | None = None) -> Picture:
+def plot_story(scenes: Scenes, state: SampleScores, *, pedestrian: str | None = None) -> Picture:
     """One pedestrian's predictions over time.
 
     Args:
@@ -86,22 +86,26 @@ def story_picture(scenes: Scenes, state: SampleScores, *, pedestrian: str | None
         raise UsageError(
             f"no pedestrian '{chosen}' among the samples; there is {state.pedestrian[0]}, for one"
         )
-    return pedestrian_over_time(_story(scenes, state, rows, chosen))
+    return plot_pedestrian(_story(scenes, state, rows, chosen))
 
 
-def _found(models: Mapping[str, SampleScores]) -> list[Picture]:
+def _plot_curves(models: Mapping[str, SampleScores]) -> list[Picture]:
     curves = [
-        curve(name, state.scores[:, 0], state.truth == 1)
+        compute_curve(name, state.scores[:, 0], state.truth == 1)
         for name, state in models.items()
         if (state.truth == 1).any()
     ]
-    return [precision_recall(curves)] if curves else []
+    return [plot_precision_recall(curves)] if curves else []
 
 
 def _found_each(state: SampleScores, called: Mapping[int, str]) -> list[Picture]:
     held = [k for k in called if (state.truth == k).any()]
     return (
-        [precision_recall([curve(called[k], state.scores[:, k], state.truth == k) for k in held])]
+        [
+            plot_precision_recall(
+                [compute_curve(called[k], state.scores[:, k], state.truth == k) for k in held]
+            )
+        ]
         if held
         else []
     )
@@ -110,12 +114,12 @@ def _found_each(state: SampleScores, called: Mapping[int, str]) -> list[Picture]
 def _regions(state: SampleScores, result: MetricResult) -> Picture:
     size = state.n_classes
     values = [result.value(f"average_precision_region_{k}") for k in range(size)]
-    return risk_regions(values, np.bincount(state.truth, minlength=size).tolist())
+    return plot_risk_regions(values, np.bincount(state.truth, minlength=size).tolist())
 
 
 def _reliability(state: SampleScores) -> Picture:
-    bins = calibration.reliability(*confidences(state))
-    return reliability(bins.confidence, bins.accuracy, bins.count, error=bins.expected_error)
+    bins = calibration.reliability(*compute_confidences(state))
+    return plot_reliability(bins.confidence, bins.accuracy, bins.count, error=bins.expected_error)
 
 
 def _most_telling(scenes: Scenes, state: SampleScores) -> str:
@@ -156,8 +160,8 @@ def _story(
     kind = str(samples["kind"][0])
     labels = scenes.meta.vocabularies.get(kind, ())
     truth = int(samples["label"][0])
-    answer = words(labels[truth]) if truth < len(labels) else f"class {truth}"
-    positive = words(labels[1]) if state.scores.shape[1] == 1 and len(labels) > 1 else "the true class"
+    answer = format_name(labels[truth]) if truth < len(labels) else f"class {truth}"
+    positive = format_name(labels[1]) if state.scores.shape[1] == 1 and len(labels) > 1 else "the true class"
     event, source = _event(samples)
     starts, ends = samples["start_frame"].to_numpy(), samples["end_frame"].to_numpy()
     first, last = int(starts.min()) - MARGIN_FRAMES, max(int(ends.max()), event or 0) + MARGIN_FRAMES

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Pixels
-from roadaware.reports.drawing import COLOURS, font_of
+from roadaware.reports.drawing import COLOURS, load_font
 
 if TYPE_CHECKING:
     from roadaware.online.forecast_event import Outlook
@@ -27,13 +27,13 @@ _LEAST_PX = 24
 _WHERE: Colour = (255, 140, 0)
 
 
-def colour_of(probability: float) -> Colour:
+def get_risk_colour(probability: float) -> Colour:
     """From green over amber to red.
 
     Args:
         probability: in [0, 1].
 
-    >>> colour_of(0.0), colour_of(0.5), colour_of(1.0)
+    >>> get_risk_colour(0.0), get_risk_colour(0.5), get_risk_colour(1.0)
     ((70, 190, 90), (255, 190, 0), (235, 50, 45))
     """
     place = min(max(probability, 0.0), 1.0) * (len(_SCALE) - 1)
@@ -43,7 +43,7 @@ def colour_of(probability: float) -> Colour:
     return red, green, blue
 
 
-def words_of_outlook(outlook: Outlook | None) -> str | None:
+def describe_forecast(outlook: Outlook | None) -> str | None:
     """What is written beside a pedestrian; None where nothing is known of crossing.
 
     Args:
@@ -56,7 +56,7 @@ def words_of_outlook(outlook: Outlook | None) -> str | None:
     return f"crosses {100 * outlook.crossing:.0f} %"
 
 
-def gauge(pen: Any, box: Area, outlook: Outlook, size: tuple[int, int]) -> Area | None:
+def draw_gauge(pen: Any, box: Area, outlook: Outlook, size: tuple[int, int]) -> Area | None:
     """Draw a bar beside a box, filled from below as far as crossing is probable, with its interval in white.
 
     It stands on the left of the box, or on the right where there is no room, and is never lower than 24
@@ -83,7 +83,9 @@ def gauge(pen: Any, box: Area, outlook: Outlook, size: tuple[int, int]) -> Area 
     def level(share: float) -> float:
         return bottom - share * (bottom - top)
 
-    pen.rectangle((left, level(outlook.crossing), left + wide, bottom), fill=colour_of(outlook.crossing))
+    pen.rectangle(
+        (left, level(outlook.crossing), left + wide, bottom), fill=get_risk_colour(outlook.crossing)
+    )
     if outlook.low is not None and outlook.high is not None:
         middle = left + wide / 2
         pen.line((middle, level(outlook.high), middle, level(outlook.low)), fill=_DRAWING_WHITE)
@@ -92,7 +94,7 @@ def gauge(pen: Any, box: Area, outlook: Outlook, size: tuple[int, int]) -> Area 
     return area
 
 
-def strip(pen: Any, outlooks: Sequence[Outlook], bottom: float, size: tuple[int, int]) -> Area | None:
+def draw_strip(pen: Any, outlooks: Sequence[Outlook], bottom: float, size: tuple[int, int]) -> Area | None:
     """Draw a cell for each region of the picture, the brighter the likelier somebody will be in it.
 
     Args:
@@ -179,19 +181,19 @@ class LiveDrawing:
         scale = max(1, -(-_SMALL // max(1, min(image.size)))) if min(image.size) < _SMALL else 1
         if scale > 1:
             image = image.resize((image.width * scale, image.height * scale), Image.Resampling.BILINEAR)
-        pen, font = ImageDraw.Draw(image), font_of(max(11, min(image.size) // 42))
+        pen, font = ImageDraw.Draw(image), load_font(max(11, min(image.size) // 42))
         bar = _bar_area(image.size, font)
         taken: list[Area] = [bar] if seen.vehicle else []
         outlooks = [tube.outlook for tube in seen.tubes if tube.outlook is not None]
-        where = strip(pen, outlooks, bar[1] - 1 if seen.vehicle else image.height - 1.0, image.size)
+        where = draw_strip(pen, outlooks, bar[1] - 1 if seen.vehicle else image.height - 1.0, image.size)
         taken += [where] if where else []
         taken.append(_title(pen, seen, font, self._notice))
         # Those that are near are drawn last, over the others, but choose the place of their words first.
         tubes = sorted(seen.tubes, key=lambda tube: _area(tube.box))
         for tube in tubes:
-            _frame_of(pen, tube, self._colour(tube), scale, image.size)
+            _draw_box(pen, tube, self._colour(tube), scale, image.size)
             if tube.outlook is not None:
-                shown = gauge(pen, _scaled(tube, scale), tube.outlook, image.size)
+                shown = draw_gauge(pen, _scale_box(tube, scale), tube.outlook, image.size)
                 taken += [shown] if shown else []
         for tube in reversed(tubes):
             self._sign(pen, tube, scale, image.size, font, taken)
@@ -207,11 +209,11 @@ class LiveDrawing:
         self, pen: Any, tube: LiveTube, scale: int, size: tuple[int, int], font: Any, taken: list[Area]
     ) -> None:
         """Write what a tube is, little of a far one, where that covers no other words."""
-        lines, crosses = words_of(tube), words_of_outlook(tube.outlook)
+        lines, crosses = describe_tube(tube), describe_forecast(tube.outlook)
         far = max(tube.box[2] - tube.box[0], tube.box[3] - tube.box[1]) * scale < _FAR_PX
-        inks = {crosses: colour_of(tube.outlook.crossing or 0.0)} if crosses and tube.outlook else {}
+        inks = {crosses: get_risk_colour(tube.outlook.crossing or 0.0)} if crosses and tube.outlook else {}
         shown = lines[:1] if far else lines
-        sign = _sign_of(pen, (shown[0], *([crosses] if crosses else []), *shown[1:]), font)
+        sign = _build_sign(pen, (shown[0], *([crosses] if crosses else []), *shown[1:]), font)
         at = _place(tube, sign, scale, size, taken)
         taken.append(at)
         pen.rectangle(at, fill=_INK)
@@ -221,7 +223,7 @@ class LiveDrawing:
             pen.text((at[0] + _PAD, at[1] + place * sign.step), line, fill=ink, font=font)
 
 
-def words_of(tube: LiveTube) -> tuple[str, ...]:
+def describe_tube(tube: LiveTube) -> tuple[str, ...]:
     """What is written on a tube: number, agent and score; actions and locations; event; notes.
 
     Args:
@@ -238,14 +240,14 @@ def words_of(tube: LiveTube) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _sign_of(pen: Any, lines: tuple[str, ...], font: Any) -> _Sign:
+def _build_sign(pen: Any, lines: tuple[str, ...], font: Any) -> _Sign:
     ascent, descent = font.getmetrics()
     return _Sign(lines, tuple(round(pen.textlength(line, font=font)) for line in lines), ascent + descent)
 
 
 def _place(tube: LiveTube, sign: _Sign, scale: int, size: tuple[int, int], taken: Sequence[Area]) -> Area:
     """Above the box, below it, at its top or beside it, or further away: the first that covers no words."""
-    x1, y1, x2, y2 = _scaled(tube, scale)
+    x1, y1, x2, y2 = _scale_box(tube, scale)
     wide, high = sign.size
     tried = [(x1, y1 - high), (x1, y2), (x1, y1), (x2, y1), (x1 - wide, y1), (x2 - wide, y1 - 2 * high)]
     tried += [
@@ -264,7 +266,7 @@ def _cross(a: Area, b: Area) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def _scaled(tube: LiveTube, scale: int) -> Area:
+def _scale_box(tube: LiveTube, scale: int) -> Area:
     """The box of a tube in pixels of the drawing."""
     x1, y1, x2, y2 = (float(side) * scale for side in tube.box)
     return x1, y1, x2, y2
@@ -274,10 +276,10 @@ def _area(box: npt.NDArray[np.float64]) -> float:
     return float((box[2] - box[0]) * (box[3] - box[1]))
 
 
-def _frame_of(
+def _draw_box(
     pen: Any, tube: LiveTube, colour: tuple[int, int, int], scale: int, size: tuple[int, int]
 ) -> None:
-    x1, y1, x2, y2 = _scaled(tube, scale)
+    x1, y1, x2, y2 = _scale_box(tube, scale)
     if x2 - x1 < 1 or y2 - y1 < 1:
         return
     line = max(1, min(size) // 240)
@@ -289,7 +291,7 @@ def _title(pen: Any, seen: Seen, font: Any, notice: str) -> Area:
     """Number and time of the frame in the corner, with the notice under them; the room that they take."""
     ascent, descent = font.getmetrics()
     width = float(pen.im.size[0]) - 2 * _PAD
-    lines = [f"{seen.frame.number}  {seen.frame.t_s:.2f} s", *_wrapped(pen, notice, width, font)]
+    lines = [f"{seen.frame.number}  {seen.frame.t_s:.2f} s", *_wrap_words(pen, notice, width, font)]
     wide = max(pen.textlength(line, font=font) for line in lines) + 2 * _PAD
     area = (0.0, 0.0, float(wide), float((ascent + descent) * len(lines)))
     pen.rectangle(area, fill=_INK)
@@ -298,7 +300,7 @@ def _title(pen: Any, seen: Seen, font: Any, notice: str) -> Area:
     return area
 
 
-def _wrapped(pen: Any, words: str, width: float, font: Any) -> list[str]:
+def _wrap_words(pen: Any, words: str, width: float, font: Any) -> list[str]:
     """The words in lines that fit a width."""
     lines: list[str] = []
     for word in words.split():

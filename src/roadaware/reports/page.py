@@ -17,9 +17,9 @@ from markupsafe import Markup
 
 from roadaware import __version__
 from roadaware.errors import UsageError
-from roadaware.io.files import atomic_write
+from roadaware.io.files import write_atomically
 from roadaware.reports.picture import Picture
-from roadaware.reports.text import cautions, inert, sentence
+from roadaware.reports.text import capitalize_text, describe_cautions, sanitize_text
 
 MOST_CHOICES = 24
 """The style sheet has a rule for so many."""
@@ -54,7 +54,7 @@ class Facts:
     title: str = ""
 
 
-def below_values(rows: Sequence[Sequence[TableCell]], told: str, over: str) -> str:
+def build_caption(rows: Sequence[Sequence[TableCell]], told: str, over: str) -> str:
     """A caption that says what stands below the values of a table, where something does.
 
     Args:
@@ -65,7 +65,7 @@ def below_values(rows: Sequence[Sequence[TableCell]], told: str, over: str) -> s
     known = (isinstance(cell, Mark) and cell.below and cell.tone != "mute" for row in rows for cell in row)
     said = [told] if told else []
     said += [f"below each value its 95 % interval over {over}"] if any(known) else []
-    return sentence("; ".join(said) + ".") if said else ""
+    return capitalize_text("; ".join(said) + ".") if said else ""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Table:
     def cautions(self) -> str:
         """What the marks behind intervals mean; nothing where there are none."""
         cells = (each for row in self.rows for each in row)
-        return cautions(" ".join(f"{c.text} {c.below}" if isinstance(c, Mark) else c for c in cells))
+        return describe_cautions(" ".join(f"{c.text} {c.below}" if isinstance(c, Mark) else c for c in cells))
 
     def __post_init__(self) -> None:
         wrong = [row for row in self.rows if len(row) not in (1, len(self.columns))]
@@ -255,7 +255,7 @@ class Section:
     @property
     def cautions(self) -> str:
         """What the marks behind intervals in its sentences mean; nothing where there are none."""
-        return cautions(" ".join(self.says))
+        return describe_cautions(" ".join(self.says))
 
 
 def report(
@@ -308,7 +308,7 @@ def save(page: str, path: Path) -> None:
     Raises:
         DiskError: if it cannot be written; what stood there before still stands.
     """
-    atomic_write(path, page.encode("utf-8"))
+    write_atomically(path, page.encode("utf-8"))
 
 
 @cache
@@ -317,15 +317,15 @@ def _environment() -> Environment:
         loader=PackageLoader("roadaware.reports"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_convert_value,
         trim_blocks=True,
         lstrip_blocks=True,
     )
 
 
-def _shown(value: Any) -> Any:
+def _convert_value(value: Any) -> Any:
     """What a template prints: text from outside is made inert, then escaped; markup of ours stays."""
-    return inert(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return sanitize_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _source_date() -> str:

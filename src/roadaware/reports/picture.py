@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lxml import etree
 
-from roadaware.reports.text import inert
+from roadaware.reports.text import sanitize_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,17 +84,17 @@ class Picture:
         """The drawing as an `<svg>` element with title and description; ids start with `key`."""
         from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-        with styled():
+        with set_style():
             buffer = io.BytesIO()
             _settle(self.figure)
             # `savefig` would go through the whole drawing once more, for a layout that is settled here.
             canvas: Any = FigureCanvasSVG(self.figure)
             canvas.print_svg(buffer, metadata={"Date": None})
-        return _accessible(buffer.getvalue(), inert(self.title), inert(self.caption), key)
+        return _accessible(buffer.getvalue(), sanitize_text(self.title), sanitize_text(self.caption), key)
 
     def png(self, dpi: int = 120) -> bytes:
         """The drawing as pixels, for places that show no SVG."""
-        with styled():
+        with set_style():
             buffer = io.BytesIO()
             _settle(self.figure)
             self.figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
@@ -102,7 +102,7 @@ class Picture:
 
 
 @contextlib.contextmanager
-def styled() -> Iterator[None]:
+def set_style() -> Iterator[None]:
     """The house style over matplotlib's own defaults, whatever the user's settings; text is never markup."""
     import matplotlib as mpl
 
@@ -117,8 +117,8 @@ def styled() -> Iterator[None]:
         yield
 
 
-def canvas(width_in: float, height_in: float) -> tuple[Figure, Axes]:
-    """An empty figure of its own, with one pair of axes; call it inside `styled`."""
+def create_canvas(width_in: float, height_in: float) -> tuple[Figure, Axes]:
+    """An empty figure of its own, with one pair of axes; call it inside `set_style`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width_in, height_in), layout="constrained")

@@ -23,8 +23,26 @@ from roadaware.reports.page import (
     Table,
     TableCell,
 )
-from roadaware.reports.picture import BLUE, FULL, GREEN, GREY, HALF, PALE, VERMILLION, Picture, canvas, styled
-from roadaware.reports.text import count, number, percent, sentence, short, signed
+from roadaware.reports.picture import (
+    BLUE,
+    FULL,
+    GREEN,
+    GREY,
+    HALF,
+    PALE,
+    VERMILLION,
+    Picture,
+    create_canvas,
+    set_style,
+)
+from roadaware.reports.text import (
+    capitalize_text,
+    clip_label,
+    format_count,
+    format_number,
+    format_percent,
+    format_signed,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,10 +58,10 @@ _EDGES = ("x1", "y1", "x2", "y2")
 _MARGIN, _ROW_IN, _HEAD_IN = 0.28, 0.62, 0.75
 
 
-def name_of(row: Row) -> str:
+def format_item_name(row: Row) -> str:
     """How an item is called in a heading.
 
-    >>> name_of({"what": "box", "video": "A", "name": "P1", "object": None, "predicate": None, "frame": 25})
+    >>> format_item_name({"what": "box", "video": "A", "name": "P1", "object": None, "predicate": None, "frame": 25})
     'box of P1, frame 25, A'
     """
     if row["what"] == "relation":
@@ -56,7 +74,7 @@ def name_of(row: Row) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def box_picture(row: Row) -> Picture:
+def plot_box(row: Row) -> Picture:
     """The box of one item in every version, and by how much each edge moved.
 
     Args:
@@ -64,8 +82,8 @@ def box_picture(row: Row) -> Picture:
     """
     boxes = {name: box for name in VERSIONS if (box := _box(row, name)) is not None}
     wide, high = row["width_px"] or 1280.0, row["height_px"] or 720.0
-    with styled():
-        figure, axes = canvas(HALF, 3.1)
+    with set_style():
+        figure, axes = create_canvas(HALF, 3.1)
         # There are many of them, and laying each out would take most of the time.
         figure.set_layout_engine("none")
         axes.set_position((0.1, 0.08, 0.86, 0.83))
@@ -76,22 +94,26 @@ def box_picture(row: Row) -> Picture:
         _moves(axes, boxes)
         _inset(axes, boxes, (wide, high))
     told = ". ".join(row["reasons"])
-    return Picture(short(name_of(row), 60), f"{sentence(row['status'])}. {sentence(told)}.", figure)
+    return Picture(
+        clip_label(format_item_name(row), 60),
+        f"{capitalize_text(row['status'])}. {capitalize_text(told)}.",
+        figure,
+    )
 
 
-def span_picture(rows: Sequence[Row]) -> Picture:
+def plot_spans(rows: Sequence[Row]) -> Picture:
     """The spans of items in every version, one item below the other.
 
     Args:
         rows: of the items of a check, each with a start.
     """
     held = [name for name in VERSIONS if f"{name}_start" in rows[0]]
-    with styled():
-        figure, axes = canvas(FULL, _HEAD_IN + _ROW_IN * len(rows))
+    with set_style():
+        figure, axes = create_canvas(FULL, _HEAD_IN + _ROW_IN * len(rows))
         for place, row in enumerate(rows):
             for line, name in enumerate(held):
                 _span(axes, place + 0.22 * (line - (len(held) - 1) / 2), row, name)
-        axes.set_yticks(range(len(rows)), [short(name_of(row), 44) for row in rows])
+        axes.set_yticks(range(len(rows)), [clip_label(format_item_name(row), 44) for row in rows])
         axes.set(ylim=(len(rows) - 0.5, -0.5), xlabel="frame of the file")
         axes.tick_params(axis="y", length=0)
         axes.grid(visible=True, axis="x")
@@ -167,7 +189,7 @@ def _moves(axes: Axes, boxes: dict[str, tuple[float, ...]]) -> None:
     for k, (at, (aside, above), across) in enumerate(places):
         for line, (before, after) in enumerate(pairwise(names)):
             axes.annotate(
-                f"{signed(boxes[after][k] - boxes[before][k], _digits(boxes))} px",
+                f"{format_signed(boxes[after][k] - boxes[before][k], _digits(boxes))} px",
                 at,
                 (aside, above - 9 * line),
                 textcoords="offset points",
@@ -205,7 +227,7 @@ def _span(axes: Axes, height: float, row: Row, name: str) -> None:
         axes.plot([start], [height], "x", color=tone, markersize=6, markeredgewidth=1.8)
     else:
         axes.plot([start, end], [height, height], color=tone, linewidth=4, solid_capstyle="butt")
-    says = number(start, 0) if end is None else f"{number(start, 0)}–{number(end, 0)}"
+    says = format_number(start, 0) if end is None else f"{format_number(start, 0)}–{format_number(end, 0)}"
     at = start if end is None else max(start, end)
     axes.annotate(
         says, (at, height), (4, 0), textcoords="offset points", va="center", fontsize=6.5, color=tone
@@ -222,7 +244,7 @@ _MEANINGS = {
 _DRAWN_FIRST = ("box moved", "outside the frame", "empty box", "drawn twice", "added", "missing")
 
 
-def quality_sections(quality: Quality) -> list[Section]:
+def build_quality_sections(quality: Quality) -> list[Section]:
     """The whole check in reading order: result, items that did not pass, agreement.
 
     Args:
@@ -244,40 +266,45 @@ def _result(quality: Quality) -> Section:
         tuple(rows),
         "lrrrrr",
         "What was checked",
-        "; ".join(f"{status}: {_MEANINGS[status]}" for status in STATUSES if status in _shown(quality)) + ".",
+        "; ".join(
+            f"{status}: {_MEANINGS[status]}" for status in STATUSES if status in _list_statuses(quality)
+        )
+        + ".",
     )
     blocks: list[Block] = [Facts(tuple(_facts(quality)), "How it was checked"), statuses]
     if summary["by_rule"]:
         found: list[tuple[TableCell, ...]] = [
-            (rule, RULES[rule], count(n)) for rule, n in summary["by_rule"].items()
+            (rule, RULES[rule], format_count(n)) for rule, n in summary["by_rule"].items()
         ]
         blocks.append(Table(("rule", "broken where", "items"), tuple(found), "llr", "What was found"))
     return Section("Result", tuple(_says(summary)), tuple(blocks))
 
 
-def _shown(quality: Quality) -> tuple[str, ...]:
+def _list_statuses(quality: Quality) -> tuple[str, ...]:
     return STATUSES if "round2_x1" in quality.items.columns else STATUSES[:2]
 
 
 def _status_row(name: str, held: dict[str, Any], whole: int) -> tuple[TableCell, ...]:
-    marks = [Mark(count(held[status]), _TONES[status] if held[status] else "mute") for status in STATUSES]
-    return (name, count(whole), *marks, percent(held["pass"], whole))
+    marks = [
+        Mark(format_count(held[status]), _TONES[status] if held[status] else "mute") for status in STATUSES
+    ]
+    return (name, format_count(whole), *marks, format_percent(held["pass"], whole))
 
 
 def _says(summary: dict[str, Any]) -> Iterator[str]:
     whole = summary["items"]
-    told = f"{count(summary['pass'])} of {count(whole)} items passed ({percent(summary['pass'], whole)})"
-    yield f"{told}, {count(summary['fail'])} failed, {count(summary['disputed'])} are disputed."
+    told = f"{format_count(summary['pass'])} of {format_count(whole)} items passed ({format_percent(summary['pass'], whole)})"
+    yield f"{told}, {format_count(summary['fail'])} failed, {format_count(summary['disputed'])} are disputed."
     most = sorted(summary["by_rule"].items(), key=lambda pair: -pair[1])[:3]
     if most:
-        yield "Most often: " + ", ".join(f"{rule} ({count(n)})" for rule, n in most) + "."
+        yield "Most often: " + ", ".join(f"{rule} ({format_count(n)})" for rule, n in most) + "."
 
 
 def _facts(quality: Quality) -> Iterator[tuple[str, str]]:
     config, facts = quality.config, quality.facts
     for name, held in facts["files"].items():
-        refused = f", {count(held['refused'])} rows refused" if held["refused"] else ""
-        yield name, f"{held['dataset'] or 'unnamed'}: {count(held['items'])} items{refused}"
+        refused = f", {format_count(held['refused'])} rows refused" if held["refused"] else ""
+        yield name, f"{held['dataset'] or 'unnamed'}: {format_count(held['items'])} items{refused}"
     width, height = config.resolution
     yield (
         "edges of boxes",
@@ -288,7 +315,10 @@ def _facts(quality: Quality) -> Iterator[tuple[str, str]]:
     unchecked = ", ".join(facts["kinds_not_looked_up"])
     yield "dictionary", facts["dictionary"] + (f"; not looked up: {unchecked}" if unchecked else "")
     words = facts["forbidden_words"]
-    yield "forbidden words", "no list was given" if words is None else f"{count(words)} words or phrases"
+    yield (
+        "forbidden words",
+        "no list was given" if words is None else f"{format_count(words)} words or phrases",
+    )
     for hint in facts["hints"]:
         yield "look at this first", hint
     if not facts["annotators_known"]:
@@ -297,7 +327,7 @@ def _facts(quality: Quality) -> Iterator[tuple[str, str]]:
         unknown = facts[f"videos_of_unknown_{what}"]
         if unknown:
             stands = f"{width} x {height}" if what == "size" else "that of the limits"
-            yield f"videos of unknown {what}", f"{count(unknown)}, taken for {stands}"
+            yield f"videos of unknown {what}", f"{format_count(unknown)}, taken for {stands}"
 
 
 def _items(quality: Quality, wrong: pl.DataFrame) -> Section:
@@ -306,10 +336,10 @@ def _items(quality: Quality, wrong: pl.DataFrame) -> Section:
     spans = wrong.filter(~pl.col("what").str.contains("box") & _any_start(wrong)).head(MOST_SPANS).to_dicts()
     blocks: list[Block] = []
     if boxes:
-        blocks.append(Pictures(tuple(box_picture(row) for row in boxes), "Boxes"))
+        blocks.append(Pictures(tuple(plot_box(row) for row in boxes), "Boxes"))
         blocks += _left_out(wrong.filter(pl.col("what").str.contains("box")), len(boxes), "boxes")
     if spans:
-        blocks.append(Pictures((span_picture(spans),), "Spans in time"))
+        blocks.append(Pictures((plot_spans(spans),), "Spans in time"))
         blocks += _left_out(
             wrong.filter(~pl.col("what").str.contains("box") & _any_start(wrong)), len(spans), "spans"
         )
@@ -339,9 +369,7 @@ def _boxes_to_draw(wrong: pl.DataFrame) -> list[Row]:
 
 def _left_out(held: pl.DataFrame, shown: int, what: str) -> list[Block]:
     more = len(held) - shown
-    text = (
-        f"{count(more)} more {what} are not shown here; the table of items that `-o` writes has all of them."
-    )
+    text = f"{format_count(more)} more {what} are not shown here; the table of items that `-o` writes has all of them."
     return [Note(text, "mute")] if more > 0 else []
 
 
@@ -349,11 +377,11 @@ def _table(wrong: pl.DataFrame) -> Filterable:
     rows = wrong.to_dicts()
     cells: tuple[tuple[TableCell, ...], ...] = tuple(
         (
-            short(name_of(row), 90),
+            clip_label(format_item_name(row), 90),
             Mark(row["status"], _TONES[row["status"]]),
             "; ".join(row["reasons"]),
-            number(row["max_edge_diff_px"], _decimals(row)),
-            number(row["frame_diff"], 1),
+            format_number(row["max_edge_diff_px"], _decimals(row)),
+            format_number(row["frame_diff"], 1),
         )
         for row in rows
     )
@@ -392,7 +420,7 @@ def _agreement(quality: Quality) -> Section:
         blocks.append(_label_table(quality.labels.filter(pl.col("level") == "all"), "In labels"))
     for level in ("label", "video"):
         blocks += _of_level(quality, level)
-    return Section("Agreement between annotators", tuple(_agreed(quality)), tuple(blocks))
+    return Section("Agreement between annotators", tuple(_describe_agreement(quality)), tuple(blocks))
 
 
 def _of_level(quality: Quality, level: str) -> Iterator[Block]:
@@ -405,13 +433,13 @@ def _of_level(quality: Quality, level: str) -> Iterator[Block]:
         yield from _left_out(labels, min(len(labels), MOST_ROWS), "rows")
 
 
-def _agreed(quality: Quality) -> Iterator[str]:
+def _describe_agreement(quality: Quality) -> Iterator[str]:
     whole = quality.agreement.filter(pl.col("level") == "all").to_dicts()
     for row in whole[:2]:
         if row["boxes"]:
             yield (
-                f"{row['pair']}: boxes overlap by {number(row['mean_iou'])} on average, "
-                f"{percent(row['share_edges'], 1)} of them lie within the limit."
+                f"{row['pair']}: boxes overlap by {format_number(row['mean_iou'])} on average, "
+                f"{format_percent(row['share_edges'], 1)} of them lie within the limit."
             )
 
 
@@ -421,15 +449,15 @@ def _place_table(agreement: pl.DataFrame, levels: tuple[str, ...], title: str) -
         (
             row["group"] or "all",
             row["pair"],
-            count(row["both"]),
-            count(row["only_first"]),
-            count(row["only_second"]),
-            number(row["mean_iou"]),
+            format_count(row["both"]),
+            format_count(row["only_first"]),
+            format_count(row["only_second"]),
+            format_number(row["mean_iou"]),
             _share(row["share_edges"]),
-            number(row["mean_edge_px"], 1),
+            format_number(row["mean_edge_px"], 1),
             _share(row["share_times"]),
-            number(row["mean_start"], 2),
-            number(row["mean_end"], 2),
+            format_number(row["mean_start"], 2),
+            format_number(row["mean_end"], 2),
         )
         for row in held.iter_rows(named=True)
     ]
@@ -453,7 +481,7 @@ def _place_table(agreement: pl.DataFrame, levels: tuple[str, ...], title: str) -
 
 
 def _share(value: float | None) -> str:
-    return "–" if value is None else percent(value, 1)
+    return "–" if value is None else format_percent(value, 1)
 
 
 def _label_table(labels: pl.DataFrame, title: str) -> Table:
@@ -462,10 +490,10 @@ def _label_table(labels: pl.DataFrame, title: str) -> Table:
             row["group"] or "all",
             row["kind"],
             row["pair"],
-            count(row["units"]),
+            format_count(row["units"]),
             _share(row["equal"]),
-            number(row["kappa"]),
-            number(row["alpha"]),
+            format_number(row["kappa"]),
+            format_number(row["alpha"]),
         )
         for row in labels.iter_rows(named=True)
     )

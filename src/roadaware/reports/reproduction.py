@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from roadaware.metrics.pedestrians import state_of
+from roadaware.metrics.pedestrians import collect_sample_scores
 from roadaware.protocols.comparison import Cell as PrintedCell
 from roadaware.protocols.iv2024 import Reproduction
 from roadaware.protocols.released_predictions import Question
-from roadaware.reports.bars import STATUSES, coverage
-from roadaware.reports.configs import config_line
-from roadaware.reports.evaluation import evaluation_section
-from roadaware.reports.gallery import evaluation_pictures, story_picture
+from roadaware.reports.bars import STATUSES, plot_coverage
+from roadaware.reports.configs import format_config
+from roadaware.reports.evaluation import build_evaluation_section
+from roadaware.reports.gallery import plot_evaluation, plot_story
 from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, TableCell
-from roadaware.reports.text import count, interval, number, words
+from roadaware.reports.text import format_count, format_interval, format_name, format_number
 from roadaware.scenes.sampling.sampler import split_samples
 
 TONES = {
@@ -34,7 +34,9 @@ MEANINGS = {
 }
 
 
-def reproduction_section(reproduction: Reproduction, *, title: str = "Published tables repeated") -> Section:
+def build_reproduction_section(
+    reproduction: Reproduction, *, title: str = "Published tables repeated"
+) -> Section:
     """Each published table with obtained values beside printed ones.
 
     Args:
@@ -42,7 +44,7 @@ def reproduction_section(reproduction: Reproduction, *, title: str = "Published 
         title: heading of the section.
     """
     cells = reproduction.cells
-    grid = coverage([(_block(cell), _row_of(cell), cell.status) for cell in cells])
+    grid = plot_coverage([(_block(cell), _format_row_name(cell), cell.status) for cell in cells])
     blocks: list[Block] = [Pictures((grid,)), _legend(cells)]
     blocks.extend(_notes(reproduction))
     for table, dataset in dict.fromkeys((cell.table, cell.dataset) for cell in cells):
@@ -51,13 +53,14 @@ def reproduction_section(reproduction: Reproduction, *, title: str = "Published 
             blocks.append(_one_table(members))
     blocks.append(_reasons(cells))
     facts = [
-        (name, f"samples: {_configs(q)[0]}; metrics: {_configs(q)[1]}") for name, q in _asked(reproduction)
+        (name, f"samples: {_configs(q)[0]}; metrics: {_configs(q)[1]}")
+        for name, q in _list_questions(reproduction)
     ]
     blocks.append(Facts(tuple(facts), "Configurations"))
     return Section(title, tuple(_says(reproduction)), tuple(blocks))
 
 
-def question_sections(reproduction: Reproduction, model: str = "PedFormer") -> list[Section]:
+def build_question_sections(reproduction: Reproduction, model: str = "PedFormer") -> list[Section]:
     """One section for each set of released scores: all its metrics, and pictures with our models beside.
 
     Args:
@@ -70,15 +73,16 @@ def question_sections(reproduction: Reproduction, model: str = "PedFormer") -> l
 def _question(name: str, question: Question, model: str) -> Section:
     task = question.metrics.config["task"]
     held = split_samples(question.scenes, "test")
-    state, _ = state_of(question.predictions, held, task)
+    state, _ = collect_sample_scores(question.predictions, held, task)
     others = {
-        other: state_of(one.predictions, one.scenes, task)[0] for other, one in question.baselines.items()
+        other: collect_sample_scores(one.predictions, one.scenes, task)[0]
+        for other, one in question.baselines.items()
     }
     labels = held.meta.vocabularies.get(task)
-    drawn = evaluation_pictures(state, question.metrics, labels=labels, name=model, beside=others)
+    drawn = plot_evaluation(state, question.metrics, labels=labels, name=model, beside=others)
     if task == "action" and len(held.boxes):
-        drawn.append(story_picture(held, state))
-    return evaluation_section(
+        drawn.append(plot_story(held, state))
+    return build_evaluation_section(
         question.metrics,
         title=f"{model}, {name}",
         model=model,
@@ -89,30 +93,30 @@ def _question(name: str, question: Question, model: str) -> Section:
     )
 
 
-def _asked(reproduction: Reproduction) -> list[tuple[str, Question]]:
+def _list_questions(reproduction: Reproduction) -> list[tuple[str, Question]]:
     return list(reproduction.questions.items())
 
 
 def _configs(question: Question) -> tuple[str, str]:
     protocol = question.scenes.meta.notes.get("protocol", {})
-    return config_line(protocol), config_line(question.metrics.config)
+    return format_config(protocol), format_config(question.metrics.config)
 
 
 def _block(cell: PrintedCell) -> str:
     return f"Table {cell.table}, {cell.dataset.upper()}"
 
 
-def _row_of(cell: PrintedCell) -> str:
+def _format_row_name(cell: PrintedCell) -> str:
     """Which row of the grid a cell stands in: its model, with its task or outcome where these differ."""
     if cell.group is None:
         return cell.model
-    return f"{cell.task} {cell.model}" if cell.metric == "average_precision" else words(cell.metric)
+    return f"{cell.task} {cell.model}" if cell.metric == "average_precision" else format_name(cell.metric)
 
 
 def _legend(cells: Sequence[PrintedCell]) -> Table:
     told: Counter[str] = Counter(cell.status for cell in cells)
     rows = tuple(
-        (Mark(f"{mark.symbol} {mark.words}", TONES[name]), count(told[name]), MEANINGS[name])
+        (Mark(f"{mark.symbol} {mark.words}", TONES[name]), format_count(told[name]), MEANINGS[name])
         for name, mark in STATUSES.items()
         if told[name]
     )
@@ -128,18 +132,24 @@ def _notes(reproduction: Reproduction) -> Iterator[Note]:
 def _one_table(cells: Sequence[PrintedCell]) -> Table:
     """One row per metric or scenario, one column per model; obtained above, printed below, ours beside."""
     of_row = {id(cell): cell.group or cell.metric for cell in cells}
-    columns = list(dict.fromkeys(_row_of(cell) for cell in cells))
-    held = {(of_row[id(cell)], _row_of(cell)): cell for cell in cells}
+    columns = list(dict.fromkeys(_format_row_name(cell) for cell in cells))
+    held = {(of_row[id(cell)], _format_row_name(cell)): cell for cell in cells}
     ours = list(dict.fromkeys(name for cell in cells for name in cell.beside))
     rows: list[tuple[TableCell, ...]] = []
     for row in dict.fromkeys(of_row.values()):
         members = [held.get((row, column)) for column in columns]
         beside = {name: value for cell in members if cell for name, value in cell.beside.items()}
-        rows.append((words(row), *map(_shown, members), *(number(beside.get(name)) for name in ours)))
+        rows.append(
+            (
+                format_name(row),
+                *map(_build_cell, members),
+                *(format_number(beside.get(name)) for name in ours),
+            )
+        )
     head = (
         "metric" if cells[0].group is None else "scenario",
         *columns,
-        *(f"{words(name)} (ours)" for name in ours),
+        *(f"{format_name(name)} (ours)" for name in ours),
     )
     caption = (
         "Above what was obtained, below what was printed, with the range over admissible choices, if any."
@@ -147,14 +157,14 @@ def _one_table(cells: Sequence[PrintedCell]) -> Table:
     return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), _block(cells[0]), caption)
 
 
-def _shown(cell: PrintedCell | None) -> TableCell:
+def _build_cell(cell: PrintedCell | None) -> TableCell:
     if cell is None:
         return ""
     mark = STATUSES[cell.status]
-    below = f"printed {number(cell.printed, cell.digits)}"
+    below = f"printed {format_number(cell.printed, cell.digits)}"
     if cell.low is not None and cell.high is not None and cell.low != cell.high:
-        below += f" · {interval(cell.low, cell.high)}"
-    obtained = mark.symbol if cell.obtained is None else f"{number(cell.obtained)} {mark.symbol}"
+        below += f" · {format_interval(cell.low, cell.high)}"
+    obtained = mark.symbol if cell.obtained is None else f"{format_number(cell.obtained)} {mark.symbol}"
     return Mark(obtained, TONES[cell.status], below)
 
 
@@ -169,10 +179,11 @@ def _reasons(cells: Sequence[PrintedCell]) -> Table:
         mark = STATUSES[status]
         blocks = dict.fromkeys(map(_block, held))
         of = {
-            block: dict.fromkeys(_row_of(cell) for cell in held if _block(cell) == block) for block in blocks
+            block: dict.fromkeys(_format_row_name(cell) for cell in held if _block(cell) == block)
+            for block in blocks
         }
         where = "; ".join(f"{block}: {', '.join(names)}" for block, names in of.items())
-        rows.append((Mark(f"{mark.symbol} {mark.words}", TONES[status]), count(len(held)), why, where))
+        rows.append((Mark(f"{mark.symbol} {mark.words}", TONES[status]), format_count(len(held)), why, where))
     return Table(("status", "cells", "why", "where"), tuple(rows), "lrll", "Reasons")
 
 
@@ -202,5 +213,5 @@ def _better(name: str, question: Question) -> Iterator[str]:
     theirs = question.value("balanced_accuracy")
     reached = {model: one.metrics.value("balanced_accuracy") for model, one in question.baselines.items()}
     if theirs is not None and reached:
-        ours = ", ".join(f"{words(model)} {number(value)}" for model, value in reached.items())
-        yield f"Balanced accuracy on {name}: {number(theirs)} for the released scores; without pixels {ours}."
+        ours = ", ".join(f"{format_name(model)} {format_number(value)}" for model, value in reached.items())
+        yield f"Balanced accuracy on {name}: {format_number(theirs)} for the released scores; without pixels {ours}."

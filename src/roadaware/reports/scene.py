@@ -21,10 +21,10 @@ from roadaware.reports.picture import (
     PALE,
     VERMILLION,
     Picture,
-    canvas,
-    styled,
+    create_canvas,
+    set_style,
 )
-from roadaware.reports.text import count, number, short
+from roadaware.reports.text import clip_label, format_count, format_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +61,7 @@ class Story:
     marks: Sequence[tuple[str, int, int]] = ()
 
 
-def risk_regions(
+def plot_risk_regions(
     average_precision: Sequence[float | None],
     counts: Sequence[int],
     *,
@@ -78,13 +78,13 @@ def risk_regions(
     """
     k = len(average_precision)
     step = width_px / max(1, k)
-    with styled():
-        figure, axes = canvas(FULL, 4.5)
+    with set_style():
+        figure, axes = create_canvas(FULL, 4.5)
         for region, (value, amount) in enumerate(zip(average_precision, counts, strict=True)):
             says = (
                 f"class {_risk(region, k)}",
                 "–" if value is None else f"{value:.2f}",
-                f"n = {count(amount)}",
+                f"n = {format_count(amount)}",
             )
             _region(axes, (region * step, step, height_px), value, says)
         _road(axes, width_px, height_px)
@@ -103,14 +103,14 @@ def risk_regions(
     return Picture("Average precision over the image plane", caption, figure)
 
 
-def pedestrian_over_time(story: Story) -> Picture:
+def plot_pedestrian(story: Story) -> Picture:
     """What the model said about one pedestrian as time passed, beside what happened.
 
     Args:
         story: the samples, the event and the track.
     """
-    with styled():
-        figure, axes = canvas(FULL, 3.6)
+    with set_style():
+        figure, axes = create_canvas(FULL, 3.6)
         figure.delaxes(axes)
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.25])
         _scores(upper, story)
@@ -118,7 +118,7 @@ def pedestrian_over_time(story: Story) -> Picture:
         if story.event_frame is not None:
             upper.axvline(story.event_frame, color=VERMILLION, linewidth=1.4)
             lower.axvline(story.event_frame, color=VERMILLION, linewidth=1.4)
-            says = f"event ({short(story.event_source, 12)})"
+            says = f"event ({clip_label(story.event_source, 12)})"
             _above(upper, (story.event_frame, 1.0), says, VERMILLION, ("data", "axes fraction"))
         lower.set_xlabel("frame of the video")
     said = ", ".join(f"{score:.2f}" for score in story.scores)
@@ -155,7 +155,9 @@ def _extremes(known: Sequence[tuple[float, int]]) -> str:
     if not known:
         return ""
     (high, best), (low, worst) = max(known), min(known)
-    return f" Highest in region {best} ({number(high)}), lowest in region {worst} ({number(low)})."
+    return (
+        f" Highest in region {best} ({format_number(high)}), lowest in region {worst} ({format_number(low)})."
+    )
 
 
 def _scores(axes: Axes, story: Story) -> None:
@@ -163,8 +165,8 @@ def _scores(axes: Axes, story: Story) -> None:
     for start, end, score in zip(story.starts, story.ends, story.scores, strict=True):
         axes.plot([start, end - 1], [score] * 2, color=BLUE, linewidth=5, alpha=0.25, solid_capstyle="butt")
     axes.plot(story.ends - 1, story.scores, color=BLUE, marker="o", markersize=5.5, linewidth=1.2)
-    axes.set(ylim=(-0.04, 1.04), ylabel=f"score: {short(story.positive, 24)}")
-    _above(axes, (0.0, 1.0), f"truth: {short(story.truth, 40)}", INK, "axes fraction")
+    axes.set(ylim=(-0.04, 1.04), ylabel=f"score: {clip_label(story.positive, 24)}")
+    _above(axes, (0.0, 1.0), f"truth: {clip_label(story.truth, 40)}", INK, "axes fraction")
     axes.grid(visible=True)
 
 
@@ -175,7 +177,7 @@ def _track(axes: Axes, story: Story) -> None:
     for place, (name, start, end) in enumerate(story.marks):
         tone = (GREEN, ORANGE, BLUE)[place % 3]
         axes.plot([start, end], [top * 0.93] * 2, color=tone, linewidth=4, solid_capstyle="butt")
-        says = short(name, 24)
+        says = clip_label(name, 24)
         axes.annotate(says, (start, top * 0.9), (2, -3), textcoords="offset points", va="top", color=tone)
     axes.set(ylim=(0, top), ylabel="height, px")
     axes.grid(visible=True)

@@ -6,11 +6,30 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roadaware.metrics.metric_state import VARIANTS, SceneResult
-from roadaware.reports.bars import Difference, Estimate, estimates, forest
-from roadaware.reports.configs import config_line, config_table
-from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Section, Table, TableCell, below_values
+from roadaware.reports.bars import Difference, Estimate, plot_estimates, plot_forest
+from roadaware.reports.configs import build_config_table, format_config
+from roadaware.reports.page import (
+    Block,
+    Facts,
+    Mark,
+    Note,
+    Pictures,
+    Section,
+    Table,
+    TableCell,
+    build_caption,
+)
 from roadaware.reports.picture import Picture
-from roadaware.reports.text import count, interval, number, row_interval, said, sentence, signed, words
+from roadaware.reports.text import (
+    capitalize_text,
+    format_count,
+    format_fact,
+    format_interval,
+    format_name,
+    format_number,
+    format_row_interval,
+    format_signed,
+)
 
 _DIGITS = 4
 _MOST_DRAWN, _MOST_SAID, _MOST_DIFFERENCES = 40, 4, 40
@@ -21,7 +40,7 @@ _READING = (
 )
 
 
-def scene_section(
+def build_scene_section(
     result: SceneResult,
     *,
     title: str,
@@ -42,19 +61,19 @@ def scene_section(
         about: what else the reader should know, such as truth, digests, draws.
         pictures: drawn after the tables, besides those of classes.
     """
-    named = [(words(name), said(value)) for name, value in result.facts.items()]
-    facts = [*(about or {}).items(), *named, ("metrics", config_line(result.config))]
-    blocks: list[Block] = [Facts(tuple(facts)), metric_table(result)]
-    blocks += [slice_table(result, items)] if result.groups else []
+    named = [(format_name(name), format_fact(value)) for name, value in result.facts.items()]
+    facts = [*(about or {}).items(), *named, ("metrics", format_config(result.config))]
+    blocks: list[Block] = [Facts(tuple(facts)), build_scene_metric_table(result)]
+    blocks += [build_slice_table(result, items)] if result.groups else []
     blocks += [Note(note, "doubt") for note in result.notes]
-    drawn = [*class_pictures(result, labelled), *pictures]
+    drawn = [*plot_classes(result, labelled), *pictures]
     blocks += [Pictures(tuple(drawn), "Pictures")] if drawn else []
-    blocks += class_blocks(result, labelled)
-    blocks.append(config_table(result.config, "Metric configuration"))
+    blocks += build_class_blocks(result, labelled)
+    blocks.append(build_config_table(result.config, "Metric configuration"))
     return Section(title, tuple(_says(result, model)), tuple(blocks))
 
 
-def scene_comparison_section(found: Any, *, title: str | None = None) -> Section:
+def build_scene_comparison_section(found: Any, *, title: str | None = None) -> Section:
     """Two models on the same scenes: the difference of every metric, and of the classes.
 
     Args:
@@ -72,10 +91,12 @@ def scene_comparison_section(found: Any, *, title: str | None = None) -> Section
         for row in whole
         if row["verdict"] != "undefined"
     ]
-    blocks: list[Block] = [Pictures((forest(drawn, first, second, reading=_READING),))] if drawn else []
+    blocks: list[Block] = [Pictures((plot_forest(drawn, first, second, reading=_READING),))] if drawn else []
     note = f"{found.draws:,} resamples of videos shared by both models."
     if found.beside:
-        blocks.append(Facts(tuple((words(name), said(value)) for name, value in found.beside.items())))
+        blocks.append(
+            Facts(tuple((format_name(name), format_fact(value)) for name, value in found.beside.items()))
+        )
     blocks.append(_differences(whole, found.names, "Differences", note, found.baselines))
     apart = [row for row in rows if row["label"] is not None and row["verdict"] in ("better", "worse")]
     if apart:
@@ -86,29 +107,31 @@ def scene_comparison_section(found: Any, *, title: str | None = None) -> Section
     for row in whole:
         if _plain(row["metric"]):
             told.setdefault(row["verdict"], []).append(row["metric"])
-    says = tuple(sentence(f"{first} is {verdict}: {', '.join(names)}.") for verdict, names in told.items())
-    return Section(title or sentence(f"{first} against {second}"), says, tuple(blocks))
+    says = tuple(
+        capitalize_text(f"{first} is {verdict}: {', '.join(names)}.") for verdict, names in told.items()
+    )
+    return Section(title or capitalize_text(f"{first} against {second}"), says, tuple(blocks))
 
 
-def metric_table(result: SceneResult) -> Table:
+def build_scene_metric_table(result: SceneResult) -> Table:
     """Every metric of the whole set, with its interval, beside the trivial answers."""
     rows: list[tuple[TableCell, ...]] = [
         (
             row["metric"],
             _cell(row),
-            *(number(values.get(row["metric"]), _DIGITS) for values in result.baselines.values()),
-            count(row["n"]),
+            *(format_number(values.get(row["metric"]), _DIGITS) for values in result.baselines.values()),
+            format_count(row["n"]),
         )
         for row in result.whole()
     ]
     head = ("metric", "value", *result.baselines, "n")
-    caption = below_values(rows, _AS, "videos")
+    caption = build_caption(rows, _AS, "videos")
     if result.baselines:
         caption += f" What {' and '.join(result.baselines)} would score stands beside."
     return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Metrics", caption)
 
 
-def slice_table(result: SceneResult, items: str) -> Table:
+def build_slice_table(result: SceneResult, items: str) -> Table:
     """The metrics of each slice."""
     names = [row["metric"] for row in result.whole() if _plain(row["metric"])]
     sizes = {row["group"]: row["items"] for row in result.counts.iter_rows(named=True)}
@@ -116,12 +139,12 @@ def slice_table(result: SceneResult, items: str) -> Table:
     for group in result.groups:
         held = {row["metric"]: row for row in result.of_group(group).iter_rows(named=True)}
         cells = (_cell(held[name]) if name in held else "–" for name in names)
-        rows.append((group, count(sizes[group]), *cells))
+        rows.append((group, format_count(sizes[group]), *cells))
     head = ("slice", items, *names)
-    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Slices", below_values(rows, _AS, "videos"))
+    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Slices", build_caption(rows, _AS, "videos"))
 
 
-def class_blocks(result: SceneResult, labelled: str) -> list[Block]:
+def build_class_blocks(result: SceneResult, labelled: str) -> list[Block]:
     """The metrics of each class as a table, and which classes have none."""
     held = result.classes()
     metrics = [
@@ -133,19 +156,19 @@ def class_blocks(result: SceneResult, labelled: str) -> list[Block]:
             absent.append(label)
             continue
         cells = (_cell(found[metric]) if metric in found else "–" for metric in metrics)
-        rows.append((label, count(next(iter(found.values()))["n"]), *cells))
+        rows.append((label, format_count(next(iter(found.values()))["n"]), *cells))
     blocks: list[Block] = []
     if rows:
         head = (labelled, "n", *metrics)
         align = "l" + "r" * (len(head) - 1)
-        caption = below_values(rows, _AS, "videos")
-        blocks.append(Table(head, tuple(rows), align, sentence(f"by {labelled}"), caption))
+        caption = build_caption(rows, _AS, "videos")
+        blocks.append(Table(head, tuple(rows), align, capitalize_text(f"by {labelled}"), caption))
     if absent:
         blocks.append(Note(f"Undefined: {', '.join(absent)}.", "mute"))
     return blocks
 
 
-def class_pictures(result: SceneResult, labelled: str) -> list[Picture]:
+def plot_classes(result: SceneResult, labelled: str) -> list[Picture]:
     """One dot per class with its interval, the best first, in the first metric that classes have."""
     held = result.classes()
     metric = next((metric for rows in held.values() for metric in rows), None)
@@ -163,7 +186,9 @@ def class_pictures(result: SceneResult, labelled: str) -> list[Picture]:
     ]
     left = f", the {len(drawn)} with the most truth" if len(drawn) < len(known) else ""
     return [
-        estimates(drawn, metric, title=f"{metric} of each {labelled}{left}", counted="truth", percent=False)
+        plot_estimates(
+            drawn, metric, title=f"{metric} of each {labelled}{left}", counted="truth", percent=False
+        )
     ]
 
 
@@ -178,7 +203,7 @@ def _says(result: SceneResult, model: str) -> list[str]:
     if not rows:
         return []
     told = [f"{row['metric']} {_in_words(row)}" for row in rows[:_MOST_SAID]]
-    said = [sentence(f"{model}: {', '.join(told)}.")]
+    said = [capitalize_text(f"{model}: {', '.join(told)}.")]
     for row in rows[:1]:
         trivial = {
             name: values[row["metric"]]
@@ -186,24 +211,24 @@ def _says(result: SceneResult, model: str) -> list[str]:
             if values.get(row["metric"]) is not None
         }
         if trivial:
-            listed = ", ".join(f"{name} {number(value)}" for name, value in trivial.items())
+            listed = ", ".join(f"{name} {format_number(value)}" for name, value in trivial.items())
             said.append(f"Without a model, {row['metric']} is: {listed}.")
     return said
 
 
 def _in_words(row: Mapping[str, Any]) -> str:
     if row["low_video"] is None:
-        return number(row["value"])
-    return f"{number(row['value'])} ({row_interval(row, 'video')})"
+        return format_number(row["value"])
+    return f"{format_number(row['value'])} ({format_row_interval(row, 'video')})"
 
 
 def _cell(row: Mapping[str, Any]) -> TableCell:
     if row["value"] is None:
         return Mark("undefined", "mute", row["reason"] or "")
-    shown = number(row["value"], _DIGITS)
+    shown = format_number(row["value"], _DIGITS)
     if row["low_video"] is None:
         return shown
-    return Mark(shown, "", row_interval(row, "video"))
+    return Mark(shown, "", format_row_interval(row, "video"))
 
 
 def _differences(
@@ -216,14 +241,16 @@ def _differences(
     held = baselines or {}
     head = ("metric", *names, *held, "difference", "interval over videos", f"{names[0]} is")
     align = "l" + "r" * (len(head) - 2) + "l"
-    cells = tuple(_compared(row, list(held.values())) for row in rows)
+    cells = tuple(_build_comparison_row(row, list(held.values())) for row in rows)
     return Table(head, cells, align, title, caption)
 
 
-def _compared(row: Mapping[str, Any], trivial: Sequence[Mapping[str, float | None]]) -> tuple[TableCell, ...]:
+def _build_comparison_row(
+    row: Mapping[str, Any], trivial: Sequence[Mapping[str, float | None]]
+) -> tuple[TableCell, ...]:
     tone = {"better": "good", "worse": "bad"}.get(row["verdict"], "")
     low, high = row["low_video"], row["high_video"]
-    ends = interval(low, high, _DIGITS, row.get("caution_video"))
+    ends = format_interval(low, high, _DIGITS, row.get("caution_video"))
     values = [row["a"], row["b"], *(each.get(row["metric"]) for each in trivial)]
-    shown = (*(number(value, _DIGITS) for value in values), signed(row["difference"], _DIGITS))
+    shown = (*(format_number(value, _DIGITS) for value in values), format_signed(row["difference"], _DIGITS))
     return (row["metric"], *shown, ends, Mark(row["verdict"], tone))

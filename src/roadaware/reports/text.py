@@ -18,13 +18,13 @@ _POSIX_PATH = re.compile(r"(?<![\w.:/~<-])/(?:[^\s/\"'<>|;,]+/)+([^\s/\"'<>|;,]+
 _WINDOWS_PATH = re.compile(r"(?<!\w)[A-Za-z]:\\(?:[^\s\\\"'<>|;,]+\\)*([^\s\\\"'<>|;,]+)")
 
 
-def visible(text: str, longest: int = LONGEST) -> str:
+def encode_invisible(text: str, longest: int = LONGEST) -> str:
     r"""The text with everything that acts instead of being seen written out, such as `\x1b`.
 
     Control characters, changes of writing direction, unusual line breaks, lone surrogates and
     characters that XML forbids are replaced by their escapes; a longer text is cut with an ellipsis.
 
-    >>> visible("a\x1b[2Jb")
+    >>> encode_invisible("a\x1b[2Jb")
     'a\\x1b[2Jb'
     """
     if len(text) > longest:
@@ -32,34 +32,34 @@ def visible(text: str, longest: int = LONGEST) -> str:
     return text if text.isascii() and text.isprintable() else "".join(map(_seen, text))
 
 
-def private(text: str) -> str:
+def trim_paths(text: str) -> str:
     """The text with absolute paths cut to their last part: a report names files, never a machine.
 
-    >>> private("/home/someone/data/jaad.zip is damaged")
+    >>> trim_paths("/home/someone/data/jaad.zip is damaged")
     '…/jaad.zip is damaged'
     """
     return _WINDOWS_PATH.sub(r"…/\1", _POSIX_PATH.sub(r"…/\1", text))
 
 
-def inert(text: str) -> str:
-    """Text from outside as it may stand in a page or a picture: `visible` and `private`."""
-    return visible(private(text))
+def sanitize_text(text: str) -> str:
+    """Text from outside as it may stand in a page or a picture: `encode_invisible` and `trim_paths`."""
+    return encode_invisible(trim_paths(text))
 
 
-def short(text: str, longest: int) -> str:
+def clip_label(text: str, longest: int) -> str:
     """Inert text of at most so many characters, as labels of pictures need it.
 
-    >>> short("a very long name", 8)
+    >>> clip_label("a very long name", 8)
     'a very …'
     """
-    shown = inert(text)
+    shown = sanitize_text(text)
     return shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
 
 
-def number(value: float | None, digits: int = 3) -> str:
+def format_number(value: float | None, digits: int = 3) -> str:
     """A value with fixed digits and a true minus sign; a missing one is a dash.
 
-    >>> number(-0.25, 2)
+    >>> format_number(-0.25, 2)
     '−0.25'
     """
     if value is None or not math.isfinite(value):
@@ -68,51 +68,55 @@ def number(value: float | None, digits: int = 3) -> str:
     return shown.lstrip("-") if float(shown) == 0 else shown.replace("-", "−")
 
 
-def signed(value: float | None, digits: int = 3) -> str:
+def format_signed(value: float | None, digits: int = 3) -> str:
     """A difference with its sign."""
-    shown = number(value, digits)
+    shown = format_number(value, digits)
     return f"+{shown}" if value is not None and 0 < value < math.inf and float(shown) > 0 else shown
 
 
-def count(value: int | None) -> str:
+def format_count(value: int | None) -> str:
     """A whole number with separators; a missing one is a dash.
 
-    >>> count(391038)
+    >>> format_count(391038)
     '391,038'
     """
     return "–" if value is None else f"{value:,}"
 
 
-def interval(low: float | None, high: float | None, digits: int = 3, caution: str | None = None) -> str:
+def format_interval(
+    low: float | None, high: float | None, digits: int = 3, caution: str | None = None
+) -> str:
     """Both ends of an interval; a dash when it was not computed.
 
     Args:
         low: lower end.
         high: upper end.
         digits: behind the point.
-        caution: why it is to be taken with caution; `cautions` says what its mark means.
+        caution: why it is to be taken with caution; `describe_cautions` says what its mark means.
     """
     if low is None or high is None:
         return "–"
-    return f"{number(low, digits)} to {number(high, digits)}{mark(caution)}"
+    return f"{format_number(low, digits)} to {format_number(high, digits)}{format_caution(caution)}"
 
 
-def row_interval(row: Mapping[str, Any], unit: str = "video", digits: int = 3) -> str:
-    """The interval of a row of a summary over a kind of unit, with its caution; see `interval`."""
-    return interval(row.get(f"low_{unit}"), row.get(f"high_{unit}"), digits, row.get(f"caution_{unit}"))
+def format_row_interval(row: Mapping[str, Any], unit: str = "video", digits: int = 3) -> str:
+    """The interval of a row of a summary over a kind of unit, with its caution; see `format_interval`."""
+    return format_interval(
+        row.get(f"low_{unit}"), row.get(f"high_{unit}"), digits, row.get(f"caution_{unit}")
+    )
 
 
-def mark(caution: str | None) -> str:
+def format_caution(caution: str | None) -> str:
     """The mark of an interval that is to be taken with caution, behind a space; nothing for others."""
     return _CAUTIONS.get(caution or "", "")
 
 
-def cautions(text: str) -> str:
+def describe_cautions(text: str) -> str:
     """What the marks of the intervals in a text mean; nothing where there are none."""
     return "; ".join(f"{sign[1:]} {MEANINGS[name]}" for name, sign in _CAUTIONS.items() if sign in text)
 
 
-def percent(part: float, whole: float) -> str:
+def format_percent(part: float, whole: float) -> str:
     """A share in whole percent, with the two ends never rounded into."""
     if not whole:
         return "–"
@@ -122,10 +126,10 @@ def percent(part: float, whole: float) -> str:
     return "over 99 %" if 99 < share < 100 else f"{share:.0f} %"
 
 
-def words(name: str) -> str:
+def format_name(name: str) -> str:
     """A column or field name as words.
 
-    >>> words("balanced_accuracy")
+    >>> format_name("balanced_accuracy")
     'balanced accuracy'
     """
     if name == "auc_thresholded":
@@ -133,12 +137,12 @@ def words(name: str) -> str:
     return " ".join(_ABBREVIATIONS.get(word, word) for word in name.split("_"))
 
 
-def said(value: object) -> str:
+def format_fact(value: object) -> str:
     """A fact out of a result as people write it.
 
-    >>> said({"capacity": 1000, "averaging": None})
+    >>> format_fact({"capacity": 1000, "averaging": None})
     'capacity 1,000, averaging none'
-    >>> said({"14 x 14": 34})
+    >>> format_fact({"14 x 14": 34})
     '14 x 14: 34'
     """
     if value is None:
@@ -146,22 +150,23 @@ def said(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
-        return count(value)
+        return format_count(value)
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, dict):
         return ", ".join(
-            f"{name}{':' if str(name)[-1:].isdigit() else ''} {said(item)}" for name, item in value.items()
+            f"{name}{':' if str(name)[-1:].isdigit() else ''} {format_fact(item)}"
+            for name, item in value.items()
         )
     if isinstance(value, list | tuple):
-        return ", ".join(map(said, value))
+        return ", ".join(map(format_fact, value))
     return str(value)
 
 
-def sentence(text: str) -> str:
+def capitalize_text(text: str) -> str:
     """The text with a capital at its start, unless it begins with a name that has capitals elsewhere.
 
-    >>> sentence("gradient boosting is better"), sentence("pedFormer is better")
+    >>> capitalize_text("gradient boosting is better"), capitalize_text("pedFormer is better")
     ('Gradient boosting is better', 'pedFormer is better')
     """
     first = text.split(" ", 1)[0]

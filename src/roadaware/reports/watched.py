@@ -9,15 +9,25 @@ import numpy.typing as npt
 
 from roadaware.analysis.watched import UNLABELLED, Moment, Span, Watched
 from roadaware.reports.drawing import COLOURS
-from roadaware.reports.picture import FULL, GREY, HALF, INK, PALE, VERMILLION, Picture, canvas, styled
-from roadaware.reports.text import inert
+from roadaware.reports.picture import (
+    FULL,
+    GREY,
+    HALF,
+    INK,
+    PALE,
+    VERMILLION,
+    Picture,
+    create_canvas,
+    set_style,
+)
+from roadaware.reports.text import sanitize_text
 
 MOST_ROWS = 40
 _ROW_IN = 0.16
 _MARGIN_IN = 0.75
 
 
-def timeline(watched: Watched, end_s: float, agents: Sequence[str] = ()) -> Picture:
+def plot_timeline(watched: Watched, end_s: float, agents: Sequence[str] = ()) -> Picture:
     """A row for each tube over time, where crossing was told, and what the own vehicle did above them.
 
     Args:
@@ -25,14 +35,14 @@ def timeline(watched: Watched, end_s: float, agents: Sequence[str] = ()) -> Pict
         end_s: of the stream.
         agents: in the order of their colours.
     """
-    shown = longest(watched.spans)
+    shown = select_longest(watched.spans)
     names = list(dict.fromkeys([*agents, *sorted({span.agent for span in shown})]))
     used = [name for name in names if any(span.agent == name for span in shown)]
     colours = {name: "#{:02x}{:02x}{:02x}".format(*COLOURS[k % len(COLOURS)]) for k, name in enumerate(names)}
     end_s = max(end_s, 1e-3)
     colours[UNLABELLED] = GREY
-    with styled():
-        figure, axes = canvas(FULL, _MARGIN_IN + _ROW_IN * (len(shown) + 1))
+    with set_style():
+        figure, axes = create_canvas(FULL, _MARGIN_IN + _ROW_IN * (len(shown) + 1))
         for row, span in enumerate(shown):
             wide = max(span.end_s - span.begin_s, 0.004 * end_s)
             axes.broken_barh([(span.begin_s, wide)], (row - 0.4, 0.8), facecolors=colours[span.agent])
@@ -46,7 +56,7 @@ def timeline(watched: Watched, end_s: float, agents: Sequence[str] = ()) -> Pict
             [-1.05, *range(len(shown))],
             [
                 "own vehicle" if watched.driving else "source" if watched.source else "",
-                *(_called(span) for span in shown),
+                *(_format_span(span) for span in shown),
             ],
         )
         axes.tick_params(axis="y", labelsize=6.5, length=0)
@@ -60,7 +70,7 @@ def timeline(watched: Watched, end_s: float, agents: Sequence[str] = ()) -> Pict
                 [],
                 color=colours[name],
                 linewidth=5,
-                label="no label" if name == UNLABELLED else inert(name),
+                label="no label" if name == UNLABELLED else sanitize_text(name),
             )
         if used:
             axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.0 + 0.4 / figure.get_figheight()), ncols=8)
@@ -73,7 +83,7 @@ def timeline(watched: Watched, end_s: float, agents: Sequence[str] = ()) -> Pict
     return Picture("What was there, and when", caption, figure)
 
 
-def longest(spans: Sequence[Span], most: int = MOST_ROWS) -> list[Span]:
+def select_longest(spans: Sequence[Span], most: int = MOST_ROWS) -> list[Span]:
     """The longest spans, in the order in which they begin.
 
     Args:
@@ -84,7 +94,7 @@ def longest(spans: Sequence[Span], most: int = MOST_ROWS) -> list[Span]:
     return sorted(kept, key=lambda span: (span.begin_s, span.tube))
 
 
-def thumbnail(moment: Moment, frame: npt.NDArray[np.uint8]) -> Picture:
+def plot_thumbnail(moment: Moment, frame: npt.NDArray[np.uint8]) -> Picture:
     """A frame of the film, small.
 
     Args:
@@ -93,24 +103,24 @@ def thumbnail(moment: Moment, frame: npt.NDArray[np.uint8]) -> Picture:
     """
     height, width = frame.shape[:2]
     high = min(HALF * height / width, 1.4 * HALF)
-    with styled():
-        figure, axes = canvas(HALF, high)
+    with set_style():
+        figure, axes = create_canvas(HALF, high)
         axes.set_position((0, 0, 1, 1))
         axes.imshow(frame, interpolation="lanczos")
         axes.set_axis_off()
         figure.patch.set_facecolor(GREY if high * width < HALF * height else "white")
-    return Picture(f"{clock(moment.t_s)}: {moment.why}", "", figure)
+    return Picture(f"{format_clock(moment.t_s)}: {moment.why}", "", figure)
 
 
-def clock(seconds: float) -> str:
+def format_clock(seconds: float) -> str:
     """Minutes and seconds of a stream.
 
-    >>> clock(75.25)
+    >>> format_clock(75.25)
     '1:15.2'
     """
     minutes, rest = divmod(max(0.0, seconds), 60)
     return f"{minutes:.0f}:{rest:04.1f}"
 
 
-def _called(span: Span) -> str:
-    return inert(f"#{span.tube} {span.agent}")
+def _format_span(span: Span) -> str:
+    return sanitize_text(f"#{span.tube} {span.agent}")

@@ -80,7 +80,7 @@ def _mapping(value: object, what: str, where: str) -> Mapping[str, Any]:
     raise DamagedError(message, where=where or None)
 
 
-def advice_in(meta: Meta) -> Advice:
+def get_advice(meta: Meta) -> Advice:
     """The advice that tables carry; empty where they carry none.
 
     Raises:
@@ -89,7 +89,7 @@ def advice_in(meta: Meta) -> Advice:
     return parse_advice(meta.notes.get(_NOTE), "meta.json")
 
 
-def with_advice(meta: Meta, advice: Advice) -> Meta:
+def set_advice(meta: Meta, advice: Advice) -> Meta:
     """A copy of the meta that carries the advice in place of any before; an empty one leaves no trace."""
     notes = {name: note for name, note in meta.notes.items() if name != _NOTE}
     return replace(meta, notes={**notes, _NOTE: advice.as_plain()} if advice else notes)

@@ -11,8 +11,8 @@ import polars as pl
 
 from roadaware.arrays import Ints, Numbers
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.dense_scores import Layout, layout, matrix, with_layout
-from roadaware.scenes.segments import stretches, with_stretches
+from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_layout, set_score_layout
+from roadaware.scenes.segments import extract_segments, split_tubes_by_label
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 # Which labels a composite label is made of: a duplex of agent and action, an event, or any other.
@@ -40,7 +40,7 @@ class Composition:
     children: Ints
 
 
-def compositions(
+def find_compositions(
     meta: Meta, children: Children | None = None, composites: Composites | None = None
 ) -> tuple[Composition, ...]:
     """The composites of a set, with the labels each of their labels is made of.
@@ -64,7 +64,7 @@ def compositions(
     return tuple(_composition(kind, rows, kinds, meta.vocabularies) for kind, rows in listed.items())
 
 
-def noted(meta: Meta, found: Sequence[Composition]) -> Meta:
+def set_compositions(meta: Meta, found: Sequence[Composition]) -> Meta:
     """The meta that says what the composites are made of."""
     children = {each.kind: each.children.tolist() for each in found}
     return replace(
@@ -162,13 +162,13 @@ def product_of_marginals(
     array([[0.5, 0.8, 0.5, 0.4]])
     """
     if isinstance(claims, Predictions):
-        return _predicted(claims, children, composites)
+        return _multiply_marginals(claims, children, composites)
     if columns is None or children is None:
         raise UsageError("scores need a layout, which says what they stand for, and the lists of children")
     if claims.ndim != 2 or claims.shape[1] != columns.width:
         raise InputError(f"the layout has {columns.width} columns, the scores are {claims.shape}")
     meta = Meta(vocabularies=dict(columns.kinds))
-    return _products(claims, columns, compositions(meta, children, composites))
+    return _products(claims, columns, find_compositions(meta, children, composites))
 
 
 def _products(scores: Numbers, columns: Layout, found: Iterable[Composition]) -> Numbers:
@@ -183,11 +183,11 @@ def _products(scores: Numbers, columns: Layout, found: Iterable[Composition]) ->
     return result
 
 
-def _predicted(
+def _multiply_marginals(
     predictions: Predictions, children: Children | None, composites: Composites | None
 ) -> Predictions:
-    found = compositions(predictions.meta, children, composites)
-    old = layout(predictions.meta, "boxes")
+    found = find_compositions(predictions.meta, children, composites)
+    old = get_score_layout(predictions.meta, "boxes")
     if not found or "scores" not in predictions.boxes.columns or not old.width:
         raise InputError(
             "a product of marginals needs dense scores of boxes and lists of children",
@@ -195,11 +195,11 @@ def _predicted(
             "`children` says what each composite label is made of",
         )
     added = [each.kind for each in found if each.kind not in old.kinds]
-    meta = noted(predictions.meta, found)
+    meta = set_compositions(predictions.meta, found)
     meta = replace(meta, notes={**meta.notes, "products_of_marginals": [each.kind for each in found]})
-    meta = with_layout(meta, "boxes", [*old.kinds, *added])
-    new = layout(meta, "boxes")
-    scores = matrix(predictions.boxes["scores"], old.width)
+    meta = set_score_layout(meta, "boxes", [*old.kinds, *added])
+    new = get_score_layout(meta, "boxes")
+    scores = convert_to_matrix(predictions.boxes["scores"], old.width)
     wider = np.concatenate([scores, np.zeros((len(scores), new.width - old.width), np.float32)], axis=1)
     values = _products(wider, new, found)
     column = pl.Series("scores", values, dtype=pl.Array(pl.Float32, new.width))
@@ -231,7 +231,7 @@ def derive_composites(
         composites: composite kind to its kinds; for location-invariant events {"event": ("agent", "action")}.
             Unless given, those of the scenes, else those of ROAD. By `children` they may name fewer kinds
             than the dataset lists: combinations that then are equal become one.
-        max_hole: frames without a box that a tube lasts over, see `with_stretches`.
+        max_hole: frames without a box that a tube lasts over, see `split_tubes_by_label`.
 
     Raises:
         InputError: if the scenes list no children, or a kind has no vocabulary.
@@ -242,14 +242,14 @@ def derive_composites(
     if by not in ("children", "occurrence") or min_tubes < 1:
         raise UsageError(f"composites come by 'children' or 'occurrence' (with min_tubes from 1), not '{by}'")
     if by == "children":
-        found = _listed(scenes.meta, composites)
+        found = _read_listed_compositions(scenes.meta, composites)
     else:
         kinds = composites or scenes.meta.composites or ROAD
         held = _folds(scenes, folds)
         found = tuple(
             _occurring(scenes, kind, tuple(of), held, min_tubes, max_hole) for kind, of in kinds.items()
         )
-    meta = _named(scenes.meta, found)
+    meta = _add_composite_names(scenes.meta, found)
     kinds_made = [each.kind for each in found]
     old = scenes.labels.filter(~pl.col("kind").cast(pl.String).is_in(kinds_made))
     kind_type = old.schema["kind"]
@@ -257,17 +257,17 @@ def derive_composites(
     # The tubes of these kinds go first: their labels are indices in vocabularies that may be replaced.
     bare = _without_tubes(scenes, kinds_made)
     whole = bare.with_tables(labels=pl.concat([old, *made], how="diagonal_relaxed"), meta=meta)
-    return with_stretches(whole, kinds_made, max_hole=max_hole)
+    return split_tubes_by_label(whole, kinds_made, max_hole=max_hole)
 
 
 def _without_tubes(scenes: Scenes, kinds: Sequence[str]) -> Scenes:
     empty = scenes.labels.clear()
-    return with_stretches(scenes.with_tables(labels=empty), kinds)
+    return split_tubes_by_label(scenes.with_tables(labels=empty), kinds)
 
 
-def _listed(meta: Meta, composites: Composites | None) -> tuple[Composition, ...]:
+def _read_listed_compositions(meta: Meta, composites: Composites | None) -> tuple[Composition, ...]:
     """The combinations that the dataset lists, for some or all of its composites."""
-    known = {each.kind: each for each in compositions(meta)}
+    known = {each.kind: each for each in find_compositions(meta)}
     kinds = {kind: each.of for kind, each in known.items()} if composites is None else composites
     unlisted = [kind for kind, of in kinds.items() if kind not in known or set(of) - set(known[kind].of)]
     if not kinds or unlisted:
@@ -275,10 +275,10 @@ def _listed(meta: Meta, composites: Composites | None) -> tuple[Composition, ...
             f"no list of children for {', '.join(unlisted) or 'any composite'}; there are {sorted(known)}",
             hint="a dataset that lists none has composites by occurrence",
         )
-    return tuple(_projected(known[kind], tuple(of)) for kind, of in kinds.items())
+    return tuple(_project_composition(known[kind], tuple(of)) for kind, of in kinds.items())
 
 
-def _projected(each: Composition, of: tuple[str, ...]) -> Composition:
+def _project_composition(each: Composition, of: tuple[str, ...]) -> Composition:
     """The combinations of some of the kinds, each once, in the order of their first."""
     columns = [each.of.index(kind) for kind in of]
     rows = dict.fromkeys(map(tuple, each.children[:, columns].tolist()))
@@ -287,9 +287,9 @@ def _projected(each: Composition, of: tuple[str, ...]) -> Composition:
     return Composition(each.kind, of, np.array(list(rows), dtype=np.int64).reshape(len(rows), len(of)))
 
 
-def _named(meta: Meta, found: Sequence[Composition]) -> Meta:
+def _add_composite_names(meta: Meta, found: Sequence[Composition]) -> Meta:
     """The meta with the names of the composite labels; those that are listed already keep theirs."""
-    kept = compositions(meta) if meta.notes.get(NOTE) else ()
+    kept = find_compositions(meta) if meta.notes.get(NOTE) else ()
     vocabularies = dict(meta.vocabularies)
     for each in found:
         if not any(
@@ -297,7 +297,7 @@ def _named(meta: Meta, found: Sequence[Composition]) -> Meta:
             for old in kept
         ):
             vocabularies[each.kind] = _names(meta, each)
-    return noted(replace(meta, vocabularies=vocabularies), found)
+    return set_compositions(replace(meta, vocabularies=vocabularies), found)
 
 
 def _names(meta: Meta, each: Composition) -> tuple[str, ...]:
@@ -342,7 +342,7 @@ def _occurring(
     rows = _combinations(scenes.labels, of).select("box", *of)
     seen = rows.select(of).unique().sort(of).collect()
     candidates = Composition(kind, of, seen.to_numpy().reshape(len(seen), len(of)))
-    tubes = stretches(scenes.boxes, _labels(scenes.labels, candidates), [kind], max_hole=max_hole)
+    tubes = extract_segments(scenes.boxes, _labels(scenes.labels, candidates), [kind], max_hole=max_hole)
     videos = scenes.tubes.select(parent="tube", video=pl.col("video").cast(pl.String))
     counts = tubes.join(videos, on="parent").join(folds, on="video").group_by("label", "fold").len()
     enough = counts.filter(pl.col("len") >= min_tubes).group_by("label").len()

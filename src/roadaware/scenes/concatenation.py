@@ -10,9 +10,9 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.advice import advice_in, merge_advice, with_advice
-from roadaware.scenes.dense_scores import layout
-from roadaware.scenes.schema import CORNERS, TABLES, indices, is_blank
+from roadaware.scenes.advice import get_advice, merge_advice, set_advice
+from roadaware.scenes.dense_scores import get_score_layout
+from roadaware.scenes.schema import CORNERS, TABLES, is_blank, list_index_columns
 from roadaware.scenes.tables import Meta, Predictions, Scenes, TableSet
 
 Tables = TypeVar("Tables", bound=TableSet)
@@ -51,9 +51,9 @@ def concat(parts: Sequence[Tables]) -> Tables:
         shifts = {name: free[name] + _room_below(name, part) for name in _NUMBERED}
         for name, frame in part.tables().items():
             if not is_blank(name, frame):
-                pieces[name].append(_renumbered(name, frame, shifts, part.meta.vocabularies, vocabularies))
+                pieces[name].append(_renumber_rows(name, frame, shifts, part.meta.vocabularies, vocabularies))
         free = {name: _next(name, part, shifts[name], free[name]) for name in _NUMBERED}
-    tables: dict[str, Any] = {name: _stacked(name, frames) for name, frames in pieces.items() if frames}
+    tables: dict[str, Any] = {name: _stack_tables(name, frames) for name, frames in pieces.items() if frames}
     return type(parts[0])(**tables, meta=_joined_meta(metas, vocabularies))
 
 
@@ -64,7 +64,7 @@ def _check_dense(metas: Sequence[Meta]) -> None:
         InputError: if they do not.
     """
     for table in ("boxes", "frames"):
-        found = [list(layout(meta, table).kinds.items()) for meta in metas]
+        found = [list(get_score_layout(meta, table).kinds.items()) for meta in metas]
         if any(each != found[0] for each in found):
             raise InputError(
                 f"table {table}: the parts have dense scores of other labels, or in another order",
@@ -90,7 +90,7 @@ def _next(name: str, part: TableSet, shift: int, free: int) -> int:
     return following
 
 
-def _renumbered(
+def _renumber_rows(
     name: str, frame: pl.DataFrame, shifts: Mapping[str, int], old: Vocabularies, new: Vocabularies
 ) -> pl.DataFrame:
     """The rows with their own and foreign numbers shifted and their labels in the joint vocabularies."""
@@ -100,7 +100,7 @@ def _renumbered(
         target = name if table.key == (c,) else column.to or ""
         if target in shifts and column.kind == "int" and c in frame.columns:
             changes.append(pl.col(c) + shifts[target])
-    for c, of in indices(name, frame):
+    for c, of in list_index_columns(name, frame):
         kinds = set(frame.filter(pl.col(c).is_not_null()).select(of.alias("of"))["of"].unique().drop_nulls())
         nameless = sorted(kinds & set(new) - set(old))
         if nameless:
@@ -108,11 +108,11 @@ def _renumbered(
                 f"table {name}: {c} of {nameless} has no vocabulary in one part, and one in another",
                 hint="give the part's meta the vocabulary that its numbers are indices in",
             )
-        changes.append(_relabelled(c, of, old, new))
+        changes.append(_remap_labels(c, of, old, new))
     return frame.with_columns(changes)
 
 
-def _relabelled(c: str, of: pl.Expr, old: Vocabularies, new: Vocabularies) -> pl.Expr:
+def _remap_labels(c: str, of: pl.Expr, old: Vocabularies, new: Vocabularies) -> pl.Expr:
     """An index by its label's place in the new vocabularies; kinds without one keep their numbers."""
     result = pl.col(c)
     for kind, labels in old.items():
@@ -125,7 +125,7 @@ def _relabelled(c: str, of: pl.Expr, old: Vocabularies, new: Vocabularies) -> pl
     return result.alias(c)
 
 
-def _stacked(name: str, frames: list[pl.DataFrame]) -> pl.DataFrame:
+def _stack_tables(name: str, frames: list[pl.DataFrame]) -> pl.DataFrame:
     """The rows of all parts under each other, absent columns null."""
     frames = _one_dictionary(frames)
     if name in _SHARED:
@@ -189,18 +189,18 @@ def _joined_meta(metas: Sequence[Meta], vocabularies: dict[str, tuple[str, ...]]
             rows[name] = rows.get(name, 0) + count
     first = metas[0].notes
     joined = Meta(
-        dataset=_joined((meta.dataset for meta in metas), " + "),
-        licence=_joined((meta.licence for meta in metas), "; "),
+        dataset=_join_unique_texts((meta.dataset for meta in metas), " + "),
+        licence=_join_unique_texts((meta.licence for meta in metas), "; "),
         vocabularies=vocabularies,
         composites=_union([meta.composites for meta in metas], grow=False),
-        source_digest=_joined((meta.source_digest for meta in metas), " "),
+        source_digest=_join_unique_texts((meta.source_digest for meta in metas), " "),
         rows_read=rows,
         notes={key: first[key] for key in first if all(meta.notes.get(key) == first[key] for meta in metas)},
     )
-    return with_advice(joined, merge_advice([advice_in(meta) for meta in metas]))
+    return set_advice(joined, merge_advice([get_advice(meta) for meta in metas]))
 
 
-def _joined(texts: Iterable[str], separator: str) -> str:
+def _join_unique_texts(texts: Iterable[str], separator: str) -> str:
     """The texts, each once, taken apart first where they were joined before."""
     return separator.join(dict.fromkeys(part for text in texts for part in text.split(separator) if part))
 
@@ -211,7 +211,7 @@ Sizes = Mapping[str, tuple[int, int]]
 """Width and height in pixels of the images of each video."""
 
 
-def rescaled(predictions: Predictions, scenes: Scenes) -> Predictions:
+def rescale_predictions(predictions: Predictions, scenes: Scenes) -> Predictions:
     """The predictions with their boxes in pixels of the scenes' images, and videos of that size.
 
     Boxes of videos whose size the predictions do not tell are in the scenes' pixels already.
@@ -223,7 +223,7 @@ def rescaled(predictions: Predictions, scenes: Scenes) -> Predictions:
     Raises:
         InputError: if the predictions tell a video's size and the scenes do not.
     """
-    own, asked = image_sizes(predictions), image_sizes(scenes)
+    own, asked = get_image_sizes(predictions), get_image_sizes(scenes)
     silent = [video for video in own if video not in asked]
     if silent:
         raise InputError(
@@ -233,15 +233,15 @@ def rescaled(predictions: Predictions, scenes: Scenes) -> Predictions:
     if not {"width_px", "height_px"} <= set(predictions.videos.columns):
         return predictions
     boxes = predictions.boxes
-    scale = factors(boxes["video"], own, asked)
+    scale = compute_scale_factors(boxes["video"], own, asked)
     boxes = boxes.with_columns(
         (boxes[side].cast(pl.Float64) * pl.Series(scale[:, k])).cast(boxes.schema[side])
         for k, side in enumerate(CORNERS)
     )
-    return predictions.with_tables(boxes=boxes, videos=with_sizes(predictions.videos, asked))
+    return predictions.with_tables(boxes=boxes, videos=set_image_sizes(predictions.videos, asked))
 
 
-def image_sizes(tables: TableSet) -> dict[str, tuple[int, int]]:
+def get_image_sizes(tables: TableSet) -> dict[str, tuple[int, int]]:
     """Width and height in pixels of the images of each video, where both are known, as `videos` tells."""
     if not {"width_px", "height_px"} <= set(tables.videos.columns):
         return {}
@@ -249,7 +249,7 @@ def image_sizes(tables: TableSet) -> dict[str, tuple[int, int]]:
     return {video: (width, height) for video, width, height in known.iter_rows() if width > 0 and height > 0}
 
 
-def with_sizes(videos: pl.DataFrame, sizes: Sizes) -> pl.DataFrame:
+def set_image_sizes(videos: pl.DataFrame, sizes: Sizes) -> pl.DataFrame:
     """The table of videos with these sizes, null for videos that have none."""
     names = videos["video"].cast(pl.String).to_list()
     sides = [[sizes[name][k] if name in sizes else None for name in names] for k in range(2)]
@@ -259,7 +259,7 @@ def with_sizes(videos: pl.DataFrame, sizes: Sizes) -> pl.DataFrame:
     )
 
 
-def factors(videos: pl.Series, own: Sizes, asked: Sizes) -> npt.NDArray[np.float64]:
+def compute_scale_factors(videos: pl.Series, own: Sizes, asked: Sizes) -> npt.NDArray[np.float64]:
     """(n, 4) what x1, y1, x2, y2 are multiplied with to be pixels of images of the sizes asked for.
 
     Args:

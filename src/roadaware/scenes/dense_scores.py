@@ -47,7 +47,7 @@ class Layout:
         raise InputError(f"there are no scores of '{kind}'; there are {', '.join(self.kinds) or 'none'}")
 
 
-def with_layout(meta: Meta, table: str, kinds: Sequence[str]) -> Meta:
+def set_score_layout(meta: Meta, table: str, kinds: Sequence[str]) -> Meta:
     """Note which kinds the `scores` of `table` hold; their labels are the vocabularies of `meta`.
 
     Args:
@@ -65,7 +65,7 @@ def with_layout(meta: Meta, table: str, kinds: Sequence[str]) -> Meta:
     return replace(meta, notes={**meta.notes, _NOTE: noted})
 
 
-def layout(meta: Meta, table: str) -> Layout:
+def get_score_layout(meta: Meta, table: str) -> Layout:
     """What the `scores` of `table` stand for; empty where nothing was noted.
 
     Raises:
@@ -79,7 +79,7 @@ def layout(meta: Meta, table: str) -> Layout:
     return Layout({kind: meta.vocabularies[kind] for kind in kinds})
 
 
-def matrix(scores: pl.Series, width: int) -> npt.NDArray[np.float32]:
+def convert_to_matrix(scores: pl.Series, width: int) -> npt.NDArray[np.float32]:
     """A dense column as (rows, width) numbers, without a copy where it is an array column.
 
     Raises:

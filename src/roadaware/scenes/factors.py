@@ -12,7 +12,7 @@ import polars as pl
 
 from roadaware.errors import UsageError
 from roadaware.scenes.tables import Scenes
-from roadaware.scenes.tracks import at_frames, coded, windows
+from roadaware.scenes.tracks import encode_as_enum, extract_windows, get_frame_values
 
 Labels = npt.NDArray[np.object_]
 
@@ -58,7 +58,7 @@ class FactorConfig:
         return cls()
 
 
-def scenario_labels(
+def build_scenario_labels(
     scenes: Scenes, factors: Sequence[str], config: FactorConfig, samples: pl.DataFrame | None = None
 ) -> Labels:
     """(n,) the scenario of each sample, such as `state=walking; road=one-way`.
@@ -88,7 +88,7 @@ def _scale(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Label
     tops = _over(scenes, samples, config, ("y1_px", "y2_px"))
     if tops is None:
         return _nothing(samples)
-    return classes_of(np.abs(tops[..., 1] - tops[..., 0]).mean(axis=1), config.scale_edges_px)
+    return classify_by_edges(np.abs(tops[..., 1] - tops[..., 0]).mean(axis=1), config.scale_edges_px)
 
 
 def _state(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
@@ -107,14 +107,14 @@ def _state(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Label
     return np.where(tagged.any(axis=1), named, UNKNOWN)
 
 
-def _speed(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
+def _classify_ego_speed(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
     """Mean speed of the ego vehicle in km/h."""
     speeds = _frames_over(scenes, samples, config, "ego_speed_kmh")
     if speeds is None:
         return _nothing(samples)
     known = ~np.isnan(speeds)
     mean = np.where(known, speeds, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    return np.where(known.any(axis=1), classes_of(mean, config.speed_edges_kmh), UNKNOWN)
+    return np.where(known.any(axis=1), classify_by_edges(mean, config.speed_edges_kmh), UNKNOWN)
 
 
 def _ego_action(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
@@ -139,7 +139,7 @@ def _signal(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labe
 
 def _road(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
     """One-way or two-way traffic."""
-    return _renamed(scenes, samples, "traffic_direction", {"OW": "one-way", "TW": "two-way"})
+    return _map_tube_values(scenes, samples, "traffic_direction", {"OW": "one-way", "TW": "two-way"})
 
 
 def _lanes(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Labels:
@@ -167,7 +167,7 @@ def _flag(column: str) -> Callable[[Scenes, pl.DataFrame, FactorConfig], Labels]
 FACTORS: dict[str, Callable[[Scenes, pl.DataFrame, FactorConfig], Labels]] = {
     "scale": _scale,
     "state": _state,
-    "speed": _speed,
+    "speed": _classify_ego_speed,
     "ego_action": _ego_action,
     "signal": _signal,
     "road": _road,
@@ -189,7 +189,7 @@ def _over(
     if scenes.boxes.is_empty() or any(c not in scenes.boxes.columns for c in columns):
         return None
     after = config.prediction_frames if config.window == "sequence" else 0
-    return windows(scenes, samples, columns, after=after)
+    return extract_windows(scenes, samples, columns, after=after)
 
 
 def _frames_over(
@@ -203,7 +203,7 @@ def _frames_over(
     frames = _over(scenes, samples, config, ("frame",))
     if frames is None or column not in scenes.frames.columns:
         return None
-    return at_frames(scenes, column, samples["video"], frames[..., 0], names)
+    return get_frame_values(scenes, column, samples["video"], frames[..., 0], names)
 
 
 def _of_tubes(scenes: Scenes, samples: pl.DataFrame, column: str) -> Labels | None:
@@ -215,14 +215,14 @@ def _of_tubes(scenes: Scenes, samples: pl.DataFrame, column: str) -> Labels | No
     return np.array(found.to_list(), dtype=object)
 
 
-def _renamed(scenes: Scenes, samples: pl.DataFrame, column: str, names: dict[str, str]) -> Labels:
+def _map_tube_values(scenes: Scenes, samples: pl.DataFrame, column: str, names: dict[str, str]) -> Labels:
     values = _of_tubes(scenes, samples, column)
     if values is None:
         return _nothing(samples)
     return np.array([names.get(value, UNKNOWN) for value in values], dtype=object)
 
 
-def classes_of(values: npt.NDArray[np.float64], edges: Sequence[float]) -> Labels:
+def classify_by_edges(values: npt.NDArray[np.float64], edges: Sequence[float]) -> Labels:
     """The class of each value: up to the first edge, (low, high] between two, above the last."""
     ends = [f"{edge:g}" for edge in edges]
     names = [f"{low}-{high}" for low, high in zip(["0", *ends[:-1]], ends, strict=True)] + [f"{ends[-1]}+"]
@@ -247,5 +247,5 @@ def _light(codes: npt.NDArray[np.float64], config: FactorConfig) -> Labels:
 
 def _categories(column: pl.Series) -> list[str]:
     """The names behind a column's codes, in the order of the codes."""
-    dtype = coded(column).dtype
+    dtype = encode_as_enum(column).dtype
     return [str(name) for name in dtype.categories] if isinstance(dtype, pl.Enum) else []

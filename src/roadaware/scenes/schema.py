@@ -305,7 +305,7 @@ _FEW = 1_000
 """Of so few rows, a query that does everything at once costs more than Python."""
 
 
-def empty_table(name: str) -> pl.DataFrame:
+def create_empty_table(name: str) -> pl.DataFrame:
     """The table `name` with its required columns and no rows."""
     columns = TABLES[name].columns
     return pl.DataFrame(schema={c: _DTYPES[column.kind] for c, column in columns.items() if column.required})
@@ -313,10 +313,10 @@ def empty_table(name: str) -> pl.DataFrame:
 
 def is_blank(name: str, frame: pl.DataFrame) -> bool:
     """Whether the table `name` says nothing: no rows, and no columns but the required ones."""
-    return frame.is_empty() and frame.schema == empty_table(name).schema
+    return frame.is_empty() and frame.schema == create_empty_table(name).schema
 
 
-def checked(name: str, frame: pl.DataFrame, *, claimed: bool) -> pl.DataFrame:
+def validate_table(name: str, frame: pl.DataFrame, *, claimed: bool) -> pl.DataFrame:
     """The table with its columns in their types, or an error that names table, column and first rows.
 
     Args:
@@ -379,7 +379,7 @@ def check_labels(tables: Mapping[str, pl.DataFrame], vocabularies: Mapping[str, 
         InputError: naming table, column, vocabulary and the range found.
     """
     for name, frame in tables.items():
-        for c, of in indices(name, frame):
+        for c, of in list_index_columns(name, frame):
             spans = frame.group_by(of.alias("of")).agg(low=pl.col(c).min(), high=pl.col(c).max()).sort("of")
             for kind, low, high in spans.iter_rows():
                 size = len(vocabularies.get(kind, ()))
@@ -389,7 +389,7 @@ def check_labels(tables: Mapping[str, pl.DataFrame], vocabularies: Mapping[str, 
                     )
 
 
-def indices(name: str, frame: pl.DataFrame) -> list[tuple[str, pl.Expr]]:
+def list_index_columns(name: str, frame: pl.DataFrame) -> list[tuple[str, pl.Expr]]:
     """The columns of a table that are indices, each with the name of its vocabulary per row."""
     found = []
     for c, column in TABLES[name].columns.items():

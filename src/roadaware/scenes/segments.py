@@ -14,7 +14,7 @@ from roadaware.errors import InputError
 from roadaware.scenes.tables import Scenes
 
 
-def with_stretches(scenes: Scenes, kinds: Sequence[str], *, max_hole: int | None = None) -> Scenes:
+def split_tubes_by_label(scenes: Scenes, kinds: Sequence[str], *, max_hole: int | None = None) -> Scenes:
     """The scenes with the derived tubes of some kinds cut anew where the labels of a track's boxes change.
 
     A tube begins with the first box of a track that has the label and ends with the last one before a box
@@ -37,7 +37,7 @@ def with_stretches(scenes: Scenes, kinds: Sequence[str], *, max_hole: int | None
     if max_hole is not None and max_hole < 0:
         raise InputError(f"the longest hole of a tube is a number of frames from 0 on, not {max_hole}")
     tubes, tube_labels = _without(scenes, kinds)
-    pieces = stretches(scenes.boxes, scenes.labels, kinds, max_hole=max_hole)
+    pieces = extract_segments(scenes.boxes, scenes.labels, kinds, max_hole=max_hole)
     largest: Any = scenes.tubes["tube"].max()
     first = 0 if largest is None else int(largest) + 1
     pieces = pieces.with_columns(tube=pl.int_range(first, first + pl.len()))
@@ -49,7 +49,7 @@ def with_stretches(scenes: Scenes, kinds: Sequence[str], *, max_hole: int | None
     )
 
 
-def stretches(
+def extract_segments(
     boxes: pl.DataFrame, labels: pl.DataFrame, kinds: Sequence[str], *, max_hole: int | None = None
 ) -> pl.DataFrame:
     """The stretches alone: parent, kind, label, start_frame, end_frame and spans, in the order of tubes.
@@ -58,7 +58,7 @@ def stretches(
         boxes: with box, tube (null if untracked) and frame.
         labels: with box, kind and label.
         kinds: the kinds to cut, in the order wanted.
-        max_hole: as `with_stretches`.
+        max_hole: as `split_tubes_by_label`.
     """
     if "tube" not in boxes.columns:
         boxes = boxes.with_columns(tube=pl.lit(None, pl.Int64))

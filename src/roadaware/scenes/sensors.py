@@ -15,7 +15,7 @@ import polars as pl
 from roadaware.errors import InputError, UsageError
 from roadaware.io.images import MaskReader, read_still
 from roadaware.io.point_clouds import OURS, PointCloud, Sweep, read_points, read_sweep
-from roadaware.io.sources import confine, shown
+from roadaware.io.sources import resolve_inside, to_printable
 from roadaware.io.video import VideoReader, read_sound
 from roadaware.scenes.tables import Scenes
 
@@ -47,8 +47,8 @@ def open_frame(scenes: Scenes, root: Path, video: str, frame: int) -> npt.NDArra
     """
     still = _still(scenes, video, frame)
     if still is not None:
-        return read_still(confine(_root(root), still))
-    with VideoReader(video_path(scenes, root, video)) as reader:
+        return read_still(resolve_inside(_root(root), still))
+    with VideoReader(find_video_path(scenes, root, video)) as reader:
         return reader.frame(frame)
 
 
@@ -68,7 +68,7 @@ def open_sound(
         UsageError: if there is no such video, or the times are not in order.
         InputError: if its path is unknown, leads out of the folder, or the file cannot be read or is silent.
     """
-    return read_sound(video_path(scenes, root, video), start_s, end_s)
+    return read_sound(find_video_path(scenes, root, video), start_s, end_s)
 
 
 def open_masks(
@@ -86,13 +86,13 @@ def open_masks(
         UsageError: if there is no such video or frame.
         InputError: if its path is unknown, leads out of the folder, or an archive cannot be read.
     """
-    with MaskReader(beside(scenes, root, video, MEDIA["instances"])) as reader:
+    with MaskReader(find_sidecar_file(scenes, root, video, MEDIA["instances"])) as reader:
         instance = reader.frame(frame)
-    with MaskReader(beside(scenes, root, video, MEDIA["semantics"])) as reader:
+    with MaskReader(find_sidecar_file(scenes, root, video, MEDIA["semantics"])) as reader:
         semantic = reader.frame(frame)
     if instance.shape != semantic.shape or semantic.dtype != np.uint8:
         message = f"instances {instance.shape} and classes {semantic.shape} of frame {frame} do not fit"
-        raise InputError(message, where=f"{shown(str(root))}: {shown(video)}")
+        raise InputError(message, where=f"{to_printable(str(root))}: {to_printable(video)}")
     return instance.astype(np.int32), semantic
 
 
@@ -109,7 +109,7 @@ def open_depth(scenes: Scenes, root: Path, video: str, frame: int) -> npt.NDArra
         UsageError: if there is no such video or frame.
         InputError: if its path is unknown, leads out of the folder, or the archive cannot be read.
     """
-    with MaskReader(beside(scenes, root, video, MEDIA["depth"])) as reader:
+    with MaskReader(find_sidecar_file(scenes, root, video, MEDIA["depth"])) as reader:
         return reader.depth_m(frame)
 
 
@@ -149,10 +149,10 @@ def open_points(scenes: Scenes, root: Path, scene: str, frame: int, sensor: str 
         InputError: if its path is unknown, leads out of the folder, the file cannot be read, or it holds
             another number of points than the table says.
     """
-    return open_points_of(_sweep_row(scenes, scene, frame, sensor), root)
+    return open_sweep_points(_sweep_row(scenes, scene, frame, sensor), root)
 
 
-def open_points_of(row: Mapping[str, Any], root: Path) -> PointCloud:
+def open_sweep_points(row: Mapping[str, Any], root: Path) -> PointCloud:
     """Points of the LiDAR sweep of a row, for those who have it at hand already.
 
     Args:
@@ -167,7 +167,7 @@ def open_points_of(row: Mapping[str, Any], root: Path) -> PointCloud:
     return found
 
 
-def video_path(scenes: Scenes, root: Path, video: str) -> Path:
+def find_video_path(scenes: Scenes, root: Path, video: str) -> Path:
     """Where a video lies.
 
     Args:
@@ -179,10 +179,10 @@ def video_path(scenes: Scenes, root: Path, video: str) -> Path:
         UsageError: if there is no such video.
         InputError: if its path is unknown, leads out of the folder, or nothing is there.
     """
-    return confine(_root(root), _name(scenes, video))
+    return resolve_inside(_root(root), _name(scenes, video))
 
 
-def beside(scenes: Scenes, root: Path, video: str, name: str) -> Path:
+def find_sidecar_file(scenes: Scenes, root: Path, video: str, name: str) -> Path:
     """A file in the folder in which a video lies.
 
     Args:
@@ -196,7 +196,7 @@ def beside(scenes: Scenes, root: Path, video: str, name: str) -> Path:
         InputError: if its path is unknown, leads out of the folder, or nothing is there.
     """
     folder = _name(scenes, video).rpartition("/")[0]
-    return confine(_root(root), f"{folder}/{name}" if folder else name)
+    return resolve_inside(_root(root), f"{folder}/{name}" if folder else name)
 
 
 def _sweep_row(scenes: Scenes, scene: str, frame: int, sensor: str) -> dict[str, Any]:
@@ -211,9 +211,9 @@ def _sweep_row(scenes: Scenes, scene: str, frame: int, sensor: str) -> dict[str,
 def _sweep_path(row: Mapping[str, Any], root: Path) -> Path:
     """Where the sweep of a row lies."""
     if row.get("path") is None:
-        where = shown(str(row["scene"]))
+        where = to_printable(str(row["scene"]))
         raise InputError(f"the table does not say where the sweep of frame {row['frame']} lies", where=where)
-    return confine(_root(root), row["path"])
+    return resolve_inside(_root(root), row["path"])
 
 
 def _require_count(count: int, row: Mapping[str, Any], root: Path) -> None:
@@ -221,7 +221,7 @@ def _require_count(count: int, row: Mapping[str, Any], root: Path) -> None:
     expected = row.get("n_points")
     if expected is not None and expected != count:
         message = f"the table promises {expected} points, the file holds {count}"
-        raise InputError(message, where=f"{shown(str(root))}: {shown(row['path'])}")
+        raise InputError(message, where=f"{to_printable(str(root))}: {to_printable(row['path'])}")
 
 
 def _still(scenes: Scenes, video: str, frame: int) -> str | None:
@@ -244,7 +244,7 @@ def _name(scenes: Scenes, video: str) -> str:
         raise UsageError(f"there is no video {video!r}; there are {len(scenes.videos)} others")
     name = rows.row(0, named=True).get("path")
     if not name:
-        raise InputError("the table does not say where the video lies", where=shown(video))
+        raise InputError("the table does not say where the video lies", where=to_printable(video))
     return str(name)
 
 

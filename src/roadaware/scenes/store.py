@@ -16,7 +16,15 @@ from typing import Any, TypeVar
 import polars as pl
 
 from roadaware.errors import DamagedError, DatasetNotFoundError, InputError, RoadawareError, UsageError
-from roadaware.io.files import disk_error, is_temporary, locked, put, read_regular, sweep, sync_folder
+from roadaware.io.files import (
+    build_disk_error,
+    flush_folder,
+    is_temporary,
+    lock_folder,
+    read_regular,
+    remove_stale_files,
+    write_and_rename,
+)
 from roadaware.scenes.schema import TABLES, is_blank
 from roadaware.scenes.tables import Meta, Predictions, Scenes, TableSet
 
@@ -61,7 +69,7 @@ def save(tables: TableSet, folder: Path, *, overwrite: bool = False) -> None:
         DiskError: if the disk refuses; what stood there before still stands.
     """
     parts, content = encode(tables)
-    commit(Path(folder), parts, content, overwrite=overwrite)
+    write_table_set(Path(folder), parts, content, overwrite=overwrite)
 
 
 def check_target(folder: Path, *, overwrite: bool = False) -> None:
@@ -107,8 +115,8 @@ def decode_scenes(folder: str, read: Callable[[str], bytes]) -> Scenes:
         InputError: as `open_scenes`, and as `read` does.
     """
     path = Path(folder)
-    meta, parts = _understood(path / _META, _parsed(path / _META, read(_META)), Scenes)
-    tables = {name: _decoded(read(part.file), part, path / part.file) for name, part in parts.items()}
+    meta, parts = _understood(path / _META, _parse_meta(path / _META, read(_META)), Scenes)
+    tables = {name: _decode_table(read(part.file), part, path / part.file) for name, part in parts.items()}
     return _made(path, Scenes, meta, tables)
 
 
@@ -135,11 +143,11 @@ def encode(tables: TableSet) -> tuple[dict[str, bytes], bytes]:
         "meta": asdict(tables.meta),
         "tables": listed,
     }
-    text = json.dumps({**content, "blake2b": content_digest(content)}, indent=1, allow_nan=False)
+    text = json.dumps({**content, "blake2b": compute_meta_digest(content)}, indent=1, allow_nan=False)
     return files, text.encode()
 
 
-def commit(folder: Path, files: dict[str, bytes], content: bytes, *, overwrite: bool) -> None:
+def write_table_set(folder: Path, files: dict[str, bytes], content: bytes, *, overwrite: bool) -> None:
     """Put encoded files into a folder; the rename of meta.json is the moment at which the set changes.
 
     Raises:
@@ -150,20 +158,20 @@ def commit(folder: Path, files: dict[str, bytes], content: bytes, *, overwrite: 
     made: list[Path] = []
     try:
         _make(folder, made)
-        with locked(folder) as alone:
+        with lock_folder(folder) as alone:
             names = _names(folder)
             _refuse_foreign(folder, names, overwrite=overwrite)
             _write(folder, files, content, before=names)
             if alone:  # without locks another writer may be about to list the files that look left over
                 _remove(folder, [n for n in _names(folder) if _PART.fullmatch(n) and n not in files])
                 with suppress(OSError):
-                    sweep(folder)
+                    remove_stale_files(folder)
     except BaseException as error:
         for path in reversed(made):
             with suppress(OSError):
                 path.rmdir()
         if isinstance(error, OSError | ValueError):
-            raise disk_error(folder / _META, needed, error, written=_stands(folder, content)) from error
+            raise build_disk_error(folder / _META, needed, error, written=_stands(folder, content)) from error
         raise
 
 
@@ -171,10 +179,10 @@ def _write(folder: Path, files: dict[str, bytes], content: bytes, *, before: lis
     """Write the table files, then meta.json; before that moment a failure takes the new files back."""
     try:
         for name, data in files.items():
-            put(folder / name, data)
-        sync_folder(folder)
-        put(folder / _META, content)
-        sync_folder(folder)
+            write_and_rename(folder / name, data)
+        flush_folder(folder)
+        write_and_rename(folder / _META, content)
+        flush_folder(folder)
     except BaseException:
         if not _stands(folder, content):
             _remove(folder, sorted(set(files) - set(before)))
@@ -227,7 +235,7 @@ def _refuse_foreign(folder: Path, names: list[str], *, overwrite: bool) -> None:
     ours = not foreign and len(names) > 1
     with suppress(RoadawareError, OSError):
         content = read_regular(folder / _META, limit=_META_LIMIT)
-        ours = ours or _parsed(folder / _META, content)["format"] == FORMAT
+        ours = ours or _parse_meta(folder / _META, content)["format"] == FORMAT
     if not ours:
         raise UsageError(f"{folder} holds a {_META} that is not ours; name an empty or new folder")
 
@@ -262,7 +270,7 @@ def _read(folder: Path, kind: type[S]) -> tuple[Meta, dict[str, pl.DataFrame]]:
         content = read_regular(folder / _META, limit=_META_LIMIT)
     except FileNotFoundError:
         raise _without_meta(folder) from None
-    meta, parts = _understood(folder / _META, _parsed(folder / _META, content), kind)
+    meta, parts = _understood(folder / _META, _parse_meta(folder / _META, content), kind)
     return meta, {name: _read_table(folder / part.file, part) for name, part in parts.items()}
 
 
@@ -302,7 +310,7 @@ def _without_meta(folder: Path) -> InputError:
     )
 
 
-def _parsed(path: Path, content: bytes) -> dict[str, Any]:
+def _parse_meta(path: Path, content: bytes) -> dict[str, Any]:
     """What meta.json says, its own digest checked.
 
     Raises:
@@ -323,7 +331,7 @@ def _parsed(path: Path, content: bytes) -> dict[str, Any]:
             hint="open it with the roadaware that wrote it, or a later one",
         )
     written = parsed.pop("blake2b", None)
-    found = content_digest(parsed)
+    found = compute_meta_digest(parsed)
     if written != found:
         told = f"expected digest {str(written)[:64]}, found {found}"
         raise DamagedError(told, where=str(path), hint=_AGAIN)
@@ -362,10 +370,10 @@ def _read_table(path: Path, part: Part) -> pl.DataFrame:
         data = read_regular(path, limit=max(part.bytes, 1))
     except FileNotFoundError:
         raise _VanishedError(path.name) from None
-    return _decoded(data, part, path)
+    return _decode_table(data, part, path)
 
 
-def _decoded(data: bytes, part: Part, path: Path) -> pl.DataFrame:
+def _decode_table(data: bytes, part: Part, path: Path) -> pl.DataFrame:
     where = str(path)
     if len(data) != part.bytes:
         raise DamagedError(f"expected {part.bytes:,} bytes, found {len(data):,}", where=where, hint=_AGAIN)
@@ -394,7 +402,7 @@ def _parquet(name: str, frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def content_digest(content: dict[str, Any]) -> str:
+def compute_meta_digest(content: dict[str, Any]) -> str:
     """The digest that meta.json holds of itself, of all its other fields."""
     return hashlib.blake2b(json.dumps(content).encode(), digest_size=32).hexdigest()
 
@@ -404,7 +412,7 @@ def content_digest(content: dict[str, Any]) -> str:
 _CHUNK = 1 << 22
 
 
-def adopt(folder: Path, meta: Meta, files: Mapping[str, tuple[Path, int]]) -> None:
+def register_table_files(folder: Path, meta: Meta, files: Mapping[str, tuple[Path, int]]) -> None:
     """Make a saved set of files that lie in its folder under temporary names; `open_predictions` reads it.
 
     The laws of the tables are checked when it is opened, not here.
@@ -421,7 +429,7 @@ def adopt(folder: Path, meta: Meta, files: Mapping[str, tuple[Path, int]]) -> No
     if (folder / _META).exists():
         raise UsageError(f"{folder} holds a saved set already; name another folder")
     try:
-        parts = {table: _named(folder, table, *files[table]) for table in files}
+        parts = {table: _rename_by_digest(folder, table, *files[table]) for table in files}
         content = {
             "format": FORMAT,
             "version": VERSION,
@@ -429,15 +437,15 @@ def adopt(folder: Path, meta: Meta, files: Mapping[str, tuple[Path, int]]) -> No
             "meta": asdict(meta),
             "tables": {table: asdict(part) for table, part in parts.items()},
         }
-        text = json.dumps({**content, "blake2b": content_digest(content)}, indent=1, allow_nan=False)
-        sync_folder(folder)
-        put(folder / _META, text.encode())
-        sync_folder(folder)
+        text = json.dumps({**content, "blake2b": compute_meta_digest(content)}, indent=1, allow_nan=False)
+        flush_folder(folder)
+        write_and_rename(folder / _META, text.encode())
+        flush_folder(folder)
     except OSError as error:
-        raise disk_error(folder / _META, 1, error) from error
+        raise build_disk_error(folder / _META, 1, error) from error
 
 
-def _named(folder: Path, table: str, path: Path, rows: int) -> Part:
+def _rename_by_digest(folder: Path, table: str, path: Path, rows: int) -> Part:
     """The file under the name that its content gives it, flushed to the disk."""
     digest, size = hashlib.blake2b(digest_size=32), 0
     with path.open("rb") as file:

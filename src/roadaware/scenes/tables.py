@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.schema import TABLES, check_labels, check_references, checked, empty_table
+from roadaware.scenes.schema import TABLES, check_labels, check_references, create_empty_table, validate_table
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _all_lists_of_names(lists: dict[str, Any]) -> bool:
 
 
 def _table(name: str) -> Any:
-    return field(default_factory=lambda: empty_table(name))
+    return field(default_factory=lambda: create_empty_table(name))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,7 +105,7 @@ class TableSet:
 
     def __post_init__(self) -> None:
         for name in TABLES:
-            object.__setattr__(self, name, checked(name, getattr(self, name), claimed=self.claimed))
+            object.__setattr__(self, name, validate_table(name, getattr(self, name), claimed=self.claimed))
         present = self.tables() if not self.claimed else self.filled()
         check_references(present)
         check_labels(present, self.meta.vocabularies)
@@ -156,7 +156,7 @@ class Scenes(TableSet):
             raise UsageError(
                 f"no video {unknown[:5]} among the {len(known)} of {self.meta.dataset or 'this set'}"
             )
-        return _restricted(self, wanted)
+        return _filter_videos(self, wanted)
 
     def split(self, name: str) -> Scenes:
         """The part that belongs to a named split, such as `default/train`.
@@ -183,7 +183,7 @@ class Scenes(TableSet):
         return held
 
 
-def _restricted(scenes: Scenes, videos: list[str]) -> Scenes:
+def _filter_videos(scenes: Scenes, videos: list[str]) -> Scenes:
     """Filter every table to the videos, and tables without one through what they point to."""
     kept: dict[str, Any] = {}
     for name, frame in scenes.filled().items():
@@ -225,7 +225,7 @@ class Predictions(TableSet):
     claimed: ClassVar[bool] = True
 
 
-def of_samples(
+def build_sample_predictions(
     samples: pl.DataFrame, scores: npt.NDArray[np.floating], meta: Meta | None = None
 ) -> Predictions:
     """Predictions for the rows of a `samples` table, in their order.

@@ -73,7 +73,7 @@ class Positions:
         return np.where(inside & (self.frame[np.where(inside, found, 0)] == frame), found, -1)
 
 
-def positions(boxes: pl.DataFrame) -> Positions:
+def build_position_index(boxes: pl.DataFrame) -> Positions:
     """The positions of all boxes that belong to a tube.
 
     Args:
@@ -105,7 +105,7 @@ def from_rows(tube: Ints, frame: Ints, row: Ints) -> Positions:
 # The boxes of each sample's observation as one dense array.
 
 
-def windows(
+def extract_windows(
     scenes: Scenes,
     samples: pl.DataFrame,
     columns: Sequence[str] = CORNERS,
@@ -122,7 +122,7 @@ def windows(
     Args:
         scenes: the boxes.
         samples: (n rows) with `tube`, `start_frame` and `end_frame`.
-        columns: (c) columns of the boxes table; text comes as the codes of `coded`, null as NaN.
+        columns: (c) columns of the boxes table; text comes as the codes of `encode_as_enum`, null as NaN.
         before: positions to add ahead of the observation.
         after: positions to add behind it.
 
@@ -133,15 +133,15 @@ def windows(
     missing = [c for c in columns if c not in scenes.boxes.columns]
     if missing:
         raise InputError(f"the boxes have no column {missing}; they have {scenes.boxes.columns}")
-    index = positions(scenes.boxes)
-    rows = observed_rows(index, samples, before=before, after=after)
+    index = build_position_index(scenes.boxes)
+    rows = find_observed_rows(index, samples, before=before, after=after)
     values = np.empty((*rows.shape, len(columns)))
     for place, column in enumerate(columns):
         values[..., place] = _numbers(scenes.boxes[column])[rows]
     return values
 
 
-def observed_rows(index: Positions, samples: pl.DataFrame, *, before: int = 0, after: int = 0) -> Ints:
+def find_observed_rows(index: Positions, samples: pl.DataFrame, *, before: int = 0, after: int = 0) -> Ints:
     """(n, before + T + after) rows of the boxes table that each sample's observation covers.
 
     Args:
@@ -186,7 +186,7 @@ def observed_rows(index: Positions, samples: pl.DataFrame, *, before: int = 0, a
     return np.asarray(index.row[place], dtype=np.int64)
 
 
-def coded(column: pl.Series) -> pl.Series:
+def encode_as_enum(column: pl.Series) -> pl.Series:
     """A column of text as an Enum: one that is an Enum keeps its codes, other text is numbered in its order.
 
     Args:
@@ -201,14 +201,14 @@ def coded(column: pl.Series) -> pl.Series:
 def _numbers(column: pl.Series) -> npt.NDArray[np.float64]:
     """The column as float64, null as NaN."""
     if column.dtype in (pl.Enum, pl.Categorical, pl.String):
-        column = coded(column).to_physical()
+        column = encode_as_enum(column).to_physical()
     return column.cast(pl.Float64).to_numpy()
 
 
 # What the frames table tells of the moments at which samples are observed, as one dense array.
 
 
-def at_frames(
+def get_frame_values(
     scenes: Scenes, column: str, video: pl.Series, frames: Floats, names: Sequence[str] | None = None
 ) -> Floats:
     """(n, t) a column of the frames table at the given frames, NaN where unknown.

@@ -346,7 +346,7 @@ DOMAINS: Mapping[str, SceneConfig] = {
 """Towns that differ in camera, weather, density and behaviour, for studies away from home."""
 
 
-def config_of(preset: str, domain: str | None = None) -> SceneConfig:
+def build_scene_config(preset: str, domain: str | None = None) -> SceneConfig:
     """The configuration of a preset, in a domain.
 
     Args:
@@ -359,10 +359,10 @@ def config_of(preset: str, domain: str | None = None) -> SceneConfig:
     Raises:
         UsageError: if there is none of that name.
     """
-    base = PRESETS[_named(preset, PRESETS, "preset")]
+    base = PRESETS[_resolve_version(preset, PRESETS, "preset")]
     if domain is None:
         return base
-    there = DOMAINS[_named(domain, DOMAINS, "domain")]
+    there = DOMAINS[_resolve_version(domain, DOMAINS, "domain")]
     camera = replace(
         there.camera, width_px=base.camera.width_px, height_px=base.camera.height_px, fps=base.camera.fps
     )
@@ -384,7 +384,7 @@ def config_of(preset: str, domain: str | None = None) -> SceneConfig:
     )
 
 
-def _named(name: str, known: Mapping[str, SceneConfig], what: str) -> str:
+def _resolve_version(name: str, known: Mapping[str, SceneConfig], what: str) -> str:
     """The full name, with its first version where none is given."""
     if name in known:
         return name

@@ -119,7 +119,9 @@ class Room:
         return bool((gaps > self._reach + radius).all())
 
 
-def strew_objects(layout: Layout, config: SceneConfig, start_m: float, rng: np.random.Generator) -> Strewn:
+def add_corner_objects(
+    layout: Layout, config: SceneConfig, start_m: float, rng: np.random.Generator
+) -> Strewn:
     """Things that do not belong there, along the planned way of the own vehicle; drivers see them.
 
     Args:
@@ -128,7 +130,7 @@ def strew_objects(layout: Layout, config: SceneConfig, start_m: float, rng: np.r
         start_m: metres along the own way at which the bumper of the own vehicle starts.
         rng: draws everything.
     """
-    path, regions = own_path(layout), Regions(layout)
+    path, regions = build_own_path(layout), Regions(layout)
     reach = config.behaviour.ego_speed_kmh / 3.6 * config.seconds
     span = (start_m + NEAREST_M, min(start_m + reach + FARTHEST_M, path.length - 5.0))
     room = Room(layout, _own_start(path, start_m, config.n_frames), ())
@@ -144,13 +146,13 @@ def strew_objects(layout: Layout, config: SceneConfig, start_m: float, rng: np.r
             found_dogs = (_running_dog(path, start_m, layout, config, rng) for _ in range(TRIES))
             dogs += [dog for dog in found_dogs if _runs_free(dog, things, regions)][:1]
         for _ in range(TRIES if name not in ("dog", "plastic_bag") else 0):
-            found = _arranged(name, path, float(rng.uniform(*span)), layout, config.n_frames, rng)
+            found = _build_things(name, path, float(rng.uniform(*span)), layout, config.n_frames, rng)
             if all(room.free(thing) and _on_ground(thing, regions) for thing in found):
                 for thing in found:
                     room.take(thing)
                 things += found
                 break
-    lying = [actor_of(thing, regions, k, config, rng) for k, thing in enumerate(things)]
+    lying = [build_object_actor(thing, regions, k, config, rng) for k, thing in enumerate(things)]
     return Strewn(tuple(lying), tuple(dogs), bags)
 
 
@@ -162,7 +164,7 @@ def _own_start(path: Line, start_m: float, n: int) -> Ego:
     return Ego(position, np.full(n, float(path.heading(rear))), none, none, none, whole, whole)
 
 
-def blown_bags(
+def simulate_blown_bags(
     layout: Layout,
     ego: Ego,
     config: SceneConfig,
@@ -180,7 +182,7 @@ def blown_bags(
         bags: how many, if there is room.
         others: everybody and everything else.
     """
-    path, regions, room = own_path(layout), Regions(layout), Room(layout, ego, others)
+    path, regions, room = build_own_path(layout), Regions(layout), Room(layout, ego, others)
     along, _ = path.project(ego.position[[0, -1], :2])
     found: list[Actor] = []
     for _ in range(bags):
@@ -188,12 +190,12 @@ def blown_bags(
             bag = _bag(path, float(rng.uniform(along[0] + 8.0, along[1] + FARTHEST_M)), config, rng)
             if room.free(bag) and _on_ground(bag, regions):
                 room.take(bag)
-                found.append(actor_of(bag, regions, len(others) + len(found), config, rng))
+                found.append(build_object_actor(bag, regions, len(others) + len(found), config, rng))
                 break
     return tuple(found)
 
 
-def stray_dogs(
+def build_dog_actors(
     layout: Layout, tracks: Sequence[Floats], config: SceneConfig, rng: np.random.Generator, first_number: int
 ) -> tuple[Actor, ...]:
     """The dogs that ran over the road.
@@ -207,15 +209,15 @@ def stray_dogs(
     """
     regions = Regions(layout)
     things = [Thing("dog", t[:, :2], t[:, 2], np.zeros(len(t))) for t in tracks]
-    return tuple(actor_of(t, regions, first_number + k, config, rng) for k, t in enumerate(things))
+    return tuple(build_object_actor(t, regions, first_number + k, config, rng) for k, t in enumerate(things))
 
 
-def renumbered(actors: Sequence[Actor], first_number: int) -> tuple[Actor, ...]:
+def renumber_actors(actors: Sequence[Actor], first_number: int) -> tuple[Actor, ...]:
     """The same, numbered from another number on."""
     return tuple(replace(actor, number=first_number + k) for k, actor in enumerate(actors))
 
 
-def own_path(layout: Layout) -> Line:
+def build_own_path(layout: Layout) -> Line:
     """The way of the own vehicle, lane by lane and through junctions.
 
     Args:
@@ -233,7 +235,7 @@ def own_path(layout: Layout) -> Line:
     return Line(points[np.concatenate([[True], apart])])
 
 
-def _arranged(
+def _build_things(
     name: str, path: Line, s: float, layout: Layout, n: int, rng: np.random.Generator
 ) -> list[Thing]:
     """One thing, or a few that belong together, at a length of the own way."""
@@ -350,7 +352,7 @@ def _size(kind: str) -> tuple[float, float, float]:
     return MODELS[kind][0].size_m
 
 
-def actor_of(
+def build_object_actor(
     thing: Thing, regions: Regions, number: int, config: SceneConfig, rng: np.random.Generator
 ) -> Actor:
     """A thing as an actor of the whole scene.

@@ -20,7 +20,7 @@ _ZEROS: dict[Band, tuple[float, float, float]] = {
 }
 
 
-def sections_of(kind: Band, hertz: float | tuple[float, float], order: int = 2) -> Floats:
+def compute_butterworth_sections(kind: Band, hertz: float | tuple[float, float], order: int = 2) -> Floats:
     """(k, 6) sections of a Butterworth filter: three factors of what comes in, three of what went out.
 
     Args:
@@ -61,15 +61,15 @@ class Filtered:
     """
 
     def __init__(self, kind: Band, hertz: float | tuple[float, float], order: int = 2) -> None:
-        self._sections = sections_of(kind, hertz, order)
+        self._sections = compute_butterworth_sections(kind, hertz, order)
         self._state = np.zeros((len(self._sections), 2))
 
     def __call__(self, block: Floats) -> Floats:
         """(m,) samples that come after those before."""
-        from roadaware.simulator.sound_kernels import pass_through
+        from roadaware.simulator.sound_kernels import apply_filter_sections
 
         found = np.array(block, dtype=np.float64)
-        pass_through(found, self._sections, self._state)
+        apply_filter_sections(found, self._sections, self._state)
         return found
 
 

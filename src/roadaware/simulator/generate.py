@@ -18,17 +18,17 @@ import numpy as np
 
 from roadaware.config import to_dict
 from roadaware.errors import DiskError, UsageError
-from roadaware.io.files import atomic_write, disk_error, names_in, sync_folder
-from roadaware.io.folder_lock import held
-from roadaware.io.process_pool import side_by_side
+from roadaware.io.files import build_disk_error, flush_folder, list_folder_names, write_atomically
+from roadaware.io.folder_lock import hold_folder
+from roadaware.io.process_pool import run_parallel
 from roadaware.scenes.store import save
 from roadaware.simulator.config import LidarConfig, SceneConfig
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.lenses import Lens
-from roadaware.simulator.make import make_episode, scene_name
-from roadaware.simulator.mesh import camera_of
+from roadaware.simulator.make import format_scene_name, make_episode
+from roadaware.simulator.mesh import build_camera
 from roadaware.simulator.render import FAR_M, Picture, Stage, render
-from roadaware.simulator.truth import SeenCollector, blocks_seen, scene_tables
+from roadaware.simulator.truth import SeenCollector, build_scene_tables, simulate_block_view
 from roadaware.simulator.truth.seen import Seen
 from roadaware.simulator.truth.tables import Sweep
 
@@ -81,7 +81,7 @@ class _Reel:
     sweeps: list[Sweep] = field(default_factory=list)
 
 
-def shoot(
+def render_scene(
     episode: Episode, folder: Path, *, kept: Kept | None = None, progress: Callable[[int], None] | None = None
 ) -> None:
     """Write a scene into a folder that is its alone; memory does not grow with its length.
@@ -97,21 +97,21 @@ def shoot(
     """
     kept = kept or Kept()
     if not kept.pictures:
-        _write_tables(episode, folder, blocks_seen(episode, joints=False), kept, ())
+        _write_tables(episode, folder, simulate_block_view(episode, joints=False), kept, ())
         return
     stage, collector = Stage(episode), SeenCollector(episode)
     lens = None if episode.look is None else Lens(episode, episode.look)
     with ExitStack() as stack:
-        reel = _opened(episode, folder, kept, stack)
+        reel = _open_writers(episode, folder, kept, stack)
         for frame in range(episode.n_frames):
             soup = stage.soup(frame)
-            camera = camera_of(episode.ego, episode.config, frame, episode.seed)
+            camera = build_camera(episode.ego, episode.config, frame, episode.seed)
             picture = render(soup, camera, episode.conditions, seed=episode.seed, frame=frame)
             picture = picture if lens is None else lens.taken(picture, camera, frame)
             collector.add(frame, camera, picture, soup)
             _expose(reel, episode, picture, frame)
             if episode.config.lidar is not None:
-                reel.sweeps.append(_swept(stage, episode, episode.config.lidar, folder, frame))
+                reel.sweeps.append(_write_lidar_sweep(stage, episode, episode.config.lidar, folder, frame))
             if progress is not None:
                 progress(frame + 1)
         _close(reel)
@@ -120,7 +120,7 @@ def shoot(
 
 def _write_tables(episode: Episode, folder: Path, seen: Seen, kept: Kept, sweeps: Sequence[Sweep]) -> None:
     files = {"path": VIDEO} if kept.video else {}
-    save(scene_tables(episode, seen, files=files, sweeps=sweeps), folder / TABLES)
+    save(build_scene_tables(episode, seen, files=files, sweeps=sweeps), folder / TABLES)
     about: dict[str, Any] = {
         "name": episode.name,
         "conditions": to_dict(episode.conditions),
@@ -128,10 +128,10 @@ def _write_tables(episode: Episode, folder: Path, seen: Seen, kept: Kept, sweeps
     }
     if episode.look is not None:
         about["look"] = to_dict(episode.look)
-    atomic_write(folder / "scene.json", (json.dumps(about, indent=2, sort_keys=True) + "\n").encode())
+    write_atomically(folder / "scene.json", (json.dumps(about, indent=2, sort_keys=True) + "\n").encode())
 
 
-def _opened(episode: Episode, folder: Path, kept: Kept, stack: ExitStack) -> _Reel:
+def _open_writers(episode: Episode, folder: Path, kept: Kept, stack: ExitStack) -> _Reel:
     from roadaware.io.images import MaskWriter
     from roadaware.io.video import FINE_CRF, VideoWriter
     from roadaware.simulator.synthetic_films import MARK
@@ -153,9 +153,9 @@ def _opened(episode: Episode, folder: Path, kept: Kept, stack: ExitStack) -> _Re
 
 
 def _heard(episode: Episode) -> Any:
-    from roadaware.simulator.sound import mix
+    from roadaware.simulator.sound import render_audio
 
-    return iter(mix(episode))
+    return iter(render_audio(episode))
 
 
 def _expose(reel: _Reel, episode: Episode, picture: Picture, frame: int) -> None:
@@ -184,14 +184,16 @@ def _close(reel: _Reel) -> None:
         reel.video.write_sound(block)
 
 
-def _swept(stage: Stage, episode: Episode, config: LidarConfig, folder: Path, frame: int) -> Sweep:
+def _write_lidar_sweep(
+    stage: Stage, episode: Episode, config: LidarConfig, folder: Path, frame: int
+) -> Sweep:
     """A sweep over everything around, also behind the camera."""
     from roadaware.io.point_clouds import write_sweep
-    from roadaware.simulator.lidar import lidar_pose, sweep
+    from roadaware.simulator.lidar import lidar_pose, simulate_sweep
 
     pose = lidar_pose(episode.ego, config, frame)
     soup = stage.around(frame, min(config.range_m, FAR_M))
-    found = sweep(soup, pose, config, seed=episode.seed, frame=frame)
+    found = simulate_sweep(soup, pose, config, seed=episode.seed, frame=frame)
     name = f"lidar/{frame:06d}.bin"
     (folder / "lidar").mkdir(exist_ok=True)
     write_sweep(folder / name, found)
@@ -233,10 +235,10 @@ class Order:
     @property
     def names(self) -> list[str]:
         """Of the scenes."""
-        return [scene_name(self.config, number) for number in range(self.scenes)]
+        return [format_scene_name(self.config, number) for number in range(self.scenes)]
 
 
-def produce(
+def generate_scenes(
     order: Order,
     folder: Path,
     *,
@@ -262,7 +264,7 @@ def produce(
             in it, or one of ours died.
         DiskError: if the disk refuses; finished scenes stay.
     """
-    with held(folder):
+    with hold_folder(folder):
         return _produce(order, folder, processes, progress)
 
 
@@ -291,7 +293,7 @@ def _produce(order: Order, folder: Path, processes: int, progress: Callable[[int
 def _made(order: Order, folder: Path, due: list[int], processes: int) -> Generator[int]:
     """The numbers of scenes as they get finished."""
     if processes > 1 and len(due) > 1:
-        yield from side_by_side(partial(_make, order, folder), due, processes)
+        yield from run_parallel(partial(_make, order, folder), due, processes)
         return
     for number in due:
         _make(order, folder, number)
@@ -299,18 +301,18 @@ def _made(order: Order, folder: Path, due: list[int], processes: int) -> Generat
 
 
 def _make(order: Order, folder: Path, number: int) -> None:
-    name = scene_name(order.config, number)
+    name = format_scene_name(order.config, number)
     target = folder / SCENES / name
     room = target.with_name(f".{name}.unfinished-{os.getpid()}")
     try:
         shutil.rmtree(room, ignore_errors=True)
         room.mkdir(parents=True)
-        shoot(make_episode(order.config, order.seed, number), room, kept=order.kept)
+        render_scene(make_episode(order.config, order.seed, number), room, kept=order.kept)
         _name(room, target)
-        sync_folder(target.parent)
+        flush_folder(target.parent)
     except OSError as error:
         shutil.rmtree(room, ignore_errors=True)
-        raise disk_error(target, 1, error) from error
+        raise build_disk_error(target, 1, error) from error
     except BaseException:
         shutil.rmtree(room, ignore_errors=True)
         raise
@@ -340,22 +342,22 @@ def _claim(order: Order, folder: Path) -> None:
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "config": _settings(order.config),
-        "kept": _told(order.kept),
+        "kept": _describe_outputs(order.kept),
         "seed": order.seed,
         "scenes": order.scenes,
     }
     try:
-        found = names_in(folder)
+        found = list_folder_names(folder)
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise disk_error(folder, 0, error) from error
+        raise build_disk_error(folder, 0, error) from error
     if found:
         _refuse_others(folder, head, found)
-    atomic_write(folder / MAIN, (json.dumps(head, indent=2, sort_keys=True) + "\n").encode())
+    write_atomically(folder / MAIN, (json.dumps(head, indent=2, sort_keys=True) + "\n").encode())
     try:
         (folder / SCENES).mkdir(exist_ok=True)
     except OSError as error:
-        raise disk_error(folder, 0, error) from error
+        raise build_disk_error(folder, 0, error) from error
 
 
 def _settings(config: SceneConfig) -> dict[str, object]:
@@ -364,7 +366,7 @@ def _settings(config: SceneConfig) -> dict[str, object]:
     return told if config.looks else {key: value for key, value in told.items() if key != "looks"}
 
 
-def _told(kept: Kept) -> dict[str, object]:
+def _describe_outputs(kept: Kept) -> dict[str, object]:
     """What is kept, as folders say it; those that are older than a field lack it and have its default."""
     told = to_dict(kept)
     return told if not told["pictures"] else {key: value for key, value in told.items() if key != "pictures"}

@@ -13,7 +13,7 @@ from roadaware.simulator.config import Conditions, SceneConfig
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.layout import Layout
 from roadaware.simulator.mesh import MOUNT_M
-from roadaware.simulator.people import joints, stride_m
+from roadaware.simulator.people import compute_joints, stride_m
 from roadaware.simulator.town.regions import Regions
 from roadaware.simulator.walkers.persons import Person, draw_person
 
@@ -114,10 +114,12 @@ def make_kerb(
 
     if config.seconds < LEAST_S:
         raise UsageError(f"people stand for a while before they cross: at least {LEAST_S:g} s")
-    layout = make_layout(_town(config), rng)
-    kerb, ego = place_of(layout, config, rng)
+    layout = make_layout(_build_town_config(config), rng)
+    kerb, ego = select_kerb_place(layout, config, rng)
     stands, regions = draw_stands(config, rng), Regions(layout)
-    people = tuple(actor_at(each, kerb, regions, config, number) for number, each in enumerate(stands))
+    people = tuple(
+        build_kerb_actor(each, kerb, regions, config, number) for number, each in enumerate(stands)
+    )
     return Episode(name, seed, config, conditions, layout, ego, people)
 
 
@@ -152,7 +154,7 @@ def draw_stands(config: SceneConfig, rng: np.random.Generator) -> list[Stand]:
     return found
 
 
-def _town(config: SceneConfig) -> SceneConfig:
+def _build_town_config(config: SceneConfig) -> SceneConfig:
     """The configuration of a town with a straight, empty street."""
     where = replace(
         config.surroundings, lanes=2, bends=0.0, junctions=0.0, crossings=0.0, bus_lane=0.0, cycle_lane=0.0,
@@ -161,7 +163,7 @@ def _town(config: SceneConfig) -> SceneConfig:
     return replace(config, surroundings=where, behaviour=replace(config.behaviour, ego_speed_kmh=0.0))
 
 
-def place_of(layout: Layout, config: SceneConfig, rng: np.random.Generator) -> tuple[Kerb, Ego]:
+def select_kerb_place(layout: Layout, config: SceneConfig, rng: np.random.Generator) -> tuple[Kerb, Ego]:
     """The kerb, where fewest things stand in the way, and the own vehicle across the road.
 
     Args:
@@ -192,7 +194,7 @@ def place_of(layout: Layout, config: SceneConfig, rng: np.random.Generator) -> t
     return kerb, ego
 
 
-def actor_at(stand: Stand, kerb: Kerb, regions: Regions, config: SceneConfig, number: int) -> Actor:
+def build_kerb_actor(stand: Stand, kerb: Kerb, regions: Regions, config: SceneConfig, number: int) -> Actor:
     """Somebody over the whole scene.
 
     Args:
@@ -229,16 +231,16 @@ def actor_at(stand: Stand, kerb: Kerb, regions: Regions, config: SceneConfig, nu
     )  # fmt: skip
     # A hand that swung would move one side of the box, and tell on which side it is.
     gait = stand.phase + np.cumsum(speed / fps * 2.0 * np.pi / stride_m(bare))
-    return _centred(replace(bare, gait=gait), middle[0], kerb)
+    return _move_to_centre(replace(bare, gait=gait), middle[0], kerb)
 
 
-def _centred(actor: Actor, middle: Floats, kerb: Kerb) -> Actor:
+def _move_to_centre(actor: Actor, middle: Floats, kerb: Kerb) -> Actor:
     """Somebody moved along the kerb until the middle of their outline is where it should be.
 
     An arm held out to one side widens the outline there: without this, where boxes begin would tell the side.
     """
     there = np.array([np.cos(kerb.along), np.sin(kerb.along)])
-    reach = (joints(actor, actor.first)[:, :2] - middle) @ there
+    reach = (compute_joints(actor, actor.first)[:, :2] - middle) @ there
     off = (reach.min() + reach.max()) / 2 * there
     return replace(actor, position=actor.position - np.append(off, 0.0))
 

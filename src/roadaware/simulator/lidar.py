@@ -109,7 +109,7 @@ def cast_rays(soup: Soup, pose: Floats, config: LidarConfig) -> Hits:
     return Hits(triangle, ranges, facing)
 
 
-def sweep(
+def simulate_sweep(
     soup: Soup,
     pose: Floats,
     config: LidarConfig,

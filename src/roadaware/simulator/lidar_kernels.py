@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import inlined, kernel
+from roadaware.geometry.compiled import inline_kernel, kernel
 
 FRONTS, PAINT = 9, 8
 """Floats that describe a triangle to the rays, and the material that lies flat on the road."""
@@ -38,7 +38,7 @@ def cast(corners: Any, material: Any, pose: Any, columns: Any, slopes: Any, stre
     work, planes = np.empty(9), np.empty(FRONTS)
     count = len(columns)
     for t in range(len(corners)):
-        _moved(corners[t], pose, work)
+        _transform_triangle(corners[t], pose, work)
         if not _fronts(work, planes) or _out_of_range(work, range_m):
             continue
         volume = work[0] * planes[0] + work[1] * planes[1] + work[2] * planes[2]
@@ -71,15 +71,15 @@ def cast(corners: Any, material: Any, pose: Any, columns: Any, slopes: Any, stre
                     face[i, j] = t
 
 
-@inlined
-def _moved(corners: Any, pose: Any, work: Any) -> None:
+@inline_kernel
+def _transform_triangle(corners: Any, pose: Any, work: Any) -> None:
     for k in range(3):
         x, y, z = np.float64(corners[k, 0]), np.float64(corners[k, 1]), np.float64(corners[k, 2])
         for row in range(3):
             work[3 * k + row] = pose[row, 0] * x + pose[row, 1] * y + pose[row, 2] * z + pose[row, 3]
 
 
-@inlined
+@inline_kernel
 def _fronts(work: Any, planes: Any) -> bool:
     """Planes through the origin and each edge, towards the inside; False where only the back is seen."""
     for k in range(3):
@@ -91,7 +91,7 @@ def _fronts(work: Any, planes: Any) -> bool:
     return bool(work[0] * planes[0] + work[1] * planes[1] + work[2] * planes[2] > 0.0)
 
 
-@inlined
+@inline_kernel
 def _out_of_range(work: Any, range_m: float) -> bool:
     """Whether the ball around the triangle's middle lies beyond the range."""
     x, y, z = (
@@ -105,7 +105,7 @@ def _out_of_range(work: Any, range_m: float) -> bool:
     return bool(np.sqrt(x * x + y * y + z * z) - np.sqrt(reach) > range_m)
 
 
-@inlined
+@inline_kernel
 def _window(work: Any, count: int) -> tuple[int, int]:
     """First column and end that a triangle may touch; the end may lie a turn further on."""
     start = np.arctan2(work[1], work[0])
@@ -123,7 +123,7 @@ def _window(work: Any, count: int) -> tuple[int, int]:
     return first + turns, min(end, first + count) + turns
 
 
-@inlined
+@inline_kernel
 def _slopes_between(e0: float, e1: float, e2: float, planes: Any, slopes: Any) -> tuple[int, int]:
     """First ray of a column and end that may meet a triangle, a hair too many rather than one too few."""
     low, high = slopes[0], slopes[-1]

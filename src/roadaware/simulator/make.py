@@ -37,8 +37,8 @@ def make_episode(config: SceneConfig, seed: int, number: int) -> Episode:
     if seed < 0 or number < 0:
         raise UsageError(f"seed and number of a scene are at least 0, not {seed} and {number}")
     streams = np.random.default_rng([seed, number]).spawn(5)
-    conditions = config.conditions or drawn_conditions(streams[0])
-    name = scene_name(config, number)
+    conditions = config.conditions or sample_conditions(streams[0])
+    name = format_scene_name(config, number)
     if config.preset == "chaos":
         from roadaware.simulator.chaos import make_chaos
 
@@ -62,12 +62,12 @@ def _awake(episode: Episode) -> Episode:
     return replace(episode, actors=actors)
 
 
-def scene_name(config: SceneConfig, number: int) -> str:
+def format_scene_name(config: SceneConfig, number: int) -> str:
     """What a scene is called: its preset and its number."""
     return f"{config.preset}-{number:04d}"
 
 
-def drawn_conditions(rng: np.random.Generator) -> Conditions:
+def sample_conditions(rng: np.random.Generator) -> Conditions:
     """Light and weather as often as they are met; the sun is low at dusk or by day, not at night.
 
     Args:
@@ -85,23 +85,31 @@ def _street(
     seed: int,
     streams: list[np.random.Generator],
 ) -> Episode:
-    from roadaware.simulator.corner_objects import Strewn, blown_bags, renumbered, stray_dogs, strew_objects
-    from roadaware.simulator.sound import street_noises
+    from roadaware.simulator.corner_objects import (
+        Strewn,
+        add_corner_objects,
+        build_dog_actors,
+        renumber_actors,
+        simulate_blown_bags,
+    )
+    from roadaware.simulator.sound import collect_street_noises
     from roadaware.simulator.town import make_layout
-    from roadaware.simulator.traffic.loop import simulate, start_of
+    from roadaware.simulator.traffic.loop import compute_start_position, simulate
     from roadaware.simulator.walkers import Walkers
     from roadaware.simulator.walkers.crowd import Strays
 
     layout = make_layout(config, streams[0])
     corner = config.preset == "corner-cases"
-    strewn = strew_objects(layout, config, start_of(layout), streams[3]) if corner else Strewn()
+    strewn = (
+        add_corner_objects(layout, config, compute_start_position(layout), streams[3]) if corner else Strewn()
+    )
     walkers = Walkers(layout, config, streams[1], config.n_frames, config.camera.fps, None, strewn.lying)
     strays = Strays(walkers, strewn.dogs, config.camera.fps)
     lived = simulate(layout, config, conditions, streams[2], strays, strewn.lying)
     actors: tuple[Actor, ...] = (*lived.vehicles, *walkers.actors(len(lived.vehicles)))
     if corner:
-        actors = (*actors, *renumbered(strewn.lying, len(actors)))
-        actors = (*actors, *stray_dogs(layout, strays.tracks(), config, streams[3], len(actors)))
-        actors = (*actors, *blown_bags(layout, lived.ego, config, streams[3], strewn.bags, actors))
+        actors = (*actors, *renumber_actors(strewn.lying, len(actors)))
+        actors = (*actors, *build_dog_actors(layout, strays.tracks(), config, streams[3], len(actors)))
+        actors = (*actors, *simulate_blown_bags(layout, lived.ego, config, streams[3], strewn.bags, actors))
     episode = Episode(name, seed, config, conditions, layout, lived.ego, actors, lived.signals)
-    return replace(episode, noises=street_noises(episode))
+    return replace(episode, noises=collect_street_noises(episode))

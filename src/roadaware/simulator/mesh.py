@@ -109,7 +109,7 @@ class Soup:
         return len(self.instance)
 
 
-def placed(mesh: Mesh, position: npt.ArrayLike, heading: float, instance: int = 0) -> Soup:
+def transform_mesh(mesh: Mesh, position: npt.ArrayLike, heading: float, instance: int = 0) -> Soup:
     """A mesh turned by a heading and put in the world.
 
     Args:
@@ -127,7 +127,7 @@ def placed(mesh: Mesh, position: npt.ArrayLike, heading: float, instance: int = 
     )
 
 
-def poured(parts: Sequence[Soup]) -> Soup:
+def merge_soups(parts: Sequence[Soup]) -> Soup:
     """Several soups as one.
 
     Args:
@@ -139,7 +139,7 @@ def poured(parts: Sequence[Soup]) -> Soup:
     return Soup(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
-def joined(parts: Sequence[Mesh]) -> Mesh:
+def merge_meshes(parts: Sequence[Mesh]) -> Mesh:
     """Several meshes in the same axes as one.
 
     Args:
@@ -207,7 +207,7 @@ class Camera:
         return pixels, depth_m
 
 
-def intrinsics_of(config: CameraConfig) -> Floats:
+def compute_intrinsics(config: CameraConfig) -> Floats:
     """(3, 3) of a lens whose axis meets the middle of the picture.
 
     Args:
@@ -219,7 +219,7 @@ def intrinsics_of(config: CameraConfig) -> Floats:
     )
 
 
-def camera_of(ego: Ego, config: SceneConfig, frame: int, seed: int) -> Camera:
+def build_camera(ego: Ego, config: SceneConfig, frame: int, seed: int) -> Camera:
     """The camera in a frame, behind the windscreen of the own vehicle.
 
     The picture trembles by `shake_px` when the vehicle moves and by a third of it when it stands; how, is
@@ -231,7 +231,7 @@ def camera_of(ego: Ego, config: SceneConfig, frame: int, seed: int) -> Camera:
         frame: a row of `ego`.
         seed: of the scene.
     """
-    lens = intrinsics_of(config.camera)
+    lens = compute_intrinsics(config.camera)
     moving = min(1.0, abs(float(ego.speed[frame])) / 5.0)
     spread = config.camera.shake_px * (1 / 3 + 2 / 3 * moving) / lens[0, 0]
     yaw, pitch, roll = spread * np.random.default_rng([seed, frame, 1]).standard_normal(3)

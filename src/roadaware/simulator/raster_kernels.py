@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import inlined, kernel
-from roadaware.simulator.shading_kernels import FOLIAGE, MARKING, waves_of
+from roadaware.geometry.compiled import inline_kernel, kernel
+from roadaware.simulator.shading_kernels import FOLIAGE, MARKING, sample_smooth_noise
 
 NEAR_M = 0.2
 # A triangle in the picture is a row of floats: its three edges as (x, y, 1) functions of a pixel that are
@@ -16,22 +16,22 @@ ROWS, _SCALE, WORK = 9, 11, 12
 
 
 @kernel
-def prepared(corners: Any, pose: Any, lens: Any, size: Any, work: Any) -> int:
+def prepare_triangle(corners: Any, pose: Any, lens: Any, size: Any, work: Any) -> int:
     """Edges of a triangle in the picture; 1 where its front is seen, -1 its back, 0 where it is out of view.
 
     Edges are planes through two corners and the camera, so that corners behind the camera need no
     clipping: where all three are positive, the ray meets the triangle in front (Olano and Greer, 1997).
     """
-    ax, ay, az = _moved(corners[0], pose)
-    bx, by, bz = _moved(corners[1], pose)
-    cx, cy, cz = _moved(corners[2], pose)
+    ax, ay, az = _transform_point(corners[0], pose)
+    bx, by, bz = _transform_point(corners[1], pose)
+    cx, cy, cz = _transform_point(corners[2], pose)
     if az < NEAR_M and bz < NEAR_M and cz < NEAR_M:
         return 0
     if _beside(ax, ay, az, bx, by, bz, cx, cy, cz, lens, size):
         return 0
     ux, uy, uz = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
     volume = ax * ux + ay * uy + az * uz
-    if volume == 0.0 or not _bounded(ay, az, by, bz, cy, cz, lens, size, work):
+    if volume == 0.0 or not _compute_row_bounds(ay, az, by, bz, cy, cz, lens, size, work):
         return 0
     side = -1.0 if volume < 0.0 else 1.0
     at = 0
@@ -50,7 +50,7 @@ def prepared(corners: Any, pose: Any, lens: Any, size: Any, work: Any) -> int:
 
 
 @kernel
-def _moved(point: Any, pose: Any) -> tuple[float, float, float]:
+def _transform_point(point: Any, pose: Any) -> tuple[float, float, float]:
     x, y, z = np.float64(point[0]), np.float64(point[1]), np.float64(point[2])
     return (
         pose[0, 0] * x + pose[0, 1] * y + pose[0, 2] * z + pose[0, 3],
@@ -59,7 +59,7 @@ def _moved(point: Any, pose: Any) -> tuple[float, float, float]:
     )
 
 
-@inlined
+@inline_kernel
 def _beside(ax: float, ay: float, az: float, bx: float, by: float, bz: float,
             cx: float, cy: float, cz: float, lens: Any, size: Any) -> bool:  # fmt: skip
     """Whether a triangle lies beyond a plane through the eye and an edge of the picture."""
@@ -73,8 +73,8 @@ def _beside(ax: float, ay: float, az: float, bx: float, by: float, bz: float,
     )
 
 
-@inlined
-def _bounded(ay: float, az: float, by: float, bz: float, cy: float, cz: float, lens: Any, size: Any,
+@inline_kernel
+def _compute_row_bounds(ay: float, az: float, by: float, bz: float, cy: float, cz: float, lens: Any, size: Any,
              work: Any) -> bool:  # fmt: skip
     """Rows between which a triangle lies; False if there are none.
 
@@ -90,7 +90,7 @@ def _bounded(ay: float, az: float, by: float, bz: float, cy: float, cz: float, l
 
 
 @kernel
-def span(work: Any, y: int, width: int) -> tuple[int, int]:
+def compute_row_span(work: Any, y: int, width: int) -> tuple[int, int]:
     """First pixel and end of a triangle in a row."""
     low, high = 0.0, width - 1.0
     for at in (0, 3, 6):
@@ -108,7 +108,7 @@ def span(work: Any, y: int, width: int) -> tuple[int, int]:
 
 
 @kernel
-def edges_of(corners: Any, pose: Any, lens: Any, size: Any, backs: bool, edges: Any, which: Any) -> int:
+def collect_edges(corners: Any, pose: Any, lens: Any, size: Any, backs: bool, edges: Any, which: Any) -> int:
     """Edges of the triangles that are in view, one after the other; returns how many there are.
 
     Args:
@@ -122,7 +122,7 @@ def edges_of(corners: Any, pose: Any, lens: Any, size: Any, backs: bool, edges: 
     """
     n = 0
     for t in range(len(corners)):
-        side = prepared(corners[t], pose, lens, size, edges[n])
+        side = prepare_triangle(corners[t], pose, lens, size, edges[n])
         if side > 0 or (backs and side < 0):
             which[n] = t
             n += 1
@@ -135,7 +135,7 @@ def rasterise(edges: Any, which: Any, corners: Any, material: Any, uv: Any, nois
     """Write for every pixel which triangle in view is nearest, and how near.
 
     Args:
-        edges: (k, 12) f64 of `edges_of`, fronts only.
+        edges: (k, 12) f64 of `collect_edges`, fronts only.
         which: (k,) i32 triangles that they are of.
         corners: (t, 3, 3) f32 in the world.
         material: (t,) u8.
@@ -156,16 +156,18 @@ def rasterise(edges: Any, which: Any, corners: Any, material: Any, uv: Any, nois
         step = plane[0] * lift
         leafy = material[t] == FOLIAGE
         for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
-            start, end = span(work, y, width)
+            start, end = compute_row_span(work, y, width)
             row = (plane[1] * (y + 0.5) + plane[2]) * lift
             for x in range(start, end):
                 near = step * (x + 0.5) + row
-                if inverse[y, x] < near < 1.0 / NEAR_M and not (leafy and _holed(plane, x, y, near, noise)):
+                if inverse[y, x] < near < 1.0 / NEAR_M and not (
+                    leafy and _has_leaf_hole(plane, x, y, near, noise)
+                ):
                     inverse[y, x] = near
                     face[y, x] = n
 
 
-@inlined
+@inline_kernel
 def _attributes(work: Any, uv: Any, plane: Any) -> None:
     """Planes of 1 / depth, u / depth and v / depth from the edges."""
     scale = work[_SCALE]
@@ -176,7 +178,7 @@ def _attributes(work: Any, uv: Any, plane: Any) -> None:
         plane[6 + k] = a * uv[0, 1] + b * uv[1, 1] + c * uv[2, 1]
 
 
-@inlined
+@inline_kernel
 def _normal(corners: Any, plane: Any) -> None:
     ux, uy, uz = corners[1, 0] - corners[0, 0], corners[1, 1] - corners[0, 1], corners[1, 2] - corners[0, 2]
     vx, vy, vz = corners[2, 0] - corners[0, 0], corners[2, 1] - corners[0, 1], corners[2, 2] - corners[0, 2]
@@ -185,18 +187,18 @@ def _normal(corners: Any, plane: Any) -> None:
     plane[9], plane[10], plane[11] = x / length, y / length, z / length
 
 
-@inlined
-def _holed(plane: Any, x: int, y: int, near: float, noise: Any) -> bool:
+@inline_kernel
+def _has_leaf_hole(plane: Any, x: int, y: int, near: float, noise: Any) -> bool:
     """Whether a pixel looks through leaves; far ones are closed, where holes would only flicker."""
     if near < 0.02:
         return False
     u = (plane[3] * (x + 0.5) + plane[4] * (y + 0.5) + plane[5]) / near
     v = (plane[6] * (x + 0.5) + plane[7] * (y + 0.5) + plane[8]) / near
-    return waves_of(noise, u * 6.5, v * 6.5) < 0.24
+    return sample_smooth_noise(noise, u * 6.5, v * 6.5) < 0.24
 
 
 @kernel
-def boxes(instance: Any, found: Any) -> None:
+def find_instance_boxes(instance: Any, found: Any) -> None:
     """Boxes and pixels of instances.
 
     Args:
@@ -219,7 +221,7 @@ def boxes(instance: Any, found: Any) -> None:
 
 
 @kernel
-def flattened(corners: Any, casts: Any, sun: Any, flat: Any) -> int:
+def project_shadows(corners: Any, casts: Any, sun: Any, flat: Any) -> int:
     """Triangles along the sun's rays on the ground, one after the other; returns how many there are.
 
     Of closed things the side that is turned to the sun casts the whole shadow, so the other is left out.
@@ -247,7 +249,7 @@ def flattened(corners: Any, casts: Any, sun: Any, flat: Any) -> int:
 
 
 @kernel
-def darken(edges: Any, mask: Any) -> None:
+def mask_shadow_pixels(edges: Any, mask: Any) -> None:
     """Mark pixels that would lie in shadow if they showed the ground.
 
     Args:
@@ -256,13 +258,13 @@ def darken(edges: Any, mask: Any) -> None:
     """
     for work in edges:
         for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
-            start, end = span(work, y, mask.shape[1])
+            start, end = compute_row_span(work, y, mask.shape[1])
             for x in range(start, end):
                 mask[y, x] = 1
 
 
 @kernel
-def soft_shadows(found: Any, edges: Any, which: Any, depth_of: Any, dark: float, view: Any,
+def apply_contact_shadows(found: Any, edges: Any, which: Any, depth_of: Any, dark: float, view: Any,
                  contact: Any) -> None:  # fmt: skip
     """Darken the ground below things.
 
@@ -279,13 +281,13 @@ def soft_shadows(found: Any, edges: Any, which: Any, depth_of: Any, dark: float,
     for n in range(len(edges)):
         blob, work = found[which[n] // 2], edges[n]
         for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
-            start, end = span(work, y, contact.shape[1])
+            start, end = compute_row_span(work, y, contact.shape[1])
             for x in range(start, end):
                 left = 1.0 - dark * _shade(blob, x, y, depth_of[y, x], turn, lens, eye)
                 contact[y, x] = min(contact[y, x], left)
 
 
-@inlined
+@inline_kernel
 def _shade(blob: Any, j: int, i: int, inverse: float, turn: Any, lens: Any, eye: Any) -> float:
     """How deep in the soft shadow of a thing the surface at a pixel lies."""
     if inverse <= 0.0:

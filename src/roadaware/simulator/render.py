@@ -15,9 +15,14 @@ from roadaware.errors import UsageError
 from roadaware.simulator.actors import Actor, Lamp
 from roadaware.simulator.config import Conditions
 from roadaware.simulator.episode import Episode
-from roadaware.simulator.mesh import Camera, Material, Semantic, Soup, placed, poured
-from roadaware.simulator.shading import footprints, light_pools, outlined, surfaces_of
-from roadaware.simulator.weather import Air, air_of, packed
+from roadaware.simulator.mesh import Camera, Material, Semantic, Soup, merge_soups, transform_mesh
+from roadaware.simulator.shading import (
+    build_footprint_triangles,
+    compute_light_pools,
+    footprints,
+    prepare_surfaces,
+)
+from roadaware.simulator.weather import Air, build_air, pack_air
 
 # Lamps of a frame as points of light: those handed in, and those that glowing triangles make.
 
@@ -29,7 +34,7 @@ _MARK, _SIGNAL = 0.3, 0.2
 seen, not to light the street."""
 
 
-def lamps_of(soup: Soup, lights: npt.ArrayLike | Sequence[object], eye: Floats) -> Floats:
+def collect_lamps(soup: Soup, lights: npt.ArrayLike | Sequence[object], eye: Floats) -> Floats:
     """(n, 7) lamps near the camera: x, y, z in metres, intensity, and linear colour.
 
     Glowing triangles of one thing that are close together and face one way are one lamp; those of a street
@@ -169,13 +174,13 @@ def render(
     from roadaware.simulator import shading_kernels, weather_kernels
 
     soup = _fit(soup)
-    air = air_of(conditions, seed)
+    air = build_air(conditions, seed)
     view = _View(
         np.ascontiguousarray(camera.world_SE3_camera[:3, :3]),
         np.ascontiguousarray(camera.world_SE3_camera[:3, 3]),
         np.array([camera.intrinsics[k] for k in ((0, 0), (1, 1), (0, 2), (1, 2))]),
     )
-    lamps = lamps_of(soup, lights, view.eye)
+    lamps = collect_lamps(soup, lights, view.eye)
     seen = _seen(soup, camera, view, air)
     size = (camera.height_px, camera.width_px)
     shown = _Shown(
@@ -184,14 +189,14 @@ def render(
         np.zeros(size, np.uint8),
         np.empty(size, np.float32),
     )
-    record = packed(air)
-    surfaces = surfaces_of(soup, seen.which, seen.planes, record)
-    pools = light_pools(lamps, view.eye, view.turn[:, 2], air.lamps)
+    record = pack_air(air)
+    surfaces = prepare_surfaces(soup, seen.which, seen.planes, record)
+    pools = compute_light_pools(lamps, view.eye, view.turn[:, 2], air.lamps)
     shading_kernels.shade(surfaces, seen, view, record, noise_field(), pools, shown)
     if air.wet > 0:
-        weather_kernels.mirror_wet(shown.light, seen, surfaces.tints, view, record, noise_field())
+        weather_kernels.add_wet_reflections(shown.light, seen, surfaces.tints, view, record, noise_field())
         weather_kernels.add_glints(shown.light, _glints(lamps, camera, air), seen, surfaces.tints)
-    rgb = _developed(shown, seen, air, camera, np.random.default_rng([seed, frame, 3]))
+    rgb = _apply_sensor(shown, seen, air, camera, np.random.default_rng([seed, frame, 3]))
     return Picture(rgb, shown.instance, shown.semantic, shown.depth)
 
 
@@ -204,10 +209,10 @@ def instance_boxes(instance: npt.NDArray[np.integer], n: int) -> npt.NDArray[np.
         instance: (h, w) of a `Picture`.
         n: number of actors and signals.
     """
-    from roadaware.simulator.raster_kernels import boxes
+    from roadaware.simulator.raster_kernels import find_instance_boxes
 
     found = np.zeros((n, 5), dtype=np.int64)
-    boxes(np.require(instance, np.int32, ("C", "W")), found)
+    find_instance_boxes(np.require(instance, np.int32, ("C", "W")), found)
     return found
 
 
@@ -236,11 +241,11 @@ def _seen(soup: Soup, camera: Camera, view: _View, air: Air) -> _Seen:
     shadow, contact = np.zeros(size, np.uint8), np.ones(size, np.float32)
     if air.shadow > 0:
         casts, flat = (soup.instance > 0) | _CASTS[soup.semantic], np.empty_like(soup.corners)
-        count = shadow_kernels.flattened(soup.corners, casts, air.sun, flat)
-        shadow_kernels.darken(finder.edges(flat[:count], backs=True)[0], shadow)
+        count = shadow_kernels.project_shadows(soup.corners, casts, air.sun, flat)
+        shadow_kernels.mask_shadow_pixels(finder.edges(flat[:count], backs=True)[0], shadow)
     found = footprints(soup.corners, soup.instance)
-    ends, whose = finder.edges(outlined(found), backs=True)
-    shadow_kernels.soft_shadows(found, ends, whose, inverse, air.contact, view, contact)
+    ends, whose = finder.edges(build_footprint_triangles(found), backs=True)
+    shadow_kernels.apply_contact_shadows(found, ends, whose, inverse, air.contact, view, contact)
     return _Seen(inverse, face, which, planes, shadow, contact)
 
 
@@ -253,14 +258,14 @@ class _Finder(NamedTuple):
 
     def edges(self, corners: Floats32, *, backs: bool = False) -> tuple[Floats, Ints32]:
         """(k, 12) edges of the triangles in view, and (k,) which they are."""
-        from roadaware.simulator.raster_kernels import WORK, edges_of
+        from roadaware.simulator.raster_kernels import WORK, collect_edges
 
         edges, which = np.empty((len(corners), WORK)), np.empty(len(corners), np.int32)
-        count = edges_of(corners, self.pose, self.lens, self.size, backs, edges, which)
+        count = collect_edges(corners, self.pose, self.lens, self.size, backs, edges, which)
         return edges[:count], which[:count]
 
 
-def _developed(shown: _Shown, seen: _Seen, air: Air, camera: Camera, rng: np.random.Generator) -> Bytes:
+def _apply_sensor(shown: _Shown, seen: _Seen, air: Air, camera: Camera, rng: np.random.Generator) -> Bytes:
     """Weather and lens over the light of a scene, then the sensor."""
     from scipy.ndimage import uniform_filter
 
@@ -274,14 +279,16 @@ def _developed(shown: _Shown, seen: _Seen, air: Air, camera: Camera, rng: np.ran
         weather_kernels.add_drops(shown.light, drops, seen.inverse, colour)
     shrink = weather_kernels.SHRINK
     small = np.empty((height // shrink, width // shrink, 3), np.float32)
-    weather_kernels.too_bright(shown.light, small)
+    weather_kernels.extract_highlights(shown.light, small)
     reach = 2 * max(2, width // shrink // 45) + 1
     for _ in range(3):
         small = uniform_filter(small, (reach, reach, 1), mode="constant")
     small *= air.bloom
     rgb = np.empty((height, width, 3), np.uint8)
     glare, noise = _glare(seen, camera, air), int(rng.integers(2**31))
-    weather_kernels.expose(shown.light, small, air.exposure, glare, _tones(), camera.grain, noise, rgb)
+    weather_kernels.apply_exposure(
+        shown.light, small, air.exposure, glare, _tones(), camera.grain, noise, rgb
+    )
     return rgb
 
 
@@ -413,19 +420,19 @@ class Stage:
 
     def _poured(self, town: Soup, frame: int, range_m: float, *, ahead: bool) -> Soup:
         """Town, actors and signals in range, of which only those that may be in the picture if `ahead`."""
-        from roadaware.simulator.figures import signal_soup
-        from roadaware.simulator.people import pose
+        from roadaware.simulator.figures import build_signal_soup
+        from roadaware.simulator.people import prepare_poses
 
         actors, signals = self.episode.actors, self.episode.signals
         near, away = self._near(frame, range_m, ahead)
-        pose([actors[k] for k in near if actors[k].kind in _BODIES], frame)
+        prepare_poses([actors[k] for k in near if actors[k].kind in _BODIES], frame)
         parts = [town]
         parts += [self._actor(actors[k], frame, far) for k, far in zip(near, away, strict=True)]
         offset = self._posts - self.episode.ego.position[frame, :2]
         kept = self._in_view(offset, frame) if ahead else np.ones(len(offset), dtype=np.bool_)
         for k in np.flatnonzero(kept & (np.hypot(*offset.T) < range_m)).tolist():
-            parts.append(signal_soup(signals[k], frame, len(actors) + 1 + signals[k].number))
-        return poured(parts)
+            parts.append(build_signal_soup(signals[k], frame, len(actors) + 1 + signals[k].number))
+        return merge_soups(parts)
 
     def _near(self, frame: int, range_m: float, ahead: bool) -> tuple[list[int], list[float]]:
         """Actors in range, and how far away they are."""
@@ -455,10 +462,10 @@ class Stage:
         coarse = away_m > NEAR_M
         hue, lamps = self.episode.config.surroundings.hue, int(actor.lamps[frame - actor.first])
         if actor.number not in self._still or lamps & Lamp.BEACON:
-            return actor_soup(actor, frame, coarse=coarse, hue=hue)
+            return build_actor_soup(actor, frame, coarse=coarse, hue=hue)
         look = (lamps, coarse)
         if actor.number not in self._kept or self._kept[actor.number][0] != look:
-            self._kept[actor.number] = (look, actor_soup(actor, frame, coarse=coarse, hue=hue))
+            self._kept[actor.number] = (look, build_actor_soup(actor, frame, coarse=coarse, hue=hue))
         return self._kept[actor.number][1]
 
 
@@ -468,7 +475,7 @@ def _still(actor: Actor) -> bool:
     return actor.kind not in _BODIES and all(bool((track == track[:1]).all()) for track in tracks)
 
 
-def actor_soup(actor: Actor, frame: int, *, coarse: bool = False, hue: float = 0.0) -> Soup:
+def build_actor_soup(actor: Actor, frame: int, *, coarse: bool = False, hue: float = 0.0) -> Soup:
     """One actor's triangles in the world.
 
     Args:
@@ -477,12 +484,12 @@ def actor_soup(actor: Actor, frame: int, *, coarse: bool = False, hue: float = 0
         coarse: whether few triangles do.
         hue: 0 to 1, how far its colours are turned.
     """
-    from roadaware.simulator.figures import mesh_of, turned
-    from roadaware.simulator.people import body
+    from roadaware.simulator.figures import build_actor_mesh, rotate_mesh_hue
+    from roadaware.simulator.people import build_body_mesh
 
     row = frame - actor.first
-    shapes = [] if actor.kind == "Ped" else [mesh_of(actor, frame, coarse)]
-    shapes += [body(actor, frame, coarse)] if actor.kind in _BODIES else []
-    shapes = [turned(mesh, hue) for mesh in shapes] if hue else shapes
+    shapes = [] if actor.kind == "Ped" else [build_actor_mesh(actor, frame, coarse)]
+    shapes += [build_body_mesh(actor, frame, coarse)] if actor.kind in _BODIES else []
+    shapes = [rotate_mesh_hue(mesh, hue) for mesh in shapes] if hue else shapes
     place, heading = actor.position[row], float(actor.heading[row])
-    return poured([placed(mesh, place, heading, actor.number + 1) for mesh in shapes])
+    return merge_soups([transform_mesh(mesh, place, heading, actor.number + 1) for mesh in shapes])

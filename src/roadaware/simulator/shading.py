@@ -26,7 +26,7 @@ class Surfaces(NamedTuple):
     tints: Floats32
 
 
-def surfaces_of(soup: Soup, which: npt.NDArray[np.int32], planes: Floats, air: np.record) -> Surfaces:
+def prepare_surfaces(soup: Soup, which: npt.NDArray[np.int32], planes: Floats, air: np.record) -> Surfaces:
     """How triangles in view answer the light of a frame.
 
     Args:
@@ -35,16 +35,16 @@ def surfaces_of(soup: Soup, which: npt.NDArray[np.int32], planes: Floats, air: n
         planes: (k, 12) that end in unit normals.
         air: light and weather, packed.
     """
-    from roadaware.simulator.shading_kernels import tinted
+    from roadaware.simulator.shading_kernels import compute_tints
 
     kinds = np.stack([soup.material[which], soup.semantic[which], soup.instance[which]], axis=1)
     looks = np.column_stack([soup.colour[which], soup.glow[which]])
     tints = np.empty((len(which), 12), np.float32)
-    tinted(kinds, looks, planes, air, tints)
+    compute_tints(kinds, looks, planes, air, tints)
     return Surfaces(kinds, tints)
 
 
-def light_pools(lamps: Floats, eye: Floats, ahead: Floats, gain: float) -> Floats32:
+def compute_light_pools(lamps: Floats, eye: Floats, ahead: Floats, gain: float) -> Floats32:
     """(m, m, 3) light of lamps on the ground around the eye, in cells of `CELL_M`, rows along y.
 
     Lamps that light only what lies behind the eye are left out.
@@ -104,7 +104,7 @@ def footprints(corners: Floats32, instance: npt.NDArray[np.int32]) -> Floats:
     return np.stack([middle_x, middle_y, c, s, 0.5 * (front - back), 0.5 * (left - right), low], axis=1)
 
 
-def outlined(found: Floats) -> Floats32:
+def build_footprint_triangles(found: Floats) -> Floats32:
     """(2 n, 3, 3) corners of two triangles for each rectangle, which is made half a metre larger all round.
 
     Args:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import inlined, kernel
+from roadaware.geometry.compiled import inline_kernel, kernel
 from roadaware.simulator.mesh import CELL_M
 
 # Kernels for the patterns of surfaces and of the sky, as functions of places on them.
@@ -17,13 +17,13 @@ MATT, GLOSSY, GLASS, ASPHALT, PAVING, GRASS, BRICK, FOLIAGE, MARKING, WINDOWS, C
 
 
 @kernel
-def grain_of(noise: Any, u: float, v: float) -> float:
+def sample_cell_noise(noise: Any, u: float, v: float) -> float:
     """Noise from 0 to 1, one value per unit square."""
     return float(noise[int(np.floor(v)) & 255, int(np.floor(u)) & 255])
 
 
 @kernel
-def waves_of(noise: Any, u: float, v: float) -> float:
+def sample_smooth_noise(noise: Any, u: float, v: float) -> float:
     """Smooth noise from 0 to 1 whose bumps are about a unit wide."""
     i, j = int(np.floor(v)), int(np.floor(u))
     a, b = v - i, u - j
@@ -48,7 +48,7 @@ def _joint(place: float, cell: float, width: float, foot: float) -> float:
 
 
 @kernel
-def tone_of(material: int, u: float, v: float, foot: float, noise: Any) -> float:
+def compute_pattern_tone(material: int, u: float, v: float, foot: float, noise: Any) -> float:
     """By how much a pattern makes a surface lighter or darker.
 
     Args:
@@ -61,57 +61,65 @@ def tone_of(material: int, u: float, v: float, foot: float, noise: Any) -> float
     if material == ASPHALT:
         if foot > 1.7:
             return 1.0
-        worn = waves_of(noise, u * 0.45, v * 0.45) + 0.6 * waves_of(noise, u * 1.7 + 31.0, v * 1.7) - 0.8
+        worn = (
+            sample_smooth_noise(noise, u * 0.45, v * 0.45)
+            + 0.6 * sample_smooth_noise(noise, u * 1.7 + 31.0, v * 1.7)
+            - 0.8
+        )
         tone = 1.0 + 0.22 * worn * _seen(1.0, foot)
         if foot < 0.04:
-            tone += 0.42 * (grain_of(noise, u * 42.0, v * 42.0) - 0.5) * _seen(0.024, foot)
+            tone += 0.42 * (sample_cell_noise(noise, u * 42.0, v * 42.0) - 0.5) * _seen(0.024, foot)
         return float(tone)
     if material == PAVING:
         return _slabs(u, v, foot, noise)
     if material == BRICK:
         return _bricks(u, v, foot, noise)
     if material == GRASS:
-        blades = grain_of(noise, u * 16.0, v * 9.0) - 0.5
+        blades = sample_cell_noise(noise, u * 16.0, v * 9.0) - 0.5
         return (
-            1.0 + 0.8 * blades * _seen(0.08, foot) + 0.5 * (waves_of(noise, u * 0.8, v * 0.8) - 0.5)
+            1.0 + 0.8 * blades * _seen(0.08, foot) + 0.5 * (sample_smooth_noise(noise, u * 0.8, v * 0.8) - 0.5)
         )  # fmt: skip
     if material == FOLIAGE:
-        leaves = waves_of(noise, u * 9.0, v * 9.0) - 0.5
-        return 1.0 + 1.1 * leaves * _seen(0.12, foot) + 0.9 * (waves_of(noise, u * 2.6, v * 2.6) - 0.5)
+        leaves = sample_smooth_noise(noise, u * 9.0, v * 9.0) - 0.5
+        return (
+            1.0
+            + 1.1 * leaves * _seen(0.12, foot)
+            + 0.9 * (sample_smooth_noise(noise, u * 2.6, v * 2.6) - 0.5)
+        )
     if material == CLOTH:
         if foot > 0.17:
             return 1.0
-        folds = waves_of(noise, u * 13.0 + 1.5 * v, v * 3.0) - 0.5
+        folds = sample_smooth_noise(noise, u * 13.0 + 1.5 * v, v * 3.0) - 0.5
         return 1.0 + 0.4 * folds * _seen(0.1, foot)
     if material == MARKING:
-        return 1.0 - 0.35 * _seen(0.1, foot) * max(0.0, waves_of(noise, u * 7.0, v * 7.0) - 0.55)
+        return 1.0 - 0.35 * _seen(0.1, foot) * max(0.0, sample_smooth_noise(noise, u * 7.0, v * 7.0) - 0.55)
     if material == MATT:
-        return 1.0 + 0.1 * (waves_of(noise, u * 3.0, v * 3.0) - 0.5)
+        return 1.0 + 0.1 * (sample_smooth_noise(noise, u * 3.0, v * 3.0) - 0.5)
     return 1.0
 
 
-@inlined
+@inline_kernel
 def _slabs(u: float, v: float, foot: float, noise: Any) -> float:
     row = np.floor(v / 0.45)
     shifted = u + 0.3 * (row % 2.0)
     joint = max(_joint(v, 0.45, 0.02, foot), _joint(shifted, 0.6, 0.02, foot))
-    slab = grain_of(noise, shifted / 0.6, row) - 0.5
-    fine = grain_of(noise, u * 30.0, v * 30.0) - 0.5
+    slab = sample_cell_noise(noise, shifted / 0.6, row) - 0.5
+    fine = sample_cell_noise(noise, u * 30.0, v * 30.0) - 0.5
     return (1.0 + 0.2 * slab * _seen(0.5, foot) + 0.14 * fine * _seen(0.035, foot)) * (1.0 - 0.5 * joint)
 
 
-@inlined
+@inline_kernel
 def _bricks(u: float, v: float, foot: float, noise: Any) -> float:
     row = np.floor(v / 0.1)
     shifted = u + 0.14 * (row % 2.0)
     joint = max(_joint(v, 0.1, 0.016, foot), _joint(shifted, 0.28, 0.016, foot))
-    brick = grain_of(noise, shifted / 0.28, row) - 0.5
-    stained = waves_of(noise, u * 0.5, v * 0.3) - 0.5
+    brick = sample_cell_noise(noise, shifted / 0.28, row) - 0.5
+    stained = sample_smooth_noise(noise, u * 0.5, v * 0.3) - 0.5
     return (1.0 + 0.45 * brick * _seen(0.12, foot) + 0.2 * stained) * (1.0 + 0.45 * joint)
 
 
 @kernel
-def pane_of(u: float, v: float, foot: float) -> float:
+def compute_pane_coverage(u: float, v: float, foot: float) -> float:
     """How much of a pixel of a facade is window pane: 0 wall, 1 pane, below 0 the frame around it."""
     across = u / 2.4 - np.floor(u / 2.4)
     up = v / 3.0 - np.floor(v / 3.0)
@@ -125,7 +133,7 @@ def pane_of(u: float, v: float, foot: float) -> float:
 
 
 @kernel
-def glow_of(x: float, y: float, z: float, air: Any) -> tuple[float, float, float]:
+def compute_clear_sky(x: float, y: float, z: float, air: Any) -> tuple[float, float, float]:
     """Colour of the open sky in a direction, without clouds, stars or sun.
 
     Args:
@@ -146,7 +154,7 @@ def glow_of(x: float, y: float, z: float, air: Any) -> tuple[float, float, float
 
 
 @kernel
-def sky_of(x: float, y: float, z: float, air: Any, noise: Any) -> tuple[float, float, float]:
+def compute_sky_colour(x: float, y: float, z: float, air: Any, noise: Any) -> tuple[float, float, float]:
     """Colour of the sky in a direction, with all that is in it.
 
     Args:
@@ -156,11 +164,11 @@ def sky_of(x: float, y: float, z: float, air: Any, noise: Any) -> tuple[float, f
         air: light and weather.
         noise: (256, 256) f32.
     """
-    r, g, b = glow_of(x, y, z, air)
+    r, g, b = compute_clear_sky(x, y, z, air)
     up = max(z, 0.0)
     near = max(0.0, x * air.sun[0] + y * air.sun[1] + z * air.sun[2])
     if air.stars > 0.0 and up > 0.06:
-        star = grain_of(noise, 420.0 * x / (1.0 + up), 420.0 * y / (1.0 + up))
+        star = sample_cell_noise(noise, 420.0 * x / (1.0 + up), 420.0 * y / (1.0 + up))
         if star > 0.9985:
             bright = air.stars * 0.35 * (star - 0.9985) / 0.0015 * min(1.0, up * 4.0)
             r, g, b = r + bright, g + bright, b + bright
@@ -176,14 +184,16 @@ def sky_of(x: float, y: float, z: float, air: Any, noise: Any) -> tuple[float, f
     return r, g, b
 
 
-@inlined
+@inline_kernel
 def _cloud(x: float, y: float, up: float, air: Any, noise: Any) -> float:
     """How much of the sky a cloud covers in a direction."""
     if up < 0.015 or air.clouds <= 0.0:
         return 0.0
     u, v = 1.9 * x / (up + 0.12), 1.9 * y / (up + 0.12)
-    dense = 0.55 * waves_of(noise, u, v) + 0.28 * waves_of(noise, 2.3 * u + 7.0, 2.3 * v)
-    dense += 0.17 * waves_of(noise, 5.1 * u, 5.1 * v + 3.0)
+    dense = 0.55 * sample_smooth_noise(noise, u, v) + 0.28 * sample_smooth_noise(
+        noise, 2.3 * u + 7.0, 2.3 * v
+    )
+    dense += 0.17 * sample_smooth_noise(noise, 5.1 * u, 5.1 * v + 3.0)
     cover = (dense - 0.78 + 0.62 * air.clouds) * 4.0
     return float(min(0.92, max(0.0, cover)) * min(1.0, (up - 0.015) * 9.0))
 
@@ -225,7 +235,7 @@ def shade(surfaces: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any,
             t = face[i, j]
             if t < 0:
                 short = 1.0 / long
-                light[i, j, 0], light[i, j, 1], light[i, j, 2] = sky_of(
+                light[i, j, 0], light[i, j, 1], light[i, j, 2] = compute_sky_colour(
                     x * short, y * short, z * short, air, noise
                 )  # fmt: skip
                 semantic[i, j] = _SKY
@@ -249,7 +259,7 @@ def shade(surfaces: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any,
 
 
 @kernel
-def tinted(kinds: Any, looks: Any, planes: Any, air: Any, tints: Any) -> None:
+def compute_tints(kinds: Any, looks: Any, planes: Any, air: Any, tints: Any) -> None:
     """How triangles answer the light of a frame.
 
     Args:
@@ -280,13 +290,13 @@ def tinted(kinds: Any, looks: Any, planes: Any, air: Any, tints: Any) -> None:
         tints[t, 11] = 1.0 if ground else 0.0
 
 
-@inlined
+@inline_kernel
 def _surface(i: int, j: int, t: int, depth: float, long: float, x: float, y: float, z: float, material: int,
              tints: Any, planes: Any, sunny: float, bare: float, beam: float, eye: Any, air: Any, noise: Any,
              pools: Any, light: Any) -> None:  # fmt: skip
     """Light that a surface sends to the camera, through the fog."""
     u, v, foot = _place(planes, t, i, j, depth)
-    keep = max(0.05, tone_of(material, u, v, foot, noise))
+    keep = max(0.05, compute_pattern_tone(material, u, v, foot, noise))
     ground, white = tints[t, 11] > 0.0, 0.0
     if ground:
         keep *= 1.0 - 0.42 * air.wet
@@ -294,7 +304,7 @@ def _surface(i: int, j: int, t: int, depth: float, long: float, x: float, y: flo
         white = _snow(tints[t, 10], ground, material, eye[0] + x * depth, eye[1] + y * depth, noise)
     pane, lit = 0.0, 0.0
     if material == WINDOWS:
-        pane = pane_of(u, v, foot)
+        pane = compute_pane_coverage(u, v, foot)
         keep *= 1.0 - 0.9 * pane if pane > 0.0 else 1.0 + 0.45 * pane
         pane = max(0.0, pane)
         if pane > 0.0 and air.windows > 0.0:
@@ -313,7 +323,7 @@ def _surface(i: int, j: int, t: int, depth: float, long: float, x: float, y: flo
     share, flash, red, green, blue = 0.0, 0.0, 0.0, 0.0, 0.0
     if material in (GLOSSY, GLASS) or pane > 0.0:
         short = 1.0 / long
-        share, flash, red, green, blue = _mirrored(
+        share, flash, red, green, blue = _compute_reflection(
             x * short, y * short, z * short, planes, t, material, pane, air
         )  # fmt: skip
     for k in range(3):
@@ -337,7 +347,7 @@ def _cell(away: float, cells: int) -> tuple[int, float]:
     return before, place - before
 
 
-@inlined
+@inline_kernel
 def _place(planes: Any, t: int, i: int, j: int, depth: float) -> tuple[float, float, float]:
     """Where on the surface a pixel lies, in metres, and how much of the surface it covers."""
     x, y = j + 0.5, i + 0.5
@@ -348,12 +358,14 @@ def _place(planes: Any, t: int, i: int, j: int, depth: float) -> tuple[float, fl
     return u, v, max(across, along) * depth
 
 
-@inlined
+@inline_kernel
 def _snow(cover: float, ground: bool, material: int, px: float, py: float, noise: Any) -> float:
     """Share of a surface that snow covers; wheels wear it off the road."""
     if not ground:
         return cover
-    patches = waves_of(noise, px * 0.35, py * 0.35) + 0.5 * waves_of(noise, px * 1.3, py * 1.3)
+    patches = sample_smooth_noise(noise, px * 0.35, py * 0.35) + 0.5 * sample_smooth_noise(
+        noise, px * 1.3, py * 1.3
+    )
     if material == ASPHALT:
         return cover * min(0.62, max(0.08, 1.1 * patches - 0.45))
     if material == MARKING:
@@ -361,7 +373,7 @@ def _snow(cover: float, ground: bool, material: int, px: float, py: float, noise
     return cover * min(0.95, 0.68 + 0.25 * patches)
 
 
-@inlined
+@inline_kernel
 def _beam(planes: Any, t: int, x: float, y: float, z: float, ahead_x: float, ahead_y: float) -> float:
     """Light of the own dipped head lamps, which sit 0.75 m below the camera and 2 m before it.
 
@@ -382,8 +394,8 @@ def _beam(planes: Any, t: int, x: float, y: float, z: float, ahead_x: float, ahe
     return float(light * max(0.22, min(1.0, facing + 0.15)))
 
 
-@inlined
-def _mirrored(x: float, y: float, z: float, planes: Any, t: int, material: int, pane: float,
+@inline_kernel
+def _compute_reflection(x: float, y: float, z: float, planes: Any, t: int, material: int, pane: float,
               air: Any) -> tuple[float, float, float, float, float]:  # fmt: skip
     """How much a glossy surface mirrors, a flash of the sun in it, and the sky or ground that it shows."""
     n0, n1, n2 = planes[t, 9], planes[t, 10], planes[t, 11]
@@ -403,16 +415,16 @@ def _mirrored(x: float, y: float, z: float, planes: Any, t: int, material: int, 
     flash = 1.6 * air.shadow * (flash * flash) ** 16
     r, g, b = air.bounce[0], air.bounce[1], air.bounce[2]
     if rz > 0.0:
-        r, g, b = glow_of(rx, ry, rz, air)
+        r, g, b = compute_clear_sky(rx, ry, rz, air)
     return share, flash, r * shown, g * shown, b * shown
 
 
-@inlined
+@inline_kernel
 def _lit(u: float, v: float, red: float, green: float, share: float, noise: Any) -> float:
     """Light from within a window; which ones are lit differs between houses of different colours."""
     house = np.floor(red * 977.0) + np.floor(green * 613.0)
-    chance = grain_of(noise, np.floor(u / 2.4) * 7.0 + house, np.floor(v / 3.0) * 11.0 + 3.0 * house)
+    chance = sample_cell_noise(noise, np.floor(u / 2.4) * 7.0 + house, np.floor(v / 3.0) * 11.0 + 3.0 * house)
     if chance >= share:
         return 0.0
-    curtain = 0.75 + 0.5 * grain_of(noise, u * 5.0, 17.0)
+    curtain = 0.75 + 0.5 * sample_cell_noise(noise, u * 5.0, 17.0)
     return float((0.25 + 0.6 * chance / share) * curtain)

@@ -13,7 +13,7 @@ from roadaware.arrays import Bools, Floats
 from roadaware.simulator.actors import VEHICLES, Actor, Lamp
 from roadaware.simulator.episode import Episode, Noise
 from roadaware.simulator.filters import RATE
-from roadaware.simulator.voices import Voice, voice
+from roadaware.simulator.voices import Voice, build_voice
 
 BLOCK = 3200
 """Samples that are made at a time."""
@@ -30,7 +30,7 @@ _STREAM = 23
 _WIND = {"clear": 0.012, "overcast": 0.018, "rain": 0.02, "snow": 0.03, "low-sun": 0.01}
 
 
-def mix(episode: Episode) -> Iterator[npt.NDArray[np.float32]]:
+def render_audio(episode: Episode) -> Iterator[npt.NDArray[np.float32]]:
     """Blocks of (m, 2) float32 samples, left and right, from -1 to 1 at 16 kHz, for the length of the scene.
 
     A noise falls with its distance from 2 m on, is heard on the side where it is (equal power), and reaches
@@ -61,7 +61,7 @@ class _Source:
     def __init__(self, episode: Episode, number: int, noise: Noise) -> None:
         self._episode, self._level = episode, noise.level
         rng = np.random.default_rng([episode.seed, number, _STREAM])
-        self._voice: Voice = voice(noise.label, rng)
+        self._voice: Voice = build_voice(noise.label, rng)
         self._actor: Actor | None = None if noise.actor is None else episode.actors[noise.actor]
         self.start, self.end = round(noise.start_s * RATE), round(noise.end_s * RATE)
         self._tail = np.zeros(_HISTORY)
@@ -136,8 +136,8 @@ class _Bed:
         self._parts: list[tuple[float, Voice]] = []
         for ear in (0, 1):
             streams = np.random.default_rng([episode.seed, ear, _STREAM + 1]).spawn(2)
-            self._parts.append((_WIND[weather], voice("wind", streams[0])))
-            self._parts.append((0.08 if weather == "rain" else 0.0, voice("rain", streams[1])))
+            self._parts.append((_WIND[weather], build_voice("wind", streams[0])))
+            self._parts.append((0.08 if weather == "rain" else 0.0, build_voice("rain", streams[1])))
 
     def samples(self, count: int) -> Floats:
         """(count, 2) what comes next."""
@@ -169,7 +169,7 @@ CLOSE_S = 2.5
 TALKING_M = 1.3
 
 
-def street_noises(episode: Episode) -> tuple[Noise, ...]:
+def collect_street_noises(episode: Episode) -> tuple[Noise, ...]:
     """All noises of a street, by when they begin.
 
     Args:

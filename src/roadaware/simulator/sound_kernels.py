@@ -8,7 +8,7 @@ from roadaware.geometry.compiled import kernel
 
 
 @kernel
-def pass_through(samples: Any, sections: Any, state: Any) -> None:
+def apply_filter_sections(samples: Any, sections: Any, state: Any) -> None:
     """Send samples through the sections of a filter, one after the other (transposed direct form II).
 
     Args:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from roadaware.errors import InputError
 from roadaware.io.files import read_regular
-from roadaware.io.video import opened
+from roadaware.io.video import open_container
 
 MARK = "synthetic scene, rendered by roadaware simulate"
 """Stands in the films as their comment."""
@@ -31,7 +31,7 @@ def is_synthetic_film(path: Path | str | None) -> bool:
 
 def _is_marked(path: Path) -> bool:
     try:
-        with opened(path) as file:
+        with open_container(path) as file:
             return bool(dict(file.metadata).get(_COMMENT) == MARK)
     except InputError:
         return False

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import inlined, kernel
+from roadaware.geometry.compiled import inline_kernel, kernel
 
 
 @kernel
@@ -53,7 +53,7 @@ def unevenness(
             factor[i, j] = np.exp(2.0 * mine * found)
 
 
-@inlined
+@inline_kernel
 def _between(noise: Any, u: float, v: float) -> float:
     """Noise at a place, between four cells of a field that goes on and on."""
     row, column = int(np.floor(u)), int(np.floor(v))

@@ -331,7 +331,7 @@ _WORDS = {
 }
 
 
-def voice(label: str, rng: Chance) -> Voice:
+def build_voice(label: str, rng: Chance) -> Voice:
     """What makes the sound of a label; one that nobody knows is a noise of middle pitch.
 
     Args:

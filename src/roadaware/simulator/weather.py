@@ -81,7 +81,7 @@ _HEIGHT_DEG = {"day": 47.0, "dusk": 7.0, "night": 38.0}
 _GREY = {"day": (0.60, 0.63, 0.67), "dusk": (0.13, 0.13, 0.17), "night": (0.013, 0.012, 0.015)}
 
 
-def air_of(conditions: Conditions, seed: int) -> Air:
+def build_air(conditions: Conditions, seed: int) -> Air:
     """Light and weather of a scene; the sun's place is drawn from the seed.
 
     Args:
@@ -90,17 +90,17 @@ def air_of(conditions: Conditions, seed: int) -> Air:
     """
     air, weather, time = _TIMES[conditions.time], conditions.weather, conditions.time
     if weather in ("overcast", "rain", "snow"):
-        air = _covered(air, _GREY[time])
+        air = _apply_overcast(air, _GREY[time])
     if weather == "rain":
         air = _raining(air, time)
     elif weather == "snow":
         air = _snowing(air, time)
     elif weather == "low-sun":
-        air = _lowered(air, time)
-    return air._replace(sun=sun_of(conditions, seed))
+        air = _apply_low_sun(air, time)
+    return air._replace(sun=compute_sun_direction(conditions, seed))
 
 
-def packed(air: Air) -> np.record:
+def pack_air(air: Air) -> np.record:
     """The same as a record, whose fields kernels read by name: a tuple they would copy for every pixel.
 
     Args:
@@ -112,7 +112,7 @@ def packed(air: Air) -> np.record:
     return record
 
 
-def sun_of(conditions: Conditions, seed: int) -> Rgb:
+def compute_sun_direction(conditions: Conditions, seed: int) -> Rgb:
     """Unit vector towards the sun, or the moon at night; a low sun stands ahead of who drives along x.
 
     Args:
@@ -127,44 +127,44 @@ def sun_of(conditions: Conditions, seed: int) -> Rgb:
     return float(np.cos(turn)) * flat, float(np.sin(turn)) * flat, float(np.sin(height))
 
 
-def _covered(air: Air, grey: Rgb) -> Air:
+def _apply_overcast(air: Air, grey: Rgb) -> Air:
     low = (grey[0] * 1.15, grey[1] * 1.15, grey[2] * 1.12)
     return air._replace(
-        sun_rgb=_scaled(air.sun_rgb, 0.12), zenith=grey, horizon=low, cloud_rgb=_scaled(grey, 1.25),
-        clouds=0.9, fill=1.25, dawn=_scaled(air.dawn, 0.12), disc=0.0, stars=0.0, fog=0.0035,
-        fog_rgb=low, shadow=0.0, contact=0.55, bounce=_scaled(grey, 0.35),
+        sun_rgb=_scale_colour(air.sun_rgb, 0.12), zenith=grey, horizon=low, cloud_rgb=_scale_colour(grey, 1.25),
+        clouds=0.9, fill=1.25, dawn=_scale_colour(air.dawn, 0.12), disc=0.0, stars=0.0, fog=0.0035,
+        fog_rgb=low, shadow=0.0, contact=0.55, bounce=_scale_colour(grey, 0.35),
     )  # fmt: skip
 
 
 def _raining(air: Air, time: str) -> Air:
     dim = 0.72
     return air._replace(
-        zenith=_scaled(air.zenith, dim), horizon=_scaled(air.horizon, dim), fog_rgb=_scaled(air.fog_rgb, dim),
-        cloud_rgb=_scaled(air.cloud_rgb, dim), fog=0.008, wet=1.0, rain=1.0, contact=0.4,
+        zenith=_scale_colour(air.zenith, dim), horizon=_scale_colour(air.horizon, dim), fog_rgb=_scale_colour(air.fog_rgb, dim),
+        cloud_rgb=_scale_colour(air.cloud_rgb, dim), fog=0.008, wet=1.0, rain=1.0, contact=0.4,
         lamps=max(air.lamps, 0.1), windows=max(air.windows, 0.08), bloom=air.bloom + 0.25,
         exposure=air.exposure * (1.15 if time == "day" else 1.05),
     )  # fmt: skip
 
 
 def _snowing(air: Air, time: str) -> Air:
-    pale = _scaled(air.horizon, 1.08)
+    pale = _scale_colour(air.horizon, 1.08)
     return air._replace(
-        horizon=pale, fog_rgb=pale, fog=0.0105, snow=1.0, flakes=1.0, bounce=_scaled(air.horizon, 0.55),
+        horizon=pale, fog_rgb=pale, fog=0.0105, snow=1.0, flakes=1.0, bounce=_scale_colour(air.horizon, 0.55),
         contact=0.4, windows=max(air.windows, 0.06), exposure=air.exposure * (0.9 if time == "day" else 1.0),
         lamps=air.lamps * 0.8, bloom=air.bloom + 0.2,
     )  # fmt: skip
 
 
-def _lowered(air: Air, time: str) -> Air:
+def _apply_low_sun(air: Air, time: str) -> Air:
     if time == "night":
-        return air._replace(glare=0.12, disc=0.6, clouds=0.15, sun_rgb=_scaled(air.sun_rgb, 1.6))
+        return air._replace(glare=0.12, disc=0.6, clouds=0.15, sun_rgb=_scale_colour(air.sun_rgb, 1.6))
     warm = (1.9, 1.25, 0.65) if time == "day" else (0.75, 0.32, 0.1)
     horizon = (0.95, 0.78, 0.55) if time == "day" else (0.5, 0.27, 0.16)
     return air._replace(
-        sun_rgb=warm, horizon=horizon, fog_rgb=_scaled(horizon, 0.85), fog=0.003, clouds=0.15, disc=1.5,
-        dawn=_scaled(warm, 0.6), glare=0.3 if time == "day" else 0.28, exposure=air.exposure * 0.9,
+        sun_rgb=warm, horizon=horizon, fog_rgb=_scale_colour(horizon, 0.85), fog=0.003, clouds=0.15, disc=1.5,
+        dawn=_scale_colour(warm, 0.6), glare=0.3 if time == "day" else 0.28, exposure=air.exposure * 0.9,
     )  # fmt: skip
 
 
-def _scaled(colour: Rgb, by: float) -> Rgb:
+def _scale_colour(colour: Rgb, by: float) -> Rgb:
     return colour[0] * by, colour[1] * by, colour[2] * by

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import inlined, kernel
-from roadaware.simulator.shading_kernels import waves_of
+from roadaware.geometry.compiled import inline_kernel, kernel
+from roadaware.simulator.shading_kernels import sample_smooth_noise
 
 SHRINK = 4
 """By how much the picture is smaller that bloom is made of."""
@@ -39,7 +39,7 @@ def add_pools(lamps: Any, pools: Any) -> None:
 
 
 @kernel
-def mirror_wet(light: Any, seen: Any, tints: Any, view: Any, air: Any, noise: Any) -> None:
+def add_wet_reflections(light: Any, seen: Any, tints: Any, view: Any, air: Any, noise: Any) -> None:
     """Let wet ground mirror what stands behind it, found by walking along the mirrored ray in the picture.
 
     Args:
@@ -71,9 +71,11 @@ def mirror_wet(light: Any, seen: Any, tints: Any, view: Any, air: Any, noise: An
                 until = j + 2
                 x = eye[0] + (turn[0, 0] * a + turn[0, 1] * b + turn[0, 2]) * depth
                 y = eye[1] + (turn[1, 0] * a + turn[1, 1] * b + turn[1, 2]) * depth
-                pond = waves_of(noise, x * 0.55, y * 0.55) + 0.4 * waves_of(noise, x * 2.1, y * 2.1)
+                pond = sample_smooth_noise(noise, x * 0.55, y * 0.55) + 0.4 * sample_smooth_noise(
+                    noise, x * 2.1, y * 2.1
+                )
                 wet = air.wet * min(1.0, max(0.35, 2.4 * pond - 0.9))
-                ripple = (waves_of(noise, x * 6.0, y * 6.0) - 0.5) * 0.012 * columns
+                ripple = (sample_smooth_noise(noise, x * 6.0, y * 6.0) - 0.5) * 0.012 * columns
             edge = 1.0 + drop / np.sqrt(a * a + b * b + 1.0)
             share = wet * (0.03 + 0.5 * edge**4)
             _mix_mirrored(light, i, j, depth, share, ripple, inverse, horizon)
@@ -100,7 +102,7 @@ def _mix_mirrored(light: Any, i: int, j: int, depth: float, share: float, ripple
 
 
 @kernel
-def too_bright(light: Any, small: Any) -> None:
+def extract_highlights(light: Any, small: Any) -> None:
     """What of the light is more than the sensor holds, in a smaller picture.
 
     Args:
@@ -171,7 +173,7 @@ def add_drops(light: Any, drops: Any, inverse: Any, colour: Any) -> None:
 
 
 @kernel
-def expose(
+def apply_exposure(
     light: Any, small: Any, exposure: float, glare: Any, tones: Any, grain: float, seed: int, rgb: Any
 ) -> None:
     """Light to grey levels, with glare of the sun in the lens and the noise of the sensor.
@@ -219,7 +221,7 @@ def expose(
                 rgb[i, j, k] = np.uint8(min(255.0, max(0.0, tone + noise + tint)))
 
 
-@inlined
+@inline_kernel
 def _between(at: int, cells: int) -> tuple[int, float]:
     """The cell of the smaller picture before a pixel, and how far the pixel is on its way to the next."""
     place = (at + 0.5) / SHRINK - 0.5

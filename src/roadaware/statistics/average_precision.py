@@ -39,7 +39,7 @@ class PrecisionRecall:
     n_truth: int
 
 
-def precision_recall(hit: Bools, score: Floats, n_truth: int) -> PrecisionRecall:
+def compute_precision_recall(hit: Bools, score: Floats, n_truth: int) -> PrecisionRecall:
     """Precision and recall after each claim.
 
     Args:
@@ -47,7 +47,7 @@ def precision_recall(hit: Bools, score: Floats, n_truth: int) -> PrecisionRecall
         score: (n,) the scores.
         n_truth: how much truth there is.
 
-    >>> precision_recall(np.array([True, False, True]), np.array([0.9, 0.8, 0.7]), 4).recall
+    >>> compute_precision_recall(np.array([True, False, True]), np.array([0.9, 0.8, 0.7]), 4).recall
     array([0.25, 0.25, 0.5 ])
     """
     found = np.cumsum(hit, dtype=np.float64)
@@ -76,10 +76,10 @@ def average_precision(hit: npt.ArrayLike, n_truth: int, rule: str) -> float:
     starts = np.array([0, len(marks)])
     once = np.ones((1, 1), dtype=np.int32)
     video = np.zeros(len(marks), dtype=np.int32)
-    return float(drawn_precision(starts, video, marks, np.array([[n_truth]]), once, rule)[0, 0, 0])
+    return float(resample_average_precision(starts, video, marks, np.array([[n_truth]]), once, rule)[0, 0, 0])
 
 
-def drawn_precision(
+def resample_average_precision(
     starts: npt.NDArray[np.int64],
     video: npt.NDArray[np.int32],
     hit: Bools,
@@ -108,7 +108,7 @@ def drawn_precision(
     Raises:
         ValueError: if there is no such rule.
     """
-    from roadaware.statistics.average_precision_kernels import backward_areas
+    from roadaware.statistics.average_precision_kernels import accumulate_precision_areas
 
     if rule not in AP_RULES:
         raise ValueError(f"no rule '{rule}' of average precision; there are {', '.join(AP_RULES)}")
@@ -118,7 +118,7 @@ def drawn_precision(
     for first in range(0, draws, _AT_ONCE):
         block = slice(first, first + _AT_ONCE)
         area = np.zeros((n_classes, thresholds, len(weights[block])))
-        backward_areas(
+        accumulate_precision_areas(
             np.ascontiguousarray(starts, dtype=np.int64),
             np.ascontiguousarray(video, dtype=np.int32),
             _bytes(hit),
@@ -129,10 +129,10 @@ def drawn_precision(
             area,
         )
         areas[block] = area.transpose(2, 0, 1)
-    return _divided(areas, n_truth, rule)
+    return _normalize_areas(areas, n_truth, rule)
 
 
-def _divided(sums: Floats, n_truth: npt.NDArray[np.int64], rule: str) -> Floats:
+def _normalize_areas(sums: Floats, n_truth: npt.NDArray[np.int64], rule: str) -> Floats:
     """Areas out of what the walk summed up; those in float32 may pass 1 in the seventh digit."""
     if rule == "trapezoid":
         return np.minimum(sums, 1.0)
@@ -163,7 +163,7 @@ class TiedSpan:
     claims: int
 
 
-def tied_span(
+def compute_tied_span(
     cls: npt.NDArray[np.int32],
     score: Floats,
     hit: Bools,
@@ -187,7 +187,7 @@ def tied_span(
         ignored: (n, T) claims that are passed over.
 
     >>> cls, score, hit = np.zeros(2, np.int32), np.ones(2), np.array([[True], [False]])
-    >>> found = tied_span(cls, score, hit, np.array([1]), "raw")
+    >>> found = compute_tied_span(cls, score, hit, np.array([1]), "raw")
     >>> float(found.low[0, 0]), float(found.high[0, 0]), found.claims
     (0.5, 1.0, 2)
     """
@@ -210,7 +210,7 @@ def tied_span(
     for t in range(hit.shape[1]):
         for end, first in enumerate((~right[:, t], right[:, t])):
             rank = np.lexsort((~first, group))
-            area = drawn_precision(
+            area = resample_average_precision(
                 starts, video, hit[rank, t, None], n_truth[None], once, rule, ignored=passed[rank, t, None]
             )
             ends[end, :, t] = area[0, :, 0]

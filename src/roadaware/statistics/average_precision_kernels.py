@@ -13,7 +13,7 @@ _TRAPEZOID, _INTERP101, _RAW, _COCO = 0, 2, 3, 4
 
 
 @kernel
-def backward_areas(
+def accumulate_precision_areas(
     starts: npt.NDArray[np.int64],
     video: npt.NDArray[np.int32],
     hit: npt.NDArray[np.uint8],
@@ -102,7 +102,9 @@ def _add_hits(weight: Any, seen: Any, found: Any, best: Any, n_truth: Any, rule:
                     steps = (100 * tp) // n_truth[d] - (100 * (tp - 1)) // n_truth[d]
                     area[d] += best[d] * (steps + (tp == 1))
                 elif rule == _COCO:
-                    steps = _reached(tp, n_truth[d]) - _reached(tp - 1, n_truth[d])
+                    steps = _count_reached_recalls(tp, n_truth[d]) - _count_reached_recalls(
+                        tp - 1, n_truth[d]
+                    )
                     area[d] += best[d] * (steps + (tp == 1))
                 else:
                     area[d] += best[d]
@@ -112,7 +114,7 @@ def _add_hits(weight: Any, seen: Any, found: Any, best: Any, n_truth: Any, rule:
 
 
 @kernel
-def _reached(tp: int, n_truth: int) -> int:
+def _count_reached_recalls(tp: int, n_truth: int) -> int:
     """How many of the recalls 0.01, ..., 1 are reached, as products in double precision."""
     step = (100 * tp) // n_truth
     return step if step * 0.01 <= tp / n_truth else step - 1

@@ -263,7 +263,7 @@ def reliability(confidence: npt.ArrayLike, correct: npt.ArrayLike, bins: Bins | 
         raise ValueError(f"confidence should lie in [0, 1]; it runs {values.min()}..{values.max()}")
     if isinstance(bins, AdaptiveBins):
         order = np.argsort(-values, kind="stable")
-        return of_sorted(values[order], right[order], bins)
+        return compute_sorted_reliability(values[order], right[order], bins)
     if bins.n < 1:
         raise ValueError(f"there should be at least one bin, not {bins.n}")
     which = bins.assign(values)
@@ -278,7 +278,7 @@ def reliability(confidence: npt.ArrayLike, correct: npt.ArrayLike, bins: Bins | 
     return Reliability(mean_confidence, mean_correct, count[held], low[held], high[held], share)
 
 
-def of_sorted(descending: Floats, correct: Floats, bins: AdaptiveBins) -> Reliability:
+def compute_sorted_reliability(descending: Floats, correct: Floats, bins: AdaptiveBins) -> Reliability:
     """The adaptive bins of samples that stand in order, for those who draw them again and again.
 
     Args:
@@ -353,11 +353,11 @@ def log_loss(logits: npt.ArrayLike, truth: npt.ArrayLike, temperature: float = 1
     >>> round(log_loss([[0.0], [0.0]], [0, 1]), 4)
     0.6931
     """
-    passes, labels = _checked(logits, truth)
+    passes, labels = _check_logits(logits, truth)
     return _loss(passes, labels, temperature)
 
 
-def best_temperature(logits: npt.ArrayLike, truth: npt.ArrayLike) -> float:
+def fit_temperature(logits: npt.ArrayLike, truth: npt.ArrayLike) -> float:
     """The temperature with the smallest log loss, within [`LOWEST`, `HIGHEST`].
 
     The loss of one pass is convex in 1 / temperature, and so has one minimum; that of several passes is
@@ -372,7 +372,7 @@ def best_temperature(logits: npt.ArrayLike, truth: npt.ArrayLike) -> float:
 
     Source: Guo et al., ICML 2017, section 4.2.
     """
-    passes, labels = _checked(logits, truth)
+    passes, labels = _check_logits(logits, truth)
     grid = np.linspace(np.log(LOWEST), np.log(HIGHEST), _STEPS)
     place = int(np.argmin([_loss(passes, labels, float(np.exp(at))) for at in grid]))
     ends = (grid[max(place - 1, 0)], grid[min(place + 1, _STEPS - 1)])
@@ -390,7 +390,7 @@ def _loss(passes: Floats, labels: Ints, temperature: float) -> float:
     return float(-(logsumexp(told, axis=0) - np.log(len(passes))).mean())
 
 
-def _checked(logits: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Floats, Ints]:
+def _check_logits(logits: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Floats, Ints]:
     """(m, n, labels) logits, and labels."""
     values, labels = np.asarray(logits, dtype=np.float64), np.asarray(truth, dtype=np.int64)
     passes = values[None] if values.ndim == 2 else values

@@ -83,13 +83,13 @@ def compare(
     """
     table = np.asarray(values, dtype=np.float64)
     _check(table, names, alpha)
-    place = ranks(table, higher_is_better=higher_is_better)
+    place = rank_methods(table, higher_is_better=higher_is_better)
     mean = place.mean(axis=0)
     order = np.argsort(mean, kind="stable")
-    statistic, p = friedman(place)
+    statistic, p = friedman_test(place)
     held = list(combinations(order.tolist(), 2))
-    raw = np.array([signed_rank(table[:, a] - table[:, b]) for a, b in held])
-    adjusted = holm(raw)
+    raw = np.array([wilcoxon_test(table[:, a] - table[:, b]) for a, b in held])
+    adjusted = holm_correction(raw)
     pairs = tuple(
         Pair(
             names[a], names[b], float(raw[at]), float(adjusted[at]), bool(p < alpha and adjusted[at] < alpha)
@@ -102,7 +102,7 @@ def compare(
     return Comparison(means, len(table), alpha, statistic, p, pairs, _cliques(ordered, alike))
 
 
-def ranks(values: npt.ArrayLike, *, higher_is_better: bool = True) -> Floats:
+def rank_methods(values: npt.ArrayLike, *, higher_is_better: bool = True) -> Floats:
     """(sets, methods) ranks within each data set, 1 being best; equals share the mean of theirs.
 
     Args:
@@ -111,14 +111,14 @@ def ranks(values: npt.ArrayLike, *, higher_is_better: bool = True) -> Floats:
 
     Source: Gesnouin et al., IV 2022, Figure 4.
 
-    >>> ranks([[0.9, 0.8, 0.8]])
+    >>> rank_methods([[0.9, 0.8, 0.8]])
     array([[1. , 2.5, 2.5]])
     """
     table = np.asarray(values, dtype=np.float64)
     return np.asarray(rankdata(-table if higher_is_better else table, axis=1), dtype=np.float64)
 
 
-def friedman(place: npt.ArrayLike) -> tuple[float, float]:
+def friedman_test(place: npt.ArrayLike) -> tuple[float, float]:
     """Friedman's statistic, corrected for ties, and its p by the chi-squared distribution.
 
     chi2 = (k - 1) sum_j (R_j - n (k + 1) / 2)^2 / (sum_ij r_ij^2 - n k (k + 1)^2 / 4), with k - 1 degrees.
@@ -141,7 +141,7 @@ def friedman(place: npt.ArrayLike) -> tuple[float, float]:
     return statistic, float(chi2.sf(statistic, k - 1))
 
 
-def signed_rank(difference: npt.ArrayLike) -> float:
+def wilcoxon_test(difference: npt.ArrayLike) -> float:
     """Two-sided p of Wilcoxon's signed-rank test.
 
     Ranks of what is 0 are left out after ranking. Up to 200 differences p is exact, ties and zeros included:
@@ -152,7 +152,7 @@ def signed_rank(difference: npt.ArrayLike) -> float:
 
     Source: Wilcoxon, 1945; zeros: Pratt, JASA 1959.
 
-    >>> signed_rank([1.0, 2.0, 3.0])
+    >>> wilcoxon_test([1.0, 2.0, 3.0])
     0.25
     """
     values = np.asarray(difference, dtype=np.float64)
@@ -175,7 +175,7 @@ def signed_rank(difference: npt.ArrayLike) -> float:
     return float(min(1.0, chance[np.abs(sums - place.sum() / 2) >= off - 1e-9].sum()))
 
 
-def holm(p: npt.ArrayLike) -> Floats:
+def holm_correction(p: npt.ArrayLike) -> Floats:
     """(n) p values, corrected by Holm's step-down procedure.
 
     Args:
@@ -183,7 +183,7 @@ def holm(p: npt.ArrayLike) -> Floats:
 
     Source: Holm, Scandinavian Journal of Statistics 1979.
 
-    >>> holm([0.01, 0.04, 0.03])
+    >>> holm_correction([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
     values = np.asarray(p, dtype=np.float64)

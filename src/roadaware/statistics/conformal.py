@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats
-from roadaware.statistics.disagreement import of_all_labels
+from roadaware.statistics.disagreement import expand_binary_probabilities
 
 Rule = Literal["lac", "aps"]
 
@@ -41,7 +41,9 @@ class Conformal:
             probability: (n, k); k = 1 is that of label 1.
             seed: of the random shares.
         """
-        return np.asarray(scores(probability, self.rule, self.randomised, seed) <= self.threshold)
+        return np.asarray(
+            compute_nonconformity(probability, self.rule, self.randomised, seed) <= self.threshold
+        )
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Coverage:
     single: float
 
 
-def conformal(
+def calibrate_conformal(
     probability: npt.ArrayLike,
     truth: npt.ArrayLike,
     alpha: float = 0.1,
@@ -76,7 +78,7 @@ def conformal(
 
     The threshold is the ceil((n + 1)(1 - alpha))-th smallest score of the true labels, so that a new sample's
     set holds its true label with probability 1 - alpha at least. Neighbouring samples of one pedestrian, and
-    samples of another road, are not exchangeable; `coverage` says what is left of the promise there.
+    samples of another road, are not exchangeable; `compute_set_coverage` says what is left of the promise there.
 
     Args:
         probability: (n, k) on samples that were not learnt from; k = 1 is that of label 1.
@@ -92,13 +94,13 @@ def conformal(
     Source: lac: Sadinle et al., JASA 2019; aps: Romano et al., NeurIPS 2020, section 2; the quantile:
     Papadopoulos et al., ECML 2002.
 
-    >>> conformal([[0.9], [0.8], [0.4]], [1, 1, 1], alpha=0.5).threshold
+    >>> calibrate_conformal([[0.9], [0.8], [0.4]], [1, 1, 1], alpha=0.5).threshold
     0.19999999999999996
     """
     labels = np.asarray(truth, dtype=np.int64)
     if not 0 < alpha < 1:
         raise ValueError(f"alpha should lie in (0, 1), not be {alpha}")
-    found = scores(probability, rule, randomised, seed)
+    found = compute_nonconformity(probability, rule, randomised, seed)
     if labels.shape != found.shape[:1] or not len(labels):
         raise ValueError(
             f"probability {found.shape} and truth {labels.shape} should be (n, k) and (n), n > 0"
@@ -109,7 +111,9 @@ def conformal(
     return Conformal(rule, alpha, threshold, randomised)
 
 
-def scores(probability: npt.ArrayLike, rule: Rule, randomised: bool = False, seed: int = 0) -> Floats:
+def compute_nonconformity(
+    probability: npt.ArrayLike, rule: Rule, randomised: bool = False, seed: int = 0
+) -> Floats:
     """(n, labels) how odd each label would be.
 
     Args:
@@ -121,7 +125,7 @@ def scores(probability: npt.ArrayLike, rule: Rule, randomised: bool = False, see
     Raises:
         ValueError: if a probability leaves [0, 1].
     """
-    values = of_all_labels(probability)
+    values = expand_binary_probabilities(probability)
     if not ((values >= 0) & (values <= 1)).all():
         raise ValueError("probabilities should lie in [0, 1]")
     if rule == "lac":
@@ -135,7 +139,7 @@ def scores(probability: npt.ArrayLike, rule: Rule, randomised: bool = False, see
     return found
 
 
-def coverage(sets: Bools, truth: npt.ArrayLike) -> Coverage:
+def compute_set_coverage(sets: Bools, truth: npt.ArrayLike) -> Coverage:
     """How often sets hold the true label, and how large they are.
 
     Args:
@@ -158,8 +162,8 @@ def coverage(sets: Bools, truth: npt.ArrayLike) -> Coverage:
     )
 
 
-def coverage_by(sets: Bools, truth: npt.ArrayLike, group: npt.ArrayLike) -> dict[str, Coverage]:
-    """`coverage` of each group, in the order of their names.
+def group_coverage(sets: Bools, truth: npt.ArrayLike, group: npt.ArrayLike) -> dict[str, Coverage]:
+    """`compute_set_coverage` of each group, in the order of their names.
 
     Args:
         sets: (n, labels).
@@ -167,4 +171,7 @@ def coverage_by(sets: Bools, truth: npt.ArrayLike, group: npt.ArrayLike) -> dict
         group: (n) what each sample belongs to: a label, a scenario, a domain.
     """
     labels, owners = np.asarray(truth, dtype=np.int64), np.asarray(group)
-    return {str(one): coverage(sets[owners == one], labels[owners == one]) for one in np.unique(owners)}
+    return {
+        str(one): compute_set_coverage(sets[owners == one], labels[owners == one])
+        for one in np.unique(owners)
+    }

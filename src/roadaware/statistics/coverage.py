@@ -12,7 +12,7 @@ _BLOCK = 1 << 24
 """Distances that are held at once."""
 
 
-def k_centers(points: npt.ArrayLike, size: int, *, seed: int = 0) -> Ints:
+def select_k_centers(points: npt.ArrayLike, size: int, *, seed: int = 0) -> Ints:
     """(min(size, n),) places of points so chosen that no other is far from all of them, in order of choice.
 
     The first is drawn, each next one is the farthest from those before, the first of equal ones. The farthest
@@ -29,7 +29,7 @@ def k_centers(points: npt.ArrayLike, size: int, *, seed: int = 0) -> Ints:
 
     Source: Gonzalez, Theoretical Computer Science 1985; Roth et al., CVPR 2022 (PatchCore), section 3.2.
     """
-    held = checked_points(points)
+    held = check_point_array(points)
     if size < 1:
         raise InputError(f"at least 1 point is chosen, not {size}")
     chosen = [int(np.random.default_rng(seed).integers(len(held)))]
@@ -44,7 +44,7 @@ def k_centers(points: npt.ArrayLike, size: int, *, seed: int = 0) -> Ints:
     return np.array(chosen, dtype=np.int64)
 
 
-def nearest_distances(points: npt.ArrayLike, others: npt.ArrayLike, *, neighbours: int = 1) -> Floats:
+def compute_nearest_distances(points: npt.ArrayLike, others: npt.ArrayLike, *, neighbours: int = 1) -> Floats:
     """(n,) mean distance of each point to its nearest others.
 
     Args:
@@ -55,7 +55,7 @@ def nearest_distances(points: npt.ArrayLike, others: npt.ArrayLike, *, neighbour
     Raises:
         InputError: if there are no others, the lengths differ, or a number is not finite.
     """
-    there = checked_points(others)
+    there = check_point_array(others)
     here = np.asarray(points, dtype=np.float32)
     if here.ndim != 2 or here.shape[1] != there.shape[1]:
         raise InputError(f"points are (n, {there.shape[1]}) like the others, not {here.shape}")
@@ -73,7 +73,7 @@ def nearest_distances(points: npt.ArrayLike, others: npt.ArrayLike, *, neighbour
     return found
 
 
-def checked_points(points: npt.ArrayLike) -> Floats32:
+def check_point_array(points: npt.ArrayLike) -> Floats32:
     """(n, d) points in single precision.
 
     Args:

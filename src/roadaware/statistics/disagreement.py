@@ -9,7 +9,7 @@ from scipy.special import xlogy
 from roadaware.arrays import Floats
 
 
-def of_all_labels(probability: npt.ArrayLike) -> Floats:
+def expand_binary_probabilities(probability: npt.ArrayLike) -> Floats:
     """(..., labels) probabilities, those of label 0 put before where only label 1 is given.
 
     Args:
@@ -28,11 +28,11 @@ def entropy(probability: npt.ArrayLike) -> Floats:
     >>> float(entropy([[1.0]])[0])
     0.0
     """
-    values = of_all_labels(probability)
+    values = expand_binary_probabilities(probability)
     return np.asarray(-xlogy(values, values).sum(axis=-1) + 0.0)
 
 
-def spread(passes: npt.ArrayLike) -> Floats:
+def standard_deviation(passes: npt.ArrayLike) -> Floats:
     """(n, k) standard deviation of probabilities between passes.
 
     Args:
@@ -55,7 +55,9 @@ def mutual_information(passes: npt.ArrayLike) -> Floats:
     return np.asarray(np.maximum(entropy(values.mean(axis=0)) - entropy(values).mean(axis=0), 0.0))
 
 
-def interval(passes: npt.ArrayLike, weight: npt.ArrayLike, within: float) -> tuple[Floats, Floats]:
+def compute_quantile_interval(
+    passes: npt.ArrayLike, weight: npt.ArrayLike, within: float
+) -> tuple[Floats, Floats]:
     """(n) the values that (1 - within) / 2 of the passes, and all but that, do not exceed.
 
     Each is a value of a pass: the smallest up to which so much weight lies.
@@ -65,7 +67,7 @@ def interval(passes: npt.ArrayLike, weight: npt.ArrayLike, within: float) -> tup
         weight: (m) what each pass counts, together 1.
         within: share of the passes between the two, in (0, 1).
 
-    >>> low, high = interval([[0.1], [0.5], [0.2]], [1 / 3] * 3, within=0.9)
+    >>> low, high = compute_quantile_interval([[0.1], [0.5], [0.2]], [1 / 3] * 3, within=0.9)
     >>> float(low[0]), float(high[0])
     (0.1, 0.5)
     """

@@ -18,7 +18,7 @@ PERCENTILES = (2.5, 97.5)
 MIN_VALID_SHARE = 0.95
 
 
-def multiplicities(n_clusters: int, draws: int, seed: int, at_once: int) -> Iterator[Ints32]:
+def sample_cluster_counts(n_clusters: int, draws: int, seed: int, at_once: int) -> Iterator[Ints32]:
     """How often each cluster occurs in each of `draws` resamples with replacement, some draws at a time.
 
     Args:
@@ -33,7 +33,7 @@ def multiplicities(n_clusters: int, draws: int, seed: int, at_once: int) -> Iter
     Source: Efron, Annals of Statistics 1979; clusters instead of samples because the samples of one
     pedestrian, and the pedestrians of one video, are not independent.
 
-    >>> [counts.sum(axis=1) for counts in multiplicities(3, 2, seed=0, at_once=1)]
+    >>> [counts.sum(axis=1) for counts in sample_cluster_counts(3, 2, seed=0, at_once=1)]
     [array([3]), array([3])]
     """
     generator = np.random.default_rng(seed)
@@ -45,7 +45,7 @@ def multiplicities(n_clusters: int, draws: int, seed: int, at_once: int) -> Iter
         yield counts.reshape(rows, n_clusters).astype(np.int32)
 
 
-def percentile_ends(values: Floats) -> tuple[float, float] | None:
+def compute_percentile_interval(values: Floats) -> tuple[float, float] | None:
     """The 2.5 and 97.5 percentiles of draws; undefined draws (NaN) are dropped.
 
     They are given only when at least 95 in 100 draws are defined: with more of them missing, they would speak
@@ -54,7 +54,7 @@ def percentile_ends(values: Floats) -> tuple[float, float] | None:
     Args:
         values: (draws,) the metric in each draw, NaN where undefined.
 
-    >>> percentile_ends(np.linspace(0, 1, 101))
+    >>> compute_percentile_interval(np.linspace(0, 1, 101))
     (0.025, 0.975)
     """
     valid = values[~np.isnan(values)]
@@ -100,17 +100,17 @@ _BLOCK = 1 << 21
 class PercentileDraws(int):
     """So many resamples, between whose percentiles intervals lie; a plain number asks for the jackknife.
 
-    >>> method(PercentileDraws(200)), method(200), PercentileDraws(200) == 200
+    >>> select_interval_method(PercentileDraws(200)), select_interval_method(200), PercentileDraws(200) == 200
     ('percentile', 'jackknife', True)
     """
 
 
-def method(draws: int) -> Method:
+def select_interval_method(draws: int) -> Method:
     """Which method a number of draws asks for."""
     return "percentile" if isinstance(draws, PercentileDraws) else "jackknife"
 
 
-def asked(draws: int, how: Method) -> int:
+def encode_resample_count(draws: int, how: Method) -> int:
     """The number of draws that asks for a method."""
     return PercentileDraws(draws) if how == "percentile" else int(draws)
 
@@ -125,7 +125,7 @@ class Interval:
         n_valid: weightings of the units in which the metric was defined.
         n_draws: weightings that were made.
         n_units: units that it is over.
-        caution: `FEW` where there are fewer of them than `enough` for such a number, `AT_END` where the
+        caution: `FEW` where there are fewer of them than `get_caution_limit` for such a number, `AT_END` where the
             value is an end of its own interval, `LARGEST` where it is the largest of several, None elsewhere.
     """
 
@@ -215,12 +215,14 @@ class Units:
         valid = int(np.count_nonzero(~np.isnan(values)))
         ends: tuple[float, float] | None = None
         if not np.isnan(value):
-            percentile = method(self.draws) == "percentile"
-            ends = percentile_ends(values) if percentile else self._jackknife(value, values, scale)
+            percentile = select_interval_method(self.draws) == "percentile"
+            ends = (
+                compute_percentile_interval(values) if percentile else self._jackknife(value, values, scale)
+            )
         if ends is None:
             return Interval(None, None, valid, len(values), self.n)
         usual = LARGEST if scale == "largest" else None
-        caution = FEW if self.n < enough(scale) else usual if ends[0] < value < ends[1] else AT_END
+        caution = FEW if self.n < get_caution_limit(scale) else usual if ends[0] < value < ends[1] else AT_END
         return Interval(*ends, valid, len(values), self.n, caution)
 
     def _groups(self) -> npt.NDArray[np.int64]:
@@ -231,8 +233,8 @@ class Units:
 
     def _of_units(self, at_once: int) -> Iterator[Ints32]:
         """The weightings of units."""
-        if method(self.draws) == "percentile":
-            yield from multiplicities(self.n, self.draws, self.seed, at_once)
+        if select_interval_method(self.draws) == "percentile":
+            yield from sample_cluster_counts(self.n, self.draws, self.seed, at_once)
             return
         groups = self._groups()
         for first in range(0, int(groups.max()) + 1, at_once):
@@ -257,7 +259,7 @@ class Units:
             return _steady(value, self.n, scale)
         error = float(np.sqrt(np.mean(changes**2)))
         times = float(-stdtrit(_freedom(changes), _TAIL))
-        low, high = _around(value, times * error, scale)
+        low, high = _build_interval(value, times * error, scale)
         lean = 0.0 if scale in _CENTRED else error * _lean(changes, times)
         bottom, top = RANGES[scale]
         return (
@@ -266,12 +268,12 @@ class Units:
         )
 
 
-def difference_scale(scale: Scale) -> Scale:
+def get_difference_scale(scale: Scale) -> Scale:
     """The scale of the difference of two numbers of a scale."""
     return "difference" if scale in ("share", "error", "largest") else "plain"
 
 
-def enough(scale: Scale) -> int:
+def get_caution_limit(scale: Scale) -> int:
     """Units from which on intervals of such numbers are given without a caution."""
     return ENOUGH_SIGNED if scale == "signed" else ENOUGH
 
@@ -304,7 +306,7 @@ def _lean(changes: Floats, times: float) -> float:
     return skewness * (1 + 2 * times**2) / (6 * float(np.sqrt(len(changes))))
 
 
-def _around(value: float, reach: float, scale: Scale) -> tuple[float, float]:
+def _build_interval(value: float, reach: float, scale: Scale) -> tuple[float, float]:
     """The ends of what reaches so far to both sides of a value on its scale."""
     from scipy.special import expit, logit
 

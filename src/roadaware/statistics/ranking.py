@@ -111,7 +111,7 @@ def average_precision(positive: npt.NDArray[np.bool_], score: Floats) -> float |
     >>> average_precision(np.array([True, False]), np.array([0.9, 0.1]))
     1.0
     """
-    return _defined(_single(positive, score)[0])
+    return _replace_nan(_single(positive, score)[0])
 
 
 def roc_auc(positive: npt.NDArray[np.bool_], score: Floats) -> float | None:
@@ -122,7 +122,7 @@ def roc_auc(positive: npt.NDArray[np.bool_], score: Floats) -> float | None:
     >>> roc_auc(np.array([True, False]), np.array([0.5, 0.5]))
     0.5
     """
-    return _defined(_single(positive, score)[1])
+    return _replace_nan(_single(positive, score)[1])
 
 
 def _single(positive: npt.NDArray[np.bool_], score: Floats) -> tuple[float, float]:
@@ -131,7 +131,7 @@ def _single(positive: npt.NDArray[np.bool_], score: Floats) -> tuple[float, floa
     return float(ap[0]), float(auc[0])
 
 
-def _defined(value: float) -> float | None:
+def _replace_nan(value: float) -> float | None:
     return None if np.isnan(value) else value
 
 

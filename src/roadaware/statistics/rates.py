@@ -12,7 +12,7 @@ from roadaware.arrays import Floats, Ints
 Average = Literal["binary", "macro"]
 
 
-def confusion(
+def confusion_matrix(
     truth: Ints,
     decision: Ints,
     n_classes: int,
@@ -36,7 +36,7 @@ def confusion(
     Returns:
         (n_clusters, n_classes, n_classes), rows by truth, columns by decision.
 
-    >>> confusion(np.array([0, 1, 1]), np.array([0, 1, 0]), 2)[0]
+    >>> confusion_matrix(np.array([0, 1, 1]), np.array([0, 1, 0]), 2)[0]
     array([[1., 0.],
            [1., 1.]])
     """
@@ -92,7 +92,7 @@ def precision(counts: Floats, average: Average, *, zero_division: float | None =
     >>> float(precision(np.array([[8.0, 2.0], [1.0, 1.0]]), "binary").round(3))
     0.333
     """
-    return _averaged(_right(counts), counts.sum(-2), counts, average, zero_division)
+    return _average_rates(_right(counts), counts.sum(-2), counts, average, zero_division)
 
 
 def recall(counts: Floats, average: Average, *, zero_division: float | None = 0.0) -> Floats:
@@ -103,7 +103,7 @@ def recall(counts: Floats, average: Average, *, zero_division: float | None = 0.
     >>> float(recall(np.array([[8.0, 2.0], [1.0, 1.0]]), "binary"))
     0.5
     """
-    return _averaged(_right(counts), counts.sum(-1), counts, average, zero_division)
+    return _average_rates(_right(counts), counts.sum(-1), counts, average, zero_division)
 
 
 def f1(counts: Floats, average: Average, *, zero_division: float | None = 0.0) -> Floats:
@@ -115,7 +115,7 @@ def f1(counts: Floats, average: Average, *, zero_division: float | None = 0.0) -
     0.4
     """
     found = 2 * _right(counts)
-    return _averaged(found, counts.sum(-1) + counts.sum(-2), counts, average, zero_division)
+    return _average_rates(found, counts.sum(-1) + counts.sum(-2), counts, average, zero_division)
 
 
 def _right(counts: Floats) -> Floats:
@@ -134,7 +134,7 @@ def _mean_where(values: Floats, kept: npt.NDArray[np.bool_]) -> Floats:
     return _ratio(np.where(kept, values, 0.0).sum(-1), kept.sum(-1).astype(np.float64))
 
 
-def _averaged(
+def _average_rates(
     part: Floats, whole: Floats, counts: Floats, average: Average, zero_division: float | None
 ) -> Floats:
     rates = _ratio(part, whole)

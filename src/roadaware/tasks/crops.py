@@ -11,12 +11,12 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.arrays import Bytes, Floats, Floats32
-from roadaware.corner_cases.crop_features import SIDE_PX, plain_features
+from roadaware.corner_cases.crop_features import SIDE_PX, extract_plain_features
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoReader
-from roadaware.scenes.sensors import open_frame, video_path
+from roadaware.scenes.sensors import find_video_path, open_frame
 from roadaware.scenes.tables import Scenes
-from roadaware.tasks.crossing_inputs.crops import squared
+from roadaware.tasks.crossing_inputs.crops import pad_to_square
 
 PLAIN, TRUNKS = "plain", ("vgg16", "resnet50")
 
@@ -38,11 +38,11 @@ class PlainLooker:
     side, name, digest = SIDE_PX, PLAIN, ""
 
     def features(self, crops: Bytes) -> Floats32:
-        """(n, 256); see `plain_features`."""
-        return plain_features(crops)
+        """(n, 256); see `extract_plain_features`."""
+        return extract_plain_features(crops)
 
 
-def looker_of(features: str, weights: Path | None = None, *, seed: int = 0) -> Looker:
+def load_crop_encoder(features: str, weights: Path | None = None, *, seed: int = 0) -> Looker:
     """What describes crops.
 
     Args:
@@ -71,7 +71,7 @@ def looker_of(features: str, weights: Path | None = None, *, seed: int = 0) -> L
     return open_image_model(Path(features))
 
 
-def pictures(
+def read_images(
     scenes: Scenes, root: Path, wanted: Mapping[str, Sequence[int]], refused: dict[str, int]
 ) -> Iterator[tuple[str, int, Bytes]]:
     """Pictures of a set with their video and frame, video by video; a film is opened once.
@@ -94,7 +94,7 @@ def pictures(
                 yield video, frame, picture
             continue
         try:
-            reader = VideoReader(video_path(scenes, root, video))
+            reader = VideoReader(find_video_path(scenes, root, video))
         except (InputError, UsageError) as error:
             _count(refused, error, len(frames))
             continue
@@ -121,12 +121,13 @@ def cut(picture: Bytes, boxes: Floats, side: int) -> tuple[Bytes, npt.NDArray[np
     high = np.ceil(np.clip(boxes[:, 2:], 0, [width, height])).astype(np.int64)
     places = np.flatnonzero((high > low).all(axis=1))
     made = [
-        squared(picture[low[n, 1] : high[n, 1], low[n, 0] : high[n, 0]], side, "bilinear") for n in places
+        pad_to_square(picture[low[n, 1] : high[n, 1], low[n, 0] : high[n, 0]], side, "bilinear")
+        for n in places
     ]
     return np.stack(made) if made else np.zeros((0, side, side, 3), dtype=np.uint8), places
 
 
-def with_paths(scenes: Scenes) -> Scenes:
+def add_image_paths(scenes: Scenes) -> Scenes:
     """The set with `frames.path`, where only the names of files are known, as in COCO annotations."""
     frames = scenes.frames
     if "path" in frames.columns or "file_name" not in frames.columns:

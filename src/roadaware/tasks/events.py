@@ -17,14 +17,14 @@ from roadaware.linking.config import LinkerConfig
 from roadaware.linking.linker import Linker
 from roadaware.models.detector import Detector, FrameDetections
 from roadaware.models.event_head.ego_motion import EgoMotion
-from roadaware.models.event_head.features import LIGHTS, Motion, TubeFeatures, light_colours
+from roadaware.models.event_head.features import LIGHTS, Motion, TubeFeatures, compute_light_colours
 from roadaware.models.event_head.head import EventHead
 from roadaware.models.videos import VideoDetector
-from roadaware.scenes.advice import advice_in
-from roadaware.scenes.dense_scores import Layout, layout, matrix
+from roadaware.scenes.advice import get_advice
+from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions
-from roadaware.tasks.road_events import AV_ACTION, Classes, claims_of
+from roadaware.tasks.road_events import AV_ACTION, Classes, build_predictions
 
 Pair = tuple[Ints, Ints]
 _LAMPS = ("Red", "Amber", "Green", "Black", "Brake", "IncatLft", "IncatRht", "HazLit", "PushObj")
@@ -75,7 +75,7 @@ class EventLabeller:
         if "agent" not in kinds:
             raise UsageError(f"events need a detector that tells agents; this one tells {', '.join(kinds)}")
         self.head, self._given, self._linker_config = head, Layout(dict(kinds)), linker
-        self.kinds = widened_kinds(head, kinds)
+        self.kinds = add_head_kinds(head, kinds)
         self.av_labels, self._focal_px = head.av_actions, focal_px
         self._layout = Layout(dict(self.kinds))
         self._features = TubeFeatures(kinds["agent"])
@@ -186,7 +186,7 @@ class EventLabeller:
         return found
 
 
-def widened_kinds(head: EventHead, kinds: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def add_head_kinds(head: EventHead, kinds: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """The kinds of a detector with those that the head adds; composites only of labels that there are.
 
     Args:
@@ -352,7 +352,7 @@ class EventDetector:
         columns = [agents.index(name) for name in ("TL", "OthTL") if name in agents]
         colours = np.zeros((len(found), 4), np.float32)
         rows = np.flatnonzero(found.scores[:, columns].max(axis=1, initial=0) >= 0.1)
-        colours[rows] = light_colours(picture, found.boxes[rows])
+        colours[rows] = compute_light_colours(picture, found.boxes[rows])
         return colours
 
 
@@ -390,7 +390,7 @@ def add_events(predictions: Predictions, head: EventHead, linker: LinkerConfig) 
     Raises:
         UsageError: if they tell no agents, or the size of a video is not known.
     """
-    kinds = dict(layout(predictions.meta, "boxes").kinds)
+    kinds = dict(get_score_layout(predictions.meta, "boxes").kinds)
     labeller = EventLabeller(head, kinds, linker)
     facts = {str(row["video"]): row for row in predictions.videos.to_dicts()}
     names = [*facts, *predictions.boxes["video"].cast(pl.String).unique(maintain_order=True).to_list()]
@@ -404,9 +404,9 @@ def add_events(predictions: Predictions, head: EventHead, linker: LinkerConfig) 
             )
         labeller.reset()
         found[name] = _label(predictions, name, labeller, size, row.get("fps"))
-    own = layout(predictions.meta, "frames").kinds.get(AV_ACTION, ())
-    classes = Classes(labeller.kinds, own or labeller.av_labels, advice_in(predictions.meta))
-    return claims_of(found, classes, videos=predictions.videos, meta=predictions.meta)
+    own = get_score_layout(predictions.meta, "frames").kinds.get(AV_ACTION, ())
+    classes = Classes(labeller.kinds, own or labeller.av_labels, get_advice(predictions.meta))
+    return build_predictions(found, classes, videos=predictions.videos, meta=predictions.meta)
 
 
 def _label(
@@ -417,18 +417,18 @@ def _label(
     boxes = predictions.boxes.filter(chosen).sort("frame", maintain_order=True)
     frames = np.unique(boxes["frame"].to_numpy())
     times: dict[int, float] = {}
-    width = layout(predictions.meta, "frames").width
+    width = get_score_layout(predictions.meta, "frames").width
     drive: dict[int, npt.NDArray[np.float32]] = {}
     if not predictions.frames.is_empty():
         held = predictions.frames.filter(chosen)
         if width:
-            drive = dict(zip(held["frame"].to_list(), matrix(held["scores"], width), strict=True))
+            drive = dict(zip(held["frame"].to_list(), convert_to_matrix(held["scores"], width), strict=True))
         frames = np.union1d(frames, held["frame"].to_numpy())
         if "t_s" in held.columns and not held["t_s"].null_count():
             times = dict(zip(held["frame"].to_list(), held["t_s"].to_list(), strict=True))
     sides = boxes.select(CORNERS).to_numpy().astype(np.float32)
     score = boxes["score"].to_numpy().astype(np.float32)
-    scores = matrix(boxes["scores"], layout(predictions.meta, "boxes").width)
+    scores = convert_to_matrix(boxes["scores"], get_score_layout(predictions.meta, "boxes").width)
     bounds = np.searchsorted(boxes["frame"].to_numpy(), [*frames.tolist(), np.iinfo(np.int64).max])
     told = []
     for k, frame in enumerate(frames.tolist()):

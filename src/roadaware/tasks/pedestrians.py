@@ -15,13 +15,13 @@ from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, Task, evaluate
 from roadaware.metrics.result import MetricResult
-from roadaware.models import MODELS, cards, model_class
+from roadaware.models import MODELS, list_model_cards, load_model_class
 from roadaware.models.crossing.features import VEHICLE_ACTIONS
 from roadaware.models.crossing.tabular import TabularModel
 from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Meta, Predictions, Scenes, of_samples
-from roadaware.scenes.tracks import at_frames, windows
+from roadaware.scenes.tables import Meta, Predictions, Scenes, build_sample_predictions
+from roadaware.scenes.tracks import extract_windows, get_frame_values
 
 _log = logging.getLogger("roadaware")
 
@@ -59,7 +59,7 @@ class Examples:
         return len(self.sample)
 
 
-def examples(scenes: Scenes, split: str, *, traffic: bool = False) -> Examples:
+def build_examples(scenes: Scenes, split: str, *, traffic: bool = False) -> Examples:
     """The samples of one split as arrays, in their order.
 
     Args:
@@ -74,11 +74,13 @@ def examples(scenes: Scenes, split: str, *, traffic: bool = False) -> Examples:
     samples = split_samples(scenes, split).samples
     if samples["label"].null_count():
         raise InputError(f"{samples['label'].null_count()} samples of split '{split}' have no answer")
-    observed = windows(scenes, samples, (*CORNERS, "frame"))
+    observed = extract_windows(scenes, samples, (*CORNERS, "frame"))
     facts = _facts(scenes, samples)
     return Examples(
         boxes=np.ascontiguousarray(observed[..., :4]),
-        vehicle_action=at_frames(scenes, "vehicle_action", facts["video"], observed[..., 4], VEHICLE_ACTIONS),
+        vehicle_action=get_frame_values(
+            scenes, "vehicle_action", facts["video"], observed[..., 4], VEHICLE_ACTIONS
+        ),
         width_px=facts["width_px"].cast(pl.Float64).to_numpy(),
         height_px=facts["height_px"].cast(pl.Float64).to_numpy(),
         truth=facts["label"].cast(pl.Int64).to_numpy(),
@@ -92,9 +94,9 @@ def examples(scenes: Scenes, split: str, *, traffic: bool = False) -> Examples:
 
 def _traffic(scenes: Scenes, split: str) -> Floats:
     """(n, t, 10) the state of the traffic."""
-    from roadaware.tasks.crossing_inputs import inputs  # it is made of what this module gives
+    from roadaware.tasks.crossing_inputs import build_inputs  # it is made of what this module gives
 
-    column = inputs(scenes, split, ["traffic"]).columns["traffic"]
+    column = build_inputs(scenes, split, ["traffic"]).columns["traffic"]
     return np.asarray(column.take(np.arange(len(column))), dtype=np.float64)
 
 
@@ -159,13 +161,13 @@ def fit(scenes: Scenes, task: Task, name: str, **config: Any) -> TabularModel:
         InputError: if train or validation has no samples, train has one class only, or the features are made
             of what nobody tells of a split.
     """
-    known = cards()
+    known = list_model_cards()
     if name in known and task not in known[name].tasks:
         fitting = [other for other in MODELS if task in known[other].tasks]
         raise UsageError(f"{name} does not answer {task}; {', '.join(fitting)} do")
     fields = {"labels": _n_labels(scenes, task), **TRIED[task].get(name, {}), **config}
-    model = model_class(name).create(**fields)
-    return model.fit(*(_asked(model, scenes, split) for split in ("train", "val")))
+    model = load_model_class(name).create(**fields)
+    return model.fit(*(_collect_model_inputs(model, scenes, split) for split in ("train", "val")))
 
 
 def predict(model: TabularModel, scenes: Scenes, split: str = "test") -> Predictions:
@@ -179,21 +181,21 @@ def predict(model: TabularModel, scenes: Scenes, split: str = "test") -> Predict
     Raises:
         InputError: if there are no samples, or the features are made of what nobody tells of the split.
     """
-    asked = _asked(model, scenes, split)
+    asked = _collect_model_inputs(model, scenes, split)
     blind = replace(asked, truth=np.full(len(asked), -1))
     meta = Meta(dataset=scenes.meta.dataset, notes={"model": model.card.name, "chosen": model.fitted.chosen})
-    return of_samples(split_samples(scenes, split).samples, model.predict(blind), meta)
+    return build_sample_predictions(split_samples(scenes, split).samples, model.predict(blind), meta)
 
 
-def _asked(model: TabularModel, scenes: Scenes, split: str) -> Examples:
+def _collect_model_inputs(model: TabularModel, scenes: Scenes, split: str) -> Examples:
     """The samples of a split with all that the features of a model are made of."""
-    from roadaware.tasks.crossing_inputs.unknown import refuse_unknown, traffic_unknown
+    from roadaware.tasks.crossing_inputs.unknown import mask_unknown_traffic, refuse_unknown
 
     vehicle, traffic = (getattr(model.config, name, False) for name in ("vehicle", "traffic"))
-    found = examples(scenes, split, traffic=traffic)
+    found = build_examples(scenes, split, traffic=traffic)
     shares = {"ego:action (frames.vehicle_action)": _unknown_actions(found)} if vehicle else {}
     if found.traffic is not None:
-        last = traffic_unknown(found.traffic[:, -1])
+        last = mask_unknown_traffic(found.traffic[:, -1])
         shares |= {f"traffic ({column})": float(lost.mean()) for column, lost in last.items()}
     refuse_unknown(shares, split)
     return found
@@ -203,7 +205,7 @@ def _unknown_actions(found: Examples) -> float:
     return float(np.isnan(found.vehicle_action).mean())
 
 
-def baseline(
+def evaluate_baselines(
     scenes: Scenes,
     task: Task,
     models: Sequence[str] | Mapping[str, Mapping[str, Any]] | None = None,
@@ -244,11 +246,15 @@ def baseline(
 
 def _usual_fields(scenes: Scenes) -> dict[str, dict[str, Any]]:
     """Fields by model: those that read the action of the vehicle do without where a split lacks it."""
-    lost = [split for split in ("train", "val", "test") if _unknown_actions(examples(scenes, split)) == 1]
+    lost = [
+        split for split in ("train", "val", "test") if _unknown_actions(build_examples(scenes, split)) == 1
+    ]
     if not lost:
         return {}
     _log.warning("no action of the vehicle is told of split %s: baselines go by boxes alone", ", ".join(lost))
-    return {name: {"vehicle": False} for name in MODELS if hasattr(model_class(name).config_class, "vehicle")}
+    return {
+        name: {"vehicle": False} for name in MODELS if hasattr(load_model_class(name).config_class, "vehicle")
+    }
 
 
 def _n_labels(scenes: Scenes, task: Task) -> int:

@@ -12,13 +12,13 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
-from roadaware.io.files import atomic_write, sweep
+from roadaware.io.files import remove_stale_files, write_atomically
 from roadaware.io.folder_lock import Hold
-from roadaware.io.sources import leads_out, shown
-from roadaware.scenes.dense_scores import layout, matrix
+from roadaware.io.sources import is_outside, to_printable
+from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
-from roadaware.tasks.resumable_runs import begin
+from roadaware.tasks.resumable_runs import open_run_folder
 
 FORMAT, RECORD, PARTS, TABLE = "roadaware-poses", "poses.json", "parts", "poses.parquet"
 PERSON = "Ped"
@@ -83,9 +83,9 @@ def _pedestrians(tables: Scenes | Predictions, words: tuple[str, ...]) -> pl.Dat
         raise InputError(f"agents are {', '.join(words)[:200]}; {PERSON} is not among them")
     boxes = tables.boxes
     if isinstance(tables, Predictions) and "scores" in boxes.columns:
-        columns = layout(tables.meta, "boxes")
+        columns = get_score_layout(tables.meta, "boxes")
         if AGENT in columns.kinds and len(boxes):
-            scores = matrix(boxes["scores"], columns.width)[:, columns.columns(AGENT)]
+            scores = convert_to_matrix(boxes["scores"], columns.width)[:, columns.columns(AGENT)]
             best = scores.argmax(axis=1) == columns.kinds[AGENT].index(PERSON)
             return boxes.filter(pl.Series(best))
     labels = tables.labels.filter(
@@ -116,10 +116,12 @@ class PoseRun:
         if not 0 <= threshold <= 1:
             raise UsageError(f"--threshold lies from 0 to 1, not {threshold:g}")
         self.folder, self.threshold = folder, threshold
-        goes_on = begin(folder, RECORD, FORMAT, {**settings, "threshold": threshold}, overwrite=overwrite)
+        goes_on = open_run_folder(
+            folder, RECORD, FORMAT, {**settings, "threshold": threshold}, overwrite=overwrite
+        )
         self._hold = Hold(folder)
         (folder / PARTS).mkdir(exist_ok=True)
-        sweep(folder / PARTS)
+        remove_stale_files(folder / PARTS)
         if not goes_on:
             (folder / TABLE).unlink(missing_ok=True)
             for path in (folder / PARTS).rglob("*.parquet"):
@@ -131,8 +133,8 @@ class PoseRun:
         Raises:
             InputError: if its name leads out of the folder.
         """
-        if leads_out(f"{video}.parquet"):
-            raise InputError("the name of the video leads out of the folder", where=shown(video))
+        if is_outside(f"{video}.parquet"):
+            raise InputError("the name of the video leads out of the folder", where=to_printable(video))
         return self.folder / PARTS / f"{video}.parquet"
 
     def stands(self, video: str, film: Path) -> bool:
@@ -159,7 +161,7 @@ class PoseRun:
         ).select(pl.col(name).cast(kind) for name, kind in _SCHEMA.items())
         path = self.part(str(people["video"][0]))
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(path, _bytes(table))
+        write_atomically(path, _bytes(table))
 
     def finish(self, videos: list[str]) -> pl.DataFrame:
         """All joints as one table, which is written, too.
@@ -169,7 +171,7 @@ class PoseRun:
         """
         parts = [pl.read_parquet(self.part(video)) for video in videos]
         table = pl.concat(parts) if parts else pl.DataFrame(schema=_SCHEMA)
-        atomic_write(self.folder / TABLE, _bytes(table))
+        write_atomically(self.folder / TABLE, _bytes(table))
         return table
 
 

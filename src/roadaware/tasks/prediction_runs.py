@@ -15,12 +15,18 @@ import polars as pl
 
 from roadaware import __version__
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
-from roadaware.io.files import atomic_write, disk_error, names_in, read_regular, temporary_beside
+from roadaware.io.files import (
+    build_disk_error,
+    list_folder_names,
+    make_temporary_path,
+    read_regular,
+    write_atomically,
+)
 from roadaware.io.folder_lock import Hold
 from roadaware.models.detector import FrameDetections
-from roadaware.scenes.store import adopt, open_predictions, save
+from roadaware.scenes.store import open_predictions, register_table_files, save
 from roadaware.scenes.tables import Meta
-from roadaware.tasks.road_events import Classes, claims_of, labelled
+from roadaware.tasks.road_events import Classes, add_top_label, build_predictions
 
 FORMAT = "roadaware-predictions"
 TABLES, PARTS, RECORD = "predictions", "parts", "run.json"
@@ -58,7 +64,7 @@ class PredictionRun:
         folder: new, empty, or of an earlier run.
         settings: JSON-ready; what the detections depend on.
         classes: of the detector.
-        meta: of the data, as of `claims_of`.
+        meta: of the data, as of `build_predictions`.
         overwrite: begin anew where an earlier run is.
 
     Raises:
@@ -95,7 +101,7 @@ class PredictionRun:
             for name in (TABLES, PARTS):
                 shutil.rmtree(folder / name, ignore_errors=True)
         except OSError as error:
-            raise disk_error(folder, 1, error) from error
+            raise build_disk_error(folder, 1, error) from error
         self._write()
 
     def _resume(self, found: Mapping[str, Any]) -> None:
@@ -140,9 +146,9 @@ class PredictionRun:
             DiskError: if the disk refuses; the other parts are kept.
         """
         row = pl.DataFrame({name: [value] for name, value in facts.row.items() if value is not None})
-        claims = claims_of({facts.video: found}, self.classes, videos=row, meta=self.meta)
+        claims = build_predictions({facts.video: found}, self.classes, videos=row, meta=self.meta)
         if CORNER in self.classes.kinds:
-            claims = labelled(claims, CORNER)
+            claims = add_top_label(claims, CORNER)
         before = self.done.get(facts.video)
         part = f"{self._fresh():05d}" if before is None else before["part"]
         shutil.rmtree(self.folder / PARTS / part, ignore_errors=True)
@@ -203,7 +209,7 @@ class PredictionRun:
     def _join(self, parts: Sequence[Mapping[str, Any]]) -> None:
         """One set of all parts, in little memory: tables are streamed from file to file."""
         target = self.folder / TABLES
-        meta = claims_of({}, self.classes, meta=self.meta).meta
+        meta = build_predictions({}, self.classes, meta=self.meta).meta
         path = target
         try:
             shutil.rmtree(target, ignore_errors=True)
@@ -212,14 +218,14 @@ class PredictionRun:
             for table in ("videos", "frames", "boxes", "labels"):
                 rows, count = _rows(self.folder / PARTS, parts, table)
                 if count:
-                    path = _poured(rows, target / table)
+                    path = _write_merged(rows, target / table)
                     files[table] = (path, count)
         except (OSError, pl.exceptions.ComputeError) as error:
             shutil.rmtree(target, ignore_errors=True)
             if not isinstance(error, OSError) and "os error" not in str(error):
                 raise
-            raise disk_error(path, 1, error) from error
-        adopt(target, meta, files)
+            raise build_disk_error(path, 1, error) from error
+        register_table_files(target, meta, files)
 
     def _write_soon(self) -> None:
         """Write the record, unless that has just been done and takes long, as that of thousands of videos."""
@@ -244,7 +250,7 @@ class PredictionRun:
             "failed": self.failed,
             "finished": self._finished,
         }
-        atomic_write(self.folder / RECORD, (json.dumps(record, indent=1) + "\n").encode())
+        write_atomically(self.folder / RECORD, (json.dumps(record, indent=1) + "\n").encode())
         self._written_s = time.monotonic()
         self._cost_s = self._written_s - started_s
 
@@ -260,7 +266,7 @@ def check_folder(folder: Path, *, overwrite: bool) -> None:
     if not folder.is_dir() or _record(folder) is not None:
         return
     try:
-        others = names_in(folder)
+        others = list_folder_names(folder)
     except OSError as error:
         raise DiskError(f"{folder} cannot be looked into: {error.strerror}; name another folder") from error
     if others:
@@ -294,7 +300,7 @@ def _rows(folder: Path, parts: Sequence[Mapping[str, Any]], table: str) -> tuple
     return frames, count
 
 
-def _poured(frames: Sequence[pl.LazyFrame], beside: Path) -> Path:
+def _write_merged(frames: Sequence[pl.LazyFrame], beside: Path) -> Path:
     """A file with the rows of all frames, under a new name; of very many frames by way of larger files."""
     between: list[Path] = []
     while len(frames) > _TOGETHER:
@@ -309,6 +315,6 @@ def _poured(frames: Sequence[pl.LazyFrame], beside: Path) -> Path:
 
 
 def _sunk(frames: Sequence[pl.LazyFrame], beside: Path) -> Path:
-    path = temporary_beside(beside)
+    path = make_temporary_path(beside)
     pl.concat(frames, how="diagonal_relaxed").sink_parquet(path, compression="zstd", maintain_order=True)
     return path

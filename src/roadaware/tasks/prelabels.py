@@ -16,11 +16,11 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError, RoadawareError, UsageError
-from roadaware.io.files import atomic_write, disk_error, read_regular
+from roadaware.io.files import build_disk_error, read_regular, write_atomically
 from roadaware.io.folder_lock import Hold
 from roadaware.io.sources import digest
 from roadaware.scenes.tables import Predictions
-from roadaware.tasks.resumable_runs import begin
+from roadaware.tasks.resumable_runs import open_run_folder
 
 FORMAT, RECORD, PARTS = "roadaware-prelabels", "prelabels.json", "parts"
 PREDICTIONS = "predictions"
@@ -34,12 +34,12 @@ SCHEMA: Mapping[str, pl.DataType] = {
     "prelabels": pl.List(pl.String()),
     "prelabel_scores": pl.List(pl.Float32()),
 }
-"""Columns of `named`: the best label and its score, and the best few of both, from the best."""
+"""Columns of `build_prelabels`: the best label and its score, and the best few of both, from the best."""
 _TOGETHER = 256
 _LIMIT = 1 << 28
 
 
-def named(
+def build_prelabels(
     box: Sequence[int], scores: npt.NDArray[np.floating], labels: Sequence[str], top: int
 ) -> pl.DataFrame:
     """Pre-labels of boxes.
@@ -50,7 +50,7 @@ def named(
         labels: t of them.
         top: how many are kept.
 
-    >>> named([7], np.array([[0.25, 0.75]]), ["tyre", "dog"], 1)["prelabel"].to_list()
+    >>> build_prelabels([7], np.array([[0.25, 0.75]]), ["tyre", "dog"], 1)["prelabel"].to_list()
     ['dog']
     """
     best = np.argsort(-scores, axis=1, kind="stable")[:, :top]
@@ -65,14 +65,14 @@ def named(
     return pl.DataFrame(rows, schema=pl.Schema(SCHEMA))
 
 
-def with_prelabels(claims: Predictions, rows: pl.DataFrame, labels: Sequence[str], note: Any) -> Predictions:
-    """Claims with the columns of `named`; null where there are none.
+def add_prelabels(claims: Predictions, rows: pl.DataFrame, labels: Sequence[str], note: Any) -> Predictions:
+    """Claims with the columns of `build_prelabels`; null where there are none.
 
     Boxes without labels of the kind `corner` get the pre-label as such, so that they can be judged by class.
 
     Args:
         claims: proposals.
-        rows: as of `named`, of some of the boxes.
+        rows: as of `build_prelabels`, of some of the boxes.
         labels: the vocabulary.
         note: JSON-ready; how it was done, for `meta.notes`.
     """
@@ -120,13 +120,13 @@ class PrelabelRun:
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
         self._hold = Hold(folder)
-        goes_on = begin(folder, RECORD, FORMAT, settings, overwrite=overwrite)
+        goes_on = open_run_folder(folder, RECORD, FORMAT, settings, overwrite=overwrite)
         try:
             if not goes_on:
                 shutil.rmtree(folder / PARTS, ignore_errors=True)
             (folder / PARTS).mkdir(exist_ok=True)
         except OSError as error:
-            raise disk_error(folder, 0, error) from error
+            raise build_disk_error(folder, 0, error) from error
         boxes = claims.boxes.with_columns(pl.col("video").cast(pl.String))
         self.parts = list(_parts(boxes.select("box", "video", "frame", "x1_px", "y1_px", "x2_px", "y2_px")))
 
@@ -140,7 +140,7 @@ class PrelabelRun:
 
         Args:
             number: of the part.
-            rows: as of `named`, of those of its boxes that could be looked at.
+            rows: as of `build_prelabels`, of those of its boxes that could be looked at.
             gone: why others could not, to how many.
 
         Raises:
@@ -149,16 +149,16 @@ class PrelabelRun:
         data = io.BytesIO()
         rows.write_parquet(data, compression="zstd")
         path = self.folder / PARTS / f"{number:06d}.parquet"
-        atomic_write(path, data.getvalue())
+        write_atomically(path, data.getvalue())
         told = {"boxes": len(rows), "gone": dict(gone), "blake2b": digest(data.getvalue())}
-        atomic_write(path.with_suffix(".json"), (json.dumps(told) + "\n").encode())
+        write_atomically(path.with_suffix(".json"), (json.dumps(told) + "\n").encode())
 
     def finish(self, labels: Sequence[str], note: Any) -> tuple[Predictions, dict[str, int]]:
         """The proposals with what all parts say, and how many boxes are without, by reason.
 
         Args:
             labels: the vocabulary.
-            note: as of `with_prelabels`.
+            note: as of `add_prelabels`.
 
         Raises:
             InputError: if no box could be looked at.
@@ -175,7 +175,7 @@ class PrelabelRun:
             raise InputError(
                 f"none of {len(self.claims.boxes)} proposals could be looked at; the first: {reason}"
             )
-        return with_prelabels(self.claims, whole, labels, note), gone
+        return add_prelabels(self.claims, whole, labels, note), gone
 
     def _told(self, number: int) -> tuple[dict[str, Any], pl.DataFrame] | None:
         """What a part that is done says; None of one that is not, or is damaged."""

@@ -14,15 +14,15 @@ import numpy.typing as npt
 
 from roadaware import __version__
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
-from roadaware.io.files import atomic_write, disk_error, names_in, read_regular
+from roadaware.io.files import build_disk_error, list_folder_names, read_regular, write_atomically
 from roadaware.io.folder_lock import Hold
-from roadaware.io.images import png
-from roadaware.io.sources import leads_out, shown
+from roadaware.io.images import encode_png
+from roadaware.io.sources import is_outside, to_printable
 
 _LIMIT = 1 << 26
 
 
-def begin(
+def open_run_folder(
     folder: Path, record: str, kind: str, settings: Mapping[str, Any], *, overwrite: bool = False
 ) -> bool:
     """Make the folder of some work, or see that it holds the same work; whether it goes on.
@@ -42,10 +42,10 @@ def begin(
         raise UsageError(f"{folder} is a file; name a folder to write into")
     asked = json.loads(json.dumps(dict(settings)))
     try:
-        held = names_in(folder)
+        held = list_folder_names(folder)
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise disk_error(folder, 0, error) from error
+        raise build_disk_error(folder, 0, error) from error
     found = _read(folder / record) if record in held else {}
     if held and found.get("format") != kind:
         what = f"{folder} holds other things ({', '.join(held[:5])})"
@@ -59,7 +59,7 @@ def begin(
             "--overwrite to begin anew"
         )
     written = {"format": kind, "version": __version__, "settings": asked}
-    atomic_write(folder / record, (json.dumps(written, indent=1) + "\n").encode())
+    write_atomically(folder / record, (json.dumps(written, indent=1) + "\n").encode())
     return bool(held) and not differ and not overwrite
 
 
@@ -104,10 +104,12 @@ class MaskRun:
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
         self._hold = Hold(folder)
-        goes_on = begin(folder, RECORD, FORMAT, {**settings, "labels": list(labels)}, overwrite=overwrite)
+        goes_on = open_run_folder(
+            folder, RECORD, FORMAT, {**settings, "labels": list(labels)}, overwrite=overwrite
+        )
         if not goes_on:
             self._clear()
-        atomic_write(folder / CLASSES, (json.dumps(list(labels)) + "\n").encode())
+        write_atomically(folder / CLASSES, (json.dumps(list(labels)) + "\n").encode())
 
     def _clear(self) -> None:
         """Take away masks of other settings."""
@@ -116,7 +118,7 @@ class MaskRun:
                 if path.is_dir():
                     shutil.rmtree(path)
         except OSError as error:
-            raise disk_error(self.folder, 0, error) from error
+            raise build_disk_error(self.folder, 0, error) from error
 
     def path(self, video: str, frame: int) -> Path:
         """Where the mask of a picture lies.
@@ -128,8 +130,8 @@ class MaskRun:
         Raises:
             InputError: if the name leads out of the folder.
         """
-        if leads_out(f"{video}/0"):
-            raise InputError("the name of the video leads out of the folder", where=shown(video))
+        if is_outside(f"{video}/0"):
+            raise InputError("the name of the video leads out of the folder", where=to_printable(video))
         return self.folder / video / f"{frame:06d}.png"
 
     def stands(self, video: str, frame: int, picture: Path) -> bool:
@@ -165,4 +167,4 @@ class MaskRun:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise DiskError(f"{path.parent} could not be made: {error.strerror or error}") from error
-        atomic_write(path, png(mask, self.bits))
+        write_atomically(path, encode_png(mask, self.bits))

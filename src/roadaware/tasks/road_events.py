@@ -13,8 +13,8 @@ import polars as pl
 from roadaware.arrays import Bools, Bytes, Floats32, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.models.detector import FrameDetections
-from roadaware.scenes.advice import Advice, with_advice
-from roadaware.scenes.dense_scores import layout, matrix, with_layout
+from roadaware.scenes.advice import Advice, set_advice
+from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout, set_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
@@ -55,7 +55,7 @@ class Classes:
         return ((AGENTNESS, AGENTNESS), *((k, label) for k, held in self.kinds.items() for label in held))
 
 
-def classes_of(
+def collect_classes(
     scenes: Scenes, kinds: Sequence[str] = (), *, av_action: bool = True, only_used: bool = False
 ) -> Classes:
     """The classes that scenes have words for.
@@ -80,12 +80,12 @@ def classes_of(
         )
     held = {kind: known[kind] for kind in found}
     if only_used:
-        held = {kind: _used(scenes, kind) for kind in found}
+        held = {kind: _list_used_labels(scenes, kind) for kind in found}
     av = scenes.meta.vocabularies.get(AV_ACTION, ()) if av_action and len(scenes.frame_labels) else ()
     return Classes(held, tuple(av))
 
 
-def _used(scenes: Scenes, kind: str) -> tuple[str, ...]:
+def _list_used_labels(scenes: Scenes, kind: str) -> tuple[str, ...]:
     rows = scenes.labels.filter(pl.col("kind").cast(pl.String) == kind)["label"].unique().sort()
     return tuple(scenes.meta.vocabularies[kind][label] for label in rows.to_list())
 
@@ -133,7 +133,7 @@ class VideoTruth:
         return np.unpackbits(self.packed[rows], axis=1, count=self.n_classes).astype(np.bool_)
 
 
-def truth_of(scenes: Scenes, classes: Classes) -> dict[str, VideoTruth]:
+def build_video_truth(scenes: Scenes, classes: Classes) -> dict[str, VideoTruth]:
     """Video to its truth, in the order of the videos; labels are found by name.
 
     Boxes marked `ignore` are left out. A frame counts as looked at where `frames.annotated` says so, and
@@ -155,7 +155,7 @@ def truth_of(scenes: Scenes, classes: Classes) -> dict[str, VideoTruth]:
     place = pl.Enum(names)
     boxes = boxes.with_columns(v=pl.col("video").cast(pl.String).cast(place).to_physical())
     boxes = boxes.sort("v", "frame", maintain_order=True)
-    packed = _packed(scenes, boxes["box"], classes)
+    packed = _pack_classes(scenes, boxes["box"], classes)
     corners = boxes.select(CORNERS).to_numpy().astype(np.float32).reshape(-1, 4)
     video, frame = boxes["v"].to_numpy().astype(np.int64), boxes["frame"].to_numpy().astype(np.int64)
     ends = np.searchsorted(video, np.arange(len(names) + 1))
@@ -172,7 +172,7 @@ def truth_of(scenes: Scenes, classes: Classes) -> dict[str, VideoTruth]:
     return found
 
 
-def _packed(scenes: Scenes, box: pl.Series, classes: Classes) -> Bytes:
+def _pack_classes(scenes: Scenes, box: pl.Series, classes: Classes) -> Bytes:
     """(m, bytes) bits of the classes of boxes, of many boxes piece by piece."""
     column = {named: at for at, named in enumerate(classes.names)}
     parts = []
@@ -233,7 +233,7 @@ def _av(
     return found
 
 
-def claims_of(
+def build_predictions(
     found: Mapping[str, Sequence[FrameDetections]],
     classes: Classes,
     *,
@@ -268,31 +268,31 @@ def claims_of(
             "video": names.gather(of),
             "frame": frame[of],
             **{side: corners[:, k] for k, side in enumerate(CORNERS)},
-            "score": _stacked([each.agentness[:, None] for _, each in flat], 1)[:, 0],
-            "scores": _dense(_stacked([each.scores for _, each in flat], width)),
+            "score": _stack_parts([each.agentness[:, None] for _, each in flat], 1)[:, 0],
+            "scores": _dense(_stack_parts([each.scores for _, each in flat], width)),
         }
     )
     frames: dict[str, Any] = {"video": names, "frame": frame}
     if av:
-        frames["scores"] = _dense(_stacked([each.av[None] for _, each in flat], av))
-    kept = {} if videos is None else {"videos": _kept(videos, list(found))}
+        frames["scores"] = _dense(_stack_parts([each.av[None] for _, each in flat], av))
+    kept = {} if videos is None else {"videos": _filter_videos(videos, list(found))}
     return Predictions(boxes=boxes, frames=pl.DataFrame(frames), meta=_meta(meta or Meta(), classes), **kept)
 
 
-def labelled(claims: Predictions, kind: str) -> Predictions:
+def add_top_label(claims: Predictions, kind: str) -> Predictions:
     """Claims whose boxes have a label: the one of a kind that scores best.
 
     Args:
-        claims: as `claims_of` made them.
+        claims: as `build_predictions` made them.
         kind: one that the detector tells.
     """
-    told = layout(claims.meta, "boxes")
-    scores = matrix(claims.boxes["scores"], told.width)[:, told.columns(kind)]
+    told = get_score_layout(claims.meta, "boxes")
+    scores = convert_to_matrix(claims.boxes["scores"], told.width)[:, told.columns(kind)]
     labels = {"box": claims.boxes["box"], "kind": [kind] * len(scores), "label": scores.argmax(axis=1)}
     return claims.with_tables(labels=pl.DataFrame(labels)) if len(scores) else claims
 
 
-def _stacked(parts: Sequence[npt.NDArray[Any]], width: int) -> Floats32:
+def _stack_parts(parts: Sequence[npt.NDArray[Any]], width: int) -> Floats32:
     return np.concatenate([np.zeros((0, width), np.float32), *parts]).astype(np.float32, copy=False)
 
 
@@ -300,7 +300,7 @@ def _dense(scores: Floats32) -> pl.Series:
     return pl.Series("scores", scores, dtype=pl.Array(pl.Float32, scores.shape[1]))
 
 
-def _kept(videos: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+def _filter_videos(videos: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     return videos.filter(pl.col("video").cast(pl.String).is_in(list(names)))
 
 
@@ -313,11 +313,11 @@ def _meta(meta: Meta, classes: Classes) -> Meta:
     bare = replace(meta, vocabularies=words, composites=made, rows_read={}, source_digest="", notes={})
     if children:
         bare = replace(bare, notes={"children": children})
-    told = with_layout(with_advice(bare, classes.advice), "boxes", list(classes.kinds))
-    return with_layout(told, "frames", [AV_ACTION]) if classes.av_labels else told
+    told = set_score_layout(set_advice(bare, classes.advice), "boxes", list(classes.kinds))
+    return set_score_layout(told, "frames", [AV_ACTION]) if classes.av_labels else told
 
 
-def figures(
+def evaluate_predictions(
     claims: Predictions,
     scenes: Scenes,
     linker: LinkerConfig,

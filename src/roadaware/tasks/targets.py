@@ -12,9 +12,9 @@ from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import UsageError
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
-from roadaware.scenes.tracks import observed_rows, positions
-from roadaware.tasks.crossing_inputs.grid import cells
-from roadaware.tasks.crossing_inputs.observations import observe
+from roadaware.scenes.tracks import build_position_index, find_observed_rows
+from roadaware.tasks.crossing_inputs.grid import assign_grid_number
+from roadaware.tasks.crossing_inputs.observations import collect_observations
 
 UNKNOWN = -1
 """Number of the cell where the track ends before."""
@@ -63,7 +63,7 @@ class Futures:
         """
         ends = self.known[:, -1]
         last = np.where(ends[:, None], self.ahead_px[:, -1], 0.0)
-        return np.where(ends, cells(last, self.size_px), UNKNOWN).astype(np.int64)
+        return np.where(ends, assign_grid_number(last, self.size_px), UNKNOWN).astype(np.int64)
 
     def pixels(self, moved: Floats) -> Floats:
         """(n, h, 4) boxes in pixels of the original picture.
@@ -78,7 +78,7 @@ class Futures:
         return np.tile(self.size_px, 2)[:, None, :]
 
 
-def futures(scenes: Scenes, split: str, horizon: int) -> Futures:
+def build_targets(scenes: Scenes, split: str, horizon: int) -> Futures:
     """The boxes behind the observations of one split, in the order of `tasks.pedestrians.examples`.
 
     Args:
@@ -92,8 +92,8 @@ def futures(scenes: Scenes, split: str, horizon: int) -> Futures:
     """
     if horizon < 1:
         raise UsageError(f"a trajectory has at least one box ahead, not {horizon}")
-    seen = observe(scenes, split)
-    rows = observed_rows(positions(scenes.boxes), seen.samples, after=horizon)
+    seen = collect_observations(scenes, split)
+    rows = find_observed_rows(build_position_index(scenes.boxes), seen.samples, after=horizon)
     # Behind the end of a track its last row comes again.
     ended = (rows[:, 1:] == rows[:, :-1])[:, -horizon:]
     columns = [scenes.boxes[name].to_numpy().astype(np.float64) for name in CORNERS]
@@ -102,7 +102,7 @@ def futures(scenes: Scenes, split: str, horizon: int) -> Futures:
     return Futures(corners[:, :-horizon], ahead, seen.size_px)
 
 
-def straight_on(observed_px: Floats, horizon: int, steps: int = 5) -> Floats:
+def predict_constant_velocity(observed_px: Floats, horizon: int, steps: int = 5) -> Floats:
     """(n, horizon, 4) boxes that go on from the last one with the velocity of the last few.
 
     Args:
@@ -117,7 +117,7 @@ def straight_on(observed_px: Floats, horizon: int, steps: int = 5) -> Floats:
     return np.asarray(last + velocity * np.arange(1, horizon + 1)[:, None])
 
 
-def path_errors(paths_px: Floats, truth: Futures) -> dict[str, float | None]:
+def compute_path_errors(paths_px: Floats, truth: Futures) -> dict[str, float | None]:
     """How far boxes ahead are off, in pixels of the original picture; None where nothing is known.
 
     ade_px is the distance of centres, the mean over the known frames of a sample and then over samples;
@@ -154,7 +154,7 @@ def cell_accuracy(said: Floats, truth: Futures) -> float | None:
     return _mean((said.argmax(axis=1) == truth.cell)[known])
 
 
-def worth_ahead(said: Mapping[str, Floats], truth: Futures) -> dict[str, float | None]:
+def evaluate_future(said: Mapping[str, Floats], truth: Futures) -> dict[str, float | None]:
     """What answers about the future are worth.
 
     Args:
@@ -163,22 +163,22 @@ def worth_ahead(said: Mapping[str, Floats], truth: Futures) -> dict[str, float |
     """
     found: dict[str, float | None] = {}
     if "trajectory" in said:
-        found |= path_errors(truth.pixels(said["trajectory"]), truth)
+        found |= compute_path_errors(truth.pixels(said["trajectory"]), truth)
     if "grid" in said:
         found["grid_accuracy"] = cell_accuracy(said["grid"], truth)
     return found
 
 
-def worth_straight_on(truth: Futures) -> dict[str, float | None]:
+def evaluate_constant_velocity(truth: Futures) -> dict[str, float | None]:
     """What it is worth to say that pedestrians go on as observed; a rule that every network has to beat.
 
     Args:
         truth: of the samples.
     """
-    paths = straight_on(truth.observed_px, truth.horizon)
+    paths = predict_constant_velocity(truth.observed_px, truth.horizon)
     known = truth.cell != UNKNOWN
-    right = cells(paths[:, -1], truth.size_px) == truth.cell
-    return {**path_errors(paths, truth), "grid_accuracy": _mean(right[known])}
+    right = assign_grid_number(paths[:, -1], truth.size_px) == truth.cell
+    return {**compute_path_errors(paths, truth), "grid_accuracy": _mean(right[known])}
 
 
 def _mean(values: Floats | Bools) -> float | None:

@@ -16,15 +16,15 @@ from roadaware.arrays import Floats, Ints
 from roadaware.corner_cases.captures import SemanticMap
 from roadaware.corner_cases.config import BACKGROUND
 from roadaware.corner_cases.energy import NEUTRAL
-from roadaware.corner_cases.known_objects import Key, origin, rows_by_picture
+from roadaware.corner_cases.known_objects import Key, collect_source_digests, group_rows_by_image
 from roadaware.corner_cases.memory import MemoryBank, MemoryConfig, fit_memory
-from roadaware.corner_cases.scorer_file import Fitted, Prints, fingerprint, prints_of, video_prints
+from roadaware.corner_cases.scorer_file import Fitted, Prints, hash_arrays, hash_videos, sort_fingerprints
 from roadaware.corner_cases.sources import SemanticSource
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
-from roadaware.tasks.crops import Looker, cut, pictures
+from roadaware.tasks.crops import Looker, cut, read_images
 
 Progress = Callable[[int, int], None]
 _TRIES = 20
@@ -69,7 +69,7 @@ def fit_crops(
     Source: Li et al., ECCV 2022 (CODA), appendix: features of common objects, vegetation, sky and black.
     """
     found = _Crops(looker, config)
-    total = sum(len(frames) for each in sets for frames in _annotated(each.scenes).values())
+    total = sum(len(frames) for each in sets for frames in _list_annotated_frames(each.scenes).values())
     for each in sets:
         for _ in found.looked_at(each):
             if progress is not None:
@@ -78,13 +78,13 @@ def fit_crops(
         raise InputError(f"none of {total:,} pictures can be opened: {next(iter(found.refused))}")
     bank = fit_memory(*found.material(), config)
     about: dict[str, Any] = {
-        **origin([each.scenes for each in sets]),
+        **collect_source_digests([each.scenes for each in sets]),
         "pictures": len(found.prints),
         **found.counts,
         "refused": sum(found.refused.values()),
     }
     asked = {"features": looker.name, "weights": looker.digest, "seed": config.seed}
-    return Fitted(bank, prints_of(found.prints), asked, about, prints_of(found.videos))
+    return Fitted(bank, sort_fingerprints(found.prints), asked, about, sort_fingerprints(found.videos))
 
 
 class _Crops:
@@ -107,9 +107,9 @@ class _Crops:
 
     def looked_at(self, each: CommonMemory) -> Iterator[None]:
         """Gather from a set; yields after every picture."""
-        material, wanted = _Material(each, self.config, self.counts), _annotated(each.scenes)
+        material, wanted = _Material(each, self.config, self.counts), _list_annotated_frames(each.scenes)
         before, kept = "", set()
-        for video, frame, picture in pictures(each.scenes, each.root, wanted, self.refused):
+        for video, frame, picture in read_images(each.scenes, each.root, wanted, self.refused):
             # A set of one video is parted by picture, else nothing could stay out of the bank.
             self._group += video != before or len(wanted) == 1
             before = video
@@ -117,11 +117,11 @@ class _Crops:
             if len(crops):
                 self.parts.append(self.looker.features(crops))
                 self.groups += [self._group] * len(crops)
-                self.prints.add(fingerprint(picture))
+                self.prints.add(hash_arrays(picture))
                 kept.add(video)
             self.looked += 1
             yield
-        told = video_prints(each.scenes, kept)
+        told = hash_videos(each.scenes, kept)
         self.videos.update(() if told is None else told.tolist())
 
     def material(self) -> tuple[npt.NDArray[np.float32], list[int]]:
@@ -132,7 +132,7 @@ class _Crops:
         return np.concatenate([*self.parts, black]), [*self.groups, self.groups[0]]
 
 
-def ask_crops(
+def score_crop_novelty(
     proposals: Predictions,
     scenes: Scenes,
     root: Path,
@@ -170,7 +170,7 @@ def ask_crops(
             f"not with {looker.name} ({looker.digest or 'no weights'})",
             hint="name the same features and weights",
         )
-    corners, places = _corners(proposals.boxes), rows_by_picture(proposals.boxes)
+    corners, places = _corners(proposals.boxes), group_rows_by_image(proposals.boxes)
     known = set(scenes.videos["video"].cast(pl.String).to_list())
     wanted: dict[str, list[int]] = {}
     for video, frame in sorted(places):
@@ -180,8 +180,8 @@ def ask_crops(
         raise InputError("the proposals are about none of the videos of the set")
     shares, met = np.full(len(corners), NEUTRAL), np.zeros(len(corners), dtype=np.int64)
     prints, refused, total = set(), dict[str, int](), sum(map(len, wanted.values()))
-    for done, (video, frame, picture) in enumerate(pictures(scenes, root, wanted, refused)):
-        own = fingerprint(picture)
+    for done, (video, frame, picture) in enumerate(read_images(scenes, root, wanted, refused)):
+        own = hash_arrays(picture)
         _refuse_seen(fitted, own, video, frame, allowed=allow_leak)
         rows = places[video, frame]
         crops, kept = cut(picture, corners[rows], looker.side)
@@ -191,7 +191,7 @@ def ask_crops(
         prints.add(own)
         if progress is not None:
             progress(done + 1, total)
-    return shares, met, prints_of(prints), refused
+    return shares, met, sort_fingerprints(prints), refused
 
 
 def _refuse_seen(fitted: Fitted, own: int, video: str, frame: int, *, allowed: bool) -> None:
@@ -214,9 +214,9 @@ class _Material:
     def __init__(self, common: CommonMemory, config: MemoryConfig, counts: dict[str, int]) -> None:
         boxes, proposals = common.scenes.boxes, common.proposals
         self.config, self.semantics, self.counts = config, common.semantics, counts
-        self._corners, self._common, self._rows = _corners(boxes), _common(boxes), rows_by_picture(boxes)
+        self._corners, self._common, self._rows = _corners(boxes), _common(boxes), group_rows_by_image(boxes)
         self._proposed = _NONE if proposals is None else _corners(proposals.boxes)
-        self._proposals: dict[Key, Ints] = {} if proposals is None else rows_by_picture(proposals.boxes)
+        self._proposals: dict[Key, Ints] = {} if proposals is None else group_rows_by_image(proposals.boxes)
         sides = self._corners[:, 2:] - self._corners[:, :2]
         self._sides = sides[self._large(self._corners)]
 
@@ -255,13 +255,15 @@ class _Material:
         boxes = np.column_stack([low, low + sides])
         shown = None if self.semantics is None else self.semantics.of(video, frame)
         if shown is not None:
-            fits = background_shares(boxes, shown) >= self.config.background_share
+            fits = compute_background_fraction(boxes, shown) >= self.config.background_share
         else:
             fits = iou(boxes, true).sum(axis=1) == 0
         return boxes[fits][:wanted]
 
 
-def background_shares(boxes: Floats, shown: SemanticMap, names: Sequence[str] = BACKGROUND) -> Floats:
+def compute_background_fraction(
+    boxes: Floats, shown: SemanticMap, names: Sequence[str] = BACKGROUND
+) -> Floats:
     """(n,) share of the pixels of each box that are background.
 
     Args:
@@ -278,14 +280,14 @@ def background_shares(boxes: Floats, shown: SemanticMap, names: Sequence[str] = 
     return found
 
 
-def _annotated(scenes: Scenes) -> dict[str, list[int]]:
+def _list_annotated_frames(scenes: Scenes) -> dict[str, list[int]]:
     """Frames of each video that somebody has looked at."""
     frames = scenes.frames
     if "annotated" in frames.columns:
         frames = frames.filter(pl.col("annotated").fill_null(value=True))
     table = frames if len(frames) else scenes.boxes
     found: dict[str, list[int]] = {}
-    for video, frame in sorted(rows_by_picture(table)):
+    for video, frame in sorted(group_rows_by_image(table)):
         found.setdefault(video, []).append(frame)
     return found
 

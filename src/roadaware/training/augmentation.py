@@ -9,7 +9,7 @@ import numpy as np
 
 from roadaware.arrays import Floats32, Ints, Pixels
 from roadaware.tasks.road_events import Hot
-from roadaware.training.footage import resized
+from roadaware.training.footage import resize_image
 from roadaware.training.mirroring import Mirror
 from roadaware.training.recipe import AugmentRecipe
 
@@ -36,7 +36,9 @@ class FramesOfClip:
     colour: Floats32 | None = None
 
 
-def vary(clip: FramesOfClip, how: AugmentRecipe, mirror: Mirror, rng: np.random.Generator) -> FramesOfClip:
+def transform_clip(
+    clip: FramesOfClip, how: AugmentRecipe, mirror: Mirror, rng: np.random.Generator
+) -> FramesOfClip:
     """The clip as chance has it; as many numbers are drawn whatever comes of them.
 
     Args:
@@ -55,7 +57,7 @@ def vary(clip: FramesOfClip, how: AugmentRecipe, mirror: Mirror, rng: np.random.
         factor = math.exp(low + zoom * (high - low))
         _move(clip, factor, (2 * right - 1) * how.shift, (2 * down - 1) * how.shift, how.min_visible)
     if tint < how.colour:
-        clip.colour = colours(
+        clip.colour = build_colour_matrix(
             brightness=1 + how.brightness * shades[0],
             contrast=1 + how.contrast * shades[1],
             saturation=1 + how.saturation * shades[2],
@@ -77,7 +79,7 @@ def _move(clip: FramesOfClip, factor: float, right: float, down: float, min_visi
     height, width = clip.pictures[0].shape[:2]
     new = (max(1, round(height * factor)), max(1, round(width * factor)))
     x, y = round((width - new[1]) / 2 + right * width), round((height - new[0]) / 2 + down * height)
-    clip.pictures = [_placed(resized(p, new), (height, width), x, y) for p in clip.pictures]
+    clip.pictures = [_pad_image(resize_image(p, new), (height, width), x, y) for p in clip.pictures]
     scale = np.array([new[1] / width, new[0] / height] * 2, dtype=np.float32)
     limits = np.array([width, height] * 2, dtype=np.float32)
     for t, boxes in enumerate(clip.boxes):
@@ -92,7 +94,7 @@ def _area(boxes: Floats32) -> Floats32:
     return area
 
 
-def _placed(picture: Pixels, size: tuple[int, int], x: int, y: int) -> Pixels:
+def _pad_image(picture: Pixels, size: tuple[int, int], x: int, y: int) -> Pixels:
     """The picture with its corner at (x, y) of a grey one."""
     canvas = np.full((*size, 3), 114, dtype=np.uint8)
     height, width = picture.shape[:2]
@@ -103,7 +105,7 @@ def _placed(picture: Pixels, size: tuple[int, int], x: int, y: int) -> Pixels:
     return canvas
 
 
-def colours(*, brightness: float, contrast: float, saturation: float, hue: float) -> Floats32:
+def build_colour_matrix(*, brightness: float, contrast: float, saturation: float, hue: float) -> Floats32:
     """(3, 4) matrix that changes colours (red, green, blue, 1) in [0, 1], before they are cut off there.
 
     Args:

@@ -17,7 +17,7 @@ from roadaware.arrays import Floats, Ints
 from roadaware.errors import UsageError
 from roadaware.models.retinanet3d.anchors import Targets
 from roadaware.tasks.road_events import VideoTruth
-from roadaware.training.augmentation import FramesOfClip, vary
+from roadaware.training.augmentation import FramesOfClip, transform_clip
 from roadaware.training.footage import Footage
 from roadaware.training.mirroring import Mirror
 from roadaware.training.recipe import Recipe
@@ -110,7 +110,7 @@ def _weights(
     return np.asarray(found / found.mean(), dtype=np.float64)
 
 
-def drawn(table: ClipTable, seed: int, turn: int) -> Ints:
+def sample_clips(table: ClipTable, seed: int, turn: int) -> Ints:
     """(n) which clips a pass takes, in order; each as often as its weight says, up or down to a whole number.
 
     Args:
@@ -178,7 +178,7 @@ class ClipSet(Dataset[Sample]):
     def __getitem__(self, draw: int) -> Sample:
         turn, place = divmod(draw, len(self.table))
         if self._pass[0] != turn:
-            self._pass = (turn, drawn(self.table, self.recipe.seed, turn))
+            self._pass = (turn, sample_clips(self.table, self.recipe.seed, turn))
         return self.clip(int(self._pass[1][place]), draw)
 
     def clip(self, row: int, draw: int) -> Sample:
@@ -200,7 +200,9 @@ class ClipSet(Dataset[Sample]):
         labelled = inside & np.where(inside, truth.labelled[np.minimum(frames, n - 1)], False)
         seen = self._seen(film, np.minimum(frames, n - 1), labelled)
         name = f"{self.footage.films[film].video} from frame {start}"
-        return _sample(vary(seen, self.recipe.augment, self.mirror, rng), labelled, name, self.recipe)
+        return _sample(
+            transform_clip(seen, self.recipe.augment, self.mirror, rng), labelled, name, self.recipe
+        )
 
     def _length(self, film: int) -> int:
         return min(self.footage.films[film].n_frames, len(self.truth[film]))
@@ -320,7 +322,7 @@ class Fitting(Protocol):
         ...
 
 
-def prepared(
+def prepare_batch(
     batch: Batch, fit: Fitting, device: torch.device, *, channels_last: bool
 ) -> tuple[Tensor, Targets]:
     """(B, 3, T, H, W) normalised and padded pictures, and what is true of them.
@@ -355,7 +357,7 @@ def prepared(
     return (x if channels_last else x.contiguous()), targets
 
 
-def loader(clips: ClipSet, draws: Draws, workers: int) -> DataLoader[Sample]:
+def build_loader(clips: ClipSet, draws: Draws, workers: int) -> DataLoader[Sample]:
     """Batches in the order of the draws.
 
     Args:

@@ -22,7 +22,7 @@ from roadaware.models.retinanet3d.detector import Fit, StreamDetector, WindowDet
 from roadaware.models.retinanet3d.loss import Trainee
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.tasks.road_events import Classes
-from roadaware.training.batches import Batch, prepared
+from roadaware.training.batches import Batch, prepare_batch
 from roadaware.training.learners import Learner, Part
 from roadaware.training.recipe import OBJECTS, ModelRecipe, Recipe
 
@@ -32,7 +32,7 @@ MODEL = "model.safetensors"
 _BASES = {"default": configs.default, "compact": configs.compact, "reference": configs.reference}
 
 
-def learner_of(recipe: Recipe, classes: Classes) -> Learner:
+def build_learner(recipe: Recipe, classes: Classes) -> Learner:
     """What is trained.
 
     Args:
@@ -72,11 +72,11 @@ class RoadLearner:
     by_chance = False
 
     def __init__(self, recipe: Recipe, classes: Classes) -> None:
-        self.classes, config = classes, config_of(recipe.model)
+        self.classes, config = classes, build_network_config(recipe.model)
         self.divisors = {"boxes": 1.0, "classes": config.class_weight, "av": config.av_weight}
         self.fit = Fit.of(config)
         self.config: dict[str, Any] = to_dict(config)
-        network = network_of(recipe, config, classes)
+        network = build_detector_network(recipe, config, classes)
         self.network: nn.Module = network
         self.trainee: nn.Module = Trainee(network, recipe.model.likeliest or None)
 
@@ -84,7 +84,7 @@ class RoadLearner:
         self, model: nn.Module, batch: Batch, device: torch.device, *, channels_last: bool
     ) -> dict[str, Part]:
         """As of `Learner`."""
-        x, targets = prepared(batch, self.fit, device, channels_last=channels_last)
+        x, targets = prepare_batch(batch, self.fit, device, channels_last=channels_last)
         found = model(x, targets.boxes, targets.classes, targets.av, targets.labelled)
         boxes = found["matched"].to(x.device)
         counts = {"boxes": boxes, "classes": boxes, "av": (targets.av >= 0).sum().to(boxes)}
@@ -111,7 +111,7 @@ def _road(network: nn.Module) -> RetinaNet3D:
     return network
 
 
-def config_of(recipe: ModelRecipe) -> RetinaNetConfig:
+def build_network_config(recipe: ModelRecipe) -> RetinaNetConfig:
     """The config of the network.
 
     Args:
@@ -140,7 +140,7 @@ def _frozen(value: Any) -> Any:
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 
-def network_of(recipe: Recipe, config: RetinaNetConfig, classes: Classes) -> RetinaNet3D:
+def build_detector_network(recipe: Recipe, config: RetinaNetConfig, classes: Classes) -> RetinaNet3D:
     """The network with the weights it begins with: drawn from the seed, or some or all from a file.
 
     Args:
@@ -187,9 +187,9 @@ def _same_anchors(path: Path, meant: Sequence[Tensor], found: Sequence[Tensor]) 
 
 def _same_labels(path: Path, classes: Classes) -> None:
     """Raise where a file of ours tells as many labels apart, but others, or in another order."""
-    from roadaware.models.weights import facts_of
+    from roadaware.models.weights import read_checkpoint_facts
 
-    facts = facts_of(path)
+    facts = read_checkpoint_facts(path)
     if not facts:
         return
     kinds = [(kind, tuple(labels)) for kind, labels in facts["kinds"].items()]

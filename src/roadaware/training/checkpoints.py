@@ -15,7 +15,7 @@ from torch import Tensor
 from roadaware import __version__
 from roadaware.config import to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.io.files import atomic_write
+from roadaware.io.files import write_atomically
 from roadaware.models.tensor_files import ARITHMETIC, read_pickled
 from roadaware.tasks.road_events import Classes
 from roadaware.training.recipe import DataRecipe, Recipe
@@ -73,7 +73,7 @@ def save_checkpoint(
     }
     file = io.BytesIO()
     torch.save(_alone(data), file)
-    atomic_write(path, file.getvalue())
+    write_atomically(path, file.getvalue())
 
 
 def _alone(value: Any) -> Any:
@@ -102,15 +102,15 @@ def open_checkpoint(
         InputError: if it is no checkpoint of ours (DamagedError if it is broken).
         UsageError: if it is of another network or other labels.
     """
-    data = _opened(path)
+    data = _read_checkpoint(path)
     try:
-        changed = _compared(path, data, recipe, config, classes)
+        changed = _compare_recipe(path, data, recipe, config, classes)
         return Checkpoint(**{name: data[name] for name in Checkpoint.__dataclass_fields__}), changed
     except ARITHMETIC as error:
         raise DamagedError("is no whole checkpoint", where=str(path), hint=_TORN) from error
 
 
-def _compared(
+def _compare_recipe(
     path: Path, data: Mapping[str, Any], recipe: Recipe, config: Mapping[str, Any], classes: Classes
 ) -> list[str]:
     """Which parts of a recipe have changed since a checkpoint.
@@ -128,10 +128,10 @@ def _compared(
         raise UsageError(f"{told}: {_differing(data['kinds'], labels)}.\n  {ways}")
     if data["av_labels"] != list(classes.av_labels):
         raise UsageError(f"{told}: its actions of the own vehicle are {data['av_labels']}.\n  {ways}")
-    return _changed(data["recipe"], to_dict(recipe))
+    return _list_changes(data["recipe"], to_dict(recipe))
 
 
-def _opened(path: Path) -> dict[str, Any]:
+def _read_checkpoint(path: Path) -> dict[str, Any]:
     try:
         data = read_pickled(path)
     except InputError as error:
@@ -158,7 +158,7 @@ def _differing(was: Mapping[str, list[str]], now: Mapping[str, list[str]]) -> st
     return f"its labels of {kind} differ (only there: {only[:3]}; only here: {extra[:3]}; or their order)"
 
 
-def _changed(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def _list_changes(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Fields that differ, but for those that do not change what is learnt."""
     found = []
     usual = to_dict(Recipe(data=DataRecipe(roots=("any",))))  # what fields said before there were any

@@ -10,13 +10,13 @@ from pathlib import Path
 import polars as pl
 
 from roadaware.errors import UsageError
-from roadaware.scenes.composites import compositions
+from roadaware.scenes.composites import find_compositions
 from roadaware.scenes.concatenation import concat
 from roadaware.scenes.tables import Scenes
-from roadaware.tasks.road_events import Classes, VideoTruth, classes_of, truth_of
+from roadaware.tasks.road_events import Classes, VideoTruth, build_video_truth, collect_classes
 from roadaware.training.batches import ClipSet, Fitting, clip_table
-from roadaware.training.footage import Film, Footage, films_of
-from roadaware.training.mirroring import mirror_of
+from roadaware.training.footage import Film, Footage, find_videos
+from roadaware.training.mirroring import build_mirror
 from roadaware.training.recipe import DataRecipe, Recipe
 
 _log = logging.getLogger("roadaware")
@@ -56,7 +56,7 @@ class Material:
         Raises:
             UsageError: if there is no clip, or a kind to balance by is not learnt.
         """
-        truth = {**truth_of(self.scenes, self.classes), **self.taught}
+        truth = {**build_video_truth(self.scenes, self.classes), **self.taught}
         held: list[VideoTruth] = [truth[film.video] for film in self.films]
         machine = recipe.machine
         processes = max(1, machine.workers) * max(1, machine.devices)
@@ -73,7 +73,7 @@ class Material:
             if videos:
                 _log.warning("%d videos %s (%s)", len(videos), what, _few(videos))
         meta = self.scenes.meta
-        mirror = mirror_of(self.classes, compositions(meta), meta.vocabularies)
+        mirror = build_mirror(self.classes, find_compositions(meta), meta.vocabularies)
         return ClipSet(footage, held, table, recipe, mirror)
 
     def _counted(self, kinds: Sequence[str]) -> list[int] | None:
@@ -91,7 +91,7 @@ class Material:
         return [n for n, (kind, _) in enumerate(self.classes.names) if kind in kinds] if kinds else None
 
 
-def material_of(recipe: Recipe) -> Material:
+def load_training_data(recipe: Recipe) -> Material:
     """What a recipe names, read and opened.
 
     Args:
@@ -104,17 +104,17 @@ def material_of(recipe: Recipe) -> Material:
     data = recipe.data
     parts = _parts(data, data.roots)
     train = _chosen(parts, data.split)
-    scenes, films, refused = _joined(train, data)
+    scenes, films, refused = _merge_parts(train, data)
     objects = recipe.model.is_objects
     kinds = data.kinds or (("agent",) if objects else ())
     av_action = data.av_action and not objects
-    classes = classes_of(scenes, kinds, av_action=av_action, only_used=data.only_used_labels)
+    classes = collect_classes(scenes, kinds, av_action=av_action, only_used=data.only_used_labels)
     judged: Scenes | None = None
     judged_films: list[Film] = []
     if data.validation_roots or data.validation_split:
         others = _parts(data, data.validation_roots) if data.validation_roots else parts
         chosen = _chosen(others, data.validation_split)
-        judged, judged_films, missing = _joined(chosen, data)
+        judged, judged_films, missing = _merge_parts(chosen, data)
         refused |= missing
     if refused:
         first = next(iter(refused.values()))
@@ -134,7 +134,7 @@ def _parts(data: DataRecipe, roots: Sequence[str]) -> list[tuple[Path, Scenes]]:
     for number, (root, scenes) in enumerate(found):
         names = set(scenes.videos["video"].cast(pl.String).to_list())
         if names & seen:
-            scenes = _renamed(scenes, f"{root.name or number}-{number}/")
+            scenes = _rename_videos(scenes, f"{root.name or number}-{number}/")
             names = set(scenes.videos["video"].cast(pl.String).to_list())
         seen |= names
         parts.append((root if root.is_dir() else root.parent, scenes))
@@ -151,7 +151,7 @@ def _read(data: DataRecipe, root: Path) -> Scenes:
     return read(data.reader, root, **data.options)
 
 
-def _renamed(scenes: Scenes, prefix: str) -> Scenes:
+def _rename_videos(scenes: Scenes, prefix: str) -> Scenes:
     """The scenes with longer names of videos and drives."""
     tables = {}
     for name, frame in scenes.filled().items():
@@ -179,14 +179,14 @@ def _chosen(parts: Sequence[tuple[Path, Scenes]], split: str) -> list[tuple[Path
     return found
 
 
-def _joined(
+def _merge_parts(
     parts: Sequence[tuple[Path, Scenes]], data: DataRecipe
 ) -> tuple[Scenes, list[Film], dict[str, str]]:
     """All parts as one, with the films that can be opened; scenes without film are left out."""
     films: list[Film] = []
     refused: dict[str, str] = {}
     for root, scenes in parts:
-        some, missing = films_of(scenes, Path(data.media) if data.media else root, data.films)
+        some, missing = find_videos(scenes, Path(data.media) if data.media else root, data.films)
         films += some
         refused |= missing
     whole = parts[0][1] if len(parts) == 1 else concat([scenes for _, scenes in parts])

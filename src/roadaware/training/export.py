@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from roadaware import __version__
 from roadaware.config import digest
-from roadaware.io.files import atomic_write
+from roadaware.io.files import write_atomically
 from roadaware.training.data import Material
 from roadaware.training.learners import Learner
 from roadaware.training.recipe import Recipe
 from roadaware.training.teacher import teacher_row
-from roadaware.training.validation import linking
+from roadaware.training.validation import get_linker_fields
 
 CARD = "model.md"
 
@@ -52,11 +52,11 @@ def save_product(
         "licence": material.scenes.meta.licence,
         "videos": len(material.films),
         "seed": recipe.seed,
-        **({"linking": linking(recipe)} if linking(recipe) else {}),
+        **({"linking": get_linker_fields(recipe)} if get_linker_fields(recipe) else {}),
         **facts,
     }
     path = learner.save(folder, kept, notes)
-    atomic_write(folder / CARD, _card(kept, material, recipe, facts).encode())
+    write_atomically(folder / CARD, _card(kept, material, recipe, facts).encode())
     return path
 
 

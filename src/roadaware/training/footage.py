@@ -17,10 +17,10 @@ from torch.nn import functional
 
 from roadaware.arrays import Pixels
 from roadaware.errors import InputError, UsageError
-from roadaware.io.images import HEAD_BYTES, read_still, size_of
-from roadaware.io.sources import confine, file_head, leads_out, shown
+from roadaware.io.images import HEAD_BYTES, parse_image_size, read_still
+from roadaware.io.sources import is_outside, read_file_head, resolve_inside, to_printable
 from roadaware.io.video import VideoReader
-from roadaware.scenes.sensors import video_path
+from roadaware.scenes.sensors import find_video_path
 from roadaware.scenes.tables import Scenes
 
 _OPEN = 8
@@ -81,11 +81,11 @@ class Shot:
     fault: str = ""
 
 
-def shots_of(film: Film, frames: Iterable[int] | None = None) -> Iterator[Shot]:
+def iterate_shots(film: Film, frames: Iterable[int] | None = None) -> Iterator[Shot]:
     """Frames of a film one by one, each of its own size; what cannot be read is told, not raised.
 
     Args:
-        film: as `films_of` found it.
+        film: as `find_videos` found it.
         frames: which, best rising; all that have a picture unless told.
     """
     reader: VideoReader | None = None
@@ -93,7 +93,7 @@ def shots_of(film: Film, frames: Iterable[int] | None = None) -> Iterator[Shot]:
         for frame in film.frames if frames is None else frames:
             try:
                 if not 0 <= frame < film.n_frames or (film.stills and not film.stills[frame]):
-                    raise InputError(f"there is no picture of frame {frame}", where=shown(film.video))
+                    raise InputError(f"there is no picture of frame {frame}", where=to_printable(film.video))
                 if film.is_pictures:
                     picture = read_still(film.picture(frame))
                 else:
@@ -108,7 +108,7 @@ def shots_of(film: Film, frames: Iterable[int] | None = None) -> Iterator[Shot]:
             reader.close()
 
 
-def films_of(scenes: Scenes, root: Path, pattern: str = "") -> tuple[list[Film], dict[str, str]]:
+def find_videos(scenes: Scenes, root: Path, pattern: str = "") -> tuple[list[Film], dict[str, str]]:
     """The films of videos that can be opened, and of each other video why not.
 
     Of sets of still pictures (`frames.path`) a film is the pictures of one video.
@@ -166,7 +166,7 @@ def _film(scenes: Scenes, root: Path, pattern: str, video: str) -> Film:
     """One film, opened to see how long and large it is."""
     if "{number" in pattern or "{frame" in pattern:
         return _pictures(root, pattern, video)
-    path = root / pattern.format(video=video) if pattern else video_path(scenes, root, video)
+    path = root / pattern.format(video=video) if pattern else find_video_path(scenes, root, video)
     with VideoReader(path) as reader:
         return Film(video, str(path), len(reader), reader.height_px, reader.width_px)
 
@@ -184,15 +184,15 @@ def _stills(scenes: Scenes) -> dict[str, dict[int, str]]:
 def _of_stills(scenes: Scenes, root: Path, video: str, place: int, paths: Mapping[int, str]) -> Film:
     """Still pictures of one video; one that is not there may be so, but not all."""
     if max(paths) >= _MOST_FRAMES:
-        raise InputError(f"frame {max(paths)}: up to {_MOST_FRAMES} are numbered", where=shown(video))
+        raise InputError(f"frame {max(paths)}: up to {_MOST_FRAMES} are numbered", where=to_printable(video))
     base = Path(os.path.realpath(root))
-    found, there, fault = [""] * (max(paths) + 1), "", InputError("no picture", where=shown(video))
+    found, there, fault = [""] * (max(paths) + 1), "", InputError("no picture", where=to_printable(video))
     for frame, path in paths.items():
         try:
-            found[frame] = str(confine(base, path))
+            found[frame] = str(resolve_inside(base, path))
             there = there or found[frame]
         except InputError as error:
-            if leads_out(path) or (base / path).is_symlink():
+            if is_outside(path) or (base / path).is_symlink():
                 raise
             found[frame], fault = str(base / path), error
     if not there:
@@ -200,7 +200,7 @@ def _of_stills(scenes: Scenes, root: Path, video: str, place: int, paths: Mappin
     told = [scenes.videos[name][place] for name in _SIDES if name in scenes.videos.columns]
     width, height = (told[0], told[1]) if len(told) == 2 else (None, None)
     if width is None or height is None:
-        width, height = size_of(file_head(Path(there), HEAD_BYTES)) or (0, 0)
+        width, height = parse_image_size(read_file_head(Path(there), HEAD_BYTES)) or (0, 0)
     return Film(video, "", len(found), int(height), int(width), tuple(found))
 
 
@@ -220,7 +220,7 @@ def _pictures(root: Path, pattern: str, video: str) -> Film:
     return Film(video, path, low + 1, height, width)
 
 
-def resized(picture: Pixels, size: tuple[int, int]) -> Pixels:
+def resize_image(picture: Pixels, size: tuple[int, int]) -> Pixels:
     """A picture of another size, as detectors resize it: bilinear, with antialiasing.
 
     Args:
@@ -271,7 +271,7 @@ class Footage:
             self._keep_whole(film)
             if (film, frame) in self._kept:
                 return self._kept[film, frame]
-        picture = resized(self._decoded(film, frame), self.sizes[film])
+        picture = resize_image(self._decoded(film, frame), self.sizes[film])
         if picture.nbytes <= self._room:
             self._room -= picture.nbytes
             self._kept[film, frame] = picture
@@ -286,7 +286,7 @@ class Footage:
         film = self.films[number]
         with suppress(InputError), VideoReader(Path(film.path)) as reader:
             for frame, picture in zip(range(film.n_frames), reader, strict=False):
-                held = resized(picture, self.sizes[number])
+                held = resize_image(picture, self.sizes[number])
                 self._room -= held.nbytes
                 self._kept[number, frame] = held
 
@@ -295,7 +295,7 @@ class Footage:
         if not film.is_pictures:
             return self._reader(number).frame(frame)
         if film.stills and not film.stills[frame]:
-            raise InputError(f"there is no picture of frame {frame}", where=shown(film.video))
+            raise InputError(f"there is no picture of frame {frame}", where=to_printable(film.video))
         found = read_still(film.picture(frame))
         if found.shape[:2] != (film.height, film.width):
             message = (

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from roadaware.errors import DiskError
-from roadaware.io.files import atomic_write, disk_error
+from roadaware.io.files import build_disk_error, write_atomically
 
 LOG, TIMING = "log.jsonl", "timing.jsonl"
 """What a step came to, the same for each run of a recipe; and what its time was, which never is."""
 _log = logging.getLogger("roadaware")
 
 
-def logged(folder: Path, name: str = LOG) -> list[dict[str, Any]]:
+def read_log(folder: Path, name: str = LOG) -> list[dict[str, Any]]:
     """The lines of a run's log; one that was cut off is left out.
 
     Args:
@@ -51,8 +51,8 @@ class Journal:
     def __init__(self, folder: Path, step: int, *, tensorboard: bool) -> None:
         self.folder = folder
         for name in (LOG, TIMING):
-            kept = [line for line in logged(folder, name) if line["step"] <= step]
-            atomic_write(folder / name, "".join(json.dumps(line) + "\n" for line in kept).encode())
+            kept = [line for line in read_log(folder, name) if line["step"] <= step]
+            write_atomically(folder / name, "".join(json.dumps(line) + "\n" for line in kept).encode())
         self.seconds = float(kept[-1].get("seconds", 0.0)) if kept else 0.0
         self._failed = False
         self._board: Any = None
@@ -86,7 +86,7 @@ class Journal:
                     self._board.add_scalar(name, value, step)
         except OSError as error:
             if not self._failed:
-                failure: DiskError = disk_error(self.folder / LOG, 1, error)
+                failure: DiskError = build_disk_error(self.folder / LOG, 1, error)
                 _log.warning("the log is not complete: %s", failure)
             self._failed = True
 

@@ -21,23 +21,23 @@ from torch import Tensor, nn
 
 from roadaware.config import to_dict
 from roadaware.errors import DiskError, RoadawareError, UsageError
-from roadaware.io.folder_lock import held
-from roadaware.training.batches import Batch, Draws, Share, loader
-from roadaware.training.build import learner_of
+from roadaware.io.folder_lock import hold_folder
+from roadaware.training.batches import Batch, Draws, Share, build_loader
+from roadaware.training.build import build_learner
 from roadaware.training.checkpoints import LAST, Checkpoint, open_checkpoint, save_checkpoint
-from roadaware.training.data import Material, material_of
+from roadaware.training.data import Material, load_training_data
 from roadaware.training.export import save_product
 from roadaware.training.learners import Learner
 from roadaware.training.logger import Journal
 from roadaware.training.recipe import Recipe, ScheduleRecipe
-from roadaware.training.stopping import Stop, stoppable
+from roadaware.training.stopping import Stop, handle_stop_signals
 from roadaware.training.teacher import with_teacher
-from roadaware.training.validation import judge
+from roadaware.training.validation import evaluate_learner
 
 # Schedule: the rate of learning at each step, groups of parameters, and a running mean of the weights.
 
 
-def steps_of(schedule: ScheduleRecipe, clips: int, per_step: int) -> int:
+def count_steps(schedule: ScheduleRecipe, clips: int, per_step: int) -> int:
     """Steps of a whole run.
 
     Args:
@@ -48,7 +48,7 @@ def steps_of(schedule: ScheduleRecipe, clips: int, per_step: int) -> int:
     return schedule.steps or max(1, math.ceil(schedule.epochs * clips / per_step))
 
 
-def rate(schedule: ScheduleRecipe, step: int, steps: int) -> float:
+def compute_learning_rate(schedule: ScheduleRecipe, step: int, steps: int) -> float:
     """The rate of a step.
 
     Args:
@@ -79,7 +79,7 @@ def freeze(network: nn.Module, recipe: Recipe) -> list[nn.Module]:
     Raises:
         UsageError: if no parameter has a name that is given.
     """
-    _named(network, recipe.model.freeze, "model.freeze")
+    _ensure_parameters(network, recipe.model.freeze, "model.freeze")
     for name, parameter in network.named_parameters():
         if any(name.startswith(beginning) for beginning in recipe.model.freeze):
             parameter.requires_grad_(False)
@@ -95,7 +95,7 @@ def freeze(network: nn.Module, recipe: Recipe) -> list[nn.Module]:
     return norms
 
 
-def _named(network: nn.Module, beginnings: Iterable[str], where: str) -> None:
+def _ensure_parameters(network: nn.Module, beginnings: Iterable[str], where: str) -> None:
     """Raise where no parameter has a name that begins so."""
     names = [name for name, _ in network.named_parameters()]
     for beginning in beginnings:
@@ -104,7 +104,7 @@ def _named(network: nn.Module, beginnings: Iterable[str], where: str) -> None:
             raise UsageError(f"{where}: no parameter begins with '{beginning}'; there are {', '.join(parts)}")
 
 
-def optimizer_of(network: nn.Module, schedule: ScheduleRecipe) -> torch.optim.Optimizer:
+def build_optimizer(network: nn.Module, schedule: ScheduleRecipe) -> torch.optim.Optimizer:
     """The optimizer; each group says in `times` what its rate is multiplied by.
 
     Args:
@@ -114,7 +114,7 @@ def optimizer_of(network: nn.Module, schedule: ScheduleRecipe) -> torch.optim.Op
     Raises:
         UsageError: if no parameter has a name that `part_lr` gives.
     """
-    _named(network, schedule.part_lr, "schedule.part_lr")
+    _ensure_parameters(network, schedule.part_lr, "schedule.part_lr")
     groups: dict[tuple[float, float], list[Tensor]] = {}
     for name, parameter in network.named_parameters():
         if parameter.requires_grad:
@@ -141,13 +141,13 @@ def _factor(schedule: ScheduleRecipe, name: str) -> float:
 
 
 def set_rate(optimizer: torch.optim.Optimizer, value: float) -> None:
-    """Let an optimizer of `optimizer_of` take its next step at a rate."""
+    """Let an optimizer of `build_optimizer` take its next step at a rate."""
     for group in optimizer.param_groups:
         group["lr"] = value * group["times"]
 
 
-def go_on(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
-    """Take up a saved state, with the decay and momentum that an optimizer of `optimizer_of` has now.
+def resume_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
+    """Take up a saved state, with the decay and momentum that an optimizer of `build_optimizer` has now.
 
     Args:
         optimizer: its weights are where they will stay.
@@ -260,7 +260,7 @@ def train(
     """
     if int(os.environ.get("LOCAL_RANK", "0") or 0) or int(os.environ.get("NODE_RANK", "0") or 0):
         return _train(recipe, out, resume=resume, progress=progress)  # a process that the first has started
-    with held(out):
+    with hold_folder(out):
         return _train(recipe, out, resume=resume, progress=progress)
 
 
@@ -274,7 +274,7 @@ def _train(recipe: Recipe, out: Path, *, resume: bool, progress: Progress | None
     fabric = _fabric(recipe)
     if not isinstance(fabric.strategy, SingleDeviceStrategy):
         progress = None  # what shows it cannot go along into other processes
-    with stoppable():
+    with handle_stop_signals():
         # Lightning looks into arguments and results, and does not want dataclasses that are frozen.
         came = fabric.launch(partial(_run, recipe=recipe, out=out, progress=progress))
     return TrainedDetector(**came)
@@ -302,7 +302,7 @@ def _fabric(recipe: Recipe) -> Fabric:
 def _run(fabric: Fabric, recipe: Recipe, out: Path, progress: Progress | None) -> dict[str, Any]:
     if recipe.machine.threads:
         torch.set_num_threads(recipe.machine.threads)
-    with stoppable() as stop:
+    with handle_stop_signals() as stop:
         return vars(Run(fabric, recipe, out, progress if fabric.is_global_zero else None).go(stop))
 
 
@@ -318,13 +318,13 @@ class Run:
 
     def __init__(self, fabric: Fabric, recipe: Recipe, out: Path, progress: Progress | None) -> None:
         self.fabric, self.recipe, self.out, self.progress = fabric, recipe, out, progress
-        self.material: Material = with_teacher(material_of(recipe), recipe, out, fabric.device)
-        self.learner: Learner = learner_of(recipe, self.material.classes)
+        self.material: Material = with_teacher(load_training_data(recipe), recipe, out, fabric.device)
+        self.learner: Learner = build_learner(recipe, self.material.classes)
         self.network = self.learner.network
         clips = recipe.clips
         self.clips = self.material.clips(recipe, self.learner.fit)
         self.share = Share(clips.batch, clips.accumulate, fabric.global_rank, fabric.world_size)
-        self.steps = steps_of(recipe.schedule, len(self.clips), self.share.step)
+        self.steps = count_steps(recipe.schedule, len(self.clips), self.share.step)
         self.still = freeze(self.network, recipe)
         self.step, self.seconds, self.saved = 0, 0.0, 0
         self.chance: Tensor | None = None
@@ -340,13 +340,13 @@ class Run:
                 _log.warning("goes on with another recipe than it began with: %s", ", ".join(changed))
             self.network.load_state_dict(found.network)
             self.step, self.saved = found.step, found.step
-        optimizer = optimizer_of(self.network, recipe.schedule)
+        optimizer = build_optimizer(self.network, recipe.schedule)
         trainee = self.learner.trainee
         if recipe.machine.compile:
             trainee = cast(nn.Module, torch.compile(trainee))
         self.model, self.optimizer = fabric.setup(trainee, optimizer)
         if found is not None:  # only now, so that its state comes to where the weights are
-            go_on(self.optimizer, found.optimizer)
+            resume_optimizer(self.optimizer, found.optimizer)
             self.chance = found.chance
         self.average: Average | None = None
         if recipe.schedule.ema:
@@ -396,10 +396,10 @@ class Run:
         """What the run is made of, beside what comes of it."""
         import json
 
-        from roadaware.io.files import atomic_write
+        from roadaware.io.files import write_atomically
 
         text = json.dumps(to_dict(self.recipe), indent=2) + "\n"
-        atomic_write(self.out / "recipe.json", text.encode())
+        write_atomically(self.out / "recipe.json", text.encode())
         _log.info(
             "%d clips of %d videos, %d classes, %d parameters; step %d of %d",
             len(self.clips),
@@ -411,7 +411,9 @@ class Run:
         )
 
     def _batches(self) -> Iterator[Batch]:
-        return iter(loader(self.clips, Draws(self.share, self.step, self.steps), self.recipe.machine.workers))
+        return iter(
+            build_loader(self.clips, Draws(self.share, self.step, self.steps), self.recipe.machine.workers)
+        )
 
     def _train_mode(self) -> None:
         self.model.train()
@@ -422,7 +424,7 @@ class Run:
         """One step of the optimizer."""
         started = time.monotonic()
         schedule, accumulate = self.recipe.schedule, self.recipe.clips.accumulate
-        now = rate(schedule, self.step, self.steps)
+        now = compute_learning_rate(schedule, self.step, self.steps)
         set_rate(self.optimizer, now)
         sums = dict.fromkeys(("loss", *self.learner.parts), 0.0)
         for part in range(accumulate):
@@ -549,7 +551,7 @@ class Run:
         if journal is not None:
             started = time.monotonic()
             mean = self.average.state if self.average is not None else None
-            metrics = judge(self.learner, mean, self.material, self.recipe)
+            metrics = evaluate_learner(self.learner, mean, self.material, self.recipe)
             timing = {"seconds": round(self.seconds, 3), "took_s": round(time.monotonic() - started, 2)}
             if metrics:
                 scalars = {f"validation/{k}": v for k, v in metrics.items()}

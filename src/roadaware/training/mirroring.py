@@ -17,10 +17,10 @@ _OTHER = {**_SIDES, **{right: left for left, right in _SIDES.items()}}
 _SIDE = re.compile("|".join(sorted(_OTHER, key=len, reverse=True)))
 
 
-def mirrored_name(label: str) -> str:
+def replace_mirrored_words(label: str) -> str:
     """The name of what a label shows in a mirror.
 
-    >>> mirrored_name("Ped-XingFmLft-RhtPav")
+    >>> replace_mirrored_words("Ped-XingFmLft-RhtPav")
     'Ped-XingFmRht-LftPav'
     """
     return _SIDE.sub(lambda found: _OTHER[found[0]], label)
@@ -68,7 +68,7 @@ class Mirror:
         return np.where(av >= 0, self.av[av.clip(min=0)], -1)
 
 
-def mirror_of(
+def build_mirror(
     classes: Classes, compositions: tuple[Composition, ...], words: Mapping[str, tuple[str, ...]]
 ) -> Mirror:
     """The mirror of a detector's classes.
@@ -79,7 +79,7 @@ def mirror_of(
         words: the vocabularies that `compositions` counts in.
     """
     at = {named: place for place, named in enumerate(classes.names)}
-    source = np.array([at.get((kind, mirrored_name(label)), -1) for kind, label in classes.names])
+    source = np.array([at.get((kind, replace_mirrored_words(label)), -1) for kind, label in classes.names])
     source[0] = 0
     parts, composite = [], set()
     for each in compositions:
@@ -98,5 +98,7 @@ def mirror_of(
     stuck = np.array([place < 0 for place in source])
     stuck &= np.array([kind not in composite for kind, _ in classes.names])
     av_at = {label: place for place, label in enumerate(classes.av_labels)}
-    av = np.array([av_at.get(mirrored_name(label), -1) for label in classes.av_labels], dtype=np.int64)
+    av = np.array(
+        [av_at.get(replace_mirrored_words(label), -1) for label in classes.av_labels], dtype=np.int64
+    )
     return Mirror(source, stuck, tuple(parts), av)

@@ -17,15 +17,15 @@ from roadaware.errors import UsageError
 from roadaware.models.detector import Detector
 from roadaware.models.object_detectors import (
     ObjectDetector,
-    made_model,
-    plain_config,
-    targets_of,
-    tuned_model,
+    build_detr_targets,
+    create_model,
+    extract_plain_config,
+    prepare_finetuning,
 )
-from roadaware.models.object_folders import SIZE_PX, preparation_of, save_objects
+from roadaware.models.object_folders import SIZE_PX, load_preparation, save_objects
 from roadaware.models.retinanet3d.detection_config import DetectRule
 from roadaware.tasks.road_events import Classes
-from roadaware.training.batches import Batch, prepared
+from roadaware.training.batches import Batch, prepare_batch
 from roadaware.training.learners import Part
 from roadaware.training.recipe import ModelRecipe, Recipe
 
@@ -109,23 +109,23 @@ class ObjectLearner:
         made = {name: value for name, value in recipe.model.fields.items() if name not in (_TYPE, _SIZE)}
         self.network: Any
         if recipe.model.weights:
-            self.network = _tuned(recipe.model, made, self.labels)
+            self.network = _load_model(recipe.model, made, self.labels)
         else:
-            self.network = made_model(str(recipe.model.fields.get(_TYPE)), made, self.labels)
+            self.network = create_model(str(recipe.model.fields.get(_TYPE)), made, self.labels)
         self.trainee: nn.Module = ObjectTrainee(self.network)
-        self.config: dict[str, Any] = {**plain_config(self.network), _SIZE: list(self.fit.size_px)}
+        self.config: dict[str, Any] = {**extract_plain_config(self.network), _SIZE: list(self.fit.size_px)}
 
     def losses(
         self, model: nn.Module, batch: Batch, device: torch.device, *, channels_last: bool
     ) -> dict[str, Part]:
         """As of `Learner`; frames that nobody looked at are left out."""
-        clips, truth = prepared(batch, self.fit, device, channels_last=channels_last)
+        clips, truth = prepare_batch(batch, self.fit, device, channels_last=channels_last)
         height, width = self.fit.size_px
         counts = truth.labelled.flatten()
         shown = counts if bool(counts.any()) else torch.ones_like(counts)
         pictures = clips.transpose(1, 2).flatten(0, 1)[shown]
         boxes, labels = self._truth(truth.boxes, truth.classes, shown.tolist())
-        targets = targets_of(boxes, labels, height, width)
+        targets = build_detr_targets(boxes, labels, height, width)
         found = self._said(model, pictures, [each["boxes"] for each in targets], labels)
         count = torch.tensor(sum(map(len, labels)), device=device)
         # Where no frame counts, one has been shown all the same, so that every weight has a gradient.
@@ -195,7 +195,7 @@ def _fit(recipe: ModelRecipe) -> WholePicture:
     """
     size, mean, std = _PUBLISHED
     if recipe.weights:
-        size, mean, std = preparation_of(recipe.weights_path())
+        size, mean, std = load_preparation(recipe.weights_path())
     given = recipe.fields.get(_SIZE, list(size))
     whole = isinstance(given, list | tuple) and all(type(side) is int and side >= 32 for side in given)
     if not whole or len(given) != 2 or any(side % 32 for side in given):
@@ -203,14 +203,14 @@ def _fit(recipe: ModelRecipe) -> WholePicture:
     return WholePicture((given[0], given[1]), tuple(mean), tuple(std))
 
 
-def _tuned(recipe: ModelRecipe, fields: Mapping[str, Any], labels: Sequence[str]) -> Any:
+def _load_model(recipe: ModelRecipe, fields: Mapping[str, Any], labels: Sequence[str]) -> Any:
     """The model of a folder with other labels.
 
     Raises:
         UsageError: if the recipe names another type.
     """
     folder = recipe.weights_path()
-    network, sources = tuned_model(folder, fields, labels)
+    network, sources = prepare_finetuning(folder, fields, labels)
     kind = network.config.model_type
     if recipe.fields.get(_TYPE, kind) != kind:
         raise UsageError(f"model.fields.type is {recipe.fields[_TYPE]}, and {folder} holds a {kind}")

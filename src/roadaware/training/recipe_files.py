@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from roadaware import config as configs
 from roadaware.errors import InputError, UsageError
-from roadaware.io.sources import shown
+from roadaware.io.sources import to_printable
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.recipe import Recipe
 
@@ -42,7 +42,7 @@ def find_recipe(given: Path) -> Path:
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         meant = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(names))}"
-        raise UsageError(f"there is no file {shown(name, 60)}, and no recipe of that name; {meant}")
+        raise UsageError(f"there is no file {to_printable(name, 60)}, and no recipe of that name; {meant}")
     return names[name]
 
 
@@ -64,13 +64,13 @@ def read_recipe(
     """
     found = _yaml(path)
     if on is not None:
-        found = _moved(found, path, on)
+        found = _replace_samples(found, path, on)
     if weights is not None:
         if "task" in found:
             raise UsageError(f"--weights is for recipes of detectors; {path} is one of a predictor")
         _put(found, ["model", "weights"], weights)
     _change(found, changes)
-    return pedestrian_recipe_of(found) if "task" in found else recipe_of(found)
+    return parse_pedestrian_recipe(found) if "task" in found else parse_recipe(found)
 
 
 def read_fields(path: Path | None, changes: Sequence[str] = ()) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def read_fields(path: Path | None, changes: Sequence[str] = ()) -> dict[str, Any
     return found
 
 
-def _moved(found: dict[str, Any], path: Path, on: Path) -> dict[str, Any]:
+def _replace_samples(found: dict[str, Any], path: Path, on: Path) -> dict[str, Any]:
     """What a recipe says, with the samples of another file, and its task if it names one.
 
     Raises:
@@ -125,7 +125,7 @@ def _change(found: dict[str, Any], changes: Sequence[str]) -> None:
         try:
             said = parse(value)
         except ValueError as error:
-            raise UsageError(f"--set {key}: {shown(value, 60)!r} is no YAML value: {error}") from error
+            raise UsageError(f"--set {key}: {to_printable(value, 60)!r} is no YAML value: {error}") from error
         _put(found, key.strip().split("."), said)
 
 
@@ -138,7 +138,7 @@ def _yaml(path: Path) -> dict[str, Any]:
     return found
 
 
-def filled(kind: type[T], given: Given) -> T:
+def build_dataclass(kind: type[T], given: Given) -> T:
     """A dataclass from plain data, every key and value of which must fit its fields.
 
     Args:
@@ -151,7 +151,7 @@ def filled(kind: type[T], given: Given) -> T:
     return _made(kind, given, "")
 
 
-def replaced(base: T, given: Given, where: str) -> T:
+def replace_fields(base: T, given: Given, where: str) -> T:
     """A config some of whose fields are others, every value of which must fit its field.
 
     Args:
@@ -173,7 +173,7 @@ def replaced(base: T, given: Given, where: str) -> T:
         raise UsageError(f"{where} {dict(given)} cannot be: {error}") from error
 
 
-def pedestrian_recipe_of(given: Given) -> PedestrianRecipe:
+def parse_pedestrian_recipe(given: Given) -> PedestrianRecipe:
     """The recipe of a predictor of pedestrians that plain data says.
 
     Raises:
@@ -182,7 +182,7 @@ def pedestrian_recipe_of(given: Given) -> PedestrianRecipe:
     return _made(PedestrianRecipe, given, "")
 
 
-def recipe_of(given: Given) -> Recipe:
+def parse_recipe(given: Given) -> Recipe:
     """The recipe of a detector that plain data says.
 
     Raises:
@@ -202,13 +202,13 @@ def _put(found: dict[str, Any], keys: Sequence[str], value: Any) -> None:
 def _made(kind: type[T], given: Any, where: str) -> T:
     """A dataclass from plain data."""
     if not isinstance(given, Mapping):
-        raise UsageError(f"{where or 'the recipe'} holds fields, not {shown(repr(given), 60)}")
+        raise UsageError(f"{where or 'the recipe'} holds fields, not {to_printable(repr(given), 60)}")
     known = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]
     for key in given:
         if key not in known:
             near = difflib.get_close_matches(str(key)[:80], known, n=1)
             meant = f"; did you mean '{near[0]}'?" if near else ""
-            there = shown(f"{where}.{key}" if where else str(key), 80)
+            there = to_printable(f"{where}.{key}" if where else str(key), 80)
             raise UsageError(f"a recipe has no field '{there}'{meant or '.'} There are {', '.join(known)}")
     hints = get_type_hints(kind)
     values = {
@@ -229,7 +229,9 @@ def _value(hint: Any, value: Any, where: str) -> Any:
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Literal:
         if value not in inner:
-            raise UsageError(f"{where} is one of {', '.join(map(str, inner))}, not {shown(repr(value), 60)}")
+            raise UsageError(
+                f"{where} is one of {', '.join(map(str, inner))}, not {to_printable(repr(value), 60)}"
+            )
         return value
     if origin in (Union, types.UnionType):
         kinds = [kind for kind in inner if kind is not type(None)]
@@ -238,7 +240,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         return _row(inner, value, where)
     if origin is dict:
         if not isinstance(value, Mapping):
-            raise UsageError(f"{where} holds fields, not {shown(repr(value), 60)}")
+            raise UsageError(f"{where} holds fields, not {to_printable(repr(value), 60)}")
         return dict(value)
     return _plain(hint, value, where)
 
@@ -249,7 +251,7 @@ def _row(inner: tuple[Any, ...], value: Any, where: str) -> tuple[Any, ...]:
     if inner[-1] is Ellipsis:
         return tuple(_value(inner[0], item, where) for item in items)
     if len(items) != len(inner):
-        raise UsageError(f"{where} holds {len(inner)} values, not {shown(repr(value), 60)}")
+        raise UsageError(f"{where} holds {len(inner)} values, not {to_printable(repr(value), 60)}")
     return tuple(_value(kind, item, where) for kind, item in zip(inner, items, strict=True))
 
 
@@ -266,5 +268,5 @@ def _plain(hint: type, value: Any, where: str) -> Any:
             value = float(value)  # of a change on the command line that is in quotes
     odd = (isinstance(value, float) and not math.isfinite(value)) or (hint is int and _is_long(value))
     if type(value) is not hint or odd:
-        raise UsageError(f"{where} is {words[hint]}, not {shown(repr(value), 60)}")
+        raise UsageError(f"{where} is {words[hint]}, not {to_printable(repr(value), 60)}")
     return value

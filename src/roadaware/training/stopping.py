@@ -26,7 +26,7 @@ class Stop:
 
 
 @contextlib.contextmanager
-def stoppable() -> Iterator[Stop]:
+def handle_stop_signals() -> Iterator[Stop]:
     """Within: SIGINT and SIGTERM are noted, and passed on to child processes, instead of ending the process.
 
     A step takes as long as it takes, and a checkpoint too, so whoever watches the process for signals is told
@@ -43,12 +43,12 @@ def stoppable() -> Iterator[Stop]:
                 with contextlib.suppress(OSError):
                     os.kill(child.pid or 0, number)
 
-    with signals_to(note):
+    with handle_signals(note):
         yield stop
 
 
 @contextlib.contextmanager
-def signals_to(note: Callable[[int], None]) -> Iterator[None]:
+def handle_signals(note: Callable[[int], None]) -> Iterator[None]:
     """Within: SIGINT and SIGTERM call `note` with their number, and nobody else is told of them.
 
     Outside the main thread signals stay as they are.

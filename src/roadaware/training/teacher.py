@@ -18,18 +18,18 @@ from roadaware.io.video import VideoReader
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.models.detector import Detector
 from roadaware.models.graphs.views import Views
-from roadaware.models.loading import digest_of, open_videos
+from roadaware.models.loading import digest_model_files, open_videos
 from roadaware.models.retinanet3d.detection_config import DetectRule
-from roadaware.scenes.dense_scores import layout, matrix
+from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Predictions
 from roadaware.tasks.prediction_runs import TABLES, PredictionRun, VideoFacts
-from roadaware.tasks.road_events import Classes, VideoTruth, truth_of
+from roadaware.tasks.road_events import Classes, VideoTruth, build_video_truth
 from roadaware.training.data import Material
 from roadaware.training.footage import Film, Footage
 from roadaware.training.recipe import Recipe, TeacherRecipe
-from roadaware.training.validation import detected
+from roadaware.training.validation import detect_video
 
 FOLDER = "teacher"
 _FILMS = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg", ".ts")
@@ -57,7 +57,7 @@ def with_teacher(material: Material, recipe: Recipe, out: Path, device: torch.de
     asked = recipe.teacher
     if not asked.weights:
         return material
-    truth = truth_of(material.scenes, material.classes)
+    truth = build_video_truth(material.scenes, material.classes)
     open_ends = [film for film in material.films if not truth[film.video].labelled.all()]
     more = [replace(film, video=f"{_NAMED}{film.video}") for film in films_at(asked.films)]
     films = [*open_ends, *more]
@@ -114,7 +114,7 @@ def _told(
             f"{asked.weights} tells {', '.join(teacher.kinds)}, and to be learnt is {', '.join(lacking)}, "
             f"too: set data.kinds=[{known}]"
         )
-    settings = {"weights": digest_of(path), "rule": to_dict(rule), "size_px": asked.size_px}
+    settings = {"weights": digest_model_files(path), "rule": to_dict(rule), "size_px": asked.size_px}
     run = PredictionRun(folder, settings, Classes(teacher.kinds, teacher.av_labels))
     facts = {film.video: VideoFacts(film.video, _stamp(film), {"video": film.video}) for film in films}
     due = {each.video for each in run.wanted(list(facts.values()))}
@@ -122,7 +122,7 @@ def _told(
     with torch.no_grad():
         for place, film in enumerate(films):
             if film.video in due:
-                run.keep(facts[film.video], detected(cast("Detector", teacher), footage, place, 1))
+                run.keep(facts[film.video], detect_video(cast("Detector", teacher), footage, place, 1))
                 _log.info("teacher: %s, %d of %d films", film.video, place + 1, len(films))
     footage.close()
     run.finish(list(facts))
@@ -139,11 +139,11 @@ def _truth(
     boxes: pl.DataFrame, told: Predictions, classes: Classes, n_frames: int, asked: TeacherRecipe
 ) -> VideoTruth:
     """What a teacher says of a video, in the classes that are learnt; of labels that it does not know, 0."""
-    columns = layout(told.meta, "boxes")
+    columns = get_score_layout(told.meta, "boxes")
     boxes = boxes.filter(pl.col("frame") < n_frames).sort("frame", maintain_order=True)
     soft = np.zeros((len(boxes), classes.n_classes), np.float16)
     if len(boxes):
-        scores = matrix(boxes["scores"], columns.width)
+        scores = convert_to_matrix(boxes["scores"], columns.width)
         soft[:, 0] = boxes["score"].to_numpy()
         for place, (kind, label) in enumerate(classes.names[1:], 1):
             if label in columns.kinds[kind]:

@@ -13,21 +13,21 @@ from torch import Tensor
 from roadaware.linking.config import LinkerConfig
 from roadaware.models.detector import Detector, FrameDetections
 from roadaware.models.retinanet3d.detection_config import DetectRule
-from roadaware.tasks.road_events import claims_of, figures
+from roadaware.tasks.road_events import build_predictions, evaluate_predictions
 from roadaware.training.data import Material
 from roadaware.training.footage import Film, Footage
 from roadaware.training.learners import Learner
 from roadaware.training.recipe import Recipe
 
 
-def spread(films: Sequence[Film], wanted: int) -> list[Film]:
+def select_videos(films: Sequence[Film], wanted: int) -> list[Film]:
     """Some of the films, evenly spread; all where 0 are wanted."""
     if not wanted or wanted >= len(films):
         return list(films)
     return [films[place * len(films) // wanted] for place in range(wanted)]
 
 
-def judge(
+def evaluate_learner(
     learner: Learner, weights: Mapping[str, Tensor] | None, material: Material, recipe: Recipe
 ) -> dict[str, float]:
     """Metric to its value, of the videos that are judged; nothing where there are none.
@@ -46,23 +46,23 @@ def judge(
     asked, classes = recipe.validation, material.classes
     rule = DetectRule(min_agentness=asked.min_agentness, nms_iou=asked.nms_iou, top=asked.top)
     detector = learner.detector(judged, rule)
-    films = spread(material.judged_films, asked.videos)
+    films = select_videos(material.judged_films, asked.videos)
     footage = Footage(films, [(film.height, film.width) for film in films])
     with torch.no_grad():
         found = {
-            film.video: detected(detector, footage, number, recipe.clips.frame_step)
+            film.video: detect_video(detector, footage, number, recipe.clips.frame_step)
             for number, film in enumerate(films)
         }
     footage.close()
     scenes = material.judged.only(list(found))
-    claims = claims_of(
+    claims = build_predictions(
         found, classes, videos=scenes.videos, meta=scenes.meta, frame_step=recipe.clips.frame_step
     )
     linker = LinkerConfig.default("ucf24" if recipe.data.reader == "ucf24" else "road")
-    return figures(claims, scenes, replace(linker, **linking(recipe)))
+    return evaluate_predictions(claims, scenes, replace(linker, **get_linker_fields(recipe)))
 
 
-def linking(recipe: Recipe) -> dict[str, Any]:
+def get_linker_fields(recipe: Recipe) -> dict[str, Any]:
     """Fields of the linker that suit what is trained, where a recipe names some.
 
     Args:
@@ -71,7 +71,7 @@ def linking(recipe: Recipe) -> dict[str, Any]:
     return {"min_iou": recipe.validation.link_iou} if recipe.validation.link_iou else {}
 
 
-def detected(detector: Detector, footage: Footage, film: int, step: int) -> list[FrameDetections]:
+def detect_video(detector: Detector, footage: Footage, film: int, step: int) -> list[FrameDetections]:
     """What a detector finds in a film.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import yaml
 
 from roadaware.errors import InputError
-from roadaware.io.sources import read_file, shown
+from roadaware.io.sources import read_file, to_printable
 
 MOST_BYTES = 1 << 18
 """A recipe is a page or two; the parser needs seconds for more than this."""
@@ -41,7 +41,7 @@ def _broken(text: str) -> float:
     """
     found = float(text)
     if not math.isfinite(found):
-        raise ValueError(f"{shown(text, 40)} is no finite number")
+        raise ValueError(f"{to_printable(text, 40)} is no finite number")
     return found
 
 
@@ -98,7 +98,7 @@ class _Strict(yaml.SafeLoader):
                 _refuse("a key is a text, in quotes where it looks like a number", key.start_mark)
             if (said := (key.tag, key.value)) in seen:
                 first = f"first in line {seen[said]}"
-                _refuse(f"the key '{shown(key.value, 60)}' stands twice, {first}", key.start_mark)
+                _refuse(f"the key '{to_printable(key.value, 60)}' stands twice, {first}", key.start_mark)
             seen[said] = key.start_mark.line + 1
         return super().construct_mapping(node, deep=deep)
 
@@ -116,7 +116,8 @@ class _Strict(yaml.SafeLoader):
             return text
         if _TRAP.fullmatch(text):
             _refuse(
-                f"{shown(text, 40)!r} means different things to different parsers: {_PUT}", node.start_mark
+                f"{to_printable(text, 40)!r} means different things to different parsers: {_PUT}",
+                node.start_mark,
             )
         for pattern, kind in _KINDS:
             if pattern.fullmatch(text):
@@ -152,10 +153,10 @@ def parse(text: str) -> Any:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         problem = error.problem or error.context or "it cannot be parsed"
-        raise ValueError(f"{place}{shown(problem)}") from error
+        raise ValueError(f"{place}{to_printable(problem)}") from error
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         # Characters that YAML has not, days that no month has, numbers of thousands of digits.
-        raise ValueError(shown(str(error))) from error
+        raise ValueError(to_printable(str(error))) from error
 
 
 def read_yaml(path: Path) -> Any:
@@ -168,7 +169,9 @@ def read_yaml(path: Path) -> Any:
     try:
         return parse(data.decode("utf-8-sig"))
     except ValueError as error:
-        raise InputError(f"is no YAML: {error}", where=shown(str(path)), hint="mend that place") from error
+        raise InputError(
+            f"is no YAML: {error}", where=to_printable(str(path)), hint="mend that place"
+        ) from error
 
 
 def _refuse(message: str, mark: Any) -> NoReturn:

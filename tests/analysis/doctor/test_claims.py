@@ -5,7 +5,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.analysis.doctor.predictions import TASKS, examine_claims
+from roadaware.analysis.doctor.predictions import TASKS, check_predictions
 from roadaware.errors import UsageError
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
@@ -24,27 +24,27 @@ def codes(found):
 @pytest.mark.parametrize("task", TASKS)
 def test_claims_that_fit_are_left_in_peace(task):
     truth, claims = MAKERS[task]()
-    assert codes(examine_claims(task, claims, truth)) == set()
+    assert codes(check_predictions(task, claims, truth)) == set()
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_an_empty_side_is_named(task):
     truth, claims = MAKERS[task]()
-    assert codes(examine_claims(task, claims, Scenes())) == {"empty_truth"}
-    assert codes(examine_claims(task, Predictions(), truth)) == {"empty_claims"}
+    assert codes(check_predictions(task, claims, Scenes())) == {"empty_truth"}
+    assert codes(check_predictions(task, Predictions(), truth)) == {"empty_claims"}
 
 
 def test_names_that_differ_are_named_with_the_nearest():
     truth, claims = sets.action_sets()
     claims = claims.with_tables(boxes=claims.boxes.with_columns(video=pl.col("video") + ".mp4"))
-    (found,) = examine_claims("actions", claims, truth)
+    (found,) = check_predictions("actions", claims, truth)
     assert found.code == "names"
     assert "'v0.mp4' may be 'v0'" in found.remedy
 
 
 def test_an_unknown_task_is_refused():
     with pytest.raises(UsageError, match="no task 'smell'; there are actions"):
-        examine_claims("smell", Predictions(), Scenes())
+        check_predictions("smell", Predictions(), Scenes())
 
 
 CHANGES = {
@@ -77,7 +77,7 @@ def test_boxes_written_another_way_are_named(name):
         truth = truth.with_tables(boxes=_scaled(truth.boxes, 0.1, 0.1))
         claims = claims.with_tables(boxes=_near_corner(truth.boxes))
         truth = truth.with_tables(boxes=_near_corner(truth.boxes))
-    found = examine_claims("actions", claims.with_tables(boxes=change(claims.boxes)), truth)
+    found = check_predictions("actions", claims.with_tables(boxes=change(claims.boxes)), truth)
     (item,) = [item for item in found if item.code == "boxes"]
     assert says in item.says
 
@@ -92,7 +92,7 @@ def _near_corner(boxes):
 def test_pixels_where_shares_are_due_are_named():
     truth, claims = sets.action_sets()
     truth = truth.with_tables(videos=sets.videos((1, 1)), boxes=_scaled(truth.boxes, 1 / 640, 1 / 360))
-    found = examine_claims("actions", claims, truth)
+    found = check_predictions("actions", claims, truth)
     assert "in pixels where shares" in next(item.says for item in found if item.code == "boxes")
 
 
@@ -100,36 +100,36 @@ def test_pixels_where_shares_are_due_are_named():
 def test_labels_shifted_by_one_are_named(step):
     truth, claims = sets.action_sets()
     claims = claims.with_tables(labels=claims.labels.with_columns(pl.col("label") + step))
-    (found,) = [item for item in examine_claims("actions", claims, truth) if item.code == "label_shift"]
+    (found,) = [item for item in check_predictions("actions", claims, truth) if item.code == "label_shift"]
     assert f"Add {-step:+d}" in found.remedy
 
 
 def test_scores_that_cannot_rank_are_named():
     truth, claims = sets.action_sets()
     same = claims.with_tables(labels=claims.labels.with_columns(score=0.7))
-    assert codes(examine_claims("actions", same, truth)) == {"constant"}
+    assert codes(check_predictions("actions", same, truth)) == {"constant"}
     persons = claims.with_tables(
         labels=claims.labels.with_columns(score=(pl.col("box") % 2).cast(pl.Float64))
     )
-    assert codes(examine_claims("actions", persons, truth)) == {"decisions"}
+    assert codes(check_predictions("actions", persons, truth)) == {"decisions"}
 
 
 def test_exchanged_subjects_and_objects_are_named():
     truth, claims = sets.relation_sets()
     turned = claims.relations.rename({"subject": "object", "object": "subject"})
-    assert "exchanged" in codes(examine_claims("relations", claims.with_tables(relations=turned), truth))
+    assert "exchanged" in codes(check_predictions("relations", claims.with_tables(relations=turned), truth))
 
 
 def test_persons_who_are_their_own_objects_are_named():
     truth, claims = sets.relation_sets()
     own = claims.relations.with_columns(object="subject")
-    assert "own_object" in codes(examine_claims("relations", claims.with_tables(relations=own), truth))
+    assert "own_object" in codes(check_predictions("relations", claims.with_tables(relations=own), truth))
 
 
 def test_words_that_are_spelt_otherwise_are_named_with_those_meant():
     truth, claims = sets.relation_sets()
     loud = {kind: tuple(word.upper() for word in known) for kind, known in claims.meta.vocabularies.items()}
-    found = examine_claims("relations", claims.with_tables(meta=Meta(vocabularies=loud)), truth)
+    found = check_predictions("relations", claims.with_tables(meta=Meta(vocabularies=loud)), truth)
     (item,) = [item for item in found if item.code == "words"]
     assert "'DOG' for 'dog'" in item.remedy
 
@@ -137,19 +137,19 @@ def test_words_that_are_spelt_otherwise_are_named_with_those_meant():
 def test_relations_that_are_late_or_beyond_the_video_are_named():
     truth, claims = sets.relation_sets()
     late = claims.with_tables(relations=claims.relations.with_columns(pl.col("start_frame", "end_frame") + 1))
-    (item,) = [item for item in examine_claims("relations", late, truth) if item.code == "shift"]
+    (item,) = [item for item in check_predictions("relations", late, truth) if item.code == "shift"]
     assert "1 frames late" in item.says
     truth = truth.with_tables(videos=truth.videos.with_columns(n_frames=30))
     far = claims.relations.with_columns(pl.col("start_frame", "end_frame") + 1000)
     far_claims = claims.with_tables(relations=far)
-    assert "beyond_video" in codes(examine_claims("relations", far_claims, truth))
+    assert "beyond_video" in codes(check_predictions("relations", far_claims, truth))
 
 
 @pytest.mark.parametrize("factor", [0.25, 0.5, 1.5])
 def test_relations_in_pictures_of_another_size_are_named(factor):
     truth, claims = sets.relation_sets()
     claims = claims.with_tables(boxes=_scaled(claims.boxes, factor, factor))
-    assert "boxes" in codes(examine_claims("relations", claims, truth))
+    assert "boxes" in codes(check_predictions("relations", claims, truth))
 
 
 def test_spans_without_frames_or_beyond_the_video_are_named():
@@ -159,7 +159,7 @@ def test_spans_without_frames_or_beyond_the_video_are_named():
         start_frame=pl.when(pl.col("query") == 0).then(pl.col("end_frame")).otherwise("start_frame"),
         end_frame=pl.when(pl.col("query") == 1).then(5000).otherwise("end_frame"),
     )
-    found = codes(examine_claims("grounding", claims.with_tables(queries=odd), truth))
+    found = codes(check_predictions("grounding", claims.with_tables(queries=odd), truth))
     assert {"empty_span", "beyond_video"} <= found
 
 
@@ -167,23 +167,23 @@ def test_spans_in_the_numbers_of_the_file_are_no_mistake():
     truth, claims = sets.query_sets()
     truth = truth.with_tables(meta=Meta(notes={"first_frame": 1}))
     late = claims.with_tables(queries=claims.queries.with_columns(pl.col("start_frame", "end_frame") + 1))
-    assert codes(examine_claims("grounding", late, truth)) == set()
+    assert codes(check_predictions("grounding", late, truth)) == set()
 
 
 def test_relations_in_seconds_are_named():
     truth, claims = sets.relation_sets()
     short = claims.relations.with_columns(end_frame=pl.col("start_frame") + 1)
-    found = examine_claims("relations", claims.with_tables(relations=short), truth)
+    found = check_predictions("relations", claims.with_tables(relations=short), truth)
     assert codes(found) == {"durations"}
 
 
 def test_spans_that_are_shifted_or_in_seconds_are_named():
     truth, claims = sets.query_sets()
     late = claims.with_tables(queries=claims.queries.with_columns(pl.col("start_frame", "end_frame") + 1))
-    (found,) = [item for item in examine_claims("grounding", late, truth) if item.code == "span_shift"]
+    (found,) = [item for item in check_predictions("grounding", late, truth) if item.code == "span_shift"]
     assert "1 frames late" in found.says
     seconds = claims.queries.with_columns((pl.col("start_frame", "end_frame") / 25).cast(pl.Int64))
-    assert "span_unit" in codes(examine_claims("grounding", claims.with_tables(queries=seconds), truth))
+    assert "span_unit" in codes(check_predictions("grounding", claims.with_tables(queries=seconds), truth))
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_spans_that_are_shifted_or_in_seconds_are_named():
 def test_maps_that_lie_another_way_are_named(name, turn):
     truth, claims = sets.sound_sets()
     held = [turn(np.array(row).reshape(14, 14)) for row in claims.sounds["map"].to_list()]
-    found = examine_claims("sound", sets.with_maps(truth, held), truth)
+    found = check_predictions("sound", sets.with_maps(truth, held), truth)
     (item,) = [item for item in found if item.code == "map_turned"]
     assert name in item.says
 
@@ -206,7 +206,7 @@ def test_maps_that_lie_another_way_are_named(name, turn):
 def test_constant_maps_are_named():
     truth, _ = sets.sound_sets()
     flat = sets.with_maps(truth, [np.full((3, 5), 0.2)] * len(truth.sounds))
-    assert codes(examine_claims("sound", flat, truth)) == {"constant_map"}
+    assert codes(check_predictions("sound", flat, truth)) == {"constant_map"}
 
 
 def test_what_was_refused_or_odd_is_told():
@@ -215,6 +215,6 @@ def test_what_was_refused_or_odd_is_told():
     rejected = pl.DataFrame([row] * 3, schema_overrides={"line": pl.Int64})
     told = {"warnings": [{"what": "claims on unknown videos", "count": 4, "example": "v9"}]}
     meta = Meta(vocabularies=claims.meta.vocabularies, notes=told, rows_read={"boxes": 123})
-    found = examine_claims("actions", claims.with_tables(rejected=rejected, meta=meta), truth)
+    found = check_predictions("actions", claims.with_tables(rejected=rejected, meta=meta), truth)
     assert [item.code for item in found if item.severity == "note"] == ["refused_claims", "odd_claims"]
     assert "3: x2 < x1" in found[0].evidence

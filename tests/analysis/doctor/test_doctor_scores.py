@@ -28,9 +28,9 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 def test_sound_scores_have_no_finding() -> None:
     values = good()
-    found = checks.column_count(values, "action") + checks.score_scale(values)
-    found += checks.constant_scores(values) + checks.class_order(values, TRUTH)
-    assert found + checks.row_alignment(values, PEOPLE) == []
+    found = checks.check_column_count(values, "action") + checks.score_scale(values)
+    found += checks.check_constant_scores(values) + checks.check_class_order(values, TRUTH)
+    assert found + checks.check_row_alignment(values, PEOPLE) == []
 
 
 @pytest.mark.parametrize(
@@ -73,24 +73,24 @@ def test_stray_scores_among_several_columns() -> None:
     [(2, "action", "second"), (12, "action", "--task risk"), (1, "risk", "--task action"), (5, "risk", "12")],
 )
 def test_the_number_of_columns(columns: int, task: str, remedy: str) -> None:
-    found = checks.column_count(np.full((4, columns), 0.1), task)
+    found = checks.check_column_count(np.full((4, columns), 0.1), task)
     assert codes(found) == ["column_count"]
     assert remedy in found[0].remedy
 
 
 def test_constant_scores() -> None:
-    assert codes(checks.constant_scores(np.full((10, 1), 0.5))) == ["constant"]
+    assert codes(checks.check_constant_scores(np.full((10, 1), 0.5))) == ["constant"]
 
 
 def test_a_reversed_score_says_what_turning_it_would_give() -> None:
-    found = checks.class_order(1 - good(), TRUTH)
+    found = checks.check_class_order(1 - good(), TRUTH)
     assert codes(found) == ["reversed"]
     assert found[0].evidence == "AUC 0.000; 1 - score would give 1.000"
 
 
 def test_a_weak_score_is_not_called_reversed() -> None:
     weak = np.random.default_rng(0).uniform(0, 1, (len(TRUTH), 1))
-    assert checks.class_order(weak, TRUTH) == []
+    assert checks.check_class_order(weak, TRUTH) == []
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_a_weak_score_is_not_called_reversed() -> None:
 def test_columns_in_another_order(change: object, says: str) -> None:
     truth = np.arange(12).repeat(5)
     values = softmax(4 * np.eye(12)[truth])
-    assert checks.class_order(values, truth) == []
-    found = checks.class_order(change(values), truth)  # type: ignore[operator]
+    assert checks.check_class_order(values, truth) == []
+    found = checks.check_class_order(change(values), truth)  # type: ignore[operator]
     assert codes(found) == ["class_order"]
     assert says in found[0].says
 
@@ -113,9 +113,9 @@ def test_columns_in_another_order(change: object, says: str) -> None:
 def test_shuffled_rows_are_seen_without_any_truth() -> None:
     values = good()
     shuffled = values[np.random.default_rng(1).permutation(len(values))]
-    assert codes(checks.row_alignment(shuffled, PEOPLE)) == ["rows_shuffled"]
+    assert codes(checks.check_row_alignment(shuffled, PEOPLE)) == ["rows_shuffled"]
 
 
 def test_few_neighbours_say_nothing() -> None:
     values = np.random.default_rng(0).uniform(0, 1, (10, 1))
-    assert checks.row_alignment(values, np.array(["a"] * 10)) == []
+    assert checks.check_row_alignment(values, np.array(["a"] * 10)) == []

@@ -7,15 +7,20 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from roadaware.analysis.annotation.agreement import MEASURES, box_agreement, consensus, thing_table
-from roadaware.analysis.annotation.object_groups import things_of
-from roadaware.analysis.annotation.proposal_outcomes import fates, labelled_scenes
+from roadaware.analysis.annotation.agreement import (
+    MEASURES,
+    build_annotation_table,
+    build_consensus,
+    measure_box_agreement,
+)
+from roadaware.analysis.annotation.object_groups import group_objects
+from roadaware.analysis.annotation.proposal_outcomes import build_labelled_scenes, compute_outcomes
 from roadaware.analysis.quality.agreement import krippendorff_alpha
 from roadaware.demo_data.annotators import Annotator, label_studio_export
-from roadaware.demo_data.labelling import CLASSES, HEIGHT, WIDTH, labelling_sets
+from roadaware.demo_data.labelling import CLASSES, HEIGHT, WIDTH, generate_labelling_sets
 from roadaware.errors import InputError
 from roadaware.formats.corrections import read_corrections
-from roadaware.formats.proposal_tasks import KIND, sent_out
+from roadaware.formats.proposal_tasks import KIND, select_task_proposals
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -68,7 +73,7 @@ def _by_hand() -> Scenes:
 
 
 def test_measures_worked_by_hand():
-    found = box_agreement(things_of(_by_hand()))
+    found = measure_box_agreement(group_objects(_by_hand()))
     assert found.counts.rows() == [(2, 1, 1), (3, 1, 1), (3, 2, 1), (3, 3, 1)]
     assert found.value("found_by_all") == pytest.approx(1 / 4)
     assert found.value("found_by_one") == pytest.approx(2 / 4)
@@ -93,15 +98,15 @@ def test_measures_worked_by_hand():
 
 def test_a_proposal_of_which_nobody_knows_whether_one_kept_it_is_not_counted_as_deleted():
     unknown = pl.DataFrame({"annotator": ["b"], "proposals": [2]})
-    found = box_agreement(replace(things_of(_by_hand()), unknown=unknown))
+    found = measure_box_agreement(replace(group_objects(_by_hand()), unknown=unknown))
     kept = krippendorff_alpha([[1, 1, 0, 0], [1, -1, 0, 0], [1, 0, 1, 0]])
     assert found.value("kept_alpha") == pytest.approx(kept, abs=1e-12)
 
 
 def test_the_consensus_is_the_majority_and_the_rest_is_disputed():
     scenes = _by_hand()
-    things = things_of(scenes)
-    found = consensus(things, scenes)
+    things = group_objects(scenes)
+    found = build_consensus(things, scenes)
     assert found.scenes.boxes.select("frame", *CORNERS, "n_found", "n_saw").rows() == [
         (0, *_A, 3, 3),
         (0, *_B, 2, 3),
@@ -114,21 +119,21 @@ def test_the_consensus_is_the_majority_and_the_rest_is_disputed():
         (1, "drawn by 1 of 2", "a", "dog"),
         (2, "only a saw the picture", None, None),
     ]
-    assert thing_table(things)["n_saw"].to_list() == [3, 3, 3, 2]
+    assert build_annotation_table(things)["n_saw"].to_list() == [3, 3, 3, 2]
 
 
 def test_a_class_without_a_majority_is_disputed():
     rows = [(0, who, _A, label, None) for who, label in (("a", 0), ("b", 1))]
     rows += [(0, who, _B, None, None) for who in "ab"]
     scenes = _scenes(rows, {0: ["a", "b"]})
-    found = consensus(things_of(scenes), scenes)
+    found = build_consensus(group_objects(scenes), scenes)
     assert (len(found.scenes.boxes), len(found.scenes.labels)) == (2, 0)
     assert found.disputes["reason"].to_list() == ["no class has a majority", "nobody named it"]
 
 
 def test_perfect_agreement_and_nothing_to_agree_on():
     rows = [(0, who, edges, 0, None) for who in "ab" for edges in (_A, _B)]
-    found = box_agreement(things_of(_scenes(rows, {0: ["a", "b"]})), draws=20)
+    found = measure_box_agreement(group_objects(_scenes(rows, {0: ["a", "b"]})), draws=20)
     assert [found.value(name) for name in ("found_by_all", "existence", "mean_iou", "same_class")] == [
         1.0
     ] * 4
@@ -136,9 +141,9 @@ def test_perfect_agreement_and_nothing_to_agree_on():
     assert found.value("kept_alpha") is None
     assert found.table["low_video"].null_count() == len(found.table)
     empty = _scenes([], {0: ["a", "b"], 1: ["a", "b"]})
-    nothing = box_agreement(things_of(empty), draws=20)
+    nothing = measure_box_agreement(group_objects(empty), draws=20)
     assert nothing.table["value"].null_count() == len(nothing.table)
-    assert consensus(things_of(empty), empty).disputes.is_empty()
+    assert build_consensus(group_objects(empty), empty).disputes.is_empty()
 
 
 @pytest.mark.parametrize(
@@ -151,29 +156,29 @@ def test_perfect_agreement_and_nothing_to_agree_on():
 )
 def test_one_annotator_or_different_pictures_say_so(rows, seen, told):
     with pytest.raises(InputError, match=told):
-        things_of(_scenes(rows, seen))
+        group_objects(_scenes(rows, seen))
 
 
 def test_boxes_that_say_nothing_of_their_annotator():
     scenes = _by_hand()
     bare = scenes.with_tables(boxes=scenes.boxes.drop("annotator"))
     with pytest.raises(InputError, match="no column 'annotator'"):
-        things_of(bare)
+        group_objects(bare)
     plain = scenes.with_tables(frames=scenes.frames.drop("annotators", "proposals"))
-    assert things_of(plain).alone.is_empty()  # everybody is taken to have seen everything
+    assert group_objects(plain).alone.is_empty()  # everybody is taken to have seen everything
 
 
 def test_names_and_the_order_of_boxes_do_not_matter():
     scenes = _by_hand()
-    first = box_agreement(things_of(scenes), draws=30)
+    first = measure_box_agreement(group_objects(scenes), draws=30)
     mixed = scenes.with_tables(boxes=scenes.boxes.sample(fraction=1.0, shuffle=True, seed=1))
-    second = box_agreement(things_of(mixed), draws=30)
+    second = measure_box_agreement(group_objects(mixed), draws=30)
     assert first.table.drop("low_video", "high_video").equals(second.table.drop("low_video", "high_video"))
 
 
-TRUTH, CLAIMS = labelling_sets(seed=5, videos=48)
+TRUTH, CLAIMS = generate_labelling_sets(seed=5, videos=48)
 _FRAMES = TRUTH.frames.rename({"path": "picture"}).with_columns(width_px=WIDTH, height_px=HEIGHT)
-SENT, _ = sent_out(CLAIMS, _FRAMES, CLASSES)
+SENT, _ = select_task_proposals(CLAIMS, _FRAMES, CLASSES)
 _EXACT = Annotator(edge_px=0.0, missed=0.0, wrong=0.0, spurious=0.0, seed=2)
 
 
@@ -181,9 +186,9 @@ def _agreed(tmp_path, model: Annotator, draws: int = 0):
     path = tmp_path / "back.json"
     path.write_bytes(label_studio_export(TRUTH, SENT, {1: model, 2: model, 3: model}))
     answers = read_corrections(path, SENT)
-    scenes = labelled_scenes(SENT, answers, fates(SENT, answers))
-    things = things_of(scenes)
-    return box_agreement(things, draws=draws), consensus(things, scenes)
+    scenes = build_labelled_scenes(SENT, answers, compute_outcomes(SENT, answers))
+    things = group_objects(scenes)
+    return measure_box_agreement(things, draws=draws), build_consensus(things, scenes)
 
 
 def test_annotators_without_error_agree_and_give_back_the_truth(tmp_path):

@@ -6,23 +6,23 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.analysis.annotation.cost import fitted_labour
+from roadaware.analysis.annotation.cost import fit_cost
 from roadaware.analysis.annotation.proposal_outcomes import (
     FATE,
-    by_annotator,
-    fates,
-    labelled_scenes,
-    summary,
+    build_labelled_scenes,
+    compute_outcomes,
+    summarize_annotators,
+    summarize_outcomes,
 )
 from roadaware.datasets.issues import Findings
 from roadaware.formats.corrections import DRAWN, LOOKED, Answers
-from roadaware.formats.proposal_tasks import KIND, PICTURES, UNNAMED, sent_out
+from roadaware.formats.proposal_tasks import KIND, PICTURES, UNNAMED, select_task_proposals
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions
 
 _PLACES = [(0.0, 0.0, 10.0, 10.0), (20.0, 0.0, 30.0, 10.0), (40.0, 0.0, 50.0, 10.0), (60.0, 0.0, 70.0, 10.0)]
 _ROWS = [(n, "v", 0, *edges, 0.5) for n, edges in enumerate(_PLACES)]
-SENT, _ = sent_out(
+SENT, _ = select_task_proposals(
     Predictions(
         boxes=pl.DataFrame(_ROWS, schema=["box", "video", "frame", *CORNERS, "score"], orient="row"),
         labels=pl.DataFrame({"box": [0, 1, 2], "kind": [KIND] * 3, "label": [0, 0, 1]}),
@@ -51,7 +51,7 @@ def _answers(*, linked: bool) -> Answers:
 
 @pytest.mark.parametrize("linked", [True, False])
 def test_each_proposal_has_one_fate_for_each_annotator_of_its_picture(linked):
-    table = fates(SENT, _answers(linked=linked))
+    table = compute_outcomes(SENT, _answers(linked=linked))
     assert table.select("annotator", "proposal", "fate", "relabelled", "was", "became").rows() == [
         ("ann", 0, "kept", False, "dog", "dog"),
         ("ann", 1, "moved", True, "dog", "cart"),
@@ -64,20 +64,20 @@ def test_each_proposal_has_one_fate_for_each_annotator_of_its_picture(linked):
 
 
 def test_a_stricter_limit_calls_more_moved():
-    table = fates(SENT, _answers(linked=True), still_px=0.0)
+    table = compute_outcomes(SENT, _answers(linked=True), still_px=0.0)
     assert table["fate"].to_list() == ["kept", "moved", "deleted", "moved", "added"]
 
 
 def test_sums_by_class_and_annotator():
     answers = _answers(linked=True)
-    table = fates(SENT, answers)
-    found = {row["class"]: row for row in summary(table).to_dicts()}
+    table = compute_outcomes(SENT, answers)
+    found = {row["class"]: row for row in summarize_outcomes(table).to_dicts()}
     assert list(found) == ["cart", "dog", UNNAMED, "whale", "all"]
     counts = ("proposals", "kept", "moved", "deleted", "relabelled", "added")
     assert [found["dog"][name] for name in counts] == [2, 1, 1, 0, 1, 0]
     assert [found["all"][name] for name in counts] == [4, 2, 1, 1, 2, 1]
     assert (found["all"]["precision"], found["whale"]["precision"]) == (0.75, None)
-    people = by_annotator(table, answers.looked).to_dicts()
+    people = summarize_annotators(table, answers.looked).to_dicts()
     assert [(row["annotator"], row["pictures"], row["skipped"]) for row in people] == [
         ("ann", 2, 0),
         ("ben", 0, 1),
@@ -87,7 +87,7 @@ def test_sums_by_class_and_annotator():
 
 def test_labels_keep_annotator_link_and_who_saw_what():
     answers = _answers(linked=True)
-    scenes = labelled_scenes(SENT, answers, fates(SENT, answers))
+    scenes = build_labelled_scenes(SENT, answers, compute_outcomes(SENT, answers))
     assert scenes.boxes["corner_case"].all()
     assert scenes.boxes["proposal"].to_list() == [0, 1, 3, None]
     assert scenes.boxes["fate"].to_list() == ["kept", "moved", "kept", "added"]
@@ -100,10 +100,10 @@ def test_labels_keep_annotator_link_and_who_saw_what():
 
 def test_nothing_sent_and_nothing_drawn():
     empty = Answers(pl.DataFrame(schema=DRAWN), pl.DataFrame(schema=LOOKED), Findings())
-    table = fates(SENT, empty)
+    table = compute_outcomes(SENT, empty)
     assert table.is_empty()
-    assert summary(table)["proposals"].to_list() == [0]
-    assert by_annotator(table, empty.looked).is_empty()
+    assert summarize_outcomes(table)["proposals"].to_list() == [0]
+    assert summarize_annotators(table, empty.looked).is_empty()
 
 
 def test_the_seconds_of_work_are_found_again_in_the_times():
@@ -121,11 +121,11 @@ def test_the_seconds_of_work_are_found_again_in_the_times():
             for new in [fate == "added"] * count
         ]
     times = pl.DataFrame(looked, schema=LOOKED, orient="row")
-    found = fitted_labour(pl.DataFrame(rows, schema=FATE), times)
+    found = fit_cost(pl.DataFrame(rows, schema=FATE), times)
     assert found is not None
     assert found[1] == 60
     assert (found[0].look_s, found[0].judge_s) == (pytest.approx(9), pytest.approx(2))
     assert (found[0].correct_s, found[0].draw_s) == (pytest.approx(11), pytest.approx(30))
-    assert fitted_labour(pl.DataFrame(rows, schema=FATE), times.head(10)) is None
+    assert fit_cost(pl.DataFrame(rows, schema=FATE), times.head(10)) is None
     never = pl.DataFrame(rows, schema=FATE).filter(pl.col("fate") != "moved")
-    assert fitted_labour(never, times) is None
+    assert fit_cost(never, times) is None

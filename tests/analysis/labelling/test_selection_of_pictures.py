@@ -6,15 +6,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.analysis.annotation.cost import Labour, Worth, planned, worth_of
-from roadaware.analysis.annotation.discovery_curve import SHARES, curve
-from roadaware.analysis.annotation.selection import SelectionConfig, ranked
-from roadaware.demo_data.labelling import labelling_sets
+from roadaware.analysis.annotation.cost import Labour, Worth, estimate_cost, measure_worth
+from roadaware.analysis.annotation.discovery_curve import SHARES, compute_discovery_curve
+from roadaware.analysis.annotation.selection import SelectionConfig, rank_images
+from roadaware.demo_data.labelling import generate_labelling_sets
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions
 
-TRUTH, CLAIMS = labelling_sets(seed=1, videos=12)
+TRUTH, CLAIMS = generate_labelling_sets(seed=1, videos=12)
 PICTURES = TRUTH.frames.select("video", "frame")
 
 
@@ -27,7 +27,7 @@ def _claims(*rows: tuple[str, int, float]) -> Predictions:
 
 def _order(claims: Predictions, pictures: list[tuple[str, int]], **config) -> list[tuple[str, int]]:
     table = pl.DataFrame(pictures, schema=["video", "frame"], orient="row")
-    return ranked(claims, table, SelectionConfig(**config)).select("video", "frame").rows()
+    return rank_images(claims, table, SelectionConfig(**config)).select("video", "frame").rows()
 
 
 def test_a_fresh_video_comes_before_more_of_the_same():
@@ -42,7 +42,7 @@ def test_a_fresh_video_comes_before_more_of_the_same():
 
 def test_worth_novelty_and_reasons():
     claims = _claims(("a", 0, 0.5), ("a", 0, 0.5), ("a", 1, 0.6))
-    table = ranked(
+    table = rank_images(
         claims, pl.DataFrame({"video": ["a", "a", "b"], "frame": [0, 1, 0]}), SelectionConfig(by="any")
     )
     assert table.select("rank", "frame", "worth", "novelty", "priority").rows() == [
@@ -59,7 +59,7 @@ def test_worth_novelty_and_reasons():
 
 def test_every_picture_is_listed_once_and_priorities_fall():
     for by in ("count", "any", "best", "sum"):
-        table = ranked(CLAIMS, PICTURES, SelectionConfig(by=by))
+        table = rank_images(CLAIMS, PICTURES, SelectionConfig(by=by))
         assert sorted(table.select("video", "frame").rows()) == sorted(PICTURES.rows())
         assert (np.diff(table["priority"].to_numpy()) <= 1e-12).all()
         assert table["rank"].to_list() == list(range(1, len(PICTURES) + 1))
@@ -76,7 +76,7 @@ def test_every_picture_is_listed_once_and_priorities_fall():
 )
 def test_lists_that_cannot_be_made(config, pictures, told):
     with pytest.raises(UsageError, match=told):
-        ranked(CLAIMS, pictures, SelectionConfig(**config))
+        rank_images(CLAIMS, pictures, SelectionConfig(**config))
 
 
 def test_settings_that_make_no_sense():
@@ -89,18 +89,18 @@ def test_settings_that_make_no_sense():
 
 
 def test_what_a_list_costs_without_truth():
-    table = ranked(
+    table = rank_images(
         _claims(("a", 0, 0.5), ("a", 0, 0.5)), pl.DataFrame({"video": ["a", "b"], "frame": [0, 0]})
     )
-    found = planned(table, Labour(look_s=10, judge_s=2))
+    found = estimate_cost(table, Labour(look_s=10, judge_s=2))
     assert (found["listed"], found["seconds"], found["seconds_of_all"]) == (1, 14, 20)
     assert found["saved"] == pytest.approx(0.3)
-    assert planned(table, Labour(), most=9)["listed"] == 2
+    assert estimate_cost(table, Labour(), most=9)["listed"] == 2
 
 
 def test_hits_are_one_to_one_and_objects_are_tracks():
-    table = ranked(CLAIMS, PICTURES)
-    worth = worth_of(table, CLAIMS, TRUTH)
+    table = rank_images(CLAIMS, PICTURES)
+    worth = measure_worth(table, CLAIMS, TRUTH)
     assert worth.cases.sum() == len(TRUTH.boxes)
     assert worth.proposals.sum() == len(CLAIMS.boxes)
     assert (worth.hits <= np.minimum(worth.cases, worth.proposals)).all()
@@ -108,11 +108,13 @@ def test_hits_are_one_to_one_and_objects_are_tracks():
 
 
 def test_truth_without_corner_cases_is_told():
-    table = ranked(CLAIMS, PICTURES)
+    table = rank_images(CLAIMS, PICTURES)
     with pytest.raises(InputError, match="does not say which boxes"):
-        worth_of(table, CLAIMS, TRUTH.with_tables(boxes=TRUTH.boxes.drop("corner_case")))
+        measure_worth(table, CLAIMS, TRUTH.with_tables(boxes=TRUTH.boxes.drop("corner_case")))
     with pytest.raises(InputError, match="nothing can be found"):
-        worth_of(table, CLAIMS, TRUTH.with_tables(boxes=TRUTH.boxes.with_columns(corner_case=pl.lit(False))))
+        measure_worth(
+            table, CLAIMS, TRUTH.with_tables(boxes=TRUTH.boxes.with_columns(corner_case=pl.lit(False)))
+        )
 
 
 def _four() -> Worth:
@@ -124,7 +126,7 @@ def _four() -> Worth:
 
 def test_the_curve_worked_by_hand():
     labour = Labour(look_s=10, judge_s=1, correct_s=5, draw_s=30)
-    found = curve(_four(), labour, points=5)
+    found = compute_discovery_curve(_four(), labour, points=5)
     assert found.found["list"].tolist() == [0.0, 0.0, 0.5, 0.5, 1.0]
     assert found.found["oracle"].tolist() == [0.0, 1.0, 1.0, 1.0, 1.0]
     rows = {(row["found"], row["order"]): row for row in found.table.to_dicts()}
@@ -139,10 +141,10 @@ def test_the_curve_worked_by_hand():
 
 
 def test_no_order_beats_the_oracle_and_chance_is_a_line_in_pictures():
-    table = ranked(CLAIMS, PICTURES)
-    worth = worth_of(table, CLAIMS, TRUTH)
+    table = rank_images(CLAIMS, PICTURES)
+    worth = measure_worth(table, CLAIMS, TRUTH)
     for unit in ("objects", "pictures"):
-        found = curve(worth, unit=unit, draws=50)
+        found = compute_discovery_curve(worth, unit=unit, draws=50)
         for order in ("list", "random", "spread"):
             assert (found.found["oracle"] >= found.found[order] - 1e-9).all()
             assert (np.diff(found.found[order]) >= -1e-12).all()
@@ -151,8 +153,8 @@ def test_no_order_beats_the_oracle_and_chance_is_a_line_in_pictures():
 
 
 def test_intervals_do_not_hang_on_how_many_draws_come_at_once():
-    worth = worth_of(ranked(CLAIMS, PICTURES), CLAIMS, TRUTH)
-    first, second = (curve(worth, draws=40, seed=3).table for _ in range(2))
+    worth = measure_worth(rank_images(CLAIMS, PICTURES), CLAIMS, TRUTH)
+    first, second = (compute_discovery_curve(worth, draws=40, seed=3).table for _ in range(2))
     assert first.equals(second)
     own = first.filter(pl.col("order") == "list")
     assert (own["looked_low"] <= own["looked_share"]).all()

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from roadaware.analysis.quality import Dictionary, ForbiddenWords, Quality, QualityConfig, check
-from roadaware.demo_data.annotations import annotation_rounds
+from roadaware.demo_data.annotations import generate_annotation_rounds
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.tables import Meta, Scenes
 
@@ -201,7 +201,7 @@ def test_agreement_of_a_case_worked_by_hand() -> None:
 
 
 def test_what_is_checked_against_itself_agrees_and_keeps_its_own_faults() -> None:
-    rounds = annotation_rounds()
+    rounds = generate_annotation_rounds()
     config = QualityConfig(reviewers_differ=False)
     quality = check(rounds.round1, rounds.round1, rounds.round1, config=config)
     between = quality.findings.filter(pl.col("stage").str.contains(" to "))
@@ -212,7 +212,7 @@ def test_what_is_checked_against_itself_agrees_and_keeps_its_own_faults() -> Non
 
 
 def test_the_order_of_rows_changes_nothing() -> None:
-    rounds = annotation_rounds()
+    rounds = generate_annotation_rounds()
     turned = rounds.round1.with_tables(
         boxes=rounds.round1.boxes.reverse(), queries=rounds.round1.queries.reverse()
     )
@@ -251,7 +251,7 @@ def test_names_that_never_meet_and_a_foreign_dictionary_are_pointed_out() -> Non
         "no box of the original is in round 1",
     ]
     assert "'P' against 'p'" in hints[0]
-    rounds = annotation_rounds()
+    rounds = generate_annotation_rounds()
     own = Dictionary({"action": ["juggling"]})
     foreign = check(rounds.original, rounds.round1, dictionary=own).facts["hints"]
     assert foreign == ["most labels are not in the dictionary of given: name your own, or none at all"]

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from roadaware.analysis.quality import ForbiddenWords, Quality, check
-from roadaware.demo_data.annotations import FORBIDDEN, annotation_rounds
+from roadaware.demo_data.annotations import FORBIDDEN, generate_annotation_rounds
 
 
 def found(quality: Quality) -> Counter[tuple[object, ...]]:
@@ -22,7 +22,7 @@ def found(quality: Quality) -> Counter[tuple[object, ...]]:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_all_that_was_planted_is_found_and_nothing_else(seed: int) -> None:
-    rounds = annotation_rounds(seed=seed)
+    rounds = generate_annotation_rounds(seed=seed)
     quality = check(rounds.original, rounds.round1, rounds.round2, words=ForbiddenWords(FORBIDDEN))
     planted = Counter(
         (fault.rule, fault.what, fault.video, fault.name, fault.frame, fault.status)

@@ -17,7 +17,7 @@ import small_street as street
 from roadaware.scenes.store import save
 from roadaware.simulator.actors import Mind
 from roadaware.simulator.episode import Bond, Episode, Noise, Sentence
-from roadaware.simulator.truth import Sweep, scene_tables
+from roadaware.simulator.truth import Sweep, build_scene_tables
 
 FORMAT = "tables"
 VIDEO = "road-0001"
@@ -48,7 +48,9 @@ def make(root: Path, *, frames: int = 12) -> Path:
     for name in names:
         episode = scene(name, frames)
         sweeps = [Sweep(frame, f"lidar/{frame:06d}.npz", 100 + frame) for frame in range(2)]
-        tables = scene_tables(episode, street.assumed(episode), files={"path": "video.mp4"}, sweeps=sweeps)
+        tables = build_scene_tables(
+            episode, street.assumed(episode), files={"path": "video.mp4"}, sweeps=sweeps
+        )
         save(tables, root / "scenes" / name / "tables")
     head = {
         "format": "roadaware-simulation",

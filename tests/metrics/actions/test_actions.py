@@ -14,10 +14,10 @@ from quirk_cases import FAR, STREET, TALK, WALK, A, B, at
 
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.actions.config import CONFIGS, ActionConfig
-from roadaware.metrics.actions.evaluate import confusion, evaluate
+from roadaware.metrics.actions.evaluate import evaluate, evaluate_confusion
 from roadaware.metrics.actions.state import JudgedActions
 from roadaware.metrics.metric_state import SceneResult, as_json
-from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Predictions, Scenes
 
 Key = tuple[str, int]
@@ -287,12 +287,12 @@ def test_confused_labels_are_those_of_the_person_in_the_box() -> None:
     ]
     tables = predictions_of(claims), scenes_of(truth), CONFIGS["default"]()
     # Talks and walks where action7 is claimed; talks where walking is; the last box meets nobody.
-    assert confusion(*tables).rows() == [
+    assert evaluate_confusion(*tables).rows() == [
         ("action3", "action1", 1, 0.3),
         ("action3", "action7", 1, 0.9),
         ("action1", "action7", 1, 0.9),
     ]
-    assert confusion(*tables, min_score=0.5)["claimed"].to_list() == ["action7", "action7"]
+    assert evaluate_confusion(*tables, min_score=0.5)["claimed"].to_list() == ["action7", "action7"]
 
 
 def test_a_claim_at_exactly_the_least_score_or_overlap_is_compared() -> None:
@@ -300,18 +300,18 @@ def test_a_claim_at_exactly_the_least_score_or_overlap_is_compared() -> None:
     claims = [at(1, WHOLE, 0.5, IDS[2]), at(1, HALVES[1], 0.25, IDS[2])]
     tables = predictions_of(claims), scenes_of(truth), CONFIGS["default"]()
     # WHOLE overlaps both halves by one half: the first of them is compared.
-    assert confusion(*tables).select("truth", "claims").rows() == [("action3", 1), ("action1", 1)]
-    assert confusion(*tables, min_score=0.25).height == 2
-    assert confusion(*tables, min_score=0.2501).rows() == [("action3", "action7", 1, 0.5)]
+    assert evaluate_confusion(*tables).select("truth", "claims").rows() == [("action3", 1), ("action1", 1)]
+    assert evaluate_confusion(*tables, min_score=0.25).height == 2
+    assert evaluate_confusion(*tables, min_score=0.2501).rows() == [("action3", "action7", 1, 0.5)]
     more = replace(tables[2], min_iou=0.51)
-    assert confusion(*tables[:2], more).rows() == [("action1", "action7", 1, 0.25)]
+    assert evaluate_confusion(*tables[:2], more).rows() == [("action1", "action7", 1, 0.25)]
 
 
 def test_the_most_confused_come_first_with_their_mean_score() -> None:
     truth = [at(1, A, label=TALK), at(1, FAR, label=WALK), at(2, A, label=TALK), at(2, FAR, label=WALK)]
     claims = [at(1, A, 0.9, IDS[2]), at(2, A, 0.3, IDS[2]), at(2, FAR, 0.8, IDS[3])]
     tables = predictions_of(claims), scenes_of(truth), CONFIGS["default"]()
-    judged, found = evaluate(*tables), confusion(*tables)
+    judged, found = evaluate(*tables), evaluate_confusion(*tables)
     assert judged.instances("confusion").equals(found)
     # No frame has a true box of what is claimed.
     assert judged.instances("claim").select("iou", "nearest", "truth", "hit").unique().rows() == [
@@ -361,7 +361,7 @@ def test_dense_scores_are_the_same_claims() -> None:
     scores = rows.labels["score"].to_numpy().reshape(-1, len(IDS))
     dense = Predictions(
         boxes=rows.boxes.with_columns(pl.Series("scores", scores, dtype=pl.Array(pl.Float64, len(IDS)))),
-        meta=with_layout(rows.meta, "boxes", ["action"]),
+        meta=set_score_layout(rows.meta, "boxes", ["action"]),
     )
     scenes = scenes_of([at(1, A), at(1, B, label=TALK), at(2, FAR)])
     for name in CONFIGS:

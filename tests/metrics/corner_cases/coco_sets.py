@@ -14,7 +14,7 @@ from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 
 from roadaware.formats.coco import read_results
-from roadaware.formats.coda import claims_index, read_corner_cases
+from roadaware.formats.coda import build_predictions_index, read_corner_cases
 from roadaware.scenes.tables import Predictions, Scenes
 
 NAMES = ("ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large")
@@ -118,7 +118,7 @@ def read_back(
     (folder / "results.json").write_text(json.dumps(results))
     scenes = read_corner_cases(folder / "truth.json")
     categories = {row["id"]: row["name"] for row in truth["categories"]}
-    return scenes, read_results(folder / "results.json", claims_index(scenes, categories), **how)
+    return scenes, read_results(folder / "results.json", build_predictions_index(scenes, categories), **how)
 
 
 def with_corners(scenes: Scenes, corner: list[bool] | None = None) -> Scenes:

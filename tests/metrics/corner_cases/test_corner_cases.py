@@ -14,7 +14,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.metrics.corner_cases.config import CornerConfig
 from roadaware.metrics.corner_cases.evaluate import IN_SLICES, UNANSWERED, evaluate
 from roadaware.metrics.corner_cases.state import JudgedCorners
-from roadaware.metrics.metric_state import as_json, values_of
+from roadaware.metrics.metric_state import as_json, compute_values
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 EVERY = CornerConfig(groups=("corner", "common", "novel", "all"), precision="always")
@@ -286,8 +286,8 @@ def test_parts_merge_to_the_whole(judged: tuple[Scenes, Predictions, JudgedCorne
         assert isinstance(one.state, JudgedCorners)
         parts.append(one.state)
     merged = parts[0].merge(parts[1])
-    assert values_of(merged) == values_of(whole)
-    assert values_of(merged.only(np.arange(len(names)) < 4)) == values_of(parts[0])
+    assert compute_values(merged) == compute_values(whole)
+    assert compute_values(merged.only(np.arange(len(names)) < 4)) == compute_values(parts[0])
     with pytest.raises(InputError, match="both parts hold"):
         merged.merge(parts[0])
     with pytest.raises(InputError, match="different configurations"):
@@ -309,7 +309,7 @@ def test_a_picture_drawn_twice_is_two_equal_pictures(
             part = replace(part, items=part.items.with_columns(video=names))
             copies = part if copies is None else copies.merge(part)
         assert copies is not None
-        for metric, value in values_of(copies).items():
+        for metric, value in compute_values(copies).items():
             found = drawn[metric, None][draw]
             if value is None:
                 assert np.isnan(found)
@@ -320,7 +320,7 @@ def test_a_picture_drawn_twice_is_two_equal_pictures(
 def test_a_state_survives_its_file(judged: tuple[Scenes, Predictions, JudgedCorners]) -> None:
     *_, state = judged
     again = JudgedCorners.unpacked(*state.packed())
-    assert values_of(again) == values_of(state)
+    assert compute_values(again) == compute_values(state)
 
 
 def test_intervals_hold_the_value(judged: tuple[Scenes, Predictions, JudgedCorners]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.corner_cases.config import CornerConfig
 from roadaware.metrics.corner_cases.evaluate import evaluate
-from roadaware.metrics.corner_cases.risk import Paths, blocking, standing, with_blocking
+from roadaware.metrics.corner_cases.risk import Paths, add_blocking, find_blocking, project_to_ground
 from roadaware.scenes.tables import Predictions, Scenes
 
 CAMERA = np.array([[500.0, 0, 500], [0, 500, 300], [0, 0, 1]])
@@ -36,7 +36,7 @@ POSE = np.array([[0, 0, 1, 1.0], [-1, 0, 0, 0], [0, -1, 0, 1.5], [0, 0, 0, 1]])
     ],
 )
 def test_points_on_arcs(x_m: float, y_m: float, kmh: float, blocks: bool) -> None:
-    found = blocking(np.array([[[x_m, y_m]]], dtype=float), np.array([kmh / 3.6]), Paths())
+    found = find_blocking(np.array([[[x_m, y_m]]], dtype=float), np.array([kmh / 3.6]), Paths())
     assert found.tolist() == [blocks]
 
 
@@ -44,7 +44,9 @@ def test_a_path_is_as_wide_and_as_long_as_published() -> None:
     assert Paths() == Paths(2.5, 3.0, 10.0, 3.0, 6.0, 0.0)
 
     def blocks(x_m: float, y_m: float, mps: float, **paths: float) -> bool:
-        found = blocking(np.array([[[-1.0, 0], [x_m, y_m]]], dtype=float), np.array([mps]), Paths(**paths))
+        found = find_blocking(
+            np.array([[[-1.0, 0], [x_m, y_m]]], dtype=float), np.array([mps]), Paths(**paths)
+        )
         return bool(found.tolist() == [True])
 
     assert [blocks(x, 0, 0) for x in (0.0, 1e-3, 10.0, 10.001)] == [False, True, True, False]
@@ -62,7 +64,7 @@ def test_a_path_is_as_wide_and_as_long_as_published() -> None:
 def test_of_a_slow_vehicle_the_steering_is_the_limit() -> None:
     """On the tightest turn, of 6 m, a quarter of a circle is 9.42 m long and ends at (6, 6)."""
     points = np.array([[[6.0, 6.0]], [[6.0, -6.0]], [[4.8, 6.1]], [[4.6, 7.3]]])
-    assert blocking(points, np.zeros(4), Paths()).tolist() == [True, True, True, False]
+    assert find_blocking(points, np.zeros(4), Paths()).tolist() == [True, True, True, False]
 
 
 def pixels(x_m: float, left_m: float, right_m: float) -> list[float]:
@@ -72,13 +74,13 @@ def pixels(x_m: float, left_m: float, right_m: float) -> list[float]:
 
 
 def test_the_lower_edge_meets_the_ground() -> None:
-    points, seen = standing(np.array([pixels(21, 2, -1), [0, 0, 9, 300.0]]), CAMERA, POSE, Paths())
+    points, seen = project_to_ground(np.array([pixels(21, 2, -1), [0, 0, 9, 300.0]]), CAMERA, POSE, Paths())
     assert seen.tolist() == [True, False], "at the horizon nothing meets the ground"
     assert points[0, 0] == pytest.approx([21, 2])
     assert points[0, -1] == pytest.approx([21, -1])
     lower = np.array(POSE)
     lower[2, 3] = 1.5 - 0.93
-    same, _ = standing(np.array([pixels(21, 2, -1)]), CAMERA, lower, Paths(ground_m=-0.93))
+    same, _ = project_to_ground(np.array([pixels(21, 2, -1)]), CAMERA, lower, Paths(ground_m=-0.93))
     assert same[0] == pytest.approx(points[0])
 
 
@@ -109,7 +111,7 @@ def scenes(speeds: list[float | None]) -> Scenes:
 
 
 def test_objects_that_stand_clear_are_not_asked_for() -> None:
-    truth = with_blocking(scenes([50.0]))
+    truth = add_blocking(scenes([50.0]))
     assert truth.boxes["blocks_path"].to_list() == [True, False, None]
     claims = Predictions(boxes=truth.boxes.head(1).drop("corner_case", "blocks_path").with_columns(score=0.5))
     found = evaluate(claims, truth, CornerConfig(risk="blocking"))
@@ -124,21 +126,21 @@ def test_objects_that_stand_clear_are_not_asked_for() -> None:
 def test_speeds_are_in_km_per_hour() -> None:
     """In three seconds 19.2 km/h reach 16 m."""
     for kmh, blocked in ((19.3, True), (19.1, False)):
-        assert with_blocking(scenes([kmh])).boxes["blocks_path"].to_list() == [blocked, False, None]
+        assert add_blocking(scenes([kmh])).boxes["blocks_path"].to_list() == [blocked, False, None]
 
 
 def test_nine_points_of_an_edge_are_looked_at() -> None:
-    points, seen = standing(np.array([pixels(21, 4, -4)]), CAMERA, POSE, Paths())
+    points, seen = project_to_ground(np.array([pixels(21, 4, -4)]), CAMERA, POSE, Paths())
     assert points.shape == (1, 9, 2)
     np.testing.assert_allclose(points[0, :, 1], np.arange(4, -5, -1))
     np.testing.assert_allclose(points[0, :, 0], 21)
     behind = np.array(POSE)
     behind[0, 3] = -21.0  # the same edge, one metre behind the vehicle
-    assert standing(np.array([pixels(21, 4, -4)]), CAMERA, behind, Paths())[1].tolist() == [False]
+    assert project_to_ground(np.array([pixels(21, 4, -4)]), CAMERA, behind, Paths())[1].tolist() == [False]
     assert seen.tolist() == [True]
     level = np.array(POSE)
     level[2, 3] = 0.0  # a camera that lies on the ground sees none of it, wherever it looks
-    low = standing(np.array([pixels(21, 4, -4), [0, 0, 9, 100.0]]), CAMERA, level, Paths())
+    low = project_to_ground(np.array([pixels(21, 4, -4), [0, 0, 9, 100.0]]), CAMERA, level, Paths())
     assert low[1].tolist() == [False, False]
 
 
@@ -147,14 +149,14 @@ def test_a_video_takes_the_camera_that_it_names() -> None:
     other = truth.sensors.with_columns(sensor=pl.lit("rear"))
     both = truth.with_tables(sensors=pl.concat([other, truth.sensors]))
     with pytest.raises(InputError, match="of no object it is known where it stands"):
-        with_blocking(both)  # which of the two?
+        add_blocking(both)  # which of the two?
     named = both.with_tables(videos=both.videos.with_columns(sensor=pl.lit("camera")))
-    assert with_blocking(named).boxes["blocks_path"].to_list() == [True, False, None]
+    assert add_blocking(named).boxes["blocks_path"].to_list() == [True, False, None]
 
 
 def test_without_geometry_there_is_no_answer() -> None:
     for bare in (scenes([None]), scenes([50.0]).with_tables(sensors=scenes([50.0]).sensors.head(0))):
         with pytest.raises(InputError, match="of no object it is known where it stands"):
-            with_blocking(bare)
+            add_blocking(bare)
     with pytest.raises(UsageError, match="width_m"):
         Paths(width_m=0)

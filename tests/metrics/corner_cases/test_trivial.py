@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.metrics.corner_cases.evaluate import random_boxes, whole_pictures
-from roadaware.metrics.corner_cases.inputs import NONE, Objects, objects_of
+from roadaware.metrics.corner_cases.evaluate import propose_whole_images, sample_random_boxes
+from roadaware.metrics.corner_cases.inputs import NONE, Objects, extract_objects
 from roadaware.scenes.tables import Scenes
 
 
@@ -17,7 +17,7 @@ def truth() -> Objects:
     """Three pictures, the size of the second of which is not known."""
     names = ["a", "b", "c"]
     edges = {"x1_px": [0.0], "y1_px": [0.0], "x2_px": [9.0], "y2_px": [9.0]}
-    held = objects_of(
+    held = extract_objects(
         Scenes(
             videos=pl.DataFrame({"video": names}),
             frames=pl.DataFrame({"video": names, "frame": 0, "annotated": True}),
@@ -29,7 +29,7 @@ def truth() -> Objects:
 
 
 def test_the_whole_of_each_picture_of_known_size_is_claimed_once() -> None:
-    found = whole_pictures(truth())
+    found = propose_whole_images(truth())
     assert found.item.tolist() == [0, 2]
     assert found.corners.tolist() == [[0, 0, 200, 100], [0, 0, 40, 30]]
     assert found.sides.tolist() == [20000, 1200]
@@ -39,7 +39,7 @@ def test_the_whole_of_each_picture_of_known_size_is_claimed_once() -> None:
 
 
 def test_random_boxes_lie_within_their_pictures_and_rank_in_their_order() -> None:
-    found = random_boxes(truth(), 400)
+    found = sample_random_boxes(truth(), 400)
     assert found.item.tolist() == [0] * 400 + [2] * 400
     assert found.score.tolist() == (1 - np.arange(400) / 400).tolist() * 2
     x1, y1, x2, y2 = found.corners.T
@@ -52,6 +52,8 @@ def test_random_boxes_lie_within_their_pictures_and_rank_in_their_order() -> Non
 
 
 def test_equal_seeds_give_equal_boxes() -> None:
-    one, same, other = (random_boxes(truth(), 3, **seed).corners for seed in ({}, {"seed": 0}, {"seed": 1}))
+    one, same, other = (
+        sample_random_boxes(truth(), 3, **seed).corners for seed in ({}, {"seed": 0}, {"seed": 1})
+    )
     assert (one == same).all()
     assert (one != other).all()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 KINDS = {"agentness": ("agent",), "agent": ("Ped", "Car", "Bus"), "action": ("Stop", "Mov", "Xing", "Never")}
@@ -124,7 +124,7 @@ def _predictions(names, claims, ego, size, factor) -> Predictions:
             "scores": pl.Array(pl.Float32, width),
         },
     )
-    meta = with_layout(with_layout(META, "boxes", ["agent", "action"]), "frames", ["av_action"])
+    meta = set_score_layout(set_score_layout(META, "boxes", ["agent", "action"]), "frames", ["av_action"])
     return Predictions(
         videos=pl.DataFrame({"video": names, "width_px": size[0], "height_px": size[1]}),
         boxes=boxes.with_row_index("box"),

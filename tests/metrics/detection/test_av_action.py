@@ -11,10 +11,10 @@ from plain_frame import average_precision
 from random_events import AV, event_set
 
 from roadaware.errors import InputError
-from roadaware.metrics.detection.av_action import av_action_matches, judge_labels
+from roadaware.metrics.detection.av_action import match_av_actions, prepare_labels
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.matches import average_precision_table
-from roadaware.scenes.dense_scores import with_layout
+from roadaware.metrics.detection.matches import compute_average_precisions
+from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 CONFIGS = [DetectionConfig.reference(), DetectionConfig.default()]
@@ -42,8 +42,8 @@ def plain(predictions: Predictions, scenes: Scenes, label: int, config: Detectio
 def test_the_fast_path_equals_plain_loops(config: DetectionConfig, tied: bool) -> None:
     scenes, predictions = event_set(1, frames=30, tied=tied)
     predictions = predictions.with_tables(frames=predictions.frames.filter(pl.col("frame") % 7 != 3))
-    table = average_precision_table(
-        av_action_matches(predictions, scenes, config), config, rule=config.av_ap
+    table = compute_average_precisions(
+        match_av_actions(predictions, scenes, config), config, rule=config.av_ap
     )[:, 0]
     expected = [plain(predictions, scenes, label, config) for label in range(len(AV))]
     np.testing.assert_allclose(table, expected, atol=1e-9)
@@ -62,14 +62,14 @@ def frames(labels: list[list[int]], scores: list[list[float]]) -> tuple[Scenes, 
     )
     dense = pl.Series("scores", scores, dtype=pl.Array(pl.Float32, 2))
     return scenes, Predictions(
-        frames=video.with_columns(dense), meta=with_layout(meta, "frames", ["av_action"])
+        frames=video.with_columns(dense), meta=set_score_layout(meta, "frames", ["av_action"])
     )
 
 
 def test_the_first_of_several_labels_or_all() -> None:
     scenes, predictions = frames([[0, 1], [1]], [[0.9, 0.8], [0.1, 0.2]])
     first, every = (
-        average_precision_table(av_action_matches(predictions, scenes, config), config, rule="envelope")
+        compute_average_precisions(match_av_actions(predictions, scenes, config), config, rule="envelope")
         for config in CONFIGS
     )
     assert first[:, 0].tolist() == [1.0, 0.5]  # Move ranks the frame of Stop above its only one
@@ -79,7 +79,7 @@ def test_the_first_of_several_labels_or_all() -> None:
 def test_a_label_that_no_frame_has() -> None:
     scenes, predictions = frames([[0], [0]], [[0.9, 0.8], [0.1, 0.2]])
     zero, none = (
-        average_precision_table(av_action_matches(predictions, scenes, config), config, rule="envelope")
+        compute_average_precisions(match_av_actions(predictions, scenes, config), config, rule="envelope")
         for config in CONFIGS
     )
     assert zero[:, 0].tolist() == [1.0, 0.0]
@@ -97,7 +97,7 @@ def test_scores_of_frames_that_are_not_judged_are_counted_by_reason() -> None:
             rows[2].with_columns(video=pl.lit("w")),
         ]
     )
-    judged = judge_labels(predictions.with_tables(frames=moved), scenes, CONFIGS[1])
+    judged = prepare_labels(predictions.with_tables(frames=moved), scenes, CONFIGS[1])
     assert judged.left_out == {
         "scores of frames in videos that the truth does not have": 3,
         "scores of frames that the truth does not have": 2,
@@ -105,7 +105,7 @@ def test_scores_of_frames_that_are_not_judged_are_counted_by_reason() -> None:
     }
     assert judged.notes() == ()
     rest = moved.filter(pl.col("frame") != 1)
-    fewer = judge_labels(predictions.with_tables(frames=rest), scenes, CONFIGS[1])
+    fewer = prepare_labels(predictions.with_tables(frames=rest), scenes, CONFIGS[1])
     (note,) = fewer.notes()
     assert note.startswith("1 annotated frames have no scores of their own")
     assert judged.matches().thresholds == (0.5,)
@@ -119,8 +119,8 @@ def test_a_vocabulary_may_have_one_label() -> None:
     single = predictions.frames.with_columns(
         pl.Series("scores", [[0.9], [0.1]], dtype=pl.Array(pl.Float32, 1))
     )
-    claims = Predictions(frames=single, meta=with_layout(alone, "frames", ["av_action"]))
-    found = av_action_matches(claims, replace(scenes, meta=alone), CONFIGS[1])
+    claims = Predictions(frames=single, meta=set_score_layout(alone, "frames", ["av_action"]))
+    found = match_av_actions(claims, replace(scenes, meta=alone), CONFIGS[1])
     assert found.hit[:, 0].tolist() == [True, True]
 
 
@@ -129,9 +129,10 @@ def test_labels_go_by_name() -> None:
     turned = Meta(vocabularies={"av_action": ("Move", "Stop")})
     swapped = pl.Series("scores", [[0.1, 0.9], [0.8, 0.2]], dtype=pl.Array(pl.Float32, 2))
     other = Predictions(
-        frames=predictions.frames.with_columns(swapped), meta=with_layout(turned, "frames", ["av_action"])
+        frames=predictions.frames.with_columns(swapped),
+        meta=set_score_layout(turned, "frames", ["av_action"]),
     )
-    one, two = (av_action_matches(p, scenes, CONFIGS[1]) for p in (predictions, other))
+    one, two = (match_av_actions(p, scenes, CONFIGS[1]) for p in (predictions, other))
     np.testing.assert_array_equal(one.score, two.score)
     np.testing.assert_array_equal(one.hit, two.hit)
 
@@ -142,4 +143,4 @@ def test_a_frame_without_scores_is_an_error_that_names_the_lengths() -> None:
         pl.Series("scores", [[0.9, 0.1], None], dtype=pl.Array(pl.Float32, 2))
     )
     with pytest.raises(InputError, match="2 dense scores"):
-        av_action_matches(predictions.with_tables(frames=short), scenes, CONFIGS[0])
+        match_av_actions(predictions.with_tables(frames=short), scenes, CONFIGS[0])

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from roadaware.errors import UsageError
-from roadaware.metrics.detection.calibration import calibration_table, score_reliability
+from roadaware.metrics.detection.calibration import build_calibration_table, score_reliability
 from roadaware.metrics.detection.matches import Matches
 from roadaware.statistics.calibration import UniformBins
 
@@ -39,7 +39,7 @@ def row(table: pl.DataFrame, **at: str | None) -> dict[str, object]:
 
 
 def test_the_gap_between_score_and_precision_is_the_error() -> None:
-    table = calibration_table(matches(), 0.5)
+    table = build_calibration_table(matches(), 0.5)
     car = row(table, group=None, label="Car")
     assert (car["claims"], car["precision"]) == (4, 0.5)
     assert car["ece"] == pytest.approx(0.4)
@@ -53,13 +53,13 @@ def test_the_gap_between_score_and_precision_is_the_error() -> None:
 
 
 def test_groups_of_videos_have_rows_of_their_own() -> None:
-    table = calibration_table(matches(), 0.5, groups={"night": "night"})
+    table = build_calibration_table(matches(), 0.5, groups={"night": "night"})
     assert row(table, group="night", label="Car")["claims"] == 2
     assert set(table["group"]) == {None, "night"}
 
 
 def test_ignored_claims_do_not_count() -> None:
-    car = row(calibration_table(matches(ignored=True), 0.5), group=None, label="Car")
+    car = row(build_calibration_table(matches(ignored=True), 0.5), group=None, label="Car")
     assert car["claims"] == 3
     assert car["ece"] == pytest.approx(0.9 - 2 / 3)
 
@@ -73,13 +73,13 @@ def test_the_diagram_shows_the_same_points() -> None:
 
 def test_claims_of_a_twentieth_count_and_weaker_ones_do_not() -> None:
     held = replace(matches(), score=np.array([0.9, 0.05, 0.0499, 0.9, 0.05, 0.0499]))
-    table = calibration_table(held, 0.5)
+    table = build_calibration_table(held, 0.5)
     assert [row(table, group=None, label=label)["claims"] for label in ("Car", "Ped")] == [3, 1]
     assert row(table, group=None, label="Car")["mean_score"] == pytest.approx((0.9 + 0.05 + 0.9) / 3)
     points = score_reliability(held, 0.5, "agent")
     assert points is not None
     assert points.count.tolist() == [2, 2]
-    assert calibration_table(held, 0.5, min_score=0.05).equals(table)
+    assert build_calibration_table(held, 0.5, min_score=0.05).equals(table)
 
 
 def test_a_class_and_its_bins_may_be_chosen() -> None:
@@ -89,7 +89,7 @@ def test_a_class_and_its_bins_may_be_chosen() -> None:
     both = score_reliability(matches(), 0.5, "agent", bins=UniformBins(1))
     assert both is not None
     assert both.count.tolist() == [5]
-    table = calibration_table(matches(), 0.5, bins=UniformBins(1))
+    table = build_calibration_table(matches(), 0.5, bins=UniformBins(1))
     whole = row(table, group=None, kind="agent", label=None)
     assert (whole["claims"], whole["precision"]) == (5, pytest.approx(3 / 5))
     assert whole["mean_score"] == pytest.approx(3.8 / 5)
@@ -97,14 +97,14 @@ def test_a_class_and_its_bins_may_be_chosen() -> None:
 
 
 def test_the_groups_stand_in_the_order_of_their_names() -> None:
-    table = calibration_table(matches(), 0.5, groups={"day": "sun", "night": "moon"})
+    table = build_calibration_table(matches(), 0.5, groups={"day": "sun", "night": "moon"})
     assert list(dict.fromkeys(table["group"])) == [None, "moon", "sun"]
     assert row(table, group="sun", kind="agent", label=None)["claims"] == 3
 
 
 def test_unknown_requests_say_what_there_is() -> None:
     with pytest.raises(UsageError, match=r"0\.5, not at 0\.7"):
-        calibration_table(matches(), 0.7)
+        build_calibration_table(matches(), 0.7)
     with pytest.raises(UsageError, match="agent, action"):
         score_reliability(matches(), 0.5, "event")
     with pytest.raises(UsageError, match="agent, action"):

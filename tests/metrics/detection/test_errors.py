@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.error_kernels import shared_frames
-from roadaware.metrics.detection.errors import FAULTS, Evidence, diagnose, mended
+from roadaware.metrics.detection.error_kernels import count_shared_frames
+from roadaware.metrics.detection.errors import FAULTS, Evidence, compute_error_gains, find_errors
 
 Claim = tuple[int, float, tuple[int, int]]
 Object = tuple[tuple[int, int], tuple[int, ...]]
@@ -57,11 +57,11 @@ def evidence(
 
 def faults(found: Evidence, threshold: float = 0.5) -> list[str]:
     """The fault of each claim, by class and falling score."""
-    return diagnose(found, threshold).claims()["fault"].to_list()
+    return find_errors(found, threshold).claims()["fault"].to_list()
 
 
 def gain(found: Evidence, fault: str, threshold: float = 0.5) -> float:
-    table = mended(diagnose(found, threshold), DetectionConfig())
+    table = compute_error_gains(find_errors(found, threshold), DetectionConfig())
     return dict(table.select("fault", "gain").iter_rows())[fault]
 
 
@@ -71,7 +71,7 @@ def test_shared_frames_are_those_of_both(seed: int) -> None:
     sides = [[np.sort(rng.permutation(12)[: rng.integers(0, 9)]) for _ in range(6)] for _ in range(2)]
     flat = [(np.concatenate(side), np.cumsum([0, *map(len, side)])) for side in sides]
     first, second = np.repeat(np.arange(6), 6), np.tile(np.arange(6), 6)
-    found = shared_frames(first, second, *flat[0], *flat[1])
+    found = count_shared_frames(first, second, *flat[0], *flat[1])
     for i, j, row in zip(first, second, found.tolist(), strict=True):
         both = sorted(set(sides[0][i].tolist()) & set(sides[1][j].tolist()))
         assert row == ([both[0], both[-1], len(both)] if both else [-1, -1, 0])
@@ -119,7 +119,7 @@ def test_of_equal_overlaps_the_first_is_met() -> None:
         (3, 0): 0.3,
         (3, 1): 0.3,
     }
-    seen = diagnose(
+    seen = find_errors(
         evidence([(0, 0.9, NOW), (0, 0.8, NOW), (0, 0.7, NOW), (0, 0.6, NOW)], both, objects), 0.5
     )
     assert seen.meant.tolist() == [0, 1, 2, 0]
@@ -127,7 +127,7 @@ def test_of_equal_overlaps_the_first_is_met() -> None:
 
 
 def test_an_object_without_a_label_is_nothing_to_be_meant_for() -> None:
-    seen = diagnose(evidence([(0, 0.9, NOW)], {(0, 0): 0.9}, [(NOW, ()), (NOW, (1,))]), 0.5)
+    seen = find_errors(evidence([(0, 0.9, NOW)], {(0, 0): 0.9}, [(NOW, ()), (NOW, (1,))]), 0.5)
     assert seen.claims()["fault"].to_list() == ["background"]
 
 
@@ -138,7 +138,7 @@ def test_an_object_with_two_labels_is_found_for_each() -> None:
 
 def test_truth_that_a_misplaced_claim_was_meant_for_is_not_missed() -> None:
     found = evidence([(0, 0.9, NOW), (0, 0.8, NOW)], {(0, 0): 0.9, (1, 1): 0.3}, [(NOW, (0,))] * 3)
-    assert diagnose(found, 0.5).missed.tolist() == [False, False, True]
+    assert find_errors(found, 0.5).missed.tolist() == [False, False, True]
 
 
 def test_mending_the_class_moves_the_claim_to_its_class() -> None:
@@ -151,7 +151,7 @@ def test_a_claim_of_the_wrong_class_is_meant_for_a_label_that_nobody_met() -> No
     # The object is A and B, and A is met: the claim of C stands for B.
     found = evidence([(0, 0.9, NOW), (2, 0.8, NOW)], {(0, 0): 0.9, (1, 0): 0.9}, [(NOW, (0, 1))], n_classes=2)
     found = type(found)(**{**vars(found), "labels": ("A", "B", "C")})
-    seen = diagnose(found, 0.5)
+    seen = find_errors(found, 0.5)
     assert seen.claims()["meant_for"].to_list() == ["A", "B"]
     assert not seen.missed.any()
     assert gain(found, "class") == pytest.approx(0.5)
@@ -239,11 +239,11 @@ def test_a_tube_that_only_lasts_too_long_is_wrong_in_time() -> None:
 
 def test_nothing_claimed_and_nothing_asked() -> None:
     nothing = evidence([], {}, [])
-    table = mended(diagnose(nothing, 0.5), DetectionConfig())
+    table = compute_error_gains(find_errors(nothing, 0.5), DetectionConfig())
     assert table["claims"].sum() == 0
     assert table["gain"].null_count() == len(table)
     only_truth = evidence([], {}, [(NOW, (0,))])
-    assert diagnose(only_truth, 0.5).missed.tolist() == [True]
+    assert find_errors(only_truth, 0.5).missed.tolist() == [True]
     only_claims = evidence([(0, 0.9, NOW)], {}, [])
     assert faults(only_claims) == ["background"]
 
@@ -259,11 +259,11 @@ def test_every_claim_has_one_fault_and_taking_faults_away_never_loses(seed: int)
     objects = [(span(), tuple(sorted(set(draw.integers(0, 2, 2).tolist())))) for _ in range(6)]
     claims = [(int(draw.integers(2)), float(draw.integers(1, 9)) / 10, span()) for _ in range(12)]
     spatial = {(c, o): float(draw.random()) for c in range(12) for o in range(6) if draw.random() < 0.4}
-    seen = diagnose(evidence(claims, spatial, objects), 0.4)
+    seen = find_errors(evidence(claims, spatial, objects), 0.4)
     assert set(seen.claims()["fault"]) <= set(FAULTS)
     right = seen.meant[seen.fault == 0]
     assert len(set(right.tolist())) == len(right)
-    worth = dict(mended(seen, DetectionConfig()).select("fault", "gain").iter_rows())
+    worth = dict(compute_error_gains(seen, DetectionConfig()).select("fault", "gain").iter_rows())
     assert min(worth[name] for name in ("duplicate", "background", "class_and_place", "missed")) >= -1e-12
     # One claim takes the place of what it was meant for, so precision only grows with its own class.
     assert min(worth[name] for name in ("space", "time", "space_time", "broken", "switched")) >= -1e-12

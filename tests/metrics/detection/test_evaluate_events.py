@@ -14,7 +14,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import DetectionResult, as_json, evaluate
 from roadaware.metrics.detection.slices import Slice
-from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.statistics.intervals import PercentileDraws
 
@@ -49,7 +49,7 @@ def perfect(scenes: Scenes) -> Predictions:
         frames=scenes.frames.select("video", "frame").with_columns(
             pl.Series("scores", ego, dtype=pl.Array(pl.Float32, 3))
         ),
-        meta=with_layout(with_layout(META, "boxes", ["agent", "action"]), "frames", ["av_action"]),
+        meta=set_score_layout(set_score_layout(META, "boxes", ["agent", "action"]), "frames", ["av_action"]),
     )
 
 
@@ -282,7 +282,7 @@ def test_scores_of_labels_rows_are_as_good_as_dense_ones() -> None:
         boxes=predictions.boxes.drop("scores"),
         labels=labels,
         frames=predictions.frames,
-        meta=with_layout(META, "frames", ["av_action"]),
+        meta=set_score_layout(META, "frames", ["av_action"]),
     )
     assert judged(scenes, sparse).values() == pytest.approx(judged(scenes, predictions).values())
 

@@ -8,16 +8,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.demo_data.detector import perturbed
-from roadaware.demo_data.road import road_world
+from roadaware.demo_data.detector import simulate_detections
+from roadaware.demo_data.road import generate_road_scenes
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.errors import MISSED, diagnoses, error_table
-from roadaware.metrics.detection.frame import frame_matches
-from roadaware.metrics.detection.matches import Matches, average_precision_table
-from roadaware.metrics.detection.video import video_matches
+from roadaware.metrics.detection.errors import MISSED, build_error_table, find_errors_by_kind
+from roadaware.metrics.detection.frame import match_frames
+from roadaware.metrics.detection.matches import Matches, compute_average_precisions
+from roadaware.metrics.detection.video import match_tubes
 from roadaware.scenes.tables import Predictions, Scenes
 
 CONFIGS = {"reference": DetectionConfig.reference(), "default": DetectionConfig.default()}
@@ -25,16 +25,16 @@ CONFIGS = {"reference": DetectionConfig.reference(), "default": DetectionConfig.
 
 @pytest.fixture(scope="module")
 def scenes() -> Scenes:
-    return road_world(videos=3, frames=80, seed=3)
+    return generate_road_scenes(videos=3, frames=80, seed=3)
 
 
 @pytest.fixture(scope="module")
 def claims(scenes: Scenes) -> Predictions:
-    return link(perturbed(scenes, seed=3), LinkerConfig.default())
+    return link(simulate_detections(scenes, seed=3), LinkerConfig.default())
 
 
 def means(matches: Matches, config: DetectionConfig) -> dict[str, float]:
-    values = average_precision_table(matches, config)[:, 0]
+    values = compute_average_precisions(matches, config)[:, 0]
     kinds = np.array([kind for kind, _ in matches.classes])
     return {kind: float(np.nanmean(values[kinds == kind])) for kind in matches.kinds}
 
@@ -46,12 +46,12 @@ def test_errors_start_from_the_map_of_the_metric(
 ) -> None:
     config = CONFIGS[name]
     matches = (
-        frame_matches(claims, scenes, config, (0.5,))
+        match_frames(claims, scenes, config, (0.5,))
         if level == "frame"
-        else video_matches(claims, scenes, config, (0.5,), "stiou")
+        else match_tubes(claims, scenes, config, (0.5,), "stiou")
     )
     expected = means(matches, config)
-    table = error_table(claims, scenes, config, level=level)
+    table = build_error_table(claims, scenes, config, level=level)
     found = {kind: table.filter(kind=kind)["map"][0] for kind in expected}
     assert found == pytest.approx(expected, abs=1e-12)
     assert table["claims"].sum() > 0
@@ -63,21 +63,21 @@ def test_claims_on_truth_to_ignore_have_no_fault(scenes: Scenes, claims: Predict
     resting = scenes.with_tables(boxes=scenes.boxes.with_columns(ignore=pl.col("tube") % 3 == 0))
     config = CONFIGS["default"]
     matches = (
-        frame_matches(claims, resting, config, (0.5,))
+        match_frames(claims, resting, config, (0.5,))
         if level == "frame"
-        else video_matches(claims, resting, config, (0.5,), "stiou")
+        else match_tubes(claims, resting, config, (0.5,), "stiou")
     )
     assert matches.ignored is not None
     assert matches.ignored.any()
     expected = means(matches, config)
-    table = error_table(claims, resting, config, level=level)
+    table = build_error_table(claims, resting, config, level=level)
     assert {kind: table.filter(kind=kind)["map"][0] for kind in expected} == pytest.approx(expected)
 
 
 def test_every_claim_has_a_fault_and_right_ones_are_the_hits(scenes: Scenes, claims: Predictions) -> None:
     config = DetectionConfig.reference()
-    matches = frame_matches(claims, scenes, config, (0.5,))
-    found = diagnoses(claims, scenes, config, level="frame")
+    matches = match_frames(claims, scenes, config, (0.5,))
+    found = find_errors_by_kind(claims, scenes, config, level="frame")
     assert sum(int((each.fault == 0).sum()) for each in found) == int(matches.hit.sum())
     assert sum(len(each.fault) for each in found) == len(matches)
 
@@ -91,18 +91,18 @@ def test_the_truth_claimed_as_it_is_has_no_faults(scenes: Scenes) -> None:
         tubes=scenes.tubes,
         meta=scenes.meta,
     )
-    table = error_table(perfect, scenes, DetectionConfig.default(), level="frame")
+    table = build_error_table(perfect, scenes, DetectionConfig.default(), level="frame")
     assert table.filter(pl.col("fault") == MISSED)["claims"].sum() == 0
     assert table["map"].to_list() == pytest.approx([1.0] * len(table))
 
 
 def test_nothing_claimed_is_all_missed(scenes: Scenes) -> None:
     nothing = Predictions(meta=replace(scenes.meta, notes={}))
-    table = error_table(nothing, scenes, DetectionConfig.default(), level="frame", kinds=["agent"])
+    table = build_error_table(nothing, scenes, DetectionConfig.default(), level="frame", kinds=["agent"])
     missed = table.filter(pl.col("fault") == MISSED)
     assert missed["claims"][0] == len(scenes.labels.filter(pl.col("kind").cast(pl.String) == "agent"))
 
 
 def test_an_unknown_level_is_refused(scenes: Scenes, claims: Predictions) -> None:
     with pytest.raises(UsageError, match="frame or video"):
-        error_table(claims, scenes, DetectionConfig.default(), level="clip")
+        build_error_table(claims, scenes, DetectionConfig.default(), level="clip")

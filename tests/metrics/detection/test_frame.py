@@ -16,9 +16,9 @@ from example_counts import tried
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.frame import falling_order, frame_matches
-from roadaware.metrics.detection.frame_kernels import pair_overlaps, uncrowded
-from roadaware.metrics.detection.matches import average_precision_table
+from roadaware.metrics.detection.frame import match_frames, sort_descending
+from roadaware.metrics.detection.frame_kernels import compute_frame_overlaps, keep_top_per_frame
+from roadaware.metrics.detection.matches import compute_average_precisions
 
 CONFIGS = {
     "reference": DetectionConfig.reference(),
@@ -34,9 +34,9 @@ CONFIGS = {
 def test_the_fast_path_equals_plain_loops(name: str, tied: bool, seed: int) -> None:
     config = CONFIGS[name]
     scenes, predictions = event_set(seed, tied=tied, claimed_size=(682, 512))
-    matches = frame_matches(predictions, scenes, config, (0.3, 0.5))
+    matches = match_frames(predictions, scenes, config, (0.3, 0.5))
     assert matches.classes == tuple((kind, label) for kind, labels in KINDS.items() for label in labels)
-    table = average_precision_table(matches, config)
+    table = compute_average_precisions(matches, config)
     for c, (kind, label) in enumerate(matches.classes):
         for t, threshold in enumerate(matches.thresholds):
             expected = frame_ap(predictions, scenes, config, kind, label, threshold)
@@ -50,7 +50,7 @@ def test_the_fast_path_equals_plain_loops(name: str, tied: bool, seed: int) -> N
 )
 def test_the_fast_ranking_is_a_stable_sort(scores: list[float]) -> None:
     values = np.array(scores)
-    np.testing.assert_array_equal(falling_order(values), np.argsort(-values, kind="stable"))
+    np.testing.assert_array_equal(sort_descending(values), np.argsort(-values, kind="stable"))
 
 
 def test_overlaps_are_those_of_boxes_that_are_larger_by_the_pixel_offset() -> None:
@@ -58,26 +58,29 @@ def test_overlaps_are_those_of_boxes_that_are_larger_by_the_pixel_offset() -> No
     boxes, truth = (np.sort(rng.integers(0, 9, (n, 2, 2)), axis=1).reshape(n, 4) * 1.0 for n in (40, 9))
     frame, frame_start = np.sort(rng.integers(0, 3, 40)), np.array([0, 4, 4, 9])
     larger = [0.0, 0.0, 1.0, 1.0]
-    start, found = pair_overlaps(boxes, frame, truth, frame_start, 1.0, False)
-    again, plain = pair_overlaps(boxes + larger, frame, truth + larger, frame_start, 0.0, False)
+    start, found = compute_frame_overlaps(boxes, frame, truth, frame_start, 1.0, False)
+    again, plain = compute_frame_overlaps(boxes + larger, frame, truth + larger, frame_start, 0.0, False)
     np.testing.assert_array_equal(start, again)
     np.testing.assert_allclose(found, plain)
     np.testing.assert_allclose(
-        pair_overlaps(boxes, frame, truth, frame_start, 1.0, True)[1], found, rtol=1e-6
+        compute_frame_overlaps(boxes, frame, truth, frame_start, 1.0, True)[1], found, rtol=1e-6
     )
     expected = iou(boxes, truth, pixel_offset=1.0)
     for d in range(40):
         own = expected[d, frame_start[frame[d]] : frame_start[frame[d] + 1]]
         np.testing.assert_allclose(found[start[d] : start[d + 1]], own)
     nothing = np.zeros((1, 4))
-    assert pair_overlaps(nothing, frame[:1], truth * 0, frame_start, 0.0, False)[1].tolist() == [0.0] * 4
+    assert (
+        compute_frame_overlaps(nothing, frame[:1], truth * 0, frame_start, 0.0, False)[1].tolist()
+        == [0.0] * 4
+    )
 
 
 def test_the_first_claims_of_each_frame_are_kept() -> None:
     ranked, frame = np.array([4, 0, 3, 1, 2, 5]), np.array([0, 0, 1, 0, 1, 1])
     # By rank the frames are 1, 0, 0, 0, 1, 1.
     for most, kept in ((1, [0, 1]), (2, [0, 1, 2, 4]), (3, [0, 1, 2, 3, 4, 5])):
-        assert uncrowded(ranked, frame, 2, most).tolist() == kept
+        assert keep_top_per_frame(ranked, frame, 2, most).tolist() == kept
 
 
 def test_claims_are_brought_to_the_size_of_the_truth() -> None:
@@ -85,12 +88,12 @@ def test_claims_are_brought_to_the_size_of_the_truth() -> None:
     same, same_predictions = event_set(0)
     config = DetectionConfig.default()
     one, two = (
-        average_precision_table(frame_matches(p, s, config, (0.5,)), config)
+        compute_average_precisions(match_frames(p, s, config, (0.5,)), config)
         for s, p in ((scenes, predictions), (same, same_predictions))
     )
     np.testing.assert_allclose(one, two)
     silent = predictions.with_tables(videos=predictions.videos.clear())
-    other = average_precision_table(frame_matches(silent, scenes, config, (0.5,)), config)
+    other = compute_average_precisions(match_frames(silent, scenes, config, (0.5,)), config)
     assert np.nansum(other) < np.nansum(one)  # taken for pixels of the truth
 
 
@@ -98,11 +101,11 @@ def test_a_size_that_is_needed_and_not_known_is_an_error() -> None:
     scenes, predictions = event_set(0)
     unknown = scenes.with_tables(videos=scenes.videos.select("video"))
     with pytest.raises(InputError, match="image size of 3 videos"):
-        frame_matches(predictions, unknown, DetectionConfig.default(), (0.5,))
+        match_frames(predictions, unknown, DetectionConfig.default(), (0.5,))
     silent = predictions.with_tables(videos=predictions.videos.clear())
-    assert len(frame_matches(silent, unknown, DetectionConfig.default(), (0.5,)))
+    assert len(match_frames(silent, unknown, DetectionConfig.default(), (0.5,)))
     with pytest.raises(InputError, match="image size of 3 videos"):
-        frame_matches(silent, unknown, DetectionConfig.reference(), (0.5,))
+        match_frames(silent, unknown, DetectionConfig.reference(), (0.5,))
 
 
 def test_products_of_parts_by_the_lists_of_either_side() -> None:
@@ -117,7 +120,7 @@ def test_products_of_parts_by_the_lists_of_either_side() -> None:
     vocabularies = replace(predictions.meta, vocabularies=listed["vocabularies"])
     claims = predictions.with_tables(meta=vocabularies)
     product = replace(DetectionConfig.default(), composite_scores="product")
-    found = frame_matches(claims, truth, product, (0.5,), ["agent", "action", "duplex"])
+    found = match_frames(claims, truth, product, (0.5,), ["agent", "action", "duplex"])
     rows = {
         named: found.take(found.cls == c).score[np.argsort(found.take(found.cls == c).order)]
         for c, named in enumerate(found.classes)
@@ -127,21 +130,21 @@ def test_products_of_parts_by_the_lists_of_either_side() -> None:
     turned = {**listed["vocabularies"], "agent": ("Car", "Ped", "Bus")}
     other = predictions.with_tables(meta=replace(predictions.meta, vocabularies=turned))
     with pytest.raises(InputError, match="labels of agent are others"):
-        frame_matches(other, truth, product, (0.5,), ["agent"])
+        match_frames(other, truth, product, (0.5,), ["agent"])
     with pytest.raises(InputError, match="lists of children"):
-        frame_matches(predictions, scenes, product, (0.5,), ["agent"])
+        match_frames(predictions, scenes, product, (0.5,), ["agent"])
 
 
 @pytest.mark.parametrize("wrong", [(), (0.0,), (1.5,), (float("nan"),)])
 def test_thresholds_outside_are_refused(wrong: tuple[float, ...]) -> None:
     scenes, predictions = event_set(0, videos=1)
     with pytest.raises(UsageError, match="thresholds of overlap"):
-        frame_matches(predictions, scenes, DetectionConfig.default(), wrong)
+        match_frames(predictions, scenes, DetectionConfig.default(), wrong)
 
 
 def test_boxes_without_a_label_count_for_agentness_alone() -> None:
     scenes, predictions = event_set(0)
-    found = frame_matches(predictions, scenes, DetectionConfig.default(), (0.5,))
+    found = match_frames(predictions, scenes, DetectionConfig.default(), (0.5,))
     judged = scenes.frames.filter("annotated")
     boxes = scenes.boxes.join(judged, on=["video", "frame"], how="semi")
     agents = scenes.labels.filter(pl.col("kind") == "agent").join(boxes, on="box", how="semi")

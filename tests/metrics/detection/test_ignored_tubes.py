@@ -9,9 +9,9 @@ from plain_video import tube_overlap, tubes_of
 from random_tubes import tube_set
 
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.matches import average_precision_table
-from roadaware.metrics.detection.tube_rows import labelled_tubes
-from roadaware.metrics.detection.video import video_matches
+from roadaware.metrics.detection.matches import compute_average_precisions
+from roadaware.metrics.detection.tube_rows import extract_labelled_tubes
+from roadaware.metrics.detection.video import match_tubes
 from roadaware.scenes.tables import Predictions, Scenes
 
 CONFIGS = {"reference": DetectionConfig.reference(), "default": DetectionConfig.default()}
@@ -43,11 +43,11 @@ def test_what_rests_is_not_asked_for_and_absorbs_claims(
     for seed in range(6):
         scenes, claims = tube_set(seed, videos=2)
         tracks = scenes.tubes.filter(pl.col("parent").is_null())["tube"].to_list()[::2]
-        found = video_matches(claims, resting(scenes, tracks), config, THRESHOLDS, kinds=kinds)
-        asked = video_matches(claims, without(scenes, tracks), config, THRESHOLDS, kinds=kinds)
+        found = match_tubes(claims, resting(scenes, tracks), config, THRESHOLDS, kinds=kinds)
+        asked = match_tubes(claims, without(scenes, tracks), config, THRESHOLDS, kinds=kinds)
         np.testing.assert_array_equal(found.n_truth, asked.n_truth)
         np.testing.assert_array_equal(found.hit, asked.hit)
-        order = labelled_tubes(claims, found.classes, found.videos, np.ones((len(found.videos), 4)))
+        order = extract_labelled_tubes(claims, found.classes, found.videos, np.ones((len(found.videos), 4)))
         on_them = _on(scenes, claims, tracks, config, kinds)
         met = np.array([on_them.get(tube, 0.0) for tube in order.tube])[:, None] >= np.array(THRESHOLDS)
         expected = met & ~found.hit
@@ -89,11 +89,11 @@ def _on(
 @both
 def test_a_tube_with_one_box_to_look_at_is_asked_for(config: DetectionConfig) -> None:
     scenes, claims = tube_set(2)
-    whole = video_matches(claims, scenes, config, THRESHOLDS)
+    whole = match_tubes(claims, scenes, config, THRESHOLDS)
     last = pl.col("box") != pl.col("box").last().over("tube", order_by="frame")
     mostly = scenes.with_tables(boxes=scenes.boxes.with_columns(ignore=last))
     # Pieces that hold none of the last boxes rest; tracks do not.
-    found = video_matches(claims, mostly, config, THRESHOLDS, kinds=("agentness",))
+    found = match_tubes(claims, mostly, config, THRESHOLDS, kinds=("agentness",))
     np.testing.assert_array_equal(found.n_truth[:, 0], whole.n_truth[:, 0])
     assert found.ignored is None
 
@@ -103,10 +103,10 @@ def test_claims_on_what_rests_change_no_number(config: DetectionConfig) -> None:
     scenes, claims = tube_set(4, videos=2)
     tracks = scenes.tubes.filter(pl.col("parent").is_null())["tube"].to_list()[:3]
     rested = resting(scenes, tracks)
-    found = video_matches(claims, rested, config, (0.2,))
+    found = match_tubes(claims, rested, config, (0.2,))
     assert found.ignored is not None
     kept = found.take(np.flatnonzero(~found.ignored[:, 0]))
     assert len(kept) < len(found)
     np.testing.assert_array_equal(
-        average_precision_table(found, config), average_precision_table(kept, config)
+        compute_average_precisions(found, config), compute_average_precisions(kept, config)
     )

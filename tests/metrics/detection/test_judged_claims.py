@@ -15,10 +15,10 @@ from worked_cases import HERE, ONE, SIZE, Claim, claims, shifted, truth
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
-from roadaware.linking.suppression import NmsConfig, suppressed
+from roadaware.linking.suppression import NmsConfig, suppress_overlaps
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import DetectionResult, evaluate
-from roadaware.metrics.detection.frame import with_products
+from roadaware.metrics.detection.frame import add_product_scores
 from roadaware.metrics.detection.slices import Slice
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -54,7 +54,7 @@ def test_suppression_by_class_takes_effect() -> None:
     scenes = truth([(0, HERE), (0, shifted(3))], 1)
     found = claims([Claim(HERE, 0.9, (0.9, 0, 0, 0)), Claim(shifted(3), 0.8, (0.8, 0, 0, 0))])
     loose = found.with_tables(tubes=found.tubes.clear(), boxes=found.boxes.drop("tube"))
-    fewer = suppressed(loose, NmsConfig(by="class", iou=0.5))
+    fewer = suppress_overlaps(loose, NmsConfig(by="class", iou=0.5))
     values = [
         evaluate(each, scenes, DEFAULT, kinds=["agent"]).value("frame_ap@0.5:agent:Ped")
         for each in (loose, fewer)
@@ -96,7 +96,7 @@ def test_tubes_that_were_labelled_jointly_are_not_said_to_be_products() -> None:
 
 def test_tubes_that_were_linked_from_products_are_said_to_be() -> None:
     scenes, found = moving()
-    linked = link(with_products(found, scenes), LinkerConfig.default())
+    linked = link(add_product_scores(found, scenes), LinkerConfig.default())
     result = how(linked, scenes, PRODUCT)
     assert result.composite_scores == {"frame": "product", "video": "product"}
     assert not [note for note in result.notes if "duplex" in note]

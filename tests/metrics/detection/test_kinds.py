@@ -16,7 +16,12 @@ from roadaware.formats.coco import read_index, read_results
 from roadaware.formats.road_tubes import read_tubes, write_tubes
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
-from roadaware.metrics.detection.config import DetectionConfig, agentness_is_scored, box_kinds, tube_kinds
+from roadaware.metrics.detection.config import (
+    DetectionConfig,
+    is_agentness_scored,
+    list_box_kinds,
+    list_tube_kinds,
+)
 from roadaware.metrics.detection.evaluate import DetectionResult, evaluate
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
@@ -60,8 +65,8 @@ def test_a_file_of_tubes_claims_no_agentness(config: DetectionConfig, tmp_path: 
         said = "tubes are not judged for agentness: nothing is claimed of that"
         assert (said in result.notes) != agentness
         # Nor are the boxes of its tubes: their scores are those of labels.
-        assert not agentness_is_scored(held)
-        assert "agentness" not in box_kinds(held, scenes)
+        assert not is_agentness_scored(held)
+        assert "agentness" not in list_box_kinds(held, scenes)
 
 
 @both
@@ -110,8 +115,8 @@ def test_tubes_linked_from_scores_of_labels_claim_no_agentness(tmp_path: Path) -
     )
     linked = link(results, replace(LinkerConfig.default(), drop_weak=False))
     assert len(linked.tubes)
-    assert tube_kinds(linked, scenes) == ()
-    assert tube_kinds(linked.with_tables(labels=linked.labels.clear()), scenes) == ("agentness",)
+    assert list_tube_kinds(linked, scenes) == ()
+    assert list_tube_kinds(linked.with_tables(labels=linked.labels.clear()), scenes) == ("agentness",)
 
 
 @both
@@ -155,11 +160,11 @@ def test_a_linker_that_finds_nothing_misses_everything() -> None:
 def test_a_detector_that_finds_nothing_misses_what_it_has_names_for() -> None:
     scenes, predictions = unlinked()
     nothing = predictions.with_tables(boxes=predictions.boxes.clear())
-    assert box_kinds(nothing, scenes) == ("agentness", "agent", "action")
-    assert box_kinds(Predictions(), scenes) == ("agentness", "agent", "action")
-    assert tube_kinds(Predictions(), scenes) == ("agentness", "agent", "action")
+    assert list_box_kinds(nothing, scenes) == ("agentness", "agent", "action")
+    assert list_box_kinds(Predictions(), scenes) == ("agentness", "agent", "action")
+    assert list_tube_kinds(Predictions(), scenes) == ("agentness", "agent", "action")
     agents = Predictions(meta=Meta(vocabularies={"agent": ("Ped",)}))
-    assert box_kinds(agents, scenes) == tube_kinds(agents, scenes) == ("agent",)
+    assert list_box_kinds(agents, scenes) == list_tube_kinds(agents, scenes) == ("agent",)
 
 
 def test_claims_of_a_kind_that_the_truth_lacks_are_named() -> None:

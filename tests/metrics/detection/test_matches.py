@@ -11,15 +11,15 @@ from random_events import event_set
 
 from roadaware.errors import UsageError
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.frame import frame_matches
-from roadaware.metrics.detection.matches import Matches, average_precision_table, curves
+from roadaware.metrics.detection.frame import match_frames
+from roadaware.metrics.detection.matches import Matches, compute_average_precisions, compute_pr_curve
 from roadaware.scenes.tables import Predictions, Scenes
 
 DEFAULT = DetectionConfig.default()
 
 
 def matched(scenes: Scenes, predictions: Predictions, config: DetectionConfig = DEFAULT) -> Matches:
-    return frame_matches(predictions, scenes, config, (0.3, 0.5), ["agentness", "agent", "action"])
+    return match_frames(predictions, scenes, config, (0.3, 0.5), ["agentness", "agent", "action"])
 
 
 def equal(a: Matches, b: Matches) -> None:
@@ -45,13 +45,13 @@ def test_parts_with_ignored_claims_merge_with_parts_without() -> None:
     whole = matched(scenes, predictions)
     assert (parts[0].ignored is None, parts[1].ignored is None) == (False, True)
     equal(parts[0].merge(parts[1]), whole)
-    table = average_precision_table(parts[0].merge(parts[1]), DEFAULT)
-    np.testing.assert_array_equal(table, average_precision_table(whole, DEFAULT))
+    table = compute_average_precisions(parts[0].merge(parts[1]), DEFAULT)
+    np.testing.assert_array_equal(table, compute_average_precisions(whole, DEFAULT))
 
 
 def test_different_thresholds_do_not_merge() -> None:
     scenes, predictions = event_set(0, videos=1)
-    other = frame_matches(predictions, scenes, DEFAULT, (0.7,))
+    other = match_frames(predictions, scenes, DEFAULT, (0.7,))
     with pytest.raises(UsageError, match=r"0\.7"):
         matched(scenes, predictions).merge(other)
 
@@ -62,11 +62,11 @@ def test_a_draw_equals_the_set_with_its_videos_repeated(rule: str) -> None:
     scenes, predictions = event_set(5, videos=3)
     matches = matched(scenes, predictions, config)
     weights = np.array([[1, 1, 1], [2, 0, 1], [0, 0, 3]])
-    tables = average_precision_table(matches, config, weights)
+    tables = compute_average_precisions(matches, config, weights)
     for weight, table in zip(weights, tables, strict=True):
         again = matched(*repeated(scenes, predictions, weight.tolist()), config)
-        np.testing.assert_allclose(table, average_precision_table(again, config), atol=2e-6)
-        np.testing.assert_array_equal(table, average_precision_table(matches, config, weight))
+        np.testing.assert_allclose(table, compute_average_precisions(again, config), atol=2e-6)
+        np.testing.assert_array_equal(table, compute_average_precisions(matches, config, weight))
 
 
 def repeated(scenes: Scenes, predictions: Predictions, weights: list[int]) -> tuple[Scenes, Predictions]:
@@ -140,8 +140,8 @@ def test_matches_tell_their_size() -> None:
 def test_weights_are_one_for_each_video() -> None:
     found = matched(*event_set(0, videos=3))
     with pytest.raises(ValueError, match="3 videos need as many weights"):
-        average_precision_table(found, DEFAULT, np.ones(2))
-    assert average_precision_table(found, DEFAULT, np.ones((4, 3))).shape == (4, len(found.classes), 2)
+        compute_average_precisions(found, DEFAULT, np.ones(2))
+    assert compute_average_precisions(found, DEFAULT, np.ones((4, 3))).shape == (4, len(found.classes), 2)
 
 
 def test_claims_keep_their_rank_where_some_are_left_away() -> None:
@@ -156,13 +156,13 @@ def test_claims_keep_their_rank_where_some_are_left_away() -> None:
 def test_a_curve_is_that_of_its_class() -> None:
     scenes, predictions = event_set(0)
     matches = matched(scenes, predictions)
-    points = curves(matches, "agent", "Car", 0.5)
+    points = compute_pr_curve(matches, "agent", "Car", 0.5)
     rows = matches.take(matches.cls == matches.classes.index(("agent", "Car"))).ranked()
     assert len(points.precision) == len(rows)
     assert points.recall[-1] == rows.hit[:, 1].sum() / points.n_truth
     assert (np.diff(points.score) <= 0).all()
     with pytest.raises(UsageError, match="agentness, agent, action"):
-        curves(matches, "event", "Car", 0.5)
+        compute_pr_curve(matches, "event", "Car", 0.5)
 
 
 def test_sets_of_many_videos_merge_in_the_time_that_their_size_takes() -> None:

@@ -14,14 +14,14 @@ from roadaware.metrics.detection.evaluate import (
     FRAME,
     VIDEO,
     Asked,
+    build_summary_rows,
+    build_video_weights,
+    compute_metrics,
     defined_mean,
-    measured,
-    summary_rows,
-    video_weights,
-    weightings,
+    resample_videos,
 )
-from roadaware.metrics.detection.frame import frame_matches
-from roadaware.metrics.detection.matches import average_precision_table
+from roadaware.metrics.detection.frame import match_frames
+from roadaware.metrics.detection.matches import compute_average_precisions
 from roadaware.statistics.intervals import PercentileDraws, Units
 
 NAN = float("nan")
@@ -42,19 +42,19 @@ def test_the_mean_is_over_what_is_defined() -> None:
 
 
 def test_videos_that_do_not_count_have_no_weight() -> None:
-    assert video_weights(["a", "b", "c"], None).tolist() == [1, 1, 1]
-    weights = video_weights(["a", "b", "c"], ["c", "a", "z"])
+    assert build_video_weights(["a", "b", "c"], None).tolist() == [1, 1, 1]
+    weights = build_video_weights(["a", "b", "c"], ["c", "a", "z"])
     assert weights.tolist() == [1, 0, 1]
     units = Units(2, 10, 0)
-    drawn = weightings(weights, units)
+    drawn = resample_videos(weights, units)
     assert drawn[:, 1].tolist() == [0] * len(drawn)
     np.testing.assert_array_equal(drawn[:, [0, 2]], np.concatenate(list(units.weights())))
 
 
 def test_every_metric_is_read_off_the_table_of_average_precision() -> None:
-    matches = frame_matches(*reversed(event_set(3)), DEFAULT, (0.3, 0.5), ["agent", "action"])
-    found = list(measured(matches, ASKED, DEFAULT))
-    table = average_precision_table(matches, DEFAULT)
+    matches = match_frames(*reversed(event_set(3)), DEFAULT, (0.3, 0.5), ["agent", "action"])
+    found = list(compute_metrics(matches, ASKED, DEFAULT))
+    table = compute_average_precisions(matches, DEFAULT)
     names = [each.metric for each in found]
     labels = {"agent": ("Ped", "Car", "Bus"), "action": ("Stop", "Mov", "Xing", "Never")}
     assert names == [
@@ -72,7 +72,7 @@ def test_every_metric_is_read_off_the_table_of_average_precision() -> None:
     assert (n["frame_map@0.3:action"], n["frame_map@0.3:agent"]) == (3, 3)
     assert n["frame_ap@0.3:agent:Car"] == matches.n_truth[:, 1].sum()
     assert all(each.interval is None for each in found)
-    rows = {row["metric"]: row for row in summary_rows("night", ASKED, iter(found))}
+    rows = {row["metric"]: row for row in build_summary_rows("night", ASKED, iter(found))}
     assert rows["frame_ap@0.3:action:Never"]["reason"] == "there is no truth of this label"
     assert (rows["frame_map@both:agent"]["valid"], rows["frame_map@both:agent"]["reason"]) == (True, None)
     assert {row["group"] for row in rows.values()} == {"night"}
@@ -80,15 +80,15 @@ def test_every_metric_is_read_off_the_table_of_average_precision() -> None:
 
 
 def test_intervals_need_two_videos_and_a_value() -> None:
-    matches = frame_matches(*reversed(event_set(3, videos=4)), DEFAULT, (0.3, 0.5), ["agent", "action"])
+    matches = match_frames(*reversed(event_set(3, videos=4)), DEFAULT, (0.3, 0.5), ["agent", "action"])
     for videos, there in ((["v0"], False), (["v0", "v1"], True), (None, True)):
-        found = list(measured(matches, ASKED, DEFAULT, videos=videos, draws=20))
+        found = list(compute_metrics(matches, ASKED, DEFAULT, videos=videos, draws=20))
         assert (found[0].interval is not None) == there
         assert found[-1].label == "Never"
         assert found[-1].interval is None
     drawn = PercentileDraws(20)
     plain, zero, one = (
-        next(measured(matches, ASKED, DEFAULT, draws=drawn, **seed)).interval
+        next(compute_metrics(matches, ASKED, DEFAULT, draws=drawn, **seed)).interval
         for seed in ({}, {"seed": 0}, {"seed": 1})
     )
     assert plain == zero != one
@@ -96,11 +96,11 @@ def test_intervals_need_two_videos_and_a_value() -> None:
 
 def test_labels_of_frames_have_a_rule_of_their_own() -> None:
     config = replace(DEFAULT, ap="envelope", av_ap="raw")
-    matches = frame_matches(*reversed(event_set(3)), config, (0.5,), ["agent"])
+    matches = match_frames(*reversed(event_set(3)), config, (0.5,), ["agent"])
     columns = {"0.5": (0,)}
     for level, rule in ((FRAME, "envelope"), (AV_ACTION, "raw")):
-        (_, *classes) = measured(matches, Asked(level, columns), config)
-        expected = average_precision_table(matches, config, rule=rule)[:, 0]
+        (_, *classes) = compute_metrics(matches, Asked(level, columns), config)
+        expected = compute_average_precisions(matches, config, rule=rule)[:, 0]
         assert [each.value for each in classes] == expected.tolist()
-        rows = list(summary_rows(None, Asked(level, columns), iter(classes)))
+        rows = list(build_summary_rows(None, Asked(level, columns), iter(classes)))
         assert {row["threshold"] for row in rows} == {"0.5" if level == FRAME else None}

@@ -13,19 +13,19 @@ from tube_cases import CLASSES, CONFIGS, DEFAULT, REFERENCE, WIDE, one_class, ru
 
 from example_counts import tried
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.matches import average_precision_table
-from roadaware.metrics.detection.tube_rows import labelled_tubes
-from roadaware.metrics.detection.video import tube_table, video_matches
+from roadaware.metrics.detection.matches import compute_average_precisions
+from roadaware.metrics.detection.tube_rows import extract_labelled_tubes
+from roadaware.metrics.detection.video import build_tube_table, match_tubes
 from roadaware.scenes.tables import Predictions, Scenes
 
 
 def assert_plain(scenes: Scenes, claims: Predictions, config: DetectionConfig, overlap: str) -> None:
     thresholds = (0.1, 0.5, 1.0)
-    found = video_matches(claims, scenes, config, thresholds, overlap).ranked()
-    order = labelled_tubes(claims, CLASSES, found.videos, np.ones((len(found.videos), 4)))
+    found = match_tubes(claims, scenes, config, thresholds, overlap).ranked()
+    order = extract_labelled_tubes(claims, CLASSES, found.videos, np.ones((len(found.videos), 4)))
     if config.min_tube_score is not None:
         order = order.only(order.score > config.min_tube_score)
-    values = average_precision_table(found, config, rule="trapezoid")
+    values = compute_average_precisions(found, config, rule="trapezoid")
     for c, (kind, label) in enumerate(found.classes):
         rows = np.flatnonzero(found.cls == c)
         for t, threshold in enumerate(thresholds):
@@ -57,7 +57,7 @@ HALF = (0.0, 0.0, 9.0, 4.0)
 
 
 def overlap_of(scenes: Scenes, claims: Predictions, config: DetectionConfig, overlap: str = "stiou") -> float:
-    table = tube_table(claims, scenes, config, overlap, ["agent"])
+    table = build_tube_table(claims, scenes, config, overlap, ["agent"])
     value = table["overlap"][0]
     return 0.0 if value is None else float(value)
 
@@ -101,14 +101,14 @@ def test_the_second_claim_on_one_truth_is_wrong_and_the_third_takes_the_next() -
         [run(range(5)), run(range(5), low)],
         [(0.7, run(range(5))), (0.9, run(range(5))), (0.8, run(range(5), low))],
     )
-    found = video_matches(claims, scenes, DEFAULT, (0.5,), kinds=["agent"]).ranked()
+    found = match_tubes(claims, scenes, DEFAULT, (0.5,), kinds=["agent"]).ranked()
     assert found.score.tolist() == [0.9, 0.8, 0.7]
     assert found.hit[:, 0].tolist() == [True, True, False]
 
 
 def test_of_equal_scores_the_first_row_is_first_and_of_equal_overlaps_the_first_truth() -> None:
     scenes, claims = one_class([run(range(5)), run(range(5))], [(0.5, run(range(5))), (0.5, run(range(5)))])
-    table = tube_table(claims, scenes, DEFAULT, kinds=["agent"])
+    table = build_tube_table(claims, scenes, DEFAULT, kinds=["agent"])
     assert table["matched"].to_list() == [2, 3]
     assert table["truth"].to_list() == [2, 2]
 
@@ -138,8 +138,8 @@ def test_truth_against_itself_is_all_right() -> None:
     scenes, _ = tube_set(3)
     claims = as_claims(scenes)
     for config in CONFIGS.values():
-        found = video_matches(claims, scenes, config, (0.2, 1.0))
-        values = average_precision_table(found, config)
+        found = match_tubes(claims, scenes, config, (0.2, 1.0))
+        values = compute_average_precisions(found, config)
         held = found.n_truth.sum(axis=0) > 0
         assert held.sum() >= 5
         assert values[held] == pytest.approx(1.0)

@@ -14,25 +14,23 @@ from tube_cases import CLASSES, CONFIGS, DEFAULT, REFERENCE, one_class, run
 
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.evaluate import evaluate
-from roadaware.metrics.detection.matches import Matches, average_precision_table
-from roadaware.metrics.detection.tube_rows import labelled_tubes
-from roadaware.metrics.detection.video import tube_table, video_matches
+from roadaware.metrics.detection.matches import Matches, compute_average_precisions
+from roadaware.metrics.detection.tube_rows import extract_labelled_tubes
+from roadaware.metrics.detection.video import build_tube_table, match_tubes
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 
 def test_nothing_claimed_is_nothing_found_and_nothing_true_is_all_wrong() -> None:
     scenes, claims = tube_set(4)
-    silent = video_matches(
-        Predictions(meta=claims.meta), scenes, REFERENCE, (0.5,), kinds=["agent", "action"]
-    )
+    silent = match_tubes(Predictions(meta=claims.meta), scenes, REFERENCE, (0.5,), kinds=["agent", "action"])
     assert len(silent) == 0
     assert silent.n_truth.sum() > 0
-    assert not average_precision_table(silent, REFERENCE).any()
+    assert not compute_average_precisions(silent, REFERENCE).any()
     nothing = Scenes(videos=scenes.videos, meta=scenes.meta)
-    found = video_matches(claims, nothing, REFERENCE, (0.5,), kinds=["agent", "action"])
+    found = match_tubes(claims, nothing, REFERENCE, (0.5,), kinds=["agent", "action"])
     assert len(found) > 0
     assert not found.hit.any()
-    assert np.isnan(average_precision_table(found, DEFAULT)).all()
+    assert np.isnan(compute_average_precisions(found, DEFAULT)).all()
 
 
 def key(matches: Matches) -> list[tuple[object, ...]]:
@@ -48,17 +46,17 @@ def key(matches: Matches) -> list[tuple[object, ...]]:
 def test_parts_merge_to_the_whole() -> None:
     scenes, claims = tube_set(5, videos=4, tied=True)
     names = scenes.videos["video"].to_list()
-    whole = video_matches(claims, scenes, REFERENCE, (0.2, 0.5))
+    whole = match_tubes(claims, scenes, REFERENCE, (0.2, 0.5))
     kinds = tuple(KINDS)
     parts = [
-        video_matches(claims, scenes.only(some), REFERENCE, (0.2, 0.5), kinds=kinds)
+        match_tubes(claims, scenes.only(some), REFERENCE, (0.2, 0.5), kinds=kinds)
         for some in (names[:1], names[1:])
     ]
     merged = parts[0].merge(parts[1])
     assert key(merged) == key(whole)
     assert merged.n_truth.tolist() == whole.n_truth.tolist()
     assert np.array_equal(
-        average_precision_table(merged, REFERENCE), average_precision_table(whole, REFERENCE)
+        compute_average_precisions(merged, REFERENCE), compute_average_precisions(whole, REFERENCE)
     )
 
 
@@ -71,14 +69,14 @@ def test_the_order_of_rows_changes_nothing_where_no_two_are_equal() -> None:
     )
     turned = scenes.with_tables(boxes=scenes.boxes.reverse(), tubes=scenes.tubes.reverse())
     for config in CONFIGS.values():
-        there = video_matches(shuffled, turned, config, (0.2, 0.5))
-        assert key(there) == key(video_matches(claims, scenes, config, (0.2, 0.5)))
+        there = match_tubes(shuffled, turned, config, (0.2, 0.5))
+        assert key(there) == key(match_tubes(claims, scenes, config, (0.2, 0.5)))
 
 
 def test_the_table_tells_the_best_truth_of_the_label_and_of_the_kind() -> None:
     scenes, claims = tube_set(7, holes=0.0)
-    table = tube_table(claims, scenes, DEFAULT, threshold=0.3)
-    assert len(table) == len(video_matches(claims, scenes, DEFAULT, (0.3,)))
+    table = build_tube_table(claims, scenes, DEFAULT, threshold=0.3)
+    assert len(table) == len(match_tubes(claims, scenes, DEFAULT, (0.3,)))
     seen = 0
     for row in table.iter_rows(named=True):
         truth = tubes_of(scenes, scenes, None, row["kind"], row["label"])
@@ -90,7 +88,7 @@ def test_the_table_tells_the_best_truth_of_the_label_and_of_the_kind() -> None:
         if row["truth"] is not None:
             seen += 1
             assert row["overlap"] == pytest.approx(row["temporal"] * row["spatial"])
-    hits = video_matches(claims, scenes, DEFAULT, (0.3,)).hit[:, 0]
+    hits = match_tubes(claims, scenes, DEFAULT, (0.3,)).hit[:, 0]
     assert seen > 10
     assert (table["matched"].is_not_null().to_numpy() == hits).all()
 
@@ -98,21 +96,21 @@ def test_the_table_tells_the_best_truth_of_the_label_and_of_the_kind() -> None:
 def test_labels_of_one_tube_are_judged_each_for_itself() -> None:
     scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))], vocabulary=("Ped", "Car"))
     both = claims.tube_labels.vstack(claims.tube_labels.with_columns(label=pl.lit(1, dtype=pl.Int64)))
-    found = video_matches(claims.with_tables(tube_labels=both), scenes, DEFAULT, (0.5,), kinds=["agent"])
+    found = match_tubes(claims.with_tables(tube_labels=both), scenes, DEFAULT, (0.5,), kinds=["agent"])
     assert found.cls.tolist() == [0, 1]
     assert found.hit[:, 0].tolist() == [True, False]
 
 
 def test_paths_are_the_claims_of_agentness_and_labelled_tubes_never_are() -> None:
     scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))])
-    found = video_matches(claims, scenes, DEFAULT, (0.5,))
+    found = match_tubes(claims, scenes, DEFAULT, (0.5,))
     assert found.kinds == ("agentness", "agent")
     assert found.hit.all()
     alone = claims.with_tables(
         tubes=claims.tubes.head(1).with_columns(kind=pl.lit("agent")),
         tube_labels=claims.tube_labels.with_columns(tube=pl.lit(0, dtype=pl.Int64)),
     )
-    found = video_matches(alone, scenes, DEFAULT, (0.5,))
+    found = match_tubes(alone, scenes, DEFAULT, (0.5,))
     assert found.kinds == ("agent",)
     assert [found.classes[c][0] for c in found.cls] == ["agent"]
     said = evaluate(alone, scenes, DEFAULT, frame_thresholds=()).notes
@@ -128,7 +126,7 @@ def test_claims_in_unknown_videos_and_true_tubes_without_boxes_are_counted_in_th
     last = pl.col("tube") == scenes.tube_labels["tube"][-1]
     tubes = scenes.tubes.with_columns(spans=pl.when(last).then(beyond).otherwise("spans"))
     with caplog.at_level(logging.INFO, "roadaware"):
-        video_matches(claims, scenes.with_tables(tubes=tubes), DEFAULT, (0.5,))
+        match_tubes(claims, scenes.with_tables(tubes=tubes), DEFAULT, (0.5,))
     assert "lie in videos that are not judged, such as ['unknown']" in caplog.text
     assert "true tubes without a box are left out" in caplog.text
 
@@ -146,7 +144,7 @@ def test_a_claim_without_boxes_is_wrong() -> None:
     scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))])
     empty = pl.lit([], dtype=pl.List(pl.List(pl.Int64)))
     for spans in (empty, pl.lit([[3, 3]], dtype=pl.List(pl.List(pl.Int64)))):
-        found = video_matches(
+        found = match_tubes(
             claims.with_tables(tubes=claims.tubes.with_columns(spans=spans)),
             scenes,
             REFERENCE,
@@ -192,18 +190,18 @@ def changed(claims: Predictions, what: str) -> Predictions:
 def test_claims_that_contradict_themselves_are_refused(what: str, said: str) -> None:
     scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))])
     with pytest.raises(InputError, match=said):
-        video_matches(changed(claims, what), scenes, DEFAULT, (0.5,), kinds=["agent"])
+        match_tubes(changed(claims, what), scenes, DEFAULT, (0.5,), kinds=["agent"])
 
 
 def test_what_is_not_known_is_a_wrong_request() -> None:
     scenes, claims = one_class([run(range(5))], [(0.9, run(range(5)))])
     with pytest.raises(UsageError, match="overlap should be one of stiou, siou, tiou"):
-        video_matches(claims, scenes, DEFAULT, (0.5,), "iou")
+        match_tubes(claims, scenes, DEFAULT, (0.5,), "iou")
     with pytest.raises(UsageError, match="no labels of kind mood"):
-        video_matches(claims, scenes, DEFAULT, (0.5,), kinds=["mood"])
+        match_tubes(claims, scenes, DEFAULT, (0.5,), kinds=["mood"])
     for wrong in ((), (0.0,), (1.5,)):
         with pytest.raises(UsageError, match="thresholds of overlap lie in"):
-            video_matches(claims, scenes, DEFAULT, wrong)
+            match_tubes(claims, scenes, DEFAULT, wrong)
 
 
 def test_tubes_of_many_classes_share_one_extent() -> None:
@@ -215,6 +213,6 @@ def test_tubes_of_many_classes_share_one_extent() -> None:
         .otherwise(pl.lit(whole, dtype=pl.List(pl.List(pl.Int64))))
     )
     names = scenes.videos["video"].to_list()
-    held = labelled_tubes(claims.with_tables(tubes=tubes), CLASSES, names, np.ones((len(names), 4)))
+    held = extract_labelled_tubes(claims.with_tables(tubes=tubes), CLASSES, names, np.ones((len(names), 4)))
     paths = claims.tubes.filter(pl.col("parent").is_null() & (pl.col("video") != "unknown"))
     assert len(held.tubes) == len(paths) < len(held)

@@ -11,7 +11,7 @@ import polars as pl
 
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
-from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 Edges = tuple[float, float, float, float]
@@ -72,13 +72,13 @@ def claims(boxes: Sequence[Claim], frame_scores: Sequence[Sequence[float]] = ())
     )
     tube = {"tube": [0], "video": ["v"], "start_frame": [0], "end_frame": [max(frames) + 1], "score": [0.9]}
     scores = pl.Series("scores", [list(row) for row in frame_scores], dtype=pl.Array(pl.Float32, 2))
-    meta = with_layout(META, "boxes", ["agent", "action", "duplex"])
+    meta = set_score_layout(META, "boxes", ["agent", "action", "duplex"])
     return Predictions(
         videos=_videos(),
         boxes=_linked(table),
         tubes=pl.DataFrame(tube),
         frames=pl.DataFrame({"video": ["v"] * len(scores), "frame": range(len(scores))}).with_columns(scores),
-        meta=with_layout(meta, "frames", ["av_action"]),
+        meta=set_score_layout(meta, "frames", ["av_action"]),
     )
 
 

@@ -13,7 +13,7 @@ from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.grounding.config import CONFIGS, GroundingConfig
 from roadaware.metrics.grounding.evaluate import GroundedSentences, evaluate
-from roadaware.metrics.grounding.matching import exact_rate
+from roadaware.metrics.grounding.matching import convert_frame_rate
 from roadaware.metrics.metric_state import SceneResult, as_json
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -260,7 +260,7 @@ def test_rates_come_back_in_double_precision() -> None:
         10.0,
         1000 / 1001,
     ):
-        assert exact_rate(float(np.float32(rate))) == rate
+        assert convert_frame_rate(float(np.float32(rate))) == rate
 
 
 def test_configs_are_plain_data_and_refuse_other_words() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from roadaware.metrics.relations.frame_kernels import _box_at
-from roadaware.metrics.relations.tubelet_kernels import cut, first_from
+from roadaware.metrics.relations.tubelet_kernels import cut, find_first_from
 
 
 @pytest.mark.parametrize("holes", [False, True])
@@ -17,9 +17,9 @@ def test_the_first_box_from_a_frame_on_is_that_of_a_search(holes: bool) -> None:
         held = np.sort(rng.permutation(14)[:n]) if holes else np.arange(n)
         frames = np.concatenate([[99], first + held, [0, 3]])  # those of other tubes on both sides
         for frame in range(25):
-            place = first_from(frames, 1, 1 + n, frame)
+            place = find_first_from(frames, 1, 1 + n, frame)
             assert place == 1 + np.searchsorted(first + held, frame)
-            assert first_from(frames, 1, 1, frame) == 1
+            assert find_first_from(frames, 1, 1, frame) == 1
             there = np.flatnonzero(first + held == frame)
             offsets = np.array([0, 1, 1 + n, 3 + n])
             assert _box_at(offsets, frames, 1, frame) == (1 + there[0] if len(there) else -1)

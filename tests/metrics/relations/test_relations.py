@@ -25,7 +25,7 @@ from worked_relations import CASES, FAR, NEAR, moved, person
 from roadaware.datasets import read
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.relations import read_relation_claims
-from roadaware.metrics.metric_state import as_json, drawn, values_of
+from roadaware.metrics.metric_state import as_json, compute_values, resample_metrics
 from roadaware.metrics.relations.config import CONFIGS, RelationConfig
 from roadaware.metrics.relations.evaluate import evaluate
 from roadaware.metrics.relations.state import JudgedRelations
@@ -139,12 +139,14 @@ def test_parts_merge_to_the_whole_and_resample_like_it(config: RelationConfig) -
     videos = random_videos(5)
     whole = state_of(videos, config)
     parts = state_of(videos[:2], config).merge(state_of(videos[2:], config))
-    assert values_of(parts) == pytest.approx(values_of(whole), nan_ok=True)
-    assert values_of(whole.only(np.arange(6) < 2)) == pytest.approx(
-        values_of(state_of(videos[:2], config)), nan_ok=True
+    assert compute_values(parts) == pytest.approx(compute_values(whole), nan_ok=True)
+    assert compute_values(whole.only(np.arange(6) < 2)) == pytest.approx(
+        compute_values(state_of(videos[:2], config)), nan_ok=True
     )
     arrays, facts = whole.packed()
-    assert values_of(JudgedRelations.unpacked(arrays, json.loads(json.dumps(facts)))) == values_of(whole)
+    assert compute_values(JudgedRelations.unpacked(arrays, json.loads(json.dumps(facts)))) == compute_values(
+        whole
+    )
     weights = np.array([2, 0, 1, 3, 0, 1], dtype=np.int32)
     again = [
         Video(f"{i}/{v.name}", *(getattr(v, name) for name in v.__dataclass_fields__ if name != "name"))
@@ -159,7 +161,7 @@ def test_parts_merge_to_the_whole_and_resample_like_it(config: RelationConfig) -
         whole.merge(whole)
     with pytest.raises(InputError, match="configurations"):
         whole.merge(replace(whole, config=replace(config, recall_at=(1,))))
-    assert set(drawn(whole, 3, 0)) == set(many)
+    assert set(resample_metrics(whole, 3, 0)) == set(many)
 
 
 def test_parts_with_other_predicates_merge_by_name() -> None:

@@ -14,7 +14,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.metrics.metric_state import SceneResult, as_json
 from roadaware.metrics.sound.config import CONFIGS, SoundConfig
 from roadaware.metrics.sound.evaluate import LocalisedSounds, evaluate
-from roadaware.metrics.sound.maps import scaled_maps
+from roadaware.metrics.sound.maps import normalize_maps
 from roadaware.scenes.tables import Predictions, Scenes
 
 NAMES = ("ciou", "success@0.5", "success_auc")
@@ -68,7 +68,7 @@ def test_maps_are_resized_as_by_hand(shape: tuple[int, int]) -> None:
     cells = resized(values, 224)
     with np.errstate(invalid="ignore"):
         expected = (cells - cells.min()) / np.ptp(cells)
-    np.testing.assert_array_equal(scaled_maps(values[None], 224)[0], expected)
+    np.testing.assert_array_equal(normalize_maps(values[None], 224)[0], expected)
 
 
 @pytest.mark.parametrize("shape", [(14, 14), (7, 7), (28, 28), (13, 20), (448, 448), (300, 250), (56, 40)])
@@ -77,7 +77,7 @@ def test_maps_are_resized_as_by_opencv(shape: tuple[int, int]) -> None:
     values = np.random.default_rng(4).normal(size=shape).astype(np.float32)
     cells = cv2.resize(values, (224, 224), interpolation=cv2.INTER_LINEAR)
     expected = (cells - cells.min()) / np.ptp(cells)
-    np.testing.assert_allclose(scaled_maps(values[None], 224)[0], expected, atol=4e-7)
+    np.testing.assert_allclose(normalize_maps(values[None], 224)[0], expected, atol=4e-7)
 
 
 @pytest.mark.parametrize("name", list(CONFIGS))

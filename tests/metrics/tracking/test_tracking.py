@@ -19,9 +19,9 @@ from roadaware.metrics.tracking.config import TrackingConfig
 from roadaware.metrics.tracking.evaluate import (
     STEPS,
     TrackCounts,
-    best_floor,
     evaluate_tracks,
     score_floors,
+    select_best_threshold,
     track_counts,
     track_rates,
 )
@@ -389,11 +389,11 @@ def test_the_floor_with_the_greatest_f1_is_the_best() -> None:
     expected = [6 / 7, 4 / 6, 4 / 5, 2 / 4, 2 / 4, 0.0]
     assert table["f1"].fill_null(0.0).to_list() == pytest.approx(expected)
     assert table["mota"].to_list()[:3] == pytest.approx([1 - 1 / 3, 1 - 2 / 3, 1 - 1 / 3])
-    assert best_floor(table) == 0.1
-    assert best_floor(table.filter(pl.col("min_score") > 0.1)) == 0.45
-    assert best_floor(table.with_columns(f1=pl.lit(0.5))) == 0.1
+    assert select_best_threshold(table) == 0.1
+    assert select_best_threshold(table.filter(pl.col("min_score") > 0.1)) == 0.45
+    assert select_best_threshold(table.with_columns(f1=pl.lit(0.5))) == 0.1
     with pytest.raises(InputError, match="no floor tells boxes"):
-        best_floor(table.filter(pl.col("min_score") > 0.7))
+        select_best_threshold(table.filter(pl.col("min_score") > 0.7))
     assert (STEPS[0], STEPS[1], STEPS[-1], len(STEPS)) == (0.05, 0.06, 0.8, 76)
 
 

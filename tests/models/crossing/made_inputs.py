@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from roadaware.models.crossing.entries import Entry
-from roadaware.models.crossing.inputs import InputName, named
+from roadaware.models.crossing.inputs import InputName, parse_input_name
 
 WIDTHS = {
     "boxes": 4,
@@ -31,7 +31,7 @@ TASKS = {"trajectory": 5, "grid": 6}
 
 def shape_of(name: str, frames: int = 16) -> tuple[int, ...]:
     """What `shapes` says of an input; crops have their channels last, maps have them first."""
-    parts = named(name)
+    parts = parse_input_name(name)
     side = parts.pixels
     if parts.kind == "maps":
         return (frames, CATEGORIES, side, side)
@@ -50,7 +50,15 @@ def tiny_shapes(entry: Entry, frames: int = 8, pixels: int = 32) -> dict[str, tu
     return {
         name: shape_of(name, frames)
         for read in entry.reads
-        if (name := str(InputName(named(read).kind, named(read).form, pixels if named(read).pixels else 0)))
+        if (
+            name := str(
+                InputName(
+                    parse_input_name(read).kind,
+                    parse_input_name(read).form,
+                    pixels if parse_input_name(read).pixels else 0,
+                )
+            )
+        )
     }
 
 
@@ -60,11 +68,13 @@ def batch(shapes: dict[str, tuple[int, ...]], n: int = 4, seed: int = 0) -> dict
     made = {}
     for name, shape in shapes.items():
         if len(shape) == 4:
-            frames, *side = shape if named(name).kind == "maps" else (shape[0], shape[3], *shape[1:3])
+            frames, *side = (
+                shape if parse_input_name(name).kind == "maps" else (shape[0], shape[3], *shape[1:3])
+            )
             made[name] = torch.rand(n, frames, *side, generator=drawn)
         else:
             made[name] = torch.randn(n, *shape, generator=drawn)
-            if named(name).kind == "grid":
+            if parse_input_name(name).kind == "grid":
                 made[name] = torch.randint(0, 576, (n, *shape), generator=drawn).float()
     return made
 

@@ -21,8 +21,13 @@ from roadaware.models.crossing.entries import (
     TrouSpiNetConfig,
 )
 from roadaware.models.crossing.networks.causal_tcn import Steady
-from roadaware.models.crossing.networks.recurrent import LastAttention, places
-from roadaware.models.crossing.networks.skeletal import UGRU, ChannelDropout, as_picture, distances
+from roadaware.models.crossing.networks.recurrent import LastAttention, encode_positions
+from roadaware.models.crossing.networks.skeletal import (
+    UGRU,
+    ChannelDropout,
+    as_picture,
+    compute_joint_distances,
+)
 from roadaware.models.crossing.networks.stills import Categories
 
 torch.set_num_threads(1)
@@ -61,11 +66,11 @@ def test_frames_that_are_equal_share_the_attention() -> None:
 
 
 def test_places_are_sines_and_cosines() -> None:
-    table = places(torch.zeros(3, 4))
+    table = encode_positions(torch.zeros(3, 4))
     torch.testing.assert_close(table[0], torch.tensor([0.0, 1.0, 0.0, 1.0]))
     expected = torch.tensor([2.0]).sin(), torch.tensor([2.0]).cos(), torch.tensor([0.02]).sin()
     torch.testing.assert_close(table[2, :3], torch.cat(expected))
-    assert places(torch.zeros(2, 3, 5)).shape == (3, 5)
+    assert encode_positions(torch.zeros(2, 3, 5)).shape == (3, 5)
 
 
 def keras_gru(gru: nn.GRU, layer: int, x: Tensor) -> Tensor:
@@ -174,9 +179,9 @@ def test_a_transformer_tells_the_order_of_frames() -> None:
 
 def test_joints_and_their_distances() -> None:
     pose = torch.tensor([[[0.0, 0.0, 3.0, 4.0, 0.0, 4.0]]], requires_grad=True)
-    torch.testing.assert_close(distances(pose), torch.tensor([[[5.0, 4.0, 3.0]]]))
+    torch.testing.assert_close(compute_joint_distances(pose), torch.tensor([[[5.0, 4.0, 3.0]]]))
     assert as_picture(pose)[0, :, 0].tolist() == [[0.0, 3.0, 0.0], [0.0, 4.0, 4.0]]
-    distances(pose * 0).sum().backward()
+    compute_joint_distances(pose * 0).sum().backward()
     assert pose.grad is not None
     assert pose.grad.isfinite().all()
 

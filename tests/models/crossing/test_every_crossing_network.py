@@ -15,7 +15,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from roadaware import config as configs
 from roadaware.errors import UsageError
-from roadaware.models import CROSSING, cards, create, entry_of
+from roadaware.models import CROSSING, create, get_crossing_entry, list_model_cards
 from roadaware.models.crossing.entries import Entry
 from roadaware.models.crossing.networks.base import CrossingNet
 
@@ -27,7 +27,7 @@ def sizes(entry: Entry) -> dict[str, int]:
 
 
 def made(name: str, labels: int = 2, seed: int = 0) -> CrossingNet:
-    entry = entry_of(name)
+    entry = get_crossing_entry(name)
     torch.manual_seed(seed)
     network: CrossingNet = create(
         name,
@@ -47,12 +47,12 @@ def settled(name: str) -> CrossingNet:
 
 @cache
 def given(name: str) -> dict[str, Tensor]:
-    return batch(tiny_shapes(entry_of(name)))
+    return batch(tiny_shapes(get_crossing_entry(name)))
 
 
 @pytest.mark.parametrize("name", CROSSING)
 def test_the_card_is_complete_and_the_config_survives_json(name: str) -> None:
-    card, entry = cards()[name], entry_of(name)
+    card, entry = list_model_cards()[name], get_crossing_entry(name)
     assert card.name == name
     assert card.family == "network"
     assert [f.name for f in fields(card) if not getattr(card, f.name) and f.name != "published"] == []
@@ -62,7 +62,7 @@ def test_the_card_is_complete_and_the_config_survives_json(name: str) -> None:
 
 @pytest.mark.parametrize("name", CROSSING)
 def test_the_card_counts_the_parameters_at_the_published_size(name: str) -> None:
-    entry = entry_of(name)
+    entry = get_crossing_entry(name)
     with torch.device("meta"):
         network = create(name, shapes=published_shapes(entry))
     counted = sum(weight.numel() for weight in network.parameters())
@@ -77,7 +77,7 @@ def test_answers_have_the_shape_of_the_question(name: str) -> None:
     assert answer["label"].shape == (4, 1)
     expected = {"trajectory": (4, TASKS["trajectory"], 4), "grid": (4, TASKS["grid"])}
     assert {task: tuple(answer[task].shape) for task in answer if task != "label"} == {
-        task: expected[task] for task in entry_of(name).also_tells
+        task: expected[task] for task in get_crossing_entry(name).also_tells
     }
     assert made(name, labels=3).eval()(given(name))["label"].shape == (4, 3)
 
@@ -123,7 +123,7 @@ def test_weights_and_statistics_move_to_another_network(name: str) -> None:
 @pytest.mark.parametrize("name", CROSSING)
 def test_nothing_seen_and_unknown_numbers_give_numbers(name: str) -> None:
     network = made(name).train()
-    answers = network(nothing(tiny_shapes(entry_of(name))))
+    answers = network(nothing(tiny_shapes(get_crossing_entry(name))))
     torch.stack([answer.square().mean() for answer in answers.values()]).sum().backward()
     assert all(answer.isfinite().all() for answer in answers.values())
     assert all(weight.grad.isfinite().all() for weight in network.parameters() if weight.grad is not None)
@@ -166,7 +166,7 @@ def test_every_input_counts(name: str) -> None:
 
 @pytest.mark.parametrize("name", CROSSING)
 def test_questions_that_the_network_does_not_answer_are_refused(name: str) -> None:
-    entry = entry_of(name)
+    entry = get_crossing_entry(name)
     tiny, shapes = entry.config_class.tiny(), tiny_shapes(entry)
     with pytest.raises(UsageError, match=f"{name} does not answer weather"):
         create(name, config=tiny, shapes=shapes, tasks={"weather": 3})

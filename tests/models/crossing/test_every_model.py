@@ -12,11 +12,11 @@ import pytest
 from walkers import Walkers, walkers
 
 from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.models import MODELS, cards, create, model_class
+from roadaware.models import MODELS, create, list_model_cards, load_model_class
 from roadaware.models.crossing.tabular import TabularModel
 
 LABELS = {"action": 2, "intention": 3, "risk": 12}
-CASES = [(name, task) for name in MODELS for task in cards()[name].tasks]
+CASES = [(name, task) for name in MODELS for task in list_model_cards()[name].tasks]
 SMALL = {"boosting": {"rounds": 12, "step": 4, "leaves": (3, 5)}}
 
 
@@ -36,7 +36,7 @@ def only(part: Walkers, rows: slice | np.ndarray) -> Walkers:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_card_is_complete(name: str) -> None:
-    card = cards()[name]
+    card = list_model_cards()[name]
     assert card.name == name
     assert card.family in ("network", "tabular", "rule")
     assert card.tasks
@@ -77,7 +77,7 @@ def test_fitting_twice_gives_the_same_bytes(name: str, task: str, tmp_path: Path
 def test_a_saved_model_opens_equal(name: str, task: str, tmp_path: Path) -> None:
     model = fitted(name, task)
     model.save(tmp_path / "model.npz")
-    again = model_class(name).open(tmp_path / "model.npz")
+    again = load_model_class(name).open(tmp_path / "model.npz")
     asked = walkers(60, LABELS[task], 4)
     assert np.array_equal(again.predict(asked), model.predict(asked))
     assert again.config == model.config
@@ -119,7 +119,7 @@ def test_small_and_large_images_are_the_same_scene(name: str, task: str) -> None
 
 @pytest.mark.parametrize("name", MODELS)
 def test_an_unfitted_model_says_so(name: str, tmp_path: Path) -> None:
-    model = made(name, cards()[name].tasks[0])
+    model = made(name, list_model_cards()[name].tasks[0])
     with pytest.raises(UsageError, match="has not been fitted"):
         model.predict(walkers(3, 2, 0))
     with pytest.raises(UsageError, match="has not been fitted"):
@@ -129,7 +129,7 @@ def test_an_unfitted_model_says_so(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_what_does_not_fit_is_refused(name: str) -> None:
-    task = cards()[name].tasks[0]
+    task = list_model_cards()[name].tasks[0]
     labels = LABELS[task]
     train, held = walkers(60, labels, 0), walkers(30, labels, 1)
     wrong = {
@@ -181,7 +181,7 @@ def test_naming_the_models_loads_no_library() -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_saved_model_predicts_without_the_library_that_fitted_it(name: str, tmp_path: Path) -> None:
-    task = cards()[name].tasks[0]
+    task = list_model_cards()[name].tasks[0]
     model = fitted(name, task)
     model.save(tmp_path / "model")
     code = (
@@ -203,7 +203,7 @@ def test_a_saved_model_predicts_without_the_library_that_fitted_it(name: str, tm
 def test_a_model_file_of_another_model_is_refused(tmp_path: Path) -> None:
     fitted("logistic", "action").save(tmp_path / "model.npz")
     with pytest.raises(InputError, match="expected a model boosting, found logistic"):
-        model_class("boosting").open(tmp_path / "model.npz")
+        load_model_class("boosting").open(tmp_path / "model.npz")
 
 
 def test_every_cut_and_flip_of_a_model_file_is_noticed(tmp_path: Path) -> None:
@@ -214,12 +214,12 @@ def test_every_cut_and_flip_of_a_model_file_is_noticed(tmp_path: Path) -> None:
     for cut in rng.integers(0, len(whole), 40):
         path.write_bytes(whole[:cut])
         with pytest.raises(DamagedError):
-            model_class("logistic").open(path)
+            load_model_class("logistic").open(path)
     truth = fitted("logistic", "action").predict(walkers(20, 2, 9))
     for place in rng.integers(0, len(whole), 120):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << rng.integers(8))]) + whole[place + 1 :])
         try:
-            found = model_class("logistic").open(path)
+            found = load_model_class("logistic").open(path)
         except InputError:
             continue
         assert np.array_equal(found.predict(walkers(20, 2, 9)), truth)

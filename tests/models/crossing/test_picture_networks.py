@@ -32,10 +32,10 @@ from roadaware.models.crossing.networks.clips import (
     I3DNet,
     I3DTrunk,
     TwoStreamNet,
-    average,
-    bordered,
-    lucas_kanade,
-    stacked,
+    average_pool,
+    estimate_lucas_kanade_flow,
+    pad_same,
+    stack_flow_windows,
 )
 from roadaware.models.crossing.networks.images import Normalise
 from roadaware.models.crossing.networks.recurrent import SFGRU
@@ -190,7 +190,7 @@ def test_the_last_convolution_of_i3d_before_a_mean_over_time_is_a_linear_layer_b
     clip = torch.rand(2, 24, 3, 32, 32)
     with torch.no_grad():
         label = network({"crop:context@32": clip})["label"]
-        found = average(network.trunk(network.normalise(clip).transpose(1, 2)))
+        found = average_pool(network.trunk(network.normalise(clip).transpose(1, 2)))
         assert found.shape[2] == 2
         convolved = functional.conv3d(found, network.last.weight[:, :, None, None, None], network.last.bias)
     torch.testing.assert_close(label, convolved[..., 0, 0].mean(2))
@@ -199,7 +199,7 @@ def test_the_last_convolution_of_i3d_before_a_mean_over_time_is_a_linear_layer_b
 @pytest.mark.parametrize(("length", "edges"), [(224, (2, 3)), (7, (3, 3)), (8, (2, 3))])
 def test_zeros_of_i3d_stand_as_in_tensorflow(length: int, edges: tuple[int, int]) -> None:
     """All of ceil(n / stride) windows fit, and one zero more stands behind than before if they are odd."""
-    wide = bordered(torch.ones(1, 1, 1, 1, length), (1, 1, 7), (1, 1, 2))[0, 0, 0, 0]
+    wide = pad_same(torch.ones(1, 1, 1, 1, length), (1, 1, 7), (1, 1, 2))[0, 0, 0, 0]
     assert (len(wide) - 7) // 2 + 1 == math.ceil(length / 2)
     assert wide.tolist() == [0.0] * edges[0] + [1.0] * length + [0.0] * edges[1]
 
@@ -235,7 +235,7 @@ def blobs(rows: int, columns: int, across: float, down: float, seed: int = 0) ->
 
 @pytest.mark.parametrize(("across", "down"), [(0.0, 0.0), (1.0, 0.0), (-2.4, 1.3), (5.0, -3.0)])
 def test_flow_finds_how_far_a_picture_was_moved(across: float, down: float) -> None:
-    flow = lucas_kanade(blobs(64, 48, 0, 0), blobs(64, 48, across, down))
+    flow = estimate_lucas_kanade_flow(blobs(64, 48, 0, 0), blobs(64, 48, across, down))
     assert flow.shape == (1, 2, 64, 48)
     inner = flow[0, :, 10:-10, 10:-10]
     wrong = (inner - torch.tensor([across, down])[:, None, None]).norm(dim=0)
@@ -247,7 +247,7 @@ def test_flow_is_of_each_place_and_nothing_moves_where_nothing_shows() -> None:
     left, right = blobs(48, 40, 0, 0), blobs(48, 40, 0, 0, seed=1)
     first = torch.cat([left, right], 2)
     second = torch.cat([blobs(48, 40, 1.5, 0), blobs(48, 40, 0, -1.0, seed=1)], 2)
-    flow = lucas_kanade(first, second)[0]
+    flow = estimate_lucas_kanade_flow(first, second)[0]
     torch.testing.assert_close(
         flow[:, 12:-12, 12:28].mean((1, 2)), torch.tensor([1.5, 0.0]), atol=0.1, rtol=0
     )
@@ -255,14 +255,14 @@ def test_flow_is_of_each_place_and_nothing_moves_where_nothing_shows() -> None:
         flow[:, 12:-12, 52:68].mean((1, 2)), torch.tensor([0.0, -1.0]), atol=0.1, rtol=0
     )
     flat = torch.full((1, 32, 32), 0.3)
-    assert lucas_kanade(flat, flat + 0.1).abs().max() < 0.001
+    assert estimate_lucas_kanade_flow(flat, flat + 0.1).abs().max() < 0.001
 
 
 def test_runs_of_flow_stand_side_by_side_as_channels() -> None:
     flow = torch.arange(7.0)[None, :, None, None, None] + torch.tensor([0.0, 0.5])[:, None, None].expand(
         2, 1, 3
     )
-    runs = stacked(flow, 3)
+    runs = stack_flow_windows(flow, 3)
     assert runs.shape == (1, 5, 6, 1, 3)
     assert runs[0, 1, :, 0, 2].tolist() == [1.0, 1.5, 2.0, 2.5, 3.0, 3.5]
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.modules.dropout import _DropoutNd
 
-from roadaware.models import CROSSING, create, entry_of
+from roadaware.models import CROSSING, create, get_crossing_entry
 from roadaware.models.crossing.networks.base import CrossingNet
 
 SHORT, LONG = 3, 16
@@ -20,7 +20,7 @@ STEPS, LEARNT = 60, 0.2
 
 def made(name: str) -> tuple[CrossingNet, dict[str, Tensor]]:
     """A network as published, without dropout, and two samples, the second in the dark."""
-    shapes = published_shapes(entry_of(name), LONG if name in NEED_ALL else SHORT)
+    shapes = published_shapes(get_crossing_entry(name), LONG if name in NEED_ALL else SHORT)
     torch.manual_seed(0)
     network: CrossingNet = create(name, shapes=shapes)
     for layer in network.modules():
@@ -44,7 +44,7 @@ def test_a_network_of_the_published_size_learns_two_samples_by_heart(name: str) 
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         if not step:
-            heads = tuple(f"{task}." for task in entry_of(name).also_tells)
+            heads = tuple(f"{task}." for task in get_crossing_entry(name).also_tells)
             idle = [key for key, weight in network.named_parameters() if weight.grad is None]
             assert [key for key in idle if not key.startswith(heads)] == []
         if float(loss.detach()) < LEARNT:

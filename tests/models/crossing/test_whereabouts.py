@@ -9,7 +9,7 @@ from roadaware.models.crossing.entries import SteadyConfig
 from roadaware.models.crossing.networks.causal_tcn import Steady
 from roadaware.models.crossing.networks.multitask import Whereabouts
 from roadaware.models.crossing.streaming_inference import Stepper
-from roadaware.models.crossing.streaming_kernels import whereabouts
+from roadaware.models.crossing.streaming_kernels import compute_region_log_probs
 
 SHAPES = {"boxes": (15, 4), "centre": (15, 8)}
 
@@ -88,7 +88,7 @@ def test_compiled_shares_are_those_of_the_layer_far_outside_the_picture_too() ->
         place = torch.linspace(-9, 9, 60)
         said = made(seen, place).numpy()
         matrix = np.ascontiguousarray(made.tell.weight.T.numpy())
-        told = whereabouts(seen.numpy(), matrix, made.tell.bias.numpy(), place.numpy(), 12)
+        told = compute_region_log_probs(seen.numpy(), matrix, made.tell.bias.numpy(), place.numpy(), 12)
     assert np.exp(told) == pytest.approx(np.exp(said), abs=1e-5)
     assert np.isfinite(told).all()
 

@@ -16,18 +16,18 @@ from roadaware.models.crossing.entries import SteadyConfig
 from roadaware.models.crossing.inputs import Held, InputSet
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.uncertainty.config import DoubtConfig
-from roadaware.models.uncertainty.ensemble import EnsemblePredictor, calibrated
-from roadaware.models.uncertainty.monte_carlo import monte_carlo
+from roadaware.models.uncertainty.ensemble import EnsemblePredictor, calibrate_predictor
+from roadaware.models.uncertainty.monte_carlo import apply_mc_dropout
 from roadaware.models.uncertainty.passes import (
     DropoutLast,
     FlipoutLast,
-    divergence,
-    dropouts,
-    dropping,
-    last_weights,
-    with_doubt,
+    compute_kl_divergence,
+    enable_dropout,
+    find_dropout_layers,
+    replace_last_layer,
+    sample_last_weights,
 )
-from roadaware.models.uncertainty.predictive_samples import Doubtful, doubt_of
+from roadaware.models.uncertainty.predictive_samples import Doubtful, estimate_uncertainty
 from roadaware.statistics.calibration import log_loss
 
 N = 40
@@ -45,7 +45,7 @@ def predictor(doubt: DoubtConfig, labels: int = 2, seed: int = 0, dropout: float
     config = SteadyConfig(width=8, dilations=(1, 2), dropout=dropout)
     network = create("steady", config=config, shapes={"boxes": (6, 4)}, labels=labels)
     words = tuple("abcdef"[:labels])
-    return Predictor(with_doubt(network, doubt).eval(), "steady", "action", words, doubt=doubt)
+    return Predictor(replace_last_layer(network, doubt).eval(), "steady", "action", words, doubt=doubt)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_a_drawn_last_layer_is_one_for_all_samples_whatever_their_batch(kind: st
 
 def test_only_dropout_wakes_up_and_the_draws_of_others_go_on_as_before(given):
     network = nn.Sequential(nn.BatchNorm1d(3), nn.Dropout(0.5), nn.Dropout(0.0)).eval()
-    with dropping(network):
+    with enable_dropout(network):
         assert [module.training for module in network] == [False, True, False]
     assert not any(module.training for module in network.modules())
     model = predictor(KINDS["dropout"])
@@ -95,15 +95,15 @@ def test_only_dropout_wakes_up_and_the_draws_of_others_go_on_as_before(given):
 
 def test_a_network_without_dropout_is_refused_with_advice(given):
     plain = predictor(DoubtConfig(), dropout=0.0)
-    assert dropouts(plain.network) == []
+    assert find_dropout_layers(plain.network) == []
     with pytest.raises(UsageError, match="last-dropout"):
-        monte_carlo(plain)
+        apply_mc_dropout(plain)
     with pytest.raises(UsageError, match="kind: dropout"):
         predictor(KINDS["dropout"], dropout=0.0)
     with pytest.raises(UsageError, match="drawn already"):
-        monte_carlo(predictor(KINDS["last-flipout"]))
+        apply_mc_dropout(predictor(KINDS["last-flipout"]))
     trained = predictor(DoubtConfig())
-    asked = monte_carlo(trained, passes=3)
+    asked = apply_mc_dropout(trained, passes=3)
     assert asked.passes(given, 3).std(axis=0).max() > 0
     assert trained.passes(given, 3).std(axis=0).max() == 0  # the one it was made of is as before
 
@@ -137,7 +137,7 @@ def test_divergence_is_that_of_normal_distributions_and_a_prior_that_follows_is_
     assert 0 < layer.divergence() < wanted
     layer.divergence().backward()
     assert layer.raw_spread.grad is not None
-    assert divergence(predictor(DoubtConfig()).network) is None
+    assert compute_kl_divergence(predictor(DoubtConfig()).network) is None
 
 
 def test_a_layer_that_drops_drops_each_samples_own_inputs_in_training():
@@ -155,11 +155,11 @@ def test_a_layer_that_drops_drops_each_samples_own_inputs_in_training():
 def test_a_calibrated_predictor_has_no_larger_loss_and_the_same_weights(kind: str, given):
     model = predictor(KINDS[kind], labels=3)
     truth = np.random.default_rng(1).integers(3, size=N)
-    found = calibrated(model, given, truth)
+    found = calibrate_predictor(model, given, truth)
     before, after = (log_loss(one.pass_logits(given, 4), truth) for one in (model, found))
     assert after <= before
     assert found.network is model.network
-    again = calibrated(replace(model, temperature=7.0), given, truth)
+    again = calibrate_predictor(replace(model, temperature=7.0), given, truth)
     assert again.temperature == pytest.approx(found.temperature)
 
 
@@ -177,10 +177,10 @@ def test_an_ensemble_is_the_mean_of_its_members_each_counting_the_same(given, tm
     np.testing.assert_allclose(both.passes(given, 6).mean(axis=0), both.probabilities(given))
     with pytest.raises(UsageError, match="multiples of 6"):
         both.passes(given, 4)
-    found = doubt_of(seeds, given, 3)
+    found = estimate_uncertainty(seeds, given, 3)
     np.testing.assert_allclose(found.spread, np.std(said, axis=0))
     assert (found.mutual_information > 0).all()
-    same = doubt_of(EnsemblePredictor((models[0], models[0])), given, 2)
+    same = estimate_uncertainty(EnsemblePredictor((models[0], models[0])), given, 2)
     np.testing.assert_allclose(same.mutual_information, 0, atol=1e-12)
 
 
@@ -208,7 +208,7 @@ def test_passes_are_one_product_with_the_weights_of_the_last_layer(kind: str, gi
     x = {"boxes": torch.from_numpy(given.columns["boxes"].take(np.arange(N)))}
     with torch.inference_mode():
         seen = model.network.looked(x).embedding
-    weights = last_weights(model.network, model.doubt, 4)
+    weights = sample_last_weights(model.network, model.doubt, 4)
     logits = seen @ weights.transpose(1, 2) + model.network.last.bias
     np.testing.assert_allclose(logits.detach().numpy(), model.pass_logits(given, 4), atol=1e-5)
 
@@ -216,4 +216,4 @@ def test_passes_are_one_product_with_the_weights_of_the_last_layer(kind: str, gi
 def test_passes_that_differ_before_the_last_layer_are_no_weights() -> None:
     model = predictor(KINDS["dropout"])
     with pytest.raises(UsageError, match="last layer alone"):
-        last_weights(model.network, model.doubt, 4)
+        sample_last_weights(model.network, model.doubt, 4)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from roadaware.errors import DamagedError, InputError
-from roadaware.models.event_head.features import light_colours
+from roadaware.models.event_head.features import compute_light_colours
 from roadaware.models.event_head.head import EventHead, SmallNetwork, open_head, save_head
 from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
 
@@ -108,7 +108,7 @@ def test_colours_of_lights(lamp: tuple[int, int, int], row: int, best: int) -> N
     picture = np.full((60, 60, 3), 150, np.uint8)
     picture[10:40, 20:32] = 25
     picture[10 + row : 14 + row, 23:29] = lamp
-    found = light_colours(picture, [[20, 10, 32, 40], [3, 3, 5, 6], [-9, -9, -2, -2]])
+    found = compute_light_colours(picture, [[20, 10, 32, 40], [3, 3, 5, 6], [-9, -9, -2, -2]])
     assert found[0].argmax() == best
     assert found[0].sum() == pytest.approx(1, abs=1e-5)
     assert not found[1:].any()

@@ -20,11 +20,7 @@ from roadaware.models.retinanet3d.decode import (
     clips,
     detect,
 )
-from roadaware.models.retinanet3d.detector import (
-    Fit,
-    StreamDetector,
-    WindowDetector,
-)
+from roadaware.models.retinanet3d.detector import Fit, StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.fast_inference import PartMap, Tower
 from roadaware.models.retinanet3d.network import RetinaNet3D
 

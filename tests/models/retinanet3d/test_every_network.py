@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from roadaware import config as configs
 from roadaware.errors import UsageError
-from roadaware.models import CROSSING, MODELS, NETWORKS, cards, create
+from roadaware.models import CROSSING, MODELS, NETWORKS, create, list_model_cards
 from roadaware.models.retinanet3d.anchors import Targets
 from roadaware.models.retinanet3d.config import RetinaNetConfig, compact, default, reference
-from roadaware.models.retinanet3d.loss import losses
+from roadaware.models.retinanet3d.loss import compute_losses
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.weights import open_network, save_detector
 
@@ -59,7 +59,7 @@ def truth(frames: int = 4) -> Targets:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_card_of_the_network_is_complete(name: str) -> None:
-    card = cards()[name]
+    card = list_model_cards()[name]
     assert card.name == name
     assert (card.family, card.tasks) == ("network", ("road",))
     assert [f.name for f in fields(card) if not getattr(card, f.name) and f.name != "published"] == []
@@ -69,14 +69,14 @@ def test_the_card_of_the_network_is_complete(name: str) -> None:
 @pytest.mark.parametrize("training", [True, False])
 def test_every_parameter_has_a_gradient(name: str, training: bool) -> None:
     network = made(name, anchor_sizes_px=(16.0, 32.0, 64.0, 128.0, 256.0)).train(training)
-    losses(network(clip()), truth(), network.config)["total"].backward()
+    compute_losses(network(clip()), truth(), network.config)["total"].backward()
     idle = [key for key, weight in network.named_parameters() if weight.grad is None or not weight.grad.any()]
     assert idle == []
 
 
 def test_dead_weights_are_those_that_nothing_uses() -> None:
     network = made("retinanet3d-slowfast", dead_weights=True)
-    losses(network(clip()), truth(), network.config)["total"].backward()
+    compute_losses(network(clip()), truth(), network.config)["total"].backward()
     idle = {key.split(".")[1] for key, weight in network.named_parameters() if weight.grad is None}
     assert idle == {"conv1", "bn1", "layer1", "layer2", "layer3", "layer4", "ego_lateral"}
     waiting = [
@@ -116,14 +116,14 @@ def test_a_network_survives_its_file(name: str, tmp_path: Path) -> None:
 def test_an_opened_network_can_be_trained_on(name: str, tmp_path: Path) -> None:
     save_detector(tmp_path / "net.safetensors", made(name), KINDS, AV)
     network = open_network(tmp_path / "net.safetensors")[0].train()
-    losses(network(clip()), truth(), network.config)["total"].backward()
+    compute_losses(network(clip()), truth(), network.config)["total"].backward()
     assert all(weight.requires_grad for weight in network.parameters())
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 4, 5])
 def test_a_pyramid_has_as_many_levels_as_anchor_sizes(levels: int) -> None:
     network = made("retinanet3d-compact", anchor_sizes_px=(16.0, 32.0, 64.0, 128.0, 256.0)[:levels])
-    losses(network(clip()), truth(), network.config)["total"].backward()
+    compute_losses(network(clip()), truth(), network.config)["total"].backward()
     assert all(weight.grad is not None for weight in network.parameters())
     cells = [8 * 12, 4 * 6, 2 * 3, 1 * 2, 1 * 1][:levels]
     assert len(network(clip()).anchors) == 9 * sum(cells)

@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from roadaware.models.retinanet3d.config import compact, default
-from roadaware.models.retinanet3d.network import head
+from roadaware.models.retinanet3d.network import build_head
 
 
 @pytest.mark.parametrize(("start", "low", "high"), [("small", 0.0, 0.2), ("kept", 0.5, 2.0)])
 def test_inner_layers_of_a_head_shrink_what_passes_as_released_or_keep_its_size(start, low, high):
     torch.manual_seed(0)
-    made = head(default(width=64, head_width=48, head_time=1, head_start=start), outputs=4)
+    made = build_head(default(width=64, head_width=48, head_time=1, head_start=start), outputs=4)
     seen = torch.randn(1, 64, 1, 16, 16)
 
     passed = made.inner(seen).detach()

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from roadaware.models.retinanet3d.anchors import Targets
 from roadaware.models.retinanet3d.config import RetinaNetConfig, compact
-from roadaware.models.retinanet3d.loss import Trainee, chosen, focal, focal_sum
+from roadaware.models.retinanet3d.loss import Trainee, focal_loss, select_hard_negatives, sum_focal_loss
 from roadaware.models.retinanet3d.network import RetinaNet3D
 
 ALPHA = 0.25
@@ -32,8 +32,8 @@ def test_the_sum_in_one_pass_is_the_sum_of_the_focal_loss(gamma: float, columns:
     plain, fast = logits.clone().requires_grad_(), logits.clone().requires_grad_()
     counted = counts.clone()
     counted[rows] = True
-    wanted = (focal(plain, whole, ALPHA, gamma) * counted[:, None]).sum()
-    found = focal_sum(fast, counts, rows, truth, ALPHA, gamma)
+    wanted = (focal_loss(plain, whole, ALPHA, gamma) * counted[:, None]).sum()
+    found = sum_focal_loss(fast, counts, rows, truth, ALPHA, gamma)
     wanted.backward()
     (2 * found).backward()
     assert plain.grad is not None
@@ -45,7 +45,7 @@ def test_the_sum_in_one_pass_is_the_sum_of_the_focal_loss(gamma: float, columns:
 def test_the_sum_of_no_positive_row_and_of_extreme_logits_is_finite() -> None:
     logits = torch.tensor([[1e4, -1e4], [30.0, -30.0]]).requires_grad_()
     none = torch.zeros(0, dtype=torch.long)
-    total = focal_sum(logits, torch.tensor([False, True]), none, torch.zeros(0, 2), ALPHA, 2.0)
+    total = sum_focal_loss(logits, torch.tensor([False, True]), none, torch.zeros(0, 2), ALPHA, 2.0)
     total.backward()
     assert total.item() == pytest.approx(0.75 * 30, rel=1e-6)
     assert logits.grad is not None
@@ -117,5 +117,5 @@ def test_every_weight_learns_where_few_anchors_are_chosen() -> None:
 def test_the_chosen_are_the_likeliest_of_the_background() -> None:
     agentness = torch.tensor([[0.9, 0.1, 0.5, 0.7], [0.3, 0.2, 0.1, 0.4]])
     assigned = torch.tensor([[1, 0, 0, -1], [-1, -1, -1, 0]])
-    frame, anchor = chosen(agentness, assigned, 2)
+    frame, anchor = select_hard_negatives(agentness, assigned, 2)
     assert list(zip(frame.tolist(), anchor.tolist(), strict=True)) == [(0, 2), (0, 1), (1, 3)]

@@ -9,8 +9,15 @@ import torch
 from torch import Tensor
 
 from roadaware.models.retinanet3d import RetinaNetConfig, default, reference
-from roadaware.models.retinanet3d.anchors import Targets, anchors_of, decode, encode, match, overlaps
-from roadaware.models.retinanet3d.loss import focal, losses
+from roadaware.models.retinanet3d.anchors import (
+    Targets,
+    compute_anchor_iou,
+    decode,
+    encode,
+    generate_anchors,
+    match,
+)
+from roadaware.models.retinanet3d.loss import compute_losses, focal_loss
 from roadaware.models.retinanet3d.network import Outputs
 
 torch.set_num_threads(1)
@@ -18,7 +25,7 @@ SIZES = [(64, 88), (32, 44), (16, 22), (8, 11), (4, 6)]
 
 
 def test_anchors_of_the_released_network_at_its_size() -> None:
-    anchors = anchors_of(reference(), SIZES)
+    anchors = generate_anchors(reference(), SIZES)
     assert anchors.shape == (67536, 4)
     width, height = (anchors[:, 2:] - anchors[:, :2]).T
     # The first cell of P3: ratio 0.5 (wide) at three scales, then 1, then 2 (high).
@@ -38,7 +45,7 @@ def _centres() -> Tensor:
 
 def test_kmeans_anchors_are_clipped_shares_of_the_picture() -> None:
     config = reference(anchors="kmeans")
-    anchors = anchors_of(config, SIZES)
+    anchors = generate_anchors(config, SIZES)
     assert anchors.shape == (67536 // 3, 4)
     first = torch.tensor(
         [4 - 0.0141 * 704 / 2, 4 - 0.0365 * 512 / 2, 4 + 0.0141 * 704 / 2, 4 + 0.0365 * 512 / 2]
@@ -85,7 +92,9 @@ def test_decoding_undoes_encoding_and_stays_finite(config: RetinaNetConfig) -> N
 def test_overlap_adds_no_pixel() -> None:
     boxes = torch.tensor([[0.0, 0.0, 10.0, 10.0], [20.0, 20.0, 30.0, 30.0]])
     anchors = torch.tensor([[5.0, 0.0, 15.0, 10.0], [10.0, 10.0, 20.0, 20.0]])
-    torch.testing.assert_close(overlaps(boxes, anchors), torch.tensor([[50 / 150, 0.0], [0.0, 0.0]]))
+    torch.testing.assert_close(
+        compute_anchor_iou(boxes, anchors), torch.tensor([[50 / 150, 0.0], [0.0, 0.0]])
+    )
 
 
 def test_matching_by_hand() -> None:
@@ -144,7 +153,7 @@ def drawn(seed: int, frames: int, *, most: int = 4, classes: int = 6) -> tuple[l
 
 def test_matching_equals_the_plain_loop() -> None:
     config = default(anchor_sizes_px=(16.0, 32.0, 64.0))
-    anchors = anchors_of(config, [(6, 8), (3, 4), (2, 2)])
+    anchors = generate_anchors(config, [(6, 8), (3, 4), (2, 2)])
     boxes, _ = drawn(0, 12)
     assert sorted({len(of_frame) for of_frame in boxes})[0] == 0
     expected = [_plain_match(of_frame, anchors, config) for of_frame in boxes]
@@ -153,7 +162,7 @@ def test_matching_equals_the_plain_loop() -> None:
 
 def test_matching_in_parts_equals_matching_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     config = default(anchor_sizes_px=(16.0, 32.0, 64.0))
-    anchors = anchors_of(config, [(6, 8), (3, 4), (2, 2)])
+    anchors = generate_anchors(config, [(6, 8), (3, 4), (2, 2)])
     boxes, _ = drawn(1, 9)
     whole = match(boxes, anchors, config)
     monkeypatch.setattr("roadaware.models.retinanet3d.anchors._CHUNK", 1)
@@ -162,16 +171,16 @@ def test_matching_in_parts_equals_matching_at_once(monkeypatch: pytest.MonkeyPat
 
 def test_focal_loss_by_hand() -> None:
     logits = torch.tensor([0.0, math.log(3)])
-    one = focal(logits, torch.ones(2), 0.25, 2.0)
-    zero = focal(logits, torch.zeros(2), 0.25, 2.0)
+    one = focal_loss(logits, torch.ones(2), 0.25, 2.0)
+    zero = focal_loss(logits, torch.zeros(2), 0.25, 2.0)
     torch.testing.assert_close(one, torch.tensor([0.25 * 0.25 * math.log(2), 0.25 / 16 * math.log(4 / 3)]))
     torch.testing.assert_close(zero, torch.tensor([0.75 * 0.25 * math.log(2), 0.75 * 9 / 16 * math.log(4)]))
-    assert torch.isfinite(focal(torch.tensor([1e4, -1e4]), torch.tensor([0.0, 1.0]), 0.25, 2.0)).all()
+    assert torch.isfinite(focal_loss(torch.tensor([1e4, -1e4]), torch.tensor([0.0, 1.0]), 0.25, 2.0)).all()
 
 
 def outputs_of(config: RetinaNetConfig, clips: int, frames: int, classes: int, seed: int = 0) -> Outputs:
     draw = torch.Generator().manual_seed(seed)
-    anchors = anchors_of(config, [(6, 8), (3, 4), (2, 2)])
+    anchors = generate_anchors(config, [(6, 8), (3, 4), (2, 2)])
     shape = (clips, frames, len(anchors))
     offsets = torch.randn(*shape, 4, generator=draw)
     scores = torch.randn(*shape, classes, generator=draw) * 2
@@ -234,7 +243,7 @@ def test_losses_equal_the_plain_loop(make: type[RetinaNetConfig]) -> None:
     config = make(anchor_sizes_px=(16.0, 32.0, 64.0))
     outputs, targets = outputs_of(config, 2, 4, 6), targets_of(3, 2, 4, 6)
     assert 0 in targets.counts
-    found = {name: float(value) for name, value in losses(outputs, targets, config).items()}
+    found = {name: float(value) for name, value in compute_losses(outputs, targets, config).items()}
     expected = _plain_losses(outputs, targets, config)
     assert found == pytest.approx(expected, rel=1e-4)
 
@@ -249,17 +258,17 @@ def test_frames_without_truth_teach_background_unless_told_otherwise() -> None:
     mended = default(anchor_sizes_px=(16.0, 32.0, 64.0))
     released = reference(anchor_sizes_px=(16.0, 32.0, 64.0))
     outputs = outputs_of(mended, 1, 1, 6)
-    background = focal(outputs.class_logits, torch.zeros_like(outputs.class_logits), 0.25, 2.0).sum()
-    torch.testing.assert_close(losses(outputs, _empty(True), mended)["classes"], background)
-    assert losses(outputs, _empty(True), released)["classes"] == 0
-    assert losses(outputs, _empty(False), mended)["classes"] == 0
+    background = focal_loss(outputs.class_logits, torch.zeros_like(outputs.class_logits), 0.25, 2.0).sum()
+    torch.testing.assert_close(compute_losses(outputs, _empty(True), mended)["classes"], background)
+    assert compute_losses(outputs, _empty(True), released)["classes"] == 0
+    assert compute_losses(outputs, _empty(False), mended)["classes"] == 0
 
 
 def test_a_batch_without_truth_has_a_loss_that_can_be_differentiated() -> None:
     config = reference(anchor_sizes_px=(16.0, 32.0, 64.0))
     outputs = outputs_of(config, 1, 1, 6)
     leaves = [part.requires_grad_() for part in (outputs.class_logits, outputs.av_logits, outputs.offsets)]
-    losses(outputs, _empty(True), config)["total"].backward()
+    compute_losses(outputs, _empty(True), config)["total"].backward()
     assert all(leaf.grad is not None and not leaf.grad.any() for leaf in leaves)
 
 
@@ -270,7 +279,7 @@ def test_released_actions_of_the_own_vehicle_are_those_of_the_whole_batch() -> N
     targets = Targets(
         [none], [[torch.zeros(0, 6)] * 2], torch.tensor([[0, 2]]), torch.ones(1, 2, dtype=torch.bool)
     )
-    own = focal(outputs.av_logits, torch.tensor([[[1.0, 0, 0], [0, 0, 1]]]), 0.25, 2.0).sum() / 2
-    all_of_them = focal(outputs.av_logits, torch.tensor([[[1.0, 0, 1], [1, 0, 1]]]), 0.25, 2.0).sum() / 2
-    torch.testing.assert_close(losses(outputs, targets, default(**fields))["av"], own)
-    torch.testing.assert_close(losses(outputs, targets, reference(**fields))["av"], all_of_them)
+    own = focal_loss(outputs.av_logits, torch.tensor([[[1.0, 0, 0], [0, 0, 1]]]), 0.25, 2.0).sum() / 2
+    all_of_them = focal_loss(outputs.av_logits, torch.tensor([[[1.0, 0, 1], [1, 0, 1]]]), 0.25, 2.0).sum() / 2
+    torch.testing.assert_close(compute_losses(outputs, targets, default(**fields))["av"], own)
+    torch.testing.assert_close(compute_losses(outputs, targets, reference(**fields))["av"], all_of_them)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from roadaware.errors import UsageError
 from roadaware.models.retinanet3d import RetinaNetConfig, default
-from roadaware.models.retinanet3d.layers import Conv, TimeConv, forget, streaming_copy
+from roadaware.models.retinanet3d.layers import Conv, TimeConv, make_streaming_copy, reset_stream_state
 from roadaware.models.retinanet3d.network import Outputs, RetinaNet3D
 
 torch.set_num_threads(1)
@@ -67,11 +67,11 @@ def assert_same(found: list[Outputs], expected: Outputs) -> None:
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_a_stream_gives_what_the_clip_gives_however_it_is_cut(backbone: str) -> None:
     network, x = lively(tiny(backbone)), clip(7)
-    stream = streaming_copy(network)
+    stream = make_streaming_copy(network)
     with torch.no_grad():
         whole = network(x)
         assert_same([stream(x[:, :, at : at + 1]) for at in range(7)], whole)
-        forget(stream)
+        reset_stream_state(stream)
         assert_same([stream(x[:, :, begin:end]) for begin, end in pairwise((0, 2, 3, 7))], whole)
 
 
@@ -107,7 +107,7 @@ def test_a_network_that_is_not_causal_looks_ahead() -> None:
 
 def test_two_streams_in_one_batch_do_not_meet() -> None:
     network, x = lively(tiny("i3d")), clip(4, batch=2)
-    stream = streaming_copy(network)
+    stream = make_streaming_copy(network)
     with torch.no_grad():
         both = [stream(x[:, :, at : at + 1]) for at in range(4)]
         alone = network(x[1:])
@@ -116,7 +116,7 @@ def test_two_streams_in_one_batch_do_not_meet() -> None:
 
 def test_between_pooled_frames_the_upper_trunk_does_no_work() -> None:
     network, x = lively(tiny("i3d")), clip(4)
-    stream = streaming_copy(network)
+    stream = make_streaming_copy(network)
     frames: list[int] = []
     stream.backbone.layer3.register_forward_hook(lambda _, given, made: frames.append(made.shape[2]))
     with torch.no_grad():
@@ -128,7 +128,7 @@ def test_between_pooled_frames_the_upper_trunk_does_no_work() -> None:
 def test_a_stream_does_not_depend_on_a_buffer_that_is_written_again() -> None:
     for backbone in ("slowfast", "compact"):
         network, x = lively(tiny(backbone)), clip(4)
-        stream = streaming_copy(network)
+        stream = make_streaming_copy(network)
         buffer = torch.empty(1, 3, 1, 64, 64).contiguous(memory_format=torch.channels_last_3d)
         with torch.no_grad():
             parts = [stream(buffer.copy_(x[:, :, at : at + 1])) for at in range(4)]
@@ -146,7 +146,7 @@ def test_a_convolution_by_taps_is_a_convolution(taps: int, stride: int, causal: 
             x = torch.randn(batch, 4, frames, 5, 6)
             torch.testing.assert_close(quick(x), plain(x), rtol=1e-4, atol=1e-5)
             if causal and (taps > 1 or stride == 1):
-                stream = streaming_copy(quick)
+                stream = make_streaming_copy(quick)
                 parts = torch.cat([stream(frame) for frame in x.split(1, dim=2)], dim=2)
                 torch.testing.assert_close(parts, plain(x), rtol=1e-4, atol=1e-5)
 
@@ -164,7 +164,7 @@ def test_layouts_last_through_the_network() -> None:
             )
     with torch.no_grad():
         network.features(clip(1))
-        streaming_copy(network).features(clip(1))
+        make_streaming_copy(network).features(clip(1))
     assert seen
     assert all(seen)
 

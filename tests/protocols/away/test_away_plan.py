@@ -3,17 +3,17 @@
 import pytest
 
 from roadaware.errors import UsageError
-from roadaware.models import CROSSING, MODELS, create, entry_of, model_class
-from roadaware.models.uncertainty.passes import dropouts
-from roadaware.protocols.cross_dataset.config import ASKED, UNASKED, AwayStudy, plan_of
-from roadaware.protocols.cross_dataset.results import Cell, members
+from roadaware.models import CROSSING, MODELS, create, get_crossing_entry, load_model_class
+from roadaware.models.uncertainty.passes import find_dropout_layers
+from roadaware.protocols.cross_dataset.config import ASKED, UNASKED, AwayStudy, build_plan
+from roadaware.protocols.cross_dataset.results import Cell, parse_training_sets
 
 SETS = ("jaad-all", "crossing@1", "crossing@1+city-b")
 
 
 def planned(**changes):
     study = AwayStudy(**{"models": ("steady",), "domains": SETS, "seeds": 2, **changes})
-    return plan_of(study, SETS)
+    return build_plan(study, SETS)
 
 
 def test_every_model_learns_everywhere_and_is_asked_everywhere_with_every_seed():
@@ -33,7 +33,7 @@ def test_training_sets_are_joined_with_and_without_the_one_that_is_tested_on():
     joined = {each.cell.trained_on for each in planned().joined if each.cell.tested_on == "crossing@1"}
     assert {"jaad-all+crossing@1+crossing@1+city-b", "jaad-all+crossing@1+city-b"} <= joined
     for name in joined:
-        assert set(members(name, SETS)) <= set(SETS)
+        assert set(parse_training_sets(name, SETS)) <= set(SETS)
 
 
 def test_an_ensemble_over_seeds_is_the_mean_of_what_answers_as_it_is():
@@ -73,7 +73,7 @@ def test_what_goes_on_from_another_domain_comes_in_a_later_round():
 def test_a_domain_that_is_missing_takes_its_cells_along_and_no_others():
     study = AwayStudy(models=("steady",), domains=SETS, seeds=1, pretrained=("steady",),
                       pretraining=("crossing@1>jaad-all",))  # fmt: skip
-    plan = plan_of(study, SETS[::2])
+    plan = build_plan(study, SETS[::2])
     assert len(plan.rounds) == 1
     assert {cell.tested_on for cell in plan.cells} == set(SETS[::2])
 
@@ -130,7 +130,7 @@ def test_every_model_that_is_told_who_crosses_by_boxes_alone_can_be_asked_and_no
     assert set(ASKED) | set(UNASKED) == {*CROSSING, *MODELS}
     shapes = {"boxes": (16, 4), "centre": (16, 8)}
     for name in CROSSING:
-        kind = entry_of(name).config_class
+        kind = get_crossing_entry(name).config_class
         config = kind.small() if hasattr(kind, "small") else kind()
         if name in ASKED:
             assert create(name, config=config, shapes=shapes, labels=2).sequences == ["boxes", "centre"]
@@ -138,17 +138,17 @@ def test_every_model_that_is_told_who_crosses_by_boxes_alone_can_be_asked_and_no
             with pytest.raises(UsageError, match=r"needs one pose|looks at the crops"):
                 create(name, config=config, shapes=shapes, labels=2)
     for name in MODELS:
-        assert ("action" in model_class(name).card.tasks) == (name in ASKED)
+        assert ("action" in load_model_class(name).card.tasks) == (name in ASKED)
 
 
 @pytest.mark.parametrize("size", ["small", "published"])
 def test_networks_that_drop_nothing_are_not_asked_by_mc_dropout(size):
     for name in set(ASKED) & set(CROSSING):
-        kind = entry_of(name).config_class
+        kind = get_crossing_entry(name).config_class
         config = kind.small() if size == "small" and hasattr(kind, "small") else kind()
         network = create(name, config=config, shapes={"boxes": (16, 4), "centre": (16, 8)}, labels=2)
         asked = {"models": (name,), "doubted": (name,), "doubts": ("mc-dropout",), "size": size}
-        if dropouts(network):
+        if find_dropout_layers(network):
             assert planned(**asked).cells
         else:
             with pytest.raises(UsageError, match=f"{name} drops nothing"):

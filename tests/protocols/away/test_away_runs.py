@@ -14,16 +14,16 @@ from street import street
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.calibration import CalibrationConfig
 from roadaware.metrics.calibration import evaluate as calibration
-from roadaware.models import model_class
+from roadaware.models import load_model_class
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.protocols.cross_dataset import fits
 from roadaware.protocols.cross_dataset.config import AwayStudy, Fit, Learning
-from roadaware.protocols.cross_dataset.domains import material, reason
+from roadaware.protocols.cross_dataset.domains import describe_error, load_material
 from roadaware.protocols.cross_dataset.results import COVERED, SETS, Cell, CrossResults
 from roadaware.protocols.cross_dataset.run import run
 from roadaware.scenes.store import save
 from roadaware.statistics.ranking import roc_auc
-from roadaware.tasks.pedestrians import examples
+from roadaware.tasks.pedestrians import build_examples
 from roadaware.training.pedestrians.fit import Fitted, Fitter, Score
 
 TINY = {"steady": {"width": 8, "dilations": (1, 2)}}
@@ -102,7 +102,7 @@ def test_samples_that_were_cut_need_their_path_no_more(results, study, tmp_path)
     ],
 )
 def test_a_reason_in_one_line_parts_what_was_found_from_what_to_do(error, told):
-    assert reason(error) == told
+    assert describe_error(error) == told
 
 
 def test_metrics_are_those_of_the_scores_that_are_kept(results):
@@ -120,8 +120,8 @@ def test_metrics_are_those_of_the_scores_that_are_kept(results):
 
 def test_sets_have_the_threshold_of_the_validation_split_of_the_training_set(results):
     cell, fit = Cell("logistic", "crossing@1", "jaad-all", 1), Fit("logistic", "crossing@1", 0)
-    known = examples(material(results.folder, "crossing@1").cut, "val")
-    said = model_class("logistic").open(fits.model_file(fit, results.folder)).predict(known)[:, 0]
+    known = build_examples(load_material(results.folder, "crossing@1").cut, "val")
+    said = load_model_class("logistic").open(fits.get_model_path(fit, results.folder)).predict(known)[:, 0]
     own = np.sort(np.where(known.truth == 1, 1 - said, said))
     place = int(np.ceil((len(own) + 1) * 0.9))
     threshold = own[place - 1] if place <= len(own) else np.inf
@@ -140,11 +140,11 @@ def test_a_folder_without_sets_opens_and_gets_them_from_the_models_that_stand(re
     for path in folder.rglob(COVERED):
         path.unlink()
     lost = Fit("steady", "jaad-all", 1)
-    fits.model_file(lost, folder).unlink()
+    fits.get_model_path(lost, folder).unlink()
     kept = {path: path.stat().st_mtime_ns for path in folder.rglob("metrics.json")}
     again = run(study, folder)
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("metrics.json")} == kept
-    assert not fits.model_file(lost, folder).exists()
+    assert not fits.get_model_path(lost, folder).exists()
     alone = pl.col("metric").is_in(SETS) & ~(
         (pl.col("model") == "steady") & (pl.col("trained_on") == "jaad-all") & (pl.col("seed") == 1)
         & pl.col("doubt").is_in(["deterministic", "temperature", "mc-dropout"])
@@ -186,7 +186,7 @@ def test_what_goes_on_begins_where_the_first_domain_left_it(results, study, tmp_
     monkeypatch.setattr(Fitter, "fit", lambda _: Fitted((Score(1, 0.0, 0.5),), 1))
     fits.make(onward, study, folder)
     before, after = (
-        Predictor.open(fits.model_file(fit, folder)) for fit in (Fit("steady", "crossing@1", 1), onward)
+        Predictor.open(fits.get_model_path(fit, folder)) for fit in (Fit("steady", "crossing@1", 1), onward)
     )
     for name, value in dict(before.network.named_parameters()).items():
         assert torch.equal(value, dict(after.network.named_parameters())[name])

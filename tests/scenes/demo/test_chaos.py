@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL
-from roadaware.demo_data.chaos import FRAMES, HEIGHT, WIDTH, crowds, write_chaos
+from roadaware.demo_data.chaos import FRAMES, HEIGHT, WIDTH, generate_crowds, write_chaos
 
 
 def _files(root):
@@ -47,7 +47,7 @@ def test_the_files_hold_what_the_facts_say(chaos):
 
 
 def test_people_stay_in_the_picture_and_relations_inside_their_tracks():
-    for crowd in crowds(20, np.random.default_rng(0)):
+    for crowd in generate_crowds(20, np.random.default_rng(0)):
         for person in crowd.persons:
             assert (person.boxes >= 0).all()
             assert (person.boxes[:, 2] <= WIDTH).all()

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from roadaware.demo_data import road as terms
-from roadaware.demo_data.detector import Detector, perturbed
-from roadaware.demo_data.road import road_world
+from roadaware.demo_data.detector import Detector, simulate_detections
+from roadaware.demo_data.road import generate_road_scenes
 from roadaware.errors import InputError
-from roadaware.scenes.dense_scores import layout, matrix
+from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.tables import Predictions, Scenes
 
 PERFECT = Detector(
@@ -31,12 +31,12 @@ PERFECT = Detector(
 
 @pytest.fixture(scope="module")
 def world() -> Scenes:
-    return road_world(videos=8, frames=150, seed=2)
+    return generate_road_scenes(videos=8, frames=150, seed=2)
 
 
 @pytest.fixture(scope="module")
 def claims(world: Scenes) -> Predictions:
-    return perturbed(world)
+    return simulate_detections(world)
 
 
 def truth(world: Scenes, kind: str) -> np.ndarray:
@@ -47,19 +47,19 @@ def truth(world: Scenes, kind: str) -> np.ndarray:
 
 
 def test_scores_are_named_and_lie_between_0_and_1(claims: Predictions) -> None:
-    named = layout(claims.meta, "boxes")
+    named = get_score_layout(claims.meta, "boxes")
     assert list(named.kinds) == ["agent", "action", "location", "duplex", "event"]
     assert named.width == 148
-    scores = matrix(claims.boxes["scores"], 148)
+    scores = convert_to_matrix(claims.boxes["scores"], 148)
     assert scores.min() > 0
     assert scores.max() < 1
-    assert layout(claims.meta, "frames").width == 7
+    assert get_score_layout(claims.meta, "frames").width == 7
     assert len(claims.frames) == 8 * 150
 
 
 def test_equal_seeds_find_equal_boxes_and_others_do_not(world: Scenes, claims: Predictions) -> None:
-    assert perturbed(world) == claims
-    assert perturbed(world, seed=1) != claims
+    assert simulate_detections(world) == claims
+    assert simulate_detections(world, seed=1) != claims
 
 
 def test_rows_lie_by_video_frame_and_falling_agentness_above_the_least(claims: Predictions) -> None:
@@ -70,15 +70,15 @@ def test_rows_lie_by_video_frame_and_falling_agentness_above_the_least(claims: P
 
 
 def test_a_perfect_detector_finds_the_truth_and_knows_it(world: Scenes) -> None:
-    found = perturbed(world, detector=PERFECT)
+    found = simulate_detections(world, detector=PERFECT)
     corners = ["x1_px", "y1_px", "x2_px", "y2_px"]
     key = ["video", "frame", *corners]
     assert found.boxes.select(key).sort(key).equals(world.boxes.select(key).sort(key))
     both = found.boxes.join(world.boxes.select(*key, true="box"), on=key).unique("box")
-    scores = matrix(both["scores"], 148)
+    scores = convert_to_matrix(both["scores"], 148)
     for kind in ("agent", "action", "location", "duplex"):
         hot = truth(world, kind)[both["true"]]
-        mine = scores[:, layout(found.meta, "boxes").columns(kind)]
+        mine = scores[:, get_score_layout(found.meta, "boxes").columns(kind)]
         assert mine[hot].min() > 0.9
         assert mine[~hot].max() < 0.1
 
@@ -87,7 +87,7 @@ def test_boxes_are_in_the_pixels_of_the_detectors_image(world: Scenes, claims: P
     assert claims.videos.select("width_px", "height_px").unique().rows() == [(682, 512)]
     assert claims.boxes["x2_px"].max() <= 682
     assert claims.boxes["y2_px"].max() <= 512
-    own = perturbed(world, detector=Detector(size=None))
+    own = simulate_detections(world, detector=Detector(size=None))
     assert own.videos.equals(world.videos)
     ratio = own.boxes["x2_px"].sum() / claims.boxes["x2_px"].sum()
     assert ratio == pytest.approx(1280 / 682, rel=1e-5)
@@ -96,19 +96,23 @@ def test_boxes_are_in_the_pixels_of_the_detectors_image(world: Scenes, claims: P
 def test_what_is_asked_to_go_wrong_goes_wrong_about_so_often(world: Scenes) -> None:
     seen = len(world.boxes)
     only = {"missed": 0, "missed_tracks": 0, "missed_frames": 0, "false_positives": 0, "doubles": 0}
-    assert len(perturbed(world, detector=Detector(**only)).boxes) == pytest.approx(seen, rel=0.01)
-    some = perturbed(world, detector=Detector(**only | {"missed": 0.3})).boxes
+    assert len(simulate_detections(world, detector=Detector(**only)).boxes) == pytest.approx(seen, rel=0.01)
+    some = simulate_detections(world, detector=Detector(**only | {"missed": 0.3})).boxes
     assert len(some) == pytest.approx(0.66 * seen, rel=0.08)  # more at night
-    more = perturbed(world, detector=Detector(**only | {"false_positives": 2.0, "doubles": 0.5})).boxes
+    more = simulate_detections(
+        world, detector=Detector(**only | {"false_positives": 2.0, "doubles": 0.5})
+    ).boxes
     assert len(more) == pytest.approx(1.5 * seen + 2.0 * 1200, rel=0.08)
-    blind = perturbed(world, detector=Detector(**only | {"missed_frames": 1.0}))
+    blind = simulate_detections(world, detector=Detector(**only | {"missed_frames": 1.0}))
     assert blind.boxes.is_empty()
     assert len(blind.frames) == 1200
 
 
 def test_night_is_seen_worse() -> None:
-    world = road_world(videos=8, frames=300, seed=6)
-    found = perturbed(world, detector=Detector(false_positives=0, missed_tracks=0, doubles=0, missed=0.2))
+    world = generate_road_scenes(videos=8, frames=300, seed=6)
+    found = simulate_detections(
+        world, detector=Detector(false_positives=0, missed_tracks=0, doubles=0, missed=0.2)
+    )
     rate = {}
     for weather, names in world.videos.group_by("weather").agg("video").iter_rows():
         part = pl.col("video").is_in(names)
@@ -117,8 +121,8 @@ def test_night_is_seen_worse() -> None:
 
 
 def test_joint_scores_of_composites_differ_from_products_but_follow_them(claims: Predictions) -> None:
-    scores = matrix(claims.boxes["scores"], 148)
-    named = layout(claims.meta, "boxes")
+    scores = convert_to_matrix(claims.boxes["scores"], 148)
+    named = get_score_layout(claims.meta, "boxes")
     agent, action = scores[:, named.columns("agent")], scores[:, named.columns("action")]
     parts = np.array(claims.meta.notes["children"]["duplex"])
     product, joint = agent[:, parts[:, 0]] * action[:, parts[:, 1]], scores[:, named.columns("duplex")]
@@ -127,20 +131,20 @@ def test_joint_scores_of_composites_differ_from_products_but_follow_them(claims:
 
 
 def test_rounding_makes_ties(world: Scenes) -> None:
-    rounded = perturbed(world, detector=Detector(decimals=2))
+    rounded = simulate_detections(world, detector=Detector(decimals=2))
     assert rounded.boxes["score"].n_unique() <= 100
-    scores = matrix(rounded.boxes["scores"], 148)
+    scores = convert_to_matrix(rounded.boxes["scores"], 148)
     np.testing.assert_allclose(scores.round(2), scores, rtol=1e-6, atol=1e-12)
 
 
 def test_errors_of_a_track_persist(world: Scenes) -> None:
     """A confused track is confused in most of its frames: that is what makes linking hard."""
-    found = perturbed(
+    found = simulate_detections(
         world, detector=Detector(confused=0.3, jitter=0, false_positives=0, doubles=0, size=None)
     )
     key = ["video", "frame", "x1_px", "y1_px", "x2_px", "y2_px"]
     both = found.boxes.join(world.boxes.select(*key, true="box", owner="tube"), on=key).unique("box")
-    agent = matrix(both["scores"], 148)[:, :10]
+    agent = convert_to_matrix(both["scores"], 148)[:, :10]
     hot = truth(world, "agent")[both["true"]]
     known = hot.any(axis=1)
     right = agent.argmax(axis=1) == hot.argmax(axis=1)
@@ -151,7 +155,7 @@ def test_errors_of_a_track_persist(world: Scenes) -> None:
 
 def test_a_set_without_sizes_is_refused() -> None:
     with pytest.raises(InputError, match="width_px, height_px, n_frames"):
-        perturbed(Scenes(videos=pl.DataFrame({"video": ["a"]})))
+        simulate_detections(Scenes(videos=pl.DataFrame({"video": ["a"]})))
 
 
 def test_ucf101_24_is_seen_as_often_as_published() -> None:
@@ -163,7 +167,7 @@ def test_ucf101_24_is_seen_as_often_as_published() -> None:
     if "ucf24" not in READERS:
         pytest.skip("no reader of ucf24")
     scenes = read("ucf24", Path(data) / "ucf24", cache=False).split("test")
-    claims = perturbed(scenes, detector=Detector.ucf24())
+    claims = simulate_detections(scenes, detector=Detector.ucf24())
     assert len(claims.boxes) == pytest.approx(258_000, rel=0.01)
-    assert layout(claims.meta, "boxes").width == 24
-    assert layout(claims.meta, "frames").width == 25
+    assert get_score_layout(claims.meta, "boxes").width == 24
+    assert get_score_layout(claims.meta, "frames").width == 25

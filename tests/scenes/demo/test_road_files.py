@@ -10,8 +10,14 @@ import pytest
 
 from roadaware.datasets import read
 from roadaware.demo_data import road as terms
-from roadaware.demo_data.detector import perturbed
-from roadaware.demo_data.road import ANNOTATIONS, DETECTIONS, road_json, road_world, write_road_demo
+from roadaware.demo_data.detector import simulate_detections
+from roadaware.demo_data.road import (
+    ANNOTATIONS,
+    DETECTIONS,
+    build_road_json,
+    generate_road_scenes,
+    write_road_demo,
+)
 from roadaware.errors import UsageError
 from roadaware.formats.road_detections import read_detections
 from roadaware.scenes.tables import Scenes
@@ -30,7 +36,7 @@ def found(root: Path) -> Scenes:
 
 
 def test_the_reader_finds_the_scenes_that_were_made(found: Scenes) -> None:
-    made = road_world(videos=4, frames=60, seed=5)
+    made = generate_road_scenes(videos=4, frames=60, seed=5)
     assert found.rejected.is_empty()
     assert found.meta.vocabularies == made.meta.vocabularies
     assert found.meta.composites == made.meta.composites
@@ -52,7 +58,7 @@ def test_the_reader_finds_the_scenes_that_were_made(found: Scenes) -> None:
 
 def test_the_reader_finds_the_tubes_that_were_made(found: Scenes) -> None:
     """By name; a track whose boxes no label names has another one in the reader's order."""
-    made = road_world(videos=4, frames=60, seed=5)
+    made = generate_road_scenes(videos=4, frames=60, seed=5)
     tables = []
     for scenes in (found, made):
         owners = scenes.tubes.select(parent="tube", owner="name")
@@ -65,7 +71,7 @@ def test_the_reader_finds_the_tubes_that_were_made(found: Scenes) -> None:
 
 
 def test_the_detections_are_read_back_as_they_were_found(root: Path, found: Scenes) -> None:
-    claims = perturbed(road_world(videos=4, frames=60, seed=5), seed=5)
+    claims = simulate_detections(generate_road_scenes(videos=4, frames=60, seed=5), seed=5)
     back = read_detections(root / DETECTIONS, found)
     columns = ["box", "video", "frame", "x1_px", "y1_px", "x2_px", "y2_px", "score", "scores"]
     assert back.boxes.select(columns).equals(claims.boxes.select(columns))
@@ -98,9 +104,9 @@ def test_ids_count_unused_labels_and_frames_without_boxes_have_no_annos(root: Pa
 
 
 def test_a_box_without_used_label_is_of_an_agent_that_is_not_used() -> None:
-    scenes = road_world(videos=1, frames=60, unused=1.0)
+    scenes = generate_road_scenes(videos=1, frames=60, unused=1.0)
     assert scenes.labels.is_empty()
-    content = road_json(scenes)
+    content = build_road_json(scenes)
     annos = [
         anno
         for frame in content["db"]["drive-00-001"]["frames"].values()

@@ -7,14 +7,16 @@ import polars as pl
 import pytest
 
 from roadaware.demo_data import road as terms
-from roadaware.demo_data.road import road_world
+from roadaware.demo_data.road import generate_road_scenes
 from roadaware.errors import UsageError
 from roadaware.scenes.tables import Scenes
 
 
 @pytest.fixture(scope="module")
 def world() -> Scenes:
-    return road_world(videos=6, frames=[200, 150, 150, 150, 100, 100], seed=1, holes=0.3, unused=0.1)
+    return generate_road_scenes(
+        videos=6, frames=[200, 150, 150, 150, 100, 100], seed=1, holes=0.3, unused=0.1
+    )
 
 
 def labels_of(scenes: Scenes, kind: str) -> dict[int, set[int]]:
@@ -37,8 +39,8 @@ def test_the_vocabularies_have_the_counts_of_road() -> None:
 
 
 def test_equal_seeds_make_equal_sets_and_others_do_not() -> None:
-    assert road_world(seed=4) == road_world(seed=4)
-    assert road_world(seed=4) != road_world(seed=5)
+    assert generate_road_scenes(seed=4) == generate_road_scenes(seed=4)
+    assert generate_road_scenes(seed=4) != generate_road_scenes(seed=5)
 
 
 def test_boxes_lie_within_their_images_and_have_an_extent(world: Scenes) -> None:
@@ -139,7 +141,7 @@ def test_every_fourth_video_is_for_test_and_the_others_validate_in_turn(world: S
         ["train_1", "train_2", "val_3"],
         ["test"],
     ]
-    assert set(road_world(videos=1).videos["splits"][0]) == {
+    assert set(generate_road_scenes(videos=1).videos["splits"][0]) == {
         *(f"{part}_{n}" for part in ("train", "val") for n in (1, 2, 3)),
         "test",
     }
@@ -147,7 +149,7 @@ def test_every_fourth_video_is_for_test_and_the_others_validate_in_turn(world: S
 
 def test_the_number_of_boxes_is_about_what_was_asked_for() -> None:
     for per_frame in (2.0, 8.0):
-        scenes = road_world(videos=3, frames=1000, boxes_per_frame=per_frame)
+        scenes = generate_road_scenes(videos=3, frames=1000, boxes_per_frame=per_frame)
         found = len(scenes.boxes) / scenes.frames["annotated"].sum()
         assert found == pytest.approx(per_frame, rel=0.15)
 
@@ -166,4 +168,4 @@ def test_road_users_move_little_from_frame_to_frame(world: Scenes) -> None:
 @pytest.mark.parametrize("wrong", [{"videos": 0}, {"frames": 10}, {"videos": 2, "frames": [30, 30, 30]}])
 def test_a_set_too_small_is_refused(wrong: dict) -> None:
     with pytest.raises(UsageError, match="at least 1 video of at least 24 frames"):
-        road_world(**wrong)
+        generate_road_scenes(**wrong)

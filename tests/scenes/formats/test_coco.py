@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_counts import tried
-from roadaware.demo_data.detector import perturbed
-from roadaware.demo_data.road import road_world
+from roadaware.demo_data.detector import simulate_detections
+from roadaware.demo_data.road import generate_road_scenes
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, RoadawareError, UsageError
 from roadaware.formats.coco import (
-    index_of_scenes,
+    build_scenes_index,
     read_annotations,
     read_index,
     read_results,
@@ -25,7 +25,7 @@ from roadaware.formats.coco import (
 )
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate
-from roadaware.scenes.concatenation import rescaled
+from roadaware.scenes.concatenation import rescale_predictions
 from roadaware.scenes.tables import Predictions
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
@@ -251,8 +251,8 @@ def test_numbers_of_thousands_of_digits_are_refused(tmp_path) -> None:
 
 @pytest.fixture(scope="module")
 def road():
-    world = road_world(videos=2, frames=40, seed=4)
-    return world, perturbed(world, seed=4)
+    world = generate_road_scenes(videos=2, frames=40, seed=4)
+    return world, simulate_detections(world, seed=4)
 
 
 def test_truth_goes_out_and_comes_back(road, tmp_path) -> None:
@@ -276,10 +276,10 @@ def test_truth_goes_out_and_comes_back(road, tmp_path) -> None:
 
 def test_claims_go_out_and_score_the_same_when_they_come_back(road, tmp_path) -> None:
     world, claims = road
-    index = index_of_scenes(world)
+    index = build_scenes_index(world)
     images = pl.DataFrame(list(index.images.values()), schema=["video", "frame"], orient="row")
     inside = claims.boxes.join(images, on=["video", "frame"], how="semi", maintain_order="left")
-    own = rescaled(claims.with_tables(boxes=inside), world)
+    own = rescale_predictions(claims.with_tables(boxes=inside), world)
     assert own.videos.select("width_px", "height_px").unique().rows() == [(1280, 960)]
     n = write_results(own, tmp_path / "results.json", index)
     write_annotations(world, tmp_path / "truth.json", index)
@@ -296,7 +296,7 @@ def test_pycocotools_reads_what_is_written(road, tmp_path) -> None:
     coco = pytest.importorskip("pycocotools.coco")
     evaluation = pytest.importorskip("pycocotools.cocoeval")
     world, _ = road
-    index = index_of_scenes(world)
+    index = build_scenes_index(world)
     write_annotations(world, tmp_path / "truth.json", index)
     right = world.boxes.with_columns(score=pl.lit(0.9))
     scored = world.labels.with_columns(score=pl.lit(0.9))
@@ -313,14 +313,14 @@ def test_pycocotools_reads_what_is_written(road, tmp_path) -> None:
 def test_what_cannot_be_written_is_refused(road, tmp_path) -> None:
     world, claims = road
     with pytest.raises(UsageError, match="no labels of kind 'mood'"):
-        index_of_scenes(world, "mood")
+        build_scenes_index(world, "mood")
     with pytest.raises(UsageError, match="frames with claims are no images"):
         write_results(
             claims, tmp_path / "r.json", read_index(truth_file(tmp_path), by="folders", kind="agent")
         )
     bare = claims.with_tables(boxes=claims.boxes.drop("scores"))
     with pytest.raises(UsageError, match="neither dense scores nor scored labels"):
-        write_results(bare, tmp_path / "r.json", index_of_scenes(world))
+        write_results(bare, tmp_path / "r.json", build_scenes_index(world))
 
 
 junk = st.recursive(

@@ -10,7 +10,7 @@ import pytest
 
 from roadaware.errors import InputError
 from roadaware.formats.coco import read_results
-from roadaware.formats.coda import claims_index, read_corner_cases
+from roadaware.formats.coda import build_predictions_index, read_corner_cases
 
 IMAGES = [
     {"id": 9, "file_name": "once_1.jpg", "width": 100, "height": 80, "period": "Night", "weather": "Rainy"},
@@ -135,15 +135,15 @@ def test_results_find_their_pictures(tmp_path: Path) -> None:
     ]
     path = tmp_path / "results.json"
     path.write_text(json.dumps(rows))
-    named = read_results(path, claims_index(scenes, {17: "dog"}))
+    named = read_results(path, build_predictions_index(scenes, {17: "dog"}))
     assert named.boxes["video"].to_list() == ["x/kitti_2.png"]
     assert len(named.rejected) == 2
-    whatever = read_results(path, claims_index(scenes, {}), agnostic=True)
+    whatever = read_results(path, build_predictions_index(scenes, {}), agnostic=True)
     assert whatever.boxes["score"].to_list() == [0.25, 0.75, 0.5]
     assert whatever.labels.is_empty()
     bare = scenes.with_tables(frames=scenes.frames.drop("image_id"))
     with pytest.raises(InputError, match="no image_id"):
-        claims_index(bare, {})
+        build_predictions_index(bare, {})
 
 
 def test_files_of_videos_keep_them(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from roadaware.analysis.annotation.proposal_outcomes import fates, labelled_scenes
+from roadaware.analysis.annotation.proposal_outcomes import build_labelled_scenes, compute_outcomes
 from roadaware.datasets import read as read_dataset
 from roadaware.errors import InputError
-from roadaware.formats.corrections import SOMEBODY, Answers, joined, read_corrections
-from roadaware.formats.proposal_tasks import KIND, PICTURES, coco_annotations, sent_out
+from roadaware.formats.corrections import SOMEBODY, Answers, merge_answers, read_corrections
+from roadaware.formats.proposal_tasks import KIND, PICTURES, encode_coco_annotations, select_task_proposals
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions
 
@@ -25,7 +25,7 @@ _CLAIMS = Predictions(
 _PICTURES = pl.DataFrame(
     [("v", frame, f"films/v/{frame}.png", 200, 100) for frame in range(3)], schema=PICTURES, orient="row"
 )
-SENT, _ = sent_out(_CLAIMS, _PICTURES, ["dog", "cart"])
+SENT, _ = select_task_proposals(_CLAIMS, _PICTURES, ["dog", "cart"])
 
 
 def region(name: str, x: Any, y: Any, width: Any, height: Any, *words: str, **more: Any) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def test_the_last_annotation_of_a_person_counts(tmp_path):
     first, second = (done(1, region(f"r{n}", n, 0, 5, 5, "dog")) for n in (1, 2))
     found = read(tmp_path, [task(0, first, second)])
     assert found.drawn["x1_px"].to_list() == [4.0]
-    both = joined([found, read(tmp_path, [task(0, done(1)), task(2, done(1))], "later.json")])
+    both = merge_answers([found, read(tmp_path, [task(0, done(1)), task(2, done(1))], "later.json")])
     assert (len(both.drawn), len(both.looked)) == (0, 2)
     assert both.findings.left_out["earlier annotations of a picture by the same person"] == 2
 
@@ -115,7 +115,7 @@ def test_a_region_without_a_whole_box_is_refused_and_its_proposal_not_called_del
     (reason,) = found.findings.table()["reason"].to_list()
     assert told in reason
     assert found.refused.rows() == [("v", 0, "1", 4)]
-    table = fates(SENT, found)
+    table = compute_outcomes(SENT, found)
     assert table.select("proposal", "fate").rows() == [(4, "refused"), (5, "deleted")]
 
 
@@ -133,15 +133,15 @@ def test_a_region_without_a_whole_box_is_refused_and_its_proposal_not_called_del
 def test_what_may_have_been_a_proposal_is_not_called_deleted(tmp_path, result, fate):
     found = read(tmp_path, [task(0, done(1, result))])
     assert len(found.findings.table()) == 1
-    assert fates(SENT, found)["fate"].to_list() == fate
+    assert compute_outcomes(SENT, found)["fate"].to_list() == fate
 
 
 def test_where_boxes_keep_their_numbers_a_refused_one_without_is_no_proposal(tmp_path):
     found = read(
         tmp_path, [task(0, done(1, region("proposal-4", 5, 10, 10, 10), region("other", 5, 10, 0, 10)))]
     )
-    assert fates(SENT, found)["fate"].to_list() == ["kept", "deleted"]
-    labels = labelled_scenes(SENT, found, fates(SENT, found))
+    assert compute_outcomes(SENT, found)["fate"].to_list() == ["kept", "deleted"]
+    labels = build_labelled_scenes(SENT, found, compute_outcomes(SENT, found))
     assert labels.meta.notes["refused"] == []
 
 
@@ -171,15 +171,15 @@ def test_a_second_result_of_one_control_is_refused_and_those_of_others_are_not(t
 
 
 def test_refused_annotations_of_coco_and_parquet_are_no_deletions(tmp_path):
-    content = json.loads(coco_annotations(SENT))
+    content = json.loads(encode_coco_annotations(SENT))
     content["annotations"][0]["bbox"] = [5, 5, 0, 3]
     content["annotations"][1]["bbox"] = [500, 500, 5, 5]
     found = read(tmp_path, content, "ann.json")
-    table = fates(SENT, found).sort("proposal")
+    table = compute_outcomes(SENT, found).sort("proposal")
     assert table["fate"].to_list() == ["refused", "refused", "kept"]
     rows = {"video": ["v"], "frame": [0], "proposal": [4], "x1_px": [9.0], "y1_px": [9.0]}
     pl.DataFrame(rows | {"x2_px": [9.0], "y2_px": [20.0]}).write_parquet(tmp_path / "a.parquet")
-    table = fates(SENT, read_corrections(tmp_path / "a.parquet", SENT))
+    table = compute_outcomes(SENT, read_corrections(tmp_path / "a.parquet", SENT))
     assert table["fate"].to_list() == ["refused", "deleted"]
 
 
@@ -207,7 +207,7 @@ def test_pictures_links_and_classes_that_were_not_sent_out(tmp_path):
 
 
 def test_coco_of_another_tool_without_folders_and_numbers(tmp_path):
-    content = json.loads(coco_annotations(SENT))
+    content = json.loads(encode_coco_annotations(SENT))
     for image in content["images"]:
         image["file_name"] = image["file_name"].rpartition("/")[2]
     content["images"].append({"id": 99, "file_name": "other.png", "width": 9, "height": 9})
@@ -226,7 +226,7 @@ def test_coco_of_another_tool_without_folders_and_numbers(tmp_path):
 
 
 def test_a_proposal_stands_for_one_box_only(tmp_path):
-    content = json.loads(coco_annotations(SENT))
+    content = json.loads(encode_coco_annotations(SENT))
     for row in content["annotations"]:
         row["proposal"] = 4
     found = read(tmp_path, content)

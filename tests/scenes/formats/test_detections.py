@@ -14,7 +14,7 @@ import pytest
 
 from roadaware.errors import DatasetNotFoundError, DiskError, FindingsError, InputError, UsageError
 from roadaware.formats.road_detections import read_detections, write_detections
-from roadaware.scenes.dense_scores import layout, matrix
+from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.tables import Predictions
 
 SCENES = files.scenes()
@@ -52,7 +52,7 @@ def test_boxes_come_in_the_order_of_videos_frames_and_rows(folder: Path) -> None
     numbers = np.array([row for *_, row in expected])
     corners = claims.boxes.select("x1_px", "y1_px", "x2_px", "y2_px", "score").to_numpy()
     assert (corners == numbers[:, :5]).all()
-    assert (matrix(claims.boxes["scores"], files.CLASSES) == numbers[:, 5:]).all()
+    assert (convert_to_matrix(claims.boxes["scores"], files.CLASSES) == numbers[:, 5:]).all()
     assert claims.rejected.is_empty()
     assert "tube" not in claims.boxes.columns
 
@@ -60,14 +60,20 @@ def test_boxes_come_in_the_order_of_videos_frames_and_rows(folder: Path) -> None
 def test_frames_have_their_scores_whether_boxes_were_found_or_not(folder: Path) -> None:
     claims = read_detections(folder, SCENES)
     assert claims.frames.select("video", "frame").rows() == [(v, f) for v in files.VIDEOS for f in range(6)]
-    found = matrix(claims.frames["scores"], files.AV)
+    found = convert_to_matrix(claims.frames["scores"], files.AV)
     assert (found[7] == files.ego(11)).all()
 
 
 def test_scores_are_named_and_sizes_noted(folder: Path) -> None:
     claims = read_detections(folder, SCENES)
-    assert list(layout(claims.meta, "boxes").kinds) == ["agent", "action", "location", "duplex", "event"]
-    assert list(layout(claims.meta, "frames").kinds) == ["av_action"]
+    assert list(get_score_layout(claims.meta, "boxes").kinds) == [
+        "agent",
+        "action",
+        "location",
+        "duplex",
+        "event",
+    ]
+    assert list(get_score_layout(claims.meta, "frames").kinds) == ["av_action"]
     assert claims.meta.vocabularies == files.VOCABULARIES
     assert claims.meta.notes["children"] == {"duplex": [[0, 2]]}
     assert claims.videos.rows() == [(ONE, 682, 512), (TWO, 682, 512)]
@@ -77,7 +83,7 @@ def test_scores_are_named_and_sizes_noted(folder: Path) -> None:
 def test_names_may_be_given_in_place_of_scenes(folder: Path) -> None:
     named = {"agent": tuple("abcdefghij"), "av_action": ("x", "y")}
     claims = read_detections(folder, vocabularies=named)
-    assert list(layout(claims.meta, "boxes").kinds) == ["agent"]
+    assert list(get_score_layout(claims.meta, "boxes").kinds) == ["agent"]
     assert claims.boxes.drop("scores").equals(read_detections(folder, SCENES).boxes.drop("scores"))
 
 
@@ -88,12 +94,12 @@ def test_names_may_be_given_in_place_of_scenes(folder: Path) -> None:
 def test_published_widths_are_known(tmp_path: Path, classes: int, av: int, kinds: list[str]) -> None:
     files.put(tmp_path, "v/00001.pkl", {"ego": files.ego(size=av), "main": files.main(2, classes=classes)})
     claims = read_detections(tmp_path)
-    assert list(layout(claims.meta, "boxes").kinds) == kinds
-    assert layout(claims.meta, "boxes").width == classes
-    assert layout(claims.meta, "boxes").kinds["action"][3] == "action 3"
+    assert list(get_score_layout(claims.meta, "boxes").kinds) == kinds
+    assert get_score_layout(claims.meta, "boxes").width == classes
+    assert get_score_layout(claims.meta, "boxes").kinds["action"][3] == "action 3"
     empty = {"ego": files.ego(size=av), "main": np.zeros((0, 200))}
     files.put(tmp_path, "v/00001.pkl", empty)
-    assert layout(read_detections(tmp_path).meta, "boxes").width == classes
+    assert get_score_layout(read_detections(tmp_path).meta, "boxes").width == classes
 
 
 def test_other_widths_need_names(folder: Path) -> None:
@@ -290,7 +296,7 @@ def test_a_set_without_scores_of_frames_has_none(tmp_path: Path) -> None:
     files.put(tmp_path, "two/00001.pkl", {"main": files.main(2)})
     claims = read_detections(tmp_path, SCENES)
     assert claims.frames.columns == ["video", "frame"]
-    assert not layout(claims.meta, "frames").kinds
+    assert not get_score_layout(claims.meta, "frames").kinds
 
 
 def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from lxml import etree
 
 from example_counts import tried
 from roadaware.datasets import read
-from roadaware.datasets.label_studio_tasks import filled, thinned
+from roadaware.datasets.label_studio_tasks import interpolate_keyframes, select_keyframes
 from roadaware.errors import UsageError
 from roadaware.formats.label_studio import read_predictions, write_label_studio
 from roadaware.scenes.tables import Meta, Predictions, Scenes
@@ -120,16 +120,16 @@ def test_frames_are_exact_and_boxes_within_the_tolerance(
 def test_a_straight_way_needs_two_keyframes(tmp_path: Path) -> None:
     frames = np.array([*range(10), *range(20, 25)])
     values = np.outer(frames, [1.0, 2.0]) + 7
-    places, enabled = thinned(frames, values, 1e-9)
+    places, enabled = select_keyframes(frames, values, 1e-9)
     assert places.tolist() == [0, 9, 10, 14]
     assert enabled.tolist() == [True, False, True, False]
     values[4, 0] += 1
-    places, _ = thinned(frames, values, 0.5)
+    places, _ = select_keyframes(frames, values, 0.5)
     assert places.tolist() == [0, 3, 4, 5, 9, 10, 14]
-    seen, found = filled(frames[places], _, values[places], 30)
+    seen, found = interpolate_keyframes(frames[places], _, values[places], 30)
     assert seen.tolist() == frames.tolist()
     assert np.abs(found - values).max() <= 0.5
-    assert len(thinned(frames, values, 1.0)[0]) == 4
+    assert len(select_keyframes(frames, values, 1.0)[0]) == 4
 
 
 def test_a_set_of_relations_can_be_corrected_in_label_studio(tmp_path: Path) -> None:

@@ -11,21 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from example_counts import tried
-from roadaware.demo_data.detector import perturbed
-from roadaware.demo_data.road import road_world
+from roadaware.demo_data.detector import simulate_detections
+from roadaware.demo_data.road import generate_road_scenes
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError, RoadawareError, UsageError
 from roadaware.formats.mot import (
+    collect_tube_boxes,
+    format_tube_lines,
     read_seqmap,
     read_sequences,
     read_tracks,
-    tube_boxes,
-    tube_lines,
     write_sequences,
     write_tracks,
 )
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
-from roadaware.scenes.concatenation import rescaled
+from roadaware.scenes.concatenation import rescale_predictions
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "data"))
@@ -218,8 +218,8 @@ def test_damaged_files_give_whole_tables_or_an_error_of_ours(tmp_path_factory, o
 
 @pytest.fixture(scope="module")
 def road():
-    world = road_world(videos=2, frames=60, seed=6)
-    return world, link(perturbed(world, seed=6), LinkerConfig.default())
+    world = generate_road_scenes(videos=2, frames=60, seed=6)
+    return world, link(simulate_detections(world, seed=6), LinkerConfig.default())
 
 
 def test_truth_goes_out_and_comes_back(road, tmp_path) -> None:
@@ -254,13 +254,13 @@ def test_claims_go_out_and_come_back(road, tmp_path) -> None:
 
 def test_tubes_of_a_label_are_their_parents_boxes_within_their_spans(road) -> None:
     world, _ = road
-    found = tube_boxes(world, ("agent", "Ped"))
+    found = collect_tube_boxes(world, ("agent", "Ped"))
     ped = world.meta.vocabularies["agent"].index("Ped")
     labelled = world.labels.filter((pl.col("kind") == "agent") & (pl.col("label") == ped))
     assert len(found) == len(world.boxes.join(labelled, on="box"))
     assert found.group_by("video", "frame", "track").len()["len"].max() == 1
     with pytest.raises(UsageError, match="no label 'Cat' of kind 'agent'"):
-        tube_boxes(world, ("agent", "Cat"))
+        collect_tube_boxes(world, ("agent", "Cat"))
 
 
 def test_boxes_of_squeezed_tubes_stand_in_the_frames_they_are_claimed_for() -> None:
@@ -281,10 +281,14 @@ def test_boxes_of_squeezed_tubes_stand_in_the_frames_they_are_claimed_for() -> N
     )
     labels = pl.DataFrame({"tube": [1], "kind": ["agent"], "label": [0]})
     claims = Predictions(boxes=boxes, tubes=tubes, tube_labels=labels)
-    assert tube_boxes(claims).select("frame", "x1_px").rows() == [(3, 3), (4, 4), (5, 7), (6, 9)]
+    assert collect_tube_boxes(claims).select("frame", "x1_px").rows() == [(3, 3), (4, 4), (5, 7), (6, 9)]
     named = claims.with_tables(meta=Meta(vocabularies={"agent": ("Ped",)}))
-    assert tube_boxes(named, ("agent", "Ped")).select("frame", "x1_px").rows() == [(4, 4), (5, 7), (6, 9)]
-    assert tube_lines(claims)["v"].splitlines()[2] == "6,1,8.0,8.0,0.0,0.0,0.5,1,1"
+    assert collect_tube_boxes(named, ("agent", "Ped")).select("frame", "x1_px").rows() == [
+        (4, 4),
+        (5, 7),
+        (6, 9),
+    ]
+    assert format_tube_lines(claims)["v"].splitlines()[2] == "6,1,8.0,8.0,0.0,0.0,0.5,1,1"
 
 
 def test_what_cannot_be_written_is_refused(road, tmp_path) -> None:
@@ -304,7 +308,7 @@ def test_trackeval_reads_the_folders(road, tmp_path) -> None:
     trackeval = pytest.importorskip("trackeval")
     world, claims = road
     write_sequences(world, tmp_path / "gt")
-    write_tracks(rescaled(claims, world), tmp_path / "claims", tracker="claims")
+    write_tracks(rescale_predictions(claims, world), tmp_path / "claims", tracker="claims")
     right = Predictions(boxes=world.boxes, tubes=world.tubes.filter(pl.col("parent").is_null()))
     write_tracks(right, tmp_path / "truth", tracker="truth")
     for name in ("claims", "truth"):

@@ -9,26 +9,26 @@ import polars as pl
 import pytest
 from lxml import etree
 
-from roadaware.demo_data.labelling import CLASSES, HEIGHT, WIDTH, labelling_sets
+from roadaware.demo_data.labelling import CLASSES, HEIGHT, WIDTH, generate_labelling_sets
 from roadaware.errors import UsageError
 from roadaware.formats.corrections import read_corrections
 from roadaware.formats.proposal_tasks import (
     KIND,
     PICTURES,
     UNNAMED,
-    coco_annotations,
+    add_class_names,
+    encode_coco_annotations,
+    encode_proposal_parquet,
     label_studio_config,
     label_studio_tasks,
-    named_boxes,
-    parquet_rows,
-    sent_out,
+    select_task_proposals,
 )
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions
 
-TRUTH, CLAIMS = labelling_sets(seed=3, videos=6)
+TRUTH, CLAIMS = generate_labelling_sets(seed=3, videos=6)
 FRAMES = TRUTH.frames.rename({"path": "picture"}).with_columns(width_px=WIDTH, height_px=HEIGHT)
-SENT, LEFT_OUT = sent_out(CLAIMS, FRAMES, CLASSES)
+SENT, LEFT_OUT = select_task_proposals(CLAIMS, FRAMES, CLASSES)
 
 
 def _accepted() -> bytes:
@@ -43,15 +43,15 @@ def _accepted() -> bytes:
     ("name", "data"),
     [
         ("ann.json", _accepted()),
-        ("ann.coco.json", coco_annotations(SENT)),
-        ("ann.parquet", parquet_rows(SENT)),
+        ("ann.coco.json", encode_coco_annotations(SENT)),
+        ("ann.parquet", encode_proposal_parquet(SENT)),
     ],
 )
 def test_what_nobody_touched_comes_back_as_it_was(tmp_path, name, data):
     path = tmp_path / name
     path.write_bytes(data)
     answers = read_corrections(path, SENT)
-    sent = named_boxes(SENT).sort("box")
+    sent = add_class_names(SENT).sort("box")
     back = answers.drawn.sort("proposal")
     assert back["proposal"].to_list() == sent["box"].to_list()
     assert back["label"].fill_null(UNNAMED).to_list() == sent["label"].to_list()
@@ -81,14 +81,14 @@ def test_the_config_offers_what_the_tasks_say():
 
 def test_addresses_are_quoted_and_start_where_the_pictures_are_served():
     frames = FRAMES.with_columns(picture=pl.lit("a b/#1/") + pl.col("frame").cast(pl.String) + ".png")
-    sent, _ = sent_out(CLAIMS, frames, CLASSES)
+    sent, _ = select_task_proposals(CLAIMS, frames, CLASSES)
     first = json.loads(label_studio_tasks(sent, media="http://here/{name}"))[0]
     assert first["data"]["image"] == "http://here/a%20b/%231/0.png"
     assert json.loads(label_studio_tasks(SENT))[0]["data"]["image"].startswith("/data/local-files/?d=")
 
 
 def test_coco_names_pictures_scores_and_proposals():
-    content = json.loads(coco_annotations(SENT))
+    content = json.loads(encode_coco_annotations(SENT))
     assert [image["file_name"] for image in content["images"]] == FRAMES["picture"].to_list()
     scores = dict(SENT.boxes.select("box", "score").iter_rows())
     assert {row["proposal"]: row["score"] for row in content["annotations"]} == scores
@@ -96,7 +96,7 @@ def test_coco_names_pictures_scores_and_proposals():
 
 
 def test_pictures_without_a_proposal_stay_in_the_table():
-    table = pl.read_parquet(io.BytesIO(parquet_rows(SENT)))
+    table = pl.read_parquet(io.BytesIO(encode_proposal_parquet(SENT)))
     assert table.select("video", "frame").n_unique() == len(FRAMES)
 
 
@@ -113,16 +113,16 @@ def _one(width: int | None = 100, height: int | None = 50) -> pl.DataFrame:
 
 def test_boxes_are_cut_to_their_picture_and_empty_ones_left_out():
     claims = _claims((-5.0, 1.0, 30.0, 60.0), (4.0, 4.0, 4.0, 9.0), (120.0, 0.0, 130.0, 9.0))
-    sent, left_out = sent_out(claims, _one(), ["cone"])
+    sent, left_out = select_task_proposals(claims, _one(), ["cone"])
     assert sent.boxes.select(CORNERS).rows() == [(0.0, 1.0, 30.0, 50.0)]
     assert left_out == {"proposals without a width or height in the picture": 2}
     assert sent.meta.vocabularies[KIND] == ("cone", "cart")
-    assert named_boxes(sent)["label"].to_list() == ["cart"]
+    assert add_class_names(sent)["label"].to_list() == ["cart"]
 
 
 def test_proposals_of_other_pictures_are_counted():
     other = _one().with_columns(video=pl.lit("w"))
-    sent, left_out = sent_out(_claims((0.0, 0.0, 9.0, 9.0)), other, ["cone"])
+    sent, left_out = select_task_proposals(_claims((0.0, 0.0, 9.0, 9.0)), other, ["cone"])
     assert (len(sent.boxes), left_out) == (0, {"proposals on pictures that are not sent out": 1})
 
 
@@ -137,4 +137,4 @@ def test_proposals_of_other_pictures_are_counted():
 )
 def test_pictures_that_cannot_be_sent_out(pictures, told):
     with pytest.raises(UsageError, match=told):
-        sent_out(_claims((0.0, 0.0, 9.0, 9.0)), pictures, ["cone"])
+        select_task_proposals(_claims((0.0, 0.0, 9.0, 9.0)), pictures, ["cone"])

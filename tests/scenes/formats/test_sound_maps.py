@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from roadaware.errors import FindingsError, InputError, UsageError
-from roadaware.formats.sound_maps import read_sound_maps, shaped, write_sound_maps
+from roadaware.formats.sound_maps import read_sound_maps, reshape_map, write_sound_maps
 from roadaware.scenes.tables import Predictions, Scenes
 
 NAMES = ["a_000010", "b/1", "c"]
@@ -69,7 +69,7 @@ PLACES = [in_folder, in_archive, packed, in_json]
 
 def names_in(claims: Predictions) -> dict[str, np.ndarray]:
     return {
-        name: shaped(values.to_numpy(), width)
+        name: reshape_map(values.to_numpy(), width)
         for name, values, width in zip(
             claims.sounds["name"], claims.sounds["map"], claims.sounds["map_width"], strict=True
         )

@@ -14,7 +14,7 @@ import pytest
 
 from roadaware.errors import DatasetNotFoundError, FindingsError, InputError
 from roadaware.formats.road_tubes import read_tubes, write_tubes
-from roadaware.scenes.dense_scores import with_layout
+from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Meta, Predictions
 
 SCENES = files.scenes()
@@ -325,7 +325,7 @@ def linked(**columns: Any) -> Predictions:
         schema_overrides={"spans": pl.List(pl.List(pl.Int64))},
     )
     labels = pl.DataFrame({"tube": [1], "kind": ["action"], "label": [0], "score": [0.25]})
-    meta = with_layout(Meta(vocabularies={"action": ("Stop", "Mov")}), "boxes", ["action"])
+    meta = set_score_layout(Meta(vocabularies={"action": ("Stop", "Mov")}), "boxes", ["action"])
     return Predictions(boxes=boxes, tubes=tubes, tube_labels=labels, meta=meta)
 
 

@@ -18,7 +18,7 @@ from PIL import Image
 from sets import maker
 
 from roadaware.datasets import cache, jaad, read
-from roadaware.datasets.cache import Entry, cache_folder, kept
+from roadaware.datasets.cache import Entry, cache_folder, load_or_read
 from roadaware.errors import DiskError, InputError
 from roadaware.scenes.tables import Scenes
 
@@ -43,7 +43,7 @@ class Counted:
     def through(self, *, verify: bool = False, version: int = 1, **options: object) -> Scenes:
         with jaad.find(self.root) as source:
             entry = Entry("jaad", version, source, jaad.inputs(source), dict(options))
-            return kept(entry, self, verify=verify)
+            return load_or_read(entry, self, verify=verify)
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def test_an_error_of_the_reader_passes_and_keeps_nothing(root: Path, tmp_path: P
         raise InputError("damaged")
 
     with jaad.find(root) as source, pytest.raises(InputError, match="damaged"):
-        kept(Entry("jaad", 1, source, jaad.inputs(source)), broken)
+        load_or_read(Entry("jaad", 1, source, jaad.inputs(source)), broken)
     assert entries(tmp_path) == []
 
 
@@ -223,7 +223,7 @@ def test_a_lock_that_is_held_for_good_is_not_waited_for_for_good(
     folder = next(iter(tmp_path.glob("home/scenes/*")))
     entries(tmp_path)[0].unlink()
     monkeypatch.setattr(cache, "_LONGEST_WAIT_S", 0.2)
-    with cache._locked(folder / "lock"):
+    with cache._hold_lock(folder / "lock"):
         start = time.monotonic()
         reader.through()
         assert 0.2 <= time.monotonic() - start < 5

@@ -9,8 +9,8 @@ import pytest
 from sets import SETS, edit, rows_add_up
 
 from roadaware.datasets import read
-from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, all_names
-from roadaware.datasets.chaotic_world import columns_of, parse_sound_boxes
+from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, list_label_names
+from roadaware.datasets.chaotic_world import find_columns, parse_sound_boxes
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.tables import Scenes
 
@@ -68,7 +68,7 @@ COLUMNS = {
 @pytest.mark.parametrize("case", COLUMNS)
 def test_places_of_columns(case: str) -> None:
     header, expected = COLUMNS[case]
-    found = columns_of(header.split(","), "here").at
+    found = find_columns(header.split(","), "here").at
     assert {what: found[what] for what in expected} == expected
     assert "start" in found or len(header.split(",")) < 13
 
@@ -77,7 +77,7 @@ def test_places_of_columns(case: str) -> None:
 def test_case_61_a_missing_column_is_named(lost: str) -> None:
     names = [name for name in HEAD.split(",") if name != lost]
     with pytest.raises(InputError, match=f"no '{lost}'|no 'x1'"):
-        columns_of(names, "here")
+        find_columns(names, "here")
 
 
 def test_a_file_without_header_says_who_reads_it(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_sounds_have_all_their_boxes_and_the_video_of_their_file(tmp_path: Path)
         '101,?,"[0.5, 0.5, 1, 1]",someone sneezing,2',
         name="ZZZZAAAA.csv",
     )
-    words = all_names("sound")
+    words = list_label_names("sound")
     assert scenes.sounds.rows() == [
         (0, "ZZZZAAAA", "ZZZZAAAA_000076", 75, 3.0, words.index("crying")),
         (1, "ZZZZAAAA", "ZZZZAAAA_000101", 100, None, len(words)),

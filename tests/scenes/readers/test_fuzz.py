@@ -19,7 +19,7 @@ from sets import SETS, NativeSet, rows_add_up
 from roadaware.datasets.cvat import Sheet
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.io.sources import FolderSource
-from roadaware.io.xml import Document, Record, decode, scan, walk
+from roadaware.io.xml import Document, Record, decode, scan_records, walk
 from roadaware.scenes.tables import Scenes
 
 _UNIT = st.floats(0, 1, exclude_max=True, allow_nan=False)
@@ -174,7 +174,7 @@ def test_the_scanner_agrees_with_lxml_on_mutants(native: NativeSet, tmp_path: Pa
         except InputError:
             return
         record, top = records[name]
-        quick, plain = scan([document], record, root=top), walk(document, record, root=top)
+        quick, plain = scan_records([document], record, root=top), walk(document, record, root=top)
         assert quick.rows.drop("line").equals(plain.rows.drop("line"))
         assert isinstance(quick.roots[0], InputError) == isinstance(plain.root, InputError)
         scanned[quick.scanned[0]] += 1

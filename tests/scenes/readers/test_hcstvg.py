@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sets import SETS, maker, rows_add_up
 
-from roadaware.datasets.detect_format import sniff
+from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.tables import Scenes
 
@@ -77,7 +77,7 @@ def test_all_forms_are_recognised(tmp_path: Path, files: dict[str, Any]) -> None
     second = {name: make.raw_2(12) for name in files}
     for content in (files, second, make.processed(files), make.official(files)):
         make.write(tmp_path / "a.json", content)
-        assert sniff(tmp_path / "a.json") == "hcstvg"
+        assert detect_dataset_format(tmp_path / "a.json") == "hcstvg"
 
 
 def test_corners_are_sums_in_double_precision(tmp_path: Path, files: dict[str, Any]) -> None:

@@ -18,18 +18,18 @@ from hypothesis import strategies as st
 
 from roadaware.errors import InputError
 from roadaware.io.json import (
-    a_list,
-    an_object,
-    clean,
     decode,
-    deeper,
-    kind_of,
-    members,
-    names,
-    no_collection,
+    describe_type,
+    ensure_list,
+    ensure_object,
+    ensure_text_list,
+    escape_surrogates,
+    format_value,
+    is_nested_deeper,
+    iterate_members,
     parse,
-    quoted,
-    whole,
+    parse_int,
+    pause_garbage_collection,
 )
 
 _LEAVES = (
@@ -58,7 +58,7 @@ def test_what_is_written_is_read(value: Any, indent: int | None, plain: bool) ->
 @settings(deadline=None)
 def test_the_pieces_of_a_document_make_it(value: dict[str, Any]) -> None:
     text = json.dumps({"before": 1, "db": value})
-    pieces = list(members(text, "a.json", lambda path: path in ((), ("db",))))
+    pieces = list(iterate_members(text, "a.json", lambda path: path in ((), ("db",))))
     assert [(path, piece) for _, path, piece in pieces] == [
         (("before",), 1),
         *((("db", name), inner) for name, inner in value.items()),
@@ -70,7 +70,7 @@ def test_the_pieces_of_a_document_make_it(value: dict[str, Any]) -> None:
 
 def test_what_is_opened_and_no_object_is_given_whole() -> None:
     for text, value in (("[1]", [1]), ('"db"', "db"), ("3", 3)):
-        assert [piece[1:] for piece in members(text, "a.json", lambda path: True)] == [((), value)]
+        assert [piece[1:] for piece in iterate_members(text, "a.json", lambda path: True)] == [((), value)]
 
 
 FAULTS: dict[str, tuple[str, str, int | str]] = {
@@ -111,7 +111,7 @@ def test_the_line_and_the_column_are_told() -> None:
 @pytest.mark.parametrize("text", ['{"db": {"v": 1, "v": 2}}', '{"a": 1, "db": {}, "a": 2}'])
 def test_a_name_twice_in_an_opened_object_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="stands twice"):
-        list(members(text, "a.json", lambda path: path in ((), ("db",))))
+        list(iterate_members(text, "a.json", lambda path: path in ((), ("db",))))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_name_twice_in_an_opened_object_is_refused(text: str) -> None:
 )
 def test_an_opened_object_is_as_strict(text: str) -> None:
     with pytest.raises(InputError, match=r"not strict JSON(.|\n)*byte"):
-        list(members(text, "a.json", lambda path: True))
+        list(iterate_members(text, "a.json", lambda path: True))
     refused(text)
 
 
@@ -153,7 +153,7 @@ def test_no_document_is_deeper_than_200(opens: str, closes: str, depth: int) -> 
     text = f"{opens * depth}1{closes * depth}"
     assert f"nested more than 200 deep, at byte {200 * len(opens)}" in refused(text)
     inner = text[len(opens) : -len(closes)] if depth == 201 else text
-    opened = members('{"v": ' + inner + "}", "a.json", lambda path: path == ())
+    opened = iterate_members('{"v": ' + inner + "}", "a.json", lambda path: path == ())
     with pytest.raises(InputError, match=r"nested more than 200 deep \(in v\)"):
         list(opened)
 
@@ -183,7 +183,7 @@ def nested(value: Any) -> int:
 @settings(deadline=None)
 def test_depth_is_counted_as_by_walking(value: Any) -> None:
     text = json.dumps(value)
-    assert [deeper(text, most) for most in range(6)] == [nested(value) > most for most in range(6)]
+    assert [is_nested_deeper(text, most) for most in range(6)] == [nested(value) > most for most in range(6)]
 
 
 def test_a_right_document_for_which_no_stack_is_left_is_not_blamed() -> None:
@@ -217,13 +217,13 @@ def test_files_in_other_encodings() -> None:
 
 def test_accessors_name_what_they_find() -> None:
     with pytest.raises(InputError, match=r"'db' should be an object and is a list"):
-        an_object([], "a.json", "'db'")
+        ensure_object([], "a.json", "'db'")
     with pytest.raises(InputError, match=r"'x' should be a list and is null"):
-        a_list(None, "a.json", "'x'")
+        ensure_list(None, "a.json", "'x'")
     with pytest.raises(InputError, match=r"'x' should hold texts and holds 3"):
-        names(["a", 3], "a.json", "'x'")
-    assert names(["a", "\ud800"], "a.json", "'x'") == ["a", "\\ud800"]
-    assert [kind_of(value) for value in ({}, [], "", True, 1, 1.5, None)] == [
+        ensure_text_list(["a", 3], "a.json", "'x'")
+    assert ensure_text_list(["a", "\ud800"], "a.json", "'x'") == ["a", "\\ud800"]
+    assert [describe_type(value) for value in ({}, [], "", True, 1, 1.5, None)] == [
         "an object",
         "a list",
         "a text",
@@ -235,34 +235,34 @@ def test_accessors_name_what_they_find() -> None:
 
 
 def test_whole_numbers_are_whole() -> None:
-    assert [whole(value, 0, 5) for value in (0, 5, 6, -1, 2.0, True, "3", None, math.inf)] == [0, 5] + [
+    assert [parse_int(value, 0, 5) for value in (0, 5, 6, -1, 2.0, True, "3", None, math.inf)] == [0, 5] + [
         None
     ] * 7
 
 
 def test_quoted_values_are_short_and_printable() -> None:
-    assert quoted("a\x1b[2J\u202e") == '"a\\u001b[2J\\u202e"'
-    assert len(quoted("x" * 1000)) <= 60
-    assert quoted(10**4000) == "an integer beyond 64 bits"
-    assert quoted([1]) == "a list"
+    assert format_value("a\x1b[2J\u202e") == '"a\\u001b[2J\\u202e"'
+    assert len(format_value("x" * 1000)) <= 60
+    assert format_value(10**4000) == "an integer beyond 64 bits"
+    assert format_value([1]) == "a list"
 
 
 def test_broken_characters_are_escaped_and_others_kept() -> None:
-    assert clean("a\ud83d") == "a\\ud83d"
-    assert clean("ä😀") == "ä😀"
+    assert escape_surrogates("a\ud83d") == "a\\ud83d"
+    assert escape_surrogates("ä😀") == "ä😀"
 
 
 def test_collection_is_switched_off_and_on_again() -> None:
     assert gc.isenabled()
-    with no_collection():
+    with pause_garbage_collection():
         assert not gc.isenabled()
     assert gc.isenabled()
-    with pytest.raises(InputError), no_collection():
+    with pytest.raises(InputError), pause_garbage_collection():
         parse("[", "a.json")
     assert gc.isenabled()
     gc.disable()
     try:
-        with no_collection():
+        with pause_garbage_collection():
             pass
         assert not gc.isenabled()
     finally:

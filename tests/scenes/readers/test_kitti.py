@@ -11,10 +11,10 @@ import pytest
 from sets import SETS, maker
 
 from roadaware.datasets import read
-from roadaware.datasets.kitti import CLASSES, calibration_of, label_of
+from roadaware.datasets.kitti import CLASSES, parse_calibration, parse_label
 from roadaware.datasets.sensor_tables import RowError
 from roadaware.errors import FindingsError, InputError
-from roadaware.geometry.poses import inverse
+from roadaware.geometry.poses import invert_pose
 from roadaware.scenes.sensors import open_frame, open_points
 
 SET, MADE = SETS["kitti"], maker("kitti")
@@ -61,7 +61,7 @@ def test_poses_take_points_to_the_picture(folder):
     ego_camera, ego_lidar = (matrix(scenes, s, "ego_SE3_sensor") for s in ("image_2", "velodyne"))
     lens = matrix(scenes, "image_2", "intrinsics")
     # 10 m before the LiDAR the camera of the fixture is 0.27 m behind and 0.3 m to the left of it.
-    seen = (inverse(ego_camera) @ ego_lidar @ [10, 0, 0, 1])[:3]
+    seen = (invert_pose(ego_camera) @ ego_lidar @ [10, 0, 0, 1])[:3]
     np.testing.assert_allclose(seen, [0.3, -0.08, 9.73], atol=1e-5)
     np.testing.assert_allclose(
         (lens @ seen)[:2] / seen[2], [31 + 36 * 0.3 / 9.73, 9 - 36 * 0.08 / 9.73], atol=1e-4
@@ -132,7 +132,7 @@ LINES = MADE.calibration().splitlines()
 )
 def test_bad_calibrations_are_refused(change, reason, folder):
     with pytest.raises(InputError, match=reason):
-        calibration_of(change(LINES), "calib.txt")
+        parse_calibration(change(LINES), "calib.txt")
     path = folder / "training" / "calib" / "000002.txt"
     path.write_text("\n".join(change(LINES)))
     scenes = SET.read(folder)
@@ -144,7 +144,7 @@ def test_bad_calibrations_are_refused(change, reason, folder):
 def test_the_names_of_the_raw_drives_are_known():
     other = [line.replace("R0_rect", "R_rect").replace("velo_to_cam:", "velo_cam:") for line in LINES]
     np.testing.assert_array_equal(
-        calibration_of(other, "a").ego_SE3_camera, calibration_of(LINES, "a").ego_SE3_camera
+        parse_calibration(other, "a").ego_SE3_camera, parse_calibration(LINES, "a").ego_SE3_camera
     )
 
 
@@ -162,7 +162,7 @@ def test_the_names_of_the_raw_drives_are_known():
 )
 def test_bad_lines_are_refused(line, reason):
     with pytest.raises(RowError, match=reason):
-        label_of(line)
+        parse_label(line)
 
 
 @pytest.mark.skipif(not REAL, reason="ROADAWARE_DATA_DIR is not set")
@@ -173,7 +173,7 @@ def test_the_real_frames():
     assert scenes.videos.select("width_px", "height_px").rows() == [(1224, 370), (1242, 375)]
     assert [CLASSES[label] for label in scenes.labels["label"]] == ["Pedestrian", "Misc", "Car"]
     points = open_points(scenes, root, "training/000002", 0, "velodyne").xyz.astype(float)
-    camera = inverse(matrix(scenes, "image_2", "ego_SE3_sensor")) @ matrix(
+    camera = invert_pose(matrix(scenes, "image_2", "ego_SE3_sensor")) @ matrix(
         scenes, "velodyne", "ego_SE3_sensor"
     )
     seen = points @ camera[:3, :3].T + camera[:3, 3]

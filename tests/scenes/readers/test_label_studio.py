@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sets import SETS, maker, rows_add_up
 from test_fuzz import FAST
 
-from roadaware.datasets.label_studio_tasks import filled
+from roadaware.datasets.label_studio_tasks import interpolate_keyframes
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.tables import Scenes
 
@@ -128,7 +128,7 @@ def test_a_frame_shows_what_the_keyframes_around_it_say(
         expected[frame] = [
             x if b is None else x + share * (values[b][n] - x) for n, x in enumerate(values[a])
         ]
-    seen, found = filled(np.array(frames), np.array(enabled), np.array(values), last)
+    seen, found = interpolate_keyframes(np.array(frames), np.array(enabled), np.array(values), last)
     assert seen.tolist() == list(expected)
     assert found == pytest.approx(np.array(list(expected.values())))
 

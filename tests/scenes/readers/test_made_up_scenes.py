@@ -12,7 +12,7 @@ from sets import SETS
 
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.scenes.store import open_scenes, save
-from roadaware.simulator.truth import statistics
+from roadaware.simulator.truth import count_labels
 
 SET = SETS["simulator"]
 HEAD = "simulation.json"
@@ -90,7 +90,7 @@ def test_a_path_that_leads_out_is_refused(folder: Path) -> None:
 
 
 def test_statistics_count_boxes_tubes_and_frames_by_class(folder: Path) -> None:
-    counts = statistics(SET.read(folder))
+    counts = count_labels(SET.read(folder))
     held = {(kind, label): rest for kind, label, *rest in counts.rows()}
     assert held["agent", "Car"] == [24, 2, 24]
     assert held["av_action", "AV-Mov"] == [0, 2, 24]

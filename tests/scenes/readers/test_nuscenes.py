@@ -14,7 +14,7 @@ from sets import SETS, maker
 
 from roadaware.datasets import read
 from roadaware.errors import DatasetNotFoundError, InputError
-from roadaware.geometry.poses import inverse
+from roadaware.geometry.poses import invert_pose
 from roadaware.scenes.sensors import open_frame, open_points
 
 SET, MADE = SETS["nuscenes"], maker("nuscenes")
@@ -32,7 +32,7 @@ def camera_from_lidar(scenes, video, frame=0):
     mounts = dict(scenes.sensors.filter(scene=scene).select("sensor", "ego_SE3_sensor").iter_rows())
     sweep = scenes.sweeps.filter((pl.col("scene") == scene) & (pl.col("frame") == frame)).row(0, named=True)
     world_camera = pose(shot["world_SE3_ego"]) @ pose(mounts[sensor])
-    return inverse(world_camera) @ pose(sweep["world_SE3_ego"]) @ pose(mounts["LIDAR_TOP"])
+    return invert_pose(world_camera) @ pose(sweep["world_SE3_ego"]) @ pose(mounts["LIDAR_TOP"])
 
 
 @pytest.fixture

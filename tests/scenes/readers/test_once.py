@@ -11,7 +11,7 @@ from sets import SETS, maker
 
 from roadaware.datasets.sensor_tables import DISTORTION
 from roadaware.errors import InputError
-from roadaware.geometry.poses import inverse
+from roadaware.geometry.poses import invert_pose
 from roadaware.scenes.sensors import open_frame, open_points
 
 SET, MADE = SETS["once"], maker("once")
@@ -65,7 +65,7 @@ def test_poses_have_x_ahead(folder):
     camera, lidar = (np.array(mounts[name]).reshape(4, 4) for name in ("cam01", "lidar_roof"))
     # The LiDAR's y points back: 10 m ahead of it is 9.5 m before the camera, 0.25 m above its axis.
     np.testing.assert_allclose(lidar @ [0, -10, 0, 1], [10, 0, 0, 1], atol=1e-6)
-    np.testing.assert_allclose(inverse(camera) @ lidar @ [0, -10, 0, 1], [0, -0.25, 9.5, 1], atol=1e-5)
+    np.testing.assert_allclose(invert_pose(camera) @ lidar @ [0, -10, 0, 1], [0, -0.25, 9.5, 1], atol=1e-5)
     poses = scenes.sweeps.filter(scene="000076")["world_SE3_ego"].to_list()
     assert poses[2] is None
     # World axes are those of the first LiDAR, whose y points back.

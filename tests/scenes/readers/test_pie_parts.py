@@ -12,7 +12,7 @@ import pytest
 from pie_tables import ANNOTATIONS, MAIN, PIE, VEHICLE, boxes, tube
 from sets import copied, edit, maker, rows_add_up
 
-from roadaware.datasets.pie import box_record, vehicle_record
+from roadaware.datasets.pie import get_box_record, get_vehicle_record
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.scenes.tables import Scenes
 
@@ -239,12 +239,12 @@ def test_the_order_of_attributes_is_taken_from_the_file() -> None:
         '<box ybr="1" ytl="1" xbr="1" xtl="1" outside="0" occluded="0" keyframe="1" frame="3">'
         '<attribute name="cross">x</attribute><attribute name="id">y</attribute></box></track>'
     )
-    record = box_record(text)
+    record = get_box_record(text)
     assert record.attributes == ("ybr", "ytl", "xbr", "xtl", "outside", "occluded", "keyframe", "frame")
     assert record.children[0] == ("cross", "id")
-    assert set(record.names) == set(box_record("").names)
-    assert vehicle_record('<frame OBD_speed="1" id="3" />').attributes[0] == "id"
-    assert box_record('<box a.*="1">').attributes == box_record("").attributes
+    assert set(record.names) == set(get_box_record("").names)
+    assert get_vehicle_record('<frame OBD_speed="1" id="3" />').attributes[0] == "id"
+    assert get_box_record('<box a.*="1">').attributes == get_box_record("").attributes
 
 
 @pytest.mark.parametrize("shuffle", [False, True])

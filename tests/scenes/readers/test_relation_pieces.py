@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from roadaware.datasets.relation_tables import Relation, Track, Tracks, rejoined
+from roadaware.datasets.relation_tables import Relation, Track, Tracks, merge_overlapping_tracks
 
 
 def track(start, boxes, category="person"):
@@ -56,7 +56,7 @@ def test_pieces_are_joined_as_one_by_one(seed):
         start = max(pieces[n].frames[0], pieces[n + 1].frames[0])
         relations.append(Relation(n, "watching", n + 1, int(start), int(start) + 1))
     held = Tracks(pieces, relations)
-    found = rejoined(held)
+    found = merge_overlapping_tracks(held)
     groups = plain(held)
     assert len(found.tracks) == len(groups)
     for before, after in zip(relations, found.relations, strict=True):
@@ -72,12 +72,12 @@ def test_the_order_is_that_of_first_pieces():
     rng = np.random.default_rng(0)
     a, b = walk(rng, 10), walk(rng, 10)
     held = Tracks([track(0, a[:6]), track(0, b), track(3, a[3:])], [Relation(2, "pushing", 1, 3, 10)])
-    found = rejoined(held)
+    found = merge_overlapping_tracks(held)
     assert [t.boxes.tolist() for t in found.tracks] == [a.tolist(), b.tolist()]
     assert found.relations == [Relation(0, "pushing", 1, 3, 10)]
 
 
 def test_one_track_is_left_as_it_is():
     held = Tracks([track(0, [[0, 0, 1, 1]])], [])
-    assert rejoined(held) is held
-    assert rejoined(Tracks()).tracks == []
+    assert merge_overlapping_tracks(held) is held
+    assert merge_overlapping_tracks(Tracks()).tracks == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roadaware.datasets.detect_format import reader_of, sniff
+from roadaware.datasets.detect_format import detect_dataset_format, match_reader
 from roadaware.errors import DatasetNotFoundError, InputError
 
 BOX = [0.1, 0.2, 0.3, 0.4]
@@ -43,18 +43,18 @@ KNOWN = {
 def test_formats_are_known_by_what_is_in_them(reader: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / "truth.unknown"
     path.write_text(text, encoding="utf-8")
-    assert sniff(path) == reader
+    assert detect_dataset_format(path) == reader
 
 
 @pytest.mark.parametrize(
     "text", ["", " \n", "{}", "[]", "[1, 2]", "a", "1,2,3,4,5,6,7,8,9", "<html></html>", "item {\n  id: 1\n}"]
 )
 def test_what_is_none_of_them_is_told_apart(text: str, tmp_path: Path) -> None:
-    assert reader_of(text.encode()) is None
+    assert match_reader(text.encode()) is None
     path = tmp_path / "truth.json"
     path.write_text(text)
     with pytest.raises(InputError, match="expected annotations of a known format"):
-        sniff(path)
+        detect_dataset_format(path)
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_claims_are_not_taken_for_annotations(claims: object, words: str, tmp_pa
     path = tmp_path / "claims.json"
     path.write_text(json.dumps(claims))
     with pytest.raises(InputError, match=f"looks like {words}"):
-        sniff(path)
+        detect_dataset_format(path)
 
 
 def test_what_tells_may_stand_at_the_end_of_a_large_file(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     path.write_text('{"numbers": [' + "1, " * (2 << 20) + '1], "relation_instances": []}')
     assert path.stat().st_size > (5 << 20)
-    assert sniff(path) == "vidvrd"
+    assert detect_dataset_format(path) == "vidvrd"
 
 
 def test_folders_and_archives_are_looked_into(tmp_path: Path) -> None:
@@ -85,12 +85,12 @@ def test_folders_and_archives_are_looked_into(tmp_path: Path) -> None:
     (tmp_path / "release" / "readme.txt").write_text("hello")
     (tmp_path / "release" / "notes.json").write_text("{}")
     (inner / "v.json").write_text(json.dumps(RELATED))
-    assert sniff(tmp_path / "release") == "vidvrd"
+    assert detect_dataset_format(tmp_path / "release") == "vidvrd"
     with zipfile.ZipFile(tmp_path / "release.zip", "w") as archive:
         archive.write(inner / "v.json", "test/v.json")
-    assert sniff(tmp_path / "release.zip") == "vidvrd"
+    assert detect_dataset_format(tmp_path / "release.zip") == "vidvrd"
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"found no \.json, \.csv or \.xml file"):
-        sniff(tmp_path / "empty")
+        detect_dataset_format(tmp_path / "empty")
     with pytest.raises(DatasetNotFoundError, match="there is nothing at"):
-        sniff(tmp_path / "absent")
+        detect_dataset_format(tmp_path / "absent")

@@ -12,7 +12,7 @@ from source_folders import as_zip, packed, small_folder
 
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.io import sources
-from roadaware.io.sources import FolderSource, Source, confine, open_source, read_file, shown
+from roadaware.io.sources import FolderSource, Source, open_source, read_file, resolve_inside, to_printable
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ ESCAPES = [
 @pytest.mark.parametrize("name", ESCAPES)
 def test_a_name_never_leads_out(folder: Path, name: str) -> None:
     with pytest.raises(InputError, match="leads out"):
-        confine(folder, name)
+        resolve_inside(folder, name)
     with pytest.raises(InputError, match="leads out"):
         FolderSource(folder).read(name)
 
@@ -178,9 +178,9 @@ def test_no_permission_is_said(folder: Path) -> None:
 
 
 def test_permission_errors_are_translated() -> None:
-    assert "change its permissions" in str(sources.unreadable(PermissionError(13, "no"), "x"))
-    assert "cannot be read" in str(sources.unreadable(OSError(5, "I/O error"), "x"))
-    assert "part of the path is a file" in str(sources.unreadable(NotADirectoryError(20, "no"), "x"))
+    assert "change its permissions" in str(sources.build_read_error(PermissionError(13, "no"), "x"))
+    assert "cannot be read" in str(sources.build_read_error(OSError(5, "I/O error"), "x"))
+    assert "part of the path is a file" in str(sources.build_read_error(NotADirectoryError(20, "no"), "x"))
 
 
 def test_a_missing_path_says_what_is_there(folder: Path) -> None:
@@ -205,6 +205,6 @@ def test_odd_names_are_read_and_printed_safely(tmp_path: Path, name: str) -> Non
 
 
 def test_shown_leaves_nothing_that_a_terminal_obeys() -> None:
-    assert shown("a\x1b[2Jb\u202ec\udce9\n") == "a\\x1b[2Jb\\u202ec\\udce9\\n"
-    assert shown("é 🚶") == "é 🚶"
-    assert len(shown("x" * 999, 50)) == 50
+    assert to_printable("a\x1b[2Jb\u202ec\udce9\n") == "a\\x1b[2Jb\\u202ec\\udce9\\n"
+    assert to_printable("é 🚶") == "é 🚶"
+    assert len(to_printable("x" * 999, 50)) == 50

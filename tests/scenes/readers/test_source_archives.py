@@ -14,7 +14,7 @@ from source_folders import as_zip, packed, small_folder
 
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.io import sources as archives
-from roadaware.io.sources import locate, open_source
+from roadaware.io.sources import find_source, open_source
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_bombs_are_refused_before_they_are_unpacked(tmp_path: Path, monkeypatch:
 def test_an_archive_in_an_archive_stays_closed(folder: Path, tmp_path: Path) -> None:
     outer = packed(tmp_path / "outer.zip", {"inner.zip": as_zip(folder).read_bytes()})
     with pytest.raises(DatasetNotFoundError, match=r"saw: inner.zip"):
-        locate(outer, lambda source: bool(source.files("a", ".xml")), "needs 'a/'", "Point at it.")
+        find_source(outer, lambda source: bool(source.files("a", ".xml")), "needs 'a/'", "Point at it.")
 
 
 def test_threads_share_an_archive(folder: Path) -> None:

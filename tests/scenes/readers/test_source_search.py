@@ -9,7 +9,7 @@ from source_folders import as_zip, packed, small_folder
 
 from roadaware.errors import DatasetNotFoundError
 from roadaware.io import sources as locating
-from roadaware.io.sources import Source, locate
+from roadaware.io.sources import Source, find_source
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_dataset_is_found_up_to_six_folders_down(folder: Path, tmp_path: Path,
     outer = tmp_path / "outer"
     outer.joinpath(*["x"] * depth).parent.mkdir(parents=True, exist_ok=True)
     folder.rename(outer.joinpath(*["x"] * depth))
-    assert locate(outer, fits, "needs 'a/'", "").read("a/one.xml") == b"<one/>"
+    assert find_source(outer, fits, "needs 'a/'", "").read("a/one.xml") == b"<one/>"
 
 
 def test_seven_folders_down_is_too_deep(folder: Path, tmp_path: Path) -> None:
@@ -34,17 +34,17 @@ def test_seven_folders_down_is_too_deep(folder: Path, tmp_path: Path) -> None:
     outer.joinpath(*["x"] * 6).mkdir(parents=True)
     folder.rename(outer.joinpath(*["x"] * 7))
     with pytest.raises(DatasetNotFoundError, match=r"found none.*saw: x/"):
-        locate(outer, fits, "needs 'a/'", "")
+        find_source(outer, fits, "needs 'a/'", "")
 
 
 @pytest.mark.parametrize("prefix", ["", "Set/", "some/deep/xyz/", "1/2/3/4/5/6/"])
 def test_an_archive_may_have_any_prefix(folder: Path, tmp_path: Path, prefix: str) -> None:
     path = tmp_path / "set.zip"
     path.write_bytes(as_zip(folder, prefix).read_bytes())
-    with locate(path, fits, "needs 'a/'", "") as found:
+    with find_source(path, fits, "needs 'a/'", "") as found:
         assert found.prefix == prefix
         assert found.read("a/one.xml") == b"<one/>"
-    with locate(tmp_path, lambda s: s.path == path.resolve() and fits(s), "needs 'a/'", "") as found:
+    with find_source(tmp_path, lambda s: s.path == path.resolve() and fits(s), "needs 'a/'", "") as found:
         assert found.prefix == prefix
 
 
@@ -53,7 +53,7 @@ def test_two_in_an_archive_are_named(tmp_path: Path) -> None:
         tmp_path / "two.zip", {"x/one/a/1.xml": b"", "x/two/a/1.xml": b"", "x/y/deeper/a/1.xml": b""}
     )
     with pytest.raises(DatasetNotFoundError, match=r"have it: \S*two.zip/x/one/, \S*two.zip/x/two/\. Point"):
-        locate(path, fits, "needs 'a/'", "")
+        find_source(path, fits, "needs 'a/'", "")
 
 
 def test_the_walk_through_folders_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +63,7 @@ def test_the_walk_through_folders_ends(tmp_path: Path, monkeypatch: pytest.Monke
             (tmp_path / f"{outer}" / f"{inner}" / "deep").mkdir(parents=True)
     seen: list[Source] = []
     with pytest.raises(DatasetNotFoundError):
-        locate(tmp_path, lambda source: bool(seen.append(source)), "needs 'a/'", "")
+        find_source(tmp_path, lambda source: bool(seen.append(source)), "needs 'a/'", "")
     assert len(seen) == 21
 
 
@@ -73,7 +73,7 @@ def test_an_archive_lying_in_the_folder_is_found(folder: Path, tmp_path: Path) -
     (holder / "broken.zip").write_bytes(b"PK")
     (holder / "foreign.zip").write_bytes(packed(tmp_path / "f.zip", {"x": b""}).read_bytes())
     (holder / "set.zip").write_bytes(as_zip(folder, "Set/").read_bytes())
-    with locate(tmp_path / "holder", fits, "needs 'a/'", "") as found:
+    with find_source(tmp_path / "holder", fits, "needs 'a/'", "") as found:
         assert (found.path.name, found.prefix) == ("set.zip", "Set/")
 
 
@@ -83,13 +83,13 @@ def test_two_that_fit_are_one_too_many(folder: Path, tmp_path: Path) -> None:
         (outer / name / "a").mkdir(parents=True)
         (outer / name / "a" / "x.xml").write_bytes(b"")
     with pytest.raises(DatasetNotFoundError, match=r"several folders have it: .*one.*two.*Point at one"):
-        locate(outer, fits, "needs 'a/'", "")
+        find_source(outer, fits, "needs 'a/'", "")
 
 
 def test_none_that_fits_says_what_was_seen(tmp_path: Path) -> None:
     (tmp_path / "clips").mkdir()
     with pytest.raises(DatasetNotFoundError) as caught:
-        locate(tmp_path, fits, "X needs 'a/'", "Point at the unpacked repository or its zip.")
+        find_source(tmp_path, fits, "X needs 'a/'", "Point at the unpacked repository or its zip.")
     assert str(caught.value) == (
         f"X needs 'a/' and found none in {tmp_path} (saw: clips/). "
         "Point at the unpacked repository or its zip."
@@ -97,4 +97,4 @@ def test_none_that_fits_says_what_was_seen(tmp_path: Path) -> None:
     for n in range(12):
         (tmp_path / f"{n:02d}.txt").touch()
     with pytest.raises(DatasetNotFoundError, match=r"saw: clips/, 00.txt, .*, 06.txt, …"):
-        locate(tmp_path, fits, "X", "")
+        find_source(tmp_path, fits, "X", "")

@@ -20,9 +20,9 @@ from roadaware.formats.road_detections import read_detections
 from roadaware.formats.road_tubes import read_tubes
 from roadaware.io.pickles import load
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.frame import frame_matches
-from roadaware.metrics.detection.matches import average_precision_table
-from roadaware.metrics.detection.video import video_matches
+from roadaware.metrics.detection.frame import match_frames
+from roadaware.metrics.detection.matches import compute_average_precisions
+from roadaware.metrics.detection.video import match_tubes
 from roadaware.scenes.tables import Scenes
 
 UCF24 = SETS["ucf24"]
@@ -143,11 +143,11 @@ def compare(
     paths = read_tubes(folder / "tubes.pkl", scenes)
     assert boxes.rejected.is_empty()
     assert paths.rejected.is_empty()
-    of_frames = frame_matches(boxes, scenes, REFERENCE, LEVELS, ("agentness", "action"))
-    of_tubes = video_matches(paths, scenes, REFERENCE, LEVELS, "stiou", ("action",))
+    of_frames = match_frames(boxes, scenes, REFERENCE, LEVELS, ("agentness", "action"))
+    of_tubes = match_tubes(paths, scenes, REFERENCE, LEVELS, "stiou", ("action",))
     found = []
     for level, matches in (("frame", of_frames), ("video", of_tubes)):
-        table = 100 * average_precision_table(matches, REFERENCE)
+        table = 100 * compute_average_precisions(matches, REFERENCE)
         for c, (kind, label) in enumerate(matches.classes):
             cls = None if kind == "agentness" else names.index(label)
             expected = (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sets import SETS, maker, rows_add_up
 
-from roadaware.datasets.detect_format import sniff
+from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.errors import InputError
 from roadaware.scenes.tables import Scenes
 
@@ -60,7 +60,7 @@ def test_raw_annotations_tell_the_same(tmp_path: Path, content: dict[str, Any]) 
     processed = read_content(tmp_path, content)
     root = make.make_raw(tmp_path / "raw")
     for path in (root, root / "test_annotations.json"):
-        assert sniff(path) == sniff(tmp_path / "test.json") == "vidstg"
+        assert detect_dataset_format(path) == detect_dataset_format(tmp_path / "test.json") == "vidstg"
         raw = VIDSTG.read(path)
         rows_add_up(raw)
         assert raw.queries.equals(processed.queries)

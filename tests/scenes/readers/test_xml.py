@@ -9,14 +9,23 @@ import pytest
 from xml_records import TINY, agrees, box
 
 from roadaware.errors import InputError
-from roadaware.io.xml import Document, Record, local, located, parse, scan, text_at, walk
+from roadaware.io.xml import (
+    Document,
+    Record,
+    add_line_numbers,
+    find_text,
+    get_local_name,
+    parse,
+    scan_records,
+    walk,
+)
 
 # Parsing
 
 
 def test_a_tree_comes_without_comments_instructions_and_cdata_marks() -> None:
     tree = parse(b"<a>x<!-- c -->y<?p i?><![CDATA[z<]]>&amp;&#65;<b/></a>", "f.xml")
-    assert (tree.text, [local(child) for child in tree]) == ("xyz<&A", ["b"])
+    assert (tree.text, [get_local_name(child) for child in tree]) == ("xyz<&A", ["b"])
 
 
 @pytest.mark.parametrize(
@@ -69,9 +78,9 @@ def test_bad_files_are_told_with_their_place(data: bytes, expected: str) -> None
 
 def test_a_path_of_names_leads_to_a_text() -> None:
     tree = parse(b'<a xmlns="urn:x"><b/><b><c> 7 </c><d> </d></b></a>', "f.xml")
-    assert text_at(tree, "b/c") is None
+    assert find_text(tree, "b/c") is None
     tree = parse(b'<a xmlns="urn:x"><b><c> 7 </c><d> </d></b></a>', "f.xml")
-    assert (text_at(tree, "b/c"), text_at(tree, "b/d"), text_at(tree, "b/e/f")) == ("7", None, None)
+    assert (find_text(tree, "b/c"), find_text(tree, "b/d"), find_text(tree, "b/e/f")) == ("7", None, None)
 
 
 FLAT = Record("frame", "root", ("id", "v"))
@@ -163,8 +172,8 @@ def test_records_that_are_only_mentioned_do_not_count() -> None:
 def test_a_batch_keeps_its_order() -> None:
     texts = [*KNOWN.values(), *UNKNOWN.values(), *KNOWN.values()]
     documents = [Document(f"{n}.xml", f"{n}.xml", text) for n, text in enumerate(texts)]
-    whole = scan(documents, TINY, root="root")
-    apart = [scan([document], TINY, root="root") for document in documents]
+    whole = scan_records(documents, TINY, root="root")
+    apart = [scan_records([document], TINY, root="root") for document in documents]
     expected = pl.concat(
         [part.rows.with_columns(document=pl.lit(n, pl.UInt32)) for n, part in enumerate(apart)]
     )
@@ -176,9 +185,11 @@ def test_a_batch_keeps_its_order() -> None:
 def test_lines_are_found_again() -> None:
     text = f"<root>\n<track>\n{box(1)}\n{box(2)}\n\n{box(3)}</track></root>"
     documents = [Document("a.xml", "a.xml", text), Document("b.xml", "b.xml", text.replace("<box", "<box\n"))]
-    tables = scan(documents, TINY, root="root")
+    tables = scan_records(documents, TINY, root="root")
     assert tables.scanned == [True, False]
-    found = located(tables.rows.filter(pl.col("frame") != "2"), documents, tables.scanned, TINY, root="root")
+    found = add_line_numbers(
+        tables.rows.filter(pl.col("frame") != "2"), documents, tables.scanned, TINY, root="root"
+    )
     assert found.select("file", "frame", "line").rows() == [
         ("a.xml", "1", 3),
         ("a.xml", "3", 6),

@@ -17,7 +17,7 @@ from xml_records import agrees
 from roadaware.datasets import jaad
 from roadaware.datasets.jaad import BOX, PEDESTRIAN, SIDES, TRAFFIC, VEHICLE
 from roadaware.errors import InputError
-from roadaware.io.xml import Document, Record, Walkers, decode, scan, text_at, walk_all
+from roadaware.io.xml import Document, Record, Walkers, decode, find_text, scan_records, walk_all
 
 REAL = os.environ.get("ROADAWARE_DATA_DIR")
 needs_real = pytest.mark.skipif(not REAL, reason="needs ROADAWARE_DATA_DIR with the published annotations")
@@ -156,7 +156,7 @@ def test_workers_read_what_this_process_reads(tmp_path: Path) -> None:
             assert str(one.root) == str(two.root)
         else:
             assert not isinstance(two.root, InputError)
-            assert text_at(two.root, "meta/task/size") == text_at(one.root, "meta/task/size")
+            assert find_text(two.root, "meta/task/size") == find_text(one.root, "meta/task/size")
             assert [t.get("label") for t in two.root.iter("track")] == [
                 t.get("label") for t in one.root.iter("track")
             ]
@@ -195,7 +195,7 @@ def _real_law(names: list[str], folder: str, record: Record, root: str) -> int:
         for start in range(0, len(names), 20):
             batch = names[start : start + 20]
             documents = [Document(n, n, decode(source.read(n), n)) for n in batch]
-            tables = scan(documents, record, root=root)
+            tables = scan_records(documents, record, root=root)
             assert all(tables.scanned), folder
             plain = walk_all(documents, record, root)
             whole = pl.concat(

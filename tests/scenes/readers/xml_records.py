@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from roadaware.errors import InputError
-from roadaware.io.xml import Document, Record, Tables, owners_of, scan, walk
+from roadaware.io.xml import Document, Record, Tables, find_record_owners, scan_records, walk
 
 TINY = Record("box", "track", ("frame", "x"), (("id", "look"), ("id",)))
 
 
 def scanned(text: str, record: Record = TINY, root: str = "root") -> Tables:
-    return scan([Document("f.xml", "f.xml", text)], record, root=root)
+    return scan_records([Document("f.xml", "f.xml", text)], record, root=root)
 
 
 def agrees(text: str, record: Record = TINY, root: str = "root") -> Tables:
@@ -25,7 +25,7 @@ def agrees(text: str, record: Record = TINY, root: str = "root") -> Tables:
     for tree in (tables.roots[0], plain.root):
         assert not isinstance(tree, InputError)
         numbers = tables.rows["owner"].drop_nulls()
-        assert numbers.is_empty() or numbers.max() < len(owners_of(tree, record))  # type: ignore[operator]
+        assert numbers.is_empty() or numbers.max() < len(find_record_owners(tree, record))  # type: ignore[operator]
     return tables
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from roadaware.config import from_dict, to_dict
 from roadaware.errors import UsageError
-from roadaware.scenes.sampling import PROTOCOLS, Iv2022, Iv2024, Wacv2021, protocol_named, vocabulary
+from roadaware.scenes.sampling import PROTOCOLS, Iv2022, Iv2024, Wacv2021, get_protocol, list_task_answers
 
 
 @pytest.mark.parametrize("name", sorted(PROTOCOLS))
 @pytest.mark.parametrize("config", ["reference", "default"])
 def test_every_named_protocol_survives_being_written(name, config):
-    protocol = protocol_named(name, config)
+    protocol = get_protocol(name, config)
     assert from_dict(type(protocol), to_dict(protocol)) == protocol
     dataset, rest = name.split("-", 1)
     task = rest.split("@")[0].rsplit("-", 1)[-1]
@@ -23,9 +23,9 @@ def test_every_named_protocol_survives_being_written(name, config):
 
 def test_an_unknown_protocol_names_the_nearest():
     with pytest.raises(UsageError, match="did you mean 'jaad-action@iv2024'"):
-        protocol_named("jaad-action@iv2023")
+        get_protocol("jaad-action@iv2023")
     with pytest.raises(UsageError, match="'reference' or 'default'"):
-        protocol_named("jaad-action@iv2024", "strict")
+        get_protocol("jaad-action@iv2024", "strict")
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ def test_wacv_asks_for_the_action_alone():
 
 
 def test_the_vocabularies():
-    assert vocabulary(Iv2024.reference("action")) == ("not-crossing", "crossing")
-    assert vocabulary(Iv2024.reference("intention")) == ("no-crossing", "unsure", "crossing")
-    assert vocabulary(Iv2024.reference("risk"))[::11] == ("region_0", "region_11")
+    assert list_task_answers(Iv2024.reference("action")) == ("not-crossing", "crossing")
+    assert list_task_answers(Iv2024.reference("intention")) == ("no-crossing", "unsure", "crossing")
+    assert list_task_answers(Iv2024.reference("risk"))[::11] == ("region_0", "region_11")
 
 
 def test_the_default_differs_from_the_reference_in_its_quirks_alone():

@@ -9,7 +9,7 @@ import pytest
 from made import Pedestrian, Place, scenes
 
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.sampling import Iv2022, Iv2024, Wacv2021, filled_splits, sample
+from roadaware.scenes.sampling import Iv2022, Iv2024, Wacv2021, list_filled_splits, sample
 
 ACTION = replace(Iv2024.reference("action"), splits=("train",))
 HONEST = replace(Iv2024.default("action"), splits=("train",))
@@ -257,7 +257,7 @@ def test_a_split_without_samples_leaves_the_others_alone(protocol):
         sampled = sample(scenes(held, places), protocol)
         assert sampled.samples["split"].unique(maintain_order=True).to_list() == ["train", "test"]
         assert sampled.meta.notes["sampling"]["val"]["samples"] == 0
-    assert filled_splits(scenes([train], places[:1]), protocol) == ("train",)
+    assert list_filled_splits(scenes([train], places[:1]), protocol) == ("train",)
 
 
 def test_who_should_have_a_label_and_has_none_is_not_taken_for_one_who_does_not_cross():

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from roadaware.errors import DiskError, UsageError
-from roadaware.io.process_pool import side_by_side
+from roadaware.io.process_pool import run_parallel
 
 SLEEPERS = """
 from pathlib import Path
@@ -54,16 +54,16 @@ def wait_until(holds) -> None:
 
 def test_every_number_is_done_once_and_failures_arrive(tmp_path: Path) -> None:
     work = partial(touch, tmp_path)
-    assert sorted(side_by_side(work, [0, 1, 2], 2)) == [0, 1, 2]
+    assert sorted(run_parallel(work, [0, 1, 2], 2)) == [0, 1, 2]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["0", "1", "2"]
     with pytest.raises(DiskError, match="full"):
-        list(side_by_side(work, [3, 0], 1))
+        list(run_parallel(work, [3, 0], 1))
     with pytest.raises(UsageError, match="a process that made scenes died"):
-        list(side_by_side(work, [4], 2))
+        list(run_parallel(work, [4], 2))
 
 
 def test_whoever_stops_taking_ends_the_others(tmp_path: Path) -> None:
-    with closing(side_by_side(partial(mixed, tmp_path), [0, 1], 2)) as done:
+    with closing(run_parallel(partial(mixed, tmp_path), [0, 1], 2)) as done:
         assert next(done) == 0
         wait_until(lambda: any(tmp_path.iterdir()))
     assert all(over(int(p.name)) for p in tmp_path.iterdir())

@@ -9,20 +9,20 @@ import numpy as np
 import pytest
 
 from roadaware.errors import UsageError
-from roadaware.scenes.sampling import protocol_named, sample
+from roadaware.scenes.sampling import get_protocol, sample
 from roadaware.simulator.actors import Actor, Pose
-from roadaware.simulator.config import CameraConfig, config_of
+from roadaware.simulator.config import CameraConfig, build_scene_config
 from roadaware.simulator.episode import Episode
-from roadaware.simulator.kerb import actor_at, draw_stands, place_of
+from roadaware.simulator.kerb import build_kerb_actor, draw_stands, select_kerb_place
 from roadaware.simulator.make import make_episode
-from roadaware.simulator.mesh import Camera, camera_of, poured
-from roadaware.simulator.people import joints
-from roadaware.simulator.render import Stage, actor_soup, render
+from roadaware.simulator.mesh import Camera, build_camera, merge_soups
+from roadaware.simulator.people import compute_joints
+from roadaware.simulator.render import Stage, build_actor_soup, render
 from roadaware.simulator.town.regions import Regions
-from roadaware.simulator.truth import SeenCollector, scene_tables
-from roadaware.simulator.truth.seen import projected
+from roadaware.simulator.truth import SeenCollector, build_scene_tables
+from roadaware.simulator.truth.seen import compute_projected_boxes
 
-CONFIG = config_of("kerb")
+CONFIG = build_scene_config("kerb")
 FPS = CONFIG.camera.fps
 LEFT_SHOULDER, RIGHT_SHOULDER = 5, 6
 
@@ -34,20 +34,23 @@ def scene(number: int) -> Episode:
 
 def boxes_of(actors: list[Actor], camera: Camera, frame: int) -> np.ndarray:
     """(n, 4) outlines as they fall into an endless picture."""
-    found = [projected(camera, [poured([actor_soup(actor, frame)])], len(actors)) for actor in actors]
+    found = [
+        compute_projected_boxes(camera, [merge_soups([build_actor_soup(actor, frame)])], len(actors))
+        for actor in actors
+    ]
     return np.array([rows[k, :4] for k, rows in enumerate(found)])
 
 
 def test_a_coin_that_falls_the_other_way_changes_no_box() -> None:
     """Each person as they would stand if they crossed and if they did not: outlines differ far less than
     from person to person, and on average by a tenth of a pixel."""
-    kerb, ego = place_of(scene(0).layout, CONFIG, np.random.default_rng(1))
-    camera = camera_of(ego, CONFIG, 5, 0)
+    kerb, ego = select_kerb_place(scene(0).layout, CONFIG, np.random.default_rng(1))
+    camera = build_camera(ego, CONFIG, 5, 0)
     rng, regions, either = np.random.default_rng(2), Regions(scene(0).layout), {}
     stands = [stand for _ in range(10) for stand in draw_stands(CONFIG, rng)]
     for crosses in (True, False):
         people = [
-            actor_at(replace(stand, crosses=crosses), kerb, regions, CONFIG, number)
+            build_kerb_actor(replace(stand, crosses=crosses), kerb, regions, CONFIG, number)
             for number, stand in enumerate(stands)
         ]
         x1, y1, x2, y2 = boxes_of(people, camera, 5).T
@@ -60,9 +63,9 @@ def test_a_coin_that_falls_the_other_way_changes_no_box() -> None:
 def test_joints_and_faces_tell_who_crosses() -> None:
     for number in range(4):
         episode = scene(number)
-        camera = camera_of(episode.ego, CONFIG, 5, 0)
+        camera = build_camera(episode.ego, CONFIG, 5, 0)
         for actor in episode.actors:
-            pixels, _ = camera.project(joints(actor, 5))
+            pixels, _ = camera.project(compute_joints(actor, 5))
             faces_us = pixels[LEFT_SHOULDER, 0] > pixels[RIGHT_SHOULDER, 0]
             assert actor.mind is not None
             assert faces_us == actor.mind.crosses
@@ -115,10 +118,10 @@ def test_a_scene_too_short_to_stand_in_is_refused() -> None:
 def filmed(episode: Episode):
     stage, collector = Stage(episode), SeenCollector(episode)
     for frame in range(episode.n_frames):
-        camera, soup = camera_of(episode.ego, episode.config, frame, episode.seed), stage.soup(frame)
+        camera, soup = build_camera(episode.ego, episode.config, frame, episode.seed), stage.soup(frame)
         picture = render(soup, camera, episode.conditions, seed=episode.seed, frame=frame)
         collector.add(frame, camera, picture, soup)
-    return scene_tables(episode, collector.seen())
+    return build_scene_tables(episode, collector.seen())
 
 
 def test_a_protocol_cuts_one_sample_of_each_person_in_the_same_frames_before_anybody_moves() -> None:
@@ -126,7 +129,7 @@ def test_a_protocol_cuts_one_sample_of_each_person_in_the_same_frames_before_any
     cut = sample(
         filmed(make_episode(coarse, 0, 0)),
         replace(
-            protocol_named("jaad-action@iv2024", "default"),
+            get_protocol("jaad-action@iv2024", "default"),
             splits=("train",), observation_frames=4, tte_frames=(8, 8), prediction_frames=8,
         ),
     )  # fmt: skip
@@ -150,14 +153,14 @@ def test_no_classifier_finds_more_than_chance_in_the_boxes() -> None:
     rng, layout = np.random.default_rng(9), scene(0).layout
     regions = Regions(layout)
     for _ in range(500):
-        kerb, ego = place_of(layout, CONFIG, rng)
+        kerb, ego = select_kerb_place(layout, CONFIG, rng)
         actors = [
-            actor_at(stand, kerb, regions, CONFIG, number)
+            build_kerb_actor(stand, kerb, regions, CONFIG, number)
             for number, stand in enumerate(draw_stands(CONFIG, rng))
         ]
-        camera = camera_of(ego, CONFIG, 6, 0)
-        soup = poured([actor_soup(actor, 6) for actor in actors])
-        boxes.append(projected(camera, [soup], len(actors))[:, :4])
+        camera = build_camera(ego, CONFIG, 6, 0)
+        soup = merge_soups([build_actor_soup(actor, 6) for actor in actors])
+        boxes.append(compute_projected_boxes(camera, [soup], len(actors))[:, :4])
         truth += [actor.mind is not None and actor.mind.crosses for actor in actors]
     values, answers = np.concatenate(boxes), np.array(truth)
     half = len(values) // 2

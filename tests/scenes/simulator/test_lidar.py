@@ -9,8 +9,8 @@ import pytest
 
 from roadaware.simulator.actors import Ego
 from roadaware.simulator.config import CameraConfig, Conditions, LidarConfig, SceneConfig
-from roadaware.simulator.lidar import azimuths, cast_rays, elevations, lidar_pose, sweep
-from roadaware.simulator.mesh import Material, Semantic, Soup, camera_of, poured
+from roadaware.simulator.lidar import azimuths, cast_rays, elevations, lidar_pose, simulate_sweep
+from roadaware.simulator.mesh import Material, Semantic, Soup, build_camera, merge_soups
 from roadaware.simulator.render import render
 
 EXACT = LidarConfig(rings=24, columns=120, lowest_deg=-40.0, highest_deg=30.0, noise_m=0.0, dropout=0.0)
@@ -112,7 +112,9 @@ def test_a_closed_surface_has_no_holes_along_its_edges() -> None:
 
 def test_a_box_ten_metres_ahead_gives_points_on_its_face() -> None:
     config = LidarConfig(dropout=0.0, noise_m=0.02)
-    found = sweep(poured([ground(), box()]), at_height(config.height_m), config, seed=3, frame=5)
+    found = simulate_sweep(
+        merge_soups([ground(), box()]), at_height(config.height_m), config, seed=3, frame=5
+    )
     mine = found.points[found.instance == 7].astype(np.float64)
     face = mine[mine[:, 2] < 2.0 - config.height_m - 0.05]
     assert len(face) > 150
@@ -130,7 +132,7 @@ def test_a_box_ten_metres_ahead_gives_points_on_its_face() -> None:
 
 def test_rings_and_columns_are_as_configured() -> None:
     config = replace(EXACT, lowest_deg=-30.0, highest_deg=-10.0, rings=5, columns=36)
-    points = sweep(ground(), at_height(2.0), config, seed=0, frame=0).points.astype(np.float64)
+    points = simulate_sweep(ground(), at_height(2.0), config, seed=0, frame=0).points.astype(np.float64)
     assert points.shape == (5 * 36, 5)
     assert (points[:, 4] == np.repeat(np.arange(5), 36)).all()
     above = np.degrees(np.arctan2(points[:, 2], np.hypot(points[:, 0], points[:, 1])))
@@ -141,20 +143,22 @@ def test_rings_and_columns_are_as_configured() -> None:
 
 
 def test_what_is_measured_hangs_on_seed_and_frame_alone() -> None:
-    scene, pose, config = poured([ground(), box()]), at_height(1.9), LidarConfig(rings=16, columns=90)
-    one = sweep(scene, pose, config, seed=4, frame=9)
-    sweep(scene, pose, config, seed=1, frame=1)
-    again = sweep(scene, pose, config, seed=4, frame=9)
+    scene, pose, config = merge_soups([ground(), box()]), at_height(1.9), LidarConfig(rings=16, columns=90)
+    one = simulate_sweep(scene, pose, config, seed=4, frame=9)
+    simulate_sweep(scene, pose, config, seed=1, frame=1)
+    again = simulate_sweep(scene, pose, config, seed=4, frame=9)
     assert one.points.tobytes() == again.points.tobytes()
-    assert one.points.tobytes() != sweep(scene, pose, config, seed=4, frame=8).points.tobytes()
-    assert one.points.tobytes() != sweep(scene, pose, config, seed=5, frame=9).points.tobytes()
+    assert one.points.tobytes() != simulate_sweep(scene, pose, config, seed=4, frame=8).points.tobytes()
+    assert one.points.tobytes() != simulate_sweep(scene, pose, config, seed=5, frame=9).points.tobytes()
 
 
 def test_as_many_returns_are_lost_as_configured_and_none_beyond_the_range() -> None:
     config = LidarConfig(dropout=0.25, range_m=30.0, lowest_deg=-20.0, highest_deg=-4.0)
-    found = sweep(ground(), at_height(1.9), config, seed=0, frame=0)
+    found = simulate_sweep(ground(), at_height(1.9), config, seed=0, frame=0)
     assert 0.73 < len(found) / (config.rings * config.columns) < 0.77
-    far = sweep(ground(), at_height(1.9), replace(config, highest_deg=2.0, dropout=0.0), seed=0, frame=0)
+    far = simulate_sweep(
+        ground(), at_height(1.9), replace(config, highest_deg=2.0, dropout=0.0), seed=0, frame=0
+    )
     assert np.linalg.norm(far.points[:, :3], axis=1).max() < 30.2
     assert 0 < len(far) < config.rings * config.columns
 
@@ -163,10 +167,10 @@ def test_paint_is_seen_on_the_road_and_brighter_than_it() -> None:
     stripe = soup_of(
         [[(5, -1, 0), (9, -1, 0), (9, 1, 0)], [(5, -1, 0), (9, 1, 0), (5, 1, 0)]], Material.MARKING
     )
-    scene = poured(
+    scene = merge_soups(
         [ground(), replace(stripe, semantic=np.full(2, Semantic.MARKING, dtype=np.uint8)), ground()]
     )
-    found = sweep(scene, at_height(1.9), LidarConfig(), seed=0, frame=0)
+    found = simulate_sweep(scene, at_height(1.9), LidarConfig(), seed=0, frame=0)
     on = (found.points[:, 0] > 5.2) & (found.points[:, 0] < 8.8) & (np.abs(found.points[:, 1]) < 0.9)
     assert (found.semantic[on] == Semantic.MARKING).all()
     assert found.points[on, 3].mean() > 4 * found.points[~on, 3].mean()
@@ -174,11 +178,15 @@ def test_paint_is_seen_on_the_road_and_brighter_than_it() -> None:
 
 def test_surfaces_send_back_less_at_grazing_angles_and_nothing_from_behind() -> None:
     config = replace(EXACT, lowest_deg=-60.0, highest_deg=-3.0)
-    strength = sweep(ground(), at_height(2.0), config, seed=0, frame=0).points[:, 3].reshape(24, -1).mean(1)
+    strength = (
+        simulate_sweep(ground(), at_height(2.0), config, seed=0, frame=0).points[:, 3].reshape(24, -1).mean(1)
+    )
     assert strength[0] > 2 * strength[-1]
     turned = ground()
     assert not len(
-        sweep(replace(turned, corners=turned.corners[:, ::-1]), at_height(2.0), config, seed=0, frame=0)
+        simulate_sweep(
+            replace(turned, corners=turned.corners[:, ::-1]), at_height(2.0), config, seed=0, frame=0
+        )
     )
 
 
@@ -196,11 +204,11 @@ def test_points_of_a_thing_land_on_its_pixels() -> None:
     zero, whole = np.zeros(1), np.zeros(1, dtype=np.int64)
     ego = Ego(np.array([[-1.2, 0.3, 0.0]]), np.array([0.05]), zero, zero, zero, whole, whole)
     config = SceneConfig(camera=CameraConfig(width_px=320, height_px=240, shake_px=0.0), lidar=LidarConfig())
-    scene = poured([ground(), box(12.0)])
-    camera = camera_of(ego, config, 0, 0)
+    scene = merge_soups([ground(), box(12.0)])
+    camera = build_camera(ego, config, 0, 0)
     picture = render(scene, camera, Conditions(), seed=0, frame=0)
     pose = lidar_pose(ego, config.lidar, 0)
-    found = sweep(scene, pose, config.lidar, seed=0, frame=0)
+    found = simulate_sweep(scene, pose, config.lidar, seed=0, frame=0)
     world = found.points[:, :3].astype(np.float64) @ pose[:3, :3].T + pose[:3, 3]
     pixels, depth_m = camera.project(world[found.instance == 7])
     column, row = np.floor(pixels).astype(int).T

@@ -13,20 +13,20 @@ import pytest
 from roadaware.errors import UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.scenes.tables import Scenes
-from roadaware.simulator.config import DOMAINS, PRESETS, Looks, SceneConfig, config_of
+from roadaware.simulator.config import DOMAINS, PRESETS, Looks, SceneConfig, build_scene_config
 from roadaware.simulator.episode import Episode
-from roadaware.simulator.generate import Order, produce
+from roadaware.simulator.generate import Order, generate_scenes
 from roadaware.simulator.lenses import Lens
 from roadaware.simulator.looks import draw_look
 from roadaware.simulator.make import make_episode
-from roadaware.simulator.mesh import Semantic, camera_of
+from roadaware.simulator.mesh import Semantic, build_camera
 from roadaware.simulator.render import Picture, Stage, render
 from roadaware.simulator.town.wires import wire_spans
-from roadaware.simulator.truth import SeenCollector, scene_tables
+from roadaware.simulator.truth import SeenCollector, build_scene_tables
 
 
 def config_with(seconds: float = 0.5, **looks: object) -> SceneConfig:
-    base = config_of("road@2")
+    base = build_scene_config("road@2")
     camera = replace(base.camera, width_px=192, height_px=144, fps=4.0)
     assert base.looks is not None
     return replace(base, seconds=seconds, camera=camera, sound=False, looks=replace(base.looks, **looks))
@@ -37,13 +37,13 @@ def shot(number: int, **looks: object) -> tuple[Episode, Picture, Picture, Scene
     """An episode, its first picture as rendered and as taken, and the tables of that frame."""
     episode = make_episode(config_with(**looks), 5, number)
     stage = Stage(episode)
-    camera, soup = camera_of(episode.ego, episode.config, 0, episode.seed), stage.soup(0)
+    camera, soup = build_camera(episode.ego, episode.config, 0, episode.seed), stage.soup(0)
     plain = render(soup, camera, episode.conditions, seed=episode.seed, frame=0)
     assert episode.look is not None
     taken = Lens(episode, episode.look).taken(plain, camera, 0)
     collector = SeenCollector(episode)
     collector.add(0, camera, taken, soup)
-    return episode, plain, taken, scene_tables(episode, collector.seen())
+    return episode, plain, taken, build_scene_tables(episode, collector.seen())
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -56,20 +56,22 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_scenes_are_the_same_in_one_go_and_in_two(tmp_path: Path) -> None:
     config = config_with()
-    produce(Order(config, seed=3, scenes=2), tmp_path / "once")
-    produce(Order(config, seed=3, scenes=1), tmp_path / "twice")
-    assert produce(Order(config, seed=3, scenes=2), tmp_path / "twice") == 1
+    generate_scenes(Order(config, seed=3, scenes=2), tmp_path / "once")
+    generate_scenes(Order(config, seed=3, scenes=1), tmp_path / "twice")
+    assert generate_scenes(Order(config, seed=3, scenes=2), tmp_path / "twice") == 1
     assert contents(tmp_path / "once") == contents(tmp_path / "twice")
     look = json.loads((tmp_path / "once/scenes/road-0001/scene.json").read_text())["look"]
     assert look["crf"] >= 18
     with pytest.raises(UsageError, match="another config"):
-        produce(Order(replace(config, name="road@1", looks=None), seed=3, scenes=2), tmp_path / "once")
+        generate_scenes(
+            Order(replace(config, name="road@1", looks=None), seed=3, scenes=2), tmp_path / "once"
+        )
 
 
 def test_a_frame_is_the_same_whatever_was_taken_before() -> None:
     episode, plain, taken, _ = shot(0)
     assert episode.look is not None
-    lens, camera = Lens(episode, episode.look), camera_of(episode.ego, episode.config, 0, episode.seed)
+    lens, camera = Lens(episode, episode.look), build_camera(episode.ego, episode.config, 0, episode.seed)
     lens.taken(plain, camera, 1)
     assert np.array_equal(lens.taken(plain, camera, 0).rgb, taken.rgb)
 
@@ -135,7 +137,7 @@ def test_looks_differ_from_scene_to_scene_and_keep_their_bounds() -> None:
 
 def test_a_domain_keeps_its_camera_and_town() -> None:
     for name in ("city-b", "night-rain"):
-        config = replace(config_of("road@2", name), seconds=0.5, sound=False)
+        config = replace(build_scene_config("road@2", name), seconds=0.5, sound=False)
         own = make_episode(config, 0, 0)
         assert own.config == config
         assert own.config.camera.fov_deg == DOMAINS[f"{name}@1"].camera.fov_deg
@@ -143,16 +145,16 @@ def test_a_domain_keeps_its_camera_and_town() -> None:
 
 
 def test_a_preset_without_version_is_its_first_and_has_no_look() -> None:
-    assert config_of("road") == PRESETS["road@1"]
+    assert build_scene_config("road") == PRESETS["road@1"]
     for name, config in PRESETS.items():
         assert (config.looks is None) == (name != "road@2")
-    assert make_episode(replace(config_of("road"), seconds=0.5), 0, 0).look is None
+    assert make_episode(replace(build_scene_config("road"), seconds=0.5), 0, 0).look is None
 
 
 def test_scenes_that_tell_a_story_have_no_looks() -> None:
     for name in ("chaos", "kerb"):
         with pytest.raises(UsageError, match="give them no looks"):
-            replace(config_of(name), looks=Looks())
+            replace(build_scene_config(name), looks=Looks())
 
 
 FIRST: dict[str, tuple[int, int, float, tuple[float, ...]]] = {
@@ -167,12 +169,12 @@ everybody went together (metres), and the mean colour of the first picture."""
 
 
 def summary_of(name: str) -> tuple[int, int, float, tuple[float, ...]]:
-    config = config_of(name)
+    config = build_scene_config(name)
     small = replace(config.camera, width_px=96, height_px=64, fps=4.0)
     episode = make_episode(replace(config, seconds=2.0, camera=small), 4, 0)
     went = sum(np.abs(np.diff(actor.position, axis=0)).sum() for actor in episode.actors)
     soup = Stage(episode).soup(0)
-    camera = camera_of(episode.ego, episode.config, 0, 4)
+    camera = build_camera(episode.ego, episode.config, 0, 4)
     seen = render(soup, camera, episode.conditions, seed=4, frame=0)
     mean = tuple(np.round(seen.rgb.mean((0, 1)), 2).tolist())
     return len(episode.actors), len(episode.layout.props), round(float(went), 3), mean
@@ -187,11 +189,11 @@ def test_presets_of_a_first_version_are_what_they_were(name: str) -> None:
 
 
 def test_older_folders_that_say_nothing_of_looks_go_on(tmp_path: Path) -> None:
-    camera = replace(config_of("road").camera, width_px=64, height_px=48, fps=2.0)
-    config = replace(config_of("road"), camera=camera, seconds=0.5, sound=False)
-    produce(Order(config), tmp_path / "made")
+    camera = replace(build_scene_config("road").camera, width_px=64, height_px=48, fps=2.0)
+    config = replace(build_scene_config("road"), camera=camera, seconds=0.5, sound=False)
+    generate_scenes(Order(config), tmp_path / "made")
     assert "looks" not in json.loads((tmp_path / "made/simulation.json").read_text())["config"]
-    assert produce(Order(config, scenes=2), tmp_path / "made") == 1
+    assert generate_scenes(Order(config, scenes=2), tmp_path / "made") == 1
 
 
 def test_wires_hang_above_everybody() -> None:

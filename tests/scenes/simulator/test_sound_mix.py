@@ -9,13 +9,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from roadaware.datasets.chaotic_vocabulary import all_names
+from roadaware.datasets.chaotic_vocabulary import list_label_names
 from roadaware.simulator.actors import Actor, Ego
 from roadaware.simulator.config import CameraConfig, Conditions, SceneConfig
 from roadaware.simulator.episode import Episode, Noise
 from roadaware.simulator.layout import Layout
-from roadaware.simulator.sound import mix
-from roadaware.simulator.voices import MAKERS, RATE, voice
+from roadaware.simulator.sound import render_audio
+from roadaware.simulator.voices import MAKERS, RATE, build_voice
 
 FPS = 10.0
 
@@ -43,7 +43,7 @@ def scene(places, noises, seconds=2.0, heading=0.0, seed=1, weather="clear") -> 
 
 
 def heard(episode: Episode) -> np.ndarray:
-    return np.concatenate(list(mix(episode)))
+    return np.concatenate(list(render_audio(episode)))
 
 
 def loudness(samples: np.ndarray) -> np.ndarray:
@@ -96,7 +96,7 @@ def test_who_drives_past_is_heard_from_one_side_and_then_the_other() -> None:
 
 def test_blocks_have_the_length_of_the_scene_and_stay_in_range() -> None:
     crowd = [Noise(label, 0, 0.0, 3.1, 3.0) for label in MAKERS]
-    blocks = list(mix(scene([(1.0, 1.0, 0.0)], crowd, seconds=3.1, weather="rain")))
+    blocks = list(render_audio(scene([(1.0, 1.0, 0.0)], crowd, seconds=3.1, weather="rain")))
     assert sum(map(len, blocks)) == round(3.1 * RATE)
     assert all(block.dtype == np.float32 and block.shape[1] == 2 for block in blocks)
     samples = np.concatenate(blocks)
@@ -111,14 +111,14 @@ def test_the_same_scene_sounds_the_same_and_another_seed_differs() -> None:
 
 
 def test_every_sound_that_has_a_name_has_a_voice_of_its_own_and_none_is_silent() -> None:
-    assert set(all_names("sound")) <= set(MAKERS)
+    assert set(list_label_names("sound")) <= set(MAKERS)
     still = np.full(RATE, 5.0)
     for label in MAKERS:
-        samples = voice(label, np.random.default_rng(3)).samples(still)
+        samples = build_voice(label, np.random.default_rng(3)).samples(still)
         loudest = np.sqrt((samples.reshape(-1, 800) ** 2).mean(1)).max()
         assert 0.1 < loudest < 1.0, label
         assert abs(samples.mean()) < 0.02, label
-    assert voice("something unheard of", np.random.default_rng(3)).samples(still).std() > 0.05
+    assert build_voice("something unheard of", np.random.default_rng(3)).samples(still).std() > 0.05
 
 
 def test_rain_is_heard_and_wind_is_faint() -> None:
@@ -132,7 +132,7 @@ def test_memory_does_not_grow_with_the_scene() -> None:
         noises = [Noise("engine", 0, t, t + 2.0) for t in np.arange(0, seconds, 2.0)]
         episode = scene([(5.0, 3.0, 0.0)], noises, seconds=seconds)
         tracemalloc.start()
-        for _ in mix(episode):
+        for _ in render_audio(episode):
             pass
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

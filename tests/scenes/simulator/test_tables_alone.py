@@ -7,19 +7,19 @@ import pytest
 
 from roadaware.datasets import read
 from roadaware.errors import UsageError
-from roadaware.simulator.config import config_of
-from roadaware.simulator.generate import Kept, Order, produce
+from roadaware.simulator.config import build_scene_config
+from roadaware.simulator.generate import Kept, Order, generate_scenes
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    config = config_of("crossing", "city-a")
+    config = build_scene_config("crossing", "city-a")
     small = replace(config.camera, width_px=96, height_px=64, fps=10.0)
     config = replace(config, seconds=2.0, camera=small, lidar=None, sound=False)
     folders = {}
     for name, kept in (("tables", Kept.tables_alone()), ("drawn", Kept(video=False, masks=False))):
         folders[name] = tmp_path_factory.mktemp(name) / "set"
-        produce(Order(config, 3, 1, kept), folders[name])
+        generate_scenes(Order(config, 3, 1, kept), folders[name])
     return folders
 
 

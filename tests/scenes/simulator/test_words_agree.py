@@ -10,15 +10,15 @@ from typing import get_args
 import pytest
 
 import roadaware.simulator.chaos as chaos
-from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, canonical
+from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, find_canonical_name
 from roadaware.simulator.actors import Pose
 from roadaware.simulator.chaos import deeds, recording
-from roadaware.simulator.config import DOMAINS, PRESETS, config_of
-from roadaware.simulator.generate import Kept, Order, produce
+from roadaware.simulator.config import DOMAINS, PRESETS, build_scene_config
+from roadaware.simulator.generate import Kept, Order, generate_scenes
 from roadaware.simulator.people import telling as people
-from roadaware.simulator.people.carried import Item, carried
-from roadaware.simulator.people.outfits import Bag, Hat, Top, outfit
-from roadaware.simulator.people.statures import stature
+from roadaware.simulator.people.carried import Item, build_carried_item
+from roadaware.simulator.people.outfits import Bag, Hat, Top, sample_outfit
+from roadaware.simulator.people.statures import build_stature
 
 
 def words(literal: object, *without: str) -> set[str]:
@@ -45,14 +45,16 @@ def test_all_that_is_worn_or_held_has_a_name() -> None:
 @pytest.mark.parametrize("item", sorted(words(Item)))
 @pytest.mark.parametrize("coarse", [False, True])
 def test_all_that_is_held_can_be_drawn(item: Item, coarse: bool) -> None:
-    assert carried(item, stature(1.7, "senior", 1.0), outfit(3, "adult", "slim"), coarse)
+    assert build_carried_item(
+        item, build_stature(1.7, "senior", 1.0), sample_outfit(3, "adult", "slim"), coarse
+    )
 
 
 def test_every_bond_can_be_told_and_is_an_interaction() -> None:
     bonds = said_in_chaos()
     assert len(bonds) > 10
     assert bonds <= recording._BONDS.keys()
-    assert all(canonical(bond, "interaction") for bond in recording._BONDS)
+    assert all(find_canonical_name(bond, "interaction") for bond in recording._BONDS)
 
 
 def test_every_deed_is_an_official_action_that_its_poses_show() -> None:
@@ -69,9 +71,9 @@ def test_a_thousand_scenes_of_every_preset_are_made(preset: str, seed: int, tmp_
     """250 from each of four seeds, short ones; in every domain, one after another, in each seed."""
     domains = [None, *DOMAINS]
     for part, domain in enumerate(domains[:5]):
-        config = config_of(preset, domain)
+        config = build_scene_config(preset, domain)
         camera = replace(config.camera, fps=4.0, width_px=96, height_px=64)
         seconds = 2.0 if preset.startswith("kerb") else 1.0  # people stand at the kerb for a while
         config = replace(config, seconds=seconds, camera=camera, lidar=None, sound=False)
         folder = tmp_path / str(part)
-        assert produce(Order(config, 1000 * seed + part, 50, Kept.tables_alone()), folder) == 50
+        assert generate_scenes(Order(config, 1000 * seed + part, 50, Kept.tables_alone()), folder) == 50

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from short_walks import OBSERVED, SIZES, TRACKS, T, box_of, walks
 
-from roadaware.tasks.crossing_inputs import inputs
-from roadaware.tasks.crossing_inputs.boxes import GivenBoxes, motion
-from roadaware.tasks.crossing_inputs.grid import cells
+from roadaware.tasks.crossing_inputs import build_inputs
+from roadaware.tasks.crossing_inputs.boxes import GivenBoxes, compute_motion
+from roadaware.tasks.crossing_inputs.grid import assign_grid_number
 
 Box = tuple[float, float, float, float]
 
 
 def values(name: str) -> np.ndarray:
-    return inputs(walks(), "train", [name]).take(np.arange(len(OBSERVED)))[name]
+    return build_inputs(walks(), "train", [name]).take(np.arange(len(OBSERVED)))[name]
 
 
 def shares(box: Box, size: tuple[int, int]) -> list[float]:
@@ -94,7 +94,7 @@ def test_motion_is_told_in_own_heights_and_towards_the_middle() -> None:
     left = [[10.0, 0, 20, 20], [15, 0, 25, 20], [5, -6, 15, 34]]
     right = [[100 - x2, y1, 100 - x1, y2] for x1, y1, x2, y2 in left]
     seen = GivenBoxes(np.array([left, right]), np.full((2, 2), 100.0), np.array([[np.nan, 1, 2]] * 2))
-    found = motion(seen)
+    found = compute_motion(seen)
     assert np.isnan(found[:, 0]).all()
     np.testing.assert_allclose(found[0, 1:], [[0.25, 0, 0.25], [-0.125, 0.05, -0.125]])
     np.testing.assert_allclose(found[1, 1:], [[-0.25, 0, 0.25], [0.125, 0.05, -0.125]])
@@ -112,9 +112,9 @@ def test_cells_of_a_picture_of_full_size_are_60_pixels_wide_and_high() -> None:
     boxes = np.array(
         [[0, 0, 2, 2], [59, 59, 60.9, 60.9], [60, 0, 61, 1], [0, 60, 1, 61], [1918, 1078, 1920, 1080]]
     )
-    assert cells(boxes, size).tolist() == [0, 0, 1, 32, 575]
+    assert assign_grid_number(boxes, size).tolist() == [0, 0, 1, 32, 575]
     outside = np.array([[-50.0, -50, -20, -20], [1950, 500, 2100, 510]])
-    assert cells(outside, size).tolist() == [0, 8 * 32 + 31]
+    assert assign_grid_number(outside, size).tolist() == [0, 8 * 32 + 31]
 
 
 def test_the_cell_of_each_box_is_an_input_and_so_is_the_published_rounding() -> None:

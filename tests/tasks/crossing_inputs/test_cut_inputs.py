@@ -11,11 +11,11 @@ import pytest
 from short_walks import FRAMES, OBSERVED, SIZES, TRACKS, T, box_of, walks
 
 from roadaware.errors import DamagedError, DiskError, InputError, UsageError
-from roadaware.io.images import MaskWriter, png
+from roadaware.io.images import MaskWriter, encode_png
 from roadaware.io.video import VideoReader, VideoWriter
-from roadaware.tasks.crossing_inputs import CropConfig, Media, inputs
+from roadaware.tasks.crossing_inputs import CropConfig, Media, build_inputs
 from roadaware.tasks.crossing_inputs import crops as cuttings_module
-from roadaware.tasks.crossing_inputs.crops import CATEGORIES, context, own
+from roadaware.tasks.crossing_inputs.crops import CATEGORIES, add_box_context, clip_to_image
 
 CROPS = ("crop:box@16", "crop:context@24", "crop:surround@24")
 PERSON = (200, 40, 60)
@@ -78,20 +78,20 @@ def test_the_context_of_a_box_follows_the_published_steps() -> None:
     rng = np.random.default_rng(3)
     low = rng.uniform(0, (1700, 900), (200, 2))
     boxes = np.concatenate([low, low + rng.uniform(4, 180, (200, 2))], axis=1).round()
-    found = context(boxes, np.array([[1920.0, 1080.0]] * 200), 1.5)
+    found = add_box_context(boxes, np.array([[1920.0, 1080.0]] * 200), 1.5)
     expected = [around(tuple(box), (1920, 1080)) for box in boxes.tolist()]
     np.testing.assert_array_equal(found, expected)
 
 
 def test_a_box_off_the_picture_leaves_one_pixel_of_it() -> None:
     size = np.array([[64.0, 48.0]] * 3)
-    found = own(np.array([[-20.0, 5, -3, 9], [63.2, 46, 90, 47.9], [10.2, 7.9, 10.8, 8.1]]), size)
+    found = clip_to_image(np.array([[-20.0, 5, -3, 9], [63.2, 46, 90, 47.9], [10.2, 7.9, 10.8, 8.1]]), size)
     assert found.tolist() == [[0, 5, 1, 9], [63, 46, 64, 47], [10, 7, 11, 8]]
-    assert (context(np.array([[-50.0, -50, -20, -20]]), size[:1], 1.5) >= 0).all()
+    assert (add_box_context(np.array([[-50.0, -50, -20, -20]]), size[:1], 1.5) >= 0).all()
 
 
 def test_crops_hold_the_pedestrian_the_context_and_the_context_without(root: Path) -> None:
-    taken = inputs(walks(), "train", CROPS, media=Media(root=root)).take(ALL)
+    taken = build_inputs(walks(), "train", CROPS, media=Media(root=root)).take(ALL)
     for row, (tube, frames) in enumerate(OBSERVED.values()):
         for k, frame in enumerate(frames):
             box, size = box_of(tube, frame), SIZES[TRACKS[tube][0]]
@@ -134,7 +134,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 def test_each_frame_is_decoded_once_and_in_order_for_all_crops(
     root: Path, decoded: list[tuple[str, int]]
 ) -> None:
-    made = inputs(walks(), "train", CROPS, media=Media(root=root))
+    made = build_inputs(walks(), "train", CROPS, media=Media(root=root))
     assert not decoded
     assert made.shapes["crop:box@16"] == (T, 16, 16, 3)
     first = made.take(np.array([2, 3, 0, 1, 2]))
@@ -154,10 +154,10 @@ def test_little_memory_costs_time_and_changes_nothing(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    whole = inputs(walks(), "train", CROPS, media=Media(root=root)).take(ALL)
+    whole = build_inputs(walks(), "train", CROPS, media=Media(root=root)).take(ALL)
     once = len(decoded)
     monkeypatch.setattr(cuttings_module, "PIECE_BYTES", 3 * (16 * 16 + 2 * 24 * 24) * 3)
-    tight = inputs(walks(), "train", CROPS, media=Media(root=root, memory_bytes=1))
+    tight = build_inputs(walks(), "train", CROPS, media=Media(root=root, memory_bytes=1))
     assert "a cache folder (samples.cache in a recipe, Media.cache in Python) keeps all" in caplog.text
     for name in CROPS:
         np.testing.assert_array_equal(tight.take(ALL)[name], whole[name])
@@ -169,24 +169,26 @@ def test_little_memory_costs_time_and_changes_nothing(
 def test_a_cache_folder_keeps_crops_for_the_next_run(
     root: Path, decoded: list[tuple[str, int]], tmp_path: Path
 ) -> None:
-    plain = inputs(walks(), "train", CROPS, media=Media(root=root)).take(ALL)
+    plain = build_inputs(walks(), "train", CROPS, media=Media(root=root)).take(ALL)
     once, media = len(decoded), Media(root=root, cache=tmp_path / "new" / "cache")
-    first = inputs(walks(), "train", CROPS, media=media)
+    first = build_inputs(walks(), "train", CROPS, media=media)
     for rows in (np.array([3]), ALL):
         for name in CROPS:
             np.testing.assert_array_equal(first.take(rows)[name], plain[name][rows])
     assert len(decoded) == 2 * once
     files = sorted((tmp_path / "new" / "cache").iterdir())
     assert len(files) == len(CROPS) * len(SIZES)
-    second = inputs(walks(), "train", CROPS[:2], media=media)
+    second = build_inputs(walks(), "train", CROPS[:2], media=media)
     np.testing.assert_array_equal(second.take(ALL)[CROPS[1]], plain[CROPS[1]])
     assert len(decoded) == 2 * once
     other = replace(media, crops=CropConfig(enlarge=1.0))
-    assert (inputs(walks(), "train", CROPS[1:2], media=other).take(ALL)[CROPS[1]] != plain[CROPS[1]]).any()
+    assert (
+        build_inputs(walks(), "train", CROPS[1:2], media=other).take(ALL)[CROPS[1]] != plain[CROPS[1]]
+    ).any()
     for path in files:
         path.write_bytes(path.read_bytes()[:-7])
     with pytest.raises(DamagedError, match="remove it, and it is made again"):
-        inputs(walks(), "train", CROPS[:1], media=media).take(ALL)
+        build_inputs(walks(), "train", CROPS[:1], media=media).take(ALL)
 
 
 def test_a_run_that_fails_leaves_no_part_of_a_file(root: Path, tmp_path: Path, decoded: list) -> None:
@@ -195,11 +197,11 @@ def test_a_run_that_fails_leaves_no_part_of_a_file(root: Path, tmp_path: Path, d
         for frame in range(4):
             film.write(painted("a", frame))
     with pytest.raises(InputError, match=r"a: a box stands in frame 5: .* has frames 0 to 3"):
-        inputs(walks(), "train", CROPS[:1], media=short).take(np.array([0]))
+        build_inputs(walks(), "train", CROPS[:1], media=short).take(np.array([0]))
     assert not list((tmp_path / "cache").iterdir())
     (tmp_path / "file").write_text("")
     with pytest.raises(DiskError):
-        inputs(walks(), "train", CROPS[:1], media=Media(root=root, cache=tmp_path / "file" / "cache"))
+        build_inputs(walks(), "train", CROPS[:1], media=Media(root=root, cache=tmp_path / "file" / "cache"))
 
 
 @pytest.mark.parametrize("cached", [False, True])
@@ -211,8 +213,8 @@ def test_the_next_film_is_cut_beside_the_only_one_that_is_asked_for(
     for video in SIZES:
         (tmp_path / f"{video}.mp4").write_bytes((root / "films" / video / "video.mp4").read_bytes())
     media = Media(root=tmp_path, films="{video}.mp4", cache=tmp_path / "cache" if cached else None)
-    whole = inputs(walks(), "train", CROPS[:1], media=Media(root=root)).take(ALL)[CROPS[0]]
-    made = inputs(walks(), "train", CROPS[:1], media=media)
+    whole = build_inputs(walks(), "train", CROPS[:1], media=Media(root=root)).take(ALL)[CROPS[0]]
+    made = build_inputs(walks(), "train", CROPS[:1], media=media)
     decoded.clear()
     np.testing.assert_array_equal(made.take(rows["a"])[CROPS[0]], whole[rows["a"]])
     once = len(decoded)
@@ -222,7 +224,7 @@ def test_the_next_film_is_cut_beside_the_only_one_that_is_asked_for(
     (tmp_path / "b.mp4").unlink()
     for path in tmp_path.glob("cache/*"):
         path.unlink()
-    made = inputs(walks(), "train", CROPS[:1], media=media)
+    made = build_inputs(walks(), "train", CROPS[:1], media=media)
     np.testing.assert_array_equal(made.take(rows["a"])[CROPS[0]], whole[rows["a"]])
     with pytest.raises(InputError, match=r"b\.mp4"):
         made.take(rows["b"])
@@ -232,23 +234,25 @@ def test_the_next_film_is_cut_beside_the_only_one_that_is_asked_for(
 
 def test_films_that_are_missing_or_of_another_size_are_refused(root: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no folder was given\n.*Media\(root"):
-        inputs(walks(), "train", CROPS)
+        build_inputs(walks(), "train", CROPS)
     with pytest.raises(InputError, match=r"films/a/video\.mp4"):
-        inputs(walks(), "train", CROPS, media=Media(root=tmp_path)).take(ALL)
+        build_inputs(walks(), "train", CROPS, media=Media(root=tmp_path)).take(ALL)
     nowhere = walks().with_tables(videos=walks().videos.drop("path"))
     with pytest.raises(InputError, match=r"does not say where they lie\n.*JAAD_clips"):
-        inputs(nowhere, "train", CROPS, media=Media(root=root))
-    told = inputs(nowhere, "train", CROPS, media=Media(root=root, films="films/{video}/video.mp4"))
+        build_inputs(nowhere, "train", CROPS, media=Media(root=root))
+    told = build_inputs(nowhere, "train", CROPS, media=Media(root=root, films="films/{video}/video.mp4"))
     assert told.take(np.array([0]))["crop:box@16"].any()
     larger = walks().with_tables(videos=walks().videos.with_columns(width_px=128))
     with pytest.raises(InputError, match="a: boxes are in pixels of 128x48, pictures are 64x48"):
-        inputs(larger, "train", CROPS, media=Media(root=root)).take(ALL)
+        build_inputs(larger, "train", CROPS, media=Media(root=root)).take(ALL)
     with pytest.raises(InputError):
-        inputs(walks(), "train", CROPS, media=Media(root=root / "films", films="../{video}.mp4")).take(ALL)
+        build_inputs(walks(), "train", CROPS, media=Media(root=root / "films", films="../{video}.mp4")).take(
+            ALL
+        )
 
 
 def test_maps_are_shares_of_categories_around_a_box(root: Path) -> None:
-    made = inputs(walks(), "train", ["maps@12"], media=Media(root=root))
+    made = build_inputs(walks(), "train", ["maps@12"], media=Media(root=root))
     assert made.shapes["maps@12"] == (T, len(CATEGORIES), 12, 12)
     found = made.take(ALL)["maps@12"]
     assert found.dtype == np.float32
@@ -276,20 +280,20 @@ def test_other_masks_are_single_files_with_the_classes_of_cityscapes(root: Path,
             mask = np.where(person, 12, 11)
             half = SIZES[video][0] // 2
             mask[:, :half][mask[:, :half] == 11] = 1
-            path.write_bytes(png(trainable[mask], 8))
+            path.write_bytes(encode_png(trainable[mask], 8))
     theirs = Media(root=tmp_path, maps="{video}/{frame:04d}.png", classes="cityscapes")
-    mine = inputs(walks(), "train", ["maps@12"], media=Media(root=root)).take(ALL)["maps@12"]
+    mine = build_inputs(walks(), "train", ["maps@12"], media=Media(root=root)).take(ALL)["maps@12"]
     for media in (theirs, replace(theirs, cache=tmp_path / "cache")):
         np.testing.assert_array_equal(
-            inputs(walks(), "train", ["maps@12"], media=media).take(ALL)["maps@12"], mine
+            build_inputs(walks(), "train", ["maps@12"], media=media).take(ALL)["maps@12"], mine
         )
     (tmp_path / "a" / "0005.png").unlink()
     with pytest.raises(InputError, match=r"0005\.png"):
-        inputs(walks(), "train", ["maps@12"], media=theirs).take(ALL)
+        build_inputs(walks(), "train", ["maps@12"], media=theirs).take(ALL)
     with pytest.raises(InputError, match="class masks"):
-        inputs(walks(), "train", ["maps@12"], media=Media(root=tmp_path)).take(ALL)
+        build_inputs(walks(), "train", ["maps@12"], media=Media(root=tmp_path)).take(ALL)
     with pytest.raises(InputError, match="no folder was given"):
-        inputs(walks(), "train", ["maps@12"])
+        build_inputs(walks(), "train", ["maps@12"])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from short_walks import FRAMES, OBSERVED, TRACKS, T, walks
 
 from roadaware.errors import InputError
 from roadaware.models.crossing.features import VEHICLE_ACTIONS
-from roadaware.tasks.crossing_inputs import inputs
+from roadaware.tasks.crossing_inputs import build_inputs
 from roadaware.tasks.crossing_inputs.ego import OBD
 
 ACTIONS = [VEHICLE_ACTIONS[k % 5] if k != 3 else None for k in range(2 * FRAMES)]
@@ -21,7 +21,7 @@ def row_of(tube: int, frame: int) -> int:
 
 
 def taken(name: str, **frames: object) -> np.ndarray:
-    return inputs(walks(frames=frames), "train", [name]).take(np.arange(len(OBSERVED)))[name]
+    return build_inputs(walks(frames=frames), "train", [name]).take(np.arange(len(OBSERVED)))[name]
 
 
 @pytest.mark.parametrize("kind", [pl.String, pl.Enum(sorted(VEHICLE_ACTIONS))])
@@ -71,7 +71,7 @@ def test_without_a_frame_rate_no_acceleration_is_made_up() -> None:
     told = pl.Series(SPEEDS, dtype=pl.Float32)
     bare = walks(frames={"ego_speed_kmh": told}, videos={"fps": pl.Series([None, 20.0], dtype=pl.Float32)})
     with pytest.raises(InputError, match=r"frame rate of \['a'\] is unknown"):
-        inputs(bare, "train", ["ego:dynamics"])
+        build_inputs(bare, "train", ["ego:dynamics"])
 
 
 def test_the_sensors_come_as_they_are_and_filtered_by_the_observation_alone() -> None:
@@ -81,12 +81,12 @@ def test_the_sensors_come_as_they_are_and_filtered_by_the_observation_alone() ->
     raw = taken("ego:obd", **told)
     assert raw[1, :, 3] == pytest.approx((slow + fast + 3)[10:15], abs=1e-5)
     b_alone = walks(frames=told, videos={"fps": pl.Series([30.0, 30.0], dtype=pl.Float32)})
-    smooth = inputs(b_alone, "train", ["ego:filtered"]).take(np.arange(4))["ego:filtered"]
+    smooth = build_inputs(b_alone, "train", ["ego:filtered"]).take(np.arange(4))["ego:filtered"]
     clean = (slow + 3)[11:14]
     assert np.abs(smooth[1, 1:4, 3] - clean).max() < np.abs(raw[1, 1:4, 3] - clean).max() / 4
     later = {c: s.set(pl.Series(t > 14), 100.0) for c, s in told.items()}
     shifted = walks(frames=later, videos={"fps": pl.Series([30.0, 30.0], dtype=pl.Float32)})
-    again = inputs(shifted, "train", ["ego:filtered"]).take(np.arange(4))["ego:filtered"]
+    again = build_inputs(shifted, "train", ["ego:filtered"]).take(np.arange(4))["ego:filtered"]
     np.testing.assert_array_equal(again[1], smooth[1])
 
 
@@ -95,15 +95,15 @@ def test_the_sensors_come_as_they_are_and_filtered_by_the_observation_alone() ->
 )
 def test_scenes_without_such_motion_are_refused_by_name(name: str) -> None:
     with pytest.raises(InputError, match="these scenes tell no") as caught:
-        inputs(walks(), "train", [name])
+        build_inputs(walks(), "train", [name])
     assert name in str(caught.value)
     told = pl.Series(ACTIONS, dtype=pl.String)
     if name not in ("ego:action", "ego:code"):
         with pytest.raises(InputError, match="they know ego:action"):
-            inputs(walks(frames={"vehicle_action": told}), "train", [name])
+            build_inputs(walks(frames={"vehicle_action": told}), "train", [name])
 
 
 def test_the_filter_needs_frames_fast_enough() -> None:
     told = {c: pl.Series(np.zeros(20), dtype=pl.Float32) for c in OBD}
     with pytest.raises(InputError, match="more than 10 frames per second, not 10"):
-        inputs(walks(frames=told), "train", ["ego:filtered"])
+        build_inputs(walks(frames=told), "train", ["ego:filtered"])

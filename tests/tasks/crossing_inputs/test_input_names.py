@@ -10,16 +10,16 @@ from short_walks import OBSERVED, walks
 from roadaware.errors import InputError, UsageError
 from roadaware.models.crossing.features import VEHICLE_ACTIONS
 from roadaware.scenes.schema import CORNERS
-from roadaware.tasks.crossing_inputs import inputs, known_inputs, needs
-from roadaware.tasks.pedestrians import examples
+from roadaware.tasks.crossing_inputs import build_inputs, describe_requirements, list_inputs
+from roadaware.tasks.pedestrians import build_examples
 
 
 def test_every_known_input_says_what_it_needs() -> None:
-    assert len(set(known_inputs())) == len(known_inputs())
-    for name in known_inputs():
-        assert needs(name)
-    assert needs("crop:box@112") == needs("crop:box")
-    assert "vehicle_action" in needs("ego:action")
+    assert len(set(list_inputs())) == len(list_inputs())
+    for name in list_inputs():
+        assert describe_requirements(name)
+    assert describe_requirements("crop:box@112") == describe_requirements("crop:box")
+    assert "vehicle_action" in describe_requirements("ego:action")
 
 
 @pytest.mark.parametrize(
@@ -36,20 +36,20 @@ def test_every_known_input_says_what_it_needs() -> None:
 )
 def test_a_name_that_is_none_is_refused_with_what_to_write(name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        inputs(walks(), "train", [name])
+        build_inputs(walks(), "train", [name])
 
 
 def test_names_come_once_and_splits_must_have_been_cut() -> None:
     with pytest.raises(UsageError, match="named once each"):
-        inputs(walks(), "train", ["boxes", "boxes"])
+        build_inputs(walks(), "train", ["boxes", "boxes"])
     with pytest.raises(UsageError, match="at least one"):
-        inputs(walks(), "train", [])
+        build_inputs(walks(), "train", [])
     with pytest.raises(UsageError, match="no sample is in split 'val'"):
-        inputs(walks(), "val", ["boxes"])
+        build_inputs(walks(), "val", ["boxes"])
 
 
 def test_columns_come_in_the_order_asked_for_and_rows_can_be_taken_in_any() -> None:
-    made = inputs(walks(), "train", ["grid", "boxes", "centre"])
+    made = build_inputs(walks(), "train", ["grid", "boxes", "centre"])
     assert list(made.columns) == ["grid", "boxes", "centre"]
     assert len(made) == len(OBSERVED)
     assert made.shapes == {"grid": (5, 1), "boxes": (5, 4), "centre": (5, 8)}
@@ -61,8 +61,8 @@ def test_columns_come_in_the_order_asked_for_and_rows_can_be_taken_in_any() -> N
 def test_rows_are_those_of_the_examples() -> None:
     told = pl.Series([VEHICLE_ACTIONS[k % 5] for k in range(20)])
     scenes = walks(frames={"vehicle_action": told})
-    asked = examples(scenes, "train")
-    made = inputs(scenes, "train", ["boxes:pixels", "ego:code"]).take(np.arange(len(asked)))
+    asked = build_examples(scenes, "train")
+    made = build_inputs(scenes, "train", ["boxes:pixels", "ego:code"]).take(np.arange(len(asked)))
     np.testing.assert_array_equal(made["boxes:pixels"], asked.boxes.astype(np.float32))
     np.testing.assert_array_equal(made["ego:code"][..., 0], asked.vehicle_action)
 
@@ -96,7 +96,7 @@ def test_nothing_behind_an_observation_is_looked_at() -> None:
         "traffic",
     ]
     rows = np.array([0, 1])
-    before, after = (inputs(each, "train", names).take(rows) for each in (scenes, later))
+    before, after = (build_inputs(each, "train", names).take(rows) for each in (scenes, later))
     for name in names:
         np.testing.assert_array_equal(after[name], before[name])
 
@@ -104,5 +104,5 @@ def test_nothing_behind_an_observation_is_looked_at() -> None:
 def test_the_size_of_a_picture_must_be_known_where_shares_are_asked_for() -> None:
     unknown = walks(videos={"width_px": pl.Series([64, None], dtype=pl.Int64)})
     with pytest.raises(InputError, match=r"image size of \['b'\] is unknown"):
-        inputs(unknown, "train", ["boxes"])
-    assert inputs(unknown, "train", ["boxes:pixels"]).n == 4
+        build_inputs(unknown, "train", ["boxes"])
+    assert build_inputs(unknown, "train", ["boxes:pixels"]).n == 4

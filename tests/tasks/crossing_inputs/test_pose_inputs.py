@@ -11,7 +11,7 @@ import pytest
 from short_walks import BOX_ROWS, OBSERVED, SIZES, TRACKS, T, box_of, walks
 
 from roadaware.errors import InputError
-from roadaware.tasks.crossing_inputs import Media, inputs
+from roadaware.tasks.crossing_inputs import Media, build_inputs
 from roadaware.tasks.crossing_inputs.pose import JOINTS
 
 SIDES = ("eye", "ear", "shoulder", "elbow", "wrist", "hip", "knee", "ankle")
@@ -42,7 +42,7 @@ def simulated(hidden: str | None = None) -> pl.Series:
 
 
 def taken(scenes: object, name: str = "pose", **media: object) -> np.ndarray:
-    return inputs(scenes, "train", [name], media=Media(**media)).take(np.arange(N))[name]
+    return build_inputs(scenes, "train", [name], media=Media(**media)).take(np.arange(N))[name]
 
 
 def test_the_simulators_joints_are_put_in_openposes_order_as_shares_of_the_picture() -> None:
@@ -72,15 +72,15 @@ def test_what_is_hidden_or_without_a_pose_is_unknown() -> None:
 
 def test_scenes_without_joints_are_refused_and_so_are_other_bodies() -> None:
     with pytest.raises(InputError, match="these boxes have no joints"):
-        inputs(walks(), "train", ["pose"])
+        build_inputs(walks(), "train", ["pose"])
     bodies = {75: "25 joints of 3", 50: "25 joints of 2", 399: "133 joints of 3", 35: "35 numbers"}
     for width, told in bodies.items():
         held = pl.Series([[1.0] * width] * len(BOX_ROWS), dtype=pl.List(pl.Float32))
         with pytest.raises(InputError, match=f"expected 18 joints of OpenPose or 17 of COCO, found .*{told}"):
-            inputs(walks(boxes={"joints": held}), "train", ["pose"])
+            build_inputs(walks(boxes={"joints": held}), "train", ["pose"])
     uneven = pl.Series([[1.0] * (36 + k % 2) for k in range(len(BOX_ROWS))], dtype=pl.List(pl.Float32))
     with pytest.raises(InputError, match=r"rows of \[36, 37\] numbers"):
-        inputs(walks(boxes={"joints": uneven}), "train", ["pose"])
+        build_inputs(walks(boxes={"joints": uneven}), "train", ["pose"])
 
 
 def published(pose_of: object = expected) -> dict[str, dict[str, list[float]]]:

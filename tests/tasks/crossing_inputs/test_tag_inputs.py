@@ -8,7 +8,7 @@ import pytest
 from short_walks import BOX_ROWS, FRAMES, OBSERVED, TRACKS, T, walks
 
 from roadaware.errors import InputError, UsageError
-from roadaware.tasks.crossing_inputs import inputs
+from roadaware.tasks.crossing_inputs import build_inputs
 from roadaware.tasks.crossing_inputs.appearance import FLAGS
 from roadaware.tasks.crossing_inputs.traffic import COLUMNS
 
@@ -18,7 +18,7 @@ TAGGED = (0, 2)
 
 
 def taken(scenes: object, name: str, **options: object) -> np.ndarray:
-    return inputs(scenes, "train", [name], **options).take(np.arange(len(OBSERVED)))[name]
+    return build_inputs(scenes, "train", [name], **options).take(np.arange(len(OBSERVED)))[name]
 
 
 def tags(**changes: object) -> dict[str, object]:
@@ -53,9 +53,11 @@ def test_traffic_tells_flags_light_and_road_of_each_frame() -> None:
 
 def test_scenes_without_traffic_are_refused() -> None:
     with pytest.raises(InputError, match=r"traffic reads .* these scenes tell none"):
-        inputs(walks(), "train", ["traffic"])
+        build_inputs(walks(), "train", ["traffic"])
     with pytest.raises(InputError, match="these scenes tell none"):
-        inputs(walks(frames={"ped_sign": pl.Series([None] * 20, dtype=pl.Boolean)}), "train", ["traffic"])
+        build_inputs(
+            walks(frames={"ped_sign": pl.Series([None] * 20, dtype=pl.Boolean)}), "train", ["traffic"]
+        )
 
 
 def test_appearance_needs_all_flags_and_gives_them_in_order() -> None:
@@ -68,13 +70,13 @@ def test_appearance_needs_all_flags_and_gives_them_in_order() -> None:
     assert found[0, 2, 1] == 0
     del flags["umbrella"]
     with pytest.raises(InputError, match=r"lack umbrella\n.*appearance=True"):
-        inputs(walks(boxes=flags), "train", ["appearance"])
+        build_inputs(walks(boxes=flags), "train", ["appearance"])
 
 
 def test_behaviour_is_refused_with_how_much_it_would_tell() -> None:
     # Samples 10, 11 (crossing) and 13 are tagged, 12 is not: AUC = 1 - 1/2 * 1/2.
     with pytest.raises(UsageError, match=r"refused.*tells 'crossing' with AUC 0\.750 by itself.*leaks=True"):
-        inputs(walks(boxes=tags()), "train", ["behaviour"])
+        build_inputs(walks(boxes=tags()), "train", ["behaviour"])
 
 
 def test_behaviour_asked_for_by_name_says_what_is_tagged_and_never_who_crosses() -> None:
@@ -91,6 +93,6 @@ def test_behaviour_without_answers_is_refused_all_the_same() -> None:
     scenes = walks(boxes=tags())
     blind = scenes.with_tables(samples=scenes.samples.with_columns(label=pl.lit(None, dtype=pl.Int64)))
     with pytest.raises(UsageError, match="cannot be measured without answers"):
-        inputs(blind, "train", ["behaviour"])
+        build_inputs(blind, "train", ["behaviour"])
     with pytest.raises(InputError, match="no action and no look"):
-        inputs(walks(), "train", ["behaviour"], leaks=True)
+        build_inputs(walks(), "train", ["behaviour"], leaks=True)

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from roadaware.tasks.crossing_inputs.crops import StoppedError, halves, side_by_side
+from roadaware.tasks.crossing_inputs.crops import StoppedError, run_concurrently, split_halves
 
 
 def test_halves_are_runs_that_cost_about_the_same() -> None:
-    assert halves([7], [5]) == ([7], [])
-    assert halves([1, 2], [9, 1]) == ([1], [2])
-    assert halves([1, 2, 3, 4], [1, 1, 1, 1]) == ([1, 2], [3, 4])
-    assert halves([1, 2, 3, 4], [1, 1, 1, 9]) == ([1, 2, 3], [4])
+    assert split_halves([7], [5]) == ([7], [])
+    assert split_halves([1, 2], [9, 1]) == ([1], [2])
+    assert split_halves([1, 2, 3, 4], [1, 1, 1, 1]) == ([1, 2], [3, 4])
+    assert split_halves([1, 2, 3, 4], [1, 1, 1, 9]) == ([1, 2, 3], [4])
 
 
 def test_both_runs_are_done_in_order_and_in_two_threads() -> None:
@@ -25,7 +25,7 @@ def test_both_runs_are_done_in_order_and_in_two_threads() -> None:
         meet.wait()
         done[threading.get_ident()] = list(numbers)
 
-    side_by_side([1, 2], [3, 4], work)
+    run_concurrently([1, 2], [3, 4], work)
     assert done.pop(threading.get_ident()) == [1, 2]
     assert list(done.values()) == [[3, 4]]
 
@@ -45,7 +45,7 @@ def test_a_fault_of_the_first_run_stops_the_second_and_is_told(fault: type[BaseE
         raise StoppedError
 
     with pytest.raises(fault):
-        side_by_side([1], [2], work)
+        run_concurrently([1], [2], work)
     assert ended == [True]
 
 
@@ -58,7 +58,7 @@ def test_a_fault_of_the_second_run_is_told_once_the_first_is_done_and_only_where
         done.append(list(numbers))
 
     with pytest.raises(ValueError, match="two"):
-        side_by_side([1], [2], work)
-    side_by_side([1], [2], work, needed=False)
-    side_by_side([1], [], work)
+        run_concurrently([1], [2], work)
+    run_concurrently([1], [2], work, needed=False)
+    run_concurrently([1], [], work)
     assert done == [[1], [1], [1]]

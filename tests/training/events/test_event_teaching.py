@@ -10,9 +10,16 @@ import pytest
 from roadaware.models.event_head.head import SmallNetwork
 from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
-from roadaware.training.events.errors import DetectorErrors, put_errors
+from roadaware.training.events.errors import DetectorErrors, apply_detector_errors
 from roadaware.training.events.fit import calibrate, fit_head
-from roadaware.training.events.rows import MotionNoise, Rows, estimate_motion, join_rows, make_rows, mirror
+from roadaware.training.events.rows import (
+    MotionNoise,
+    Rows,
+    estimate_motion,
+    flip_scene,
+    join_rows,
+    make_rows,
+)
 from roadaware.training.events.scenes import SceneTruth, draw_config, load_truth, save_truth
 
 NO_ERRORS = DetectorErrors(jitter=0.0, miss=0.0, ghosts=0.0, confusion=0.0)
@@ -52,7 +59,7 @@ def test_configs_are_drawn_by_seed_and_unusual_cameras_lie_beyond() -> None:
 
 def test_without_errors_every_box_is_found(tmp_path_factory: pytest.TempPathFactory) -> None:
     truth = a_truth()
-    found = put_errors(truth, NO_ERRORS, np.random.default_rng(0))
+    found = apply_detector_errors(truth, NO_ERRORS, np.random.default_rng(0))
     assert sorted(found.source.tolist()) == list(range(len(truth.box)))
     assert np.abs(found.box - truth.box[found.source]).max() <= 0.5
     path = tmp_path_factory.mktemp("truth") / "a.npz"
@@ -65,7 +72,7 @@ def test_errors_are_as_many_as_asked_for() -> None:
     # A wall of one size, so that smallness adds no misses.
     truth = replace(truth, box=np.tile([100.0, 100, 200, 200], (800, 1)))
     errors = DetectorErrors(jitter=0.05, miss=0.2, ghosts=1.0, confusion=0.3, parked=False)
-    runs = [put_errors(truth, errors, np.random.default_rng(k)) for k in range(12)]
+    runs = [apply_detector_errors(truth, errors, np.random.default_rng(k)) for k in range(12)]
     seen = np.mean([(run.source >= 0).sum() / 400 for run in runs])
     assert seen == pytest.approx(0.8, abs=0.06)
     ghosts = np.mean([(run.source < 0).sum() / 400 for run in runs])
@@ -88,11 +95,11 @@ def test_rows_say_what_is_true_of_whom() -> None:
 
 def test_a_mirror_changes_left_and_right_and_back() -> None:
     truth = a_truth()
-    turned = mirror(truth)
+    turned = flip_scene(truth)
     assert LOCATIONS[int(turned.location[0])] == "RhtPav"
     assert turned.yaw_rps[-1] == -truth.yaw_rps[-1]
     assert not turned.left_hand
-    again = mirror(turned)
+    again = flip_scene(turned)
     assert np.allclose(again.box, truth.box)
     assert np.array_equal(again.location, truth.location)
 

@@ -13,7 +13,7 @@ from roadaware.models.crossing.inputs import Held, InputSet
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.uncertainty.config import DoubtConfig
 from roadaware.training.pedestrians.recipe import NetworkRecipe, PedestrianRecipe, SamplesRecipe
-from roadaware.training.pedestrians.run import network_of
+from roadaware.training.pedestrians.run import build_crossing_network
 
 SHAPES = {"boxes": (6, 4)}
 TINY = {"width": 8, "dilations": (1, 2)}
@@ -40,14 +40,14 @@ def test_a_network_that_goes_on_answers_as_the_predictor_before_it_learns(learnt
     predictor, path = learnt
     rows = np.random.default_rng(0).normal(size=(9, 6, 4)).astype(np.float32)
     given = InputSet({"boxes": Held(rows)}, 9)
-    network = network_of(going_on(path), SHAPES, 2, seed=1)
+    network = build_crossing_network(going_on(path), SHAPES, 2, seed=1)
     after = Predictor(network, "steady", "action", predictor.labels)
     assert np.array_equal(after.logits(given), predictor.logits(given))
 
 
 def test_a_last_layer_of_distributions_begins_with_the_predictors_means(learnt):
     predictor, path = learnt
-    doubtful = network_of(going_on(path, doubt=DoubtConfig("last-flipout")), SHAPES, 2, seed=1)
+    doubtful = build_crossing_network(going_on(path, doubt=DoubtConfig("last-flipout")), SHAPES, 2, seed=1)
     assert torch.equal(doubtful.last.weight, predictor.network.last.weight)
 
 
@@ -62,9 +62,9 @@ def test_a_last_layer_of_distributions_begins_with_the_predictors_means(learnt):
 def test_another_network_is_refused_with_what_differs(learnt, network, shapes, named):
     recipe = replace(RECIPE, network=replace(network, weights=str(learnt[1])))
     with pytest.raises(UsageError, match=f"its {named} is"):
-        network_of(recipe, shapes, 2, seed=0)
+        build_crossing_network(recipe, shapes, 2, seed=0)
 
 
 def test_a_file_that_is_not_there_is_named_before_the_network_is_blamed(tmp_path):
     with pytest.raises(UsageError, match=r"network.weights: there is no file .*nope"):
-        network_of(going_on(tmp_path / "nope"), SHAPES, 2, seed=0)
+        build_crossing_network(going_on(tmp_path / "nope"), SHAPES, 2, seed=0)

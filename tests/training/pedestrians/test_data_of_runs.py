@@ -16,7 +16,7 @@ from roadaware.scenes.store import save
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs import Media
 from roadaware.training.pedestrians import several
-from roadaware.training.pedestrians.data_digest import digest_of, refuse_missing
+from roadaware.training.pedestrians.data_digest import digest_samples, refuse_missing
 from roadaware.training.pedestrians.recipe import NetworkRecipe, PedestrianRecipe, SamplesRecipe
 from roadaware.training.pedestrians.results import TABLE
 from roadaware.training.pedestrians.run import train_predictors
@@ -27,7 +27,7 @@ from roadaware.training.recipe import ScheduleRecipe
 
 def digest(scenes: Scenes, poses: Path | str = "") -> str:
     cut = sample(scenes, Iv2024.reference("action"))
-    return digest_of(Material(cut, cut, Iv2024.reference("action"), ()), str(poses))
+    return digest_samples(Material(cut, cut, Iv2024.reference("action"), ()), str(poses))
 
 
 def test_the_digest_is_that_of_the_values_however_they_are_held() -> None:

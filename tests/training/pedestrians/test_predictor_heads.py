@@ -19,8 +19,15 @@ from roadaware.scenes.store import save
 from roadaware.tasks.crossing_inputs.grid import CELLS
 from roadaware.tasks.targets import Futures
 from roadaware.training.pedestrians import run as runs
-from roadaware.training.pedestrians.folds import turned_cells
-from roadaware.training.pedestrians.heads import Ahead, cell_loss, horizon_of, path_loss, sizes_of, taught
+from roadaware.training.pedestrians.folds import flip_cells
+from roadaware.training.pedestrians.heads import (
+    Ahead,
+    cell_loss,
+    get_head_sizes,
+    get_horizon,
+    get_task_weights,
+    path_loss,
+)
 from roadaware.training.pedestrians.recipe import NetworkRecipe, PedestrianRecipe, SamplesRecipe, TasksRecipe
 from roadaware.training.recipe import ScheduleRecipe
 
@@ -53,20 +60,20 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_network_learns_what_its_paper_has_unless_told() -> None:
-    assert taught(of("biped")) == {"trajectory": 1, "grid": 1}
-    assert taught(of("biped", trajectory=0.5, grid=0.0)) == {"trajectory": 0.5}
-    assert taught(of("steady")) == {}
-    assert taught(of("steady", trajectory=0.0)) == {}
+    assert get_task_weights(of("biped")) == {"trajectory": 1, "grid": 1}
+    assert get_task_weights(of("biped", trajectory=0.5, grid=0.0)) == {"trajectory": 0.5}
+    assert get_task_weights(of("steady")) == {}
+    assert get_task_weights(of("steady", trajectory=0.0)) == {}
     with pytest.raises(UsageError, match="steady has no head"):
-        taught(of("steady", grid=1.0))
+        get_task_weights(of("steady", grid=1.0))
     with pytest.raises(UsageError, match="0 or more"):
         of("biped", grid=-1.0)
 
 
 def test_the_horizon_is_what_the_protocol_keeps_free() -> None:
-    assert horizon_of(TasksRecipe(), Iv2024.reference("action")) == 30
-    assert horizon_of(TasksRecipe(), Wacv2021.reference()) == 30
-    assert sizes_of(of("biped", horizon_frames=45), Iv2024()) == {"trajectory": 45, "grid": CELLS}
+    assert get_horizon(TasksRecipe(), Iv2024.reference("action")) == 30
+    assert get_horizon(TasksRecipe(), Wacv2021.reference()) == 30
+    assert get_head_sizes(of("biped", horizon_frames=45), Iv2024()) == {"trajectory": 45, "grid": CELLS}
 
 
 @pytest.mark.parametrize("path", ["logcosh", "squares"])
@@ -103,7 +110,7 @@ def test_a_mirror_turns_paths_and_cells_as_it_turns_the_street() -> None:
     assert turned.cell[2] == -1
     left = straight.turned(torch.zeros(5, dtype=torch.bool))
     assert left.cell.tolist() == straight.cell.tolist()
-    assert turned_cells(torch.tensor([0, 31, 32, 575])).tolist() == [31, 0, 63, 544]
+    assert flip_cells(torch.tensor([0, 31, 32, 575])).tolist() == [31, 0, 63, 544]
 
 
 @pytest.mark.parametrize("name", ["biped", pytest.param("pedformer", marks=pytest.mark.slow)])
@@ -119,7 +126,7 @@ def test_paths_and_cells_are_learnt_judged_and_kept(name: str, data: Path, tmp_p
     assert curve[-1]["ade_px"] < curve[0]["ade_px"]
     assert facts["ahead"]["ade_px"] == curve[facts["best_epoch"] - 1]["ade_px"]
     assert {"horizon_frames", "fde_px", "grid_accuracy", runs.STRAIGHT_ON} <= set(facts["ahead"])
-    judged = runs.judge(trained)
+    judged = runs.evaluate_run(trained)
     rows = {f"seed {seed}" for seed in recipe.seeds} | ({"mean"} if len(recipe.seeds) > 1 else set())
     assert set(judged.ahead) == {*rows, runs.STRAIGHT_ON}
     assert all(value is not None for found in judged.ahead.values() for value in found.values())
@@ -139,6 +146,6 @@ def test_a_network_without_heads_tells_nothing_further(data: Path, tmp_path: Pat
     )
     trained = runs.train_predictors(recipe, tmp_path)
     assert "ahead" not in json.loads((tmp_path / "seed-0" / runs.FACTS).read_text())
-    assert runs.judge(trained).ahead == {}
+    assert runs.evaluate_run(trained).ahead == {}
     given = runs.fold_of(trained.material, "test", recipe.network.inputs, recipe).inputs
     assert trained.predictors[0].also(given) == {}

@@ -20,9 +20,9 @@ from roadaware.training.pedestrians import fit
 from roadaware.training.pedestrians import run as runs
 from roadaware.training.pedestrians.fit import Fitted, Fitter, Keeper, StoppedFitError
 from roadaware.training.pedestrians.folds import Fold
-from roadaware.training.pedestrians.heads import sizes_of
+from roadaware.training.pedestrians.heads import get_head_sizes
 from roadaware.training.pedestrians.recipe import NetworkRecipe, PedestrianRecipe, SamplesRecipe
-from roadaware.training.pedestrians.samples import Material, fold_of
+from roadaware.training.pedestrians.samples import Material, build_fold
 from roadaware.training.recipe import ScheduleRecipe
 
 RECIPE = PedestrianRecipe(
@@ -62,14 +62,14 @@ def folds() -> tuple[Fold, Fold]:
     cut = sample(street(people=6), protocol)
     material = Material(cut, cut, protocol, ("not-crossing", "crossing"))
     train, validation = (
-        fold_of(material, split, RECIPE.network.inputs, RECIPE) for split in ("train", "val")
+        build_fold(material, split, RECIPE.network.inputs, RECIPE) for split in ("train", "val")
     )
     return train, validation
 
 
 def fitter(folds: tuple[Fold, Fold]) -> Fitter:
-    tasks = sizes_of(RECIPE, Iv2024.reference("action"))
-    network = runs.network_of(RECIPE, folds[0].inputs.shapes, 2, 0, tasks)
+    tasks = get_head_sizes(RECIPE, Iv2024.reference("action"))
+    network = runs.build_crossing_network(RECIPE, folds[0].inputs.shapes, 2, 0, tasks)
     return Fitter(network, *folds, RECIPE, 0)
 
 

@@ -22,17 +22,23 @@ from roadaware.scenes.store import save
 from roadaware.training.pedestrians import run as runs
 from roadaware.training.pedestrians import run_lock
 from roadaware.training.pedestrians.fit import DivergedFitError, Fitter
-from roadaware.training.pedestrians.folds import Fold, moments, turnable, turned, turned_answers
+from roadaware.training.pedestrians.folds import (
+    Fold,
+    compute_moments,
+    ensure_flippable,
+    flip_inputs,
+    flip_targets,
+)
 from roadaware.training.pedestrians.heads import (
+    compute_class_weights,
     cumulated_distance,
+    encode_target,
     frames_loss,
     label_loss,
-    target,
-    weights_of,
 )
 from roadaware.training.pedestrians.recipe import LossRecipe, NetworkRecipe, PedestrianRecipe, SamplesRecipe
-from roadaware.training.pedestrians.results import worth
-from roadaware.training.pedestrians.samples import Material, fold_of
+from roadaware.training.pedestrians.results import score_probabilities
+from roadaware.training.pedestrians.samples import Material, build_fold
 from roadaware.training.recipe import ScheduleRecipe
 
 TINY = {"width": 8, "dilations": (1, 2)}
@@ -54,7 +60,7 @@ def material() -> Material:
 
 @pytest.fixture(scope="module")
 def folds(material: Material) -> dict[str, Fold]:
-    return {split: fold_of(material, split, RECIPE.network.inputs, RECIPE) for split in ("train", "val")}
+    return {split: build_fold(material, split, RECIPE.network.inputs, RECIPE) for split in ("train", "val")}
 
 
 def test_an_input_that_nobody_tells_of_a_split_is_refused_and_one_told_in_parts_is_said(
@@ -70,15 +76,15 @@ def test_an_input_that_nobody_tells_of_a_split_is_refused_and_one_told_in_parts_
     joints[:, 20:] = 0  # OpenPose's way of saying that it found none of these
     np.savez(tmp_path / "poses.npz", video=video, name=name, frame=frame, joints=joints)
     recipe = replace(RECIPE, samples=replace(RECIPE.samples, poses=str(tmp_path / "poses.npz")))
-    fold_of(material, "train", ["boxes", "centre", "pose", "ego:action"], recipe)
+    build_fold(material, "train", ["boxes", "centre", "pose", "ego:action"], recipe)
     (said,) = [record.getMessage() for record in caplog.records]
     assert said == "split 'train': 44.4% of pose unknown; a mean or zero stands in for it"
     with pytest.raises(InputError, match="no sample of split 'val' tells anything of pose;"):
-        fold_of(material, "val", ["boxes", "pose"], recipe)
+        build_fold(material, "val", ["boxes", "pose"], recipe)
 
 
 def fitted(folds: dict[str, Fold], recipe: PedestrianRecipe = RECIPE, seed: int = 0):
-    network = runs.network_of(recipe, folds["train"].inputs.shapes, 2, seed)
+    network = runs.build_crossing_network(recipe, folds["train"].inputs.shapes, 2, seed)
     return network, Fitter(network, folds["train"], folds["val"], recipe, seed).fit()
 
 
@@ -89,7 +95,7 @@ def test_probability_that_is_two_regions_off_is_twice_as_far_as_by_one():
 
 
 def test_an_ordinal_loss_minds_how_far_off_and_a_plain_one_does_not():
-    wanted = target(torch.tensor([0, 0]), 4)
+    wanted = encode_target(torch.tensor([0, 0]), 4)
     logits = torch.log(torch.tensor([[0.1, 0.8, 0.05, 0.05], [0.1, 0.05, 0.05, 0.8]]))
     near, far = label_loss(logits, wanted, torch.ones(2), LossRecipe()).tolist()
     assert near == pytest.approx(far)
@@ -99,10 +105,10 @@ def test_an_ordinal_loss_minds_how_far_off_and_a_plain_one_does_not():
 
 def test_class_weights_are_inverse_to_frequency_and_one_on_average():
     truth = torch.tensor([0] * 9 + [1])
-    weight = weights_of(truth, 2, 1.0)
+    weight = compute_class_weights(truth, 2, 1.0)
     assert weight[1] / weight[0] == pytest.approx(9)
     assert weight[truth].mean() == pytest.approx(1)
-    assert weights_of(truth, 2, 0.0).tolist() == [1, 1]
+    assert compute_class_weights(truth, 2, 0.0).tolist() == [1, 1]
 
 
 def test_answers_that_stay_the_same_from_frame_to_frame_cost_no_consistency():
@@ -120,13 +126,13 @@ def test_a_mirror_turns_places_and_paths_and_twice_is_as_before():
         "motion": torch.tensor([[[0.2, 0.1, -0.2]]] * 2),
         "crop:box@2": torch.arange(24.0).reshape(2, 1, 3, 2, 2),
     }
-    once = turned(x, torch.tensor([True, False]))
+    once = flip_inputs(x, torch.tensor([True, False]))
     assert once["boxes"][0, 0].tolist() == pytest.approx([0.7, 0.2, 0.9, 0.6])
     assert once["boxes:last"][0, 0].tolist() == pytest.approx([0.05, 0.2, 0.1, 0.6])
     assert once["centre"][0, 0].tolist() == [1, 1, 2, 3, -4, 5, 6, 7]
     assert once["motion"][0, 0].tolist() == pytest.approx([-0.2, 0.1, -0.2])
     assert once["crop:box@2"][0, 0, 0].tolist() == [[1, 0], [3, 2]]
-    twice = turned(once, torch.tensor([True, False]))
+    twice = flip_inputs(once, torch.tensor([True, False]))
     for name, values in x.items():
         torch.testing.assert_close(once[name][1], values[1])
         torch.testing.assert_close(twice[name], values)
@@ -135,10 +141,10 @@ def test_a_mirror_turns_places_and_paths_and_twice_is_as_before():
 def test_regions_change_sides_in_a_mirror_and_crossing_does_not():
     wanted = torch.tensor([[1.0, 0, 0], [1.0, 0, 0]])
     which = torch.tensor([True, False])
-    assert turned_answers(wanted, which, regions=True).tolist() == [[0, 0, 1], [1, 0, 0]]
-    assert turned_answers(wanted, which, regions=False) is wanted
+    assert flip_targets(wanted, which, regions=True).tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert flip_targets(wanted, which, regions=False) is wanted
     with pytest.raises(UsageError, match="pose"):
-        turnable({"pose": (15, 36)})
+        ensure_flippable({"pose": (15, 36)})
 
 
 def test_the_rate_that_is_learnt_from_is_known_where_all_videos_have_one(material):
@@ -154,7 +160,7 @@ def test_the_rate_that_is_learnt_from_is_known_where_all_videos_have_one(materia
 
 def test_moments_leave_out_what_is_unknown():
     values = np.array([[[1.0, np.nan]], [[3.0, 5.0]]], dtype=np.float32)
-    mean, spread = moments(Fold(InputSet({"a": Held(values)}, 2), torch.zeros(2).long()))["a"]
+    mean, spread = compute_moments(Fold(InputSet({"a": Held(values)}, 2), torch.zeros(2).long()))["a"]
     assert mean.tolist() == [2, 5]
     assert spread.tolist() == [1, 1]
 
@@ -163,11 +169,11 @@ def test_moments_leave_out_what_is_unknown():
 def test_the_right_answers_are_worth_more_than_the_wrong_ones(criterion):
     truth = np.array([0, 0, 1, 1])
     right, wrong = np.array([[0.1], [0.2], [0.8], [0.9]]), np.array([[0.9], [0.8], [0.2], [0.1]])
-    assert worth(criterion, right, truth) > worth(criterion, wrong, truth)
+    assert score_probabilities(criterion, right, truth) > score_probabilities(criterion, wrong, truth)
 
 
 def test_a_ranking_of_one_label_alone_means_nothing():
-    assert np.isnan(worth("auc", np.array([[0.1], [0.2]]), np.array([1, 1])))
+    assert np.isnan(score_probabilities("auc", np.array([[0.1], [0.2]]), np.array([1, 1])))
 
 
 def test_a_fit_learns_keeps_its_best_epoch_and_repeats_itself(folds):
@@ -260,24 +266,24 @@ def test_a_run_is_not_done_twice_and_a_failed_seed_leaves_the_others(tmp_path, m
         samples=replace(RECIPE.samples, reader="saved", root=str(data)),
         doubt=DoubtConfig("last-dropout", rate=0.5, passes=3),
     )
-    made = runs._fitted
+    made = runs._fit_network
 
     def fails(*args):
         if args[4] == 1:
             raise RoadawareError("a bad seed")
         return made(*args)
 
-    monkeypatch.setattr(runs, "_fitted", fails)
+    monkeypatch.setattr(runs, "_fit_network", fails)
     first = runs.train_predictors(recipe, out)
     assert set(first.predictors) == {0}
     assert first.failed == {1: "a bad seed"}
     written = (out / "seed-0" / runs.MODEL).stat().st_mtime_ns
-    monkeypatch.setattr(runs, "_fitted", made)
+    monkeypatch.setattr(runs, "_fit_network", made)
     second = runs.train_predictors(recipe, out)
     assert set(second.predictors) == {0, 1}
     assert (out / "seed-0" / runs.MODEL).stat().st_mtime_ns == written
     assert all(model.doubt == recipe.doubt for model in second.predictors.values())
-    judged = runs.judge(second)
+    judged = runs.evaluate_run(second)
     assert set(judged.metrics) == {"seed 0", "seed 1", "mean"}
     assert judged.metrics["mean"].value("auc") is not None
     with pytest.raises(UsageError, match="another recipe"):
@@ -310,9 +316,9 @@ def test_the_recipe_and_the_protocol_ask_the_same(tmp_path: Path):
 def test_a_recipe_that_was_written_before_a_field_was_known_is_the_same_recipe():
     said = configs.to_dict(RECIPE)
     del said["doubt"], said["samples"]["poses"], said["tasks"]
-    assert run_lock.same(json.dumps(said), RECIPE)
-    assert not run_lock.same(json.dumps(said), replace(RECIPE, doubt=DoubtConfig("last-flipout")))
-    assert not run_lock.same("no JSON", RECIPE)
+    assert run_lock.is_same_recipe(json.dumps(said), RECIPE)
+    assert not run_lock.is_same_recipe(json.dumps(said), replace(RECIPE, doubt=DoubtConfig("last-flipout")))
+    assert not run_lock.is_same_recipe("no JSON", RECIPE)
 
 
 @pytest.mark.parametrize(

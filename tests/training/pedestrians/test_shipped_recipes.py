@@ -11,9 +11,9 @@ import pytest
 
 from real_sets import jaad
 from roadaware.config import digest
-from roadaware.models import CROSSING, MODELS, entry_of
-from roadaware.scenes.sampling import protocol_named, sample
-from roadaware.tasks.crossing_inputs import needs
+from roadaware.models import CROSSING, MODELS, get_crossing_entry
+from roadaware.scenes.sampling import get_protocol, sample
+from roadaware.tasks.crossing_inputs import describe_requirements
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.recipe_files import read_recipe
 
@@ -28,8 +28,8 @@ def test_every_recipe_names_a_model_and_inputs_that_there_are(path: Path) -> Non
     assert isinstance(recipe, PedestrianRecipe)
     assert recipe.name == path.stem
     assert recipe.network.name in (*CROSSING, *MODELS)
-    assert all(needs(name) for name in recipe.network.inputs)
-    assert protocol_named(recipe.samples.protocol, recipe.samples.config).task == recipe.task
+    assert all(describe_requirements(name) for name in recipe.network.inputs)
+    assert get_protocol(recipe.samples.protocol, recipe.samples.config).task == recipe.task
 
 
 @pytest.mark.parametrize("on", PLACES, ids=lambda path: path.stem)
@@ -38,7 +38,7 @@ def test_every_recipe_can_be_run_on_every_file_of_samples(on: Path) -> None:
         recipe, own = read_recipe(path, on=on), read_recipe(path)
         assert isinstance(recipe, PedestrianRecipe)
         assert recipe.name == f"{path.stem}-on-{on.stem}"
-        assert protocol_named(recipe.samples.protocol, recipe.samples.config).task == recipe.task
+        assert get_protocol(recipe.samples.protocol, recipe.samples.config).task == recipe.task
         assert recipe.samples.protocol in on.read_text("utf-8")
         assert (recipe.network, recipe.schedule, recipe.seeds) == (own.network, own.schedule, own.seeds)
         assert digest(recipe) != digest(own)
@@ -49,15 +49,17 @@ def test_every_recipe_can_be_run_on_every_file_of_samples(on: Path) -> None:
 def test_samples_of_jaad_are_cut_as_the_file_of_samples_says(on: Path) -> None:
     recipe = read_recipe(RECIPES[0], on=on)
     assert recipe.samples.reader == "jaad"
-    protocol = protocol_named(recipe.samples.protocol, recipe.samples.config)
+    protocol = get_protocol(recipe.samples.protocol, recipe.samples.config)
     cut = sample(jaad(), replace(protocol, splits=("val",)))
     assert len(cut.samples) == {"jaad": 809, "jaad-behaviour": 242}[on.stem]
 
 
 def test_every_network_that_answers_at_every_frame_says_so() -> None:
     for name in CROSSING:
-        module, _, kind = entry_of(name).network.partition(":")
-        assert entry_of(name).each_frame == hasattr(getattr(import_module(module), kind), "every_frame")
+        module, _, kind = get_crossing_entry(name).network.partition(":")
+        assert get_crossing_entry(name).each_frame == hasattr(
+            getattr(import_module(module), kind), "every_frame"
+        )
 
 
 def test_every_model_has_a_recipe_for_jaad() -> None:
@@ -77,7 +79,7 @@ def test_recipes_that_annotations_are_not_enough_for_say_what_else_they_need(pat
     assert crops == path.stem.endswith("-films") == ("films" in told) == bool(recipe.samples.media)
     assert ("pose" in recipe.network.inputs) == ("samples.poses=FILE" in told)
     assert recipe.samples.config == "reference"
-    assert protocol_named(recipe.samples.protocol).observation_frames == 16
+    assert get_protocol(recipe.samples.protocol).observation_frames == 16
     assert recipe.schedule.decay == "none"
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.analysis.annotation.object_groups import Things
-from roadaware.analysis.quality.agreement import alpha_of, disagreements
+from roadaware.analysis.quality.agreement import compute_alpha, compute_disagreements
 from roadaware.arrays import Floats, Ints
 from roadaware.formats.coda import KIND
 from roadaware.scenes.schema import CORNERS
@@ -78,7 +78,7 @@ class _Part:
     alphas: dict[str, tuple[Floats, Floats]]
 
 
-def box_agreement(things: Things, *, draws: int = 0, seed: int = 0) -> BoxAgreement:
+def measure_box_agreement(things: Things, *, draws: int = 0, seed: int = 0) -> BoxAgreement:
     """Agreement over all, of every two annotators, and by class.
 
     A thing's class is what most of those who drew it called it, the first in the vocabulary among equals.
@@ -89,17 +89,17 @@ def box_agreement(things: Things, *, draws: int = 0, seed: int = 0) -> BoxAgreem
         draws: most weightings of pictures and of videos; 0 gives no intervals.
         seed: of the weightings.
     """
-    table = thing_table(things)
+    table = build_annotation_table(things)
     count = len(things.pictures)
     groups: dict[str | None, _Part] = {None: _whole(things, table, count)}
     for pair, own in things.pairs.group_by("first", "second", maintain_order=True):
         groups[f"{pair[0]}, {pair[1]}"] = _Part(_pair_ratios(own, count), {})
     for label in table["label"].drop_nulls().unique().sort().to_list():
         groups[f"class: {things.words[label]}"] = _of_class(things, table, label, count)
-    return BoxAgreement(_measured(groups, things, draws, seed), _counts(table))
+    return BoxAgreement(_measure_groups(groups, things, draws, seed), _counts(table))
 
 
-def thing_table(things: Things) -> pl.DataFrame:
+def build_annotation_table(things: Things) -> pl.DataFrame:
     """One row per thing: picture, `n_saw`, `n_found`, `label` (of most), `votes` (for it) and `named`."""
     saw = things.pictures.select(n_saw=pl.col("annotators").list.len()).with_row_index("picture")
     saw = saw.with_columns(pl.col("picture", "n_saw").cast(pl.Int64))
@@ -118,7 +118,7 @@ def thing_table(things: Things) -> pl.DataFrame:
 
 
 def _whole(things: Things, table: pl.DataFrame, count: int) -> _Part:
-    ratios = _found(table, count) | _pair_ratios(things.pairs, count)
+    ratios = _count_found(table, count) | _pair_ratios(things.pairs, count)
     alphas = {"class_alpha": _class_units(things, count, None)}
     kept = _kept_units(things, count)
     return _Part(ratios, alphas | ({"kept_alpha": kept} if kept is not None else {}))
@@ -129,27 +129,28 @@ def _of_class(things: Things, table: pl.DataFrame, label: int, count: int) -> _P
     drawn = own.join(things.overlaps, on="thing", how="inner")
     picture = drawn["picture"].to_numpy()
     sums = [
-        _summed(picture, drawn[name].to_numpy().astype(np.float64), count) for name in ("iou_sum", "n_pairs")
+        _sum_by_image(picture, drawn[name].to_numpy().astype(np.float64), count)
+        for name in ("iou_sum", "n_pairs")
     ]
     return _Part(
-        _found(own, count) | {"mean_iou": (sums[0], sums[1])},
+        _count_found(own, count) | {"mean_iou": (sums[0], sums[1])},
         {"class_alpha": _class_units(things, count, label)},
     )
 
 
-def _found(table: pl.DataFrame, count: int) -> dict[str, tuple[Floats, Floats]]:
+def _count_found(table: pl.DataFrame, count: int) -> dict[str, tuple[Floats, Floats]]:
     picture = table["picture"].to_numpy()
     found, saw = table["n_found"].to_numpy(), table["n_saw"].to_numpy()
-    whole = _summed(picture, np.ones(len(table)), count)
-    everybody = _summed(picture, (found == saw).astype(np.float64), count)
-    one = _summed(picture, (found == 1).astype(np.float64), count)
+    whole = _sum_by_image(picture, np.ones(len(table)), count)
+    everybody = _sum_by_image(picture, (found == saw).astype(np.float64), count)
+    one = _sum_by_image(picture, (found == 1).astype(np.float64), count)
     return {"found_by_all": (everybody, whole), "found_by_one": (one, whole)}
 
 
 def _pair_ratios(pairs: pl.DataFrame, count: int) -> dict[str, tuple[Floats, Floats]]:
     picture = pairs["picture"].to_numpy()
     sums = {
-        name: _summed(picture, pairs[name].to_numpy().astype(np.float64), count)
+        name: _sum_by_image(picture, pairs[name].to_numpy().astype(np.float64), count)
         for name in ("n_first", "n_second", "matched", "iou_sum", "named", "same")
     }
     return {
@@ -170,7 +171,7 @@ def _class_units(things: Things, count: int, label: int | None) -> tuple[Floats,
         given = wide[name]
         codes = given.fill_null(-1).to_numpy().astype(np.int64)
         raters.append(codes if label is None else np.where(codes < 0, -1, (codes == label).astype(np.int64)))
-    return _by_picture(disagreements(raters), wide["picture"].to_numpy(), count)
+    return _by_picture(compute_disagreements(raters), wide["picture"].to_numpy(), count)
 
 
 def _kept_units(things: Things, count: int) -> tuple[Floats, Floats] | None:
@@ -192,17 +193,17 @@ def _kept_units(things: Things, count: int) -> tuple[Floats, Floats] | None:
         raters.append(
             rows.select(pl.when("saw").then(pl.col("kept").fill_null(0)).otherwise(-1)).to_series().to_numpy()
         )
-    return _by_picture(disagreements(raters), asked["picture"].to_numpy(), count)
+    return _by_picture(compute_disagreements(raters), asked["picture"].to_numpy(), count)
 
 
 def _by_picture(units: tuple[Floats, Floats], picture: Ints, count: int) -> tuple[Floats, Floats]:
     observed, counts = units
     frequencies = np.zeros((count, counts.shape[1]))
     np.add.at(frequencies, picture, counts)
-    return _summed(picture, observed, count), frequencies
+    return _sum_by_image(picture, observed, count), frequencies
 
 
-def _summed(picture: Ints, values: Floats, count: int) -> Floats:
+def _sum_by_image(picture: Ints, values: Floats, count: int) -> Floats:
     found: Floats = np.bincount(picture, values, minlength=count).astype(np.float64)
     return found
 
@@ -211,7 +212,7 @@ def _counts(table: pl.DataFrame) -> pl.DataFrame:
     return table.group_by("n_saw", "n_found").agg(things=pl.len()).sort("n_saw", "n_found")
 
 
-def _measured(groups: dict[str | None, _Part], things: Things, draws: int, seed: int) -> pl.DataFrame:
+def _measure_groups(groups: dict[str | None, _Part], things: Things, draws: int, seed: int) -> pl.DataFrame:
     measures = [(group, *each) for group, part in groups.items() for each in _values(part)]
     videos = things.pictures["video"].to_numpy().astype(np.str_)
     one = np.ones((1, len(videos)))
@@ -277,7 +278,7 @@ class _Alpha:
 
     def __call__(self, weights: Floats) -> Floats:
         sums = zip(weights @ self.observed, weights @ self.frequencies, strict=True)
-        values = (alpha_of(float(observed), frequencies) for observed, frequencies in sums)
+        values = (compute_alpha(float(observed), frequencies) for observed, frequencies in sums)
         return np.array([np.nan if value is None else value for value in values])
 
 
@@ -309,7 +310,7 @@ class Consensus:
     disputes: pl.DataFrame
 
 
-def consensus(things: Things, scenes: Scenes) -> Consensus:
+def build_consensus(things: Things, scenes: Scenes) -> Consensus:
     """Truth by majority, and what is left to be decided.
 
     Pictures that one alone saw are in neither: they stand among the disputes, unverified.
@@ -320,7 +321,7 @@ def consensus(things: Things, scenes: Scenes) -> Consensus:
 
     Source: Li et al., ECCV 2022, section 3.3: the output of each annotator is verified by two others.
     """
-    table = _placed(things, scenes)
+    table = _join_annotations(things, scenes)
     most = table.filter(2 * pl.col("n_found") > pl.col("n_saw"))
     named = 2 * pl.col("votes") > pl.col("named")
     boxes = most.with_columns(box=pl.int_range(pl.len(), dtype=pl.Int64))
@@ -346,11 +347,11 @@ def consensus(things: Things, scenes: Scenes) -> Consensus:
     nameless = most.filter(pl.col("named") == 0).with_columns(reason=pl.lit("nobody named it"))
     alone = things.alone.with_columns(reason=pl.format("only {} saw the picture", "annotator"))
     parts = [few, open_class, nameless] if len(things.words) else [few]
-    disputes = pl.concat([_told(part) for part in (*parts, alone)])
+    disputes = pl.concat([_select_dispute_columns(part) for part in (*parts, alone)])
     return Consensus(truth, disputes.sort("video", "frame", "reason", maintain_order=True))
 
 
-def _placed(things: Things, scenes: Scenes) -> pl.DataFrame:
+def _join_annotations(things: Things, scenes: Scenes) -> pl.DataFrame:
     """The things with their picture, the median of their corners, who drew them and what each said."""
     corners = scenes.boxes.select("box", pl.col(*CORNERS).cast(pl.Float64))
     words = dict(enumerate(things.words))
@@ -363,11 +364,11 @@ def _placed(things: Things, scenes: Scenes) -> pl.DataFrame:
     )
     pictures = things.pictures.select("video", "frame").with_row_index("picture")
     pictures = pictures.with_columns(pl.col("picture").cast(pl.Int64))
-    table = thing_table(things).join(drawn, on="thing", how="left", maintain_order="left")
+    table = build_annotation_table(things).join(drawn, on="thing", how="left", maintain_order="left")
     return table.join(pictures, on="picture", how="left", maintain_order="left")
 
 
-def _told(part: pl.DataFrame) -> pl.DataFrame:
+def _select_dispute_columns(part: pl.DataFrame) -> pl.DataFrame:
     """Rows as `DISPUTE` has them, null where a part does not say."""
     return part.select(
         pl.col(name).cast(dtype) if name in part.columns else pl.lit(None, dtype).alias(name)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.analysis.annotation.matching import LEAST_IOU, pairs_of
+from roadaware.analysis.annotation.matching import LEAST_IOU, match_annotators
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.schema import CORNERS
@@ -63,7 +63,7 @@ class Worth:
         return len(self.video)
 
 
-def fitted_labour(table: pl.DataFrame, looked: pl.DataFrame) -> tuple[Labour, int] | None:
+def fit_cost(table: pl.DataFrame, looked: pl.DataFrame) -> tuple[Labour, int] | None:
     """The seconds that explain the times of annotators best, and how many pictures they rest on.
 
     Non-negative least squares on pictures with a time: a look each, and so much for every proposal, every one
@@ -95,7 +95,7 @@ def fitted_labour(table: pl.DataFrame, looked: pl.DataFrame) -> tuple[Labour, in
     return (Labour(look, judge, correct, draw), len(work)) if 0 < look < _DAY_S else None
 
 
-def planned(listed: pl.DataFrame, labour: Labour, most: int | None = None) -> dict[str, float]:
+def estimate_cost(listed: pl.DataFrame, labour: Labour, most: int | None = None) -> dict[str, float]:
     """What a list is expected to cost where nobody knows what is true: seconds of looking and judging alone.
 
     Args:
@@ -118,7 +118,7 @@ def planned(listed: pl.DataFrame, labour: Labour, most: int | None = None) -> di
     }
 
 
-def worth_of(listed: pl.DataFrame, claims: Predictions, truth: Scenes) -> Worth:
+def measure_worth(listed: pl.DataFrame, claims: Predictions, truth: Scenes) -> Worth:
     """What the pictures of a list hold.
 
     Args:
@@ -145,7 +145,7 @@ def worth_of(listed: pl.DataFrame, claims: Predictions, truth: Scenes) -> Worth:
     objects: list[list[int]] = []
     for place in listed.select("video", "frame").iter_rows():
         here, claimed = held.get(place), proposed.get(place)
-        hits = len(pairs_of(_corners(here), _corners(claimed), LEAST_IOU))
+        hits = len(match_annotators(_corners(here), _corners(claimed), LEAST_IOU))
         rows.append(
             (0 if claimed is None else len(claimed), hits, 0 if here is None else len(here)),
         )

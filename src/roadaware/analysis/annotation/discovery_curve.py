@@ -13,12 +13,12 @@ import polars as pl
 from roadaware.analysis.annotation.cost import Labour, Worth
 from roadaware.arrays import Floats, Ints
 from roadaware.statistics.cautions import ENOUGH, FEW
-from roadaware.statistics.intervals import PercentileDraws, Units, percentile_ends
+from roadaware.statistics.intervals import PercentileDraws, Units, compute_percentile_interval
 
 Unit = Literal["objects", "pictures"]
 SHARES = (0.5, 0.8, 0.9, 0.95, 1.0)
 ORDERS = ("list", "random", "spread", "oracle")
-"""A list, and what it is compared with; `curve` says what they are."""
+"""A list, and what it is compared with; `compute_discovery_curve` says what they are."""
 _BY_CHANCE = ("random", "spread")
 _SCHEMA: dict[str, Any] = {
     "found": pl.Float64,
@@ -59,7 +59,7 @@ class Curve:
     totals: dict[str, float]
 
 
-def curve(
+def compute_discovery_curve(
     worth: Worth,
     labour: Labour | None = None,
     *,
@@ -97,7 +97,7 @@ def curve(
     looked = np.linspace(0, 1, points)
     one = np.ones((1, len(worth)))
     everything = labour.look_s + labour.draw_s * worth.cases.astype(np.float64)
-    drawn = _drawn(
+    drawn = _resample_orders(
         {name: ways[name][0] for name in ("list", "oracle")}, worth, everything, looked, draws, seed
     )
     found = {
@@ -176,7 +176,7 @@ class _Drawn:
     saved: Floats
 
 
-def _drawn(
+def _resample_orders(
     ways: dict[str, _Way], worth: Worth, everything: Floats, looked: Floats, draws: int, seed: int
 ) -> dict[str, _Drawn]:
     """Each order on the same resamples of videos; nothing below two videos.
@@ -276,7 +276,10 @@ def _table(
     for number, share_found in enumerate(SHARES):
         for name in ORDERS:
             looks, saves = (
-                (percentile_ends(values[:, number]) for values in (drawn[name].looked, drawn[name].saved))
+                (
+                    compute_percentile_interval(values[:, number])
+                    for values in (drawn[name].looked, drawn[name].saved)
+                )
                 if name in drawn
                 else (None, None)
             )

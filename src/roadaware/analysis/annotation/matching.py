@@ -13,7 +13,7 @@ LEAST_IOU = 0.5
 """Boxes that overlap less are of different things."""
 
 
-def pairs_of(a: Floats, b: Floats, least: float = LEAST_IOU) -> list[tuple[int, int, float]]:
+def match_annotators(a: Floats, b: Floats, least: float = LEAST_IOU) -> list[tuple[int, int, float]]:
     """Boxes of two annotators that show the same thing, one to one, with their overlap.
 
     The pairs are those with the greatest sum of overlaps, none of which is below `least`.
@@ -25,7 +25,7 @@ def pairs_of(a: Floats, b: Floats, least: float = LEAST_IOU) -> list[tuple[int, 
 
     Source: Kuhn, Naval Research Logistics 1955.
 
-    >>> pairs_of(np.array([[0.0, 0, 4, 4]]), np.array([[9.0, 9, 11, 11], [0, 0, 4, 3]]))
+    >>> match_annotators(np.array([[0.0, 0, 4, 4]]), np.array([[9.0, 9, 11, 11], [0, 0, 4, 3]]))
     [(0, 1, 0.75)]
     """
     from scipy.optimize import linear_sum_assignment
@@ -42,7 +42,7 @@ def pairs_of(a: Floats, b: Floats, least: float = LEAST_IOU) -> list[tuple[int, 
     ]
 
 
-def groups_of(boxes: Sequence[Floats], least: float = LEAST_IOU) -> list[dict[int, int]]:
+def group_annotations(boxes: Sequence[Floats], least: float = LEAST_IOU) -> list[dict[int, int]]:
     """The things that several annotators drew: annotator to the number of his box, one at most of each.
 
     Every two annotators' boxes are paired; pairs are joined from the greatest overlap down, where that puts
@@ -59,7 +59,7 @@ def groups_of(boxes: Sequence[Floats], least: float = LEAST_IOU) -> list[dict[in
         (-share, one, row, other, column)
         for one in range(len(boxes))
         for other in range(one + 1, len(boxes))
-        for row, column, share in pairs_of(boxes[one], boxes[other], least)
+        for row, column, share in match_annotators(boxes[one], boxes[other], least)
     ]
     for _, one, row, other, column in sorted(joins):
         first, second = group[one, row], group[other, column]

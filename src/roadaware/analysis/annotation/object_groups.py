@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.annotation.matching import LEAST_IOU, groups_of, pairs_of
+from roadaware.analysis.annotation.matching import LEAST_IOU, group_annotations, match_annotators
 from roadaware.analysis.annotation.proposal_outcomes import REFUSED_NOTE
 from roadaware.errors import InputError
 from roadaware.formats.coda import KIND
@@ -66,7 +66,7 @@ class Things:
     words: tuple[str, ...]
 
 
-def things_of(scenes: Scenes, *, kind: str = KIND, least: float = LEAST_IOU) -> Things:
+def group_objects(scenes: Scenes, *, kind: str = KIND, least: float = LEAST_IOU) -> Things:
     """Bring the boxes of all annotators together, picture by picture.
 
     Who saw a picture stands in `frames.annotators`; where the tables do not have it, everybody who drew
@@ -99,7 +99,7 @@ def things_of(scenes: Scenes, *, kind: str = KIND, least: float = LEAST_IOU) -> 
     )
     members, overlaps, pairs = _brought_together(scenes, several, kind, least)
     words = scenes.meta.vocabularies.get(kind, ())
-    links, unknown = _links(scenes), _unknown(scenes)
+    links, unknown = _links(scenes), _list_refused(scenes)
     return Things(several, alone, members, overlaps, pairs, links, unknown, names, words)
 
 
@@ -110,7 +110,7 @@ def _links(scenes: Scenes) -> pl.DataFrame | None:
     return scenes.boxes.select(pl.col("annotator").cast(pl.String), proposals="proposal").drop_nulls()
 
 
-def _unknown(scenes: Scenes) -> pl.DataFrame:
+def _list_refused(scenes: Scenes) -> pl.DataFrame:
     """annotator and proposals: what came back of them was refused."""
     held = scenes.meta.notes.get(REFUSED_NOTE, [])
     return pl.DataFrame(held, schema={"annotator": pl.String, "proposals": pl.Int64}, orient="row")
@@ -159,14 +159,14 @@ def _brought_together(
         own = [drawn.get((video, frame, name), []) for name in who]
         corners = [np.array([row[2:] for row in rows], dtype=np.float64).reshape(-1, 4) for rows in own]
         numbers, labels = ([[row[k] for row in rows] for rows in own] for k in (0, 1))
-        for group in groups_of(corners, least):
+        for group in group_annotations(corners, least):
             members += [(count, picture, who[k], numbers[k][n], labels[k][n]) for k, n in group.items()]
             shares = iou(*[np.array([corners[k][n] for k, n in group.items()])] * 2)
             upper = shares[np.triu_indices(len(group), 1)]
             overlaps.append((count, len(upper), float(upper.sum())))
             count += 1
         for a, b in combinations(range(len(who)), 2):
-            found = pairs_of(corners[a], corners[b], least)
+            found = match_annotators(corners[a], corners[b], least)
             both = [(labels[a][i], labels[b][j]) for i, j, _ in found]
             named = [pair for pair in both if None not in pair]
             told = (len(found), sum(share for *_, share in found), len(named), sum(x == y for x, y in named))

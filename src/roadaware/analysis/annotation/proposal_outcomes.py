@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.annotation.matching import LEAST_IOU, pairs_of
+from roadaware.analysis.annotation.matching import LEAST_IOU, match_annotators
 from roadaware.arrays import Floats
 from roadaware.formats.coda import KIND
 from roadaware.formats.corrections import Answers
-from roadaware.formats.proposal_tasks import UNNAMED, named_boxes
+from roadaware.formats.proposal_tasks import UNNAMED, add_class_names
 from roadaware.geometry.boxes import iou
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
@@ -32,12 +32,12 @@ FATE: dict[str, Any] = {
     "iou": pl.Float64,
     "max_edge_px": pl.Float64,
 }
-"""Columns of `fates`: `box` counts the rows of what was drawn; `was` and `became` are classes."""
+"""Columns of `compute_outcomes`: `box` counts the rows of what was drawn; `was` and `became` are classes."""
 REFUSED_NOTE = "refused"
 STILL_PX = 0.5
 
 
-def fates(sent: Predictions, answers: Answers, *, still_px: float = STILL_PX) -> pl.DataFrame:
+def compute_outcomes(sent: Predictions, answers: Answers, *, still_px: float = STILL_PX) -> pl.DataFrame:
     """One row for each annotator and proposal of a picture that he did, and for each box that he added.
 
     A proposal is kept where no edge moved by more than `still_px`, else moved; deleted where no box is left
@@ -50,7 +50,7 @@ def fates(sent: Predictions, answers: Answers, *, still_px: float = STILL_PX) ->
         answers: what came back.
         still_px: how far an edge may be away, in pixels.
     """
-    proposals = named_boxes(sent).partition_by("video", "frame", as_dict=True, include_key=False)
+    proposals = add_class_names(sent).partition_by("video", "frame", as_dict=True, include_key=False)
     drawn = answers.drawn.with_row_index("row").partition_by(
         "video", "frame", "annotator", as_dict=True, include_key=False
     )
@@ -62,16 +62,16 @@ def fates(sent: Predictions, answers: Answers, *, still_px: float = STILL_PX) ->
     for video, frame, who, linked in done.select("video", "frame", "annotator", "linked").iter_rows():
         held, left = proposals.get((video, frame)), drawn.get((video, frame, who))
         unknown = refused.get((video, frame, who), set())
-        told = _told(_dicts(held), _dicts(left), unknown, linked=linked, still_px=still_px)
+        told = _iterate_outcomes(_dicts(held), _dicts(left), unknown, linked=linked, still_px=still_px)
         rows += [{"video": video, "frame": frame, "annotator": who, **row} for row in told]
     return pl.DataFrame(rows, schema=FATE)
 
 
-def summary(table: pl.DataFrame) -> pl.DataFrame:
+def summarize_outcomes(table: pl.DataFrame) -> pl.DataFrame:
     """Counts by class, `all` last: of proposals by what they were called, of added boxes by what they became.
 
     Args:
-        table: what `fates` gave.
+        table: what `compute_outcomes` gave.
 
     Returns:
         class, proposals, kept, moved, deleted, refused, relabelled, added, `precision` (share of the
@@ -94,11 +94,11 @@ def summary(table: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([parts, whole]).with_columns(precision=left).select(order)
 
 
-def by_annotator(table: pl.DataFrame, looked: pl.DataFrame) -> pl.DataFrame:
+def summarize_annotators(table: pl.DataFrame, looked: pl.DataFrame) -> pl.DataFrame:
     """What each annotator did: pictures, seconds where they are known, and what became of boxes.
 
     Args:
-        table: what `fates` gave.
+        table: what `compute_outcomes` gave.
         looked: who looked at what.
 
     Returns:
@@ -122,7 +122,7 @@ def by_annotator(table: pl.DataFrame, looked: pl.DataFrame) -> pl.DataFrame:
     return found.select(order).sort("annotator")
 
 
-def labelled_scenes(sent: Predictions, answers: Answers, table: pl.DataFrame) -> Scenes:
+def build_labelled_scenes(sent: Predictions, answers: Answers, table: pl.DataFrame) -> Scenes:
     """What annotators left as Scenes: corner cases with their annotator, side by side if there are several.
 
     Boxes have `corner_case`, `annotator`, `proposal` and `fate`; labels are of the kind `corner`; frames have
@@ -132,7 +132,7 @@ def labelled_scenes(sent: Predictions, answers: Answers, table: pl.DataFrame) ->
     Args:
         sent: what was sent out.
         answers: what came back.
-        table: what `fates` gave for them.
+        table: what `compute_outcomes` gave for them.
     """
     drawn = answers.drawn.with_row_index("box").with_columns(pl.col("box").cast(pl.Int64))
     told = table.drop_nulls("box").select("box", "fate", pl.col("proposal").alias("linked"))
@@ -188,7 +188,7 @@ def _corners(rows: Sequence[dict[str, Any]]) -> Floats:
     return np.array([[row[name] for name in CORNERS] for row in rows], dtype=np.float64).reshape(-1, 4)
 
 
-def _told(
+def _iterate_outcomes(
     proposals: list[dict[str, Any]],
     left: list[dict[str, Any]],
     refused: set[int | None],
@@ -201,7 +201,7 @@ def _told(
         place = {row["proposal"]: number for number, row in enumerate(left) if row["proposal"] is not None}
         partner = {n: place[row["box"]] for n, row in enumerate(proposals) if row["box"] in place}
     else:
-        partner = {a: b for a, b, _ in pairs_of(_corners(proposals), _corners(left), LEAST_IOU)}
+        partner = {a: b for a, b, _ in match_annotators(_corners(proposals), _corners(left), LEAST_IOU)}
     for number, row in enumerate(proposals):
         was = None if row["label"] == UNNAMED else row["label"]
         told = {"proposal": row["box"], "was": was, "score": row["score"], "relabelled": False}

@@ -49,7 +49,7 @@ class SelectionConfig:
             raise UsageError("'repeat' lies above 0 and up to 1, 'least_score' from 0 to 1")
 
 
-def ranked(
+def rank_images(
     claims: Predictions, pictures: pl.DataFrame, config: SelectionConfig | None = None, *, seed: int = 0
 ) -> pl.DataFrame:
     """All pictures with the one most worth a look first, see `LISTED`.

@@ -12,7 +12,7 @@ import polars as pl
 
 from roadaware.scenes.sampling import EventProtocol
 from roadaware.scenes.tables import Scenes
-from roadaware.scenes.tracks import windows
+from roadaware.scenes.tracks import extract_windows
 
 # What an audit says: findings with counts, places to look at, and what to do about them.
 
@@ -165,7 +165,7 @@ class Context:
         self.needs("boxes", "cross")
         categories = self.scenes.boxes["cross"].cast(pl.Categorical).cast(pl.String)
         boxes = self.scenes.boxes.with_columns((categories == "crossing").cast(pl.Float64).alias("cross"))
-        seen = windows(self.scenes.with_tables(boxes=boxes), self.sampled.samples, ("cross",))
+        seen = extract_windows(self.scenes.with_tables(boxes=boxes), self.sampled.samples, ("cross",))
         return np.asarray((seen[..., 0] == 1).any(axis=1))
 
     def needs(self, table: str, *columns: str) -> None:
@@ -182,7 +182,9 @@ class Context:
             raise NotApplicableError(f"{table} have no {', '.join(missing)}")
 
 
-def places(rows: pl.DataFrame, frame: str | None = None, note: pl.Expr | None = None) -> tuple[Example, ...]:
+def list_examples(
+    rows: pl.DataFrame, frame: str | None = None, note: pl.Expr | None = None
+) -> tuple[Example, ...]:
     """The first rows as examples; `frame` names the column to look at, `note` what to say of it."""
     picked = rows.head(SHOWN).select(
         pl.col("video").cast(pl.String),
@@ -193,7 +195,7 @@ def places(rows: pl.DataFrame, frame: str | None = None, note: pl.Expr | None = 
     return tuple(Example(**row) for row in picked.iter_rows(named=True))
 
 
-def counted(
+def build_finding(
     part: pl.DataFrame,
     whole: pl.DataFrame,
     says: str,
@@ -214,7 +216,7 @@ def counted(
         whole: the rows among which they were found.
         says: what is wrong with them; the sentence is `<part> of <whole> <says>`.
         name, severity, why, advice, table, measures: see `Finding`.
-        at, note: `frame` and `note` of `places`.
+        at, note: `frame` and `note` of `list_examples`.
     """
     return Finding(
         name=name,
@@ -226,5 +228,5 @@ def counted(
         advice=advice,
         table=table,
         measures=measures or {},
-        examples=places(part, at, note),
+        examples=list_examples(part, at, note),
     )

@@ -10,37 +10,37 @@ from roadaware.analysis.audit import samples, tables
 from roadaware.analysis.audit.checks import SEVERITIES, Audit, Context, Example, Finding, NotApplicableError
 from roadaware.config import to_dict
 from roadaware.errors import InputError
-from roadaware.scenes.sampling import EventProtocol, filled_splits, sample
+from roadaware.scenes.sampling import EventProtocol, list_filled_splits, sample
 from roadaware.scenes.tables import Scenes
 
 Check = Callable[[Context], Finding]
 
 CHECKS: dict[str, Check] = {
-    "empty-split": samples.empty_split,
+    "empty-split": samples.check_empty_split,
     "label-unknown": samples.label_unknown,
-    "crossing-without-event": samples.crossing_without_event,
-    "crossing-observed": samples.crossing_observed,
-    "identifier-leak": samples.identifier,
-    "behaviour-tag-leak": samples.behaviour_tags,
-    "attribute-leak": samples.attributes,
-    "region-off-screen": samples.region_off_screen,
-    "past-critical-point": samples.past_critical_point,
+    "crossing-without-event": samples.check_missing_event,
+    "crossing-observed": samples.check_observed_crossing,
+    "identifier-leak": samples.check_identifier_leak,
+    "behaviour-tag-leak": samples.check_behaviour_leak,
+    "attribute-leak": samples.check_attribute_leak,
+    "region-off-screen": samples.check_region_off_screen,
+    "past-critical-point": samples.check_critical_point,
     "sample-counts": samples.sample_counts,
-    "class-balance": samples.class_balance,
-    "tags-against-attribute": tables.tags_against_attribute,
-    "attribute-against-tags": tables.attribute_against_tags,
-    "event-far-from-tags": tables.event_far_from_tags,
-    "event-outside-track": tables.event_outside_track,
-    "crosser-without-event": tables.crosser_without_event,
-    "event-without-crossing": tables.event_without_crossing,
+    "class-balance": samples.check_class_balance,
+    "tags-against-attribute": tables.check_tags_against_attribute,
+    "attribute-against-tags": tables.check_attribute_against_tags,
+    "event-far-from-tags": tables.check_event_distance,
+    "event-outside-track": tables.check_event_outside_track,
+    "crosser-without-event": tables.check_crosser_event,
+    "event-without-crossing": tables.check_event_without_crossing,
     "track-gaps": tables.track_gaps,
-    "boxes-outside-image": tables.boxes_outside_image,
-    "boxes-without-area": tables.boxes_without_area,
-    "repeated-names": tables.repeated_names,
-    "vehicle-action": tables.vehicle_action,
-    "videos-in-two-splits": tables.videos_in_two_splits,
-    "videos-in-no-split": tables.videos_in_no_split,
-    "rejected": tables.rejected,
+    "boxes-outside-image": tables.check_boxes_outside,
+    "boxes-without-area": tables.check_empty_boxes,
+    "repeated-names": tables.check_repeated_names,
+    "vehicle-action": tables.check_vehicle_action,
+    "videos-in-two-splits": tables.check_split_overlap,
+    "videos-in-no-split": tables.check_unassigned_videos,
+    "rejected": tables.check_rejected,
 }
 
 _TUBES = ("name", "crossing", "start_frame", "end_frame", "event_frame", "event_source")
@@ -86,7 +86,7 @@ def _context(scenes: Scenes, asked: EventProtocol) -> Context:
             f"an audit needs the tubes' {missing}; they have {scenes.tubes.columns}",
             hint="audit what a reader gives",
         )
-    filled = filled_splits(scenes, asked)
+    filled = list_filled_splits(scenes, asked)
     sampled = sample(scenes, replace(asked, splits=filled or asked.splits))
     notes = sampled.meta.notes["sampling"]
     used = tuple(split for split in filled if notes[split]["samples"])
@@ -114,14 +114,14 @@ def render(audit: Audit) -> str:
     for finding in audit.findings:
         lines += [*_finding(finding), ""]
     if audit.passed:
-        lines += _wrapped(f"Nothing found by: {', '.join(audit.passed)}.", "")
+        lines += _wrap_text(f"Nothing found by: {', '.join(audit.passed)}.", "")
     lines += [f"Not checked: {name} ({_plain(reason)})." for name, reason in audit.skipped.items()]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _finding(finding: Finding) -> list[str]:
-    lines = _wrapped(f"[{finding.severity}] {finding.name}: {_plain(finding.sentence)}", "")
-    lines += _wrapped(f"why: {finding.why}", "    ") + _wrapped(f"do:  {finding.advice}", "    ")
+    lines = _wrap_text(f"[{finding.severity}] {finding.name}: {_plain(finding.sentence)}", "")
+    lines += _wrap_text(f"why: {finding.why}", "    ") + _wrap_text(f"do:  {finding.advice}", "    ")
     if finding.table is not None:
         cells = [finding.table.columns, *finding.table.rows]
         text = [[_plain("" if cell is None else str(cell)) for cell in row] for row in cells]
@@ -132,9 +132,9 @@ def _finding(finding: Finding) -> list[str]:
         ]
     if finding.measures:
         numbers = ", ".join(f"{name} {_number(value)}" for name, value in finding.measures.items())
-        lines += _wrapped(f"numbers: {numbers}", "    ")
+        lines += _wrap_text(f"numbers: {numbers}", "    ")
     if finding.examples:
-        lines += _wrapped("e.g. " + "; ".join(_place(example) for example in finding.examples), "    ")
+        lines += _wrap_text("e.g. " + "; ".join(_place(example) for example in finding.examples), "    ")
     return lines
 
 
@@ -148,7 +148,7 @@ def _place(example: Example) -> str:
     return f"{where} ({_plain(example.note)})" if example.note else where
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
+def _wrap_text(text: str, indent: str) -> list[str]:
     return textwrap.wrap(
         text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "    ", break_on_hyphens=False
     )

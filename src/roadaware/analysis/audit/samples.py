@@ -7,20 +7,29 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.audit.checks import Context, Finding, NotApplicableError, Severity, Table, places
+from roadaware.analysis.audit.checks import (
+    Context,
+    Finding,
+    NotApplicableError,
+    Severity,
+    Table,
+    list_examples,
+)
 from roadaware.arrays import Bools
 from roadaware.protocols.printed_iv2024 import TABLE_I
-from roadaware.scenes.sampling import Iv2024, left_out, sample
-from roadaware.scenes.tracks import windows
+from roadaware.scenes.sampling import Iv2024, describe_exclusions, sample
+from roadaware.scenes.tracks import extract_windows
 from roadaware.statistics import rates
 from roadaware.statistics.ranking import roc_auc
 
 
-def empty_split(context: Context) -> Finding:
+def check_empty_split(context: Context) -> Finding:
     """Splits without videos or without samples."""
     asked, notes = context.asked, context.sampled.meta.notes["sampling"]
     empty = [split for split in asked.splits if split not in context.protocol.splits]
-    told = [f"{split} ({left_out(notes[split]) if split in notes else 'no videos'})" for split in empty]
+    told = [
+        f"{split} ({describe_exclusions(notes[split]) if split in notes else 'no videos'})" for split in empty
+    ]
     lines = [
         (split, *(notes.get(split, {}).get(key, 0) for key in ("pedestrians", "sampled", "samples")))
         for split in asked.splits
@@ -57,11 +66,11 @@ def label_unknown(context: Context) -> Finding:
         why="They are left out of the samples: taken for pedestrians who do not cross, they would turn "
         "crossings into the opposite. Numbers on what is left are not those of the whole split.",
         advice="Read the dataset with all files of its annotations_attributes, undamaged.",
-        examples=places(context.pedestrians.filter(asked & pl.col("crossing").is_null())),
+        examples=list_examples(context.pedestrians.filter(asked & pl.col("crossing").is_null())),
     )
 
 
-def crossing_without_event(context: Context) -> Finding:
+def check_missing_event(context: Context) -> Finding:
     """Crossing samples of pedestrians whose start of crossing nobody annotated."""
     rows = context.samples.filter(pl.col("crosser"))
     return _of_last_split(
@@ -79,7 +88,7 @@ def crossing_without_event(context: Context) -> Finding:
     )
 
 
-def crossing_observed(context: Context) -> Finding:
+def check_observed_crossing(context: Context) -> Finding:
     """Crossing samples that show the crossing inside the observation."""
     samples = context.samples.with_columns(pl.Series("seen", context.observed_crossing))
     rows = samples.filter(pl.col("crosser"))
@@ -98,7 +107,7 @@ def crossing_observed(context: Context) -> Finding:
     )
 
 
-def region_off_screen(context: Context) -> Finding:
+def check_region_off_screen(context: Context) -> Finding:
     """Risk samples whose region changes when boxes left of the image go to the first region."""
     protocol = context.protocol
     if not isinstance(protocol, Iv2024) or protocol.task != "risk":
@@ -118,7 +127,7 @@ def region_off_screen(context: Context) -> Finding:
     )
 
 
-def past_critical_point(context: Context) -> Finding:
+def check_critical_point(context: Context) -> Finding:
     """Intention samples that show more than the people saw whose answers are the label."""
     protocol = context.protocol
     if not isinstance(protocol, Iv2024) or protocol.task != "intention":
@@ -139,7 +148,7 @@ def past_critical_point(context: Context) -> Finding:
     )
 
 
-def class_balance(context: Context) -> Finding:
+def check_class_balance(context: Context) -> Finding:
     """How the answers are spread; always a note."""
     task, last = context.protocol.task, context.protocol.splits[-1]
     labels = context.sampled.meta.vocabularies[task]
@@ -202,7 +211,7 @@ def _of_last_split(
         advice=advice,
         table=table,
         measures=measures or {},
-        examples=places(hit.unique("tube", maintain_order=True), at),
+        examples=list_examples(hit.unique("tube", maintain_order=True), at),
     )
 
 
@@ -224,9 +233,9 @@ _TAGS = ("action", "look", "cross")
 _ATTRIBUTES = ("age", "gender", "group_size", "num_lanes", "intersection")
 
 
-def identifier(context: Context) -> Finding:
+def check_identifier_leak(context: Context) -> Finding:
     """The last letter of the pedestrian's identifier as a predictor."""
-    samples = _asked(context)
+    samples = _select_crossing_samples(context)
     letters = samples["name"].str.extract(r"([A-Za-z])$")
     flags = {
         letter: (letters == letter).fill_null(False).to_numpy() for letter in sorted(set(letters) - {None})
@@ -245,15 +254,15 @@ def identifier(context: Context) -> Finding:
     )
 
 
-def behaviour_tags(context: Context) -> Finding:
+def check_behaviour_leak(context: Context) -> Finding:
     """Whether a box carries behaviour tags as a predictor."""
     tags = [tag for tag in _TAGS if tag in context.scenes.boxes.columns]
     if not tags:
         raise NotApplicableError("boxes have no behaviour tags")
-    samples = _asked(context)
+    samples = _select_crossing_samples(context)
     has = pl.any_horizontal(pl.col(tag).is_not_null() for tag in tags).cast(pl.Float64)
     plain = context.scenes.with_tables(boxes=context.scenes.boxes.with_columns(has.alias("has_tags")))
-    flag = windows(plain, samples, ("has_tags",))[:, -1, 0] == 1
+    flag = extract_windows(plain, samples, ("has_tags",))[:, -1, 0] == 1
     return _leak(
         samples,
         flag,
@@ -266,12 +275,12 @@ def behaviour_tags(context: Context) -> Finding:
     )
 
 
-def attributes(context: Context) -> Finding:
+def check_attribute_leak(context: Context) -> Finding:
     """Whether attributes of the pedestrian are known as a predictor."""
     known = [column for column in _ATTRIBUTES if column in context.scenes.tubes.columns]
     if not known:
         raise NotApplicableError("tubes have no attributes")
-    samples = _asked(context)
+    samples = _select_crossing_samples(context)
     has = pl.any_horizontal(pl.col(column).is_not_null() for column in known)
     facts = context.scenes.tubes.select("tube", has.alias("has"))
     flag = samples.join(facts, on="tube", how="left", maintain_order="left")["has"].to_numpy()
@@ -285,7 +294,7 @@ def attributes(context: Context) -> Finding:
     )
 
 
-def _asked(context: Context) -> pl.DataFrame:
+def _select_crossing_samples(context: Context) -> pl.DataFrame:
     """The samples of the last split, if they ask whether somebody crosses and some do and some do not."""
     if context.protocol.task != "action":
         raise NotApplicableError(f"{context.protocol.task} does not ask whether somebody crosses")
@@ -303,7 +312,7 @@ def _leak(samples: pl.DataFrame, flag: Bools, *, name: str, what: str, why: str,
     """A finding if the flag alone tells crossing from not crossing, else one that counts nothing."""
     truth = samples["label"].to_numpy()
     area = _auc(samples, flag)
-    f1 = float(np.max(rates.f1(rates.confusion(truth, flag.astype(np.int64), 2), "binary")))
+    f1 = float(np.max(rates.f1(rates.confusion_matrix(truth, flag.astype(np.int64), 2), "binary")))
     crossing, others = int((flag & (truth == 1)).sum()), int((flag & (truth != 1)).sum())
     telling = area is not None and area >= _TELLING_AUC
     severity: Severity = "serious"
@@ -319,7 +328,7 @@ def _leak(samples: pl.DataFrame, flag: Bools, *, name: str, what: str, why: str,
         why=why,
         advice=advice,
         measures={"auc": area, "f1": f1, "not_crossing_samples": others},
-        examples=places(samples.filter(pl.Series(flag)).unique("tube", maintain_order=True))
+        examples=list_examples(samples.filter(pl.Series(flag)).unique("tube", maintain_order=True))
         if telling
         else (),
     )
@@ -344,7 +353,7 @@ def sample_counts(context: Context) -> Finding:
     rows = []
     for where, printed in TABLE_I[key].items():
         for label, name in enumerate(labels):
-            rows.append((f"{where}, {name}", printed[label], _obtained(context, where, label)))
+            rows.append((f"{where}, {name}", printed[label], _count_samples(context, where, label)))
     differing = [row for row in rows if row[1] != row[2]]
     assumption = context.sampled.meta.notes.get("assumption")
     told = "; ".join(f"{name}: printed {printed}, obtained {found}" for name, printed, found in differing)
@@ -362,6 +371,6 @@ def sample_counts(context: Context) -> Finding:
     )
 
 
-def _obtained(context: Context, where: str, label: int) -> int:
+def _count_samples(context: Context, where: str, label: int) -> int:
     rows = context.samples.filter(pl.col("label") == label)
     return rows["tube"].n_unique() if where == "pedestrians" else len(rows.filter(pl.col("split") == where))

@@ -12,8 +12,8 @@ from roadaware.analysis.audit.checks import (
     NotApplicableError,
     Severity,
     Table,
-    counted,
-    places,
+    build_finding,
+    list_examples,
 )
 from roadaware.scenes.schema import CORNERS
 
@@ -30,7 +30,7 @@ def track_gaps(context: Context) -> Finding:
     gaps = rows.filter(pl.col("boxes") < pl.col("span"))
     sampled = context.samples.join(gaps, on="tube", how="semi")
     missing = pl.format("{} of {} frames without a box", pl.col("span") - pl.col("boxes"), "span")
-    return counted(
+    return build_finding(
         gaps,
         rows,
         "tracks have gaps.",
@@ -45,7 +45,7 @@ def track_gaps(context: Context) -> Finding:
     )
 
 
-def boxes_outside_image(context: Context) -> Finding:
+def check_boxes_outside(context: Context) -> Finding:
     """Boxes that reach out of the image."""
     context.needs("boxes")
     sizes = context.scenes.videos.select(pl.col("video").cast(pl.String), "width_px", "height_px")
@@ -68,7 +68,7 @@ def boxes_outside_image(context: Context) -> Finding:
     )
 
 
-def boxes_without_area(context: Context) -> Finding:
+def check_empty_boxes(context: Context) -> Finding:
     """Boxes without width or height."""
     context.needs("boxes")
     flat = (pl.col("x1_px") >= pl.col("x2_px")) | (pl.col("y1_px") >= pl.col("y2_px"))
@@ -82,14 +82,14 @@ def boxes_without_area(context: Context) -> Finding:
     )
 
 
-def repeated_names(context: Context) -> Finding:
+def check_repeated_names(context: Context) -> Finding:
     """Tracks that share video and identifier with another."""
     tubes = context.scenes.tubes
     # What is cut out of a track by its labels has the track's name.
     tubes = tubes.filter(pl.col("parent").is_null()) if "parent" in tubes.columns else tubes
     named = tubes.with_columns(pl.col("video", "name").cast(pl.String)).drop_nulls("name")
     twice = named.filter(pl.struct("video", "name").is_duplicated())
-    return counted(
+    return build_finding(
         twice,
         named,
         "tracks share their identifier with another of their video.",
@@ -101,7 +101,7 @@ def repeated_names(context: Context) -> Finding:
     )
 
 
-def vehicle_action(context: Context) -> Finding:
+def check_vehicle_action(context: Context) -> Finding:
     """An action of the vehicle that most frames share."""
     context.needs("frames", "vehicle_action")
     counts = (
@@ -124,11 +124,11 @@ def vehicle_action(context: Context) -> Finding:
     )
 
 
-def videos_in_two_splits(context: Context) -> Finding:
+def check_split_overlap(context: Context) -> Finding:
     """Videos that more than one split of the protocol's subset names."""
     rows = _splits(context)
     twice = rows.filter(pl.col("held").list.len() > 1)
-    return counted(
+    return build_finding(
         twice,
         rows,
         f"videos are in several splits of {context.protocol.subset}.",
@@ -140,11 +140,11 @@ def videos_in_two_splits(context: Context) -> Finding:
     )
 
 
-def videos_in_no_split(context: Context) -> Finding:
+def check_unassigned_videos(context: Context) -> Finding:
     """Videos that no split of the protocol's subset names."""
     rows = _splits(context)
     none = rows.filter(pl.col("held").list.len() == 0)
-    return counted(
+    return build_finding(
         none,
         rows,
         f"videos are in no split of {context.protocol.subset}.",
@@ -155,7 +155,7 @@ def videos_in_no_split(context: Context) -> Finding:
     )
 
 
-def rejected(context: Context) -> Finding:
+def check_rejected(context: Context) -> Finding:
     """What the reader found and did not take."""
     rows = context.scenes.rejected
     read = sum(context.scenes.meta.rows_read.values())
@@ -202,7 +202,7 @@ def _boxes(
         sentence=f"{len(rows)} of {total} boxes {what}.",
         why="Features and patches made from them are off.",
         advice=advice,
-        examples=places(shown, "frame", where),
+        examples=list_examples(shown, "frame", where),
     )
 
 
@@ -211,12 +211,12 @@ def _boxes(
 _NEAR_FRAMES = 15
 
 
-def tags_against_attribute(context: Context) -> Finding:
+def check_tags_against_attribute(context: Context) -> Finding:
     """Pedestrians whose attribute denies the crossing that their boxes show."""
     rows = context.crossing.filter(pl.col("is_tagged"))
     denied = rows.filter((_crossing() != "crossing") & pl.col("first_tag").is_not_null())
     table = denied.group_by(_crossing().alias("attribute")).len().sort("attribute")
-    return counted(
+    return build_finding(
         denied,
         rows,
         "pedestrians with tags are tagged as crossing while their attribute says not-crossing or irrelevant.",
@@ -231,11 +231,11 @@ def tags_against_attribute(context: Context) -> Finding:
     )
 
 
-def attribute_against_tags(context: Context) -> Finding:
+def check_attribute_against_tags(context: Context) -> Finding:
     """Pedestrians whose attribute claims a crossing that no box shows."""
     rows = context.crossing.filter(pl.col("is_tagged") & (_crossing() == "crossing"))
     unseen = rows.filter(pl.col("first_tag").is_null())
-    return counted(
+    return build_finding(
         unseen,
         rows,
         "crossing pedestrians are tagged as crossing nowhere.",
@@ -247,9 +247,9 @@ def attribute_against_tags(context: Context) -> Finding:
     )
 
 
-def event_far_from_tags(context: Context) -> Finding:
+def check_event_distance(context: Context) -> Finding:
     """Crossing pedestrians whose event is far from the first frame tagged as crossing."""
-    rows = _annotated(context.crossing).filter(
+    rows = _select_annotated(context.crossing).filter(
         (_crossing() == "crossing") & pl.col("first_tag").is_not_null()
     )
     off = pl.col("event_frame") - pl.col("first_tag")
@@ -266,17 +266,17 @@ def event_far_from_tags(context: Context) -> Finding:
         "shifts the time to event.",
         advice="default() drops the samples that show the crossing; check the rest by eye.",
         measures={"event_after_tag": len(late), "event_before_tag": len(far) - len(late)},
-        examples=places(far, "event_frame", pl.format("first tagged as crossing at {}", "first_tag")),
+        examples=list_examples(far, "event_frame", pl.format("first tagged as crossing at {}", "first_tag")),
     )
 
 
-def event_outside_track(context: Context) -> Finding:
+def check_event_outside_track(context: Context) -> Finding:
     """Annotated events at a frame where the pedestrian has no box."""
     context.needs("boxes")
-    rows = _annotated(context.pedestrians)
+    rows = _select_annotated(context.pedestrians)
     held = context.scenes.boxes.select("tube", pl.col("frame").alias("event_frame"))
     lost = rows.join(held, on=["tube", "event_frame"], how="anti", maintain_order="left")
-    return counted(
+    return build_finding(
         lost,
         rows,
         "annotated events lie where the pedestrian has no box.",
@@ -288,11 +288,11 @@ def event_outside_track(context: Context) -> Finding:
     )
 
 
-def crosser_without_event(context: Context) -> Finding:
+def check_crosser_event(context: Context) -> Finding:
     """Crossing pedestrians without an annotated event."""
     rows = context.pedestrians.filter(_crossing() == "crossing")
     lost = rows.filter(pl.col("event_source").cast(pl.String) != "annotated")
-    return counted(
+    return build_finding(
         lost,
         rows,
         "crossing pedestrians have no annotated start of crossing.",
@@ -304,14 +304,14 @@ def crosser_without_event(context: Context) -> Finding:
     )
 
 
-def event_without_crossing(context: Context) -> Finding:
+def check_event_without_crossing(context: Context) -> Finding:
     """Pedestrians with an event who do not cross."""
     if context.protocol.dataset != "jaad":
         raise NotApplicableError("this dataset gives every pedestrian an event by design")
     rows = context.pedestrians.filter(_crossing().is_not_null() & (_crossing() != "crossing"))
-    has = _annotated(rows)
+    has = _select_annotated(rows)
     at_start = has.filter(pl.col("event_frame") == pl.col("start_frame"))
-    return counted(
+    return build_finding(
         has,
         rows,
         "pedestrians who do not cross have an annotated crossing point, "
@@ -330,7 +330,7 @@ def _crossing() -> pl.Expr:
     return pl.col("crossing").cast(pl.String)
 
 
-def _annotated(tubes: pl.DataFrame) -> pl.DataFrame:
+def _select_annotated(tubes: pl.DataFrame) -> pl.DataFrame:
     """Pedestrians whose event somebody annotated."""
     return tubes.filter(pl.col("event_source").cast(pl.String) == "annotated")
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 import polars as pl
 
-from roadaware.analysis.doctor.diagnosis import Diagnosis, note, suspicious, wrong
-from roadaware.analysis.doctor.predictions.boxes import beside, examine_boxes, names
-from roadaware.analysis.doctor.predictions.tasks import examine_claims, picture_size, things_named
+from roadaware.analysis.doctor.diagnosis import Diagnosis, report_error, report_note, report_suspicion
+from roadaware.analysis.doctor.predictions.boxes import check_box_format, check_names, join_boxes
+from roadaware.analysis.doctor.predictions.tasks import check_predictions, get_image_size, list_row_names
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.formats.road_detections import AGENTNESS
@@ -17,7 +17,7 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
 
-def frame_base(first: Ints, last: Ints, n_frames: Ints) -> list[Diagnosis]:
+def check_frame_base(first: Ints, last: Ints, n_frames: Ints) -> list[Diagnosis]:
     """Whether frames count from 0.
 
     Args:
@@ -30,14 +30,14 @@ def frame_base(first: Ints, last: Ints, n_frames: Ints) -> list[Diagnosis]:
     beyond = last >= n_frames
     if first.min() >= 1 and beyond.any():
         evidence = f"no video has boxes in frame 0, {int(beyond.sum())} have some in frame n_frames"
-        return wrong("frame_base", "Frames count from 1.", evidence, "Subtract 1 from every frame.")
+        return report_error("frame_base", "Frames count from 1.", evidence, "Subtract 1 from every frame.")
     if first.min() == 1 and len(first) >= 5 and (first == 1).mean() > 0.3:
         evidence = f"{int((first == 1).sum())} of {len(first)} videos begin in frame 1, none in frame 0"
-        return suspicious("frame_base", "Frames seem to count from 1.", evidence, "Subtract 1 if so.")
+        return report_suspicion("frame_base", "Frames seem to count from 1.", evidence, "Subtract 1 if so.")
     return []
 
 
-def box_scale(x2_px: Floats, y2_px: Floats, width_px: int, height_px: int) -> list[Diagnosis]:
+def check_box_scale(x2_px: Floats, y2_px: Floats, width_px: int, height_px: int) -> list[Diagnosis]:
     """Whether boxes are in pixels of the original image.
 
     Args:
@@ -54,16 +54,16 @@ def box_scale(x2_px: Floats, y2_px: Floats, width_px: int, height_px: int) -> li
     evidence = f"boxes reach x {right:g}, y {low:g} in images of {width_px} x {height_px}"
     if right <= 1.5 and low <= 1.5:
         remedy = f"Multiply x by {width_px} and y by {height_px}."
-        return wrong("box_scale", "Boxes are shares of the image, not pixels.", evidence, remedy)
+        return report_error("box_scale", "Boxes are shares of the image, not pixels.", evidence, remedy)
     if right <= 100 and low <= 100 and width_px > 400:
         remedy = "Multiply by the image size and divide by 100."
-        return suspicious("box_percent", "Boxes look like percent of the image.", evidence, remedy)
+        return report_suspicion("box_percent", "Boxes look like percent of the image.", evidence, remedy)
     if right > width_px * 1.05 or low > height_px * 1.05:
         says = "Boxes reach well beyond the image: its size or the scale is wrong."
-        return suspicious("image_size", says, evidence, "Check original_size in the annotations.")
+        return report_suspicion("image_size", says, evidence, "Check original_size in the annotations.")
     if len(x2_px) >= 1000 and right < width_px * 0.55 and low < height_px * 0.55:
         says = "Boxes fill less than a quarter of the image: they may be of a smaller copy of it."
-        return suspicious("image_size", says, evidence, "Check original_size in the annotations.")
+        return report_suspicion("image_size", says, evidence, "Check original_size in the annotations.")
     return []
 
 
@@ -73,7 +73,7 @@ def _unit_scale(right: float, low: float) -> list[Diagnosis]:
         return []
     evidence = f"boxes reach x {right:g}, y {low:g} where shares in [0, 1] are due"
     remedy = "Divide x by the width and y by the height of the picture."
-    return wrong("box_scale", "Boxes are in pixels, not shares of the picture.", evidence, remedy)
+    return report_error("box_scale", "Boxes are in pixels, not shares of the picture.", evidence, remedy)
 
 
 def split_sizes(sizes: Mapping[str, int], missing: Mapping[str, int]) -> list[Diagnosis]:
@@ -87,19 +87,21 @@ def split_sizes(sizes: Mapping[str, int], missing: Mapping[str, int]) -> list[Di
     found: list[Diagnosis] = []
     if not sizes:
         remedy = "Put the split_ids folder of the release beside the annotations."
-        found += suspicious("no_splits", "No split lists were found.", "no video is in a split", remedy)
+        found += report_suspicion("no_splits", "No split lists were found.", "no video is in a split", remedy)
     if empty:
         says = f"Splits without a single video: {', '.join(empty)}."
-        found += wrong("empty_split", says, f"{len(empty)} of {len(sizes)} splits", "Check the split lists.")
+        found += report_error(
+            "empty_split", says, f"{len(empty)} of {len(sizes)} splits", "Check the split lists."
+        )
     absent = {name: count for name, count in missing.items() if count}
     if absent:
         evidence = ", ".join(f"{name} {count}" for name, count in absent.items())
         says = "Splits name videos whose annotations were not read."
-        found += suspicious("split_incomplete", says, evidence, "Complete the annotations.")
+        found += report_suspicion("split_incomplete", says, evidence, "Complete the annotations.")
     return found
 
 
-def table_sizes(rows: Mapping[str, int], rejected: int, read: int) -> list[Diagnosis]:
+def check_table_sizes(rows: Mapping[str, int], rejected: int, read: int) -> list[Diagnosis]:
     """Whether there is something to work with.
 
     Args:
@@ -111,11 +113,11 @@ def table_sizes(rows: Mapping[str, int], rejected: int, read: int) -> list[Diagn
     if not rows.get("boxes"):
         says = "There are no boxes: every metric on pedestrians will be empty."
         evidence = ", ".join(f"{name} {count}" for name, count in rows.items()) or "all tables are empty"
-        found += wrong("no_boxes", says, evidence, "Point at the folder that holds annotations/.")
+        found += report_error("no_boxes", says, evidence, "Point at the folder that holds annotations/.")
     if rejected:
         share = rejected / max(read, rejected)
         says = f"{rejected} rows or files were refused."
-        kind = wrong if share > 0.01 else note
+        kind = report_error if share > 0.01 else report_note
         found += kind(
             "rejected", says, f"{share:.2%} of what was found", "`roadaware read` lists the reasons."
         )
@@ -182,7 +184,7 @@ def check_overlap(
     return notes
 
 
-def explain_zero(task: str | None, predictions: Predictions, scenes: Scenes, where: str) -> None:
+def reject_zero_score(task: str | None, predictions: Predictions, scenes: Scenes, where: str) -> None:
     """Refuse a score of 0 that has a cause other than the model: it is no measurement.
 
     Args:
@@ -196,10 +198,10 @@ def explain_zero(task: str | None, predictions: Predictions, scenes: Scenes, whe
     """
     least = _least_fit(predictions.boxes, scenes)
     if task is not None:
-        found = examine_claims(task, predictions, scenes, least_fit=least)
+        found = check_predictions(task, predictions, scenes, least_fit=least)
     else:
-        boxes = beside(scenes.boxes, predictions.boxes)
-        found = examine_boxes(boxes, picture_size(scenes), least_fit=least)
+        boxes = join_boxes(scenes.boxes, predictions.boxes)
+        found = check_box_format(boxes, get_image_size(scenes), least_fit=least)
     serious = [each for each in found if each.severity == "wrong" and each.code != "empty_claims"]
     if serious:
         raise _refusal(serious[0], where, f"every score is 0, and that is why: {serious[0].says}")
@@ -207,7 +209,7 @@ def explain_zero(task: str | None, predictions: Predictions, scenes: Scenes, whe
 
 def _least_fit(claimed: pl.DataFrame, scenes: Scenes) -> float:
     """The mean IoU that claims read otherwise must reach; beyond all where they are too few to tell."""
-    several = min(_places(boxes, picture_size(scenes)) for boxes in (claimed, scenes.boxes))
+    several = min(_places(boxes, get_image_size(scenes)) for boxes in (claimed, scenes.boxes))
     if several < _FEW:
         return math.inf
     return _FITS_WELL if several < _SEVERAL else _FITS
@@ -244,12 +246,15 @@ def _claims_nothing(predictions: Predictions) -> bool:
 def _things(predictions: Predictions, scenes: Scenes, where: str, table: str) -> tuple[str, ...]:
     """Videos, sentences or sounds that one side lacks."""
     if table in _CALLED:
-        what, claimed, true = _CALLED[table], *(things_named(table, t, scenes) for t in (predictions, scenes))
+        what, claimed, true = (
+            _CALLED[table],
+            *(list_row_names(table, t, scenes) for t in (predictions, scenes)),
+        )
     else:
         what, claimed = "videos", _videos(predictions)
         true = scenes.videos["video"].cast(pl.String).to_list() or _videos(scenes)
     notes = []
-    for each in names(what, claimed, true):
+    for each in check_names(what, claimed, true):
         if each.code == "names":
             raise _refusal(each, where, each.says)
         if each.code in ("foreign", "missing"):

@@ -30,7 +30,7 @@ class Diagnosis:
     remedy: str
 
 
-def named_rows(odd: npt.NDArray[np.bool_], values: npt.NDArray[np.float64], most: int = 3) -> str:
+def format_rows(odd: npt.NDArray[np.bool_], values: npt.NDArray[np.float64], most: int = 3) -> str:
     """The first rows that are odd, counted from 1, with what they hold: "row 7 holds 1.1".
 
     Args:
@@ -43,16 +43,16 @@ def named_rows(odd: npt.NDArray[np.bool_], values: npt.NDArray[np.float64], most
     return ", ".join(told) + (", ..." if len(rows) > most else "")
 
 
-def wrong(code: str, says: str, evidence: str, remedy: str) -> list[Diagnosis]:
+def report_error(code: str, says: str, evidence: str, remedy: str) -> list[Diagnosis]:
     """A single finding that makes numbers meaningless."""
     return [Diagnosis(code, "wrong", says, evidence, remedy)]
 
 
-def suspicious(code: str, says: str, evidence: str, remedy: str) -> list[Diagnosis]:
+def report_suspicion(code: str, says: str, evidence: str, remedy: str) -> list[Diagnosis]:
     """A single finding that probably is a mistake."""
     return [Diagnosis(code, "suspicious", says, evidence, remedy)]
 
 
-def note(code: str, says: str, evidence: str, remedy: str) -> list[Diagnosis]:
+def report_note(code: str, says: str, evidence: str, remedy: str) -> list[Diagnosis]:
     """A single finding that is good to know."""
     return [Diagnosis(code, "note", says, evidence, remedy)]

@@ -33,7 +33,7 @@ class Extraction:
     truth: tuple[int, ...] = ()
 
 
-def examine_pedestrians(
+def check_pedestrian_scores(
     values: Floats,
     truth: Floats,
     tte_frames: Floats,
@@ -52,25 +52,29 @@ def examine_pedestrians(
         extraction: the dataset's own samples, if at hand.
     """
     names = np.asarray(pedestrian, dtype=np.str_)
-    found = samples.column_count(values, task) + samples.score_scale(values) + samples.constant_scores(values)
-    found += samples.truth_base(truth, task, values.shape[1])
-    found += samples.time_unit(tte_frames) + samples.frame_rate(tte_frames, names, task)
-    order = samples.row_order(names, tte_frames)
+    found = (
+        samples.check_column_count(values, task)
+        + samples.score_scale(values)
+        + samples.check_constant_scores(values)
+    )
+    found += samples.check_class_base(truth, task, values.shape[1])
+    found += samples.check_time_unit(tte_frames) + samples.check_frame_rate(tte_frames, names, task)
+    order = samples.check_row_order(names, tte_frames)
     found += order
     if extraction is not None:
         found += _against(extraction, truth, pedestrian)
     if len(values) != len(truth):
         counts = extraction.counts if extraction is not None else {}
-        return found + samples.wrong_split(len(values), len(truth), counts, "the scores")
+        return found + samples.check_split_size(len(values), len(truth), counts, "the scores")
     codes = {item.code for item in found}
     if not codes & {"column_count", "truth_base", "truth_classes", "truth_not_classes", "constant"}:
-        found += samples.class_order(values, truth.astype(np.int64))
+        found += samples.check_class_order(values, truth.astype(np.int64))
     if not order and "constant" not in codes:
-        found += samples.row_alignment(values, names)
+        found += samples.check_row_alignment(values, names)
     return found
 
 
-def examine_scenes(scenes: Scenes, missing: Mapping[str, int] | None = None) -> list[Diagnosis]:
+def check_scene_folder(scenes: Scenes, missing: Mapping[str, int] | None = None) -> list[Diagnosis]:
     """Why a folder of annotations may give empty or meaningless results.
 
     Args:
@@ -78,7 +82,7 @@ def examine_scenes(scenes: Scenes, missing: Mapping[str, int] | None = None) -> 
         missing: split to the number of videos that it names and that were not read.
     """
     rows = {name: len(frame) for name, frame in scenes.filled().items() if name != "rejected"}
-    found = data.table_sizes(rows, len(scenes.rejected), sum(scenes.meta.rows_read.values()))
+    found = data.check_table_sizes(rows, len(scenes.rejected), sum(scenes.meta.rows_read.values()))
     if scenes.boxes.is_empty():
         return found
     spans = (
@@ -94,13 +98,13 @@ def examine_scenes(scenes: Scenes, missing: Mapping[str, int] | None = None) -> 
     timed = spans.drop_nulls("n_frames")
     if len(timed):
         first, last, n_frames = (timed[name].to_numpy() for name in ("first", "last", "n_frames"))
-        found += data.frame_base(first, last, n_frames)
+        found += data.check_frame_base(first, last, n_frames)
     spans = spans.drop_nulls(["width_px", "height_px"])
     for (width, height), part in spans.group_by("width_px", "height_px", maintain_order=True):
         videos = part["video"].implode()
         boxes = scenes.boxes.filter(pl.col("video").is_in(videos))
         right, low = (boxes[name].to_numpy().astype(np.float64) for name in ("x2_px", "y2_px"))
-        found += data.box_scale(right, low, int(str(width)), int(str(height)))
+        found += data.check_box_scale(right, low, int(str(width)), int(str(height)))
     return found + data.split_sizes(_split_sizes(scenes), missing or {})
 
 
@@ -118,13 +122,13 @@ def _sizes(videos: pl.DataFrame) -> pl.DataFrame:
 def _against(extraction: Extraction, truth: Floats, pedestrian: tuple[str, ...]) -> list[Diagnosis]:
     # `video/name` is how our own tables name a pedestrian.
     pedestrian = tuple(name.rpartition("/")[2] for name in pedestrian)
-    strangers = samples.unknown_names(pedestrian, extraction.pedestrians, extraction.dataset)
+    strangers = samples.check_unknown_names(pedestrian, extraction.pedestrians, extraction.dataset)
     if strangers:
         return strangers
     if not extraction.rows:
-        return samples.wrong_split(len(truth), None, extraction.counts, "the samples")
-    found = samples.same_order(pedestrian, extraction.rows)
-    return found or samples.flipped_truth(truth, np.asarray(extraction.truth, dtype=np.float64))
+        return samples.check_split_size(len(truth), None, extraction.counts, "the samples")
+    found = samples.check_same_order(pedestrian, extraction.rows)
+    return found or samples.check_flipped_truth(truth, np.asarray(extraction.truth, dtype=np.float64))
 
 
 def _split_sizes(scenes: Scenes) -> dict[str, int]:

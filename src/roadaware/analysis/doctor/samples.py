@@ -9,7 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.analysis.doctor.diagnosis import Diagnosis, named_rows, note, suspicious, wrong
+from roadaware.analysis.doctor.diagnosis import (
+    Diagnosis,
+    format_rows,
+    report_error,
+    report_note,
+    report_suspicion,
+)
 from roadaware.arrays import Floats, Ints
 from roadaware.statistics.ranking import Ranking
 
@@ -22,7 +28,7 @@ _MIN_PAIRS = 20
 _BULK = 0.5
 
 
-def column_count(scores: Floats, task: str) -> list[Diagnosis]:
+def check_column_count(scores: Floats, task: str) -> list[Diagnosis]:
     """Whether the rows have as many numbers as the task has scores.
 
     Args:
@@ -39,7 +45,7 @@ def column_count(scores: Floats, task: str) -> list[Diagnosis]:
     elif other:
         remedy = f"{found} numbers are those of task {other[0]}: say --task {other[0]}."
     says = f"The task {task} has {expected} score{'s' * (expected > 1)} per sample, the file has {found}."
-    return wrong("column_count", says, f"{found} columns in {len(scores)} rows", remedy)
+    return report_error("column_count", says, f"{found} columns in {len(scores)} rows", remedy)
 
 
 def score_scale(scores: Floats) -> list[Diagnosis]:
@@ -60,15 +66,17 @@ def score_scale(scores: Floats) -> list[Diagnosis]:
         says = f"{int(outside.sum())} of {scores.size} scores lie outside [0, 1], in {int(rows.sum())} rows."
         first = scores[np.arange(len(scores)), outside.argmax(axis=1)]
         remedy = "Write probabilities; most rows hold them already, so look at what made these."
-        return wrong("scores_outside", says, named_rows(rows, first), remedy)
+        return report_error("scores_outside", says, format_rows(rows, first), remedy)
     if low >= 0 and high <= 100:
-        return wrong("percent", "The scores are percent, not probabilities.", evidence, "Divide by 100.")
+        return report_error(
+            "percent", "The scores are percent, not probabilities.", evidence, "Divide by 100."
+        )
     function = "sigmoid" if scores.shape[1] == 1 else "softmax"
     says = "The scores are logits or distances, not probabilities."
-    return wrong("logits", says, evidence, f"Apply a {function} before writing them.")
+    return report_error("logits", says, evidence, f"Apply a {function} before writing them.")
 
 
-def constant_scores(scores: Floats) -> list[Diagnosis]:
+def check_constant_scores(scores: Floats) -> list[Diagnosis]:
     """Whether the model says the same of every sample.
 
     Args:
@@ -78,10 +86,10 @@ def constant_scores(scores: Floats) -> list[Diagnosis]:
         return []
     says = "Every sample has the same scores: a ranking measure can only be chance."
     evidence = "all rows are " + ", ".join(f"{value:g}" for value in scores[0][:4])
-    return wrong("constant", says, evidence, "Check that the model was loaded and saw its inputs.")
+    return report_error("constant", says, evidence, "Check that the model was loaded and saw its inputs.")
 
 
-def class_order(scores: Floats, truth: Ints) -> list[Diagnosis]:
+def check_class_order(scores: Floats, truth: Ints) -> list[Diagnosis]:
     """Whether the columns are in the order of the classes: reversed, or moved by one.
 
     Args:
@@ -105,12 +113,12 @@ def class_order(scores: Floats, truth: Ints) -> list[Diagnosis]:
         return []
     says = f"The columns fit the classes far better when they are {best}."
     evidence = f"balanced accuracy {values['as written']:.3f} as written, {values[best]:.3f} {best}"
-    return suspicious(
+    return report_suspicion(
         "class_order", says, evidence, "Write the columns in the order of the classes 0, 1, 2, ..."
     )
 
 
-def row_alignment(scores: Floats, pedestrian: npt.NDArray[np.str_]) -> list[Diagnosis]:
+def check_row_alignment(scores: Floats, pedestrian: npt.NDArray[np.str_]) -> list[Diagnosis]:
     """Whether neighbouring samples of one pedestrian are more alike than samples of strangers.
 
     Observations of one pedestrian overlap, so a model says nearly the same of them. Where neighbours
@@ -130,7 +138,7 @@ def row_alignment(scores: Floats, pedestrian: npt.NDArray[np.str_]) -> list[Diag
     says = "Scores of one pedestrian's neighbouring samples differ as much as those of strangers."
     evidence = f"mean difference {near:.3f} between neighbours, {strangers:.3f} between random rows"
     remedy = "Write the scores in the order of the samples: no shuffling in the data loader, no sorting."
-    return suspicious("rows_shuffled", says, evidence, remedy)
+    return report_suspicion("rows_shuffled", says, evidence, remedy)
 
 
 def _mean_difference(scores: Floats) -> float:
@@ -147,7 +155,9 @@ def _sums(scores: Floats) -> list[Diagnosis]:
     off = int((np.abs(sums - 1.0) > 1e-3).sum())
     evidence = f"{off} of {len(sums)} rows do not add up to 1 (from {sums.min():.3f} to {sums.max():.3f})"
     says = "The scores of the classes do not add up to 1: they are not a softmax."
-    return suspicious("sums", says, evidence, "Apply a softmax; the published AUC is undefined without.")
+    return report_suspicion(
+        "sums", says, evidence, "Apply a softmax; the published AUC is undefined without."
+    )
 
 
 def _reversed_score(score: Floats, truth: Ints) -> list[Diagnosis]:
@@ -156,7 +166,9 @@ def _reversed_score(score: Floats, truth: Ints) -> list[Diagnosis]:
         return []
     says = "The score is that of not crossing: it ranks crossing pedestrians below the others."
     evidence = f"AUC {auc:.3f}; 1 - score would give {1 - auc:.3f}"
-    return suspicious("reversed", says, evidence, "Write 1 - score, or the other column of the softmax.")
+    return report_suspicion(
+        "reversed", says, evidence, "Write 1 - score, or the other column of the softmax."
+    )
 
 
 def _auc(score: Floats, truth: Ints) -> float | None:
@@ -177,7 +189,7 @@ _TTE = {"action": (30, 90), "risk": (30, 90)}
 _STRIDE = 10
 
 
-def truth_base(truth: Floats, task: str, columns: int) -> list[Diagnosis]:
+def check_class_base(truth: Floats, task: str, columns: int) -> list[Diagnosis]:
     """Whether classes count from 0.
 
     Args:
@@ -187,19 +199,19 @@ def truth_base(truth: Floats, task: str, columns: int) -> list[Diagnosis]:
     """
     classes, low, high = CLASSES[task], truth.min(), truth.max()
     values = np.unique(truth)
-    evidence = f"truth holds {_listed(values)}; {task} has the classes 0..{classes - 1}"
+    evidence = f"truth holds {_format_values(values)}; {task} has the classes 0..{classes - 1}"
     broken = np.asarray(truth != np.floor(truth))
     if broken.any():
         says = f"{_share(broken)} not whole numbers: these may be probabilities or scores."
-        named = f"{named_rows(broken, truth)}; {evidence}"
-        return wrong("truth_not_classes", says, named, "Write the index of the true class.")
+        named = f"{format_rows(broken, truth)}; {evidence}"
+        return report_error("truth_not_classes", says, named, "Write the index of the true class.")
     if low >= 0 and high < classes:
         return _one_class(values)
     if low == 1 and high == classes:
-        return wrong("truth_base", "The classes count from 1.", evidence, "Subtract 1.")
+        return report_error("truth_base", "The classes count from 1.", evidence, "Subtract 1.")
     if task == "action" and low == -1 and high < classes:
         says = "-1 marks pedestrians for whom crossing is irrelevant: they are no class."
-        return wrong(
+        return report_error(
             "truth_irrelevant", says, evidence, "Write 0 for them, as the protocol does, or leave them out."
         )
     outside = np.asarray((truth < 0) | (truth >= classes))
@@ -208,10 +220,10 @@ def truth_base(truth: Floats, task: str, columns: int) -> list[Diagnosis]:
     remedy = (
         f"Say --task {fitting[0]}." if fitting else f"Write the index of the true class, 0..{classes - 1}."
     )
-    return wrong("truth_classes", says, f"{named_rows(outside, truth)}; {evidence}", remedy)
+    return report_error("truth_classes", says, f"{format_rows(outside, truth)}; {evidence}", remedy)
 
 
-def time_unit(tte_frames: Floats) -> list[Diagnosis]:
+def check_time_unit(tte_frames: Floats) -> list[Diagnosis]:
     """Whether the time to event counts frames, rather than seconds or milliseconds.
 
     Args:
@@ -221,18 +233,18 @@ def time_unit(tte_frames: Floats) -> list[Diagnosis]:
     evidence = f"tte_frames runs from {low:g} to {high:g}"
     if low < 0:
         says = "Some times to event are negative: the observation would end after the event."
-        return wrong("tte_negative", says, evidence, "Write event frame minus end of the observation.")
+        return report_error("tte_negative", says, evidence, "Write event frame minus end of the observation.")
     if (tte_frames != np.floor(tte_frames)).any() or (high <= 10 and high > 0):
-        return wrong(
+        return report_error(
             "tte_seconds", "The time to event is in seconds.", evidence, "Multiply by the frame rate."
         )
     if high >= 900:
         says = "The time to event looks like milliseconds, or a frame number."
-        return suspicious("tte_unit", says, evidence, "Write the number of frames until the event.")
+        return report_suspicion("tte_unit", says, evidence, "Write the number of frames until the event.")
     return []
 
 
-def frame_rate(tte_frames: Floats, pedestrian: Names, task: str) -> list[Diagnosis]:
+def check_frame_rate(tte_frames: Floats, pedestrian: Names, task: str) -> list[Diagnosis]:
     """Whether range and step of the times to event are those of the 30 Hz protocol.
 
     Args:
@@ -255,16 +267,16 @@ def frame_rate(tte_frames: Floats, pedestrian: Names, task: str) -> list[Diagnos
         if abs(tte_frames.max() - high * rate / 30) <= 1 and abs(tte_frames.min() - low * rate / 30) <= 1:
             says = f"The times to event are those of video at {rate:g} frames per second."
             remedy = f"The protocol counts frames at 30 per second: multiply by {30 / rate:g}."
-            return suspicious("frame_rate", says, f"{found}; expected {low}..{high}", remedy)
+            return report_suspicion("frame_rate", says, f"{found}; expected {low}..{high}", remedy)
     says = "Step or range of the times to event are not those of the IV 2024 protocol."
     remedy = (
         "Fine for data of your own. For its tables: observations of 15 frames every 10 frames, ending "
         "30 to 90 frames before the event; steps of 3 or 6 up to 60 are those of WACV 2021 and IV 2022."
     )
-    return note("sampling", says, f"{found}; expected {low}..{high}, step {_STRIDE}", remedy)
+    return report_note("sampling", says, f"{found}; expected {low}..{high}, step {_STRIDE}", remedy)
 
 
-def row_order(pedestrian: Names, tte_frames: Floats) -> list[Diagnosis]:
+def check_row_order(pedestrian: Names, tte_frames: Floats) -> list[Diagnosis]:
     """Whether rows are in extraction order: one pedestrian after the other, the time to event falling.
 
     Args:
@@ -279,7 +291,7 @@ def row_order(pedestrian: Names, tte_frames: Floats) -> list[Diagnosis]:
         says = "Rows of one pedestrian do not stand together: the file is shuffled or sorted otherwise."
         evidence = f"{blocks} blocks of {people} pedestrians; {again} comes again later"
         remedy = "Keep the extraction order; soft, hard and confidence-delta metrics depend on it."
-        return wrong("rows_not_contiguous", says, evidence, remedy)
+        return report_error("rows_not_contiguous", says, evidence, remedy)
     rising = (np.diff(tte_frames) > 0) & ~starts[1:]
     if rising.any():
         row = int(np.flatnonzero(rising)[0])
@@ -288,11 +300,11 @@ def row_order(pedestrian: Names, tte_frames: Floats) -> list[Diagnosis]:
             f"{int(rising.sum())} rises; {pedestrian[row]} goes from {tte_frames[row]:g} "
             f"to {tte_frames[row + 1]:g}"
         )
-        return suspicious("tte_rises", says, evidence, "Order samples from early to late.")
+        return report_suspicion("tte_rises", says, evidence, "Order samples from early to late.")
     return []
 
 
-def unknown_names(pedestrian: Iterable[str], known: Sequence[str], dataset: str) -> list[Diagnosis]:
+def check_unknown_names(pedestrian: Iterable[str], known: Sequence[str], dataset: str) -> list[Diagnosis]:
     """Whether the pedestrians are those of the dataset.
 
     Args:
@@ -312,10 +324,12 @@ def unknown_names(pedestrian: Iterable[str], known: Sequence[str], dataset: str)
     remedy = (
         f"Write the identifiers of {dataset} whole, such as {known[0]!r}." if known else "Check the data."
     )
-    return wrong("unknown_pedestrians", says, evidence, remedy)
+    return report_error("unknown_pedestrians", says, evidence, remedy)
 
 
-def wrong_split(rows: int, expected: int | None, counts: Mapping[str, int], what: str) -> list[Diagnosis]:
+def check_split_size(
+    rows: int, expected: int | None, counts: Mapping[str, int], what: str
+) -> list[Diagnosis]:
     """Whether the number of rows is that of another split or protocol.
 
     Args:
@@ -330,17 +344,21 @@ def wrong_split(rows: int, expected: int | None, counts: Mapping[str, int], what
     evidence = f"{rows} rows" + ("" if expected is None else f", {expected} expected")
     if other:
         says = f"The number of rows of {what} is that of {other[0]}."
-        return wrong("wrong_split", says, evidence, f"Score the other split, or compare with {other[0]}.")
+        return report_error(
+            "wrong_split", says, evidence, f"Score the other split, or compare with {other[0]}."
+        )
     if not counts:
         says = f"The number of rows of {what} is not the one expected."
         remedy = "One row per sample, none left out; --data DATASET=PATH tells if it is another split."
-        return wrong("row_count", says, evidence, remedy)
+        return report_error("row_count", says, evidence, remedy)
     shown = ", ".join(f"{name} {count}" for name, count in list(counts.items())[:8])
     says = f"The number of rows of {what} is that of no split known."
-    return wrong("row_count", says, f"{evidence}; known are {shown}", "One row per sample, none left out.")
+    return report_error(
+        "row_count", says, f"{evidence}; known are {shown}", "One row per sample, none left out."
+    )
 
 
-def same_order(found: Sequence[str], expected: Sequence[str]) -> list[Diagnosis]:
+def check_same_order(found: Sequence[str], expected: Sequence[str]) -> list[Diagnosis]:
     """Whether the pedestrians of the rows are those of the extraction, in its order.
 
     Args:
@@ -353,11 +371,13 @@ def same_order(found: Sequence[str], expected: Sequence[str]) -> list[Diagnosis]
     evidence = f"row {row + 1} is of {found[row]!r}, the extraction has {expected[row]!r}"
     remedy = "Videos are sorted by name, pedestrians inside a video by name as text: 0_1_10 before 0_1_2."
     if sorted(found) == sorted(expected):
-        return wrong("row_order", "The rows are those of the extraction in another order.", evidence, remedy)
-    return suspicious("other_samples", "The rows are not those of the extraction.", evidence, remedy)
+        return report_error(
+            "row_order", "The rows are those of the extraction in another order.", evidence, remedy
+        )
+    return report_suspicion("other_samples", "The rows are not those of the extraction.", evidence, remedy)
 
 
-def flipped_truth(truth: Floats, expected: Floats) -> list[Diagnosis]:
+def check_flipped_truth(truth: Floats, expected: Floats) -> list[Diagnosis]:
     """Whether the truth is that of the dataset, or its opposite.
 
     Args:
@@ -371,11 +391,11 @@ def flipped_truth(truth: Floats, expected: Floats) -> list[Diagnosis]:
         return []
     if set(np.unique(truth)) <= {0.0, 1.0} and (1 - truth == expected).mean() > max(agree, 0.9):
         says = "The truth is turned round: 1 must mean crossing."
-        return wrong(
+        return report_error(
             "truth_flipped", says, f"{agree:.1%} of the rows agree with the data", "Write 1 - truth."
         )
     says = "The truth differs from the dataset's."
-    return suspicious(
+    return report_suspicion(
         "truth_differs",
         says,
         f"{agree:.1%} of the rows agree with the data",
@@ -387,7 +407,9 @@ def _one_class(values: Floats) -> list[Diagnosis]:
     if len(values) > 1:
         return []
     says = "All samples are of one class: AUC, average precision and recall of the others are undefined."
-    return suspicious("one_class", says, f"truth holds {_listed(values)}", "Check the labels and the split.")
+    return report_suspicion(
+        "one_class", says, f"truth holds {_format_values(values)}", "Check the labels and the split."
+    )
 
 
 def _near(name: str, known: Sequence[str], everybody: set[str]) -> str | None:
@@ -405,6 +427,6 @@ def _share(odd: npt.NDArray[np.bool_]) -> str:
     return f"{count} of {len(odd)} truths {'is' if count == 1 else 'are'}"
 
 
-def _listed(values: Floats) -> str:
+def _format_values(values: Floats) -> str:
     shown = ", ".join(f"{value:g}" for value in values[:8])
     return shown + (", ..." if len(values) > 8 else "")

@@ -15,7 +15,7 @@ PAIRS = {(0, 1): "original, round 1", (1, 2): "round 1, round 2", (0, 2): "origi
 LEVELS = ("all", "kind", "label", "video")
 
 
-def agreement_table(wide: pl.DataFrame, config: QualityConfig, count: int) -> pl.DataFrame:
+def build_agreement_table(wide: pl.DataFrame, config: QualityConfig, count: int) -> pl.DataFrame:
     """Agreement of each pair of files over the whole, by kind of item, by label and by video.
 
     Args:
@@ -34,7 +34,7 @@ def agreement_table(wide: pl.DataFrame, config: QualityConfig, count: int) -> pl
     for (a, b), name in PAIRS.items():
         if max(a, b) < count:
             held = _of_pair(items, a, b)
-            parts += [_grouped(held, level).with_columns(pair=pl.lit(name)) for level in LEVELS]
+            parts += [_group_items(held, level).with_columns(pair=pl.lit(name)) for level in LEVELS]
     rows = pl.concat(parts)
     order = pl.col("level").replace_strict({level: k for k, level in enumerate(LEVELS)})
     columns = [
@@ -65,7 +65,7 @@ def _of_pair(items: pl.DataFrame, a: int, b: int) -> pl.DataFrame:
     ).filter(pl.col("first") | pl.col("second"))
 
 
-def _grouped(held: pl.DataFrame, level: str) -> pl.DataFrame:
+def _group_items(held: pl.DataFrame, level: str) -> pl.DataFrame:
     if level == "all":
         held = held.with_columns(group=pl.lit(None, dtype=pl.String))
     elif level == "label":
@@ -147,15 +147,15 @@ def krippendorff_alpha(raters: Sequence[npt.ArrayLike], times: npt.ArrayLike | N
     >>> round(krippendorff_alpha([[0, 0, 1, 1], [0, 1, 1, 1]]), 4)
     0.5333
     """
-    observed, counts = disagreements(raters)
+    observed, counts = compute_disagreements(raters)
     weight = _weights(times, len(observed))
-    return alpha_of(float(weight @ observed), weight @ counts)
+    return compute_alpha(float(weight @ observed), weight @ counts)
 
 
-def disagreements(raters: Sequence[npt.ArrayLike]) -> tuple[Floats, Floats]:
+def compute_disagreements(raters: Sequence[npt.ArrayLike]) -> tuple[Floats, Floats]:
     """(n,) observed disagreement and (n, c) counts of the labels of each item; zeros below two labels.
 
-    They add up over items, so that alpha of any part or resample is `alpha_of` of sums.
+    They add up over items, so that alpha of any part or resample is `compute_alpha` of sums.
 
     Args:
         raters: (n,) labels of each annotator as whole numbers, -1 where he gave none.
@@ -171,7 +171,7 @@ def disagreements(raters: Sequence[npt.ArrayLike]) -> tuple[Floats, Floats]:
     return shares, found
 
 
-def alpha_of(observed: float, frequencies: Floats) -> float | None:
+def compute_alpha(observed: float, frequencies: Floats) -> float | None:
     """Krippendorff's alpha of sums over items.
 
     Args:
@@ -225,21 +225,21 @@ def label_agreement_table(wide: pl.DataFrame, count: int) -> pl.DataFrame:
     units = _units(wide, count)
     rows: list[tuple[object, ...]] = []
     for (kind,), held in units.group_by("kind", maintain_order=True):
-        sets, given = _coded(held, count)
+        sets, given = _encode_labels(held, count)
         times, name = held["times"].to_numpy(), str(kind)
-        rows += _measured("all", name, None, given, times)
+        rows += _compute_rows("all", name, None, given, times)
         for label in sorted({label for labels in sets for label in labels}):
             has = np.array([label in labels for labels in sets], dtype=np.int64)
             binary = [np.where(codes >= 0, has[codes], -1) for codes in given]
-            rows += _measured("label", name, label, binary, times)
+            rows += _compute_rows("label", name, label, binary, times)
         order = held["video"].arg_sort().to_numpy()
         videos, starts = np.unique(held["video"].gather(order).to_numpy(), return_index=True)
         for video, part in zip(videos, np.split(order, starts[1:]), strict=True):
-            rows += _measured("video", name, str(video), [codes[part] for codes in given], times[part])
+            rows += _compute_rows("video", name, str(video), [codes[part] for codes in given], times[part])
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
-def _coded(units: pl.DataFrame, count: int) -> tuple[list[tuple[str, ...]], list[Ints]]:
+def _encode_labels(units: pl.DataFrame, count: int) -> tuple[list[tuple[str, ...]], list[Ints]]:
     """The different sets of labels, and for each file the place of each unit's set, -1 without the item."""
     columns = [units[f"given_{k}"] for k in range(count)]
     known = sorted({text for column in columns for text in column.drop_nulls()})
@@ -255,7 +255,7 @@ def _labels(given: pl.Series) -> list[str]:
     return sets.filter(sets != "").str.split(_BETWEEN).explode().unique().to_list()
 
 
-def _measured(
+def _compute_rows(
     level: str, kind: str, group: str | None, given: Sequence[Ints], times: npt.NDArray[np.integer]
 ) -> list[tuple[object, ...]]:
     """One row per pair of files.

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.analysis.quality.agreement import agreement_table, label_agreement_table
+from roadaware.analysis.quality.agreement import build_agreement_table, label_agreement_table
 from roadaware.analysis.quality.config import Dictionary, QualityConfig, chaotic_world
-from roadaware.analysis.quality.differences import FINDING, findings_between, with_differences
-from roadaware.analysis.quality.items import EDGES, KEY, WHATS, items_of
-from roadaware.analysis.quality.rules import RULES, ForbiddenWords, rules_of, same_reviewers
+from roadaware.analysis.quality.differences import FINDING, add_differences, find_differences
+from roadaware.analysis.quality.items import EDGES, KEY, WHATS, build_items
+from roadaware.analysis.quality.rules import RULES, ForbiddenWords, apply_rules, find_same_reviewers
 from roadaware.config import to_dict
 from roadaware.errors import InputError
 from roadaware.geometry.boxes import iou
@@ -26,18 +26,18 @@ _NUMBERED = (*KEY, "occurrence")
 _Floats = npt.NDArray[np.float64]
 
 
-def aligned(files: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def match_items(files: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """All items of all files, one row each, with the columns of file k under `<name>_<k>`.
 
     Args:
-        files: what `items_of` gave, in the order of the rounds.
+        files: what `build_items` gave, in the order of the rounds.
 
     Returns:
         `KEY`, `occurrence` and for each file its columns and `present_<k>`; sorted by what, video, name,
         frame.
     """
     scaled = _same_frames(files)
-    numbered = _numbered(scaled)
+    numbered = _assign_occurrence(scaled)
     wide: pl.DataFrame | None = None
     for place, file in enumerate(numbered):
         own = [name for name in file.columns if name not in _NUMBERED]
@@ -68,7 +68,7 @@ def _same_frames(files: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
     return scaled
 
 
-def _numbered(files: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+def _assign_occurrence(files: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
     """The files with `occurrence`: equal numbers under one key mean the same item."""
     keys = list(KEY)
     several = pl.concat(
@@ -87,7 +87,7 @@ def _numbered(files: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
 def _occurrences(files: Sequence[pl.DataFrame]) -> list[npt.NDArray[np.int64]]:
     """The number of each row of each file within its group; 0 outside of groups."""
     numbers = [np.zeros(len(file), dtype=np.int64) for file in files]
-    measures = [_measured(file) for file in files]
+    measures = [_measure_items(file) for file in files]
     members: dict[int, list[npt.NDArray[np.int64]]] = {}
     for place, file in enumerate(files):
         group = file["group"].fill_null(-1).cast(pl.Int64).to_numpy()
@@ -114,7 +114,7 @@ def _number_group(
         for before in range(place - 1, -1, -1):
             open_rows = [row for row in members[before] if int(numbers[before][row]) not in taken]
             costs = _costs(measures[place], rows[free], measures[before], np.array(open_rows, np.int64))
-            pairs = greedy(costs)
+            pairs = assign_greedily(costs)
             for a, b in pairs:
                 number = int(numbers[before][open_rows[b]])
                 numbers[place][rows[free[a]]] = number
@@ -125,10 +125,10 @@ def _number_group(
         following = max(highest, default=-1) + 1
 
 
-def greedy(costs: _Floats) -> list[tuple[int, int]]:
+def assign_greedily(costs: _Floats) -> list[tuple[int, int]]:
     """Pairs of row and column, the cheapest first, each used once; infinite costs are no pairs.
 
-    >>> greedy(np.array([[1.0, 0.5], [0.2, 0.1]]))
+    >>> assign_greedily(np.array([[1.0, 0.5], [0.2, 0.1]]))
     [(1, 1), (0, 0)]
     """
     pairs: list[tuple[int, int]] = []
@@ -142,7 +142,7 @@ def greedy(costs: _Floats) -> list[tuple[int, int]]:
     return pairs
 
 
-def _measured(file: pl.DataFrame) -> tuple[_Floats, _Floats]:
+def _measure_items(file: pl.DataFrame) -> tuple[_Floats, _Floats]:
     """(n, 4) edges and (n, 2) start and end in the units of the limits, NaN where unknown."""
     scales = [pl.col("scale_x"), pl.col("scale_y")] * 2
     edges: Any = file.select(pl.col(edge) * scale for edge, scale in zip(EDGES, scales, strict=True))
@@ -185,7 +185,7 @@ class Quality:
             max_edge_diff_ref_px (at the resolution of the limits), frame_diff (frames of the file), iou,
             and the edges, times, labels and text in every file, in pixels and frames of the first.
         findings: item, stage, rule and says, one row per reason.
-        agreement: how alike the annotators are in place and time; see `agreement_table`.
+        agreement: how alike the annotators are in place and time; see `build_agreement_table`.
         labels: how alike they are in labels; see `label_agreement_table`.
         config: the limits.
         facts: what was compared, and what could not be.
@@ -259,24 +259,24 @@ def check(
     """
     config, dictionary = config or QualityConfig(), dictionary or chaotic_world()
     scenes = [original, round1, *([round2] if round2 is not None else [])]
-    tables = [items_of(each, config, dictionary) for each in scenes]
+    tables = [build_items(each, config, dictionary) for each in scenes]
     _refuse_strangers(tables)
-    wide = aligned(tables)
+    wide = match_items(tables)
     pairs = [(k, k + 1) for k in range(len(scenes) - 1)]
     for a, b in [*pairs, *([(0, 2)] if len(scenes) == 3 else [])]:
-        wide = with_differences(wide, a, b, config)
-    found = [rules_of(wide, k, FILES[k], config, dictionary, words) for k in range(len(scenes))]
+        wide = add_differences(wide, a, b, config)
+    found = [apply_rules(wide, k, FILES[k], config, dictionary, words) for k in range(len(scenes))]
     for a, b in pairs:
         stage = f"{FILES[a]} to {FILES[b]}"
-        found.append(findings_between(wide, a, b, stage, config))
-        found.append(same_reviewers(wide, b, stage, config))
+        found.append(find_differences(wide, a, b, stage, config))
+        found.append(find_same_reviewers(wide, b, stage, config))
     wide, refused = _with_refused(wide, scenes)
     findings = pl.concat([*found, refused]).sort("item", maintain_order=True)
-    items = _judged(wide, findings, len(scenes))
+    items = _assign_status(wide, findings, len(scenes))
     return Quality(
         items,
         findings,
-        agreement_table(wide, config, len(scenes)),
+        build_agreement_table(wide, config, len(scenes)),
         label_agreement_table(wide, len(scenes)),
         config,
         {
@@ -323,7 +323,7 @@ def _with_refused(wide: pl.DataFrame, scenes: Sequence[Scenes]) -> tuple[pl.Data
     return pl.concat([wide, rows], how="diagonal"), told
 
 
-def _judged(wide: pl.DataFrame, findings: pl.DataFrame, count: int) -> pl.DataFrame:
+def _assign_status(wide: pl.DataFrame, findings: pl.DataFrame, count: int) -> pl.DataFrame:
     """The items with their status, sorted by what they are, video, name and frame."""
     same = findings.group_by("item", "rule", "says", maintain_order=True).agg("stage")
     reason = pl.format("{}: {} ({})", "rule", "says", pl.col("stage").list.join(", "))
@@ -353,10 +353,10 @@ def _judged(wide: pl.DataFrame, findings: pl.DataFrame, count: int) -> pl.DataFr
     rows = rows.sort(
         "order", "video", "name", "object", "predicate", "frame", "occurrence", maintain_order=True
     )
-    return rows.select(_shown(count))
+    return rows.select(_select_columns(count))
 
 
-def _shown(count: int) -> list[pl.Expr]:
+def _select_columns(count: int) -> list[pl.Expr]:
     """The columns of the result, in reading order."""
     pairs = ["_01", *(["_12"] if count == 3 else [])]
     greatest = {
@@ -364,7 +364,7 @@ def _shown(count: int) -> list[pl.Expr]:
         "max_edge_diff_ref_px": "edge_ref",
         "frame_diff": "frame_diff",
     }
-    own = [column for k in range(count) for column in _own(k, count)]
+    own = [column for k in range(count) for column in _select_file_columns(k, count)]
     return [
         pl.col("item"),
         pl.col("what"),
@@ -381,7 +381,7 @@ def _shown(count: int) -> list[pl.Expr]:
     ]
 
 
-def _own(k: int, count: int) -> list[pl.Expr]:
+def _select_file_columns(k: int, count: int) -> list[pl.Expr]:
     """What file k says of an item, in the pixels and frames of the first file that has it."""
     name, columns = FILES[k].replace(" ", ""), []
     scales = {**dict(zip(EDGES, ("x", "y", "x", "y"), strict=True)), "start": "t", "end": "t"}

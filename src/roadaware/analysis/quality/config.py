@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from roadaware.datasets.chaotic_vocabulary import ACTION_SYNONYMS, Vocabulary, all_names
+from roadaware.datasets.chaotic_vocabulary import ACTION_SYNONYMS, Vocabulary, list_label_names
 from roadaware.errors import UsageError
 
 _OWN: dict[str, Vocabulary] = {
@@ -74,10 +74,10 @@ class Dictionary:
         self._words: dict[str, dict[str, str]] = {}
         for kind, labels in names.items():
             held = self._words.setdefault(_ALIASES.get(kind, kind), {})
-            held.update({folded(label): label for label in labels})
+            held.update({normalize_label(label): label for label in labels})
         for kind, words in (synonyms or {}).items():
             self._words.setdefault(_ALIASES.get(kind, kind), {}).update(
-                {folded(word): label for word, label in words.items()}
+                {normalize_label(word): label for word, label in words.items()}
             )
 
     @property
@@ -91,15 +91,15 @@ class Dictionary:
         >>> chaotic_world().standard("action", "Cheering/Chanting")
         'chanting/cheering'
         """
-        return self._words.get(kind, {}).get(folded(label))
+        return self._words.get(kind, {}).get(normalize_label(label))
 
 
 def chaotic_world() -> Dictionary:
     """The official actions and those of the paper, its interactions, sounds and events; synonyms are read."""
-    names = {kind: all_names(of) for kind, of in _OWN.items()}
+    names = {kind: list_label_names(of) for kind, of in _OWN.items()}
     return Dictionary(names, {"action": ACTION_SYNONYMS}, "Chaotic World")
 
 
-def folded(label: str) -> str:
+def normalize_label(label: str) -> str:
     """A label without what spelling varies: case, underscores, repeated spaces."""
     return " ".join(label.replace("_", " ").casefold().split())

@@ -13,7 +13,7 @@ _EXCUSED = "excused"
 FINDING = {"item": pl.UInt32, "stage": pl.String, "rule": pl.String, "says": pl.String}
 
 
-def with_differences(wide: pl.DataFrame, a: int, b: int, config: QualityConfig) -> pl.DataFrame:
+def add_differences(wide: pl.DataFrame, a: int, b: int, config: QualityConfig) -> pl.DataFrame:
     """Add what two files differ by, null where an item is not in both.
 
     Args:
@@ -64,7 +64,7 @@ def with_differences(wide: pl.DataFrame, a: int, b: int, config: QualityConfig) 
     ).drop(names)
 
 
-def findings_between(wide: pl.DataFrame, a: int, b: int, stage: str, config: QualityConfig) -> pl.DataFrame:
+def find_differences(wide: pl.DataFrame, a: int, b: int, stage: str, config: QualityConfig) -> pl.DataFrame:
     """What two files differ by beyond the limits, as findings.
 
     Args:
@@ -83,17 +83,17 @@ def findings_between(wide: pl.DataFrame, a: int, b: int, stage: str, config: Qua
     moved = pl.format(
         f"{{}} differs by {{}}{{}}, at most {{}} pass ({{}} px against {config.edge_px:g} at {at})",
         f"worst_edge{pair}",
-        told(pl.col(f"edge_px{pair}")),
-        unit_of(a),
-        told(limit),
-        told(pl.col(f"edge_ref{pair}")),
+        format_digits(pl.col(f"edge_px{pair}")),
+        format_unit(a),
+        format_digits(limit),
+        format_digits(pl.col(f"edge_ref{pair}")),
     )
     unit = (
         "frames of the file" if config.frame_rate is None else f"frames at {config.frame_rate:g} per second"
     )
     late = pl.format(
         f"start by {{}}, end by {{}} {unit}, at most {config.frames:g} pass",
-        *(_signed(pl.col(f"{name}_ref{pair}")) for name in ("start", "end")),
+        *(_format_signed(pl.col(f"{name}_ref{pair}")) for name in ("start", "end")),
     )
     both = here & there
     label_a, label_b = pl.col(f"labels_{a}"), pl.col(f"labels_{b}")
@@ -102,11 +102,11 @@ def findings_between(wide: pl.DataFrame, a: int, b: int, stage: str, config: Qua
     wide = wide.with_columns(_within_tolerance(wide, a, b))
     asked = ~pl.col(_EXCUSED)
     parts = [
-        finding(wide, here & ~there & asked, stage, "missing", pl.lit("is not there any more")),
-        finding(wide, there & ~here & asked, stage, "added", pl.lit("was not there before")),
-        finding(wide, pl.col(f"edge_over{pair}"), stage, "box moved", moved),
-        finding(wide, pl.col(f"time_over{pair}"), stage, "time moved", late),
-        finding(wide, changed, stage, "label changed", relabelled),
+        select_findings(wide, here & ~there & asked, stage, "missing", pl.lit("is not there any more")),
+        select_findings(wide, there & ~here & asked, stage, "added", pl.lit("was not there before")),
+        select_findings(wide, pl.col(f"edge_over{pair}"), stage, "box moved", moved),
+        select_findings(wide, pl.col(f"time_over{pair}"), stage, "time moved", late),
+        select_findings(wide, changed, stage, "label changed", relabelled),
     ]
     return pl.concat(parts)
 
@@ -131,7 +131,7 @@ def _within_tolerance(wide: pl.DataFrame, a: int, b: int) -> pl.Series:
     return beside.select(excused.alias(_EXCUSED)).to_series()
 
 
-def finding(wide: pl.DataFrame, wrong: pl.Expr, stage: str, rule: str, says: pl.Expr) -> pl.DataFrame:
+def select_findings(wide: pl.DataFrame, wrong: pl.Expr, stage: str, rule: str, says: pl.Expr) -> pl.DataFrame:
     """One row per item for which a condition holds.
 
     Args:
@@ -146,12 +146,12 @@ def finding(wide: pl.DataFrame, wrong: pl.Expr, stage: str, rule: str, says: pl.
     return rows.cast(pl.Schema(FINDING))
 
 
-def told(value: pl.Expr) -> pl.Expr:
+def format_digits(value: pl.Expr) -> pl.Expr:
     """The text of a number with at most four significant digits, whole where it is whole."""
     return value.round_sig_figs(4).cast(pl.String).str.strip_suffix(".0")
 
 
-def unit_of(k: int) -> pl.Expr:
+def format_unit(k: int) -> pl.Expr:
     """What the edges of a video of file k are measured in, as words behind a number."""
     return pl.when(pl.col(f"width_{k}") == 1).then(pl.lit(" of the picture")).otherwise(pl.lit(" px"))
 
@@ -182,6 +182,6 @@ def _list(labels: pl.Expr) -> pl.Expr:
     return pl.when(labels.list.len() > 0).then(labels.list.join(", ")).otherwise(pl.lit("no label"))
 
 
-def _signed(value: pl.Expr) -> pl.Expr:
-    shown = told(value.fill_null(0.0) + 0.0)
+def _format_signed(value: pl.Expr) -> pl.Expr:
+    shown = format_digits(value.fill_null(0.0) + 0.0)
     return pl.when(value > 0).then(pl.format("+{}", shown)).otherwise(shown)

@@ -39,7 +39,7 @@ _EXACT = 1e-9
 """Differences below this share of the picture come from decimals, not from annotators."""
 
 
-def items_of(scenes: Scenes, config: QualityConfig, dictionary: Dictionary) -> pl.DataFrame:
+def build_items(scenes: Scenes, config: QualityConfig, dictionary: Dictionary) -> pl.DataFrame:
     """The items of a file, with the scale of their video.
 
     Args:
@@ -60,7 +60,7 @@ def items_of(scenes: Scenes, config: QualityConfig, dictionary: Dictionary) -> p
         _sounds(scenes, labels),
     ]
     schema = pl.Schema(COLUMNS)
-    rows = pl.concat([part.select(_completed(part)).cast(schema) for part in parts])
+    rows = pl.concat([part.select(_fill_columns(part)).cast(schema) for part in parts])
     rows = rows.with_columns(
         pl.col("what", "video", "name", "object", "predicate").fill_null(""),
         pl.col("frame").fill_null(-1),
@@ -77,10 +77,10 @@ def label_rows(scenes: Scenes, dictionary: Dictionary) -> pl.DataFrame:
     """
     text, name = pl.col("video").cast(pl.String), pl.col("category").cast(pl.String)
     parts = [
-        _named(scenes, "labels", "box"),
-        _named(scenes, "tube_labels", "tube"),
-        _named(scenes, "relations", "relation", kind="predicate", label="predicate"),
-        _named(scenes, "sounds", "sound", kind="sound", label="label"),
+        _list_labels(scenes, "labels", "box"),
+        _list_labels(scenes, "tube_labels", "tube"),
+        _list_labels(scenes, "relations", "relation", kind="predicate", label="predicate"),
+        _list_labels(scenes, "sounds", "sound", kind="sound", label="label"),
     ]
     if "category" in scenes.videos.columns:
         events = scenes.videos.select(of=pl.lit("video"), key=text, kind=pl.lit("event"), raw=name)
@@ -101,7 +101,7 @@ def _verdict(dictionary: Dictionary, kind: str, raw: str) -> bool | None:
     return None if kind not in dictionary.kinds else dictionary.standard(kind, raw) is not None
 
 
-def _named(
+def _list_labels(
     scenes: Scenes, table: str, key: str, *, kind: str | None = None, label: str = "label"
 ) -> pl.DataFrame:
     """The labels of a table by name."""
@@ -121,7 +121,7 @@ def _named(
     return named.select("of", "key", "kind", pl.col("raw").fill_null(pl.format("label {}", "place")))
 
 
-def _labels_of(labels: pl.DataFrame, of: str) -> pl.DataFrame:
+def _join_labels(labels: pl.DataFrame, of: str) -> pl.DataFrame:
     """One list of `kind: label` for each key."""
     shown = pl.format("{}: {}", "kind", "label")
     held = labels.filter(pl.col("of") == of).select("key", shown=shown)
@@ -130,10 +130,10 @@ def _labels_of(labels: pl.DataFrame, of: str) -> pl.DataFrame:
 
 def _with_labels(rows: pl.DataFrame, labels: pl.DataFrame, of: str) -> pl.DataFrame:
     key = pl.col(of).cast(pl.String).alias("key")
-    return rows.with_columns(key).join(_labels_of(labels, of), on="key", how="left", maintain_order="left")
+    return rows.with_columns(key).join(_join_labels(labels, of), on="key", how="left", maintain_order="left")
 
 
-def _completed(part: pl.DataFrame) -> list[pl.Expr]:
+def _fill_columns(part: pl.DataFrame) -> list[pl.Expr]:
     """The columns of an item, null where a table has none; dictionary columns become text."""
     return [
         (pl.col(name).cast(pl.String) if dtype == pl.String else pl.col(name))
@@ -155,7 +155,7 @@ def _videos(scenes: Scenes, labels: pl.DataFrame) -> pl.DataFrame:
     return _with_labels(scenes.videos.with_columns(what=pl.lit("video")), labels, "video")
 
 
-def tracks(scenes: Scenes) -> pl.DataFrame:
+def list_tracks(scenes: Scenes) -> pl.DataFrame:
     """Every tube that owns boxes or names a person: tube, video, name, start, end, boxes.
 
     The end is the later of the stated one and that of the last box, which holds until the next is due.
@@ -195,7 +195,7 @@ def _query_names(scenes: Scenes, tubes: pl.DataFrame) -> pl.Series:
 
 
 def _persons(scenes: Scenes, labels: pl.DataFrame) -> pl.DataFrame:
-    held = tracks(scenes)
+    held = list_tracks(scenes)
     if held.is_empty():
         return held
     rows = scenes.tubes.select("tube", _column(scenes.tubes, "annotator", pl.String))
@@ -215,7 +215,7 @@ def _boxes(scenes: Scenes, labels: pl.DataFrame) -> pl.DataFrame:
         _column(frame, "sound", pl.Int64),
         _column(frame, "annotator", pl.String),
     )
-    owners = tracks(scenes).select("tube", person="name")
+    owners = list_tracks(scenes).select("tube", person="name")
     rows = rows.join(owners, on="tube", how="left", maintain_order="left")
     rows = rows.join(_heard(scenes), on="sound", how="left", maintain_order="left")
     of_sound = pl.col("tube").is_null() & pl.col("sound").is_not_null()
@@ -250,7 +250,7 @@ def _heard(scenes: Scenes) -> pl.DataFrame:
 
 def _relations(scenes: Scenes, labels: pl.DataFrame) -> pl.DataFrame:
     frame = scenes.relations
-    held = tracks(scenes).select("tube", "name", "start", "reach", "boxes") if len(frame) else None
+    held = list_tracks(scenes).select("tube", "name", "start", "reach", "boxes") if len(frame) else None
     if held is None:
         return frame
     words = labels.filter(pl.col("of") == "relation").select(
@@ -283,7 +283,7 @@ def _sentences(scenes: Scenes) -> pl.DataFrame:
     if frame.is_empty():
         return frame
     tube = _column(frame, "tube", pl.Int64).alias("tube")
-    held = tracks(scenes).select("tube", "boxes")
+    held = list_tracks(scenes).select("tube", "boxes")
     rows = frame.with_columns(tube).join(held, on="tube", how="left", maintain_order="left")
     return rows.with_columns(
         what=pl.lit("sentence"),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from roadaware.analysis.quality.config import Dictionary, QualityConfig
-from roadaware.analysis.quality.differences import FINDING, finding, told, unit_of
+from roadaware.analysis.quality.differences import FINDING, format_digits, format_unit, select_findings
 from roadaware.analysis.quality.items import EDGES
 from roadaware.errors import InputError
 
@@ -31,7 +31,7 @@ class ForbiddenWords:
     """
 
     def __init__(self, words: Sequence[str]) -> None:
-        plain = {plain_text(word): word.strip() for word in words}
+        plain = {normalize_text(word): word.strip() for word in words}
         plain.pop("", None)
         if not plain or len(plain) > _MOST:
             raise InputError(
@@ -42,7 +42,7 @@ class ForbiddenWords:
         self._named = {form: shown for word, shown in plain.items() for form in _forms(word)}
         self._named |= plain
         longest_first = sorted(self._named, key=lambda form: (-len(form), form))
-        self._pattern = re.compile("|".join(_bounded(form) for form in longest_first))
+        self._pattern = re.compile("|".join(_build_pattern(form) for form in longest_first))
 
     def found_in(self, text: str) -> list[str]:
         """The listed words that stand in a text, in the order of the text, each once.
@@ -50,11 +50,11 @@ class ForbiddenWords:
         >>> ForbiddenWords(["lady", "scar"]).found_in("Two LADIES, one with a scarf")
         ['lady']
         """
-        hits = (self._named[match.group()] for match in self._pattern.finditer(plain_text(text)))
+        hits = (self._named[match.group()] for match in self._pattern.finditer(normalize_text(text)))
         return list(dict.fromkeys(hits))
 
 
-def plain_text(text: str) -> str:
+def normalize_text(text: str) -> str:
     """The text as words are compared: compatibility forms, case and invisible characters are gone."""
     composed = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     seen = "".join(character for character in composed if unicodedata.category(character) != "Cf")
@@ -68,7 +68,7 @@ def _forms(word: str) -> tuple[str, ...]:
     return (f"{word}s", f"{word}es", *([f"{word[:-1]}ies"] if word.endswith("y") else []))
 
 
-def _bounded(form: str) -> str:
+def _build_pattern(form: str) -> str:
     """The pattern of a whole word; a limit is asked for only beside characters that belong to words."""
     pattern = re.escape(form)
     if _UNSPACED.search(form):
@@ -101,7 +101,7 @@ RULES: dict[str, str] = {
 _SLACK = 1e-3
 
 
-def rules_of(
+def apply_rules(
     wide: pl.DataFrame,
     k: int,
     stage: str,
@@ -129,7 +129,7 @@ def rules_of(
     return pl.concat(parts)
 
 
-def same_reviewers(wide: pl.DataFrame, k: int, stage: str, config: QualityConfig) -> pl.DataFrame:
+def find_same_reviewers(wide: pl.DataFrame, k: int, stage: str, config: QualityConfig) -> pl.DataFrame:
     """Items of file k whose annotator also made an earlier round of them.
 
     Args:
@@ -141,7 +141,7 @@ def same_reviewers(wide: pl.DataFrame, k: int, stage: str, config: QualityConfig
     own = pl.col(f"annotator_{k}")
     again = pl.any_horizontal((own == pl.col(f"annotator_{j}")).fill_null(value=False) for j in range(k))
     says = pl.format("{} had annotated or checked it before", own)
-    return finding(
+    return select_findings(
         wide, again if config.reviewers_differ else pl.lit(value=False), stage, "same reviewer", says
     )
 
@@ -149,8 +149,10 @@ def same_reviewers(wide: pl.DataFrame, k: int, stage: str, config: QualityConfig
 def _box_rules(wide: pl.DataFrame, k: int, stage: str) -> list[pl.DataFrame]:
     x1, y1, x2, y2 = (pl.col(f"{edge}_{k}") for edge in EDGES)
     width, height = pl.col(f"width_{k}"), pl.col(f"height_{k}")
-    unit = unit_of(k)
-    sides = pl.format("it is {}{} wide and {}{} high", told(x2 - x1), unit, told(y2 - y1), unit)
+    unit = format_unit(k)
+    sides = pl.format(
+        "it is {}{} wide and {}{} high", format_digits(x2 - x1), unit, format_digits(y2 - y1), unit
+    )
     over = [-x1, -y1, x2 - width, y2 - height]
     slack = [pl.col(f"slack_px_{k}") / pl.col(f"scale_{axis}_{k}") for axis in ("x", "y")] * 2
     out = pl.any_horizontal(far > near for far, near in zip(over, slack, strict=True))
@@ -158,15 +160,17 @@ def _box_rules(wide: pl.DataFrame, k: int, stage: str) -> list[pl.DataFrame]:
         "it leaves the {} x {} picture by {}{}",
         width.cast(pl.Int64),
         height.cast(pl.Int64),
-        told(pl.max_horizontal(over)),
+        format_digits(pl.max_horizontal(over)),
         unit,
     )
     named = (pl.col("what") == "box") & (pl.col("name") != "") & pl.col(f"present_{k}")
     twice = named & (pl.col(f"present_{k}").sum().over("what", "video", "name", "frame") > 1)
     return [
-        finding(wide, (x1 >= x2) | (y1 >= y2), stage, "empty box", sides),
-        finding(wide, out, stage, "outside the frame", says),
-        finding(wide, twice, stage, "drawn twice", pl.lit("the person has several boxes in this frame")),
+        select_findings(wide, (x1 >= x2) | (y1 >= y2), stage, "empty box", sides),
+        select_findings(wide, out, stage, "outside the frame", says),
+        select_findings(
+            wide, twice, stage, "drawn twice", pl.lit("the person has several boxes in this frame")
+        ),
     ]
 
 
@@ -177,15 +181,17 @@ def _time_rules(wide: pl.DataFrame, k: int, stage: str, config: QualityConfig) -
     shown = [value.cast(pl.Int64) for value in (start, end, low, high)]
     astray = (pl.col("frame") - low).abs() * pl.col(f"scale_t_{k}") > config.frames + _SLACK
     return [
-        finding(wide, end <= start, stage, "no duration", pl.format("it lasts from {} to {}", *shown[:2])),
-        finding(
+        select_findings(
+            wide, end <= start, stage, "no duration", pl.format("it lasts from {} to {}", *shown[:2])
+        ),
+        select_findings(
             wide,
             related & ((start < low) | (end > high)),
             stage,
             "outside its tracks",
             pl.format("it lasts from {} to {}, both tracks from {} to {}", *shown),
         ),
-        finding(
+        select_findings(
             wide,
             heard & pl.col(f"present_{k}") & astray,
             stage,
@@ -200,22 +206,22 @@ def _person_rules(wide: pl.DataFrame, k: int, stage: str) -> list[pl.DataFrame]:
     nobody = pl.lit("it belongs to nobody who has boxes")
     itself = pl.format("{} is subject and object", "name")
     return [
-        finding(wide, unknown, stage, "unknown person", nobody),
-        finding(wide, pl.col(f"itself_{k}"), stage, "own object", itself),
+        select_findings(wide, unknown, stage, "unknown person", nobody),
+        select_findings(wide, pl.col(f"itself_{k}"), stage, "own object", itself),
     ]
 
 
 def _unknown_labels(wide: pl.DataFrame, k: int, stage: str, dictionary: Dictionary) -> pl.DataFrame:
     """One finding per item with the labels that no dictionary holds."""
     held = wide.select("item", shown=pl.col(f"labels_{k}")).explode("shown").drop_nulls()
-    wrong = [shown for shown in held["shown"].unique().sort() if not _allowed(shown, dictionary)]
+    wrong = [shown for shown in held["shown"].unique().sort() if not _is_allowed(shown, dictionary)]
     rows = held.filter(pl.col("shown").is_in(wrong)).group_by("item", maintain_order=True)
     says = pl.format("not in the dictionary: {}", pl.col("shown").str.join(", "))
     found = rows.agg(says=says).with_columns(stage=pl.lit(stage), rule=pl.lit("label unknown"))
     return found.select(list(FINDING)).cast(pl.Schema(FINDING))
 
 
-def _allowed(shown: str, dictionary: Dictionary) -> bool:
+def _is_allowed(shown: str, dictionary: Dictionary) -> bool:
     kind, label = shown.split(": ", 1)
     return kind not in dictionary.kinds or dictionary.standard(kind, label) is not None
 

@@ -15,16 +15,16 @@ import polars as pl
 from roadaware.arrays import Ints
 from roadaware.errors import InputError
 from roadaware.metrics.actions.config import ActionConfig
-from roadaware.metrics.actions.frames import judged_frames, left_out
+from roadaware.metrics.actions.frames import count_excluded, mask_evaluated_frames
 from roadaware.metrics.actions.inputs import Rows, read_actions
-from roadaware.metrics.actions.matching import ABSORBED, Judgement, judge_actions, single_precision
-from roadaware.metrics.metric_state import SceneResult, result
+from roadaware.metrics.actions.matching import ABSORBED, Judgement, cast_to_single, match_actions
+from roadaware.metrics.metric_state import SceneResult, build_result
 from roadaware.scenes.tables import Predictions, Scenes
 
 # The rows behind the mean average precision: each claim, each true label, and which labels are confused.
 
 
-def claim_rows(judgement: Judgement) -> pl.DataFrame:
+def build_prediction_rows(judgement: Judgement) -> pl.DataFrame:
     """One row per judged claim, frame after frame and in each by falling score.
 
     Returns:
@@ -32,16 +32,16 @@ def claim_rows(judgement: Judgement) -> pl.DataFrame:
         most, and `nearest`, that box (0 and null where the frame has none); `truth`, the box it met, null
         where it is wrong; `hit`, null for a claim on truth to ignore.
     """
-    return _named(judgement, judgement.claims).with_columns(
+    return _build_row_table(judgement, judgement.claims).with_columns(
         pl.Series("score", judgement.claims.score),
         pl.Series("iou", judgement.overlap),
-        _picked("nearest", judgement.truth.box, judgement.nearest),
-        _picked("truth", judgement.truth.box, judgement.met),
+        _gather_or_null("nearest", judgement.truth.box, judgement.nearest),
+        _gather_or_null("truth", judgement.truth.box, judgement.met),
         pl.Series("hit", judgement.met >= 0).set(pl.Series(judgement.met == ABSORBED), None),
     )
 
 
-def truth_rows(judgement: Judgement) -> pl.DataFrame:
+def build_truth_rows(judgement: Judgement) -> pl.DataFrame:
     """One row per true label of a judged frame.
 
     Returns:
@@ -51,14 +51,14 @@ def truth_rows(judgement: Judgement) -> pl.DataFrame:
     claim = np.full(len(judgement.truth), -1)
     hits = np.flatnonzero(judgement.met >= 0)
     claim[judgement.met[hits]] = hits
-    return _named(judgement, judgement.truth).with_columns(
+    return _build_row_table(judgement, judgement.truth).with_columns(
         pl.Series("found", claim >= 0),
-        _picked("score", judgement.claims.score, claim),
-        _picked("claim", judgement.claims.box, claim),
+        _gather_or_null("score", judgement.claims.score, claim),
+        _gather_or_null("claim", judgement.claims.box, claim),
     )
 
 
-def confusion_table(judgement: Judgement, min_score: float = 0.0) -> pl.DataFrame:
+def build_confusion_table(judgement: Judgement, min_score: float = 0.0) -> pl.DataFrame:
     """Which labels stood where others were claimed.
 
     A claim is compared with the true box of its frame that it overlaps most, of whatever label. Where that
@@ -95,15 +95,15 @@ def confusion_table(judgement: Judgement, min_score: float = 0.0) -> pl.DataFram
 
 def _nearest(judgement: Judgement) -> Ints:
     """(n,) the true row of any class that each claim overlaps most, -1 where that is not enough."""
-    from roadaware.metrics.actions.kernels import nearest_boxes
+    from roadaware.metrics.actions.kernels import find_nearest_boxes
 
     single = judgement.config.numbers == "single"
     claims, truth = judgement.claims.corners, judgement.truth.corners
-    near, overlap = nearest_boxes(
+    near, overlap = find_nearest_boxes(
         judgement.claim_start,
-        single_precision(claims) if single else claims,
+        cast_to_single(claims) if single else claims,
         judgement.truth_start,
-        single_precision(truth) if single else truth,
+        cast_to_single(truth) if single else truth,
         single,
     )
     return np.where(overlap >= judgement.config.min_iou, near, -1)
@@ -120,7 +120,7 @@ def _persons(truth: Rows) -> Ints:
     return person
 
 
-def _named(judgement: Judgement, rows: Rows) -> pl.DataFrame:
+def _build_row_table(judgement: Judgement, rows: Rows) -> pl.DataFrame:
     """`box`, `video`, `frame` and `label` of rows."""
     frames = judgement.actions.frames
     return pl.DataFrame(
@@ -137,7 +137,7 @@ def _names(judgement: Judgement, cls: npt.NDArray[np.generic]) -> pl.Series:
     return pl.Series(judgement.actions.classes, dtype=pl.String).gather(cls.astype(np.int64))
 
 
-def _picked(name: str, values: npt.NDArray[np.generic], at: Ints) -> pl.Series:
+def _gather_or_null(name: str, values: npt.NDArray[np.generic], at: Ints) -> pl.Series:
     """The values at some places, null where the place is negative."""
     return pl.Series(name, values).gather(pl.Series(at).set(pl.Series(at < 0), None))
 
@@ -169,7 +169,7 @@ def evaluate(
         seed: of the resamples.
 
     Returns:
-        The metrics; instances of the levels `claim`, `truth` and `confusion`; facts with the capacity, and
+        The metrics; instances of the levels `claim`, `truth` and `evaluate_confusion`; facts with the capacity, and
         how many frames were judged.
 
     Raises:
@@ -178,11 +178,11 @@ def evaluate(
 
     Source: Gu et al., CVPR 2018, section 5; the evaluators named in `config`.
     """
-    judgement = judge_actions(read_actions(predictions, scenes), config)
+    judgement = match_actions(read_actions(predictions, scenes), config)
     _check_judged(judgement)
     state = judgement.state()
     tied = state.tied()
-    return result(
+    return build_result(
         state,
         config,
         by=by,
@@ -190,11 +190,11 @@ def evaluate(
         seed=seed,
         notes=(*_notes(judgement), *_told_ties(tied)),
         makers={
-            "claim": partial(claim_rows, judgement),
-            "truth": partial(truth_rows, judgement),
-            "confusion": partial(confusion_table, judgement),
+            "claim": partial(build_prediction_rows, judgement),
+            "truth": partial(build_truth_rows, judgement),
+            "confusion": partial(build_confusion_table, judgement),
         },
-        left_out=left_out(judgement.actions, config)
+        left_out=count_excluded(judgement.actions, config)
         | {
             "claims beyond the capacity of their frame": judgement.over_capacity,
             "claims of boxes without area": judgement.flat,
@@ -204,7 +204,7 @@ def evaluate(
     )
 
 
-def confusion(
+def evaluate_confusion(
     predictions: Predictions, scenes: Scenes, config: ActionConfig, *, min_score: float = 0.0
 ) -> pl.DataFrame:
     """Which labels stood where others were claimed: `truth`, `claimed`, `claims`, `mean_score`.
@@ -219,8 +219,8 @@ def confusion(
     Raises:
         InputError: as in `evaluate`.
     """
-    judgement = judge_actions(read_actions(predictions, scenes), config)
-    return confusion_table(judgement, min_score)
+    judgement = match_actions(read_actions(predictions, scenes), config)
+    return build_confusion_table(judgement, min_score)
 
 
 def _check_judged(judgement: Judgement) -> None:
@@ -236,7 +236,7 @@ def _check_judged(judgement: Judgement) -> None:
 def _facts(judgement: Judgement) -> dict[str, Any]:
     """What belongs beside every number."""
     frames = judgement.actions.frames
-    judged = judged_frames(frames, judgement.config)
+    judged = mask_evaluated_frames(frames, judgement.config)
     return {
         "per_frame_capacity": judgement.config.per_frame_capacity,
         "frames_judged": int(judged.sum()),

@@ -11,21 +11,21 @@ from roadaware.metrics.actions.inputs import Actions, Keyframes
 from roadaware.metrics.metric_state import crowd_density
 
 
-def judged_frames(frames: Keyframes, config: ActionConfig) -> Bools:
+def mask_evaluated_frames(frames: Keyframes, config: ActionConfig) -> Bools:
     """(F,) whether claims on a frame are judged."""
     bare = np.where(frames.known, config.empty_frames == "count", config.unknown_frames == "count")
     judged: Bools = ~frames.excluded & (frames.has_truth | bare)
     return judged
 
 
-def counted_frames(frames: Keyframes, config: ActionConfig) -> Bools:
+def mask_counted_frames(frames: Keyframes, config: ActionConfig) -> Bools:
     """(F,) whether the truth of a frame is to be found, or claims on it are judged."""
     if config.excluded_truth == "dropped":
-        return judged_frames(frames, config)
-    return judged_frames(frames, config) | (frames.excluded & frames.has_truth)
+        return mask_evaluated_frames(frames, config)
+    return mask_evaluated_frames(frames, config) | (frames.excluded & frames.has_truth)
 
 
-def frame_ranks(actions: Actions, config: ActionConfig) -> Ints:
+def rank_frames(actions: Actions, config: ActionConfig) -> Ints:
     """(F,) the rank of each frame; by first appearance in rows, those without rows come last."""
     if config.frame_order == "table":
         return np.arange(len(actions.frames.number))
@@ -38,7 +38,7 @@ def frame_ranks(actions: Actions, config: ActionConfig) -> Ints:
     return rank
 
 
-def items_of(frames: Keyframes, kept: Bools) -> pl.DataFrame:
+def build_item_table(frames: Keyframes, kept: Bools) -> pl.DataFrame:
     """`video`, `frame`, `category`, `density`, `split` of some of the frames.
 
     Args:
@@ -59,13 +59,13 @@ def items_of(frames: Keyframes, kept: Bools) -> pl.DataFrame:
     return items.with_columns(density=crowd_density(pl.col("density")))
 
 
-def left_out(actions: Actions, config: ActionConfig) -> dict[str, int]:
+def count_excluded(actions: Actions, config: ActionConfig) -> dict[str, int]:
     """What of truth and claims is not judged because of its frame, in words, to how often."""
     frames, claims = actions.frames, actions.claims.frame
-    judged = judged_frames(frames, config)
+    judged = mask_evaluated_frames(frames, config)
     unnamed = ~frames.known & ~judged
     bare = frames.known & ~frames.excluded & ~judged
-    lost = ~counted_frames(frames, config)
+    lost = ~mask_counted_frames(frames, config)
     return {
         "claims on excluded frames": int(frames.excluded[claims].sum()),
         "claims on frames that the truth does not name": int(unnamed[claims].sum()),

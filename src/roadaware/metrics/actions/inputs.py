@@ -10,8 +10,13 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
-from roadaware.metrics.detection.frame_inputs import class_places, dense_rows, found, video_index
-from roadaware.scenes.dense_scores import layout
+from roadaware.metrics.detection.frame_inputs import (
+    build_class_index,
+    convert_dense_scores,
+    find_video_index,
+    is_in_sorted,
+)
+from roadaware.scenes.dense_scores import get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
@@ -114,7 +119,7 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
             know.
     """
     classes = _classes(scenes)
-    truth, claims = _labelled(scenes, classes), _labelled(predictions, classes)
+    truth, claims = _extract_labels(scenes, classes), _extract_labels(predictions, classes)
     if not len(truth.at):
         raise InputError(
             f"there is no truth: {scenes.meta.dataset or 'the set'} has {len(scenes.boxes):,} boxes, and "
@@ -127,15 +132,15 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
     of_claims = _keys(predictions.boxes, videos, stride)[claims.at]
     listed = _keys(scenes.frames, videos, stride)
     known = np.unique(np.concatenate([listed, of_truth]))
-    every = np.union1d(known, of_claims[~found(known, of_claims)])
+    every = np.union1d(known, of_claims[~is_in_sorted(known, of_claims)])
     at_truth = np.searchsorted(every, of_truth)
     frames = Keyframes(
         _about(scenes, videos),
         every // stride,
         every % stride,
-        known=found(known, every),
-        excluded=_marked(every, listed[_unseen(scenes)]),
-        has_truth=_marked(every, of_truth[truth.at]),
+        known=is_in_sorted(known, every),
+        excluded=_mask_members(every, listed[_unseen(scenes)]),
+        has_truth=_mask_members(every, of_truth[truth.at]),
         persons=_persons(_corners(scenes.boxes), at_truth, len(every)),
     )
     true_rows = _rows(scenes, truth, at_truth[truth.at], _persons_as_scores(scenes)[truth.at])
@@ -152,29 +157,29 @@ class _Labelled:
     score: Floats
 
 
-def _labelled(tables: TableSet, classes: tuple[str, ...]) -> _Labelled:
+def _extract_labels(tables: TableSet, classes: tuple[str, ...]) -> _Labelled:
     """The labels of a set: the rows of its table or, where claims are dense, those of box after box."""
     claimed = isinstance(tables, Predictions)
     labels = tables.labels.filter(pl.col("kind").cast(pl.String) == KIND)
     if claimed and labels.is_empty() and "scores" in tables.boxes.columns:
         return _dense(tables, classes)
-    cls = _class_of(tables, labels["label"].to_numpy(), classes)
+    cls = _map_classes(tables, labels["label"].to_numpy(), classes)
     score = _scores(labels) if claimed else np.ones(len(labels))
     return _Labelled(_places(tables.boxes["box"], labels["box"]), cls, score)
 
 
 def _dense(tables: TableSet, classes: tuple[str, ...]) -> _Labelled:
     """Every label of every box, from dense scores."""
-    kinds, n = layout(tables.meta, "boxes"), len(tables.boxes)
-    scores = dense_rows(tables.boxes["scores"], kinds.width)[:, kinds.columns(KIND)]
-    cls = _class_of(tables, np.tile(np.arange(scores.shape[1]), n), classes)
+    kinds, n = get_score_layout(tables.meta, "boxes"), len(tables.boxes)
+    scores = convert_dense_scores(tables.boxes["scores"], kinds.width)[:, kinds.columns(KIND)]
+    cls = _map_classes(tables, np.tile(np.arange(scores.shape[1]), n), classes)
     return _Labelled(np.repeat(np.arange(n), scores.shape[1]), cls, scores.ravel().astype(np.float64))
 
 
-def _class_of(tables: TableSet, label: Ints, classes: tuple[str, ...]) -> npt.NDArray[np.int32]:
+def _map_classes(tables: TableSet, label: Ints, classes: tuple[str, ...]) -> npt.NDArray[np.int32]:
     """(n,) the class of each label, by name where the tables have names."""
     if KIND in tables.meta.vocabularies:
-        places = class_places(tables, [(KIND, name) for name in classes]).sort("label")
+        places = build_class_index(tables, [(KIND, name) for name in classes]).sort("label")
         return places["class"].to_numpy().astype(np.int32)[label]
     if label.max(initial=-1) >= len(classes):
         raise InputError(
@@ -227,7 +232,7 @@ def _last(numbers: pl.Series) -> int:
 
 def _keys(rows: pl.DataFrame, videos: tuple[str, ...], stride: int) -> Ints:
     """(n,) video and frame of each row as one number."""
-    keys: Ints = video_index(rows["video"], videos) * stride + rows["frame"].to_numpy()
+    keys: Ints = find_video_index(rows["video"], videos) * stride + rows["frame"].to_numpy()
     return keys
 
 
@@ -241,7 +246,7 @@ def _places(box: pl.Series, wanted: pl.Series) -> Ints:
     return order[np.searchsorted(held[order], asked)]
 
 
-def _marked(every: Ints, keys: Ints) -> Bools:
+def _mask_members(every: Ints, keys: Ints) -> Bools:
     """(F,) which of the rising keys are among others."""
     marks = np.zeros(len(every), dtype=np.bool_)
     marks[np.searchsorted(every, keys)] = True

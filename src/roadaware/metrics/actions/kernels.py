@@ -12,7 +12,7 @@ NOBODY, ABSORBED = -1, -2
 
 
 @kernel
-def heap_places(start: Ints, rows: Floats, capacity: int) -> Ints:
+def assign_heap_slots(start: Ints, rows: Floats, capacity: int) -> Ints:
     """(n,) the place of each row in the heap of its frame, -1 where it was pushed out or never came in.
 
     A full heap takes a row only if its score is higher than the lowest; the least row then leaves. Rows are
@@ -130,7 +130,7 @@ def match_rows(
 
 
 @kernel
-def nearest_boxes(
+def find_nearest_boxes(
     start: Ints, box: Floats, truth_start: Ints, truth_box: Floats, single: bool
 ) -> tuple[Ints, Floats]:
     """For each claim the true row of any class that it overlaps most, -1 for none, and how much.

@@ -8,10 +8,15 @@ import numpy as np
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.metrics.actions.config import ActionConfig
-from roadaware.metrics.actions.frames import counted_frames, frame_ranks, items_of, judged_frames
+from roadaware.metrics.actions.frames import (
+    build_item_table,
+    mask_counted_frames,
+    mask_evaluated_frames,
+    rank_frames,
+)
 from roadaware.metrics.actions.inputs import Actions, Rows
 from roadaware.metrics.actions.state import JudgedActions
-from roadaware.metrics.detection.frame import falling_order
+from roadaware.metrics.detection.frame import sort_descending
 
 ABSORBED = -2
 """In the place of a true row: the claim counts neither way, as in `kernels`, which imports numba."""
@@ -52,17 +57,17 @@ class Judgement:
 
     def state(self) -> JudgedActions:
         """What the metrics are made from."""
-        counted = counted_frames(self.actions.frames, self.config)
+        counted = mask_counted_frames(self.actions.frames, self.config)
         item = (np.cumsum(counted) - 1).astype(np.int32)
         truth = self.actions.truth.take(counted[self.actions.truth.frame] & ~self.actions.truth.ignored)
         kept = np.flatnonzero(self.met != ABSORBED)
         score = self.claims.score[kept]
         return JudgedActions(
-            items_of(self.actions.frames, counted),
+            build_item_table(self.actions.frames, counted),
             self.config,
             self.actions.classes,
             self.claims.cls[kept],
-            single_precision(score) if self.config.numbers == "single" else score,
+            cast_to_single(score) if self.config.numbers == "single" else score,
             item[self.claims.frame[kept]],
             kept,
             self.met[kept] >= 0,
@@ -71,14 +76,14 @@ class Judgement:
         ).ranked()
 
 
-def judge_actions(actions: Actions, config: ActionConfig) -> Judgement:
+def match_actions(actions: Actions, config: ActionConfig) -> Judgement:
     """Match the claims of judged frames with their truth.
 
     Source: Gu et al., CVPR 2018, section 5; the evaluators named in `config`.
     """
     from roadaware.metrics.actions.kernels import match_rows
 
-    judged, rank = judged_frames(actions.frames, config), frame_ranks(actions, config)
+    judged, rank = mask_evaluated_frames(actions.frames, config), rank_frames(actions, config)
     truth, claims = (rows.take(judged[rows.frame]) for rows in (actions.truth, actions.claims))
     person = truth.score if config.truth_by_person else np.zeros(len(truth))
     truth = truth.take(_in_order(truth, person, rank, actions.label_ids, config, None))
@@ -88,7 +93,7 @@ def judge_actions(actions: Actions, config: ActionConfig) -> Judgement:
     claims = claims.take(~flat) if flat.any() else claims
     single = config.numbers == "single"
     starts = [_starts(rank[rows.frame], len(rank)) for rows in (claims, truth)]
-    boxes = [single_precision(rows.corners) if single else rows.corners for rows in (claims, truth)]
+    boxes = [cast_to_single(rows.corners) if single else rows.corners for rows in (claims, truth)]
     met, nearest, overlap = match_rows(
         starts[0],
         claims.cls,
@@ -121,8 +126,8 @@ def _in_order(
     """
     at, held = rank[rows.frame], np.arange(len(rows))
     if config.row_order == "heap":
-        held = _heaped(rows, score, at, label_ids, len(rank), capacity or 0)
-    order = held[falling_order(score[held])]
+        held = _select_heap_rows(rows, score, at, label_ids, len(rank), capacity or 0)
+    order = held[sort_descending(score[held])]
     order = order[_rising(at[order])]
     if capacity is None or config.row_order == "heap":
         return order
@@ -130,9 +135,11 @@ def _in_order(
     return order[np.arange(len(order)) - starts[at[order]] < capacity]
 
 
-def _heaped(rows: Rows, score: Floats, at: Ints, label_ids: Ints, n_frames: int, capacity: int) -> Ints:
+def _select_heap_rows(
+    rows: Rows, score: Floats, at: Ints, label_ids: Ints, n_frames: int, capacity: int
+) -> Ints:
     """The rows that the heaps of their frames keep, frame after frame, as the heaps hold them."""
-    from roadaware.metrics.actions.kernels import heap_places
+    from roadaware.metrics.actions.kernels import assign_heap_slots
 
     order = _rising(at)
     start = _starts(at[order], n_frames)
@@ -142,7 +149,7 @@ def _heaped(rows: Rows, score: Floats, at: Ints, label_ids: Ints, n_frames: int,
         label_ids[rows.cls[order]],
         rows.corners[order][:, _YXYX],
     )
-    place = heap_places(start, keys, capacity)
+    place = assign_heap_slots(start, keys, capacity)
     held = np.full(len(rows), -1)
     kept = place >= 0
     held[start[at[order[kept]]] + place[kept]] = order[kept]
@@ -151,9 +158,9 @@ def _heaped(rows: Rows, score: Floats, at: Ints, label_ids: Ints, n_frames: int,
 
 def _rising(values: Ints) -> Ints:
     """(n,) the places of rising numbers of 0 and more, equal ones in their order."""
-    from roadaware.metrics.detection.frame_kernels import falling
+    from roadaware.metrics.detection.frame_kernels import sort_keys
 
-    return falling(values.astype(np.uint64))
+    return sort_keys(values.astype(np.uint64))
 
 
 def _starts(values: Ints, n: int) -> Ints:
@@ -167,6 +174,6 @@ def _flat(corners: Floats) -> Bools:
     return flat
 
 
-def single_precision(numbers: Floats) -> Floats:
+def cast_to_single(numbers: Floats) -> Floats:
     """The numbers as single precision holds them."""
     return numbers.astype(np.float32).astype(np.float64)

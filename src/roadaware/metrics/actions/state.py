@@ -13,9 +13,9 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints, Ints32
 from roadaware.errors import InputError
 from roadaware.metrics.actions.config import ActionConfig
-from roadaware.metrics.detection.frame import falling_order
+from roadaware.metrics.detection.frame import sort_descending
 from roadaware.metrics.metric_state import Judged, Measured
-from roadaware.statistics.average_precision import drawn_precision, tied_span
+from roadaware.statistics.average_precision import compute_tied_span, resample_average_precision
 
 _TRUTHLESS = "there is no truth"
 _UNCLAIMED = "nothing is claimed of it on a judged frame"
@@ -55,7 +55,7 @@ class JudgedActions(Judged):
         in_place = np.argsort(self.place, kind="stable")
         if self.config.tied_ranks == "reversed":
             in_place = in_place[::-1]
-        order = in_place[falling_order(self.score[in_place])]
+        order = in_place[sort_descending(self.score[in_place])]
         return self._take(order[np.argsort(self.cls[order].astype(np.uint16), kind="stable")])
 
     def merge(self, other: Self) -> Self:
@@ -148,7 +148,7 @@ class JudgedActions(Judged):
         if self.config.match != "argmax":
             return None
         n_truth = np.bincount(self.truth_cls, minlength=len(self.classes))
-        found = tied_span(self.cls, self.score, self.hit[:, None], n_truth, self.config.ap)
+        found = compute_tied_span(self.cls, self.score, self.hit[:, None], n_truth, self.config.ap)
         video, once = self._video_of_item(), np.ones((1, len(self.videos)), dtype=np.int32)
         averaged = self._averaged(video, once)[0]
         if found is None or not averaged.any():
@@ -171,7 +171,7 @@ class JudgedActions(Judged):
         """(draws, C) 0 where there is no truth or no claim."""
         starts = np.searchsorted(self.cls, np.arange(len(self.classes) + 1))
         hit, times = self.hit[:, None], weights.astype(np.int32)
-        areas = drawn_precision(starts, video[self.item], hit, n_truth, times, self.config.ap)
+        areas = resample_average_precision(starts, video[self.item], hit, n_truth, times, self.config.ap)
         return areas[:, :, 0]
 
     def _counts(self, video: Ints32, cls: Ints32) -> Ints:

@@ -12,10 +12,10 @@ import polars as pl
 
 from roadaware.arrays import Floats
 from roadaware.metrics.corner_cases.config import AREAS, CornerConfig, Group
-from roadaware.metrics.corner_cases.inputs import NONE, Claims, Objects, claims_of, objects_of
-from roadaware.metrics.corner_cases.matching import Met, matched
-from roadaware.metrics.corner_cases.state import JudgedCorners, state_of
-from roadaware.metrics.metric_state import SceneResult, result, slices, values_of
+from roadaware.metrics.corner_cases.inputs import NONE, Claims, Objects, extract_objects, extract_proposals
+from roadaware.metrics.corner_cases.matching import Met, match_group
+from roadaware.metrics.corner_cases.state import JudgedCorners, build_corner_state
+from roadaware.metrics.metric_state import SceneResult, build_result, compute_values, split_slices
 from roadaware.scenes.tables import Predictions, Scenes
 
 # The rows behind the metrics of corner cases: every object with the claim that met it, and every class.
@@ -24,7 +24,7 @@ _HALF, _FROM_HALF = 1, slice(1, None)
 _CLASS_BLIND: tuple[Group, ...] = ("corner", "all")
 
 
-def by_object(truth: Objects, claims: Claims, met: Mapping[Group, Met]) -> pl.DataFrame:
+def summarize_objects(truth: Objects, claims: Claims, met: Mapping[Group, Met]) -> pl.DataFrame:
     """One row per object that is asked for, in each group: `best_iou` is the overlap of the nearest claim.
 
     `rank` is the place of the claim that met it at an overlap of 0.5, from 0 and null where none did;
@@ -53,7 +53,9 @@ def by_object(truth: Objects, claims: Claims, met: Mapping[Group, Met]) -> pl.Da
     return table.with_columns(pl.when(pl.col("rank") >= 0).then(pl.col("rank")).alias("rank"))
 
 
-def by_class(truth: Objects, claims: Claims, met: Mapping[Group, Met], config: CornerConfig) -> pl.DataFrame:
+def summarize_classes(
+    truth: Objects, claims: Claims, met: Mapping[Group, Met], config: CornerConfig
+) -> pl.DataFrame:
     """One row per class of the file: how many of its objects there are, and how many are met, whatever by.
 
     The groups `corner` and `all` match without classes: which claim meets an object does not depend on what
@@ -100,14 +102,14 @@ def _words(numbers: npt.NDArray[np.int64], words: tuple[str, ...]) -> list[str |
 WHOLE, RANDOM = "whole image", "random boxes"
 
 
-def whole_pictures(truth: Objects) -> Claims:
+def propose_whole_images(truth: Objects) -> Claims:
     """One claim in each picture: all of it."""
     items = np.flatnonzero(~np.isnan(truth.sizes).any(axis=1))
     corners = np.column_stack([np.zeros((len(items), 2)), truth.sizes[items]])
     return _claims(items, corners, np.ones(len(items)))
 
 
-def random_boxes(truth: Objects, number: int, seed: int = 0) -> Claims:
+def sample_random_boxes(truth: Objects, number: int, seed: int = 0) -> Claims:
     """So many boxes in each picture, whose corners are two points drawn evenly.
 
     Args:
@@ -153,7 +155,7 @@ def evaluate(
 
     Args:
         predictions: boxes with `score`; `common`, `novel` and labels of the kind `corner` where they say so.
-        scenes: boxes with, as far as known, what `objects_of` names.
+        scenes: boxes with, as far as known, what `extract_objects` names.
         config: how they are judged; `CornerConfig.default()` unless told.
         by: columns to slice by: `period`, `weather`, `domain`, `density`, ...
         draws: resamples of videos for the intervals; a set of pictures has one picture a video.
@@ -170,16 +172,16 @@ def evaluate(
     Source: Li et al., ECCV 2022 (CODA), section 5.1; Lin et al., ECCV 2014 (COCO).
     """
     config = config or CornerConfig.default()
-    truth = objects_of(scenes, area=config.area, risk=config.risk)
-    claims, foreign = claims_of(predictions, truth)
-    unanswered = _unanswered(predictions, config)
+    truth = extract_objects(scenes, area=config.area, risk=config.risk)
+    claims, foreign = extract_proposals(predictions, truth)
+    unanswered = _find_unanswered_groups(predictions, config)
     met = {
-        group: matched(group, truth, _none(claims) if group in unanswered else claims, config)
+        group: match_group(group, truth, _none(claims) if group in unanswered else claims, config)
         for group in config.groups
     }
-    state = state_of(truth, claims, met, unanswered, config)
+    state = build_corner_state(truth, claims, met, unanswered, config)
     trivial = _trivial(truth, config, seed)
-    return result(
+    return build_result(
         state,
         config,
         by=by,
@@ -187,11 +189,11 @@ def evaluate(
         seed=seed,
         notes=_notes(truth, unanswered, trivial),
         makers={
-            "object": partial(by_object, truth, claims, met),
-            "class": partial(by_class, truth, claims, met, config),
+            "object": partial(summarize_objects, truth, claims, met),
+            "class": partial(summarize_classes, truth, claims, met, config),
         },
         left_out=_left_out(truth, met, foreign, config),
-        baselines={name: values_of(answer) for name, answer in trivial.items()},
+        baselines={name: compute_values(answer) for name, answer in trivial.items()},
         facts=_facts(truth, claims, state, trivial, by),
     )
 
@@ -204,7 +206,7 @@ def _notes(
     return told if trivial else (*told, "pictures of unknown size have no trivial answers")
 
 
-def _unanswered(predictions: Predictions, config: CornerConfig) -> dict[str, str]:
+def _find_unanswered_groups(predictions: Predictions, config: CornerConfig) -> dict[str, str]:
     """Groups that the claims have no answer to, with the reason."""
     said = predictions.meta.notes.get(UNANSWERED)
     if isinstance(said, Mapping):
@@ -224,11 +226,14 @@ def _trivial(truth: Objects, config: CornerConfig, seed: int) -> dict[str, Judge
     """The states of the answers without a detector; none where no picture's size is known."""
     if np.isnan(truth.sizes).all():
         return {}
-    answers = {WHOLE: whole_pictures(truth), RANDOM: random_boxes(truth, config.max_detections[-1], seed)}
+    answers = {
+        WHOLE: propose_whole_images(truth),
+        RANDOM: sample_random_boxes(truth, config.max_detections[-1], seed),
+    }
     found = {}
     for name, claims in answers.items():
-        met = {group: matched(group, truth, claims, config, every=True) for group in config.groups}
-        found[name] = state_of(truth, claims, met, {}, config)
+        met = {group: match_group(group, truth, claims, config, every=True) for group in config.groups}
+        found[name] = build_corner_state(truth, claims, met, {}, config)
     return found
 
 
@@ -256,8 +261,8 @@ def _facts(
     """What belongs beside every number; slices have the recall of trivial answers alone, which is cheap."""
     recalled = {name: answer.recall_alone() for name, answer in trivial.items()}
     within = {
-        name: {which: values_of(answer.only(kept)) for which, answer in recalled.items()}
-        for name, kept in slices(state, by).items()
+        name: {which: compute_values(answer.only(kept)) for which, answer in recalled.items()}
+        for name, kept in split_slices(state, by).items()
     }
     return {
         "pictures": len(truth.items),

@@ -88,7 +88,7 @@ class Objects(Marked):
     notes: tuple[str, ...] = field(default=())
 
 
-def objects_of(scenes: Scenes, *, area: str, risk: str = "any") -> Objects:
+def extract_objects(scenes: Scenes, *, area: str, risk: str = "any") -> Objects:
     """The truth of a set, whose pictures are its annotated frames.
 
     Args:
@@ -101,7 +101,7 @@ def objects_of(scenes: Scenes, *, area: str, risk: str = "any") -> Objects:
         InputError: if there is no annotated frame, no box in any, or nothing is known of what blocks a path.
     """
     items = _items(scenes)
-    boxes = _placed(scenes.boxes, items)
+    boxes = _join_items(scenes.boxes, items)
     if boxes.is_empty():
         raise InputError(
             f"none of {len(scenes.boxes)} true boxes lies in one of {len(items)} annotated pictures"
@@ -110,7 +110,7 @@ def objects_of(scenes: Scenes, *, area: str, risk: str = "any") -> Objects:
     named = {kind: _labels(scenes, kind, boxes["box"]) for kind in (KIND, SUPER)}
     commons = tuple(boxes["common"].drop_nulls().unique().sort()) if "common" in boxes.columns else ()
     ignore, crowd = (_flag(boxes, name, default=False) for name in ("ignore", "crowd"))
-    held = _marked(boxes, commons, named[KIND])
+    held = _convert_boxes(boxes, commons, named[KIND])
     annotated = boxes["area_px2"] if area == "annotated" and "area_px2" in boxes.columns else None
     corner, notes = _corner(boxes)
     if risk == "blocking":
@@ -118,7 +118,7 @@ def objects_of(scenes: Scenes, *, area: str, risk: str = "any") -> Objects:
         corner, notes = corner & ~clear, (*notes, *told)
     return Objects(
         **vars(held),
-        items=_sliced(items, boxes),
+        items=_add_density(items, boxes),
         sizes=items.select(pl.col("width_px", "height_px").cast(pl.Float64))
         .fill_null(float("nan"))
         .to_numpy(),
@@ -135,7 +135,7 @@ def objects_of(scenes: Scenes, *, area: str, risk: str = "any") -> Objects:
     )
 
 
-def claims_of(predictions: Predictions, truth: Objects) -> tuple[Claims, int]:
+def extract_proposals(predictions: Predictions, truth: Objects) -> tuple[Claims, int]:
     """What is claimed about the pictures of a truth, and how many claims are about others.
 
     Args:
@@ -149,7 +149,7 @@ def claims_of(predictions: Predictions, truth: Objects) -> tuple[Claims, int]:
     boxes = predictions.boxes
     if "score" not in boxes.columns or boxes["score"].null_count():
         raise InputError("every claimed box needs a score", hint="give each proposal a `score` in [0, 1]")
-    placed = _placed(boxes, truth.items)
+    placed = _join_items(boxes, truth.items)
     if len(boxes) and placed.is_empty():
         raise InputError(
             f"none of {len(boxes)} claims is about one of the {len(truth.items)} pictures of the truth",
@@ -160,7 +160,7 @@ def claims_of(predictions: Predictions, truth: Objects) -> tuple[Claims, int]:
     words = predictions.meta.vocabularies.get(KIND, ())
     label = _labels(predictions, KIND, placed["box"])
     known = np.array([truth.labels.index(word) if word in truth.labels else NONE for word in words] + [NONE])
-    held = _marked(placed, truth.commons, known[label])
+    held = _convert_boxes(placed, truth.commons, known[label])
     return Claims(**vars(held), score=placed["score"].to_numpy().astype(np.float64)), len(boxes) - len(placed)
 
 
@@ -192,7 +192,7 @@ def _texts(table: pl.DataFrame) -> list[str]:
     return [n for n, kind in table.schema.items() if kind in kinds and n not in ("video", *_NAMES)]
 
 
-def _placed(boxes: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
+def _join_items(boxes: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     """The boxes of the pictures, in their order, with `item`."""
     places = items.select("video", "frame").with_row_index("item")
     named = boxes.with_columns(pl.col("video").cast(pl.String))
@@ -201,7 +201,7 @@ def _placed(boxes: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _marked(boxes: pl.DataFrame, commons: Sequence[str], label: Ints) -> Marked:
+def _convert_boxes(boxes: pl.DataFrame, commons: Sequence[str], label: Ints) -> Marked:
     """Boxes by picture as arrays."""
     corners = np.ascontiguousarray(boxes.select(CORNERS).to_numpy().astype(np.float64).reshape(-1, 4))
     if "sides_px2" in boxes.columns:
@@ -270,7 +270,7 @@ def _clear(boxes: pl.DataFrame, corner: Bools) -> tuple[Bools, tuple[str, ...]]:
     )
 
 
-def _sliced(items: pl.DataFrame, boxes: pl.DataFrame) -> pl.DataFrame:
+def _add_density(items: pl.DataFrame, boxes: pl.DataFrame) -> pl.DataFrame:
     """The pictures with how many objects each has."""
     counted = boxes.group_by("item").len("density")
     table = (

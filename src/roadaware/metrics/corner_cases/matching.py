@@ -10,7 +10,7 @@ import numpy.typing as npt
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.metrics.corner_cases.config import AREA_BOUNDS_PX2, CornerConfig, Group
 from roadaware.metrics.corner_cases.inputs import NONE, Claims, Objects
-from roadaware.statistics.average_precision import drawn_precision
+from roadaware.statistics.average_precision import resample_average_precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +42,12 @@ class Met:
     beyond: int
 
 
-def classes_of(group: Group, truth: Objects) -> tuple[str, ...]:
+def list_group_classes(group: Group, truth: Objects) -> tuple[str, ...]:
     """The classes that a group is asked for in."""
     return {"common": truth.commons, "classes": truth.labels}.get(group, (group,))
 
 
-def matched(
+def match_group(
     group: Group, truth: Objects, claims: Claims, config: CornerConfig, *, every: bool = False
 ) -> Met:
     """The claims of a group matched with its objects.
@@ -64,9 +64,9 @@ def matched(
     from roadaware.metrics.corner_cases.kernels import MISSED, match_cells
 
     rows, kind = _objects(group, truth, config)
-    taken, claimed = _claims(group, claims, len(classes_of(group, truth)), every=every)
+    taken, claimed = _claims(group, claims, len(list_group_classes(group, truth)), every=every)
     n_items = len(truth.items)
-    cells = n_items * max(1, len(classes_of(group, truth)))
+    cells = n_items * max(1, len(list_group_classes(group, truth)))
     rows, object_start = _by_cell(rows, kind * n_items + truth.item[rows], cells)
     taken, claim_start = _by_cell(taken, claimed * n_items + claims.item[taken], cells)
     kind = (np.repeat(np.arange(cells), np.diff(object_start)) // n_items).astype(np.int64)
@@ -157,7 +157,7 @@ _HALF, _THREE_QUARTERS = 0, 5
 _SIZES = ("ap_small", "ap_medium", "ap_large")
 
 
-def precisions(
+def compute_precisions(
     video: Ints,
     kind: Ints,
     score: Floats,
@@ -195,7 +195,7 @@ def precisions(
         n_truth = _counts(object_video[asked[:, a]], object_kind[asked[:, a]], n_kinds, weights)
         marks = (hit[order, a, None] & bits) > 0
         away = (passed[order, a, None] & bits) > 0
-        areas = drawn_precision(
+        areas = resample_average_precision(
             *(starts, video[order].astype(np.int32), marks, n_truth, weights, "coco"), ignored=away
         )
         areas[n_truth == 0] = np.nan
@@ -339,7 +339,7 @@ class Recall:
         return {name: _level(shares, _AT[name]) for name in KINDS}
 
 
-def recalls(
+def compute_recalls(
     video: Ints,
     kind: Ints,
     above: Ints,
@@ -369,21 +369,21 @@ def recalls(
     columns += [(rank[:, a] >= 0) & asked[:, a, None] for a in range(asked.shape[1])]
     met = np.stack(columns, axis=1).reshape(len(rank), len(columns) * n_steps)
     cell = kind * n_videos + video
-    summed = _summed(cell, met, n_kinds * n_videos).reshape(n_kinds, n_videos, len(columns), n_steps)
-    totals = _summed(cell, asked, n_kinds * n_videos).reshape(n_kinds, n_videos, asked.shape[1])
+    summed = _count_by_cell(cell, met, n_kinds * n_videos).reshape(n_kinds, n_videos, len(columns), n_steps)
+    totals = _count_by_cell(cell, asked, n_kinds * n_videos).reshape(n_kinds, n_videos, asked.shape[1])
     known = above >= 0 if n_above else np.zeros(len(above), dtype=bool)
     cell = above[known] * n_videos + video[known]
     found = columns[2][known]
     return Recall(
         summed,
         totals,
-        _summed(cell, found, n_above * n_videos).reshape(n_above, n_videos, n_steps),
-        _summed(cell, asked[known, :1], n_above * n_videos).reshape(n_above, n_videos),
+        _count_by_cell(cell, found, n_above * n_videos).reshape(n_above, n_videos, n_steps),
+        _count_by_cell(cell, asked[known, :1], n_above * n_videos).reshape(n_above, n_videos),
         most[:2],
     )
 
 
-def _summed(cell: Ints, values: Bools, cells: int) -> Floats:
+def _count_by_cell(cell: Ints, values: Bools, cells: int) -> Floats:
     """(cells, columns) how often each column is true in each cell."""
     order = np.argsort(cell, kind="stable")
     total = np.zeros((cells, values.shape[1]))

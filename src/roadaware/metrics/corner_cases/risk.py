@@ -45,7 +45,7 @@ class Paths:
                 raise UsageError(f"{name} should be a number above 0; got {getattr(self, name)!r}")
 
 
-def with_blocking(scenes: Scenes, paths: Paths | None = None) -> Scenes:
+def add_blocking(scenes: Scenes, paths: Paths | None = None) -> Scenes:
     """The truth with the column `blocks_path`: whether an object stands where a path leads.
 
     An object stands where the lower edge of its box meets the ground, which is taken for flat. It blocks a
@@ -74,8 +74,10 @@ def with_blocking(scenes: Scenes, paths: Paths | None = None) -> Scenes:
         if video not in cameras:
             continue
         rows = table.with_row_index("row").filter((pl.col("video") == video) & pl.col("speed").is_not_null())
-        foot, seen = standing(rows.select(CORNERS).to_numpy().astype(np.float64), *cameras[video], paths)
-        blocked = blocking(foot, rows["speed"].to_numpy().astype(np.float64) / _KMH, paths)
+        foot, seen = project_to_ground(
+            rows.select(CORNERS).to_numpy().astype(np.float64), *cameras[video], paths
+        )
+        blocked = find_blocking(foot, rows["speed"].to_numpy().astype(np.float64) / _KMH, paths)
         for row, known, block in zip(rows["row"].to_list(), seen.tolist(), blocked.tolist(), strict=True):
             found[row] = block if known else None
     if not any(each is not None for each in found):
@@ -87,7 +89,7 @@ def with_blocking(scenes: Scenes, paths: Paths | None = None) -> Scenes:
     return scenes.with_tables(boxes=scenes.boxes.with_columns(pl.Series(BLOCKS, found, dtype=pl.Boolean)))
 
 
-def standing(boxes: Floats, camera: Floats, pose: Floats, paths: Paths) -> tuple[Floats, Bools]:
+def project_to_ground(boxes: Floats, camera: Floats, pose: Floats, paths: Paths) -> tuple[Floats, Bools]:
     """(n, 9, 2) points of the ground under the lower edge of each box, x ahead and y to the left, in metres.
 
     Args:
@@ -110,7 +112,7 @@ def standing(boxes: Floats, camera: Floats, pose: Floats, paths: Paths) -> tuple
     return points, seen & (points[..., 0] > 0).all(axis=1)
 
 
-def blocking(points: Floats, speed_mps: Floats, paths: Paths) -> Bools:
+def find_blocking(points: Floats, speed_mps: Floats, paths: Paths) -> Bools:
     """(n,) whether a path leads over one of the points of an object.
 
     Through each point ahead leads one arc that begins along the vehicle, of curvature 2 y / (x² + y²). A

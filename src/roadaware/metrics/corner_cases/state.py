@@ -15,7 +15,7 @@ from roadaware.arrays import Bools, Floats, Ints, Ints32
 from roadaware.errors import InputError
 from roadaware.metrics.corner_cases.config import AREAS, CornerConfig, Group
 from roadaware.metrics.corner_cases.inputs import NONE, Claims, Objects
-from roadaware.metrics.corner_cases.matching import Met, Recall, classes_of, recalls
+from roadaware.metrics.corner_cases.matching import Met, Recall, compute_recalls, list_group_classes
 from roadaware.metrics.metric_state import Judged, Measured
 
 AP_COLUMNS = ("ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large")
@@ -83,8 +83,10 @@ class JudgedCorners(Judged):
         shared = set(self.videos) & set(other.videos)
         if shared:
             raise InputError(f"both parts hold the videos {sorted(shared)[:5]}", hint="split by whole videos")
-        groups = tuple((a[0], *_united(a[1:], b[1:])) for a, b in zip(self.groups, other.groups, strict=True))
-        supers = _united(self.supers, other.supers)
+        groups = tuple(
+            (a[0], *_merge_groups(a[1:], b[1:])) for a, b in zip(self.groups, other.groups, strict=True)
+        )
+        supers = _merge_groups(self.supers, other.supers)
         one, two = (part._renamed(groups, supers) for part in (self, other))
         n = len(one.items)
         joined: dict[str, Any] = {
@@ -191,12 +193,12 @@ class JudgedCorners(Judged):
             yield Measured(f"{name}_{column}", values, recall.counted(column), None, reason or NO_TRUTH)
 
     def _areas_under(self, place: int, weights: Ints32) -> dict[str, Floats]:
-        from roadaware.metrics.corner_cases.matching import precisions
+        from roadaware.metrics.corner_cases.matching import compute_precisions
 
         rows = np.flatnonzero(self.claim_group == place)
         objects = self.group == place
         n_kinds = max(1, len(self.groups[place]) - 1)
-        return precisions(
+        return compute_precisions(
             *(self._video[self.claim_item[rows]], self.claim_kind[rows], self.score[rows]),
             *(self.hit[rows], self.passed[rows], n_kinds),
             *(self._video[self.item[objects]], self.kind[objects], self.asked[objects]),
@@ -218,7 +220,7 @@ class JudgedCorners(Judged):
         for place, (name, *words) in enumerate(self.groups):
             rows = np.flatnonzero(self.group == place)
             found.append(
-                recalls(
+                compute_recalls(
                     *(self._video[self.item[rows]], self.kind[rows], self.above[rows]),
                     *(self.asked[rows], self.rank[rows], len(self.videos)),
                     *(max(1, len(words)), len(self.supers) if name == "corner" else 0),
@@ -241,7 +243,7 @@ class JudgedCorners(Judged):
         )
 
 
-def state_of(
+def build_corner_state(
     truth: Objects,
     claims: Claims,
     met: dict[Group, Met],
@@ -279,7 +281,7 @@ def state_of(
         score=joined([claims.score[each.claims] for _, each in kept], (), np.float64),
         hit=joined([each.hit for _, each in kept], (n_areas,), np.uint16),
         passed=joined([each.passed for _, each in kept], (n_areas,), np.uint16),
-        groups=tuple((group, *classes_of(group, truth)) for group in met),
+        groups=tuple((group, *list_group_classes(group, truth)) for group in met),
         supers=truth.supers,
         unanswered=tuple(unanswered.items()),
         complete=(bool((~truth.corner & ~truth.marked).any()),),
@@ -287,5 +289,5 @@ def state_of(
     )
 
 
-def _united(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+def _merge_groups(one: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*one, *other)))

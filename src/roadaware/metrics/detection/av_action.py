@@ -10,11 +10,17 @@ import polars as pl
 
 from roadaware.arrays import Floats, Ints
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.frame import falling_order
-from roadaware.metrics.detection.frame_inputs import Frames, class_places, dense_rows, found, frames_of
+from roadaware.metrics.detection.frame import sort_descending
+from roadaware.metrics.detection.frame_inputs import (
+    Frames,
+    build_class_index,
+    collect_frames,
+    convert_dense_scores,
+    is_in_sorted,
+)
 from roadaware.metrics.detection.matches import Matches
-from roadaware.metrics.detection.tube_rows import OF_FRAMES, Class, tube_classes
-from roadaware.scenes.dense_scores import layout
+from roadaware.metrics.detection.tube_rows import OF_FRAMES, Class, list_tube_classes
+from roadaware.scenes.dense_scores import get_score_layout
 from roadaware.scenes.tables import Predictions, Scenes
 
 SCORED = 0.5
@@ -53,7 +59,7 @@ class JudgedLabels:
         end = 0
         for k, c in enumerate(which):
             values = np.ascontiguousarray(self.score[:, c], dtype=np.float64)
-            ranked = falling_order(values)
+            ranked = sort_descending(values)
             if self.floor is not None:
                 ranked = ranked[values[ranked] > self.floor]
             part, sizes[k] = slice(end, end + len(ranked)), len(ranked)
@@ -82,7 +88,7 @@ class JudgedLabels:
         return (said,) if missing else ()
 
 
-def av_action_matches(
+def match_av_actions(
     predictions: Predictions, scenes: Scenes, config: DetectionConfig, kind: str = OF_FRAMES
 ) -> Matches:
     """Judge the scores of whole frames: all annotated frames are ranked for each label.
@@ -102,26 +108,26 @@ def av_action_matches(
 
     Source: the code released with Singh et al., TPAMI 2022; section 5.1 there.
     """
-    return judge_labels(predictions, scenes, config, kind).matches()
+    return prepare_labels(predictions, scenes, config, kind).matches()
 
 
-def judge_labels(
+def prepare_labels(
     predictions: Predictions, scenes: Scenes, config: DetectionConfig, kind: str = OF_FRAMES
 ) -> JudgedLabels:
-    """Bring truth and claims to the same frames and labels; arguments as `av_action_matches`."""
-    classes = tube_classes(scenes, [kind])
-    frames = frames_of(scenes)
+    """Bring truth and claims to the same frames and labels; arguments as `match_av_actions`."""
+    classes = list_tube_classes(scenes, [kind])
+    frames = collect_frames(scenes)
     judged = frames.judged
     keys = frames.keys(predictions.frames)
-    rows = np.flatnonzero(found(judged, keys))
+    rows = np.flatnonzero(is_in_sorted(judged, keys))
     order = np.argsort(keys[rows], kind="stable")
     rows = rows[order]
     score, claimed = np.zeros((len(rows), len(classes))), np.zeros(len(classes), dtype=np.bool_)
-    kinds = layout(predictions.meta, "frames")
+    kinds = get_score_layout(predictions.meta, "frames")
     if kind in kinds.kinds and "scores" in predictions.frames.columns:
-        given = dense_rows(predictions.frames["scores"], kinds.width)[rows]
+        given = convert_dense_scores(predictions.frames["scores"], kinds.width)[rows]
         start = kinds.columns(kind).start
-        for _, label, place in class_places(predictions, classes).iter_rows():
+        for _, label, place in build_class_index(predictions, classes).iter_rows():
             score[:, place], claimed[place] = given[:, start + label], True
     truth = _truth(scenes, classes, frames, config)
     at = np.searchsorted(judged, keys[rows])
@@ -139,7 +145,7 @@ def _truth(
     if config.av_label == "first":
         labels = labels.unique(["video", "frame"], keep="first", maintain_order=True)
     keys, judged = frames.keys(labels), frames.judged
-    rows = found(judged, keys)
+    rows = is_in_sorted(judged, keys)
     truth = np.zeros((len(judged), len(classes)), dtype=np.bool_)
     truth[np.searchsorted(judged, keys[rows]), labels["label"].to_numpy()[rows]] = True
     return truth

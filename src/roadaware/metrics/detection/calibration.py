@@ -30,7 +30,7 @@ _SCHEMA = {
 }
 
 
-def calibration_table(
+def build_calibration_table(
     matches: Matches,
     threshold: float,
     *,
@@ -61,7 +61,7 @@ def calibration_table(
     Source: Guo et al., ICML 2017, eq. 3, with hits for correct answers (Küppers et al., CVPRW 2020).
     """
     column = _column(matches, threshold)
-    counted = _counted(matches, column) & (matches.score >= min_score)
+    counted = _mask_counted(matches, column) & (matches.score >= min_score)
     group_of = np.array([(groups or {}).get(video, "") for video in matches.videos], dtype=np.str_)
     names = [None, *sorted({name for name in group_of.tolist() if name})]
     rows = []
@@ -102,7 +102,7 @@ def score_reliability(
     wanted = np.array([each == kind and label in (None, name) for each, name in matches.classes])
     if not wanted.any():
         raise UsageError(f"no {kind} '{label or ''}' here; there are the kinds {', '.join(matches.kinds)}")
-    chosen = _counted(matches, column) & (matches.score >= min_score) & wanted[matches.cls]
+    chosen = _mask_counted(matches, column) & (matches.score >= min_score) & wanted[matches.cls]
     if not chosen.any():
         return None
     return reliability(matches.score[chosen], matches.hit[chosen, column], bins or UniformBins())
@@ -115,7 +115,7 @@ def _column(matches: Matches, threshold: float) -> int:
     return matches.thresholds.index(threshold)
 
 
-def _counted(matches: Matches, column: int) -> Bools:
+def _mask_counted(matches: Matches, column: int) -> Bools:
     if matches.ignored is None:
         return np.ones(len(matches), dtype=np.bool_)
     return np.asarray(~matches.ignored[:, column])

@@ -11,8 +11,8 @@ import polars as pl
 
 from roadaware.config import check_flags, check_limits, check_not_negative, check_words, is_count
 from roadaware.errors import UsageError
-from roadaware.metrics.detection.tube_rows import AGENTNESS, OF_FRAMES, paths
-from roadaware.scenes.dense_scores import layout
+from roadaware.metrics.detection.tube_rows import AGENTNESS, OF_FRAMES, select_paths
+from roadaware.scenes.dense_scores import get_score_layout
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
 Rule = Literal["trapezoid", "envelope", "interp101", "raw"]
@@ -127,7 +127,7 @@ class Thresholds:
     columns: dict[str, tuple[int, ...]]
 
 
-def thresholds(asked: Sequence[float | str]) -> Thresholds:
+def build_thresholds(asked: Sequence[float | str]) -> Thresholds:
     """Thresholds out of numbers and names.
 
     Args:
@@ -136,7 +136,7 @@ def thresholds(asked: Sequence[float | str]) -> Thresholds:
     Raises:
         UsageError: if one is neither.
 
-    >>> thresholds([0.75, "0.5:0.95"]).columns["0.75"]
+    >>> build_thresholds([0.75, "0.5:0.95"]).columns["0.75"]
     (5,)
     """
     numbers = {_name(item): _numbers(item) for item in asked}
@@ -168,18 +168,18 @@ def _number(item: float | str) -> float:
 _LINKED = "linker"
 
 
-def box_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
+def list_box_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
     """The kinds of boxes that both know, agentness first, then in the order of the truth's vocabularies.
 
     Claims know the kinds of their dense scores and of their labels, and agentness where `boxes.score` is
-    one (see `agentness_is_scored`); where there is no box, those that they have vocabularies of. Where
+    one (see `is_agentness_scored`); where there is no box, those that they have vocabularies of. Where
     nothing tells what would be claimed, all kinds of the truth are judged, which were missed.
     """
     claimed = _claimed_of_boxes(predictions)
     return _in_order(_true_of_boxes(scenes) if claimed is None else claimed, scenes)
 
 
-def tube_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
+def list_tube_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
     """The kinds of tubes that both know, in the same order.
 
     Claims know the kinds of their tubes' labels, those of the dense scores that they were linked from, and
@@ -189,10 +189,10 @@ def tube_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
     claimed = _claimed_of_tubes(predictions)
     if claimed is None:
         claimed = _true_of_tubes(scenes)
-    return _in_order(claimed if _tracked(scenes) else claimed - {AGENTNESS}, scenes)
+    return _in_order(claimed if _has_tubes(scenes) else claimed - {AGENTNESS}, scenes)
 
 
-def agentness_is_scored(predictions: Predictions) -> bool:
+def is_agentness_scored(predictions: Predictions) -> bool:
     """Whether `boxes.score` says how sure it is that there is something, whatever it is.
 
     It is the score of a label where boxes have labels and no vocabulary names agentness, as in COCO results,
@@ -211,25 +211,29 @@ def is_silent(predictions: Predictions) -> bool:
     return predictions.boxes.is_empty() and predictions.tubes.is_empty() and predictions.frames.is_empty()
 
 
-def box_notes(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
+def describe_box_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
     """Which kinds of boxes only one side knows, in words."""
-    return _one_sided("boxes", box_kinds(predictions, scenes), _true_of_boxes(scenes), predictions, scenes)
+    return _one_sided(
+        "boxes", list_box_kinds(predictions, scenes), _true_of_boxes(scenes), predictions, scenes
+    )
 
 
-def tube_notes(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
+def describe_tube_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
     """Which kinds of tubes only one side knows, in words."""
-    return _one_sided("tubes", tube_kinds(predictions, scenes), _true_of_tubes(scenes), predictions, scenes)
+    return _one_sided(
+        "tubes", list_tube_kinds(predictions, scenes), _true_of_tubes(scenes), predictions, scenes
+    )
 
 
 def _claimed_of_boxes(predictions: Predictions) -> set[str] | None:
     """The kinds that boxes are claimed for; None where nothing tells."""
     boxes, vocabularies = predictions.boxes, set(predictions.meta.vocabularies)
-    dense = set(layout(predictions.meta, "boxes").kinds)
+    dense = set(get_score_layout(predictions.meta, "boxes").kinds)
     if boxes.is_empty():
         found = dense | vocabularies | ({AGENTNESS} if dense else set())
         return found or None
-    found = (dense if "scores" in boxes.columns else set()) | _labelled(predictions.labels)
-    if "score" in boxes.columns and agentness_is_scored(predictions):
+    found = (dense if "scores" in boxes.columns else set()) | _list_label_kinds(predictions.labels)
+    if "score" in boxes.columns and is_agentness_scored(predictions):
         found.add(AGENTNESS)
     return found
 
@@ -238,28 +242,28 @@ def _claimed_of_tubes(predictions: Predictions) -> set[str] | None:
     """The kinds that tubes are claimed for; None where nothing tells."""
     if not is_linked(predictions):
         return _claimed_of_boxes(predictions)
-    found = _labelled(predictions.tube_labels)
+    found = _list_label_kinds(predictions.tube_labels)
     if _from_linker(predictions):
-        found |= {AGENTNESS, *layout(predictions.meta, "boxes").kinds}
-    if not paths(predictions).is_empty():
+        found |= {AGENTNESS, *get_score_layout(predictions.meta, "boxes").kinds}
+    if not select_paths(predictions).is_empty():
         found.add(AGENTNESS)
     return found - {AGENTNESS} if _scores_labels(predictions) else found
 
 
 def _true_of_boxes(scenes: Scenes) -> set[str]:
-    return _labelled(scenes.labels) | (set() if scenes.boxes.is_empty() else {AGENTNESS})
+    return _list_label_kinds(scenes.labels) | (set() if scenes.boxes.is_empty() else {AGENTNESS})
 
 
 def _true_of_tubes(scenes: Scenes) -> set[str]:
-    return _labelled(scenes.tube_labels) | ({AGENTNESS} if _tracked(scenes) else set())
+    return _list_label_kinds(scenes.tube_labels) | ({AGENTNESS} if _has_tubes(scenes) else set())
 
 
-def _tracked(scenes: Scenes) -> bool:
+def _has_tubes(scenes: Scenes) -> bool:
     """Whether any true box belongs to a tube."""
     return "tube" in scenes.boxes.columns and scenes.boxes["tube"].null_count() < len(scenes.boxes)
 
 
-def _labelled(labels: pl.DataFrame) -> set[str]:
+def _list_label_kinds(labels: pl.DataFrame) -> set[str]:
     """The kinds that labels are of."""
     return set(labels["kind"].cast(pl.String).unique().to_list())
 
@@ -296,8 +300,8 @@ def _one_sided(
     missing = [kind for kind in _in_order(true, scenes) if kind not in judged]
     known = {*scenes.meta.vocabularies, AGENTNESS, OF_FRAMES}
     held = claims.tube_labels if what == "tubes" else claims.labels
-    dense = set() if what == "tubes" else set(layout(claims.meta, "boxes").kinds)
-    strange = sorted((_labelled(held) | dense) - known)
+    dense = set() if what == "tubes" else set(get_score_layout(claims.meta, "boxes").kinds)
+    strange = sorted((_list_label_kinds(held) | dense) - known)
     said = []
     if missing:
         said.append(f"{what} are not judged for {', '.join(missing)}: nothing is claimed of that")

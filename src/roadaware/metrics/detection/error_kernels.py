@@ -51,7 +51,7 @@ def _met(
 
 
 @kernel
-def classify(
+def assign_error_types(
     cls: Ints,
     thing: Ints,
     pair_offsets: Ints,
@@ -108,7 +108,7 @@ def classify(
 
 
 @kernel
-def shared_frames(
+def count_shared_frames(
     first: Ints, second: Ints, frames_a: Ints, start_a: Ints, frames_b: Ints, start_b: Ints
 ) -> Any:
     """(p, 3) first and last frame that both tubes of each pair have, and how many; -1, -1, 0 for none.
@@ -139,7 +139,7 @@ def shared_frames(
 
 
 @kernel
-def mend(order: Ints, mended: Any, meant: Ints, taken: Any) -> Any:
+def match_corrected(order: Ints, mended: Any, meant: Ints, taken: Any) -> Any:
     """Which of the mended claims meet truth that no better claim has met.
 
     Args:

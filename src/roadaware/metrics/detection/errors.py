@@ -13,9 +13,9 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.frame import JudgedFrames, judge_frames
-from roadaware.metrics.detection.matches import Matches, average_precision_table
-from roadaware.metrics.detection.video import JudgedTubes, judge_tubes
+from roadaware.metrics.detection.frame import JudgedFrames, prepare_frames
+from roadaware.metrics.detection.matches import Matches, compute_average_precisions
+from roadaware.metrics.detection.video import JudgedTubes, prepare_tubes
 from roadaware.scenes.tables import Predictions, Scenes
 
 FLOOR = 0.1
@@ -130,7 +130,7 @@ class Diagnosis:
         )
 
 
-def diagnose(evidence: Evidence, threshold: float, floor: float = FLOOR) -> Diagnosis:
+def find_errors(evidence: Evidence, threshold: float, floor: float = FLOOR) -> Diagnosis:
     """Name the fault of every claim that is not right, and the truth that was missed.
 
     A claim is matched as for average precision. One that matches nothing is, in this order: a
@@ -148,10 +148,10 @@ def diagnose(evidence: Evidence, threshold: float, floor: float = FLOOR) -> Diag
 
     Source: Bolya et al., TIDE, ECCV 2020, for boxes; the faults of time and identity are ours.
     """
-    from roadaware.metrics.detection.error_kernels import classify
+    from roadaware.metrics.detection.error_kernels import assign_error_types
 
     e = evidence
-    fault, meant, pair = classify(
+    fault, meant, pair = assign_error_types(
         e.cls,
         e.thing,
         e.pair_offsets,
@@ -166,7 +166,7 @@ def diagnose(evidence: Evidence, threshold: float, floor: float = FLOOR) -> Diag
     _retarget(e, fault, meant, pair)
     timed = np.flatnonzero(fault == _TIME)
     if len(timed):
-        fault[timed[_switched(e, timed, pair[timed], threshold)]] = _SWITCHED
+        fault[timed[_find_switched(e, timed, pair[timed], threshold)]] = _SWITCHED
         timed = np.flatnonzero(fault == _TIME)
         fault[timed[_broken(e, timed, meant[timed], pair[timed], threshold)]] = _BROKEN
     reached = np.zeros(len(e.instance_cls), dtype=np.bool_)
@@ -174,7 +174,7 @@ def diagnose(evidence: Evidence, threshold: float, floor: float = FLOOR) -> Diag
     return Diagnosis(e, threshold, fault, meant, ~reached)
 
 
-def mended(diagnosis: Diagnosis, config: DetectionConfig) -> pl.DataFrame:
+def compute_error_gains(diagnosis: Diagnosis, config: DetectionConfig) -> pl.DataFrame:
     """What mending each kind of fault would gain, each alone.
 
     Claims that are badly placed or of the wrong class are moved to what they were meant for, or taken
@@ -248,7 +248,7 @@ def _matches(diagnosis: Diagnosis) -> Matches:
 
 
 def _mean(matches: Matches, config: DetectionConfig) -> float | None:
-    values = average_precision_table(matches, config)[:, 0]
+    values = compute_average_precisions(matches, config)[:, 0]
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else None
 
@@ -258,13 +258,13 @@ def _without(diagnosis: Diagnosis, base: Matches, place: int) -> Matches:
     faulty = diagnosis.fault == place
     if place not in (*_PLACED, _CLASS):
         return base.take(~faulty)
-    from roadaware.metrics.detection.error_kernels import mend
+    from roadaware.metrics.detection.error_kernels import match_corrected
 
     e = diagnosis.evidence
     taken = np.zeros(len(e.instance_cls), dtype=np.bool_)
     taken[diagnosis.meant[diagnosis.fault == _RIGHT]] = True
     order = np.argsort(-e.score, kind="stable")
-    hit = mend(order, faulty, diagnosis.meant, taken)
+    hit = match_corrected(order, faulty, diagnosis.meant, taken)
     kept = ~faulty | hit
     changed = replace(base, hit=base.hit | hit[:, None])
     if place == _CLASS:
@@ -296,7 +296,7 @@ def _retarget(e: Evidence, fault: Ints, meant: Ints, pair: Ints) -> None:
     meant[wrong] = np.where(target >= 0, target, meant[wrong])
 
 
-def _switched(e: Evidence, claims: Ints, pair: Ints, threshold: float) -> Bools:
+def _find_switched(e: Evidence, claims: Ints, pair: Ints, threshold: float) -> Bools:
     """Which claims cover enough of their object, and lie as well on another track, mostly at other times."""
     thing, own = e.thing[claims], e.pair_object[pair]
     covered = e.shared[pair, 2] / np.maximum(1, e.object_frames[own])
@@ -320,12 +320,12 @@ def _broken(e: Evidence, claims: Ints, meant: Ints, pair: Ints, threshold: float
         members = order[begin:stop]
         if len(members) > 1:
             frames = int(e.object_frames[e.instance_object[meant[members[0]]]])
-            used = _joined(e, claims[members], pair[members], frames, threshold)
+            used = _select_pieces(e, claims[members], pair[members], frames, threshold)
             broken[members[used]] = True
     return broken
 
 
-def _joined(e: Evidence, claims: Ints, pair: Ints, frames: int, threshold: float) -> list[int]:
+def _select_pieces(e: Evidence, claims: Ints, pair: Ints, frames: int, threshold: float) -> list[int]:
     """Which of the pieces add frames of an object to those before, if joined they would meet it."""
     used: list[int] = []
     until, covered, beside, agreed = -1, 0.0, 0.0, 0.0
@@ -345,7 +345,7 @@ def _joined(e: Evidence, claims: Ints, pair: Ints, frames: int, threshold: float
 # What errors are told from: claims of boxes or tubes, what they overlap, and the truth.
 
 
-def error_table(
+def build_error_table(
     predictions: Predictions,
     scenes: Scenes,
     config: DetectionConfig,
@@ -367,23 +367,23 @@ def error_table(
         kinds: which kinds of labels; all that both know unless told.
 
     Returns:
-        the columns of `errors.mended`, after `level` and `kind`.
+        the columns of `errors.compute_error_gains`, after `level` and `kind`.
 
     Raises:
         UsageError: if the level or a kind is unknown.
         InputError: if truth and claims do not fit each other.
     """
     tables = []
-    for found in diagnoses(
+    for found in find_errors_by_kind(
         predictions, scenes, config, level=level, threshold=threshold, floor=floor, kinds=kinds
     ):
         kind = pl.lit(found.evidence.kind).alias("kind")
-        table = mended(found, config)
+        table = compute_error_gains(found, config)
         tables.append(table.select(pl.lit(level).alias("level"), kind, pl.all()))
     return pl.concat(tables) if tables else pl.DataFrame()
 
 
-def diagnoses(
+def find_errors_by_kind(
     predictions: Predictions,
     scenes: Scenes,
     config: DetectionConfig,
@@ -393,24 +393,26 @@ def diagnoses(
     floor: float = FLOOR,
     kinds: Sequence[str] | None = None,
 ) -> list[Diagnosis]:
-    """What is wrong with every claim, one diagnosis per kind; arguments as `error_table`."""
+    """What is wrong with every claim, one diagnosis per kind; arguments as `build_error_table`."""
     from roadaware.errors import UsageError
 
     if level == "frame":
-        frames = judge_frames(predictions, scenes, config, kinds)
-        ranked = [_counted(*met) for met in frames.met((threshold,))]
-        of_kinds = [frame_evidence(frames, ranked, kind) for kind in _kinds(frames.classes)]
+        frames = prepare_frames(predictions, scenes, config, kinds)
+        ranked = [_drop_ignored(*met) for met in frames.met((threshold,))]
+        of_kinds = [collect_frame_evidence(frames, ranked, kind) for kind in _kinds(frames.classes)]
     elif level == "video":
-        tubes = judge_tubes(predictions, scenes, config, "stiou", kinds)
+        tubes = prepare_tubes(predictions, scenes, config, "stiou", kinds)
         ignored = tubes.matches((threshold,)).ignored
         counted = np.ones(len(tubes.claims), dtype=np.bool_) if ignored is None else ~ignored[:, 0]
-        of_kinds = [video_evidence(tubes, counted, scenes, kind) for kind in _kinds(tubes.classes)]
+        of_kinds = [collect_video_evidence(tubes, counted, scenes, kind) for kind in _kinds(tubes.classes)]
     else:
         raise UsageError(f"errors are told of the level frame or video; got {level!r}")
-    return [diagnose(evidence, threshold, floor) for evidence in of_kinds]
+    return [find_errors(evidence, threshold, floor) for evidence in of_kinds]
 
 
-def frame_evidence(judged: JudgedFrames, ranked: Sequence[tuple[Ints, Floats]], kind: str) -> Evidence:
+def collect_frame_evidence(
+    judged: JudgedFrames, ranked: Sequence[tuple[Ints, Floats]], kind: str
+) -> Evidence:
     """The claims of one kind on the boxes of frames.
 
     Args:
@@ -451,7 +453,7 @@ def frame_evidence(judged: JudgedFrames, ranked: Sequence[tuple[Ints, Floats]], 
     )
 
 
-def video_evidence(
+def collect_video_evidence(
     judged: JudgedTubes, counted: npt.NDArray[np.bool_], scenes: Scenes, kind: str
 ) -> Evidence:
     """The claims of one kind as tubes.
@@ -484,7 +486,7 @@ def video_evidence(
         pair_object=judged.pairs.second,
         overlap=judged.overlap,
         parts=np.column_stack([judged.pairs.temporal, judged.pairs.spatial]),
-        shared=_shared(judged),
+        shared=_count_shared_frames(judged),
         object_frames=truth.tubes.lengths,
         object_video=truth.tubes.video,
         object_track=_tracks(judged, scenes),
@@ -493,7 +495,7 @@ def video_evidence(
     )
 
 
-def _counted(claims: Ints, scores: Floats, met: npt.NDArray[np.int32]) -> tuple[Ints, Floats]:
+def _drop_ignored(claims: Ints, scores: Floats, met: npt.NDArray[np.int32]) -> tuple[Ints, Floats]:
     """The claims that are not on truth to ignore, and their scores."""
     from roadaware.metrics.detection.frame_kernels import ABSORBED
 
@@ -517,12 +519,12 @@ def _instances(objects: Ints, cls: Ints, n_objects: int) -> tuple[Ints, Ints]:
     return np.searchsorted(pairs[:, 0], np.arange(n_objects + 1)), np.ascontiguousarray(pairs[:, 1])
 
 
-def _shared(judged: JudgedTubes) -> Ints:
+def _count_shared_frames(judged: JudgedTubes) -> Ints:
     """(p, 3) first and last frame that the tubes of each pair share, and how many."""
-    from roadaware.metrics.detection.error_kernels import shared_frames
+    from roadaware.metrics.detection.error_kernels import count_shared_frames
 
     pairs, a, b = judged.pairs, judged.claims.tubes, judged.truth.tubes
-    found: Ints = shared_frames(pairs.first, pairs.second, a.frames, a.offsets, b.frames, b.offsets)
+    found: Ints = count_shared_frames(pairs.first, pairs.second, a.frames, a.offsets, b.frames, b.offsets)
     return found
 
 

@@ -14,25 +14,25 @@ import polars as pl
 from roadaware.arrays import Floats
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.detection.av_action import JudgedLabels, judge_labels
+from roadaware.metrics.detection.av_action import JudgedLabels, prepare_labels
 from roadaware.metrics.detection.config import (
     DetectionConfig,
-    box_kinds,
-    box_notes,
+    build_thresholds,
+    describe_box_kinds,
+    describe_tube_kinds,
     is_linked,
     is_silent,
-    thresholds,
-    tube_kinds,
-    tube_notes,
+    list_box_kinds,
+    list_tube_kinds,
 )
-from roadaware.metrics.detection.frame import JudgedFrames, judge_frames
-from roadaware.metrics.detection.matches import Matches, average_precision_table
-from roadaware.metrics.detection.slices import Slice, restricted
+from roadaware.metrics.detection.frame import JudgedFrames, prepare_frames
+from roadaware.metrics.detection.matches import Matches, compute_average_precisions
+from roadaware.metrics.detection.slices import Slice, apply_slice
 from roadaware.metrics.detection.tube_rows import OF_FRAMES
-from roadaware.metrics.detection.video import Overlap, judge_tubes, tube_table
-from roadaware.metrics.result import SUMMARY, MetricResult, interval_columns
+from roadaware.metrics.detection.video import Overlap, build_tube_table, prepare_tubes
+from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_columns
 from roadaware.scenes.composites import NOTE
-from roadaware.scenes.dense_scores import layout
+from roadaware.scenes.dense_scores import get_score_layout
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.statistics.intervals import Interval, Units
 
@@ -104,7 +104,7 @@ class DetectionValues:
         return self.units.interval(self.value, self.drawn)
 
 
-def measured(
+def compute_metrics(
     matches: Matches,
     asked: Asked,
     config: DetectionConfig,
@@ -123,14 +123,14 @@ def measured(
         draws: most weightings of the videos; 0 gives none, as fewer than two videos do.
         seed: of the weightings: equal numbers of videos, draws and seeds give equal ones.
     """
-    weights = video_weights(matches.videos, videos)
+    weights = build_video_weights(matches.videos, videos)
     rule = config.av_ap if asked.level == AV_ACTION else config.ap
-    table = average_precision_table(matches, config, weights, rule=rule)
+    table = compute_average_precisions(matches, config, weights, rule=rule)
     n_truth = weights @ matches.n_truth
     drawn, units = None, None
     if draws and weights.sum() > 1:
         units = Units(int(weights.sum()), draws, seed)
-        drawn = average_precision_table(matches, config, weightings(weights, units), rule=rule)
+        drawn = compute_average_precisions(matches, config, resample_videos(weights, units), rule=rule)
     for kind in matches.kinds:
         rows = [c for c, (of, _) in enumerate(matches.classes) if of == kind]
         for name, columns in asked.columns.items():
@@ -149,7 +149,7 @@ def measured(
                 yield DetectionValues(metric, value, each, units, n, name, kind, label)
 
 
-def summary_rows(
+def build_summary_rows(
     group: str | None, asked: Asked, found: Iterator[DetectionValues]
 ) -> Iterator[dict[str, Any]]:
     """The rows of a summary, in the columns of DETECTION_SUMMARY."""
@@ -164,7 +164,7 @@ def summary_rows(
             "valid": valid,
             "n": each.n,
             "reason": None if valid else what,
-            **interval_columns(each.interval, "video"),
+            **build_interval_columns(each.interval, "video"),
             "level": asked.level,
             "overlap": asked.overlap,
             "threshold": None if asked.level == AV_ACTION else each.threshold,
@@ -173,7 +173,7 @@ def summary_rows(
         }
 
 
-def video_weights(videos: Sequence[str], kept: Sequence[str] | None) -> npt.NDArray[np.int32]:
+def build_video_weights(videos: Sequence[str], kept: Sequence[str] | None) -> npt.NDArray[np.int32]:
     """(V,) 1 for each video that counts."""
     wanted = set(videos if kept is None else kept)
     return np.array([video in wanted for video in videos], dtype=np.int32)
@@ -188,7 +188,7 @@ def defined_mean(values: Floats) -> Floats:
     return mean
 
 
-def weightings(weights: npt.NDArray[Any], units: Units) -> npt.NDArray[np.int32]:
+def resample_videos(weights: npt.NDArray[Any], units: Units) -> npt.NDArray[np.int32]:
     """(draws, V) how often each video occurs in the weightings of those that count.
 
     Args:
@@ -204,7 +204,9 @@ def weightings(weights: npt.NDArray[Any], units: Units) -> npt.NDArray[np.int32]
 # The rows behind the summary: each claimed box and frame label, with the truth it met.
 
 
-def frame_rows(judged: JudgedFrames, predictions: Predictions, thresholds: Sequence[float]) -> pl.DataFrame:
+def build_frame_rows(
+    judged: JudgedFrames, predictions: Predictions, thresholds: Sequence[float]
+) -> pl.DataFrame:
     """One row per claimed box and class, by class and falling score.
 
     Args:
@@ -332,7 +334,7 @@ def evaluate(
         video_thresholds: of tubes; none judges no tubes.
         overlaps: of tubes.
         kinds: of labels, of boxes and tubes and `av_action`; all that both know unless told, see
-            `kinds.box_kinds` and `kinds.tube_kinds`.
+            `kinds.list_box_kinds` and `kinds.list_tube_kinds`.
         draws: resamples of videos; 0 gives no intervals.
         seed: of the resamples.
         groups: video to its group; each group is judged as a set of its own.
@@ -428,13 +430,13 @@ class _Judge:
         overlaps: Sequence[Overlap],
     ) -> Iterator[tuple[str, tuple[Asked, Matches]]]:
         """Each level's name, what is asked of it, and its matches."""
-        boxes, tubes = thresholds(frame_thresholds), thresholds(video_thresholds)
+        boxes, tubes = build_thresholds(frame_thresholds), build_thresholds(video_thresholds)
         if boxes.values:
-            kinds = self._kinds(box_kinds, box_notes)
+            kinds = self._kinds(list_box_kinds, describe_box_kinds)
             if kinds:
                 yield FRAME, (Asked(FRAME, boxes.columns), self._frame(boxes.values, kinds))
         if tubes.values and self.kinds != () and self._linked:
-            kinds = self._kinds(tube_kinds, tube_notes)
+            kinds = self._kinds(list_tube_kinds, describe_tube_kinds)
             for overlap in overlaps if kinds else ():
                 yield (
                     f"{VIDEO}:{overlap}",
@@ -472,7 +474,9 @@ class _Judge:
         if OF_FRAMES not in self.scenes.meta.vocabularies:
             return False
         claims = self.predictions
-        scored = "scores" in claims.frames.columns and OF_FRAMES in layout(claims.meta, "frames").kinds
+        scored = (
+            "scores" in claims.frames.columns and OF_FRAMES in get_score_layout(claims.meta, "frames").kinds
+        )
         if scored or is_silent(claims):
             return True
         if not self.scenes.frame_labels.is_empty():
@@ -480,19 +484,19 @@ class _Judge:
         return False
 
     def _frame(self, values: tuple[float, ...], kinds: tuple[str, ...]) -> Matches:
-        self.frames, self.values = judge_frames(self.predictions, self.scenes, self.config, kinds), values
+        self.frames, self.values = prepare_frames(self.predictions, self.scenes, self.config, kinds), values
         self.left_out |= self.frames.left_out
         self.notes += self.frames.notes()
         self._compose(FRAME, kinds, products=self.config.composite_scores == "product")
-        self.makers[FRAME] = partial(frame_rows, self.frames, self.predictions, values)
+        self.makers[FRAME] = partial(build_frame_rows, self.frames, self.predictions, values)
         return self.frames.matches(values)
 
     def _video(self, values: tuple[float, ...], overlap: Overlap, kinds: tuple[str, ...]) -> Matches:
         judged = (self.predictions, self.scenes, self.config)
         if VIDEO not in self.makers:
             self._compose(VIDEO, kinds, products=False)
-        self.makers.setdefault(VIDEO, partial(tube_table, *judged, overlap, kinds))
-        tubes = judge_tubes(*judged, overlap, kinds)
+        self.makers.setdefault(VIDEO, partial(build_tube_table, *judged, overlap, kinds))
+        tubes = prepare_tubes(*judged, overlap, kinds)
         self.left_out |= tubes.left_out
         return tubes.matches(values)
 
@@ -516,7 +520,7 @@ class _Judge:
             self.notes += (_COMPOSED[found].format(level=level, kinds=", ".join(held)),)
 
     def _labels(self) -> Matches:
-        judged = judge_labels(self.predictions, self.scenes, self.config)
+        judged = prepare_labels(self.predictions, self.scenes, self.config)
         self.left_out |= judged.left_out
         self.notes += judged.notes()
         self.makers[AV_ACTION] = partial(label_rows, judged)
@@ -535,7 +539,7 @@ def _parts(
         if not wanted.of_boxes:
             yield name, (levels, videos)
         elif judge.frames is not None and FRAME in levels:
-            matches = restricted(judge.frames, wanted, judge.scenes).matches(judge.values)
+            matches = apply_slice(judge.frames, wanted, judge.scenes).matches(judge.values)
             yield name, ({FRAME: (levels[FRAME][0], matches)}, videos)
 
 
@@ -545,8 +549,8 @@ def _summary(parts: Parts, config: DetectionConfig, draws: int, seed: int) -> pl
         row
         for group, (levels, videos) in parts.items()
         for asked, matches in levels.values()
-        for row in summary_rows(
-            group, asked, measured(matches, asked, config, videos=videos, draws=draws, seed=seed)
+        for row in build_summary_rows(
+            group, asked, compute_metrics(matches, asked, config, videos=videos, draws=draws, seed=seed)
         )
     ]
     return pl.DataFrame(rows, schema=DETECTION_SUMMARY)

@@ -10,18 +10,18 @@ import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.detection.config import DetectionConfig, box_kinds
+from roadaware.metrics.detection.config import DetectionConfig, list_box_kinds
 from roadaware.metrics.detection.frame_inputs import (
     ClaimedBoxes,
     Frames,
     TrueBoxes,
-    claimed_boxes,
-    frames_of,
-    true_boxes,
+    collect_frames,
+    extract_predicted_boxes,
+    extract_true_boxes,
 )
 from roadaware.metrics.detection.matches import Matches
-from roadaware.metrics.detection.sizes import brought
-from roadaware.metrics.detection.tube_rows import Class, tube_classes
+from roadaware.metrics.detection.sizes import scale_to_common_size
+from roadaware.metrics.detection.tube_rows import Class, list_tube_classes
 from roadaware.scenes.composites import NOTE, product_of_marginals
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -29,7 +29,7 @@ _ASKED, _ABSORBS = 1, 2
 _ABSORBED = -2
 
 
-def frame_matches(
+def match_frames(
     predictions: Predictions,
     scenes: Scenes,
     config: DetectionConfig,
@@ -51,15 +51,15 @@ def frame_matches(
         config: `frame_pixel_offset`, `frame_size_px`, `max_per_class`, `min_score`,
             `floor_when_product`, `composite_scores` and `interpolated_boxes` hold here.
         thresholds: (T,) each in (0, 1].
-        kinds: which kinds of labels; those that both sides know unless told, see `kinds.box_kinds`.
+        kinds: which kinds of labels; those that both sides know unless told, see `kinds.list_box_kinds`.
 
     Raises:
         UsageError: if a threshold or a kind is not known.
-        InputError: if claims and truth do not fit each other; see `claimed_boxes`.
+        InputError: if claims and truth do not fit each other; see `extract_predicted_boxes`.
 
     Source: the code released with Singh et al., TPAMI 2022; section 5.1 there.
     """
-    return judge_frames(predictions, scenes, config, kinds).matches(thresholds)
+    return prepare_frames(predictions, scenes, config, kinds).matches(thresholds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +158,7 @@ class JudgedFrames:
 
     def _ranked(self, c: int) -> tuple[Ints, Floats]:
         """The claims of a class that are judged, by falling score, and their scores."""
-        from roadaware.metrics.detection.frame_kernels import uncrowded
+        from roadaware.metrics.detection.frame_kernels import keep_top_per_frame
 
         if c not in self.claims.columns:
             return np.zeros(0, dtype=np.int64), np.zeros(0)
@@ -172,10 +172,12 @@ class JudgedFrames:
             kept = np.flatnonzero(score > floor)
             score, places = score[kept], kept if places is None else places[kept]
         values = np.ascontiguousarray(score, dtype=np.float64)
-        order = falling_order(values)
+        order = sort_descending(values)
         ranked, values = order if places is None else places[order], values[order]
         if config.max_per_class is not None and self._crowded(config.max_per_class):
-            kept = uncrowded(ranked, self.claims.frame, len(self.truth.start) - 1, config.max_per_class)
+            kept = keep_top_per_frame(
+                ranked, self.claims.frame, len(self.truth.start) - 1, config.max_per_class
+            )
             ranked, values = ranked[kept], values[kept]
         return ranked, values
 
@@ -219,23 +221,25 @@ class JudgedFrames:
         return c not in self.claims.columns
 
 
-def judge_frames(
+def prepare_frames(
     predictions: Predictions,
     scenes: Scenes,
     config: DetectionConfig,
     kinds: Sequence[str] | None = None,
 ) -> JudgedFrames:
-    """Bring truth and claims to the same classes, frames and pixels; arguments as `frame_matches`."""
-    from roadaware.metrics.detection.frame_kernels import pair_overlaps
+    """Bring truth and claims to the same classes, frames and pixels; arguments as `match_frames`."""
+    from roadaware.metrics.detection.frame_kernels import compute_frame_overlaps
 
-    classes = tube_classes(scenes, box_kinds(predictions, scenes) if kinds is None else kinds)
+    classes = list_tube_classes(scenes, list_box_kinds(predictions, scenes) if kinds is None else kinds)
     if config.composite_scores == "product":
-        predictions = with_products(predictions, scenes)
-    frames = frames_of(scenes)
-    predictions, scenes, scale = brought(predictions, scenes, frames.videos, config)
-    truth = true_boxes(scenes, classes, frames, scale.truth)
-    claims = claimed_boxes(predictions, classes, frames, scale.claims, interpolated=config.interpolated_boxes)
-    start, overlap = pair_overlaps(
+        predictions = add_product_scores(predictions, scenes)
+    frames = collect_frames(scenes)
+    predictions, scenes, scale = scale_to_common_size(predictions, scenes, frames.videos, config)
+    truth = extract_true_boxes(scenes, classes, frames, scale.truth)
+    claims = extract_predicted_boxes(
+        predictions, classes, frames, scale.claims, interpolated=config.interpolated_boxes
+    )
+    start, overlap = compute_frame_overlaps(
         claims.edges,
         claims.frame,
         truth.edges,
@@ -247,7 +251,7 @@ def judge_frames(
     return JudgedFrames(classes, frames, truth, claims, start, overlap, config, *none)
 
 
-def with_products(predictions: Predictions, scenes: Scenes) -> Predictions:
+def add_product_scores(predictions: Predictions, scenes: Scenes) -> Predictions:
     """The claims with the products of their parts as scores of composites, by the lists of either side.
 
     Raises:
@@ -266,14 +270,14 @@ def with_products(predictions: Predictions, scenes: Scenes) -> Predictions:
     return product_of_marginals(predictions, children=given.notes[NOTE], composites=given.composites or None)
 
 
-def falling_order(score: Floats) -> Ints:
+def sort_descending(score: Floats) -> Ints:
     """(n,) places by falling score, equal scores in their order; as a stable sort, several times as fast.
 
     Args:
         score: (n,) finite numbers.
     """
-    from roadaware.metrics.detection.frame_kernels import falling
+    from roadaware.metrics.detection.frame_kernels import sort_keys
 
     bits = (score + 0.0).view(np.uint64)  # + 0.0 makes one zero of two
     sign = np.uint64(1) << np.uint64(63)
-    return falling(np.where(bits & sign, bits, ~(bits | sign)))
+    return sort_keys(np.where(bits & sign, bits, ~(bits | sign)))

@@ -13,7 +13,7 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.detection.tube_rows import AGENTNESS, Class
-from roadaware.scenes.dense_scores import layout
+from roadaware.scenes.dense_scores import get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
@@ -48,9 +48,9 @@ class Frames:
 
     def keys(self, rows: pl.DataFrame) -> Ints:
         """(n,) the key of the frame of each row; -1 where the video is not among these, -2 the frame."""
-        video, frame = video_index(rows["video"], self.videos), rows["frame"].to_numpy()
+        video, frame = find_video_index(rows["video"], self.videos), rows["frame"].to_numpy()
         keys = np.where(frame < self.stride, video * self.stride + frame, -2)
-        return np.where(video < 0, -1, np.where(found(self.key, keys), keys, -2))
+        return np.where(video < 0, -1, np.where(is_in_sorted(self.key, keys), keys, -2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class ClaimedBoxes:
     interpolated: int = 0
 
 
-def frames_of(scenes: Scenes) -> Frames:
+def collect_frames(scenes: Scenes) -> Frames:
     """The frames of the scenes.
 
     Raises:
@@ -109,13 +109,13 @@ def frames_of(scenes: Scenes) -> Frames:
     videos = tuple(scenes.videos["video"].cast(pl.String).to_list())
     number = scenes.frames["frame"].to_numpy()
     stride = int(number.max()) + 1 if len(number) else 1
-    key = video_index(scenes.frames["video"], videos) * stride + number
+    key = find_video_index(scenes.frames["video"], videos) * stride + number
     order = np.argsort(key, kind="stable")
     annotated = scenes.frames["annotated"].fill_null(value=False).to_numpy()
     return Frames(videos, key[order], stride, annotated[order])
 
 
-def true_boxes(scenes: Scenes, classes: Sequence[Class], frames: Frames, scale: Floats) -> TrueBoxes:
+def extract_true_boxes(scenes: Scenes, classes: Sequence[Class], frames: Frames, scale: Floats) -> TrueBoxes:
     """The true boxes of the judged frames.
 
     Args:
@@ -140,7 +140,7 @@ def true_boxes(scenes: Scenes, classes: Sequence[Class], frames: Frames, scale: 
     )
 
 
-def claimed_boxes(
+def extract_predicted_boxes(
     predictions: Predictions,
     classes: Sequence[Class],
     frames: Frames,
@@ -181,7 +181,7 @@ def claimed_boxes(
     )
 
 
-def video_index(video: pl.Series, videos: Sequence[str]) -> Ints:
+def find_video_index(video: pl.Series, videos: Sequence[str]) -> Ints:
     """(n,) the place of each name among the videos, -1 where it is not there."""
     known = pl.Series(list(videos), dtype=pl.String)
     places = pl.DataFrame({"video": known, "at": np.arange(len(videos))})
@@ -190,7 +190,7 @@ def video_index(video: pl.Series, videos: Sequence[str]) -> Ints:
     return joined["at"].fill_null(-1).to_numpy()
 
 
-def found(keys: Ints, values: Ints) -> Bools:
+def is_in_sorted(keys: Ints, values: Ints) -> Bools:
     """(n,) whether each value is among the rising keys."""
     if not len(keys):
         return np.zeros(len(values), dtype=np.bool_)
@@ -201,7 +201,7 @@ def found(keys: Ints, values: Ints) -> Bools:
 
 def _by_frame(keys: Ints, judged: Ints) -> tuple[Ints, Ints]:
     """The rows of judged frames, by frame and then by row, and the index of the judged frame of each."""
-    row = np.flatnonzero(found(judged, keys))
+    row = np.flatnonzero(is_in_sorted(judged, keys))
     frame = np.searchsorted(judged, keys[row])
     if (np.diff(frame) < 0).any():
         order = np.argsort(frame, kind="stable")
@@ -228,13 +228,13 @@ def _members(scenes: Scenes, box: pl.Series, classes: Sequence[Class]) -> tuple[
 
 def _label_rows(tables: TableSet, classes: Sequence[Class]) -> pl.DataFrame:
     """`box`, `class`, and `score` where there is one, of the labels that are of the classes."""
-    table = class_places(tables, classes)
+    table = build_class_index(tables, classes)
     kinds = table["kind"].unique().to_list()
     labels = tables.labels.with_columns(pl.col("kind").cast(pl.String)).filter(pl.col("kind").is_in(kinds))
     return labels.join(table, on=["kind", "label"], how="inner", maintain_order="left")
 
 
-def class_places(tables: TableSet, classes: Sequence[Class]) -> pl.DataFrame:
+def build_class_index(tables: TableSet, classes: Sequence[Class]) -> pl.DataFrame:
     """`kind`, `label` (index in the vocabularies of the tables) and `class` (index in the classes).
 
     Raises:
@@ -262,10 +262,10 @@ def _columns(
 ) -> dict[int, tuple[Ints | None, npt.NDArray[Any]]]:
     """Class to its claims and their scores; classes that nothing is claimed of are absent."""
     columns: dict[int, tuple[Ints | None, npt.NDArray[Any]]] = {}
-    kinds = layout(predictions.meta, "boxes") if "scores" in boxes.columns else None
+    kinds = get_score_layout(predictions.meta, "boxes") if "scores" in boxes.columns else None
     if kinds is not None:
-        scores = dense_rows(boxes["scores"], kinds.width)
-        for kind, label, place in class_places(predictions, classes).iter_rows():
+        scores = convert_dense_scores(boxes["scores"], kinds.width)
+        for kind, label, place in build_class_index(predictions, classes).iter_rows():
             if kind in kinds.kinds:
                 columns[place] = None, scores[:, kinds.columns(kind).start + label]
     for place, (kind, _) in enumerate(classes):
@@ -282,7 +282,7 @@ def _columns(
     return columns
 
 
-def dense_rows(scores: pl.Series, width: int) -> npt.NDArray[Any]:
+def convert_dense_scores(scores: pl.Series, width: int) -> npt.NDArray[Any]:
     """(n, width) dense scores in the precision they were claimed in.
 
     Raises:

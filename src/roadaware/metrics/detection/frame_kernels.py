@@ -14,7 +14,7 @@ NOBODY, ABSORBED = -1, -2
 
 
 @kernel
-def falling(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+def sort_keys(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """(n,) the places of rising keys, equal ones in their order; digits that all share are passed over."""
     n, size, digits = len(keys), 1 << _BITS, 6
     counts = np.zeros((digits, size), dtype=np.int64)
@@ -36,7 +36,7 @@ def falling(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
 
 
 @kernel
-def pair_overlaps(
+def compute_frame_overlaps(
     boxes: npt.NDArray[np.float64],
     frame: npt.NDArray[np.int64],
     truth: npt.NDArray[np.float64],
@@ -76,7 +76,7 @@ def pair_overlaps(
 
 
 @kernel
-def uncrowded(
+def keep_top_per_frame(
     ranked: npt.NDArray[np.int64], frame: npt.NDArray[np.int64], n_frames: int, most: int
 ) -> npt.NDArray[np.int64]:
     """The ranks of the first `most` claims of each frame."""

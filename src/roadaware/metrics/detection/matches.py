@@ -11,7 +11,11 @@ import numpy.typing as npt
 from roadaware.arrays import Bools, Floats
 from roadaware.errors import UsageError
 from roadaware.metrics.detection.config import DetectionConfig, Rule
-from roadaware.statistics.average_precision import PrecisionRecall, drawn_precision, precision_recall
+from roadaware.statistics.average_precision import (
+    PrecisionRecall,
+    compute_precision_recall,
+    resample_average_precision,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -141,7 +145,7 @@ class Matches:
         )
 
 
-def average_precision_table(
+def compute_average_precisions(
     matches: Matches,
     config: DetectionConfig,
     weights: npt.NDArray[Any] | None = None,
@@ -171,7 +175,7 @@ def average_precision_table(
         raise ValueError(f"{len(matches.videos)} videos need as many weights, not {drawn.shape}")
     n_truth = drawn.astype(np.int64) @ ranked.n_truth
     starts = np.searchsorted(ranked.cls, np.arange(len(ranked.classes) + 1))
-    values = drawn_precision(
+    values = resample_average_precision(
         starts,
         ranked.video,
         ranked.hit,
@@ -185,7 +189,7 @@ def average_precision_table(
     return values[0] if weights is None or np.ndim(weights) == 1 else values
 
 
-def curves(matches: Matches, kind: str, label: str, threshold: float) -> PrecisionRecall:
+def compute_pr_curve(matches: Matches, kind: str, label: str, threshold: float) -> PrecisionRecall:
     """Precision and recall after each claim of a class, by falling score.
 
     Raises:
@@ -199,7 +203,7 @@ def curves(matches: Matches, kind: str, label: str, threshold: float) -> Precisi
     which, column = matches.classes.index((kind, label)), matches.thresholds.index(threshold)
     rows = matches.take(matches.cls == which).ranked()
     counted = ~_marks(rows)[:, column]
-    return precision_recall(
+    return compute_precision_recall(
         rows.hit[counted, column], rows.score[counted], int(matches.n_truth[:, which].sum())
     )
 

@@ -12,8 +12,8 @@ import polars as pl
 from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.frame_inputs import video_index
-from roadaware.scenes.concatenation import image_sizes
+from roadaware.metrics.detection.frame_inputs import find_video_index
+from roadaware.scenes.concatenation import get_image_sizes
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
@@ -33,7 +33,7 @@ class Scales:
     claims: Floats
 
 
-def scales(
+def compute_scales(
     predictions: Predictions, scenes: Scenes, videos: Sequence[str], config: DetectionConfig
 ) -> Scales:
     """Bring both to `config.frame_size_px`, or the claims to the truth's own pixels where that is None.
@@ -47,23 +47,23 @@ def scales(
     Raises:
         InputError: if the size of a video is needed and not known.
     """
-    truth, claims, target = _checked(predictions, scenes, videos, config)
+    truth, claims, target = _validate_sizes(predictions, scenes, videos, config)
     same = np.isnan(truth[:, :1])
     return Scales(*(np.tile(np.where(same, 1.0, target / size), 2) for size in (truth, claims)))
 
 
-def brought(
+def scale_to_common_size(
     predictions: Predictions, scenes: Scenes, videos: Sequence[str], config: DetectionConfig
 ) -> tuple[Predictions, Scenes, Scales]:
     """Claims and truth, and what their boxes have yet to be multiplied with.
 
     In single precision that is nothing: boxes are divided by the size of their image and multiplied by
     the other one, each rounded to 32 bits, as the published code does; those that are in pixels of it
-    stay as they are. Arguments and errors as `scales`.
+    stay as they are. Arguments and errors as `compute_scales`.
     """
     if config.numbers == "double":
-        return predictions, scenes, scales(predictions, scenes, videos, config)
-    truth, claims, target = _checked(predictions, scenes, videos, config)
+        return predictions, scenes, compute_scales(predictions, scenes, videos, config)
+    truth, claims, target = _validate_sizes(predictions, scenes, videos, config)
     ones = np.ones((len(videos), 4))
     held = _in_single(predictions, claims, target, videos), _in_single(scenes, truth, target, videos)
     return *held, Scales(ones, ones)
@@ -72,7 +72,7 @@ def brought(
 def _in_single(tables: T, own: Floats, target: Floats, videos: Sequence[str]) -> T:
     """The tables with boxes brought to a size by 32-bit arithmetic."""
     boxes = tables.boxes
-    at = video_index(boxes["video"], videos)
+    at = find_video_index(boxes["video"], videos)
     target = np.broadcast_to(target, own.shape)
     sizes = [np.vstack([np.tile(size, 2), np.ones((1, 4))])[at].astype(np.float32) for size in (own, target)]
     corners = boxes.select(CORNERS).cast(pl.Float32).to_numpy()
@@ -82,7 +82,7 @@ def _in_single(tables: T, own: Floats, target: Floats, videos: Sequence[str]) ->
     )
 
 
-def _checked(
+def _validate_sizes(
     predictions: Predictions, scenes: Scenes, videos: Sequence[str], config: DetectionConfig
 ) -> tuple[Floats, Floats, Floats]:
     """(V, 2) sizes of truth and claims, NaN where they are the same and unknown; and what they become."""
@@ -104,6 +104,6 @@ def _checked(
 
 def _sizes(tables: TableSet, videos: Sequence[str]) -> Floats:
     """(V, 2) width and height, NaN where not known."""
-    known = image_sizes(tables)
+    known = get_image_sizes(tables)
     sizes = [known.get(video, (np.nan, np.nan)) for video in videos]
     return np.array(sizes, dtype=np.float64).reshape(-1, 2)

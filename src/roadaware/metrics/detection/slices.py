@@ -44,7 +44,7 @@ class Slice:
         return self.truth is not None or self.size is not None
 
 
-def restricted(judged: JudgedFrames, wanted: Slice, scenes: Scenes) -> JudgedFrames:
+def apply_slice(judged: JudgedFrames, wanted: Slice, scenes: Scenes) -> JudgedFrames:
     """The judged frames with the slice's boxes asked for.
 
     Raises:
@@ -55,12 +55,12 @@ def restricted(judged: JudgedFrames, wanted: Slice, scenes: Scenes) -> JudgedFra
     if wanted.truth is not None:
         inside &= _holds(wanted.truth, scenes.boxes[judged.truth.row])
     if wanted.size is not None:
-        inside &= _holds(wanted.size, _sized(judged.truth.edges))
-        claims &= _holds(wanted.size, _sized(judged.claims.edges))
+        inside &= _holds(wanted.size, _measure_boxes(judged.truth.edges))
+        claims &= _holds(wanted.size, _measure_boxes(judged.claims.edges))
     return judged.within(inside, claims)
 
 
-def _sized(edges: npt.NDArray[np.float64]) -> pl.DataFrame:
+def _measure_boxes(edges: npt.NDArray[np.float64]) -> pl.DataFrame:
     sides = {"width_px": edges[:, 2] - edges[:, 0], "height_px": edges[:, 3] - edges[:, 1]}
     return pl.DataFrame({**{name: edges[:, k] for k, name in enumerate(CORNERS)}, **sides})
 

@@ -79,7 +79,7 @@ class LabelledTubes:
         return replace(self, **columns)
 
 
-def tube_classes(scenes: Scenes, kinds: Sequence[str]) -> tuple[Class, ...]:
+def list_tube_classes(scenes: Scenes, kinds: Sequence[str]) -> tuple[Class, ...]:
     """The (kind, label) of every class of the kinds, by name, in the order of the vocabularies.
 
     Raises:
@@ -92,7 +92,7 @@ def tube_classes(scenes: Scenes, kinds: Sequence[str]) -> tuple[Class, ...]:
     return tuple((kind, label) for kind in kinds for label in named[kind])
 
 
-def paths(tables: TableSet) -> pl.DataFrame:
+def select_paths(tables: TableSet) -> pl.DataFrame:
     """The tubes that stand for somebody, whatever their labels: those without parent and kind.
 
     Where no true tube is without kind, all that have no parent are. Claims with a kind are never: somebody
@@ -103,7 +103,7 @@ def paths(tables: TableSet) -> pl.DataFrame:
     return plain if isinstance(tables, Predictions) or not plain.is_empty() else tubes
 
 
-def labelled_tubes(
+def extract_labelled_tubes(
     tables: TableSet,
     classes: Sequence[Class],
     videos: Sequence[str],
@@ -114,7 +114,7 @@ def labelled_tubes(
     """The tubes of some classes in some videos; claims in other videos are left out, and counted in the log.
 
     Args:
-        tables: truth or claims. Tubes of agentness are the `paths`; the others are those with a label, whose
+        tables: truth or claims. Tubes of agentness are the `select_paths`; the others are those with a label, whose
             boxes are their parent's within their spans, or their own.
         classes: (kind, label) by name; labels are remapped by name from the vocabularies of `tables`.
         videos: the videos that count.
@@ -172,19 +172,19 @@ def _labels(tables: TableSet, classes: Sequence[Class]) -> pl.DataFrame:
     for kind in kinds:
         if kind == AGENTNESS:
             cls = next(at for at, named in enumerate(classes) if named[0] == AGENTNESS)
-            bare = paths(tables).select("tube", cls=pl.lit(cls, dtype=pl.Int64))
+            bare = select_paths(tables).select("tube", cls=pl.lit(cls, dtype=pl.Int64))
             found.append(bare.with_columns(label_score=pl.lit(None, dtype=pl.Float64)))
             continue
         held = labels.filter(pl.col("kind") == kind).select("tube", "label", score.alias("label_score"))
         if held.is_empty():
             continue
-        mapped = _mapped(tables, kind, held["label"], index)
+        mapped = _map_labels(tables, kind, held["label"], index)
         held = held.select("tube", mapped.alias("cls"), pl.col("label_score").cast(pl.Float64))
         found.append(held)
     return pl.concat(found)
 
 
-def _mapped(tables: TableSet, kind: str, labels: pl.Series, index: dict[Class, int]) -> pl.Series:
+def _map_labels(tables: TableSet, kind: str, labels: pl.Series, index: dict[Class, int]) -> pl.Series:
     """The class of each label, by name."""
     names = tables.meta.vocabularies.get(kind)
     if names is None:

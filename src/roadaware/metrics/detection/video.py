@@ -13,16 +13,16 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import UsageError
-from roadaware.geometry.tubes import Pairs, overlaps
-from roadaware.metrics.detection.config import DetectionConfig, tube_kinds
+from roadaware.geometry.tubes import Pairs, compute_tube_overlaps
+from roadaware.metrics.detection.config import DetectionConfig, list_tube_kinds
 from roadaware.metrics.detection.matches import Matches
-from roadaware.metrics.detection.sizes import brought
+from roadaware.metrics.detection.sizes import scale_to_common_size
 from roadaware.metrics.detection.tube_rows import (
     AGENTNESS,
     Class,
     LabelledTubes,
-    labelled_tubes,
-    tube_classes,
+    extract_labelled_tubes,
+    list_tube_classes,
 )
 from roadaware.scenes.tables import Predictions, Scenes
 
@@ -107,7 +107,7 @@ class JudgedTubes:
         return self.pairs.offsets, self.pairs.second, self.overlap, *self.held
 
 
-def video_matches(
+def match_tubes(
     predictions: Predictions,
     scenes: Scenes,
     config: DetectionConfig,
@@ -133,21 +133,21 @@ def video_matches(
         config: `tube_time`, `video_pixel_offset`, `frame_size_px` and `min_tube_score` hold here.
         thresholds: (T,) each in (0, 1].
         overlap: what is compared with the thresholds.
-        kinds: which kinds of labels; those that both sides know unless told, see `kinds.tube_kinds`.
+        kinds: which kinds of labels; those that both sides know unless told, see `kinds.list_tube_kinds`.
 
     Raises:
         UsageError: if the overlap, a threshold or a kind is not known.
-        InputError: if tubes contradict themselves; see `labelled_tubes`.
+        InputError: if tubes contradict themselves; see `extract_labelled_tubes`.
 
     Source: the code released with Singh et al., TPAMI 2022; section 5.2 there.
     """
     wrong = [threshold for threshold in thresholds if not 0 < threshold <= 1]
     if wrong or not len(thresholds):
         raise UsageError(f"thresholds of overlap lie in (0, 1]; got {wrong or 'none'}")
-    return judge_tubes(predictions, scenes, config, overlap, kinds).matches(thresholds)
+    return prepare_tubes(predictions, scenes, config, overlap, kinds).matches(thresholds)
 
 
-def tube_table(
+def build_tube_table(
     predictions: Predictions,
     scenes: Scenes,
     config: DetectionConfig,
@@ -159,7 +159,7 @@ def tube_table(
     """One row per claimed tube and label: what it overlaps most, and what it was matched with.
 
     Args:
-        predictions: as in `video_matches`, like the next four.
+        predictions: as in `match_tubes`, like the next four.
         scenes: truth.
         config: what the metric leaves open.
         overlap: what counts as overlap.
@@ -175,10 +175,10 @@ def tube_table(
         there is none.
 
     Raises:
-        UsageError: as `video_matches` does.
-        InputError: as `video_matches` does.
+        UsageError: as `match_tubes` does.
+        InputError: as `match_tubes` does.
     """
-    judged = judge_tubes(predictions, scenes, config, overlap, kinds)
+    judged = prepare_tubes(predictions, scenes, config, overlap, kinds)
     claims, names = judged.claims, np.array(judged.videos, dtype=object)
     kind, label = (np.array([named[i] for named in judged.classes], dtype=object) for i in (0, 1))
     table = pl.DataFrame(
@@ -208,7 +208,7 @@ def tube_table(
     )
 
 
-def judge_tubes(
+def prepare_tubes(
     predictions: Predictions,
     scenes: Scenes,
     config: DetectionConfig,
@@ -218,15 +218,15 @@ def judge_tubes(
     """Bring truth and claims to the same classes, videos and pixels, and compare their extents."""
     if overlap not in get_args(Overlap):
         raise UsageError(f"overlap should be one of {', '.join(get_args(Overlap))}; got {overlap!r}")
-    classes = tube_classes(scenes, tube_kinds(predictions, scenes) if kinds is None else kinds)
+    classes = list_tube_classes(scenes, list_tube_kinds(predictions, scenes) if kinds is None else kinds)
     videos = tuple(scenes.videos["video"].cast(pl.String).to_list())
-    predictions, scenes, scale = brought(predictions, scenes, videos, config)
-    truth, ignored, boxless = _asked(scenes, classes, videos, scale.truth)
-    claims = labelled_tubes(predictions, classes, videos, scale.claims)
+    predictions, scenes, scale = scale_to_common_size(predictions, scenes, videos, config)
+    truth, ignored, boxless = _select_true_tubes(scenes, classes, videos, scale.truth)
+    claims = extract_labelled_tubes(predictions, classes, videos, scale.claims)
     if config.min_tube_score is not None:
         claims = claims.only(claims.score > config.min_tube_score)
     time = config.tube_time
-    pairs = overlaps(
+    pairs = compute_tube_overlaps(
         claims.tubes,
         truth.tubes,
         time="endpoints_always" if (time, overlap) == ("endpoints", "tiou") else time,
@@ -240,14 +240,14 @@ def judge_tubes(
     return JudgedTubes(classes, videos, claims, truth, pairs, values[overlap], absorbed, boxless)
 
 
-def _asked(
+def _select_true_tubes(
     scenes: Scenes, classes: tuple[Class, ...], videos: tuple[str, ...], scale: Floats
 ) -> tuple[LabelledTubes, Bools, int]:
     """The true tubes that are asked for, which extents are to ignore, and how many tubes have no box."""
     whole = (AGENTNESS, AGENTNESS)
     # Who is to be ignored is so for every kind, also for those that say nothing of him.
     besides = "ignore" in scenes.boxes.columns and whole[0] not in {kind for kind, _ in classes}
-    truth = labelled_tubes(scenes, (*classes, whole) if besides else classes, videos, scale)
+    truth = extract_labelled_tubes(scenes, (*classes, whole) if besides else classes, videos, scale)
     ignored = truth.ignored
     of_classes = truth.cls < len(classes)
     held = truth.tubes.lengths[truth.extent] > 0
@@ -260,11 +260,11 @@ def _asked(
 
 def _taken(judged: JudgedTubes, thresholds: Sequence[float]) -> Ints:
     """(n, T) the true tube, as a row of the truth, that each claim takes at each threshold; -1 for none."""
-    from roadaware.metrics.detection.video_kernels import matched_tubes
+    from roadaware.metrics.detection.video_kernels import assign_tubes
 
     claims = judged.claims
     levels = np.array(thresholds, dtype=np.float64)
-    return matched_tubes(judged.ranked, claims.extent, claims.cls, *judged.arrays(), judged.truth.cls, levels)
+    return assign_tubes(judged.ranked, claims.extent, claims.cls, *judged.arrays(), judged.truth.cls, levels)
 
 
 def _nearest(judged: JudgedTubes, group: npt.NDArray[Any]) -> pl.DataFrame:
@@ -274,11 +274,11 @@ def _nearest(judged: JudgedTubes, group: npt.NDArray[Any]) -> pl.DataFrame:
         judged: claims and truth.
         group: (C,) the group of each class.
     """
-    from roadaware.metrics.detection.video_kernels import nearest_tubes
+    from roadaware.metrics.detection.video_kernels import find_nearest_tubes
 
     group = group.astype(np.int64)
     claims, truth = judged.claims, judged.truth
-    pair, at = nearest_tubes(claims.extent, group[claims.cls], *judged.arrays(), group[truth.cls])
+    pair, at = find_nearest_tubes(claims.extent, group[claims.cls], *judged.arrays(), group[truth.cls])
     columns = {"overlap": judged.overlap, "temporal": judged.pairs.temporal, "spatial": judged.pairs.spatial}
     return pl.DataFrame(
         {

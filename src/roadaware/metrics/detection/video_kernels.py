@@ -9,7 +9,7 @@ from roadaware.geometry.compiled import kernel
 
 
 @kernel
-def matched_tubes(
+def assign_tubes(
     order: Ints,
     extent: Ints,
     cls: Ints,
@@ -64,7 +64,7 @@ def matched_tubes(
 
 
 @kernel
-def nearest_tubes(
+def find_nearest_tubes(
     extent: Ints,
     group: Ints,
     pairs: Ints,
@@ -79,7 +79,7 @@ def nearest_tubes(
     Args:
         extent: (n,) extent of each claim.
         group: (n,) group of each claim: its class, or its kind.
-        pairs: as in `matched_tubes`, like the next five.
+        pairs: as in `assign_tubes`, like the next five.
         second: (p,).
         overlap: (p,).
         held: (true extents + 1,).

@@ -12,9 +12,9 @@ import polars as pl
 
 from roadaware.arrays import Floats
 from roadaware.metrics.grounding.config import GroundingConfig
-from roadaware.metrics.grounding.matching import Overlaps, overlaps
-from roadaware.metrics.grounding.sentences import Sentences, sentences
-from roadaware.metrics.metric_state import ItemScores, SceneResult, result
+from roadaware.metrics.grounding.matching import Overlaps, compute_grounding_overlaps
+from roadaware.metrics.grounding.sentences import Sentences, join_sentences
+from roadaware.metrics.metric_state import ItemScores, SceneResult, build_result
 from roadaware.scenes.tables import Predictions, Scenes
 
 _ITEMS = ("video", "query", "name", "sentence_kind", "category", "density")
@@ -82,10 +82,10 @@ def evaluate(
     Source: Yang et al., CVPR 2022 (TubeDETR), and the supplement of Chaotic World, ICCV 2023, section 3.3.
     """
     config = config or GroundingConfig.default()
-    given = sentences(predictions, scenes, config)
-    found = overlaps(given, config)
+    given = join_sentences(predictions, scenes, config)
+    found = compute_grounding_overlaps(given, config)
     state = GroundedSentences(given.table.select(_ITEMS), _values(found, config), config)
-    return result(
+    return build_result(
         state,
         config,
         by=by,

@@ -18,7 +18,7 @@ from roadaware.metrics.grounding.sentences import Sentences
 # Which frames of a video an evaluator of grounded sentences looks at.
 
 
-def sampled_frames(start: int, end: int, fps: float, config: GroundingConfig) -> Ints:
+def sample_frames(start: int, end: int, fps: float, config: GroundingConfig) -> Ints:
     """(n,) the frames of [start, end) that are looked at, rising; `start` always is one of them.
 
     A frame is taken when the whole part of frame * (sample_fps / fps) is larger than that of the frame taken
@@ -32,7 +32,7 @@ def sampled_frames(start: int, end: int, fps: float, config: GroundingConfig) ->
 
     Source: Yang et al., CVPR 2022, `hcstvg_eval.py`, `vidstg_eval.py`.
 
-    >>> sampled_frames(0, 20, 25.0, GroundingConfig())
+    >>> sample_frames(0, 20, 25.0, GroundingConfig())
     array([ 0,  5, 10, 15])
     """
     frames = np.arange(start, max(end, start + 1), dtype=np.int64)
@@ -44,12 +44,12 @@ def sampled_frames(start: int, end: int, fps: float, config: GroundingConfig) ->
     return taken
 
 
-def exact_rate(fps: float) -> float:
+def convert_frame_rate(fps: float) -> float:
     """The rate in double precision that a table's single precision stands for: 30000 / 1001, 25, 29.97, ...
 
     Frames are taken by whole parts of products with it, so that the last digits decide.
 
-    >>> exact_rate(float(np.float32(30000 / 1001))) == 30000 / 1001
+    >>> convert_frame_rate(float(np.float32(30000 / 1001))) == 30000 / 1001
     True
     """
     single = np.float32(fps)
@@ -91,7 +91,7 @@ class _Spans:
     known: Bools
 
 
-def overlaps(given: Sentences, config: GroundingConfig) -> Overlaps:
+def compute_grounding_overlaps(given: Sentences, config: GroundingConfig) -> Overlaps:
     """The overlaps of all sentences.
 
     Raises:
@@ -188,7 +188,7 @@ def _samples(given: Sentences, spans: _Spans, config: GroundingConfig) -> list[I
             )
         key = (start, end, rate)
         if key not in made:
-            made[key] = sampled_frames(*key, config)
+            made[key] = sample_frames(*key, config)
         taken.append(made[key])
     return taken
 
@@ -196,7 +196,7 @@ def _samples(given: Sentences, spans: _Spans, config: GroundingConfig) -> list[I
 def _rate(fps: float | None, n_frames: int | None, config: GroundingConfig) -> float | None:
     if config.clip_seconds is not None:
         return n_frames / config.clip_seconds if n_frames else None
-    return exact_rate(fps) if fps else None
+    return convert_frame_rate(fps) if fps else None
 
 
 def _hull(

@@ -56,7 +56,7 @@ class Sentences:
     left_out: dict[str, int]
 
 
-def sentences(predictions: Predictions, scenes: Scenes, config: GroundingConfig) -> Sentences:
+def join_sentences(predictions: Predictions, scenes: Scenes, config: GroundingConfig) -> Sentences:
     """What is true and what is claimed of every sentence.
 
     Raises:
@@ -90,9 +90,9 @@ def sentences(predictions: Predictions, scenes: Scenes, config: GroundingConfig)
     claim = _boxes(table.select("row", pl.col("claimed_tube").alias("tube")), predictions.boxes)
     shift = _first_frame(scenes.meta.notes) if config.numbering == "file" else 0
     overlap, paired = _overlaps(true, claim, shift)
-    table = _described(table, true, scenes)
+    table = _add_video_facts(table, true, scenes)
     return Sentences(
-        table=_renumbered(table, shift, int(config.ends == "inclusive")),
+        table=_move_spans(table, shift, int(config.ends == "inclusive")),
         claimed=table["query"].is_in(known["query"].implode()).to_numpy(),
         owner=true["row"].to_numpy().astype(np.int64),
         frame=true["frame"].to_numpy().astype(np.int64) + shift,
@@ -168,7 +168,7 @@ def _overlaps(true: pl.DataFrame, claim: pl.DataFrame, shift: int) -> tuple[Floa
     return overlap, paired
 
 
-def _described(table: pl.DataFrame, true: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:
+def _add_video_facts(table: pl.DataFrame, true: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:
     """The table with what is known of each sentence's video, and how many are in its frames."""
     videos = _with_columns(
         scenes.videos,
@@ -187,7 +187,7 @@ def _described(table: pl.DataFrame, true: pl.DataFrame, scenes: Scenes) -> pl.Da
     return joined.with_columns(density=crowd_density(pl.col("others"))).drop("others")
 
 
-def _renumbered(table: pl.DataFrame, shift: int, longer: int) -> pl.DataFrame:
+def _move_spans(table: pl.DataFrame, shift: int, longer: int) -> pl.DataFrame:
     """True spans moved by `shift`; all spans longer at their end by `longer`."""
     return table.with_columns(
         pl.col("start_frame") + shift,

@@ -11,26 +11,26 @@ import polars as pl
 
 from roadaware.arrays import Ints
 from roadaware.errors import InputError
-from roadaware.metrics.metric_state import SceneResult, crowd_density, result
+from roadaware.metrics.metric_state import SceneResult, build_result, crowd_density
 from roadaware.metrics.relations.config import RelationConfig
-from roadaware.metrics.relations.frames import Triplets, judge_frames, judged_images
-from roadaware.metrics.relations.predcls import checked_boxes, on_true_tubes
+from roadaware.metrics.relations.frames import Triplets, match_triplets, select_images
+from roadaware.metrics.relations.predcls import ensure_predicted_boxes, map_to_true_tubes
 from roadaware.metrics.relations.rows import (
     Names,
     Relations,
-    common_categories,
-    common_names,
-    relation_rows,
-    tube_tracks,
+    extract_relations,
+    extract_tracks,
+    map_categories,
+    merge_names,
 )
 from roadaware.metrics.relations.state import JudgedRelations
-from roadaware.metrics.relations.tubelets import Tubelets, judge_tubelets
+from roadaware.metrics.relations.tubelets import Tubelets, match_video_tubelets
 from roadaware.scenes.tables import Predictions, Scenes
 
 # Relations one by one: what each claim found, which claim found each true one, and what each frame lacks.
 
 
-def claim_table(judged: Tubelets, names: Names) -> pl.DataFrame:
+def build_prediction_table(judged: Tubelets, names: Names) -> pl.DataFrame:
     """One row per claim that was judged, by video and rank.
 
     Returns:
@@ -44,8 +44,8 @@ def claim_table(judged: Tubelets, names: Names) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "relation": claims.relation,
-            "video": _named(names.videos, claims.video),
-            "predicate": _named(names.predicates, claims.predicate),
+            "video": _gather_names(names.videos, claims.video),
+            "predicate": _gather_names(names.predicates, claims.predicate),
             "score": claims.score,
             "rank": judged.rank,
             "hit": judged.hit,
@@ -56,7 +56,7 @@ def claim_table(judged: Tubelets, names: Names) -> pl.DataFrame:
     )
 
 
-def truth_table(judged: Tubelets, names: Names) -> pl.DataFrame:
+def build_truth_table(judged: Tubelets, names: Names) -> pl.DataFrame:
     """One row per true relation, by video and place in the table.
 
     Returns:
@@ -69,8 +69,8 @@ def truth_table(judged: Tubelets, names: Names) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "relation": truth.relation,
-            "video": _named(names.videos, truth.video),
-            "predicate": _named(names.predicates, truth.predicate),
+            "video": _gather_names(names.videos, truth.video),
+            "predicate": _gather_names(names.predicates, truth.predicate),
             "start_frame": truth.start,
             "end_frame": truth.end,
             "claim": _looked_up(judged.claims.relation, claim),
@@ -79,7 +79,7 @@ def truth_table(judged: Tubelets, names: Names) -> pl.DataFrame:
     )
 
 
-def frame_table(judged: Triplets, names: Names, recall_at: tuple[int, ...]) -> pl.DataFrame:
+def build_frame_table(judged: Triplets, names: Names, recall_at: tuple[int, ...]) -> pl.DataFrame:
     """One row per frame that was judged, by video and frame.
 
     Returns:
@@ -88,7 +88,7 @@ def frame_table(judged: Triplets, names: Names, recall_at: tuple[int, ...]) -> p
     asked, found = judged.by_image(recall_at)
     return pl.DataFrame(
         {
-            "video": _named(names.videos, judged.images.video),
+            "video": _gather_names(names.videos, judged.images.video),
             "frame": judged.images.frame,
             "truth": asked,
             **{f"found@{n}": found[:, k] for k, n in enumerate(recall_at)},
@@ -96,7 +96,7 @@ def frame_table(judged: Triplets, names: Names, recall_at: tuple[int, ...]) -> p
     )
 
 
-def _named(names: tuple[str, ...], index: Ints) -> pl.Series:
+def _gather_names(names: tuple[str, ...], index: Ints) -> pl.Series:
     return pl.Series(names, dtype=pl.String).gather(index)
 
 
@@ -160,18 +160,18 @@ def evaluate(
         InputError: if there is no true relation, or a relation lacks what judging it needs.
         UsageError: if the videos have no column to slice by.
 
-    Source: VidVRD-helper (tubelets), TRACE (frames); see `judge_tubelets` and `judge_frames`.
+    Source: VidVRD-helper (tubelets), TRACE (frames); see `match_video_tubelets` and `match_triplets`.
     """
-    found = _judged(predictions, scenes, config)
+    found = _match_relations(predictions, scenes, config)
     state = _state(found, scenes, config)
     makers: dict[str, Callable[[], pl.DataFrame]] = {}
     tubelets, triplets, names = found.tubelets, found.triplets, found.names
     if tubelets is not None:
-        makers["claim"] = lambda: claim_table(tubelets, names)
-        makers["truth"] = lambda: truth_table(tubelets, names)
+        makers["claim"] = lambda: build_prediction_table(tubelets, names)
+        makers["truth"] = lambda: build_truth_table(tubelets, names)
     if triplets is not None:
-        makers["frame"] = lambda: frame_table(triplets, names, config.recall_at)
-    return result(
+        makers["frame"] = lambda: build_frame_table(triplets, names, config.recall_at)
+    return build_result(
         *(state, config),
         by=by,
         draws=draws,
@@ -202,24 +202,24 @@ def _facts(found: _Found, state: JudgedRelations, config: RelationConfig) -> dic
     return facts
 
 
-def _judged(predictions: Predictions, scenes: Scenes, config: RelationConfig) -> _Found:
+def _match_relations(predictions: Predictions, scenes: Scenes, config: RelationConfig) -> _Found:
     """Truth and claims as arrays, matched in the ways that the config asks for."""
     if scenes.relations.is_empty():
         raise InputError(
             f"there is no true relation in {scenes.meta.dataset or 'the truth'}; nothing can be judged",
             hint="relations are read from files that have them, such as those of VidVRD or VidOR",
         )
-    names = common_names(scenes, predictions)
+    names = merge_names(scenes, predictions)
     n_videos = len(names.videos)
     truth, claims, left_out = _sides(predictions, scenes, names, config)
     tubelets = triplets = None
     if config.tubelets:
-        tubelets = judge_tubelets(claims, truth, n_videos, config)
+        tubelets = match_video_tubelets(claims, truth, n_videos, config)
         left_out["claims beyond the best of their video"] = tubelets.beyond
         judged = np.diff(truth.starts(n_videos))[tubelets.claims.video] > 0
         left_out["claims in videos without a true relation"] = int((~judged).sum())
     if config.frames:
-        triplets = judge_frames(claims, truth, judged_images(scenes, names.videos), n_videos, config)
+        triplets = match_triplets(claims, truth, select_images(scenes, names.videos), n_videos, config)
     return _Found(names, truth, claims, left_out, tubelets, triplets)
 
 
@@ -230,19 +230,19 @@ def _sides(
     known = predictions.relations["video"].cast(pl.String).is_in(list(names.videos))
     left_out = {"claims in videos that the truth does not have": int((~known).sum())}
     here = predictions.relations.filter(known)
-    truth = relation_rows(scenes, names)
+    truth = extract_relations(scenes, names)
     if config.setting == "sgdet":
-        checked_boxes(predictions)
-        return truth, relation_rows(predictions, names, relations=here), left_out
-    meant, refused = on_true_tubes(predictions, scenes, here)
+        ensure_predicted_boxes(predictions)
+        return truth, extract_relations(predictions, names, relations=here), left_out
+    meant, refused = map_to_true_tubes(predictions, scenes, here)
     left_out[_NOT_TRUE] = refused
     tubes = np.unique(np.concatenate([meant[side].to_numpy() for side in ("subject", "object")]))
-    claims = relation_rows(
+    claims = extract_relations(
         predictions,
         names,
         relations=meant,
-        tracks=tube_tracks(scenes, tubes.astype(np.int64)),
-        category=common_categories(scenes, names),
+        tracks=extract_tracks(scenes, tubes.astype(np.int64)),
+        category=map_categories(scenes, names),
     )
     return truth, claims, left_out
 

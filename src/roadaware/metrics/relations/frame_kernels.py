@@ -8,13 +8,13 @@ import numpy as np
 
 from roadaware.geometry.box_kernels import box_iou
 from roadaware.geometry.compiled import kernel
-from roadaware.metrics.relations.tubelet_kernels import first_from
+from roadaware.metrics.relations.tubelet_kernels import find_first_from
 
 
 @kernel
 def _box_at(offsets: Any, frames: Any, tube: Any, frame: Any) -> Any:
     """Place of the box of a tube in a frame, -1 where it has none."""
-    place = first_from(frames, offsets[tube], offsets[tube + 1], frame)
+    place = find_first_from(frames, offsets[tube], offsets[tube + 1], frame)
     return place if place < offsets[tube + 1] and frames[place] == frame else -1
 
 
@@ -34,7 +34,7 @@ def _iou(a: Any, b: Any, offset: float, single: bool) -> Any:
 
 
 @kernel
-def true_triplets(
+def collect_true_triplets(
     image_starts: Any,
     images: Any,
     starts: Any,
@@ -135,7 +135,7 @@ def find_triplets(
         for c in walk[starts[video] : starts[video + 1]]:
             if (missing == 0 and not how[2]) or n == limits[1] or claims[8][c] <= numbers[0]:
                 break
-            s, o = _asked(claims, c, image, frame, offsets, frames, limits[0], seen)
+            s, o = _get_predicted_boxes(claims, c, image, frame, offsets, frames, limits[0], seen)
             if s >= 0:
                 carried[n] = c, s, o
                 n += 1
@@ -151,7 +151,7 @@ def find_triplets(
 
 
 @kernel
-def _asked(
+def _get_predicted_boxes(
     claims: Any, c: int, image: int, frame: int, offsets: Any, frames: Any, per_pair: int, seen: Any
 ) -> Any:
     """The boxes of a claim in an image where it is judged there; -1 where it is not.

@@ -92,15 +92,15 @@ class Triplets:
         return asked, np.stack(found, axis=1).astype(np.int64)
 
 
-def judged_images(scenes: Scenes, videos: tuple[str, ...]) -> Images:
+def select_images(scenes: Scenes, videos: tuple[str, ...]) -> Images:
     """The annotated frames of each video, or, where nothing is said of annotation, those with a true box."""
-    boxed = _frames_of(scenes.boxes, videos)
+    boxed = _list_frames(scenes.boxes, videos)
     table = scenes.frames
     if "annotated" not in table.columns or not table["annotated"].count():
         return boxed
     table = table.filter(pl.col("annotated").is_not_null())
-    told = _frames_of(table.filter("annotated"), videos)
-    silent = ~np.isin(boxed.video, _frames_of(table, videos).video)
+    told = _list_frames(table.filter("annotated"), videos)
+    silent = ~np.isin(boxed.video, _list_frames(table, videos).video)
     video, frame = (
         np.concatenate([getattr(told, name), getattr(boxed, name)[silent]]) for name in ("video", "frame")
     )
@@ -108,7 +108,7 @@ def judged_images(scenes: Scenes, videos: tuple[str, ...]) -> Images:
     return Images(video[order], frame[order])
 
 
-def judge_frames(
+def match_triplets(
     claims: Relations, truth: Relations, images: Images, n_videos: int, config: RelationConfig
 ) -> Triplets:
     """Match the claims that stand in each image, with both boxes, with its true triplets.
@@ -130,7 +130,7 @@ def judge_frames(
     """
     from roadaware.metrics.relations.frame_kernels import find_triplets
 
-    claims, pair, same = _ranked(claims)
+    claims, pair, same = _rank_predictions(claims)
     entries = _entries(truth, images, n_videos, config)
     n = len(entries)
     of_image = np.searchsorted(entries[:, 0], np.arange(len(images.frame) + 1)).astype(np.int64)
@@ -138,7 +138,7 @@ def judge_frames(
     top = min(config.frame_top or _ALL, max(config.recall_at))
     least = -np.inf if config.frame_min_score is None else float(config.frame_min_score)
     score = claims.score * claims.pair_score
-    tied = _tied(claims.video, pair, score)
+    tied = _find_ties(claims.video, pair, score)
     find_triplets(
         (
             *(
@@ -168,28 +168,28 @@ def judge_frames(
 
 def _entries(truth: Relations, images: Images, n_videos: int, config: RelationConfig) -> Ints:
     """(e, 4) the true triplets of each image: image, relation, box of the subject and of the object."""
-    from roadaware.metrics.relations.frame_kernels import true_triplets
+    from roadaware.metrics.relations.frame_kernels import collect_true_triplets
 
     starts = images.starts(n_videos)
-    _, repeated = _numbered(truth.subject, truth.object, truth.predicate)
+    _, repeated = _group_rows(truth.subject, truth.object, truth.predicate)
     entries = np.zeros((_most(truth, images), 4), dtype=np.int64)
-    n = true_triplets(
+    n = collect_true_triplets(
         *(starts, images.frame, truth.starts(n_videos), truth.start, truth.end, truth.subject, truth.object),
         *(truth.tracks.offsets, truth.tracks.frames, repeated, config.repeated_truth == "once", entries),
     )
     return np.ascontiguousarray(entries[:n])
 
 
-def _ranked(claims: Relations) -> tuple[Relations, Ints, Ints]:
+def _rank_predictions(claims: Relations) -> tuple[Relations, Ints, Ints]:
     """The claims by video and falling score, and the numbers of their pair, and of pair and predicate."""
-    first, pair = _numbered(claims.subject, claims.object)
-    _, same = _numbered(claims.subject, claims.object, claims.predicate)
+    first, pair = _group_rows(claims.subject, claims.object)
+    _, same = _group_rows(claims.subject, claims.object, claims.predicate)
     score = claims.score * claims.pair_score
     order = np.lexsort((claims.predicate, -claims.score, first[pair], -score, claims.video))
     return claims.taken(order), pair[order], same[order]
 
 
-def _tied(video: Ints, pair: Ints, score: Floats) -> Ints:
+def _find_ties(video: Ints, pair: Ints, score: Floats) -> Ints:
     """Places of the claims, by video and falling score, whose pair has the score of another pair once."""
     alike = (video[1:] == video[:-1]) & (score[1:] == score[:-1])
     run = np.concatenate([[0], np.cumsum(~alike)])[: len(video)]
@@ -197,7 +197,7 @@ def _tied(video: Ints, pair: Ints, score: Floats) -> Ints:
     return np.flatnonzero(np.isin(pair, pair[several[run]])).astype(np.int64)
 
 
-def _numbered(*columns: Ints) -> tuple[Ints, Ints]:
+def _group_rows(*columns: Ints) -> tuple[Ints, Ints]:
     """Where each distinct row first stands, and the number of each row's."""
     key = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
@@ -217,7 +217,7 @@ def _most(truth: Relations, images: Images) -> int:
     return int(np.maximum(high - low, 0).sum())
 
 
-def _frames_of(table: pl.DataFrame, videos: tuple[str, ...]) -> Images:
+def _list_frames(table: pl.DataFrame, videos: tuple[str, ...]) -> Images:
     """The distinct frames of a table, by video."""
     names = pl.DataFrame(
         {"video": videos, "at": np.arange(len(videos))}, schema={"video": pl.String, "at": pl.Int64}

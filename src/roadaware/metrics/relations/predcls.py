@@ -10,7 +10,9 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
 
-def on_true_tubes(predictions: Predictions, scenes: Scenes, claims: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+def map_to_true_tubes(
+    predictions: Predictions, scenes: Scenes, claims: pl.DataFrame
+) -> tuple[pl.DataFrame, int]:
     """The claimed relations between true tubes, and how many are on others.
 
     A claimed tube is a true one of its video that has its name; or else one whose boxes equal its own, in
@@ -29,9 +31,9 @@ def on_true_tubes(predictions: Predictions, scenes: Scenes, claims: pl.DataFrame
     if predictions.tubes.is_empty():
         meant = scenes.tubes.select(claimed="tube", true="tube")
     else:
-        by_name = _named(predictions, scenes)
+        by_name = _match_by_name(predictions, scenes)
         rest = predictions.tubes.join(by_name, left_on="tube", right_on="claimed", how="anti")
-        meant = pl.concat([by_name, _boxed(predictions, scenes, rest)])
+        meant = pl.concat([by_name, _match_by_boxes(predictions, scenes, rest)])
     found = claims
     for side in ("subject", "object"):
         pairs = meant.select(pl.col("claimed").alias(side), pl.col("true").alias(f"true_{side}"))
@@ -42,7 +44,7 @@ def on_true_tubes(predictions: Predictions, scenes: Scenes, claims: pl.DataFrame
     return _in_their_videos(found, scenes), len(claims) - len(found)
 
 
-def _named(predictions: Predictions, scenes: Scenes) -> pl.DataFrame:
+def _match_by_name(predictions: Predictions, scenes: Scenes) -> pl.DataFrame:
     """Claimed tubes to the true ones of the same video and name."""
     nothing = pl.DataFrame(schema={"claimed": pl.Int64, "true": pl.Int64})
     if "name" not in predictions.tubes.columns or "name" not in scenes.tubes.columns:
@@ -53,7 +55,7 @@ def _named(predictions: Predictions, scenes: Scenes) -> pl.DataFrame:
     return claimed.join(true, on=["video", "name"], maintain_order="left").select("claimed", "true")
 
 
-def _boxed(predictions: Predictions, scenes: Scenes, asked: pl.DataFrame) -> pl.DataFrame:
+def _match_by_boxes(predictions: Predictions, scenes: Scenes, asked: pl.DataFrame) -> pl.DataFrame:
     """Claimed tubes to the true ones that have all their boxes."""
     nothing = pl.DataFrame(schema={"claimed": pl.Int64, "true": pl.Int64})
     if asked.is_empty() or "tube" not in predictions.boxes.columns or "tube" not in scenes.boxes.columns:
@@ -104,7 +106,7 @@ def _in_their_videos(claims: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:
     return claims
 
 
-def checked_boxes(predictions: Predictions) -> None:
+def ensure_predicted_boxes(predictions: Predictions) -> None:
     """Claims of the setting `sgdet` need boxes of their own.
 
     Raises:

@@ -102,7 +102,7 @@ class Names:
     categories: tuple[str, ...]
 
 
-def common_names(truth: TableSet, claims: TableSet) -> Names:
+def merge_names(truth: TableSet, claims: TableSet) -> Names:
     """The names of both sides; where one side does not name its numbers, they are those of the other."""
     videos = tuple(truth.videos["video"].cast(pl.String).to_list())
     found = []
@@ -114,7 +114,7 @@ def common_names(truth: TableSet, claims: TableSet) -> Names:
     return Names(videos, *found)
 
 
-def relation_rows(
+def extract_relations(
     tables: TableSet,
     names: Names,
     *,
@@ -135,14 +135,14 @@ def relation_rows(
         InputError: if a relation has no time, a claim no score, or a tube two categories or two boxes in
             a frame.
     """
-    rows = _timed(tables, tables.relations if relations is None else relations)
+    rows = _ensure_spans(tables, tables.relations if relations is None else relations)
     at = {name: i for i, name in enumerate(names.videos)}
     video = np.array([at.get(name, -1) for name in rows["video"].cast(pl.String)], dtype=np.int64)
     order = np.argsort(video, kind="stable")
     order = order[video[order] >= 0]
     subject, object_ = (_ints(rows[side])[order] for side in ("subject", "object"))
-    tracks = tracks or tube_tracks(tables, np.unique(np.concatenate([subject, object_])))
-    labelled, label = common_categories(tables, names) if category is None else category
+    tracks = tracks or extract_tracks(tables, np.unique(np.concatenate([subject, object_])))
+    labelled, label = map_categories(tables, names) if category is None else category
     place = _places(tracks.tube, labelled)
     of = np.where(place >= 0, np.append(label, -1)[place], -1)
     subject, object_ = tracks.index(subject), tracks.index(object_)
@@ -169,7 +169,7 @@ def relation_rows(
     )
 
 
-def tube_tracks(tables: TableSet, tubes: Ints) -> Tracks:
+def extract_tracks(tables: TableSet, tubes: Ints) -> Tracks:
     """The boxes of some tubes, by tube and frame.
 
     Args:
@@ -192,7 +192,7 @@ def tube_tracks(tables: TableSet, tubes: Ints) -> Tracks:
     if (owner < 0).any():
         kept = owner >= 0
         owner, frames, boxes = owner[kept], frames[kept], boxes[kept]
-    if not _ordered(owner, frames):
+    if not _is_sorted(owner, frames):
         order = np.lexsort((frames, owner))
         owner, frames, boxes = owner[order], frames[order], boxes[order]
         twice = np.flatnonzero((owner[1:] == owner[:-1]) & (frames[1:] == frames[:-1]))
@@ -204,7 +204,7 @@ def tube_tracks(tables: TableSet, tubes: Ints) -> Tracks:
     return Tracks(tubes, np.searchsorted(owner, np.arange(len(tubes) + 1)).astype(np.int64), frames, boxes)
 
 
-def common_categories(tables: TableSet, names: Names) -> tuple[Ints, Ints]:
+def map_categories(tables: TableSet, names: Names) -> tuple[Ints, Ints]:
     """Tubes with a category, by number, and their categories as numbers that both sides have in common.
 
     Raises:
@@ -220,7 +220,7 @@ def common_categories(tables: TableSet, names: Names) -> tuple[Ints, Ints]:
     return tubes[order], common[order]
 
 
-def _timed(tables: TableSet, rows: pl.DataFrame) -> pl.DataFrame:
+def _ensure_spans(tables: TableSet, rows: pl.DataFrame) -> pl.DataFrame:
     """The rows, each with first and last frame."""
     side = "claimed" if tables.claimed else "true"
     for column in ("start_frame", "end_frame"):
@@ -284,7 +284,7 @@ def _places(values: Ints, keys: Ints) -> Ints:
     return np.repeat(place, np.diff(np.append(begins, len(values)))).astype(np.int64)
 
 
-def _ordered(owner: Ints, frames: Ints) -> bool:
+def _is_sorted(owner: Ints, frames: Ints) -> bool:
     step = np.diff(owner)
     return bool(((step > 0) | ((step == 0) & (np.diff(frames) > 0))).all())
 

@@ -86,7 +86,7 @@ class JudgedRelations(Judged):
             yield from self._frames(drawn)
         totals = self.truth.sum(axis=0)
         shown = np.flatnonzero(totals)
-        columns = {name: _drawn(drawn, getattr(self, name)[:, shown]) for name in _CLASS_ARRAYS}
+        columns = {name: _aggregate_resamples(drawn, getattr(self, name)[:, shown]) for name in _CLASS_ARRAYS}
         for place, cls in enumerate(shown):
             of_class = {name: values[:, place] for name, values in columns.items()}
             yield from self._of_class(self.classes[cls], int(totals[cls]), of_class)
@@ -94,7 +94,7 @@ class JudgedRelations(Judged):
     def _tubelets(self, drawn: Floats) -> Iterator[Measured]:
         """Recall, average precision and precision of tags."""
         asked, n = drawn @ self.truth.sum(axis=1), int(self.truth.sum())
-        found = _drawn(drawn, self.hits.sum(axis=1))
+        found = _aggregate_resamples(drawn, self.hits.sum(axis=1))
         for k, at in enumerate(self.config.recall_at):
             yield Measured(f"recall@{at}", self._ratio(found[:, k], asked), n, reason=_NO_TRUTH)
         judged = ~np.isnan(self.ap)
@@ -108,7 +108,7 @@ class JudgedRelations(Judged):
         """Recall in frames, both averages and the plain name."""
         column = 0 if self.config.empty_frames == "zero" else 1
         n_images, asked = drawn @ self.images[:, column], drawn @ self.class_images[:, :, 1].sum(axis=1)
-        sums, found = drawn @ self.image_sums, _drawn(drawn, self.class_hits.sum(axis=1))
+        sums, found = drawn @ self.image_sums, _aggregate_resamples(drawn, self.class_hits.sum(axis=1))
         n = {"per_image": int(self.images[:, column].sum()), "pooled": int(self.class_images[:, :, 1].sum())}
         values = [
             {"per_image": _ratio(sums[:, k], n_images), "pooled": _ratio(found[:, k], asked)}
@@ -161,7 +161,7 @@ def _arrays(state: JudgedRelations) -> list[str]:
     return [each.name for each in fields(state) if isinstance(getattr(state, each.name), np.ndarray)]
 
 
-def _drawn(drawn: Floats, values: npt.NDArray[Any]) -> Floats:
+def _aggregate_resamples(drawn: Floats, values: npt.NDArray[Any]) -> Floats:
     """(draws, ...) sums over the videos of each draw.
 
     Args:

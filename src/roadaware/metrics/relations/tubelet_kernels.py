@@ -10,7 +10,7 @@ from roadaware.geometry.compiled import kernel
 
 
 @kernel
-def first_from(frames: Any, low: Any, high: Any, frame: Any) -> Any:
+def find_first_from(frames: Any, low: Any, high: Any, frame: Any) -> Any:
     """The first place in [low, high) whose frame is not before `frame`, `high` where there is none."""
     if low == high or frames[low] >= frame:
         return low
@@ -42,8 +42,8 @@ def cut(tube: Any, start: Any, end: Any, offsets: Any, frames: Any) -> Any:
     cuts = np.zeros((len(tube), 2), dtype=np.int64)
     for i in range(len(tube)):
         low, high = offsets[tube[i]], offsets[tube[i] + 1]
-        cuts[i, 0] = first_from(frames, low, high, start[i])
-        cuts[i, 1] = first_from(frames, cuts[i, 0], high, end[i])
+        cuts[i, 0] = find_first_from(frames, low, high, start[i])
+        cuts[i, 1] = find_first_from(frames, cuts[i, 0], high, end[i])
     return cuts
 
 
@@ -118,7 +118,7 @@ def match_tubelets(claims: Any, truth: Any, numbers: Any, taken: Any, near: Any,
 
 
 @kernel
-def tubelet_scores(
+def score_tubelets(
     claim_starts: Any,
     claim_triplet: Any,
     taken: Any,

@@ -57,7 +57,9 @@ class Tubelets:
         return counts
 
 
-def judge_tubelets(claims: Relations, truth: Relations, n_videos: int, config: RelationConfig) -> Tubelets:
+def match_video_tubelets(
+    claims: Relations, truth: Relations, n_videos: int, config: RelationConfig
+) -> Tubelets:
     """Match the claims of each video with its true relations.
 
     A claim takes, of the true relations of its triplet that no better claim took, the one with the largest
@@ -73,7 +75,7 @@ def judge_tubelets(claims: Relations, truth: Relations, n_videos: int, config: R
 
     Source: VidVRD-helper, evaluation of relation detection and tagging.
     """
-    from roadaware.metrics.relations.tubelet_kernels import match_tubelets, tubelet_scores
+    from roadaware.metrics.relations.tubelet_kernels import match_tubelets, score_tubelets
 
     claims = claims.taken(np.lexsort((-claims.score, claims.video)))
     rank = np.arange(len(claims)) - claims.starts(n_videos)[claims.video] + 1
@@ -89,7 +91,7 @@ def judge_tubelets(claims: Relations, truth: Relations, n_videos: int, config: R
     counts = np.array(config.precision_at, dtype=np.int64)
     ap, tagged = np.zeros(n_videos), np.zeros((n_videos, len(counts)))
     single = config.precision == "float32"
-    tubelet_scores(starts, claims.triplet, taken, true_starts, truth.triplet, counts, single, ap, tagged)
+    score_tubelets(starts, claims.triplet, taken, true_starts, truth.triplet, counts, single, ap, tagged)
     untrue = np.diff(true_starts) == 0
     ap[untrue], tagged[untrue] = np.nan, np.nan
     return Tubelets(truth, claims, beyond, taken, near, overlap, rank, ap, tagged)

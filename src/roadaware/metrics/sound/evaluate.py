@@ -12,10 +12,10 @@ import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
-from roadaware.metrics.metric_state import ItemScores, SceneResult, result, values_of
+from roadaware.metrics.metric_state import ItemScores, SceneResult, build_result, compute_values
 from roadaware.metrics.sound.config import SoundConfig
-from roadaware.metrics.sound.maps import claimed_cells, map_chunks, scaled_maps
-from roadaware.metrics.sound.truth import SoundTruth, sound_truth
+from roadaware.metrics.sound.maps import map_chunks, normalize_maps, select_predicted_cells
+from roadaware.metrics.sound.truth import SoundTruth, build_sound_truth
 from roadaware.scenes.tables import Predictions, Scenes
 
 # The consensus IoU of each claimed map, and of the answers that anybody could give.
@@ -48,7 +48,7 @@ class SoundOverlaps:
     sizes: dict[str, int]
 
 
-def sound_overlaps(
+def compute_sound_overlaps(
     truth: SoundTruth, claims: pl.DataFrame, matched: pl.DataFrame, config: SoundConfig
 ) -> SoundOverlaps:
     """The overlaps of all sounds with their maps, and of the trivial answers.
@@ -69,13 +69,15 @@ def sound_overlaps(
     ciou, cells = np.zeros(n), np.zeros(n, dtype=np.int64)
     claimed, constant = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
     sizes: dict[str, int] = {}
-    from roadaware.metrics.sound.map_kernels import painted, tallied
+    from roadaware.metrics.sound.map_kernels import count_cells_by_votes, count_votes
 
     for rows, maps in map_chunks(claims, matched, config.size):
-        scaled = scaled_maps(maps, config.size)
-        held = claimed_cells(scaled, config)
-        votes = painted(*truth.part(rows), config.size)
-        ciou[rows] = consensus_iou(all_cells[rows], tallied(votes, held, truth.most), worth[rows])
+        scaled = normalize_maps(maps, config.size)
+        held = select_predicted_cells(scaled, config)
+        votes = count_votes(*truth.part(rows), config.size)
+        ciou[rows] = consensus_iou(
+            all_cells[rows], count_cells_by_votes(votes, held, truth.most), worth[rows]
+        )
         claimed[rows], constant[rows] = True, np.isnan(scaled[:, 0, 0])
         cells[rows] = held.reshape(len(rows), -1).sum(axis=1)
         size = f"{maps.shape[1]} x {maps.shape[2]}"
@@ -105,16 +107,16 @@ def consensus_iou(cells: Ints, held: Ints, worth: Floats) -> Floats:
 
 def _trivial(truth: SoundTruth, worth: Floats, config: SoundConfig) -> tuple[Ints, Floats, Floats]:
     """(n, k) cells with 0, 1, ... votes; (n,) the consensus IoU of the whole picture, and of its middle."""
-    from roadaware.metrics.sound.map_kernels import painted, tallied
+    from roadaware.metrics.sound.map_kernels import count_cells_by_votes, count_votes
 
     n, edge = len(truth.table), config.size // 4
     cells, middle = np.zeros((2, n, truth.most + 1), dtype=np.int64)
     for start in range(0, n, _SOUNDS_AT_ONCE):
         rows = np.arange(start, min(start + _SOUNDS_AT_ONCE, n))
-        votes = painted(*truth.part(rows), config.size)
+        votes = count_votes(*truth.part(rows), config.size)
         inner = np.ascontiguousarray(votes[:, edge : config.size - edge, edge : config.size - edge])
-        cells[rows] = tallied(votes, np.ones(votes.shape, dtype=bool), truth.most)
-        middle[rows] = tallied(inner, np.ones(inner.shape, dtype=bool), truth.most)
+        cells[rows] = count_cells_by_votes(votes, np.ones(votes.shape, dtype=bool), truth.most)
+        middle[rows] = count_cells_by_votes(inner, np.ones(inner.shape, dtype=bool), truth.most)
     return cells, consensus_iou(cells, cells, worth), consensus_iou(cells, middle, worth)
 
 
@@ -179,14 +181,14 @@ def evaluate(
     Source: Song et al., CVPR 2022 (SSPL), and the supplement of Chaotic World, ICCV 2023, section 3.4.
     """
     config = config or SoundConfig.default()
-    truth = sound_truth(scenes, config)
-    matched = _matched(predictions, truth)
-    found = sound_overlaps(truth, predictions.sounds, matched, config)
+    truth = build_sound_truth(scenes, config)
+    matched = _match_sounds(predictions, truth)
+    found = compute_sound_overlaps(truth, predictions.sounds, matched, config)
     _check_whole(truth, found, config)
     state = LocalisedSounds(truth.table, _values(found.ciou, found, ~found.claimed, config), config)
     nobody = np.zeros(len(truth.table), dtype=bool)
     answers = {"whole image": found.whole, "centre": found.centre}
-    return result(
+    return build_result(
         state,
         config,
         by=by,
@@ -196,14 +198,14 @@ def evaluate(
         makers={"sound": partial(_by_sound, truth, found)},
         left_out=_left_out(len(predictions.sounds) - len(matched), found, config),
         baselines={
-            name: values_of(replace(state, values=_values(ciou, found, nobody, config)))
+            name: compute_values(replace(state, values=_values(ciou, found, nobody, config)))
             for name, ciou in answers.items()
         },
         facts=_facts(found, config),
     )
 
 
-def _matched(predictions: Predictions, truth: SoundTruth) -> pl.DataFrame:
+def _match_sounds(predictions: Predictions, truth: SoundTruth) -> pl.DataFrame:
     """`claim` and `row`: which row of the claims is about which of the truth. Maps are not copied."""
     claims = predictions.sounds.select("sound", pl.col("video").cast(pl.String)).with_row_index("claim")
     true = truth.table.select("sound", "video").with_row_index("row")

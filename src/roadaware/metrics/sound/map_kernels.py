@@ -10,7 +10,7 @@ from roadaware.geometry.compiled import kernel
 
 
 @kernel
-def scaled(
+def resize_maps(
     maps: Floats32,
     rows: Ints,
     row_next: Ints,
@@ -57,7 +57,7 @@ def scaled(
 
 
 @kernel
-def painted(first: Ints, edges: Ints, owner: Ints, size: int) -> Ints32:
+def count_votes(first: Ints, edges: Ints, owner: Ints, size: int) -> Ints32:
     """(n, size, size) how many owners have a box over each cell.
 
     Args:
@@ -80,7 +80,7 @@ def painted(first: Ints, edges: Ints, owner: Ints, size: int) -> Ints32:
 
 
 @kernel
-def tallied(votes: Ints32, claimed: npt.NDArray[np.bool_], most: int) -> Ints:
+def count_cells_by_votes(votes: Ints32, claimed: npt.NDArray[np.bool_], most: int) -> Ints:
     """(n, most + 1) claimed cells with 0, 1, ... votes.
 
     Args:

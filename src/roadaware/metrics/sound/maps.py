@@ -32,7 +32,7 @@ def resize_weights(cells: int, size: int) -> tuple[Ints, Ints, Floats32]:
     return np.clip(place, 0, cells - 1), np.clip(place + 1, 0, cells - 1), part
 
 
-def scaled_maps(maps: npt.ArrayLike, size: int) -> Floats32:
+def normalize_maps(maps: npt.ArrayLike, size: int) -> Floats32:
     """(n, size, size) maps resized to `size` and scaled to [0, 1], in single precision; NaN where constant.
 
     Args:
@@ -41,20 +41,20 @@ def scaled_maps(maps: npt.ArrayLike, size: int) -> Floats32:
 
     Source: Song et al., CVPR 2022, `test.py`, `utils.py`.
     """
-    from roadaware.metrics.sound.map_kernels import scaled
+    from roadaware.metrics.sound.map_kernels import resize_maps
 
     cells = np.ascontiguousarray(maps, dtype=np.float32)
-    found: Floats32 = scaled(
+    found: Floats32 = resize_maps(
         cells, *resize_weights(cells.shape[1], size), *resize_weights(cells.shape[2], size)
     )
     return found
 
 
-def claimed_cells(maps: Floats32, config: SoundConfig) -> Bools:
+def select_predicted_cells(maps: Floats32, config: SoundConfig) -> Bools:
     """(n, size, size) the cells that scaled maps claim.
 
     Args:
-        maps: (n, size, size) in [0, 1], NaN where constant; see `scaled_maps`.
+        maps: (n, size, size) in [0, 1], NaN where constant; see `normalize_maps`.
         config: `threshold`, `comparison` and `constant_map`.
 
     Source: Song et al., CVPR 2022, `test.py`.

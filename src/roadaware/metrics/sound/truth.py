@@ -61,7 +61,7 @@ class SoundTruth:
         return np.broadcast_to(np.asarray(counted, dtype=np.float64), (len(self.annotators), len(votes)))
 
 
-def sound_truth(scenes: Scenes, config: SoundConfig) -> SoundTruth:
+def build_sound_truth(scenes: Scenes, config: SoundConfig) -> SoundTruth:
     """The true boxes of every sound, in the order of the table of sounds.
 
     Raises:
@@ -69,7 +69,7 @@ def sound_truth(scenes: Scenes, config: SoundConfig) -> SoundTruth:
 
     Source: Song et al., CVPR 2022, `utils.py`: a corner is the whole part of size * coordinate / side.
     """
-    table = _described(scenes)
+    table = _build_sound_table(scenes)
     boxes = _boxes(scenes, table, each=config.unnamed_boxes == "each")
     if boxes.is_empty():
         raise InputError(
@@ -90,16 +90,16 @@ def sound_truth(scenes: Scenes, config: SoundConfig) -> SoundTruth:
     return SoundTruth(table, first.astype(np.int64), cells, np.cumsum(new).astype(np.int64), annotators)
 
 
-def _described(scenes: Scenes) -> pl.DataFrame:
+def _build_sound_table(scenes: Scenes) -> pl.DataFrame:
     sounds = scenes.sounds
     if sounds.is_empty():
         raise InputError("the truth has no sounds", hint="its table `sounds` is empty")
     names = dict(enumerate(scenes.meta.vocabularies.get("sound", ())))
     columns: dict[str, Any] = {"video": pl.String, "sound": pl.Int64, "name": pl.String, "label": pl.Int64}
-    table = sounds.select(_known(sounds, c).cast(dtype) for c, dtype in columns.items())
+    table = sounds.select(_get_column(sounds, c).cast(dtype) for c, dtype in columns.items())
     label = pl.col("label")
     named = label.replace_strict(names, default=label.cast(pl.String), return_dtype=pl.String)
-    videos = scenes.videos.select(pl.col("video").cast(pl.String), _known(scenes.videos, "category"))
+    videos = scenes.videos.select(pl.col("video").cast(pl.String), _get_column(scenes.videos, "category"))
     return table.select("video", "sound", "name", named.alias("sound_class")).join(
         videos.with_columns(pl.col("category").cast(pl.String)),
         on="video",
@@ -119,10 +119,12 @@ def _boxes(scenes: Scenes, table: pl.DataFrame, *, each: bool) -> pl.DataFrame:
     if "sound" not in scenes.boxes.columns:
         return scenes.boxes.clear()
     sides = scenes.videos.select(
-        pl.col("video").cast(pl.String), _known(scenes.videos, "width_px"), _known(scenes.videos, "height_px")
+        pl.col("video").cast(pl.String),
+        _get_column(scenes.videos, "width_px"),
+        _get_column(scenes.videos, "height_px"),
     )
     nobody = pl.format("\0{}", pl.int_range(pl.len())) if each else pl.lit("")
-    annotator = pl.coalesce(_known(scenes.boxes, "annotator").cast(pl.String), nobody).alias("annotator")
+    annotator = pl.coalesce(_get_column(scenes.boxes, "annotator").cast(pl.String), nobody).alias("annotator")
     boxes = (
         scenes.boxes.filter(pl.col("sound").is_not_null())
         .select("sound", pl.col("video").cast(pl.String), pl.col(CORNERS).cast(pl.Float64), annotator)
@@ -142,6 +144,6 @@ def _boxes(scenes: Scenes, table: pl.DataFrame, *, each: bool) -> pl.DataFrame:
     return boxes
 
 
-def _known(frame: pl.DataFrame, column: str) -> pl.Expr:
+def _get_column(frame: pl.DataFrame, column: str) -> pl.Expr:
     """The column, null where the table lacks it."""
     return pl.col(column) if column in frame.columns else pl.lit(None).alias(column)

@@ -16,15 +16,15 @@ import polars as pl
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.detection.evaluate import weightings
-from roadaware.metrics.result import SUMMARY, MetricResult, interval_columns
+from roadaware.metrics.detection.evaluate import resample_videos
+from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_columns
 from roadaware.metrics.tracking.config import TrackingConfig
 from roadaware.metrics.tracking.pairs import (
     EPSILON,
     TrackPairs,
-    assigned,
-    crowded_frames,
-    solved,
+    assign_pairs,
+    solve_assignment,
+    split_crowded_frames,
     track_pairs,
 )
 from roadaware.scenes.tables import Predictions, Scenes
@@ -58,7 +58,7 @@ def clear_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floats]
     as counted by TrackEval (Luiten et al., IJCV 2021).
     """
     n = len(pairs.videos)
-    matched = clear_matches(pairs, config)
+    matched = match_clear(pairs, config)
     video = pairs.video[matched]
     track, _, switched, found_again = track_events(pairs, matched)
     of_track = pairs.truth.video[track]
@@ -80,13 +80,15 @@ def clear_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floats]
     return {name: np.asarray(values, dtype=np.float64) for name, values in sums.items()}
 
 
-def clear_matches(pairs: TrackPairs, config: TrackingConfig) -> Ints:
+def match_clear(pairs: TrackPairs, config: TrackingConfig) -> Ints:
     """The pairs that are assigned, by frame.
 
     Frames where nothing competes are assigned at once; the others one after the other, since each leans on
     the frame before.
     """
-    alone, crowded = crowded_frames(pairs, np.flatnonzero(pairs.similarity >= config.threshold - EPSILON))
+    alone, crowded = split_crowded_frames(
+        pairs, np.flatnonzero(pairs.similarity >= config.threshold - EPSILON)
+    )
     path = np.full(len(pairs.truth.track), -1, dtype=np.int64)
     path[pairs.true_box[alone]] = pairs.claims.track[pairs.claimed_box[alone]]
     before = _frame_before(pairs)
@@ -97,7 +99,7 @@ def clear_matches(pairs: TrackPairs, config: TrackingConfig) -> Ints:
         held = dict(zip(pairs.truth.track[last].tolist(), path[last].tolist(), strict=True))
         tracks = pairs.truth.track[pairs.true_box[rows]].tolist()
         goes_on = pairs.claims.track[pairs.claimed_box[rows]] == [held.get(track, -1) for track in tracks]
-        chosen = solved(pairs, rows, _KEPT * goes_on + pairs.similarity[rows])
+        chosen = solve_assignment(pairs, rows, _KEPT * goes_on + pairs.similarity[rows])
         path[pairs.true_box[chosen]] = pairs.claims.track[pairs.claimed_box[chosen]]
         found.append(chosen)
     return np.sort(np.concatenate(found))
@@ -194,9 +196,9 @@ def hota_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floats]:
         return sums
     track, path, which = pairs.track_pairs
     of_track, of_path = pairs.truth.lengths[track], pairs.claims.lengths[path]
-    shared = np.bincount(which, weights=_normalised(pairs))
+    shared = np.bincount(which, weights=_normalize_similarity(pairs))
     agreement = shared / (of_track + of_path - shared)
-    matched = assigned(pairs, agreement[which] * pairs.similarity)
+    matched = assign_pairs(pairs, agreement[which] * pairs.similarity)
     similarity, video = pairs.similarity[matched], pairs.video[matched]
     pair_video = pairs.truth.video[track]
     for a, alpha in enumerate(config.alphas):
@@ -214,7 +216,7 @@ def hota_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floats]:
     return sums
 
 
-def _normalised(pairs: TrackPairs) -> Floats:
+def _normalize_similarity(pairs: TrackPairs) -> Floats:
     """(P,) the overlap of each pair as a share of all overlap of its two boxes."""
     similarity = pairs.similarity
     of_true = np.bincount(pairs.true_box, weights=similarity)[pairs.true_box]
@@ -378,10 +380,10 @@ def track_counts(
         InputError: if tracks contradict themselves, or sizes of images are not known.
     """
     config = config or TrackingConfig.default()
-    return counted(track_pairs(predictions, scenes, config), config)
+    return aggregate_counts(track_pairs(predictions, scenes, config), config)
 
 
-def counted(pairs: TrackPairs, config: TrackingConfig) -> TrackCounts:
+def aggregate_counts(pairs: TrackPairs, config: TrackingConfig) -> TrackCounts:
     """The sums of tracks and paths that were brought together."""
     of_track = np.bincount(pairs.truth.video[pairs.truth.lengths > 0], minlength=len(pairs.videos))
     of_path = np.bincount(pairs.claims.video[pairs.claims.lengths > 0], minlength=len(pairs.videos))
@@ -448,7 +450,7 @@ def evaluate_tracks(
         raise UsageError(f"draws should be 0 or more, not {draws}")
     config = config or TrackingConfig.default()
     pairs = track_pairs(predictions, scenes, config)
-    counts = counted(pairs, config)
+    counts = aggregate_counts(pairs, config)
     parts: dict[str | None, npt.NDArray[Any]] = {None: np.ones(len(counts.videos), dtype=np.int64)}
     for name in sorted(set((groups or {}).values())):
         parts[name] = np.array([(groups or {}).get(video) == name for video in counts.videos], dtype=np.int64)
@@ -462,7 +464,10 @@ def evaluate_tracks(
         counts=pl.DataFrame(sizes, schema={"group": pl.String, **dict.fromkeys(_COUNTS, pl.Int64)}),
         config=to_dict(config),
         notes=_notes(pairs, predictions),
-        makers={"video": partial(by_video, counts), "track": partial(by_track, pairs, config)},
+        makers={
+            "video": partial(build_video_table, counts),
+            "track": partial(build_track_table, pairs, config),
+        },
     )
 
 
@@ -489,7 +494,7 @@ def track_rates(counts: TrackCounts, weights: npt.NDArray[Any] | None = None) ->
     }
 
 
-def drawn_rates(counts: TrackCounts, weights: npt.NDArray[Any], units: Units) -> dict[str, Floats]:
+def resample_rates(counts: TrackCounts, weights: npt.NDArray[Any], units: Units) -> dict[str, Floats]:
     """(draws,) every metric under the weightings of some videos; totals as if of as many videos.
 
     Args:
@@ -497,7 +502,7 @@ def drawn_rates(counts: TrackCounts, weights: npt.NDArray[Any], units: Units) ->
         weights: (V,) 1 for each video that counts.
         units: these videos.
     """
-    times = weightings(weights, units)
+    times = resample_videos(weights, units)
     rates, share = track_rates(counts, times), units.n / times.sum(axis=1)
     return {name: values * share if name in TOTALS else values for name, values in rates.items()}
 
@@ -507,7 +512,7 @@ def scale(metric: str) -> Scale:
     return _SCALES.get(metric, "share")
 
 
-def by_video(counts: TrackCounts) -> pl.DataFrame:
+def build_video_table(counts: TrackCounts) -> pl.DataFrame:
     """One row per video: its counts, and every metric as if it were alone; null where undefined."""
     each = np.eye(len(counts.videos), dtype=np.int64)
     rates = track_rates(counts, each)
@@ -516,10 +521,10 @@ def by_video(counts: TrackCounts) -> pl.DataFrame:
     return table.with_columns(pl.col(name).fill_nan(None) for name in rates)
 
 
-def by_track(pairs: TrackPairs, config: TrackingConfig) -> pl.DataFrame:
+def build_track_table(pairs: TrackPairs, config: TrackingConfig) -> pl.DataFrame:
     """One row per true track: `tube`, `video`, `boxes`, how many were `found`, by how many `paths`, how often
     it was switched to another path or found again (`switches`, `fragmentations`), and the mean `overlap`."""
-    matched = clear_matches(pairs, config)
+    matched = match_clear(pairs, config)
     track, path, switched, again = track_events(pairs, matched)
     n, held = len(pairs.truth.number), pairs.truth.lengths
     found = np.bincount(track, minlength=n)
@@ -547,7 +552,7 @@ def _rows(
     """The rows of the summary of one part of the videos."""
     rates, totals = track_rates(counts, weights), counts.totals(weights)
     units = Units(int(weights.sum()), draws, seed)
-    drawn = drawn_rates(counts, weights, units) if draws and units.n > 1 else None
+    drawn = resample_rates(counts, weights, units) if draws and units.n > 1 else None
     rows = []
     for metric, value in rates.items():
         valid = not np.isnan(value)
@@ -562,7 +567,7 @@ def _rows(
             "valid": valid,
             "n": int(totals["tracks" if metric in _OF_TRACKS else "truth"]),
             "reason": None if valid else "there is nothing to divide by",
-            **interval_columns(interval, "video"),
+            **build_interval_columns(interval, "video"),
         }
         rows.append(row)
     return rows
@@ -604,7 +609,7 @@ def score_floors(
     return pl.DataFrame(rows, schema=dict.fromkeys(("min_score", *METRICS), pl.Float64))
 
 
-def best_floor(table: pl.DataFrame) -> float:
+def select_best_threshold(table: pl.DataFrame) -> float:
     """The floor with the greatest F1 of boxes; the lowest of equals.
 
     Args:
@@ -613,7 +618,7 @@ def best_floor(table: pl.DataFrame) -> float:
     Raises:
         InputError: if F1 is nowhere defined, or 0 everywhere.
 
-    >>> best_floor(pl.DataFrame({"min_score": [0.1, 0.2, 0.3], "f1": [0.4, 0.6, 0.6]}))
+    >>> select_best_threshold(pl.DataFrame({"min_score": [0.1, 0.2, 0.3], "f1": [0.4, 0.6, 0.6]}))
     0.2
     """
     best = table.filter(pl.col("f1") == pl.col("f1").max())

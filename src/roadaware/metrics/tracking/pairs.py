@@ -13,9 +13,14 @@ import polars as pl
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
-from roadaware.metrics.detection.frame_inputs import video_index
-from roadaware.metrics.detection.sizes import scales
-from roadaware.metrics.detection.tube_rows import AGENTNESS, LabelledTubes, labelled_tubes, paths
+from roadaware.metrics.detection.frame_inputs import find_video_index
+from roadaware.metrics.detection.sizes import compute_scales
+from roadaware.metrics.detection.tube_rows import (
+    AGENTNESS,
+    LabelledTubes,
+    extract_labelled_tubes,
+    select_paths,
+)
 from roadaware.metrics.tracking.config import TrackingConfig
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
@@ -121,7 +126,7 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
         InputError: if tubes are claimed of which none is a path, tracks contradict themselves, sizes of
             images are not known, or scores are asked for and boxes have none.
     """
-    from roadaware.metrics.detection.frame_kernels import pair_overlaps
+    from roadaware.metrics.detection.frame_kernels import compute_frame_overlaps
 
     _check_paths(predictions)
     predictions = _strong(predictions, config.min_score)
@@ -129,24 +134,24 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
         made_up = pl.col("interpolated").fill_null(value=False)
         predictions = predictions.with_tables(boxes=predictions.boxes.filter(~made_up))
     videos = tuple(scenes.videos["video"].cast(pl.String).to_list())
-    scale = scales(predictions, scenes, videos, DetectionConfig())
+    scale = compute_scales(predictions, scenes, videos, DetectionConfig())
     classes = ((AGENTNESS, AGENTNESS),)
-    scenes, resting = _parted(scenes)
+    scenes, resting = _split_ignored(scenes)
     sides = [
-        labelled_tubes(tables, classes, videos, factors, scored=False)
+        extract_labelled_tubes(tables, classes, videos, factors, scored=False)
         for tables, factors in ((scenes, scale.truth), (predictions, scale.claims))
     ]
     stride = 1 + max(int(side.tubes.frames.max(initial=0)) for side in sides)
-    judged, n_frames = _judged(scenes, videos, stride)
+    judged, n_frames = _list_evaluated_frames(scenes, videos, stride)
     found = [_boxes(side, judged, stride) for side in sides]
     ignored = _resting(resting, videos, judged, stride, scale.truth)
-    found[0] = _joined(found[0], ignored, len(sides[0]))
+    found[0] = _merge_ignored(found[0], ignored, len(sides[0]))
     keys = np.unique(np.concatenate([key for key, _, _ in found]))
     truth, claims = (
         _seen(side, key, track, keys) for side, (key, track, _) in zip(sides, found, strict=True)
     )
     edges = [edges for _, _, edges in found]
-    start, overlap = pair_overlaps(
+    start, overlap = compute_frame_overlaps(
         edges[1], claims.frame, edges[0], truth.start, float(config.pixel_offset), False
     )
     counts = np.diff(start)
@@ -158,7 +163,7 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
     )
     foreign = sides[1].left_out
     left_out = {"claimed paths in videos that the truth does not have": foreign} if foreign else {}
-    return replace(_asked(pairs, config.threshold) if len(ignored[0]) else pairs, left_out=left_out)
+    return replace(_drop_ignored(pairs, config.threshold) if len(ignored[0]) else pairs, left_out=left_out)
 
 
 def _strong(predictions: Predictions, min_score: float | None) -> Predictions:
@@ -172,19 +177,19 @@ def _strong(predictions: Predictions, min_score: float | None) -> Predictions:
     return predictions.with_tables(boxes=boxes) if len(boxes) < len(predictions.boxes) else predictions
 
 
-def assigned(pairs: TrackPairs, score: Floats) -> Ints:
+def assign_pairs(pairs: TrackPairs, score: Floats) -> Ints:
     """The pairs of the assignment of greatest score within each frame, each box in one pair at most.
 
     Args:
         pairs: P of them.
         score: (P,) of each pair; pairs that do not score above 0 are not assigned.
     """
-    alone, crowded = crowded_frames(pairs, np.flatnonzero(score > 0))
-    found = [alone, *(solved(pairs, rows, score[rows]) for rows in crowded)]
+    alone, crowded = split_crowded_frames(pairs, np.flatnonzero(score > 0))
+    found = [alone, *(solve_assignment(pairs, rows, score[rows]) for rows in crowded)]
     return np.sort(np.concatenate(found))
 
 
-def solved(pairs: TrackPairs, rows: Ints, score: Floats) -> Ints:
+def solve_assignment(pairs: TrackPairs, rows: Ints, score: Floats) -> Ints:
     """The pairs, out of those of one frame, of the assignment of greatest score."""
     from scipy.optimize import linear_sum_assignment
 
@@ -198,7 +203,7 @@ def solved(pairs: TrackPairs, rows: Ints, score: Floats) -> Ints:
     return held[held >= 0]
 
 
-def crowded_frames(pairs: TrackPairs, kept: Ints) -> tuple[Ints, list[Ints]]:
+def split_crowded_frames(pairs: TrackPairs, kept: Ints) -> tuple[Ints, list[Ints]]:
     """Of some pairs those in frames where no two compete for a box, and the rest frame by frame."""
     true, claimed, frame = pairs.true_box[kept], pairs.claimed_box[kept], pairs.frame[kept]
     several = (np.bincount(true, minlength=1)[true] > 1) | (np.bincount(claimed, minlength=1)[claimed] > 1)
@@ -214,7 +219,7 @@ def _by_frame(pairs: TrackPairs, rows: Ints) -> list[Ints]:
     return np.split(order, np.flatnonzero(np.diff(pairs.frame[order])) + 1)
 
 
-def _judged(scenes: Scenes, videos: tuple[str, ...], stride: int) -> tuple[Ints | None, Ints]:
+def _list_evaluated_frames(scenes: Scenes, videos: tuple[str, ...], stride: int) -> tuple[Ints | None, Ints]:
     """Keys of the annotated frames, None for all, and how many each video has."""
     index = {video: at for at, video in enumerate(videos)}
     frames = scenes.frames
@@ -236,7 +241,7 @@ def _judged(scenes: Scenes, videos: tuple[str, ...], stride: int) -> tuple[Ints 
 def _check_paths(predictions: Predictions) -> None:
     """Raise InputError where there are tubes, and none stands for somebody whatever the label."""
     tubes = predictions.tubes
-    if tubes.is_empty() or not paths(predictions).is_empty():
+    if tubes.is_empty() or not select_paths(predictions).is_empty():
         return
     kinds = sorted(set(tubes["kind"].cast(pl.String).drop_nulls())) if "kind" in tubes.columns else []
     raise InputError(
@@ -246,7 +251,7 @@ def _check_paths(predictions: Predictions) -> None:
     )
 
 
-def _parted(scenes: Scenes) -> tuple[Scenes, pl.DataFrame]:
+def _split_ignored(scenes: Scenes) -> tuple[Scenes, pl.DataFrame]:
     """The scenes without the boxes to ignore, and these."""
     boxes = scenes.boxes
     if "ignore" not in boxes.columns:
@@ -259,7 +264,7 @@ def _resting(
     boxes: pl.DataFrame, videos: tuple[str, ...], judged: Ints | None, stride: int, scale: Floats
 ) -> tuple[Ints, Floats]:
     """Key of the frame and edges of the boxes to ignore in frames that count, scaled."""
-    video, frame = video_index(boxes["video"], videos), boxes["frame"].to_numpy()
+    video, frame = find_video_index(boxes["video"], videos), boxes["frame"].to_numpy()
     key = video * stride + frame
     kept = (video >= 0) & (frame < stride)
     if judged is not None:
@@ -268,7 +273,7 @@ def _resting(
     return key[kept].astype(np.int64), edges * scale[video[kept]]
 
 
-def _joined(
+def _merge_ignored(
     tracked: tuple[Ints, Ints, Floats], ignored: tuple[Ints, Floats], n_tracks: int
 ) -> tuple[Ints, Ints, Floats]:
     """True boxes with those to ignore, which belong to the track after the last."""
@@ -279,10 +284,10 @@ def _joined(
     return keys[order], tracks[order], np.concatenate([edges, ignored[1]])[order]
 
 
-def _asked(pairs: TrackPairs, threshold: float) -> TrackPairs:
+def _drop_ignored(pairs: TrackPairs, threshold: float) -> TrackPairs:
     """The pairs without true boxes to ignore, and without the claimed boxes that are assigned to them."""
     asked = pairs.truth.track < len(pairs.truth.number)
-    met = assigned(pairs, np.where(pairs.similarity >= threshold - EPSILON, pairs.similarity, 0.0))
+    met = assign_pairs(pairs, np.where(pairs.similarity >= threshold - EPSILON, pairs.similarity, 0.0))
     counted = np.ones(len(pairs.claims.track), dtype=np.bool_)
     counted[pairs.claimed_box[met[~asked[pairs.true_box[met]]]]] = False
     true, claimed = np.cumsum(asked) - 1, np.cumsum(counted) - 1

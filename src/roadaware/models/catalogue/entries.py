@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from roadaware.errors import DiskError, InputError, UsageError
-from roadaware.io.files import disk_error, names_in, read_regular, temporary_beside
-from roadaware.places import cache_folder
+from roadaware.io.files import build_disk_error, list_folder_names, make_temporary_path, read_regular
+from roadaware.places import get_cache_folder
 
 Task = Literal["objects", "zero-shot", "segmentation", "image-text", "pose", "training"]
 TABLE = Path(__file__).with_name("models.toml")
@@ -158,28 +158,28 @@ WEIGHTS = "model.safetensors"
 _LIMIT = 1 << 20
 
 
-def models_folder() -> Path:
+def get_models_folder() -> Path:
     """Where installed models lie: `models/` in the cache folder."""
-    return cache_folder() / "models"
+    return get_cache_folder() / "models"
 
 
-def installed_folder(entry: Entry) -> Path | None:
+def find_installed_folder(entry: Entry) -> Path | None:
     """The folder of an installed model; None where it is not installed.
 
     Args:
         entry: of the catalogue.
     """
-    folder = models_folder() / entry.name
+    folder = get_models_folder() / entry.name
     return folder if read_record(folder) is not None else None
 
 
-def installed_path(entry: Entry) -> Path | None:
+def find_installed_path(entry: Entry) -> Path | None:
     """What commands open of an installed model: a file of ours, or a folder of transformers.
 
     Args:
         entry: of the catalogue.
     """
-    folder = installed_folder(entry)
+    folder = find_installed_folder(entry)
     if folder is None:
         return None
     return folder if (folder / "config.json").is_file() else folder / WEIGHTS
@@ -221,7 +221,7 @@ def resolve_weights(given: Path, tasks: Sequence[str] = ()) -> Path:
             f"{name} is a model for {entry.task}, and needed is one for {' or '.join(tasks)}; "
             "`roadaware models list` says what each is for"
         )
-    found = installed_path(entry)
+    found = find_installed_path(entry)
     if found is None:
         raise UsageError(f"{name} is not installed: `roadaware models get {name}` fetches it")
     return found
@@ -247,11 +247,11 @@ def remove_model(name: str) -> int:
         UsageError: if there is no such name.
         DiskError: if it cannot be removed.
     """
-    folder = models_folder() / find_entry(name).name
+    folder = get_models_folder() / find_entry(name).name
     if not folder.is_dir():
         return 0
-    size = folder_bytes(folder)
-    gone = temporary_beside(folder)
+    size = measure_folder_size(folder)
+    gone = make_temporary_path(folder)
     try:
         folder.rename(gone)  # at once: nobody opens half of it
         shutil.rmtree(gone)
@@ -260,13 +260,13 @@ def remove_model(name: str) -> int:
     return size
 
 
-def folder_bytes(folder: Path) -> int:
+def measure_folder_size(folder: Path) -> int:
     """Bytes of the files of an installed model.
 
     Args:
         folder: of the model.
     """
-    return sum((folder / name).lstat().st_size for name in names_in(folder))
+    return sum((folder / name).lstat().st_size for name in list_folder_names(folder))
 
 
 def replace_folder(made: Path, folder: Path) -> None:
@@ -279,13 +279,13 @@ def replace_folder(made: Path, folder: Path) -> None:
     Raises:
         DiskError: if the disk refuses.
     """
-    old = temporary_beside(folder)
+    old = make_temporary_path(folder)
     try:
         if folder.exists():
             folder.rename(old)
         made.rename(folder)
     except OSError as error:
-        raise disk_error(folder, 0, error) from error
+        raise build_disk_error(folder, 0, error) from error
     shutil.rmtree(old, ignore_errors=True)
 
 

@@ -20,9 +20,15 @@ from typing import Any
 
 from roadaware import __version__
 from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.io.files import atomic_write, check_room, disk_error, sweep, temporary_beside
-from roadaware.io.folder_lock import held
-from roadaware.io.sources import open_file, shown
+from roadaware.io.files import (
+    build_disk_error,
+    check_room,
+    make_temporary_path,
+    remove_stale_files,
+    write_atomically,
+)
+from roadaware.io.folder_lock import hold_folder
+from roadaware.io.sources import open_file, to_printable
 from roadaware.models.catalogue.entries import (
     LISTS,
     RECORD,
@@ -31,12 +37,12 @@ from roadaware.models.catalogue.entries import (
     FileSource,
     HubSource,
     NpmSource,
-    folder_bytes,
-    installed_folder,
-    models_folder,
+    find_installed_folder,
+    get_models_folder,
+    measure_folder_size,
     replace_folder,
 )
-from roadaware.places import cache_folder
+from roadaware.places import get_cache_folder
 
 # Packages of the npm registry, fetched by npm itself, and the few files that are wanted of them.
 
@@ -57,7 +63,7 @@ _NO_NET = (
 )
 
 
-def npm_command() -> list[str] | None:
+def find_npm_command() -> list[str] | None:
     """The words that run npm: that on the path, else what a wheel of node brought; None where neither is."""
     found = shutil.which("npm")
     if found:
@@ -90,7 +96,7 @@ def fetch_archive(source: NpmSource, folder: Path) -> Path:
     path = folder / f"{source.package.removeprefix('@').replace('/', '-')}-{source.version}.tgz"
     if path.is_file() and _digest_fits(path, source.integrity):
         return path
-    command = npm_command()
+    command = find_npm_command()
     wanted = f"{source.package}@{source.version}"
     if command is None:
         raise InputError(
@@ -123,19 +129,19 @@ def fetch_archive(source: NpmSource, folder: Path) -> Path:
     except OSError as error:
         raise InputError(f"npm cannot be run: {error.strerror}", where=command[0]) from error
     if done.returncode or not path.is_file():
-        raise _refused(wanted, done.stderr + done.stdout, folder)
+        raise _build_npm_error(wanted, done.stderr + done.stdout, folder)
     check_archive(path, source)
     return path
 
 
-def _refused(wanted: str, said: str, folder: Path) -> Exception:
+def _build_npm_error(wanted: str, said: str, folder: Path) -> Exception:
     """Why npm failed, in one line."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    told = shown(
+    told = to_printable(
         next((line for line in lines if "rror" in line or "ERR" in line), lines[0] if lines else "no reason")
     )
     if "ENOSPC" in said:
-        return disk_error(folder / "archive", 0, OSError(28, os.strerror(28)))
+        return build_disk_error(folder / "archive", 0, OSError(28, os.strerror(28)))
     if any(word in said for word in _NO_NET):
         hint = (
             "check the network and npm's configuration, or name an archive that was fetched elsewhere: --from"
@@ -158,7 +164,7 @@ def check_archive(path: Path, source: NpmSource) -> None:
     if not _digest_fits(path, source.integrity):
         raise DamagedError(
             f"the digest is not that of {source.package} {source.version} ({source.integrity[:24]}...)",
-            where=shown(str(path)),
+            where=to_printable(str(path)),
             hint="nothing of it was used; remove it and fetch it again",
         )
 
@@ -166,7 +172,7 @@ def check_archive(path: Path, source: NpmSource) -> None:
 def _digest_fits(path: Path, integrity: str) -> bool:
     name, _, wanted = integrity.partition("-")
     whole = hashlib.new(name)
-    with open_file(path, shown(str(path)), _MOST_BYTES) as file:
+    with open_file(path, to_printable(str(path)), _MOST_BYTES) as file:
         while chunk := file.read(_CHUNK):
             whole.update(chunk)
     return base64.b64encode(whole.digest()).decode() == wanted
@@ -186,7 +192,7 @@ def read_members(
     Raises:
         DamagedError: if it is no whole archive, or a file is missing, a link, too large or another.
     """
-    where, found = shown(str(path)), dict[str, bytes]()
+    where, found = to_printable(str(path)), dict[str, bytes]()
     try:
         with (
             open_file(path, where, _MOST_BYTES) as stream,
@@ -209,7 +215,7 @@ def read_members(
     except (tarfile.TarError, EOFError, OSError, ValueError, MemoryError) as error:
         if isinstance(error, InputError):
             raise
-        message = f"not a whole archive: {shown(str(error), 100)}"
+        message = f"not a whole archive: {to_printable(str(error), 100)}"
         raise DamagedError(message, where=where, hint="fetch it again") from error
     for name in wanted:
         if name not in found:
@@ -241,33 +247,33 @@ def get_model(
         InputError: if it cannot be fetched, or is not what it should be.
         DiskError: if the disk refuses.
     """
-    there = installed_folder(entry)
+    there = find_installed_folder(entry)
     if there is not None and not overwrite:
         return there
-    folder, downloads = models_folder() / entry.name, cache_folder() / "downloads" / entry.name
+    folder, downloads = get_models_folder() / entry.name, get_cache_folder() / "downloads" / entry.name
     check_room(folder, is_folder=True)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         downloads.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise disk_error(folder, 0, error) from error
-    with held(downloads):
+        raise build_disk_error(folder, 0, error) from error
+    with hold_folder(downloads):
         with suppress(OSError):
-            sweep(folder.parent)
-        made = temporary_beside(folder)
+            remove_stale_files(folder.parent)
+        made = make_temporary_path(folder)
         try:
             made.mkdir()
             about = _fill(made, entry, given, downloads, tell)
-            atomic_write(made / RECORD, _text({"name": entry.name, "version": __version__, **about}))
+            write_atomically(made / RECORD, _text({"name": entry.name, "version": __version__, **about}))
         except OSError as error:
             shutil.rmtree(made, ignore_errors=True)
-            raise disk_error(folder, 0, error) from error
+            raise build_disk_error(folder, 0, error) from error
         except BaseException:
             shutil.rmtree(made, ignore_errors=True)
             raise
         replace_folder(made, folder)
         shutil.rmtree(downloads, ignore_errors=True)
-    tell(f"{entry.name} is installed: {folder_bytes(folder) / 1e6:.1f} MB")
+    tell(f"{entry.name} is installed: {measure_folder_size(folder) / 1e6:.1f} MB")
     return folder
 
 
@@ -285,13 +291,13 @@ def _from_hub(
     made: Path, entry: Entry, source: HubSource, given: Path | None, downloads: Path, tell: Told
 ) -> dict[str, Any]:
 
-    from roadaware.models.tensor_files import most_bytes
+    from roadaware.models.tensor_files import get_file_size_limit
 
     if given is not None:
-        about = {"source": str(given), **copy_folder(given, made, most_bytes())}
+        about = {"source": str(given), **copy_folder(given, made, get_file_size_limit())}
     else:
         about = {"source": f"huggingface.co/{source.repository}"}
-        about |= fetch_repository(source, downloads, most_bytes(), tell)
+        about |= fetch_repository(source, downloads, get_file_size_limit(), tell)
         for name in about["sha256"]:
             (downloads / name).replace(made / name)
     check_model(made, entry.task)
@@ -306,7 +312,7 @@ def _from_file(made: Path, entry: Entry, source: FileSource, given: Path | None)
     if given is None:
         raise UsageError(f"{entry.name} has no public address: name {source.form} with --from")
     save_tensors(made / WEIGHTS, read_tensors(given))
-    return {"source": given.name, "sha256": {given.name: file_digest(given)}, "licence": entry.licence}
+    return {"source": given.name, "sha256": {given.name: hash_file(given)}, "licence": entry.licence}
 
 
 def _from_package(
@@ -374,7 +380,7 @@ _FROM = "name a folder that was fetched elsewhere with --from"
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
-def wanted_files(names: Sequence[str], where: str) -> list[str]:
+def select_model_files(names: Sequence[str], where: str) -> list[str]:
     """The files of a repository or folder that make a model, of all that it holds.
 
     Args:
@@ -389,7 +395,7 @@ def wanted_files(names: Sequence[str], where: str) -> list[str]:
     )
     if CONFIG not in names or not weights or (weights != [HUB_WEIGHTS] and INDEX not in names):
         odd = [name for name in names if name.endswith(_CODE)][:4]
-        told = f"; it holds {', '.join(shown(name, 60) for name in odd)}" if odd else ""
+        told = f"; it holds {', '.join(to_printable(name, 60) for name in odd)}" if odd else ""
         raise InputError(
             f"expected {CONFIG} and {HUB_WEIGHTS}{told}",
             where=where,
@@ -435,7 +441,7 @@ def fetch_repository(
             source.repository, revision=source.revision, files_metadata=True, timeout=30
         )
         listed = {each.rfilename: each for each in found.siblings or []}
-        names = wanted_files(list(listed), where)
+        names = select_model_files(list(listed), where)
         size = sum(listed[name].size or 0 for name in names)
         if size > most:
             raise InputError(f"{size:,} bytes, and at most {most:,} are fetched", where=where)
@@ -448,7 +454,7 @@ def fetch_repository(
         raise
     except Exception as error:  # the client raises whatever its parts do
         raise _hub_refused(error, where, downloads) from error
-    digests = {name: file_digest(downloads / name) for name in names}
+    digests = {name: hash_file(downloads / name) for name in names}
     for name in names:
         said = getattr(listed[name].lfs, "sha256", None)
         if said is not None and said != digests[name]:
@@ -462,9 +468,9 @@ def _hub_refused(error: Exception, where: str, downloads: Path) -> Exception:
     """Why the client failed, in one line."""
     from huggingface_hub import errors
 
-    told = shown((str(error).strip().splitlines() or [type(error).__name__])[0], 160)
+    told = to_printable((str(error).strip().splitlines() or [type(error).__name__])[0], 160)
     if isinstance(error, OSError) and error.errno in _DISK:
-        return disk_error(downloads / "files", 0, error)
+        return build_disk_error(downloads / "files", 0, error)
     if isinstance(error, errors.GatedRepoError):
         hint = "accept their terms there, then `hf auth login`"
         return InputError("its authors ask for a login", where=where, hint=hint)
@@ -490,22 +496,22 @@ def copy_folder(given: Path, made: Path, most: int) -> dict[str, Any]:
     Raises:
         InputError: if it is no such folder, holds no safetensors, or a link leads out of it.
     """
-    from roadaware.models.folder_configs import inside
+    from roadaware.models.folder_configs import resolve_model_file
 
     if not given.is_dir():
         raise InputError("expected the folder of a model", where=str(given))
-    names = wanted_files(sorted(each.name for each in given.iterdir() if not each.is_dir()), str(given))
+    names = select_model_files(sorted(each.name for each in given.iterdir() if not each.is_dir()), str(given))
     for name in names:
         limit = most if name.endswith(".safetensors") else _MOST_TEXT_BYTES
         with (
-            open_file(inside(given / name), str(given / name), limit) as file,
+            open_file(resolve_model_file(given / name), str(given / name), limit) as file,
             (made / name).open("xb") as copy,
         ):
             shutil.copyfileobj(file, copy, _HUB_CHUNK)
-    return {"sha256": {name: file_digest(made / name) for name in names}}
+    return {"sha256": {name: hash_file(made / name) for name in names}}
 
 
-def file_digest(path: Path) -> str:
+def hash_file(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal.
 
     Args:
@@ -528,12 +534,12 @@ def check_model(folder: Path, task: str) -> None:
     Raises:
         InputError: says which type it is and which are known.
     """
-    from roadaware.models.folder_configs import check_config, parsed, refuse_adapter
+    from roadaware.models.folder_configs import check_config, parse_folder_json, refuse_adapter
 
-    said: Mapping[str, Any] = parsed(folder / CONFIG)
+    said: Mapping[str, Any] = parse_folder_json(folder / CONFIG)
     families = _families(task)
     if said.get("model_type") not in families:
-        kind = shown(repr(said.get("model_type")), 60)
+        kind = to_printable(repr(said.get("model_type")), 60)
         raise InputError(
             f"a model of type {kind}, and models for {task} are {', '.join(families)}", where=CONFIG
         )

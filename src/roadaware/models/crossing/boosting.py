@@ -17,11 +17,11 @@ from roadaware.models.crossing.features import (
     Labelled,
     Observed,
     Trial,
-    hand_features,
-    probabilities,
+    convert_to_probabilities,
+    extract_hand_features,
 )
 from roadaware.models.crossing.tabular import Fitted, TabularModel
-from roadaware.models.threads import one_thread
+from roadaware.models.threads import limit_to_one_thread
 
 # Boosted trees as plain arrays: taken out of scikit-learn once, evaluated here ever after.
 
@@ -67,12 +67,12 @@ _FIELDS = (
 )
 
 
-def truncated(trees: Arrays, rounds: int) -> Arrays:
+def truncate_trees(trees: Arrays, rounds: int) -> Arrays:
     """The first rounds of trees."""
     return {name: values[:rounds] if values.ndim == 3 else values for name, values in trees.items()}
 
 
-def staged(trees: Arrays, features: Floats) -> Iterator[Floats]:
+def iterate_staged_scores(trees: Arrays, features: Floats) -> Iterator[Floats]:
     """The (n, k) raw scores after each round.
 
     Args:
@@ -87,10 +87,10 @@ def staged(trees: Arrays, features: Floats) -> Iterator[Floats]:
         yield raw.copy()
 
 
-def raw_scores(trees: Arrays, features: Floats) -> Floats:
+def compute_raw_scores(trees: Arrays, features: Floats) -> Floats:
     """The (n, k) raw scores of all trees."""
     raw = np.broadcast_to(trees["start"], (len(features), trees["feature"].shape[1]))
-    for stage in staged(trees, features):
+    for stage in iterate_staged_scores(trees, features):
         raw = stage
     return np.asarray(raw)
 
@@ -166,26 +166,32 @@ class Boosting(TabularModel):
                 for rounds, value in self._by_rounds(grown[-1], held_out, validation.truth):
                     settings = {"leaves": leaves, "balanced": balanced, "rounds": rounds}
                     trials.append(Trial(settings, value))
-        winner = choice.best(trials)
+        winner = choice.select_best_trial(trials)
         chosen = trials[winner].settings
         kept = grown[winner * len(grown) // len(trials)]
-        return Fitted(truncated(kept, chosen["rounds"]), chosen, tuple(trials))
+        return Fitted(truncate_trees(kept, chosen["rounds"]), chosen, tuple(trials))
 
     def _predict(self, fitted: Fitted, examples: Observed) -> Floats:
-        return probabilities(raw_scores(fitted.arrays, self._features(examples)), self.n_scores)
+        return convert_to_probabilities(
+            compute_raw_scores(fitted.arrays, self._features(examples)), self.n_scores
+        )
 
     def _features(self, examples: Observed) -> Floats:
         given = self.config
-        return hand_features(examples, vehicle=given.vehicle, extrapolated=True, traffic=given.traffic)
+        return extract_hand_features(
+            examples, vehicle=given.vehicle, extrapolated=True, traffic=given.traffic
+        )
 
     def _by_rounds(
         self, grown: Arrays, features: Floats, truth: npt.NDArray[np.int64]
     ) -> list[tuple[int, float]]:
         """The validation score after each candidate number of rounds."""
         scored = []
-        for done, raw in enumerate(staged(grown, features), start=1):
+        for done, raw in enumerate(iterate_staged_scores(grown, features), start=1):
             if done % self.config.step == 0 or done == self.config.rounds:
-                value = choice.score(self.config.criterion, probabilities(raw, self.n_scores), truth)
+                value = choice.score(
+                    self.config.criterion, convert_to_probabilities(raw, self.n_scores), truth
+                )
                 scored.append((done, value))
         return scored
 
@@ -202,7 +208,7 @@ class Boosting(TabularModel):
             early_stopping=False,
             random_state=self.config.seed,
         )
-        with one_thread():
+        with limit_to_one_thread():
             booster.fit(features, truth)
         grown = export(booster)
         return grown if self.n_scores == 1 else _for_all_labels(grown, booster.classes_, self.config.labels)

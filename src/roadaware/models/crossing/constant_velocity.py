@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from roadaware.arrays import Floats
-from roadaware.geometry.boxes import place_in_regions
+from roadaware.geometry.boxes import compute_region_position
 from roadaware.models.card import ModelCard
 from roadaware.models.crossing import features
 from roadaware.models.crossing.features import (
@@ -18,7 +18,7 @@ from roadaware.models.crossing.features import (
     Observed,
     Slope,
     Trial,
-    extrapolated_centre_px,
+    extrapolate_centre_px,
 )
 from roadaware.models.crossing.tabular import Fitted, TabularModel
 
@@ -65,7 +65,7 @@ class ConstantVelocity(TabularModel):
             Trial({"slope": slope, "spread": spread}, self._score(validation, slope, spread))
             for slope, spread in product(self.config.slopes, self.config.spreads)
         ]
-        return Fitted({}, trials[features.best(trials)].settings, tuple(trials))
+        return Fitted({}, trials[features.select_best_trial(trials)].settings, tuple(trials))
 
     def _predict(self, fitted: Fitted, examples: Observed) -> Floats:
         return self._regions(examples, fitted.chosen["slope"], float(fitted.chosen["spread"]))
@@ -78,9 +78,9 @@ class ConstantVelocity(TabularModel):
     def _regions(self, examples: Observed, slope: Slope, spread: float) -> Floats:
         """(n, k) probabilities; the largest is that of the region the centre falls into."""
         labels = self.config.labels
-        centre = extrapolated_centre_px(examples, self.config.horizon_frames, slope)
+        centre = extrapolate_centre_px(examples, self.config.horizon_frames, slope)
         # A region holds its left edge: without the nudge a centre exactly there ties with the region before.
-        place = np.clip(place_in_regions(centre, examples.width_px, labels) + 1e-9, 0, labels)
+        place = np.clip(compute_region_position(centre, examples.width_px, labels) + 1e-9, 0, labels)
         distance = np.abs(np.arange(labels) + 0.5 - place[:, None])
         weight = np.exp(-(distance - distance.min(axis=1, keepdims=True)) / spread)
         return np.asarray(weight / weight.sum(axis=1, keepdims=True))

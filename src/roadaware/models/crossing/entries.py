@@ -34,7 +34,7 @@ class Entry:
     each_frame: bool = False
 
 
-def crossing_network(
+def build_crossing_entry(
     name: str,
     config_class: type[Any],
     network: str,
@@ -211,12 +211,12 @@ class I3DConfig:
     @classmethod
     def small(cls) -> I3DConfig:
         """A quarter of the width, for 8 crops of 64 pixels; running means follow within tens of batches."""
-        return _narrowed(4, 0.1)
+        return _narrow_i3d(4, 0.1)
 
     @classmethod
     def tiny(cls) -> I3DConfig:
         """For tests, on crops of 32 pixels."""
-        return _narrowed(16, 0.1)
+        return _narrow_i3d(16, 0.1)
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ class TwoStreamConfig:
         return cls(filters=(4, 6, 8, 12, 16), hidden=(16, 16), stack=5, flow_rounds=1)
 
 
-def _narrowed(by: int, momentum: float) -> I3DConfig:
+def _narrow_i3d(by: int, momentum: float) -> I3DConfig:
     """I3D with all widths divided, none below 2."""
     full = I3DConfig()
     a, b, c = (max(width // by, 2) for width in full.stem)
@@ -272,7 +272,7 @@ def _narrowed(by: int, momentum: float) -> I3DConfig:
     return I3DConfig(stem=(a, b, c), mixed=tuple(mixed), momentum=momentum)
 
 
-CONVLSTM = crossing_network(
+CONVLSTM = build_crossing_entry(
     "convlstm",
     ConvLSTMConfig,
     "convlstm:ConvLSTMNet",
@@ -288,7 +288,7 @@ CONVLSTM = crossing_network(
     weights=f"{_SCRATCH}; {_READS} ImageNet weights of VGG16 by torchvision's names (pixels='imagenet') or "
     "by Keras' (pixels='keras')",
 )
-C3D = crossing_network(
+C3D = build_crossing_entry(
     "c3d",
     C3DConfig,
     "c3d:C3DNet",
@@ -304,7 +304,7 @@ C3D = crossing_network(
     "crops of 112 pixels",
     published="the benchmark trains all layers from Sports-1M weights",
 )
-I3D = crossing_network(
+I3D = build_crossing_entry(
     "i3d",
     I3DConfig,
     "i3d:I3DNet",
@@ -321,7 +321,7 @@ I3D = crossing_network(
     published="the benchmark starts from ImageNet and Kinetics weights; the paper on calibration names "
     "Sports-1M",
 )
-TWO_STREAM = crossing_network(
+TWO_STREAM = build_crossing_entry(
     "two-stream",
     TwoStreamConfig,
     "two_stream:TwoStreamNet",
@@ -408,7 +408,7 @@ _INPUTS = (
     "around the pedestrian; any sequences will do, and without maps that branch is missing; standardised on "
     "train"
 )
-BIPED = crossing_network(
+BIPED = build_crossing_entry(
     "biped",
     BiPedConfig,
     "biped:BiPed",
@@ -429,7 +429,7 @@ BIPED = crossing_network(
     weights="none are shipped, and none were published",
     published="PIE accuracy 0.91, AUC 0.90, F1 0.85 [recalled]",
 )
-PEDFORMER = crossing_network(
+PEDFORMER = build_crossing_entry(
     "pedformer",
     PedFormerConfig,
     "pedformer:PedFormer",
@@ -488,7 +488,7 @@ class PcpaConfig:
         return cls(width=8, filters=(2, 2, 4, 4, 4))
 
 
-PCPA = crossing_network(
+PCPA = build_crossing_entry(
     "pcpa",
     PcpaConfig,
     "pcpa:PCPA",
@@ -547,7 +547,7 @@ class RecurrentConfig:
 
 
 def _recurrent(name: str, network: str, *, paper: str, diagram: str, parameters: str) -> Entry:
-    return crossing_network(
+    return build_crossing_entry(
         name,
         RecurrentConfig,
         f"recurrent:{network}",
@@ -681,7 +681,7 @@ _SKELETAL_INPUTS = (
     "distances between joints are taken), boxes (4) and other sequences, which are standardised on train; it "
     "needs a pose"
 )
-SPI_NET = crossing_network(
+SPI_NET = build_crossing_entry(
     "spi-net",
     SpiNetConfig,
     "spinet:SpiNet",
@@ -699,7 +699,7 @@ SPI_NET = crossing_network(
     inputs=_SKELETAL_INPUTS + "; at least 8 frames",
     weights="none are shipped",
 )
-TROUSPI_NET = crossing_network(
+TROUSPI_NET = build_crossing_entry(
     "trouspi-net",
     TrouSpiNetConfig,
     "trouspi:TrouSpiNet",
@@ -763,7 +763,7 @@ class SteadyConfig:
         return cls(width=8, dilations=(1, 2))
 
 
-STEADY = crossing_network(
+STEADY = build_crossing_entry(
     "steady",
     SteadyConfig,
     "steady:Steady",
@@ -863,7 +863,7 @@ class ResNet50Config:
         return cls(stem=4, blocks=(1, 1, 1, 1))
 
 
-VGG16 = crossing_network(
+VGG16 = build_crossing_entry(
     "vgg16",
     VGG16Config,
     "vgg:VGG16Net",
@@ -876,7 +876,7 @@ VGG16 = crossing_network(
     weights=_WEIGHTS,
     published="the benchmark trains all layers from ImageNet's weights",
 )
-RESNET50 = crossing_network(
+RESNET50 = build_crossing_entry(
     "resnet50",
     ResNet50Config,
     "resnet:ResNet50Net",
@@ -930,7 +930,7 @@ class TransformerConfig:
         return cls(width=8, heads=2, layers=2, inner=12, horizon=3)
 
 
-ENCODER = crossing_network(
+ENCODER = build_crossing_entry(
     "transformer-encoder",
     TransformerConfig,
     "transformers:BoxEncoder",
@@ -944,7 +944,7 @@ ENCODER = crossing_network(
     weights="none are shipped",
     published="best of the paper's transformers on PIE: accuracy 0.91, F1 0.83",
 )
-ENCODER_DECODER = crossing_network(
+ENCODER_DECODER = build_crossing_entry(
     "transformer-encoder-decoder",
     TransformerConfig,
     "transformers:BoxEncoderDecoder",

@@ -72,8 +72,8 @@ class Labelled(Observed, Protocol):
     def truth(self) -> npt.NDArray[np.int64]: ...  # noqa: D102
 
 
-def feature_names(*, vehicle: bool, extrapolated: bool, traffic: bool = False) -> tuple[str, ...]:
-    """The columns of `hand_features`, in order."""
+def list_feature_names(*, vehicle: bool, extrapolated: bool, traffic: bool = False) -> tuple[str, ...]:
+    """The columns of `extract_hand_features`, in order."""
     return (
         BOX_FEATURES
         + VEHICLE_FEATURES * vehicle
@@ -82,8 +82,10 @@ def feature_names(*, vehicle: bool, extrapolated: bool, traffic: bool = False) -
     )
 
 
-def hand_features(observed: Observed, *, vehicle: bool, extrapolated: bool, traffic: bool = False) -> Floats:
-    """(n, f) features, lengths as shares of the image, columns as `feature_names` lists them.
+def extract_hand_features(
+    observed: Observed, *, vehicle: bool, extrapolated: bool, traffic: bool = False
+) -> Floats:
+    """(n, f) features, lengths as shares of the image, columns as `list_feature_names` lists them.
 
     Args:
         observed: n observations.
@@ -99,13 +101,13 @@ def hand_features(observed: Observed, *, vehicle: bool, extrapolated: bool, traf
     if vehicle:
         columns += _vehicle_columns(observed.vehicle_action)
     if extrapolated:
-        columns += [extrapolated_centre_px(observed, h) / observed.width_px for h in HORIZONS_FRAMES]
+        columns += [extrapolate_centre_px(observed, h) / observed.width_px for h in HORIZONS_FRAMES]
     if traffic:
         columns += _traffic_columns(observed)
     return np.asarray(np.stack(columns, axis=1), dtype=np.float64)
 
 
-def extrapolated_centre_px(observed: Observed, frames: int, slope: Slope = "least-squares") -> Floats:
+def extrapolate_centre_px(observed: Observed, frames: int, slope: Slope = "least-squares") -> Floats:
     """(n,) horizontal centre of the box, in pixels, if it keeps the velocity of the observation.
 
     Args:
@@ -165,7 +167,7 @@ def _vehicle_columns(action: npt.NDArray[Any]) -> list[Floats]:
 # From raw scores to probabilities: the sigmoid for two labels, the softmax for more.
 
 
-def probabilities(raw: Floats, n_scores: int) -> Floats:
+def convert_to_probabilities(raw: Floats, n_scores: int) -> Floats:
     """(n, n_scores) probabilities: the sigmoid of the one raw score, or the softmax over all of them."""
     if n_scores == 1:
         return np.asarray(expit(raw), dtype=np.float64)
@@ -197,10 +199,10 @@ def score(criterion: Criterion, probability: Floats, truth: npt.NDArray[np.int64
     full = np.hstack([1 - probability, probability]) if probability.shape[1] == 1 else probability
     if criterion == "log_loss":
         return float(np.log(np.maximum(full[np.arange(len(truth)), truth], 1e-15)).mean())
-    counts = rates.confusion(truth, full.argmax(axis=1), full.shape[1])
+    counts = rates.confusion_matrix(truth, full.argmax(axis=1), full.shape[1])
     return float(np.max(rates.balanced_accuracy(counts)))
 
 
-def best(trials: Sequence[Trial]) -> int:
+def select_best_trial(trials: Sequence[Trial]) -> int:
     """The index of the best trial, the first of equals."""
     return int(np.argmax([trial.score for trial in trials]))

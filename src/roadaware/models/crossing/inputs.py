@@ -31,7 +31,7 @@ class InputName:
         return self.kind + (f":{self.form}" if self.form else "") + (f"@{self.pixels}" if self.pixels else "")
 
 
-def named(name: str) -> InputName:
+def parse_input_name(name: str) -> InputName:
     """The parts of a name.
 
     Raises:

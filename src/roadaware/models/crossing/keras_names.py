@@ -15,7 +15,7 @@ _VGG_LAYERS = tuple(f"block{b}_conv{c}" for b, n in enumerate((2, 2, 3, 3, 3), 1
 _RESNET_BLOCK = re.compile(r"layer(?P<stage>\d)\.(?P<block>\d+)\.(?P<part>conv|bn|downsample\.)(?P<place>\d)")
 
 
-def keras_name(kind: str, name: str) -> tuple[str, str] | None:
+def map_keras_name(kind: str, name: str) -> tuple[str, str] | None:
     """(layer, field) of a weight by torchvision's name, or None if Keras has no such weight.
 
     Args:

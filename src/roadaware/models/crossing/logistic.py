@@ -16,11 +16,11 @@ from roadaware.models.crossing.features import (
     Labelled,
     Observed,
     Trial,
-    hand_features,
-    probabilities,
+    convert_to_probabilities,
+    extract_hand_features,
 )
 from roadaware.models.crossing.tabular import Fitted, TabularModel
-from roadaware.models.threads import one_thread
+from roadaware.models.threads import limit_to_one_thread
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Logistic(TabularModel):
                 )
                 trials.append(Trial({"penalty": penalty, "balanced": balanced}, value))
                 candidates.append(arrays)
-        winner = choice.best(trials)
+        winner = choice.select_best_trial(trials)
         return Fitted(candidates[winner], trials[winner].settings, tuple(trials))
 
     def _predict(self, fitted: Fitted, examples: Observed) -> Floats:
@@ -87,13 +87,15 @@ class Logistic(TabularModel):
 
     def _features(self, examples: Observed) -> Floats:
         given = self.config
-        return hand_features(examples, vehicle=given.vehicle, extrapolated=False, traffic=given.traffic)
+        return extract_hand_features(
+            examples, vehicle=given.vehicle, extrapolated=False, traffic=given.traffic
+        )
 
 
 def _scores(arrays: dict[str, npt.NDArray[Any]], features: Floats, n_scores: int) -> Floats:
     """(n, k) probabilities from (n, f) features."""
     standard = (features - arrays["mean"]) / arrays["scale"]
-    return probabilities(standard @ arrays["weights"].T + arrays["bias"], n_scores)
+    return convert_to_probabilities(standard @ arrays["weights"].T + arrays["bias"], n_scores)
 
 
 def _solve(
@@ -102,7 +104,7 @@ def _solve(
     """Weights (k, f) and biases (k,); a label that does not occur in train gets probability 0."""
     from sklearn.linear_model import LogisticRegression
 
-    with one_thread():
+    with limit_to_one_thread():
         solver = LogisticRegression(
             C=penalty, class_weight="balanced" if balanced else None, max_iter=5000, tol=1e-6
         ).fit(features, truth)

@@ -19,15 +19,15 @@ from roadaware import __version__
 from roadaware import config as configs
 from roadaware.arrays import Floats, Numbers
 from roadaware.errors import DamagedError, InputError, RoadawareError, UsageError
-from roadaware.io.files import atomic_write
-from roadaware.io.sources import shown
-from roadaware.models import create, entry_of
+from roadaware.io.files import write_atomically
+from roadaware.io.sources import to_printable
+from roadaware.models import create, get_crossing_entry
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.networks.base import CrossingNet
-from roadaware.models.limits import bounded_network
-from roadaware.models.tensor_files import ARITHMETIC, facts_in, read_about, read_safetensors
+from roadaware.models.limits import limit_network_size
+from roadaware.models.tensor_files import ARITHMETIC, parse_facts, read_about, read_safetensors
 from roadaware.models.uncertainty.config import DoubtConfig
-from roadaware.models.uncertainty.passes import sampled, with_doubt
+from roadaware.models.uncertainty.passes import replace_last_layer, sample_logits
 
 _FORMAT = "roadaware-predictor-1"
 _FACTS = "roadaware"
@@ -76,7 +76,9 @@ class Predictor:
         """
         self.check(given)
         with self._asked():
-            return np.asarray(answers(self.network, given, ("label",), batch)["label"] / self.temperature)
+            return np.asarray(
+                predict_logits(self.network, given, ("label",), batch)["label"] / self.temperature
+            )
 
     def also(self, given: InputSet, batch: int = 4096) -> dict[str, Floats]:
         """Answers beside the label, of the tasks that the network was taught; none for most networks.
@@ -91,9 +93,9 @@ class Predictor:
         """
         self.check(given)
         with self._asked():
-            found = answers(self.network, given, tuple(self.network.tasks), batch)
+            found = predict_logits(self.network, given, tuple(self.network.tasks), batch)
         if "grid" in found:
-            found["grid"] = squashed(found["grid"])
+            found["grid"] = convert_logits(found["grid"])
         return found
 
     def probabilities(self, given: InputSet, batch: int = 4096) -> Floats:
@@ -105,7 +107,7 @@ class Predictor:
         """
         if self.doubt.draws:
             return np.asarray(self.passes(given, self.doubt.passes, batch=batch).mean(axis=0))
-        return squashed(self.logits(given, batch))
+        return convert_logits(self.logits(given, batch))
 
     def passes(self, given: InputSet, n: int, seed: int = 0, batch: int = 4096) -> Floats:
         """(passes, n, k) probabilities of single passes, all the same unless `doubt` says what differs.
@@ -121,13 +123,15 @@ class Predictor:
             UsageError: if there are no passes, or the network drops nothing.
         """
         found = self.pass_logits(given, n, seed, batch)
-        return squashed(found.reshape(-1, found.shape[2])).reshape(found.shape)
+        return convert_logits(found.reshape(-1, found.shape[2])).reshape(found.shape)
 
     def pass_logits(self, given: InputSet, n: int, seed: int = 0, batch: int = 4096) -> Floats:
         """(passes, n, k) what `passes` makes probabilities of, over the temperature; arguments as there."""
         self.check(given)
         with self._asked():
-            found = sampled(self.network, self.doubt, batches(given, self.inputs, batch), n, seed)
+            found = sample_logits(
+                self.network, self.doubt, iterate_batches(given, self.inputs, batch), n, seed
+            )
         return np.asarray(found.double().numpy() / self.temperature, dtype=np.float64)
 
     @contextmanager
@@ -136,7 +140,7 @@ class Predictor:
         try:
             yield
         except ARITHMETIC as error:
-            told = shown(" ".join(str(error).split()))
+            told = to_printable(" ".join(str(error).split()))
             raise InputError(f"{self.name} cannot be asked: {told}", hint="train it again") from error
 
     @property
@@ -184,7 +188,7 @@ class Predictor:
         }
         if self.doubt.draws:
             facts["doubt"] = configs.to_dict(self.doubt)
-        atomic_write(path, bytes_of(tensors, {_FACTS: json.dumps(facts)}))
+        write_atomically(path, bytes_of(tensors, {_FACTS: json.dumps(facts)}))
 
     def _state(self) -> Mapping[str, Tensor]:
         state: Mapping[str, Tensor] = self.network.state_dict()
@@ -206,7 +210,7 @@ class Predictor:
         tensors, said = _read(path)
         if said.get("format") != _FORMAT:
             raise InputError(
-                f"holds no predictor of this version but {shown(repr(said.get('format')), 60)}",
+                f"holds no predictor of this version but {to_printable(repr(said.get('format')), 60)}",
                 where=str(path),
             )
         try:
@@ -215,11 +219,11 @@ class Predictor:
             if len(set(labels)) != len(labels) or not all(isinstance(label, str) for label in labels):
                 raise ValueError("labels are texts, each once")
             doubt = configs.from_dict(DoubtConfig, said.get("doubt", {}))
-            network = _filled(said, len(labels), doubt, tensors, str(path))
+            network = _load_network(said, len(labels), doubt, tensors, str(path))
         except InputError:
             raise
         except (*ARITHMETIC, UsageError) as error:
-            message = f"what the file says does not fit: {shown(str(error), 400)}"
+            message = f"what the file says does not fit: {to_printable(str(error), 400)}"
             raise DamagedError(message, where=str(path)) from error
         return cls(network.eval(), said["name"], task, labels, facts, temperature, doubt)
 
@@ -231,12 +235,12 @@ def is_predictor(path: Path) -> bool:
         path: of any file.
     """
     try:
-        return bool(facts_in(read_about(path), _FACTS, str(path)).get("format") == _FORMAT)
+        return bool(parse_facts(read_about(path), _FACTS, str(path)).get("format") == _FORMAT)
     except (RoadawareError, OSError):
         return False
 
 
-def answers(
+def predict_logits(
     network: CrossingNet, given: InputSet, tasks: tuple[str, ...], batch: int = 4096
 ) -> dict[str, Floats]:
     """What a network says in eval mode, before any sigmoid or softmax.
@@ -252,7 +256,7 @@ def answers(
     network.eval()
     parts: dict[str, list[Tensor]] = {task: [] for task in tasks}
     with torch.inference_mode():
-        for x in batches(given, tuple(network.shapes), batch):
+        for x in iterate_batches(given, tuple(network.shapes), batch):
             said = network(x)
             for task in tasks:
                 parts[task].append(said[task])
@@ -264,7 +268,7 @@ def answers(
     }
 
 
-def batches(given: InputSet, names: tuple[str, ...], size: int) -> Iterator[dict[str, Tensor]]:
+def iterate_batches(given: InputSet, names: tuple[str, ...], size: int) -> Iterator[dict[str, Tensor]]:
     """The samples in order, as networks take them.
 
     Args:
@@ -291,18 +295,18 @@ def as_tensor(values: Numbers) -> Tensor:
     return tensor.float()
 
 
-def squashed(logits: Floats) -> Floats:
+def convert_logits(logits: Floats) -> Floats:
     """(n, k) probabilities of (n, k) logits: the sigmoid of one, the softmax of several.
 
     Args:
         logits: (n, k).
     """
-    from roadaware.models.crossing.features import probabilities
+    from roadaware.models.crossing.features import convert_to_probabilities
 
-    return probabilities(logits, logits.shape[1])
+    return convert_to_probabilities(logits, logits.shape[1])
 
 
-def _filled(
+def _load_network(
     said: Mapping[str, Any], labels: int, doubt: DoubtConfig, tensors: Mapping[str, Tensor], where: str
 ) -> CrossingNet:
     """The network that a file describes, with its weights.
@@ -310,21 +314,21 @@ def _filled(
     Raises:
         InputError: if it describes more than its weights are of.
     """
-    entry = entry_of(said["name"])
+    entry = get_crossing_entry(said["name"])
     config = configs.from_dict(entry.config_class, said["config"])
     tasks = {str(task): int(_number(size, 1, _LONGEST, task)) for task, size in said["tasks"].items()}
     held = sum(tensor.numel() for tensor in tensors.values())
-    with bounded_network(where, held):
+    with limit_network_size(where, held):
         network: CrossingNet = create(
             said["name"], config=config, shapes=_shapes(said["shapes"]), labels=labels, tasks=tasks
         )
-        with_doubt(network, doubt).load_state_dict(dict(tensors))
+        replace_last_layer(network, doubt).load_state_dict(dict(tensors))
     return network
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     tensors, about = read_safetensors(path)
-    return tensors, facts_in(about, _FACTS, str(path))
+    return tensors, parse_facts(about, _FACTS, str(path))
 
 
 def _shapes(said: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -337,7 +341,7 @@ def _shapes(said: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     for name, shape in found.items():
         sides = all(type(side) is int and 0 < side <= _LONGEST for side in shape)
         if not sides or not 0 < len(shape) <= _MOST_SIDES or math.prod(shape) > _MOST_NUMBERS:
-            raise ValueError(f"{name} has no shape {shown(repr(shape), 60)}")
+            raise ValueError(f"{name} has no shape {to_printable(repr(shape), 60)}")
     return found
 
 
@@ -348,5 +352,5 @@ def _number(value: Any, low: float, high: float, what: str) -> float:
         ValueError: if it is none, or beyond them.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise ValueError(f"{what} is {shown(repr(value), 60)}; it lies in {low:g} to {high:g}")
+        raise ValueError(f"{what} is {to_printable(repr(value), 60)}; it lies in {low:g} to {high:g}")
     return float(value)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from torch import Tensor, nn
 
 from roadaware.errors import UsageError
-from roadaware.models.crossing.keras_names import FIELDS, keras_name
+from roadaware.models.crossing.keras_names import FIELDS, map_keras_name
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.networks.clips import C3DFeatures, I3DTrunk
 from roadaware.models.crossing.networks.stills import ResNet50Trunk, VGG16Trunk
@@ -119,21 +119,21 @@ def _of_keras(
     held: Mapping[str, Tensor], keras: Mapping[tuple[str, str], str], place: _Place
 ) -> _Found | None:
     """A weight in torch's layout; the bias before a batch norm, which torch has not, goes into its mean."""
-    key = keras_name(place.kind, place.bare)
+    key = map_keras_name(place.kind, place.bare)
     if key is None or key not in keras:
         return None
     (layer, field), name = key, keras[key]
     tensor = held[name]
     if field == "kernel":
         last = keras.get(("block5_conv3", "kernel"), "") if layer == "fc1" else ""
-        return _Found(_turned(tensor, held[last].shape[-1] if last else 1), (name,))
+        return _Found(_convert_kernel(tensor, held[last].shape[-1] if last else 1), (name,))
     bias = keras.get((layer.removesuffix("_bn") + "_conv", "bias"))
     if field == "moving_mean" and bias is not None:
         return _Found(tensor - held[bias], (name, bias))
     return _Found(tensor, (name,))
 
 
-def _turned(kernel: Tensor, channels: int) -> Tensor:
+def _convert_kernel(kernel: Tensor, channels: int) -> Tensor:
     """A kernel (rows, columns, in, out) or (in, out) of Keras in the order of torch.
 
     Args:

@@ -67,7 +67,7 @@ class Stepper:
         held = [_arrays(network) for network in networks]
         self._weights = _weights(held, self.names, config.dilations, config.kernel)
         self._ahead = [
-            (_turned(each["ahead.tell.weight"]), each["ahead.tell.bias"], network.labels)
+            (_transpose_weight(each["ahead.tell.weight"]), each["ahead.tell.bias"], network.labels)
             if network.config.places
             else None
             for each, network in zip(held, networks, strict=True)
@@ -133,24 +133,26 @@ def _weights(held: Sequence[Arrays], names: Sequence[str], dilations: Sequence[i
 
     def moment(what: str) -> Floats32:
         columns = [f"{what}_{name.replace(':', '_')}" for name in names]
-        return _stacked([np.concatenate([each[column] for column in columns]) for each in held])
+        return _stack_arrays([np.concatenate([each[column] for column in columns]) for each in held])
 
     def norm(what: str) -> Floats32:
-        return _stacked([np.stack([each[f"{name}.{what}"] for name in norms]) for each in held])
+        return _stack_arrays([np.stack([each[f"{name}.{what}"] for name in norms]) for each in held])
 
-    mixes = [[_turned(each[f"back.{at}.mix.0.weight"]) for at in layers] for each in held]
+    mixes = [[_transpose_weight(each[f"back.{at}.mix.0.weight"]) for at in layers] for each in held]
     biases = [[each[f"back.{at}.mix.0.bias"] for at in layers] for each in held]
     return Weights(
         mean=moment("mean"),
         spread=moment("spread"),
-        into=_stacked([_turned(each) for each in every("enter.0.weight")]),
-        into_bias=_stacked(every("enter.0.bias")),
-        out=_stacked([_turned(each) for each in every("enter.3.weight")]),
-        out_bias=_stacked(every("enter.3.bias")),
+        into=_stack_arrays([_transpose_weight(each) for each in every("enter.0.weight")]),
+        into_bias=_stack_arrays(every("enter.0.bias")),
+        out=_stack_arrays([_transpose_weight(each) for each in every("enter.3.weight")]),
+        out_bias=_stack_arrays(every("enter.3.bias")),
         gain=norm("weight"),
         shift=norm("bias"),
-        mix=_stacked([np.stack([each.reshape(taps, -1, each.shape[1]) for each in some]) for some in mixes]),
-        mix_bias=_stacked([np.stack(some) for some in biases]),
+        mix=_stack_arrays(
+            [np.stack([each.reshape(taps, -1, each.shape[1]) for each in some]) for some in mixes]
+        ),
+        mix_bias=_stack_arrays([np.stack(some) for some in biases]),
         dilations=np.array(dilations, np.int64),
     )
 
@@ -159,10 +161,10 @@ def _arrays(network: Steady) -> Arrays:
     return {name: value.detach().cpu().float().numpy() for name, value in network.state_dict().items()}
 
 
-def _turned(weight: npt.NDArray[Any]) -> Floats32:
+def _transpose_weight(weight: npt.NDArray[Any]) -> Floats32:
     """(into, out) of (out, into)."""
     return np.ascontiguousarray(weight.T)
 
 
-def _stacked(arrays: Sequence[npt.NDArray[Any]]) -> Floats32:
+def _stack_arrays(arrays: Sequence[npt.NDArray[Any]]) -> Floats32:
     return np.stack(arrays).astype(np.float32)

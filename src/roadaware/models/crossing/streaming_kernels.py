@@ -40,7 +40,9 @@ class Weights(NamedTuple):
 
 
 @kernel
-def follow(held: Weights, state: Floats32, rows: Ints, frames: Floats32, seen: Floats32) -> None:
+def update_recurrent_state(
+    held: Weights, state: Floats32, rows: Ints, frames: Floats32, seen: Floats32
+) -> None:
     """Bring what is remembered up to date, and write down the embeddings of the newest frame.
 
     Args:
@@ -87,7 +89,9 @@ def follow(held: Weights, state: Floats32, rows: Ints, frames: Floats32, seen: F
 
 
 @kernel
-def whereabouts(seen: Floats32, matrix: Floats32, bias: Floats32, place: Floats32, regions: int) -> Floats32:
+def compute_region_log_probs(
+    seen: Floats32, matrix: Floats32, bias: Floats32, place: Floats32, regions: int
+) -> Floats32:
     """(B, regions) log shares of the regions, as `networks.whereabouts.Whereabouts` has them.
 
     Args:

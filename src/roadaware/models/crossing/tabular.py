@@ -14,7 +14,7 @@ from roadaware import config as configs
 from roadaware.arrays import Floats
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.npz import open_arrays, save_arrays
-from roadaware.io.sources import shown
+from roadaware.io.sources import to_printable
 from roadaware.models.card import ModelCard
 from roadaware.models.crossing.features import Labelled, Observed, Trial
 
@@ -100,7 +100,7 @@ class TabularModel(ABC):
         try:
             found = self._predict(fitted, examples)
         except (IndexError, ValueError, KeyError, TypeError) as error:
-            message = f"the model {self.card.name} does not fit these samples: {shown(str(error))}"
+            message = f"the model {self.card.name} does not fit these samples: {to_printable(str(error))}"
             raise InputError(message, hint="take the samples it was fitted on, or fit it again") from error
         if found.shape != (len(examples.boxes), self.n_scores) or not np.isfinite(found).all():
             raise InputError(f"the model {self.card.name} answers with no probabilities: its file is broken")
@@ -131,7 +131,7 @@ class TabularModel(ABC):
         """
         arrays, facts = open_arrays(path)
         if facts.get("model") != cls.card.name:
-            told = shown(str(facts.get("model")), 60)
+            told = to_printable(str(facts.get("model")), 60)
             raise InputError(f"expected a model {cls.card.name}, found {told}", where=str(path))
         try:
             config = configs.from_dict(cls.config_class, facts["config"])
@@ -139,7 +139,7 @@ class TabularModel(ABC):
             trials = tuple(configs.from_dict(Trial, trial) for trial in facts["trials"])
             return cls(config, Fitted(arrays, dict(facts["chosen"]), trials))
         except (KeyError, TypeError, ValueError, UsageError) as error:
-            message = f"the facts of the model do not fit: {shown(str(error))}"
+            message = f"the facts of the model do not fit: {to_printable(str(error))}"
             raise DamagedError(message, where=str(path)) from error
 
     @abstractmethod

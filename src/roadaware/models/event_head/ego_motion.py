@@ -57,18 +57,23 @@ class EgoMotion:
             t_s: later than that of the picture before.
             horizon: how far below the middle it lies, in focal lengths, as `TubeFeatures.horizon` has it.
         """
-        from roadaware.models.event_head.flow_kernels import corners, follow_points, halve, shrink
+        from roadaware.models.event_head.flow_kernels import (
+            detect_corners,
+            downsample_grey,
+            downscale_to_grey,
+            track_points,
+        )
 
         factor = max(1, round(picture.shape[1] / _WIDTH_PX))
-        grey = shrink(np.ascontiguousarray(picture), factor)
-        half = halve(grey)
-        levels, before, past_s = (grey, half, halve(half)), self._levels, t_s - self._t_s
+        grey = downscale_to_grey(np.ascontiguousarray(picture), factor)
+        half = downsample_grey(grey)
+        levels, before, past_s = (grey, half, downsample_grey(half)), self._levels, t_s - self._t_s
         self._levels, self._t_s = levels, t_s
         taken, self._boxes = self._boxes / factor, np.zeros((0, 4))
         if before is None or before[0].shape != grey.shape or past_s <= 0:
             return None
-        points = corners(before[0], _CELL_PX, taken)
-        flow, good = follow_points(before[0], levels[0], before[1], levels[1], before[2], levels[2], points)
+        points = detect_corners(before[0], _CELL_PX, taken)
+        flow, good = track_points(before[0], levels[0], before[1], levels[1], before[2], levels[2], points)
         focal = (self.focal_px or FOCAL_SHARE * picture.shape[1]) / factor
         middle = np.array([grey.shape[1] / 2, grey.shape[0] / 2])
         # A pixel of the small picture has its middle at a whole number, that of the large one at a half.

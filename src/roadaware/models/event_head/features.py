@@ -95,10 +95,10 @@ class TubeFeatures:
         Returns:
             (n, features) of the tubes, and (columns,) of the own vehicle.
         """
-        from roadaware.models.event_head.kernels import advance, begin_scene
+        from roadaware.models.event_head.kernels import advance, reset_scene
 
         if not self._begun:
-            begin_scene(self._scene, self._maps, t_s)
+            reset_scene(self._scene, self._maps, t_s)
             self._begun = True
         moved = motion or Motion(0.0, 0.0, 0.0)
         width, height = size_px
@@ -153,7 +153,7 @@ _HUES_DEG = ((0.0, 24.0), (40.0, 20.0), (150.0, 55.0))
 """Middle and width of red, amber and green; lamps of signals are bluish green, at 130 to 190 degrees."""
 
 
-def light_colours(picture: Pixels, boxes: npt.ArrayLike) -> Floats32:
+def compute_light_colours(picture: Pixels, boxes: npt.ArrayLike) -> Floats32:
     """(n, 4) shares of red, amber, green, and of nothing that glows; all 0 where a box is too small.
 
     Args:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Pixels
-from roadaware.geometry.compiled import inlined, kernel
+from roadaware.geometry.compiled import inline_kernel, kernel
 
 HALF = 4
 """Half of the window, which has 9 x 9 pixels."""
@@ -20,7 +20,7 @@ _WORST = 14.0
 
 
 @kernel
-def shrink(picture: Pixels, factor: int) -> Floats32:
+def downscale_to_grey(picture: Pixels, factor: int) -> Floats32:
     """(h, w) grey levels of a (H, W, 3) picture, each the mean of factor x factor pixels."""
     height, width = picture.shape[0] // factor, picture.shape[1] // factor
     found = np.empty((height, width), np.float32)
@@ -37,7 +37,7 @@ def shrink(picture: Pixels, factor: int) -> Floats32:
 
 
 @kernel
-def halve(grey: Floats32) -> Floats32:
+def downsample_grey(grey: Floats32) -> Floats32:
     """Every second pixel of a picture smoothed by 1, 2, 1 in both directions."""
     height, width = grey.shape[0] // 2, grey.shape[1] // 2
     found = np.empty((height, width), np.float32)
@@ -54,7 +54,7 @@ def halve(grey: Floats32) -> Floats32:
 
 
 @kernel
-def corners(grey: Floats32, cell: int, taken: Floats) -> Floats:
+def detect_corners(grey: Floats32, cell: int, taken: Floats) -> Floats:
     """(n, 2) x, y of the best corner of each cell that is one, none of them in the boxes.
 
     Args:
@@ -102,7 +102,7 @@ def _eigenvalue(grey: Floats32, x: int, y: int) -> float:
     return float(small / 25.0 if small > _ROUND * large else 0.0)
 
 
-@inlined
+@inline_kernel
 def _at(grey: Floats32, x: float, y: float) -> float:
     """The grey level between pixels."""
     i, j = int(y), int(x)
@@ -114,7 +114,7 @@ def _at(grey: Floats32, x: float, y: float) -> float:
 
 
 @kernel
-def follow_point(
+def track_point(
     before: Floats32, after: Floats32, x: float, y: float, dx: float, dy: float
 ) -> tuple[float, float, float]:
     """Where the window around a point went on one level, and the mean difference there; -1 where it is lost.
@@ -153,7 +153,7 @@ def follow_point(
 
 
 @kernel
-def follow_points(
+def track_points(
     before: Floats32,
     after: Floats32,
     before_2: Floats32,
@@ -166,13 +166,13 @@ def follow_points(
     flow, good = np.zeros(points.shape), np.zeros(len(points), np.bool_)
     for k in range(len(points)):
         x, y = points[k, 0], points[k, 1]
-        dx, dy, off = follow_point(before_4, after_4, x / 4, y / 4, 0.0, 0.0)
+        dx, dy, off = track_point(before_4, after_4, x / 4, y / 4, 0.0, 0.0)
         if off < 0:
             dx, dy = 0.0, 0.0
-        dx, dy, off = follow_point(before_2, after_2, x / 2, y / 2, 2 * dx, 2 * dy)
+        dx, dy, off = track_point(before_2, after_2, x / 2, y / 2, 2 * dx, 2 * dy)
         if off < 0:
             dx, dy = 0.0, 0.0
-        dx, dy, off = follow_point(before, after, x, y, 2 * dx, 2 * dy)
+        dx, dy, off = track_point(before, after, x, y, 2 * dx, 2 * dy)
         flow[k, 0], flow[k, 1] = dx, dy
         good[k] = 0.0 <= off < _WORST
     return flow, good

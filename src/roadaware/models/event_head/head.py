@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats32
 from roadaware.errors import DamagedError
-from roadaware.io.sources import read_file, shown
+from roadaware.io.sources import read_file, to_printable
 from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
 
 FORMAT = "roadaware-event-head-1"
@@ -107,7 +107,7 @@ def save_head(head: EventHead, path: Path) -> None:
     Raises:
         DiskError: if the disk refuses.
     """
-    from roadaware.io.files import atomic_write
+    from roadaware.io.files import write_atomically
 
     about = {
         "format": FORMAT,
@@ -127,7 +127,7 @@ def save_head(head: EventHead, path: Path) -> None:
         at += len(data)
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    atomic_write(path, struct.pack("<Q", len(text)) + text + b"".join(parts))
+    write_atomically(path, struct.pack("<Q", len(text)) + text + b"".join(parts))
 
 
 def open_head(path: Path | None = None) -> EventHead:
@@ -138,10 +138,10 @@ def open_head(path: Path | None = None) -> EventHead:
         DamagedError: if it is no event head, or one of other features.
     """
     path = path or Path(__file__).resolve().parents[2] / "weights" / INSTALLED
-    where = shown(str(path))
+    where = to_printable(str(path))
     raw = read_file(path, where, _MOST_BYTES)
     try:
-        about, tensors = _parsed(raw)
+        about, tensors = _parse_head_file(raw)
         head = EventHead(
             tuple(about["actions"]),
             tuple(about["locations"]),
@@ -160,7 +160,7 @@ def open_head(path: Path | None = None) -> EventHead:
     return head
 
 
-def _parsed(raw: bytes) -> tuple[dict[str, Any], dict[str, Floats32]]:
+def _parse_head_file(raw: bytes) -> tuple[dict[str, Any], dict[str, Floats32]]:
     """What the file says of itself, and its tensors."""
     (length,) = struct.unpack("<Q", raw[:8])
     if length > len(raw) - 8:
@@ -212,16 +212,16 @@ def _fits(network: SmallNetwork, inputs: int, labels: int) -> bool:
     )
 
 
-def installed_head() -> bool:
+def has_installed_head() -> bool:
     """Whether a head came with this installation."""
     return (Path(__file__).resolve().parents[2] / "weights" / INSTALLED).is_file()
 
 
-def installed_digest() -> str:
+def read_installed_digest() -> str:
     """Of the file of the head that came with this installation: 24 hexadecimal digits.
 
     Raises:
         InputError: if there is none.
     """
     path = Path(__file__).resolve().parents[2] / "weights" / INSTALLED
-    return hashlib.blake2b(read_file(path, shown(str(path)), _MOST_BYTES), digest_size=12).hexdigest()
+    return hashlib.blake2b(read_file(path, to_printable(str(path)), _MOST_BYTES), digest_size=12).hexdigest()

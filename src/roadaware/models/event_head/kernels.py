@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from roadaware.arrays import Floats, Ints
-from roadaware.geometry.compiled import inlined, kernel
+from roadaware.geometry.compiled import inline_kernel, kernel
 from roadaware.models.event_head import layout as at
 
 _HEIGHTS = np.array(at.HEIGHTS_M)
@@ -23,7 +23,7 @@ _FORGET_S = 20.0
 _MAP_S = 15.0
 
 
-@inlined
+@inline_kernel
 def _toward(old: float, new: float, dt: float, tau: float) -> float:
     """The old value drawn to the new one, as far as the time that passed allows."""
     drawn: float = old + (1.0 - np.exp(-dt / tau)) * (new - old)
@@ -31,7 +31,7 @@ def _toward(old: float, new: float, dt: float, tau: float) -> float:
 
 
 @kernel
-def begin_scene(scene: Floats, maps: Floats, t_s: float) -> None:
+def reset_scene(scene: Floats, maps: Floats, t_s: float) -> None:
     """Forget everything; before anything is seen a usual camera is assumed."""
     scene[:] = 0.0
     maps[:] = 0.0
@@ -120,7 +120,9 @@ def find_horizon(scene: Floats, lens: Floats, boxes: Floats, classes: Floats, dt
 
 
 @kernel
-def observe(scene: Floats, lens: Floats, tubes: Floats, slots: Ints, boxes: Floats, classes: Floats) -> None:
+def update_tubes(
+    scene: Floats, lens: Floats, tubes: Floats, slots: Ints, boxes: Floats, classes: Floats
+) -> None:
     """Take the boxes of a frame into the memories of their tubes.
 
     Args:
@@ -244,13 +246,13 @@ def _kind(tube: Floats) -> int:
     return 0 if of == _PED else (2 if of >= _TL else 1)
 
 
-@inlined
+@inline_kernel
 def _bin(x_m: float) -> int:
     return min(max(int(np.floor(x_m / at.BIN_M + at.BINS / 2)), 0), at.BINS - 1)
 
 
 @kernel
-def survey(scene: Floats, maps: Floats, tubes: Floats, slots: Ints, dt: float) -> None:
+def aggregate_tubes(scene: Floats, maps: Floats, tubes: Floats, slots: Ints, dt: float) -> None:
     """What all tubes of a frame together say of the own motion and of the road."""
     n = len(slots)
     closing, pan = np.empty(n), np.empty(n)
@@ -302,14 +304,14 @@ _CORRIDOR_M = 2.2
 _N_COMMON = 17
 
 
-@inlined
+@inline_kernel
 def _squash(speed: float) -> float:
     """A speed in m/s, finer where it is small."""
     squashed: float = np.sign(speed) * np.log1p(abs(speed))
     return squashed
 
 
-@inlined
+@inline_kernel
 def _clip(value: float, most: float) -> float:
     return min(max(value, -most), most)
 
@@ -570,6 +572,6 @@ def advance(
     dt = min(max(moment[0] - scene[at.TIME], 0.0), 1.0)
     move_camera(scene, maps, moment[0], moment[1] > 0, moment[2], moment[3], moment[4])
     find_horizon(scene, lens, boxes, classes, max(dt, 1e-3))
-    observe(scene, lens, tubes, slots, boxes, classes)
-    survey(scene, maps, tubes, slots, dt)
+    update_tubes(scene, lens, tubes, slots, boxes, classes)
+    aggregate_tubes(scene, maps, tubes, slots, dt)
     return describe(scene, maps, tubes, slots, classes), describe_scene(scene, maps, tubes, slots)

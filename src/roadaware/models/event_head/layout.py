@@ -46,20 +46,22 @@ FLOW, FLOW_WEIGHT, STILL, PEOPLE = range(4)
 N_MAPS = 4
 
 
-def _named(group: str, *names: str) -> tuple[str, ...]:
+def _prefix_names(group: str, *names: str) -> tuple[str, ...]:
     return tuple(f"{group}.{name}" for name in names)
 
 
-PLACE = _named(
+PLACE = _prefix_names(
     "place", "u", "below_horizon", "log_width", "log_height", "aspect", "log_size_depth", "log_ground_depth",
     "x_size", "x_ground", "touch_left", "touch_right", "touch_top", "touch_bottom", "horizon", "height",
 )  # fmt: skip
-CLASS = _named("class", *(f"now_{name}" for name in ROAD_AGENTS), *(f"mean_{name}" for name in ROAD_AGENTS))
-MOTION = _named(
+CLASS = _prefix_names(
+    "class", *(f"now_{name}" for name in ROAD_AGENTS), *(f"mean_{name}" for name in ROAD_AGENTS)
+)
+MOTION = _prefix_names(
     "motion", "u_fast", "foot_fast", "width_fast", "height_fast", "u_slow", "foot_slow", "width_slow",
     "height_slow", "closing_fast", "closing_slow", "age", "count", "gap",
 )  # fmt: skip
-EGO = _named(
+EGO = _prefix_names(
     "ego", "known", "speed", "speed_slow", "gain", "yaw", "yaw_slow", "turn", "stopped", "guess", "pan_fast",
     "pan_slow", "tilt_slow", "vf_fast", "vx_fast", "vf_slow", "vx_slow", "pace_slow", "along", "across",
     "vf_mean_1", "vx_mean_1", "x_mean_1", "pace_mean_1", "vf_mean_5", "vx_mean_5", "x_mean_5", "pace_mean_5",
@@ -67,7 +69,7 @@ EGO = _named(
 )  # fmt: skip
 _MAPS = ("flow", "weight", "still", "people")
 _ONE = ("dx", "dz", "dvf", "dvx", "vehicle", "person", "light")
-NEAR = _named(
+NEAR = _prefix_names(
     "near", *(f"{name}_{k}" for k in (1, 2) for name in _ONE), "corridor_vf", "corridor",
     "left_vf", "right_vf",
     "people", "vehicles", "lights", "light_u", "light_below", "light_height", "light_dz", "crossing",
@@ -77,7 +79,7 @@ NEAR = _named(
 )  # fmt: skip
 FEATURES = (*PLACE, *CLASS, *MOTION, *EGO, *NEAR)
 """Columns of what is known of a tube in a frame; the word before the dot is the group."""
-SCENE_FEATURES = _named(
+SCENE_FEATURES = _prefix_names(
     "scene", "known", "speed", "speed_slow", "gain", "yaw", "yaw_slow", "turn", "stopped", "guess",
     "any_closing", "any_pan", "spread", "light_closing", "light_known", "vehicles", "people", "lights",
     "light_u", "light_below", "light_height", "left_vf", "right_vf", "flow_left", "flow_right",

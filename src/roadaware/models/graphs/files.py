@@ -13,11 +13,11 @@ from safetensors.torch import save
 
 from roadaware import __version__
 from roadaware.errors import DamagedError, InputError
-from roadaware.io.files import atomic_write
-from roadaware.io.sources import shown
+from roadaware.io.files import write_atomically
+from roadaware.io.sources import to_printable
 from roadaware.models.detector import FACTS
 from roadaware.models.graphs.graph import Graph, parse_graph
-from roadaware.models.tensor_files import facts_in, read_about, read_safetensors
+from roadaware.models.tensor_files import parse_facts, read_about, read_safetensors
 
 FORMAT = "roadaware-graph-1"
 _HALF = np.float16
@@ -41,7 +41,7 @@ def save_graph(path: Path, graph: Graph, facts: Mapping[str, Any]) -> None:
         exact = np.array_equal(half.astype(np.float32), array)
         tensors[name] = torch.from_numpy(np.array(half if exact else array, order="C"))
     said = {"format": FORMAT, "version": __version__, "graph": graph.as_plain(), **facts}
-    atomic_write(path, save(tensors, {FACTS: json.dumps(said)}))
+    write_atomically(path, save(tensors, {FACTS: json.dumps(said)}))
 
 
 def is_graph_file(path: Path) -> bool:
@@ -53,7 +53,7 @@ def is_graph_file(path: Path) -> bool:
     if not path.is_file() or path.suffix != ".safetensors":
         return False
     try:
-        return facts_in(read_about(path), FACTS, str(path)).get("format") == FORMAT
+        return parse_facts(read_about(path), FACTS, str(path)).get("format") == FORMAT
     except InputError:  # whoever opens it says what is wrong
         return False
 
@@ -69,10 +69,10 @@ def open_graph(path: Path) -> tuple[Graph, dict[str, Any]]:
         DamagedError: if it is not whole.
     """
     tensors, about = read_safetensors(path)
-    facts = facts_in(about, FACTS, str(path))
+    facts = parse_facts(about, FACTS, str(path))
     if facts.get("format") != FORMAT:
         raise InputError(
-            f"a file of format {shown(repr(facts.get('format')), 60)}, and this version reads {FORMAT}",
+            f"a file of format {to_printable(repr(facts.get('format')), 60)}, and this version reads {FORMAT}",
             where=str(path),
         )
     if any(not tensor.is_floating_point() for tensor in tensors.values()):

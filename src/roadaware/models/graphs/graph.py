@@ -86,7 +86,7 @@ class Graph:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be run."""
-        shapes(self)
+        infer_shapes(self)
 
     def as_plain(self) -> dict[str, Any]:
         """JSON-ready, without the weights."""
@@ -126,7 +126,7 @@ def parse_graph(plain: object, weights: Weights, where: str = "") -> Graph:
         raise DamagedError(error.message, where=where or None) from error
 
 
-def shapes(graph: Graph) -> dict[str, Shape]:
+def infer_shapes(graph: Graph) -> dict[str, Shape]:
     """What comes out of each step, by its name.
 
     Raises:
@@ -165,9 +165,9 @@ def step_shape(step: Step, found: Mapping[str, Shape], weights: Weights) -> Shap
         raise _unfit(step, f"operation {step.op[:40]!r} with {', '.join(map(str, step.fields)) or 'nothing'}")
     given = [found[name] for name in step.inputs if name in found]
     if step.op == "conv":
-        return _convolved(step, found, weights)
+        return _infer_convolution_shape(step, found, weights)
     if step.op in _ELEMENTWISE:
-        return _combined(step, found, weights)
+        return _infer_elementwise_shape(step, found, weights)
     if len(given) != len(step.inputs) or not given or (len(given) > 1 and step.op != "concat"):
         raise _unfit(step, "its inputs are not what it takes")
     if step.op == "concat":
@@ -186,7 +186,7 @@ def step_shape(step: Step, found: Mapping[str, Shape], weights: Weights) -> Shap
     return given[0]
 
 
-def _convolved(step: Step, found: Mapping[str, Shape], weights: Weights) -> Shape:
+def _infer_convolution_shape(step: Step, found: Mapping[str, Shape], weights: Weights) -> Shape:
     numbers = [step.fields[name] for name in ("stride", "dilation", "groups")]
     if len(step.inputs) not in (2, 3) or step.inputs[0] not in found or step.inputs[1] not in weights:
         raise _unfit(step, "its inputs are an array, a kernel and perhaps a bias")
@@ -212,7 +212,7 @@ def _convolved(step: Step, found: Mapping[str, Shape], weights: Weights) -> Shap
     return Shape(int(kernel.shape[0]), given.stride * stride)
 
 
-def _combined(step: Step, found: Mapping[str, Shape], weights: Weights) -> Shape:
+def _infer_elementwise_shape(step: Step, found: Mapping[str, Shape], weights: Weights) -> Shape:
     if len(step.inputs) != 2 or not any(name in found for name in step.inputs):
         raise _unfit(step, "it takes two arrays, or one and a constant")
     given = [found[name] for name in step.inputs if name in found]

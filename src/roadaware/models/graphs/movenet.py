@@ -12,7 +12,7 @@ from PIL import Image
 from roadaware.arrays import Floats32, Pixels
 from roadaware.errors import DamagedError, InputError
 from roadaware.models.graphs.files import is_graph_file, open_graph
-from roadaware.models.graphs.graph import Graph, shapes
+from roadaware.models.graphs.graph import Graph, infer_shapes
 from roadaware.models.graphs.runner import Backend, Runner
 
 DECODER = "movenet"
@@ -138,7 +138,7 @@ def open_poses(
     joints = facts.get("classes")
     if not isinstance(joints, list) or not joints or not all(isinstance(name, str) for name in joints):
         raise DamagedError("expected the names of its joints", where=str(path))
-    found = {what: shapes(graph)[name] for what, name in graph.outputs.items()}
+    found = {what: infer_shapes(graph)[name] for what, name in graph.outputs.items()}
     wanted = dict(zip(_MAPS, (1, len(joints), 2 * len(joints), 2 * len(joints)), strict=True))
     if {what: each.channels for what, each in found.items()} != wanted or len(
         {each.stride for each in found.values()}

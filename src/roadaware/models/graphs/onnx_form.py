@@ -15,7 +15,7 @@ _OPSET, _IR_VERSION = 17, 8
 _SAME_NAME = {"add": "Add", "sub": "Sub", "mul": "Mul", "relu": "Relu", "sigmoid": "Sigmoid"}
 
 
-def onnx_bytes(graph: Graph) -> bytes:
+def encode_onnx(graph: Graph) -> bytes:
     """The file: `picture` (n, 3, h, w) goes in, the outputs by what they mean come out, all of any size.
 
     Args:

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from roadaware.arrays import Floats32
 from roadaware.models.graphs.graph import INPUT, Graph
-from roadaware.models.graphs.onnx_form import onnx_bytes
+from roadaware.models.graphs.onnx_form import encode_onnx
 
 # A `Graph` as a module of torch.
 
@@ -49,7 +49,7 @@ class GraphNetwork(nn.Module):
 
 def _run(op: str, given: list[Tensor], fields: Mapping[str, Any]) -> Tensor:
     if op == "conv":
-        return _convolved(given, fields)
+        return _apply_convolution(given, fields)
     if op == "add":
         return given[0] + given[1]
     if op == "sub":
@@ -66,10 +66,10 @@ def _run(op: str, given: list[Tensor], fields: Mapping[str, Any]) -> Tensor:
         return given[0].mean(dim=(2, 3), keepdim=True)
     if op == "concat":
         return torch.cat(given, dim=1)
-    return _enlarged(given[0], fields["scale"], half_pixel=fields["half_pixel"])
+    return _resize_bilinearly(given[0], fields["scale"], half_pixel=fields["half_pixel"])
 
 
-def _convolved(given: list[Tensor], fields: Mapping[str, Any]) -> Tensor:
+def _apply_convolution(given: list[Tensor], fields: Mapping[str, Any]) -> Tensor:
     """A convolution as TensorFlow pads it: more to the right and below where the sum is odd."""
     values, kernel = given[:2]
     stride, dilation = fields["stride"], fields["dilation"]
@@ -86,7 +86,7 @@ def _convolved(given: list[Tensor], fields: Mapping[str, Any]) -> Tensor:
     return functional.relu6(found, inplace=True) if fields["then"] == "relu6" else found
 
 
-def _enlarged(values: Tensor, scale: int, *, half_pixel: bool) -> Tensor:
+def _resize_bilinearly(values: Tensor, scale: int, *, half_pixel: bool) -> Tensor:
     """Enlarged bilinearly.
 
     Where first corners fall on each other, pixel j comes from place j / scale: that is what aligned corners
@@ -157,4 +157,4 @@ def _session(graph: Graph) -> Any:
     options = runtime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     options.log_severity_level = _QUIET
-    return runtime.InferenceSession(onnx_bytes(graph), options, providers=["CPUExecutionProvider"])
+    return runtime.InferenceSession(encode_onnx(graph), options, providers=["CPUExecutionProvider"])

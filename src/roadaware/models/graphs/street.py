@@ -14,13 +14,13 @@ from roadaware.arrays import Bools, Floats32, Pixels
 from roadaware.errors import DamagedError, InputError
 from roadaware.models.detector import FrameDetections
 from roadaware.models.graphs.files import open_graph
-from roadaware.models.graphs.graph import Graph, keep_channels, shapes
+from roadaware.models.graphs.graph import Graph, infer_shapes, keep_channels
 from roadaware.models.graphs.runner import Backend, Runner
-from roadaware.models.graphs.views import Views, peaks, shrink
-from roadaware.models.object_labels import COCO_AGENTS, RIDDEN, ROAD_AGENTS, joined_riders
+from roadaware.models.graphs.views import Views, find_peaks, resize_region
+from roadaware.models.object_labels import COCO_AGENTS, RIDDEN, ROAD_AGENTS, merge_riders
 from roadaware.models.retinanet3d.detection_config import DetectRule
-from roadaware.models.retinanet3d.detector import checked
-from roadaware.models.roi import greedy
+from roadaware.models.retinanet3d.detector import check_frame
+from roadaware.models.roi import suppress_sorted_boxes
 from roadaware.models.videos import VideoDetector
 
 # Boxes of several views of one picture become those of the picture.
@@ -37,7 +37,7 @@ _GROUP = np.array(
 """Agents that suppress each other: vehicles, lights, what is ridden, people."""
 
 
-def merged(
+def merge_tile_boxes(
     boxes: Sequence[Floats32], scores: Sequence[Floats32], regions: Sequence[Region], rule: DetectRule
 ) -> tuple[Floats32, Floats32]:
     """The boxes that stay of all views, by falling score.
@@ -62,7 +62,7 @@ def merged(
     found, values, tiled = found[order], values[order], tiled[order]
     # Boxes of different groups are moved so far apart that they do not overlap.
     moved = found + _GROUP[values.argmax(axis=1)][:, None] * np.float32(4 * max(whole[2:]))
-    kept = greedy(torch.from_numpy(moved), rule.nms_iou).numpy()
+    kept = suppress_sorted_boxes(torch.from_numpy(moved), rule.nms_iou).numpy()
     kept = kept[~_are_parts(moved[kept], tiled[kept])]
     return found[kept], values[kept]
 
@@ -138,7 +138,7 @@ class StreetDetector(VideoDetector):
     def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
         for picture in pictures:
-            checked(picture, pictures[0].shape)
+            check_frame(picture, pictures[0].shape)
         return [self._seen(picture) for picture in pictures]
 
     def _seen(self, picture: Pixels) -> FrameDetections:
@@ -146,13 +146,13 @@ class StreetDetector(VideoDetector):
         regions = self.views.regions(width, height)
         sizes = [self.views.shown_px(place) for place in range(len(regions))]
         found = [self._in_region(picture, *each) for each in zip(regions, sizes, strict=True)]
-        boxes, scores = merged(
+        boxes, scores = merge_tile_boxes(
             [boxes for boxes, _ in found], [scores for _, scores in found], regions, self.rule
         )
         boxes = np.clip(boxes, 0, [width, height, width, height]).astype(np.float32)
         seen = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)  # what lies beyond the picture is not in it
         boxes, scores = boxes[seen], scores[seen]
-        boxes, scores = joined_riders(boxes, scores, ROAD_AGENTS)
+        boxes, scores = merge_riders(boxes, scores, ROAD_AGENTS)
         agentness = scores.max(axis=1) if len(scores) else np.zeros(0, np.float32)
         order = np.argsort(-agentness, kind="stable")[: self.rule.top]
         return FrameDetections(0, boxes[order], agentness[order], scores[order], np.zeros(0, np.float32))
@@ -161,13 +161,13 @@ class StreetDetector(VideoDetector):
         self, picture: Pixels, region: tuple[int, int, int, int], size_px: int
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Boxes in pixels of the picture, and scores of all agents."""
-        shown, scale = shrink(picture, region, size_px)
+        shown, scale = resize_region(picture, region, size_px)
         maps = self.runner.run(shown[None])
         heat, sides = maps[HEAT][0], maps[SIDES][0]
         if not (np.isfinite(heat).all() and np.isfinite(sides).all()):
             raise InputError("the network answers with what is no number", hint="its weights are damaged")
         stride = shown.shape[1] // heat.shape[1]
-        boxes, values = peaks(heat, sides, self.rule.min_agentness, stride)
+        boxes, values = find_peaks(heat, sides, self.rule.min_agentness, stride)
         boxes = boxes / np.float32(scale) + np.array([*region[:2], *region[:2]], np.float32)
         scores = np.zeros((len(boxes), len(ROAD_AGENTS)), np.float32)
         for column, value in zip(self.columns, values.T, strict=True):
@@ -213,7 +213,7 @@ def open_street(
 
 def _check_maps(graph: Graph, classes: int, where: str) -> None:
     """Refuse a graph whose outputs are not those of a CenterNet for so many classes."""
-    found = {what: shapes(graph)[name] for what, name in graph.outputs.items()}
+    found = {what: infer_shapes(graph)[name] for what, name in graph.outputs.items()}
     wanted = {HEAT: classes, SIDES: 4}
     if {what: shape.channels for what, shape in found.items()} != wanted or len(
         {s.stride for s in found.values()}

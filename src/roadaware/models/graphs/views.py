@@ -72,7 +72,7 @@ def _tiles(width: int, height: int) -> list[tuple[int, int, int, int]]:
     return [(left, top, left + wide, top + high) for left in (0, (width - wide) // 2, width - wide)]
 
 
-def shrink(
+def resize_region(
     picture: Pixels, region: tuple[int, int, int, int], size_px: int
 ) -> tuple[npt.NDArray[np.float32], float]:
     """(3, h, w) of a part of a picture, padded right and below, and by how much it was scaled.
@@ -97,7 +97,7 @@ def shrink(
 # Boxes from the maps of a CenterNet: peaks of the heat are centres, whose sides stand in a second map.
 
 
-def peaks(heat: Floats32, sides: Floats32, floor: float, stride: int) -> tuple[Floats32, Floats32]:
+def find_peaks(heat: Floats32, sides: Floats32, floor: float, stride: int) -> tuple[Floats32, Floats32]:
     """Boxes and scores of all centres: places whose heat no neighbour of the same class exceeds.
 
     Args:

@@ -16,14 +16,20 @@ from torch.nn import functional
 
 from roadaware.arrays import Pixels
 from roadaware.errors import UsageError
-from roadaware.models.folder_configs import encodings, tokenizer_in
-from roadaware.models.open_vocabulary.crops import checked_texts
-from roadaware.models.pretrained import Preparer, answering, model_in, placed, preparer_in
+from roadaware.models.folder_configs import encode_texts, load_tokenizer
+from roadaware.models.open_vocabulary.crops import validate_texts
+from roadaware.models.pretrained import (
+    Preparer,
+    load_image_preparer,
+    load_pretrained_model,
+    move_to_model,
+    wrap_inference,
+)
 
 # Tokens of several texts as one array, for text towers that read each text up to its end mark.
 
 
-def padded_tokens(
+def encode_padded_tokens(
     tokenizer: Tokenizer, texts: Sequence[str], most: int, *, length: int | None = None
 ) -> tuple[Tensor, Tensor]:
     """(t, n) tokens, zeros behind the end of a text, and (t, n) which of them count.
@@ -40,7 +46,7 @@ def padded_tokens(
     Raises:
         UsageError: if a text has more tokens.
     """
-    encoded = encodings(tokenizer, texts)
+    encoded = encode_texts(tokenizer, texts)
     for text, each in zip(texts, encoded, strict=True):
         if len(each.ids) > most:
             raise UsageError(f"{text!r} has {len(each.ids)} tokens; up to {most} are read")
@@ -88,7 +94,7 @@ class CropNamer:
         templates: Sequence[str] = TEMPLATES,
         batch: int = 16,
     ) -> None:
-        self.texts = checked_texts(texts)
+        self.texts = validate_texts(texts)
         if not templates or any(each.count("{}") != 1 for each in templates):
             raise UsageError("a template has one {} where the text stands, such as 'a photo of a {}.'")
         self.model, self.prepare, self.batch = model.eval(), prepare, max(batch, 1)
@@ -104,8 +110,8 @@ class CropNamer:
         return np.concatenate([np.zeros((0, len(self.texts)), np.float32), *found])
 
     def _some(self, crops: Sequence[Pixels]) -> npt.NDArray[np.float32]:
-        with answering(self.model):
-            given = placed({"pixel_values": self.prepare(crops)["pixel_values"]}, self.model)
+        with wrap_inference(self.model):
+            given = move_to_model({"pixel_values": self.prepare(crops)["pixel_values"]}, self.model)
             seen = functional.normalize(self.model.get_image_features(**given).pooler_output.float(), dim=-1)
             likeness = self.model.logit_scale.float().exp() * seen @ self.meant.T
             found: npt.NDArray[np.float32] = likeness.softmax(dim=-1).cpu().numpy()
@@ -117,8 +123,10 @@ class CropNamer:
         place = next(self.model.parameters()).device
         rows = []
         for text in self.texts:
-            ids, mask = padded_tokens(tokenizer, [each.replace("{}", text) for each in templates], most)
-            with answering(self.model):
+            ids, mask = encode_padded_tokens(
+                tokenizer, [each.replace("{}", text) for each in templates], most
+            )
+            with wrap_inference(self.model):
                 said = self.model.get_text_features(input_ids=ids.to(place), attention_mask=mask.to(place))
             rows.append(functional.normalize(said.pooler_output.float(), dim=-1).mean(dim=0))
         return functional.normalize(torch.stack(rows), dim=-1)
@@ -149,8 +157,8 @@ def open_namer(
         InputError: if it is no such folder, of another kind of model, or lacks a file.
         DamagedError: if the weights do not fit.
     """
-    asked = checked_texts(texts)
-    model = model_in(folder, FAMILIES, transformers.CLIPModel)
-    tokenizer, prepare = tokenizer_in(folder), preparer_in(folder)
+    asked = validate_texts(texts)
+    model = load_pretrained_model(folder, FAMILIES, transformers.CLIPModel)
+    tokenizer, prepare = load_tokenizer(folder), load_image_preparer(folder)
     model = model.to(device=device, dtype=dtype)
     return CropNamer(model, tokenizer, asked, prepare, templates=templates, batch=batch)

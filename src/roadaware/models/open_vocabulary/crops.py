@@ -70,7 +70,7 @@ def _span(middle: float, length: float, limit: int) -> tuple[int, int]:
 MOST_TEXTS = 2000
 
 
-def checked_texts(texts: Sequence[str]) -> tuple[str, ...]:
+def validate_texts(texts: Sequence[str]) -> tuple[str, ...]:
     """Texts without spaces around them, in their order.
 
     Args:
@@ -79,7 +79,7 @@ def checked_texts(texts: Sequence[str]) -> tuple[str, ...]:
     Raises:
         UsageError: if there is none, one is empty, or two are the same but for case and spaces.
 
-    >>> checked_texts(["tyre ", "traffic  cone"])
+    >>> validate_texts(["tyre ", "traffic  cone"])
     ('tyre', 'traffic cone')
     """
     found = tuple(" ".join(str(text).split()) for text in texts)

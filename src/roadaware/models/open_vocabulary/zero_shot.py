@@ -18,22 +18,22 @@ from torch import Tensor, nn
 from roadaware.arrays import Pixels
 from roadaware.errors import UsageError
 from roadaware.models.detector import FrameDetections
-from roadaware.models.folder_configs import encodings, tokenizer_in
-from roadaware.models.object_detectors import corners
-from roadaware.models.open_vocabulary.clip import padded_tokens
-from roadaware.models.open_vocabulary.crops import checked_texts
+from roadaware.models.folder_configs import encode_texts, load_tokenizer
+from roadaware.models.object_detectors import convert_to_xyxy
+from roadaware.models.open_vocabulary.clip import encode_padded_tokens
+from roadaware.models.open_vocabulary.crops import validate_texts
 from roadaware.models.pretrained import (
     Preparer,
-    answering,
-    family_of,
-    model_in,
-    placed,
-    preparer_in,
+    load_image_preparer,
+    load_pretrained_model,
+    move_to_model,
+    read_model_type,
     refuse_odd,
+    wrap_inference,
 )
 from roadaware.models.retinanet3d.detection_config import DetectRule
-from roadaware.models.retinanet3d.detector import checked
-from roadaware.models.roi import greedy
+from roadaware.models.retinanet3d.detector import check_frame
+from roadaware.models.roi import suppress_sorted_boxes
 from roadaware.models.videos import VideoDetector
 
 KIND = "corner"
@@ -67,7 +67,7 @@ class ZeroShotDetector(VideoDetector):
         *,
         batch: int = 1,
     ) -> None:
-        self.texts = checked_texts(texts)
+        self.texts = validate_texts(texts)
         super().__init__({KIND: self.texts}, (), rule, causal=True, batch=batch)
         self.model, self.prepare = model.eval(), prepare
 
@@ -92,13 +92,15 @@ class ZeroShotDetector(VideoDetector):
     def follow(self, pictures: Sequence[Pixels]) -> list[FrameDetections]:
         """As of `VideoDetector`."""
         for picture in pictures:
-            checked(picture, pictures[0].shape)
-        with answering(self.model):
-            boxes, scores = self.scored(placed(self.prepare(pictures), self.model))
+            check_frame(picture, pictures[0].shape)
+        with wrap_inference(self.model):
+            boxes, scores = self.scored(move_to_model(self.prepare(pictures), self.model))
             refuse_odd(boxes, scores)
         height, width = pictures[0].shape[:2]
         down, across = self.sides(height, width)
-        edges = corners(boxes.float()) * boxes.new_tensor([across, down, across, down], dtype=torch.float32)
+        edges = convert_to_xyxy(boxes.float()) * boxes.new_tensor(
+            [across, down, across, down], dtype=torch.float32
+        )
         return [
             self._kept(each.cpu().numpy(), score.float().cpu().numpy(), width, height)
             for each, score in zip(edges, scores, strict=True)
@@ -112,7 +114,9 @@ class ZeroShotDetector(VideoDetector):
         places = np.argsort(-best, kind="stable")
         places = places[(best > self.rule.min_agentness)[places] & inside[places]]
         if self.rule.nms_iou is not None:
-            held = greedy(torch.from_numpy(boxes[places]), self.rule.nms_iou, top=self.rule.top)
+            held = suppress_sorted_boxes(
+                torch.from_numpy(boxes[places]), self.rule.nms_iou, top=self.rule.top
+            )
             places = places[held.numpy()]
         places = places[: self.rule.top]
         none = np.zeros(0, np.float32)
@@ -159,7 +163,7 @@ class OwlDetector(ZeroShotDetector):
         self.square = model.config.model_type == "owlv2"
         most = int(model.config.text_config.max_position_embeddings)
         said = [template.format(text) for text in self.texts]
-        self.ids, self.mask = padded_tokens(tokenizer, said, most, length=most)
+        self.ids, self.mask = encode_padded_tokens(tokenizer, said, most, length=most)
 
     def sides(self, height: int, width: int) -> tuple[int, int]:
         """As of `ZeroShotDetector`."""
@@ -223,7 +227,7 @@ class GroundingDetector(ZeroShotDetector):
         batch: int = 1,
     ) -> None:
         super().__init__(model, texts, prepare, rule, batch=batch)
-        self.prompts = prompts_of(tokenizer, self.texts, int(model.config.max_text_len))
+        self.prompts = build_prompts(tokenizer, self.texts, int(model.config.max_text_len))
 
     def scored(self, given: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
         """As of `ZeroShotDetector`."""
@@ -243,7 +247,7 @@ class GroundingDetector(ZeroShotDetector):
         return torch.cat(boxes, dim=1), torch.cat(scores, dim=1)
 
 
-def prompts_of(tokenizer: Tokenizer, texts: Sequence[str], most: int) -> list[Prompt]:
+def build_prompts(tokenizer: Tokenizer, texts: Sequence[str], most: int) -> list[Prompt]:
     """Prompts that hold all texts, as many in each as fit.
 
     Args:
@@ -260,20 +264,20 @@ def prompts_of(tokenizer: Tokenizer, texts: Sequence[str], most: int) -> list[Pr
     found: list[Prompt] = []
     held: list[int] = []
     for place in range(len(texts)):
-        if held and len(_encoded(tokenizer, texts, [*held, place]).ids) > most:
+        if held and len(_encode_prompt(tokenizer, texts, [*held, place]).ids) > most:
             found.append(_prompt(tokenizer, texts, held, most))
             held = []
         held.append(place)
     return [*found, _prompt(tokenizer, texts, held, most)]
 
 
-def _encoded(tokenizer: Tokenizer, texts: Sequence[str], places: Sequence[int]) -> Any:
-    (found,) = encodings(tokenizer, ["".join(f"{texts[place].lower()}. " for place in places).strip()])
+def _encode_prompt(tokenizer: Tokenizer, texts: Sequence[str], places: Sequence[int]) -> Any:
+    (found,) = encode_texts(tokenizer, ["".join(f"{texts[place].lower()}. " for place in places).strip()])
     return found
 
 
 def _prompt(tokenizer: Tokenizer, texts: Sequence[str], places: Sequence[int], most: int) -> Prompt:
-    encoded = _encoded(tokenizer, texts, places)
+    encoded = _encode_prompt(tokenizer, texts, places)
     if len(encoded.ids) > most:
         raise UsageError(f"{texts[places[0]]!r} has {len(encoded.ids)} tokens; up to {most} are read")
     shares, begin = torch.zeros(len(texts), len(encoded.ids)), 0
@@ -323,8 +327,8 @@ def open_zero_shot(
         InputError: if it is no such folder, of another kind of model, or lacks a file.
         DamagedError: if the weights do not fit.
     """
-    asked = checked_texts(texts)
-    maker = GroundingDetector if family_of(folder) in GROUNDING_FAMILIES else OwlDetector
-    model = model_in(folder, FAMILIES, transformers.AutoModelForZeroShotObjectDetection)
-    tokenizer, prepare = tokenizer_in(folder), preparer_in(folder)
+    asked = validate_texts(texts)
+    maker = GroundingDetector if read_model_type(folder) in GROUNDING_FAMILIES else OwlDetector
+    model = load_pretrained_model(folder, FAMILIES, transformers.AutoModelForZeroShotObjectDetection)
+    tokenizer, prepare = load_tokenizer(folder), load_image_preparer(folder)
     return maker(model.to(device=device, dtype=dtype), tokenizer, asked, prepare, rule, batch=batch)

@@ -21,7 +21,7 @@ KMEANS_SHAPES = (
 """Width and height of three shapes for each level, as shares of the picture; clusters of UCF24's boxes."""
 
 
-def cell_anchors(config: RetinaNetConfig) -> list[Tensor]:
+def build_cell_anchors(config: RetinaNetConfig) -> list[Tensor]:
     """Of each level the anchors (A, 4) around the centre of a cell; pixels, or shares for `kmeans`."""
     if config.anchors == "kmeans":
         shapes: Iterable[Sequence[tuple[float, float]]] = KMEANS_SHAPES[: config.levels]
@@ -47,7 +47,7 @@ class Anchors(nn.Module):
         super().__init__()
         self.shares = config.anchors == "kmeans"
         self.cell_anchors = nn.Module()
-        for level, boxes in enumerate(cell_anchors(config)):
+        for level, boxes in enumerate(build_cell_anchors(config)):
             self.cell_anchors.register_buffer(str(level), boxes)
 
     def forward(self, sizes: list[tuple[int, int]]) -> Tensor:
@@ -61,19 +61,19 @@ class Anchors(nn.Module):
             picture = cells[0].new_tensor([sizes[0][1], sizes[0][0]] * 2) * STRIDES_PX[0]
             return torch.cat(
                 [
-                    _placed(cell, size, (1 / size[1], 1 / size[0])).clamp(0, 1) * picture
+                    _tile_anchors(cell, size, (1 / size[1], 1 / size[0])).clamp(0, 1) * picture
                     for cell, size in zip(cells, sizes, strict=True)
                 ]
             )
         return torch.cat(
             [
-                _placed(cell, size, (stride, stride))
+                _tile_anchors(cell, size, (stride, stride))
                 for cell, size, stride in zip(cells, sizes, STRIDES_PX, strict=False)
             ]
         )
 
 
-def anchors_of(
+def generate_anchors(
     config: RetinaNetConfig, sizes: list[tuple[int, int]], device: torch.device | str = "cpu"
 ) -> Tensor:
     """(N, 4) corners in pixels of the anchors of a pyramid whose maps have these heights and widths.
@@ -89,7 +89,7 @@ def anchors_of(
     return anchors
 
 
-def _placed(cell: Tensor, size: tuple[int, int], step: tuple[float, float]) -> Tensor:
+def _tile_anchors(cell: Tensor, size: tuple[int, int], step: tuple[float, float]) -> Tensor:
     """(H * W * A, 4) the anchors of one cell at every cell; `step` is its width and height."""
     x = (torch.arange(size[1], dtype=torch.float32, device=cell.device) + 0.5) * step[0]
     y = (torch.arange(size[0], dtype=torch.float32, device=cell.device) + 0.5) * step[1]
@@ -106,7 +106,7 @@ LARGEST = math.log(1000 / 16)
 _LEAST_PX = 1.0
 
 
-def extra_px(config: RetinaNetConfig) -> float:
+def get_width_offset(config: RetinaNetConfig) -> float:
     """What a width has beside the difference of its corners; `kmeans` anchors never had a pixel added."""
     return 1.0 if config.box_coding == "plus_one" and config.anchors == "retina" else 0.0
 
@@ -121,7 +121,7 @@ def encode(boxes: Tensor, anchors: Tensor, config: RetinaNetConfig) -> Tensor:
 
     Source: Ren et al., NeurIPS 2015, eq. 2; released code, modules/box_utils.py.
     """
-    extra = extra_px(config)
+    extra = get_width_offset(config)
     size = (boxes[..., 2:] - boxes[..., :2] + extra).clamp(min=_LEAST_PX)
     anchor_size = anchors[..., 2:] - anchors[..., :2] + extra
     centre = boxes[..., :2] + 0.5 * size
@@ -138,7 +138,7 @@ def decode(offsets: Tensor, anchors: Tensor, config: RetinaNetConfig) -> Tensor:
         anchors: (..., 4) corners in pixels.
         config: says how widths are counted.
     """
-    extra = extra_px(config)
+    extra = get_width_offset(config)
     anchor_size = anchors[..., 2:] - anchors[..., :2] + extra
     centre = offsets[..., :2] * VARIANCES[0] * anchor_size + anchors[..., :2] + 0.5 * anchor_size
     size = torch.exp((offsets[..., 2:] * VARIANCES[1]).clamp(max=LARGEST)) * anchor_size
@@ -152,7 +152,7 @@ _CHUNK = 1 << 19
 """Overlaps in memory at once: small enough to stay in a cache."""
 
 
-def overlaps(boxes: Tensor, anchors: Tensor) -> Tensor:
+def compute_anchor_iou(boxes: Tensor, anchors: Tensor) -> Tensor:
     """Intersection over union (..., n, N) of boxes (..., n, 4) with anchors (N, 4), no pixel added."""
     x1, y1, x2, y2 = boxes[..., None].unbind(-2)
     left, top, right, bottom = anchors.T.contiguous()
@@ -194,7 +194,7 @@ def match(boxes: list[Tensor], anchors: Tensor, config: RetinaNetConfig) -> Tens
 
 def _match_padded(boxes: Tensor, real: Tensor, anchors: Tensor, config: RetinaNetConfig) -> Tensor:
     """`match` of (F, n, 4) boxes of which some (F, n) are real."""
-    iou = overlaps(boxes, anchors).masked_fill_(~real[..., None], -1.0)
+    iou = compute_anchor_iou(boxes, anchors).masked_fill_(~real[..., None], -1.0)
     best, box = iou.max(dim=1)
     matched = box + 1
     matched[best < config.match_iou] = IGNORED

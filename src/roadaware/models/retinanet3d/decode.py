@@ -11,10 +11,16 @@ from torch import Tensor, nn
 
 from roadaware.models.retinanet3d.anchors import decode
 from roadaware.models.retinanet3d.detection_config import DetectRule
-from roadaware.models.retinanet3d.fast_inference import Head, PartMap, stacked, swift, wide
-from roadaware.models.retinanet3d.layers import forget, streaming_copy
+from roadaware.models.retinanet3d.fast_inference import (
+    Head,
+    PartMap,
+    build_fast_backbone,
+    concat_channels_last,
+    to_at_least_float32,
+)
+from roadaware.models.retinanet3d.layers import make_streaming_copy, reset_stream_state
 from roadaware.models.retinanet3d.network import RetinaNet3D
-from roadaware.models.roi import grown
+from roadaware.models.roi import suppress_block
 
 # The heads without waste: agentness everywhere, boxes where it passes, classes where a box is kept.
 
@@ -141,7 +147,7 @@ class _Level:
         if not len(other.classes) or not len(self.classes):
             return self if len(self.classes) else other
         return _Level(
-            stacked(self.classes, other.classes),
+            concat_channels_last(self.classes, other.classes),
             torch.cat([self.agentness, other.agentness]),
             self.boxes.followed(other.boxes),
         )
@@ -279,13 +285,13 @@ def detect(
         return LazyNetwork(network).detect(x, rule)
     outputs = network(x)
     n_frames, n_anchors = x.shape[0] * x.shape[2], len(outputs.anchors)
-    boxes = wide(outputs.boxes.reshape(n_frames, n_anchors, 4))
-    logits = wide(outputs.class_logits.reshape(n_frames, n_anchors, -1))
+    boxes = to_at_least_float32(outputs.boxes.reshape(n_frames, n_anchors, 4))
+    logits = to_at_least_float32(outputs.class_logits.reshape(n_frames, n_anchors, -1))
     agentness = logits[..., 0].sigmoid()
-    frames, places, kept = kept_boxes(agentness, lambda frames, places: boxes[frames, places], rule)
+    frames, places, kept = select_detections(agentness, lambda frames, places: boxes[frames, places], rule)
     scores = logits[frames, places, 1:].sigmoid()
     found = agentness[frames, places]
-    return _by_frame(frames, kept, found, scores, wide(outputs.av_logits).sigmoid())
+    return _by_frame(frames, kept, found, scores, to_at_least_float32(outputs.av_logits).sigmoid())
 
 
 class LazyNetwork:
@@ -298,7 +304,7 @@ class LazyNetwork:
     """
 
     def __init__(self, network: RetinaNet3D, *, streaming: bool = False) -> None:
-        self.network = streaming_copy(network) if streaming else network
+        self.network = make_streaming_copy(network) if streaming else network
         self.heads = LazyHeads(
             network.cls_heads,
             network.reg_heads,
@@ -308,11 +314,11 @@ class LazyNetwork:
         )
         self._sizes: list[torch.Size] = []
         self._anchors = torch.empty(0, 4)
-        self.trunk = swift(network.backbone, causal=network.config.causal, streaming=streaming)
+        self.trunk = build_fast_backbone(network.backbone, causal=network.config.causal, streaming=streaming)
 
     def forget(self) -> None:
         """Begin a new stream."""
-        forget(self.network)
+        reset_stream_state(self.network)
         self.heads.forget()
         if self.trunk is not None:
             self.trunk.forget()
@@ -321,7 +327,7 @@ class LazyNetwork:
         """(N, 4), made once for pictures of one size."""
         sizes = [map.shape[-2:] for map in maps]
         if sizes != self._sizes:
-            self._sizes, self._anchors = sizes, wide(self.network.anchors_for(maps))
+            self._sizes, self._anchors = sizes, to_at_least_float32(self.network.anchors_for(maps))
         return self._anchors
 
     @torch.inference_mode()
@@ -339,13 +345,13 @@ class LazyNetwork:
             return decode(read.offsets(frames, places), anchors[places], self.network.config)
 
         agentness = read.agentness.sigmoid()
-        frames, places, kept = kept_boxes(agentness, boxes, rule)
+        frames, places, kept = select_detections(agentness, boxes, rule)
         scores = read.scores(frames, places).sigmoid()
-        av = wide(self.network.av_logits(ego)).sigmoid()
+        av = to_at_least_float32(self.network.av_logits(ego)).sigmoid()
         return _by_frame(frames, kept, agentness[frames, places], scores, av)
 
 
-def kept_boxes(
+def select_detections(
     agentness: Tensor, boxes: Callable[[Tensor, Tensor], Tensor], rule: DetectRule
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The boxes that pass, are not suppressed and are among the best of their frame.
@@ -374,7 +380,7 @@ def kept_boxes(
             if rule.nms_iou is None:
                 kept[n] = torch.cat([kept[n], rank[: block.stop - start]])
             else:
-                kept[n] = grown(kept[n], corners[n], block, rule.nms_iou)
+                kept[n] = suppress_block(kept[n], corners[n], block, rule.nms_iou)
     kept = [ranks[: rule.top] for ranks in kept]
     frames = torch.cat([torch.full_like(ranks, n) for n, ranks in enumerate(kept)])
     ranks = torch.cat(kept)

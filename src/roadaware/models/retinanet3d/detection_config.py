@@ -59,7 +59,7 @@ class Clip:
     answers: range
 
 
-def clips(frames: int, window: int, rule: DetectRule | None = None) -> list[Clip]:
+def split_into_clips(frames: int, window: int, rule: DetectRule | None = None) -> list[Clip]:
     """The clips of a video, each frame answered by exactly one, by rising start.
 
     The last clip ends with the video and the first begins with it. A video shorter than a clip is one clip,

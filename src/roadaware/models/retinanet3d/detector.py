@@ -84,7 +84,7 @@ class Fit:
         if not len(pictures):
             raise InputError("at least one picture is needed", hint=_WANTED)
         for picture in pictures:
-            checked(picture, pictures[0].shape)
+            check_frame(picture, pictures[0].shape)
         height, width = pictures[0].shape[:2]
         new = self.size(height, width)
         wide = [-(-n // self.multiple_px) * self.multiple_px for n in new]
@@ -93,7 +93,7 @@ class Fit:
         factor = torch.tensor(self.std).mul(255).reciprocal().view(3, 1, 1)
         for frame, picture in enumerate(pictures):
             inside = clip[:, frame, : new[0], : new[1]]
-            inside.copy_(_resized(picture, new)).sub_(mean).mul_(factor)
+            inside.copy_(_resize_frame(picture, new)).sub_(mean).mul_(factor)
         return clip, new[1] / width, new[0] / height
 
     def back(self, boxes: Tensor, height: int, width: int) -> Tensor:
@@ -113,7 +113,7 @@ class Fit:
         return torch.minimum(scaled.clamp(min=0), limits)
 
 
-def checked(picture: Pixels, like: tuple[int, ...] | None = None) -> Pixels:
+def check_frame(picture: Pixels, like: tuple[int, ...] | None = None) -> Pixels:
     """The same picture, if it is one, and if it has the size of the others.
 
     Args:
@@ -134,7 +134,7 @@ def checked(picture: Pixels, like: tuple[int, ...] | None = None) -> Pixels:
     return picture
 
 
-def _resized(picture: Pixels, size: tuple[int, int]) -> Tensor:
+def _resize_frame(picture: Pixels, size: tuple[int, int]) -> Tensor:
     """(3, h, w) uint8."""
     owned = picture if picture.flags.writeable and picture.flags.c_contiguous else picture.copy()
     tensor = torch.from_numpy(owned).permute(2, 0, 1)
@@ -168,7 +168,7 @@ class _NetworkDetector:
 
     def _fitted(self, picture: Pixels) -> Tensor:
         """(3, 1, h, w), where and as the network wants it."""
-        checked(picture, self._shape)
+        check_frame(picture, self._shape)
         self._shape = picture.shape
         return self.fit.fit(picture)[0][:, None].to(self._place)
 
@@ -332,7 +332,7 @@ class NetworkVideos(VideoDetector):
         window: int = 8,
         batch: int = 1,
     ) -> None:
-        checked_labels(network.n_classes, network.n_av, kinds, av_labels)
+        check_label_counts(network.n_classes, network.n_av, kinds, av_labels)
         causal = network.config.causal
         super().__init__(kinds, av_labels, rule, causal=causal, window=window, batch=batch)
         self.network, self.fit = network.eval(), Fit.of(network.config)
@@ -347,16 +347,16 @@ class NetworkVideos(VideoDetector):
         """As of `VideoDetector`."""
         if self.lazy is None:
             raise UsageError("this network looks ahead: it is asked about clips")
-        raw = self.lazy.detect(fitted(self.fit, [pictures], self.network), self.rule)[0]
-        return [told(each, self.fit, pictures[0]) for each in raw]
+        raw = self.lazy.detect(prepare_clips(self.fit, [pictures], self.network), self.rule)[0]
+        return [build_frame_detections(each, self.fit, pictures[0]) for each in raw]
 
     def look(self, pictures: Sequence[Sequence[Pixels]]) -> list[list[FrameDetections]]:
         """As of `VideoDetector`."""
-        raw = detect(self.network, fitted(self.fit, pictures, self.network), self.rule)
-        return [[told(each, self.fit, pictures[0][0]) for each in clip] for clip in raw]
+        raw = detect(self.network, prepare_clips(self.fit, pictures, self.network), self.rule)
+        return [[build_frame_detections(each, self.fit, pictures[0][0]) for each in clip] for clip in raw]
 
 
-def checked_labels(
+def check_label_counts(
     n_classes: int, n_av: int, kinds: Mapping[str, tuple[str, ...]], av_labels: Sequence[str]
 ) -> None:
     """Nothing, where labels are as many as a network tells.
@@ -372,12 +372,12 @@ def checked_labels(
         )
 
 
-def fitted(fit: Fit, clips: Sequence[Sequence[Pixels]], network: torch.nn.Module) -> Tensor:
+def prepare_clips(fit: Fit, clips: Sequence[Sequence[Pixels]], network: torch.nn.Module) -> Tensor:
     """(B, 3, T, h, w) of clips of pictures of one size, where and as the network wants them."""
     return torch.stack([fit.fit_all(clip)[0] for clip in clips]).to(next(network.parameters()))
 
 
-def told(raw: RawDetections, fit: Fit, picture: Pixels) -> FrameDetections:
+def build_frame_detections(raw: RawDetections, fit: Fit, picture: Pixels) -> FrameDetections:
     """What is kept in a frame, in pixels of its picture; its number is not known here."""
     boxes = fit.back(raw.boxes, picture.shape[0], picture.shape[1])
     parts = (part.float().cpu().numpy() for part in (boxes, raw.agentness, raw.scores, raw.av))

@@ -23,17 +23,21 @@ _PLAIN: tuple[list[int], list[int], list[int], int] = ([0, 0], [1, 1], [1, 1], 1
 """Padding, stride, dilation and groups."""
 
 
-def fused(frames: Tensor) -> bool:
+def has_fused_convolutions(frames: Tensor) -> bool:
     """Whether torch has oneDNN's fused convolutions, which its compiler calls, and they take these frames.
 
     On one thread torch itself gives kernels of one cell and small pictures to a slower library, and nowhere
     else can it add to what is there already and rectify in one pass: a tenth of the time of a trunk.
     """
-    return frames.dtype in (torch.float32, torch.bfloat16) and frames.device.type == "cpu" and _known()
+    return (
+        frames.dtype in (torch.float32, torch.bfloat16)
+        and frames.device.type == "cpu"
+        and _has_pointwise_op()
+    )
 
 
 @cache
-def _known() -> bool:
+def _has_pointwise_op() -> bool:
     return hasattr(torch.ops.mkldnn, "_convolution_pointwise_")
 
 
@@ -44,13 +48,13 @@ def _geometry(weight: Tensor, like: TimeConv | None) -> tuple[list[int], list[in
     return list(like.stride[1:]), list(like.space), list(like.dilation[1:]), like.groups
 
 
-def packed(weight: Tensor, frames: Tensor, like: TimeConv | None = None) -> Tensor:
+def pack_weights(weight: Tensor, frames: Tensor, like: TimeConv | None = None) -> Tensor:
     """Weights in the order in which oneDNN reads them for frames of one shape, to be kept from call to call.
 
     Args:
         weight: (C', C, h, w).
-        frames: (n, C, H, W), of which `fused` holds.
-        like: as of `convolved`.
+        frames: (n, C, H, W), of which `has_fused_convolutions` holds.
+        like: as of `apply_fused_convolution`.
     """
     stride, padding, dilation, groups = _geometry(weight, like)
     made: Tensor = torch.ops.mkldnn._reorder_convolution_weight(
@@ -59,21 +63,21 @@ def packed(weight: Tensor, frames: Tensor, like: TimeConv | None = None) -> Tens
     return made
 
 
-def convolved(
+def apply_fused_convolution(
     frames: Tensor, weight: Tensor, bias: Tensor | None, like: TimeConv | None = None, *, active: bool = False
 ) -> Tensor:
     """(n, C', H', W') of (n, C, H, W), both with channels last.
 
     Args:
         frames: (n, C, H, W).
-        weight: (C', C, side, side), or as `packed` gives it.
+        weight: (C', C, side, side), or as `pack_weights` gives it.
         bias: (C',), or None.
         like: whose stride, padding, dilation and groups over space are meant; otherwise the height and width
             of the frames are kept.
         active: rectify.
     """
     stride, padding, dilation, groups = _geometry(weight, like)
-    if fused(frames) and len(frames):
+    if has_fused_convolutions(frames) and len(frames):
         made: Tensor = torch.ops.mkldnn._convolution_pointwise(
             frames, weight, bias, padding, stride, dilation, groups, "relu" if active else "none", [], ""
         )
@@ -83,23 +87,25 @@ def convolved(
     return made.contiguous(memory_format=torch.channels_last)
 
 
-def product(frames: Tensor, weight: Tensor, bias: Tensor | None, *, active: bool = False) -> Tensor:
+def apply_pointwise_convolution(
+    frames: Tensor, weight: Tensor, bias: Tensor | None, *, active: bool = False
+) -> Tensor:
     """(n, C', H, W) of (n, C, H, W), both with channels last.
 
     Args:
         frames: (n, C, H, W).
-        weight: (C', C, 1, 1), or as `packed` gives it.
+        weight: (C', C, 1, 1), or as `pack_weights` gives it.
         bias: (C',), or None.
         active: rectify.
     """
-    if fused(frames):
+    if has_fused_convolutions(frames):
         made: Tensor = torch.ops.mkldnn._convolution_pointwise(
             frames, weight, bias, *_PLAIN, "relu" if active else "none", [], ""
         )
         return made
-    made = pictures(rows(frames) @ weight.flatten(1).T, frames)
+    made = unpack_rows(to_rows(frames) @ weight.flatten(1).T, frames)
     if bias is not None:
-        rows(made).add_(bias)
+        to_rows(made).add_(bias)
     return made.relu_() if active else made
 
 
@@ -111,11 +117,11 @@ def add_product(
     Args:
         into: (n, C', H, W), channels last.
         frames: (n, C, H, W), channels last.
-        weight: (C', C, 1, 1), or as `packed` gives it.
+        weight: (C', C, 1, 1), or as `pack_weights` gives it.
         bias: (C',), or None.
         active: rectify the sum.
     """
-    if fused(frames):
+    if has_fused_convolutions(frames):
         torch.ops.mkldnn._convolution_pointwise_.binary(
             into,
             frames,
@@ -130,22 +136,22 @@ def add_product(
         )
         return into
     if bias is not None:
-        rows(into).add_(bias)
-    rows(into).addmm_(rows(frames), weight.flatten(1).T)
+        to_rows(into).add_(bias)
+    to_rows(into).addmm_(to_rows(frames), weight.flatten(1).T)
     return into.relu_() if active else into
 
 
-def rows(frames: Tensor) -> Tensor:
+def to_rows(frames: Tensor) -> Tensor:
     """(n H W, C) of (n, C, H, W) with channels last, a view."""
     return frames.permute(0, 2, 3, 1).view(-1, frames.shape[1])
 
 
-def pictures(rows: Tensor, like: Tensor) -> Tensor:
+def unpack_rows(rows: Tensor, like: Tensor) -> Tensor:
     """(n, C', H, W) of (n H W, C'), a view; n, H and W are those of `like`."""
     return rows.view(len(like), *like.shape[2:], -1).permute(0, 3, 1, 2)
 
 
-def stacked(one: Tensor, other: Tensor) -> Tensor:
+def concat_channels_last(one: Tensor, other: Tensor) -> Tensor:
     """(n + m, C, H, W) of (n, C, H, W) and (m, C, H, W), all with channels last, also where n or m is 0."""
     return torch.cat([one.permute(0, 2, 3, 1), other.permute(0, 2, 3, 1)]).permute(0, 3, 1, 2)
 
@@ -192,10 +198,12 @@ class Folded:
         if self._kept is None:
             self._kept = self._made()
         parts, bias = self._kept
-        if not fused(frames):
+        if not has_fused_convolutions(frames):
             return parts, bias
         if self._packed_for != frames.shape:
-            self._packed = [packed(part, frames, None if self.pointwise else self.conv) for part in parts]
+            self._packed = [
+                pack_weights(part, frames, None if self.pointwise else self.conv) for part in parts
+            ]
             self._packed_for = frames.shape
         return self._packed, bias
 
@@ -215,15 +223,15 @@ class Folded:
             return self._in_time(frames)
         if not self.pointwise:
             (weight,), bias = self.weights(frames)
-            return convolved(frames, weight, bias, self.conv, active=self.active)
+            return apply_fused_convolution(frames, weight, bias, self.conv, active=self.active)
         frames = self._strided(frames)
         (weight,), bias = self.weights(frames)
-        return product(frames, weight, bias, active=self.active)
+        return apply_pointwise_convolution(frames, weight, bias, active=self.active)
 
     def write(self, frames: Tensor, out: Tensor) -> None:
         """The same into (n, C', H', W'), of a kernel of one cell without rectifier."""
         (weight,), bias = self._made() if self._kept is None else self._kept
-        torch.addmm(bias, rows(self._strided(frames)), weight.flatten(1).T, out=rows(out))
+        torch.addmm(bias, to_rows(self._strided(frames)), weight.flatten(1).T, out=to_rows(out))
 
     def added(self, frames: Tensor, into: Tensor, *, active: bool = False) -> Tensor:
         """Add what it makes of (n, C, H, W) to (n, C', H', W') in place, and rectify the sum if asked to."""
@@ -232,7 +240,7 @@ class Folded:
             (weight,), bias = self.weights(frames)
             return add_product(into, frames, weight, bias, active=active)
         (weight,), bias = self.weights(frames)
-        into.add_(convolved(frames, weight, bias, self.conv))
+        into.add_(apply_fused_convolution(frames, weight, bias, self.conv))
         return into.relu_() if active else into
 
     def shape(self, frames: Tensor) -> tuple[int, ...]:
@@ -254,7 +262,7 @@ class Folded:
             return torch.cat(made) if len(made) > 1 else made[0]
         parts, bias = self.weights(frames)
         count = len(frames)
-        total = product(frames, parts[self.before], bias)
+        total = apply_pointwise_convolution(frames, parts[self.before], bias)
         for tap, part in enumerate(parts):
             ahead = tap - self.before
             first, last = max(0, -ahead), min(count, count - ahead)
@@ -276,7 +284,7 @@ class Folded:
             for owed, part in zip(self.owed[1:], parts[-2:0:-1], strict=True)
         ]
         shown = add_product(self.owed[0], frame, parts[-1], bias, active=self.active)
-        self.owed = [*later, product(frame, parts[0], None)]
+        self.owed = [*later, apply_pointwise_convolution(frame, parts[0], None)]
         return shown
 
 
@@ -305,7 +313,7 @@ class Block:
         if self.beside is not None:
             shape = self.beside.shape(frames)
             out = torch.empty(shape, dtype=frames.dtype, device=frames.device, memory_format=_LAST)
-        for some in chunks(frames, out):
+        for some in iterate_chunks(frames, out):
             shown = whole[some]
             for part in self.inner[timed:]:
                 shown = part(shown)
@@ -315,7 +323,7 @@ class Block:
         return out
 
 
-def chunks(*frames: Tensor) -> Iterator[slice]:
+def iterate_chunks(*frames: Tensor) -> Iterator[slice]:
     """Runs of frames that go through some layers together, by the largest of their maps (n, C, H, W)."""
     count = len(frames[0])
     each = max(map[0].numel() * map.element_size() for map in frames)
@@ -412,7 +420,7 @@ class Swift:
         """Stem and first stage."""
         channels = self.stem[0].conv.out_channels
         after = frames[:, :1, ::2, ::2].expand(-1, channels, -1, -1)
-        made = [self._stem(frames[some]) for some in chunks(frames, after)]
+        made = [self._stem(frames[some]) for some in iterate_chunks(frames, after)]
         shown = made.pop() if len(made) == 1 else torch.cat(made)
         made.clear()
         for block in self.blocks[0]:
@@ -486,7 +494,7 @@ class Swift:
         return Block(inner, last, None if beside is None else self._fold(beside[0], beside[1], active=False))
 
 
-def swift(pyramid: nn.Module, *, causal: bool, streaming: bool = False) -> Swift | None:
+def build_fast_backbone(pyramid: nn.Module, *, causal: bool, streaming: bool = False) -> Swift | None:
     """A trunk with its pyramid to run so; None if it is none of those that can.
 
     Args:
@@ -529,7 +537,7 @@ class Tower:
         frames = frames.contiguous(memory_format=torch.channels_last)
         for weight, bias in zip(self.weights, self.biases, strict=True):
             if len(frames):
-                frames = convolved(frames, weight, bias, active=True)
+                frames = apply_fused_convolution(frames, weight, bias, active=True)
         return frames
 
     @property
@@ -640,8 +648,8 @@ class PartMap:
             return self
         return PartMap(
             self.tower,
-            stacked(self.frames, other.frames),
-            stacked(self.out, other.out),
+            concat_channels_last(self.frames, other.frames),
+            concat_channels_last(self.out, other.out),
             torch.cat([self.done, other.done]),
         )
 
@@ -691,7 +699,7 @@ class Head:
         if not slots:
             each = len(kernel) // self.taps // self.n_anchors
             return tower.new_empty(0, self.taps, height * width, self.n_anchors, each)
-        made = convolved(tower, kernel, None).permute(0, 2, 3, 1)
+        made = apply_fused_convolution(tower, kernel, None).permute(0, 2, 3, 1)
         return made.reshape(slots, height * width, self.taps, self.n_anchors, -1).transpose(1, 2)
 
     def _kernel(self, row: int | slice) -> Tensor:
@@ -716,11 +724,13 @@ class Head:
         Returns:
             (F, cells, anchors, rows) of at least float32.
         """
-        bias = wide(self.bias.view(self.n_anchors, self.each)[:, row].reshape(self.n_anchors, -1))
+        bias = to_at_least_float32(
+            self.bias.view(self.n_anchors, self.each)[:, row].reshape(self.n_anchors, -1)
+        )
         total = bias.expand(len(table), parts.shape[2], *bias.shape).clone()
         for tap, slots in enumerate(table.T):
             seen = torch.nonzero(slots >= 0).flatten()
-            total.index_add_(0, seen, wide(parts[slots[seen], tap]))
+            total.index_add_(0, seen, to_at_least_float32(parts[slots[seen], tap]))
         return total
 
     def patches(self, tower: Tensor, slots: Tensor, cells: Tensor) -> Tensor:
@@ -760,13 +770,15 @@ class Head:
         """
         weight = self.weight.reshape(self.n_anchors, self.each, -1)[:, rows]
         bias = self.bias.view(self.n_anchors, self.each)[:, rows]
-        out = wide(tower.new_empty(len(cells), weight.shape[1]))
+        out = to_at_least_float32(tower.new_empty(len(cells), weight.shape[1]))
         for block in torch.split(torch.argsort(anchors, stable=True), _BLOCK):
             patches = self.patches(tower, slots[block], cells[block])
             of = anchors[block]
             for anchor in torch.unique_consecutive(of).tolist():
                 mine = of == anchor
-                out[block[mine]] = wide(torch.addmm(bias[anchor], patches[mine], weight[anchor].T))
+                out[block[mine]] = to_at_least_float32(
+                    torch.addmm(bias[anchor], patches[mine], weight[anchor].T)
+                )
         return out
 
     def all_at(self, tower: Tensor, slots: Tensor, cells: Tensor) -> Tensor:
@@ -782,12 +794,14 @@ class Head:
         """
         weight = self.weight.flatten(1).T
         made = [
-            wide(torch.addmm(self.bias, self.patches(tower, slots[block], cells[block]), weight))
+            to_at_least_float32(
+                torch.addmm(self.bias, self.patches(tower, slots[block], cells[block]), weight)
+            )
             for block in torch.split(torch.arange(len(cells), device=cells.device), _BLOCK)
         ]
         return torch.cat(made).reshape(-1, self.n_anchors, self.each)
 
 
-def wide(numbers: Tensor) -> Tensor:
+def to_at_least_float32(numbers: Tensor) -> Tensor:
     """The numbers in float32, or in float64 if they are that already."""
     return numbers if numbers.dtype == torch.float64 else numbers.float()

@@ -16,7 +16,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class TimeLayer(nn.Module):
-    """What a layer with a memory has: `streaming` if it continues a stream, `forget` to begin another.
+    """What a layer with a memory has: `streaming` if it continues a stream, `reset_stream_state` to begin another.
 
     On a stream, forward takes any number of consecutive frames (usually one) and gives as many, or fewer
     where frames are pooled. The first frame of a stream has before it what the first frame of a clip has.
@@ -158,7 +158,7 @@ class TimeRepeat(TimeLayer):
         return known.repeat_interleave(2, dim=2)[:, :, first : first + frames]
 
 
-def streaming_copy(model: M) -> M:
+def make_streaming_copy(model: M) -> M:
     """A copy that shares all parameters and buffers with `model` and has memories of its own, empty."""
     shared = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
     twin = copy.deepcopy(model, shared)
@@ -169,14 +169,14 @@ def streaming_copy(model: M) -> M:
     return twin.eval()
 
 
-def forget(model: nn.Module) -> None:
+def reset_stream_state(model: nn.Module) -> None:
     """Begin a new stream in every layer of a streaming copy."""
     for layer in model.modules():
         if isinstance(layer, TimeLayer):
             layer.forget()
 
 
-def folded(frames: Tensor) -> Tensor:
+def merge_time(frames: Tensor) -> Tensor:
     """(B, T, C, H, W) as pictures (B * T, C, H, W); a view, with channels last where they were.
 
     Axes of length one are dropped rather than merged: a merged one gets strides that hide the layout.
@@ -186,7 +186,7 @@ def folded(frames: Tensor) -> Tensor:
     return frames.squeeze(0) if frames.shape[0] == 1 else frames.flatten(0, 1)
 
 
-def unfolded(pictures: Tensor, frames: Tensor) -> Tensor:
+def split_time(pictures: Tensor, frames: Tensor) -> Tensor:
     """Pictures (B * T, C', H', W') as (B, T, C', H', W'), as many as `frames` (B, T, ...) has."""
     if frames.shape[1] == 1:
         return pictures.unsqueeze(1)
@@ -195,10 +195,10 @@ def unfolded(pictures: Tensor, frames: Tensor) -> Tensor:
     return pictures.reshape(*frames.shape[:2], *pictures.shape[1:])
 
 
-def over_frames(function: Callable[[Tensor], Tensor], input: Tensor) -> Tensor:
+def apply_per_frame(function: Callable[[Tensor], Tensor], input: Tensor) -> Tensor:
     """Apply a function of pictures (N, C, H, W) to every frame of (B, C, T, H, W)."""
     frames = input.transpose(1, 2)
-    return unfolded(function(folded(frames)), frames).transpose(1, 2)
+    return split_time(function(merge_time(frames)), frames).transpose(1, 2)
 
 
 class Conv(TimeConv):
@@ -243,7 +243,7 @@ class Conv(TimeConv):
     def _picture(self, input: Tensor, tap: int, bias: Tensor | None) -> Tensor:
         """(B, T, C, H, W) through the kernel of one tap."""
         pictures = functional.conv2d(
-            folded(input),
+            merge_time(input),
             self.weight[:, :, tap],
             bias,
             self.stride[1:],
@@ -251,7 +251,7 @@ class Conv(TimeConv):
             self.dilation[1:],
             self.groups,
         )
-        return unfolded(pictures, input)
+        return split_time(pictures, input)
 
     def _taps(self, input: Tensor, before: int, whole: int | None = None) -> Tensor:
         """The sum over taps; output j sees frames j * stride - before and on.
@@ -293,7 +293,7 @@ class Norm(nn.BatchNorm3d):
         if self.training:
             normed: Tensor = super().forward(input)
             return normed
-        return over_frames(
+        return apply_per_frame(
             lambda pictures: functional.batch_norm(
                 pictures, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps
             ),
@@ -301,22 +301,24 @@ class Norm(nn.BatchNorm3d):
         )
 
 
-def space_pool(input: Tensor, padding: int) -> Tensor:
+def spatial_max_pool(input: Tensor, padding: int) -> Tensor:
     """The largest of 3 by 3 cells at every second cell of every second row: (B, C, T, H, W) to (.., H', W').
 
     Args:
         input: (B, C, T, H, W).
         padding: cells around the picture, 0 or 1.
     """
-    return over_frames(lambda pictures: functional.max_pool2d(pictures, 3, 2, padding), input)
+    return apply_per_frame(lambda pictures: functional.max_pool2d(pictures, 3, 2, padding), input)
 
 
-def resized(input: Tensor, like: Tensor) -> Tensor:
+def resize_like(input: Tensor, like: Tensor) -> Tensor:
     """Nearest cells of (B, C, T, H, W) in the height and width of another map."""
     size = like.shape[-2:]
     if input.shape[-2:] == size:
         return input
-    return over_frames(lambda pictures: functional.interpolate(pictures, size=size, mode="nearest"), input)
+    return apply_per_frame(
+        lambda pictures: functional.interpolate(pictures, size=size, mode="nearest"), input
+    )
 
 
 class EverySecond(TimeLayer):
@@ -338,7 +340,7 @@ class EverySecond(TimeLayer):
         return input[:, :, first::2]
 
 
-def space(
+def build_space_convolution(
     inputs: int, outputs: int, kernel: int = 3, *, stride: int = 1, dilation: int = 1, bias: bool = False
 ) -> Conv:
     """A convolution over height and width."""
@@ -354,7 +356,7 @@ def space(
     )
 
 
-def started(module: nn.Module) -> None:
+def initialize_trunk(module: nn.Module) -> None:
     """Draw the weights of a trunk: He's for convolutions before a rectifier."""
     for layer in module.modules():
         if isinstance(layer, nn.Conv3d | nn.Conv2d):
@@ -363,6 +365,6 @@ def started(module: nn.Module) -> None:
                 nn.init.zeros_(layer.bias)
 
 
-def channels_last(input: Tensor) -> Tensor:
+def to_channels_last(input: Tensor) -> Tensor:
     """The same values with the channels of a cell side by side, as convolutions on a CPU like them."""
     return input.contiguous(memory_format=torch.channels_last_3d)

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from roadaware.models.retinanet3d.anchors import BACKGROUND, IGNORED, Targets, encode, match
 from roadaware.models.retinanet3d.config import RetinaNetConfig
-from roadaware.models.retinanet3d.fast_inference import wide
+from roadaware.models.retinanet3d.fast_inference import to_at_least_float32
 from roadaware.models.retinanet3d.layers import TimeConv
 from roadaware.models.retinanet3d.network import Head, RetinaNet3D
 
@@ -23,7 +23,7 @@ _ON_CPU, _ELSEWHERE = 1 << 16, 1 << 26
 """Logits at a time: few enough that what is made of them stays in a core's cache."""
 
 
-def focal(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> Tensor:
+def focal_loss(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> Tensor:
     """The focal loss of each logit: -a (1 - p)^gamma log p of the probability p of what is true.
 
     A truth between 0 and 1, as a teacher has it, costs least where the probability equals it.
@@ -42,24 +42,24 @@ def focal(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> Tensor:
     return (alpha * truth + (1 - alpha) * (1 - truth)) * wrong**gamma * crossed
 
 
-def focal_sum(
+def sum_focal_loss(
     logits: Tensor, counts: Tensor, rows: Tensor, truth: Tensor, alpha: float, gamma: float
 ) -> Tensor:
-    """The sum of `focal` over rows of logits, where all but a few rows have a truth of zeros.
+    """The sum of `focal_loss` over rows of logits, where all but a few rows have a truth of zeros.
 
     Args:
         logits: (M, C).
         counts: (M) whether a row is counted; those of `rows` always are.
         rows: (k) rows with a truth of their own, each once.
         truth: (k, C) from 0 to 1.
-        alpha, gamma: see `focal`.
+        alpha, gamma: see `focal_loss`.
     """
     total: Tensor = _FocalSum.apply(logits, counts, rows, truth.to(logits.dtype), alpha, gamma)  # type: ignore[no-untyped-call]
     return total
 
 
 class _FocalSum(torch.autograd.Function):
-    """`focal_sum`; the gradient is made along with the value, while the logits are at hand."""
+    """`sum_focal_loss`; the gradient is made along with the value, while the logits are at hand."""
 
     @staticmethod
     def forward(
@@ -93,7 +93,7 @@ class _FocalSum(torch.autograd.Function):
 
 
 def _positive(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> tuple[Tensor, Tensor]:
-    """The sum of `focal`, and its gradient."""
+    """The sum of `focal_loss`, and its gradient."""
     p, cost, other = torch.sigmoid(logits), functional.softplus(logits), functional.softplus(-logits)
     zero, one = (1 - alpha) * p**gamma, alpha * (1 - p) ** gamma
     value = (truth * one * other + (1 - truth) * zero * cost).sum()
@@ -104,7 +104,7 @@ def _positive(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> tupl
         return value, slope
     with torch.enable_grad():
         between = logits[soft].detach().requires_grad_()
-        costs = focal(between, truth[soft], alpha, gamma)
+        costs = focal_loss(between, truth[soft], alpha, gamma)
         (slope[soft],) = torch.autograd.grad(costs.sum(), between)
     hard = truth * one * other + (1 - truth) * zero * cost
     return hard[~soft].sum() + costs.detach().sum(), slope
@@ -145,7 +145,7 @@ class Matches(NamedTuple):
     row: Tensor
 
 
-def losses(outputs: Predicted, targets: Targets, config: RetinaNetConfig) -> dict[str, Tensor]:
+def compute_losses(outputs: Predicted, targets: Targets, config: RetinaNetConfig) -> dict[str, Tensor]:
     """The loss of a batch and its parts: total = boxes + classes / class_weight + av / av_weight.
 
     boxes is summed over matched anchors and divided by four times their number, classes is summed over all
@@ -162,12 +162,14 @@ def losses(outputs: Predicted, targets: Targets, config: RetinaNetConfig) -> dic
 
     Source: released code, modules/detection_loss.py.
     """
-    matches = matches_of(targets, outputs.anchors, config)
+    matches = match_anchors(targets, outputs.anchors, config)
     classes = _class_loss(outputs.class_logits, targets, matches, config)
-    return summed(outputs.offsets, classes, outputs.av_logits, outputs.anchors, targets, matches, config)
+    return aggregate_losses(
+        outputs.offsets, classes, outputs.av_logits, outputs.anchors, targets, matches, config
+    )
 
 
-def summed(
+def aggregate_losses(
     offsets: Tensor,
     classes: Tensor,
     av_logits: Tensor,
@@ -176,7 +178,7 @@ def summed(
     matches: Matches,
     config: RetinaNetConfig,
 ) -> dict[str, Tensor]:
-    """The loss as `losses` gives it, of a sum of the classes' loss that is at hand.
+    """The loss as `compute_losses` gives it, of a sum of the classes' loss that is at hand.
 
     Args:
         offsets: (B, T, N, 4).
@@ -199,7 +201,7 @@ def summed(
     }
 
 
-def matches_of(targets: Targets, anchors: Tensor, config: RetinaNetConfig) -> Matches:
+def match_anchors(targets: Targets, anchors: Tensor, config: RetinaNetConfig) -> Matches:
     """Which anchors stand for which boxes of a batch.
 
     Args:
@@ -233,7 +235,7 @@ def _class_loss(logits: Tensor, targets: Targets, matches: Matches, config: Reti
     truth = torch.cat([classes for clip in targets.classes for classes in clip])[matches.row]
     rows = matches.frame * matches.assigned.shape[1] + matches.anchor
     counts = (matches.assigned != IGNORED).flatten()
-    return focal_sum(logits.flatten(0, 2), counts, rows, truth, config.focal_alpha, config.focal_gamma)
+    return sum_focal_loss(logits.flatten(0, 2), counts, rows, truth, config.focal_alpha, config.focal_gamma)
 
 
 def _av_loss(logits: Tensor, actions: Tensor, config: RetinaNetConfig) -> Tensor:
@@ -245,7 +247,7 @@ def _av_loss(logits: Tensor, actions: Tensor, config: RetinaNetConfig) -> Tensor
     truth = functional.one_hot(actions[known], logits.shape[-1]).to(logits.dtype)
     if config.av_targets == "batch":
         truth = truth.amax(dim=0, keepdim=True).expand_as(truth)
-    return focal(chosen, truth, config.focal_alpha, config.focal_gamma).sum() / len(chosen)
+    return focal_loss(chosen, truth, config.focal_alpha, config.focal_gamma).sum() / len(chosen)
 
 
 # The loss with classes computed only where they can count: at matched anchors and the likeliest others.
@@ -276,7 +278,7 @@ class Trainee(nn.Module):
         av: Tensor,
         labelled: Tensor,
     ) -> dict[str, Tensor]:
-        """The loss as `losses` gives it; whoever spreads the network over devices passes on plain tensors.
+        """The loss as `compute_losses` gives it; whoever spreads the network over devices passes on plain tensors.
 
         Args:
             x: (B, 3, T, H, W) normalised and padded.
@@ -287,25 +289,25 @@ class Trainee(nn.Module):
             said = self.network(x)
             # Under mixed precision the network answers in half of it, which is too little for sums.
             said = said._replace(
-                class_logits=wide(said.class_logits),
-                av_logits=wide(said.av_logits),
-                offsets=wide(said.offsets),
+                class_logits=to_at_least_float32(said.class_logits),
+                av_logits=to_at_least_float32(said.av_logits),
+                offsets=to_at_least_float32(said.offsets),
             )
-            return losses(said, targets, self.network.config)
+            return compute_losses(said, targets, self.network.config)
         return self._lean(x, targets, self.likeliest)
 
     def _lean(self, x: Tensor, targets: Targets, likeliest: int) -> dict[str, Tensor]:
         network, config = self.network, self.network.config
         features = network.features(x)
         anchors = network.anchors_for(features.maps)
-        matches = matches_of(targets, anchors, config)
+        matches = match_anchors(targets, anchors, config)
         offsets = [network.reg_heads(m, level) for level, m in enumerate(features.maps)]
         classes = ClassesWhereAsked(network.cls_heads, features.maps, config)
-        frame, anchor = chosen(classes.agentness, matches.assigned, likeliest)
+        frame, anchor = select_hard_negatives(classes.agentness, matches.assigned, likeliest)
         logits = classes.at(torch.cat([matches.frame, frame]), torch.cat([matches.anchor, anchor]))
         truth = torch.cat([hot for clip in targets.classes for hot in clip])[matches.row].to(logits.dtype)
         wanted = torch.cat([truth[:, 1:], logits.new_zeros(len(frame), logits.shape[1])])
-        total = focal(logits, wanted, config.focal_alpha, config.focal_gamma).sum() + focal_sum(
+        total = focal_loss(logits, wanted, config.focal_alpha, config.focal_gamma).sum() + sum_focal_loss(
             classes.agentness.reshape(-1, 1),
             (matches.assigned != IGNORED).flatten(),
             matches.frame * len(anchors) + matches.anchor,
@@ -315,10 +317,12 @@ class Trainee(nn.Module):
         )
         flat = torch.cat([_flat(level, 4) for level in offsets], dim=2)
         av = network.av_logits(features.ego)
-        return summed(wide(flat), total, wide(av), anchors, targets, matches, config)
+        return aggregate_losses(
+            to_at_least_float32(flat), total, to_at_least_float32(av), anchors, targets, matches, config
+        )
 
 
-def chosen(agentness: Tensor, assigned: Tensor, likeliest: int) -> tuple[Tensor, Tensor]:
+def select_hard_negatives(agentness: Tensor, assigned: Tensor, likeliest: int) -> tuple[Tensor, Tensor]:
     """(k) frames and (k) anchors of background with most agentness, so many of each frame.
 
     Args:
@@ -352,7 +356,7 @@ class ClassesWhereAsked:
         bias = last.bias.reshape(config.n_anchors, -1)
         self.weight, self.bias = weight[:, 1:], bias[:, 1:]
         levels = [self._agentness(level, weight[:, 0], bias[:, 0]) for level in self.inner]
-        self.agentness = wide(torch.cat(levels, dim=1))
+        self.agentness = to_at_least_float32(torch.cat(levels, dim=1))
         self.ends = torch.tensor([level.shape[1] for level in levels], device=maps[0].device).cumsum(0)
 
     def _agentness(self, inner: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -383,7 +387,7 @@ class ClassesWhereAsked:
                 order.append(mine)
                 patches.append(self._patches(inner, frames[mine], inside[mine] // self.n_anchors))
         if not order:
-            return wide(shape.new_zeros(0, self.weight.shape[1]))
+            return to_at_least_float32(shape.new_zeros(0, self.weight.shape[1]))
         back = torch.argsort(torch.cat(order))
         found = torch.cat(patches)[back]
         return self._by_anchor(found, inside % self.n_anchors)
@@ -396,7 +400,7 @@ class ClassesWhereAsked:
             if len(mine):
                 order.append(mine)
                 made.append(torch.addmm(self.bias[anchor], patches[mine], self.weight[anchor].flatten(1).T))
-        return wide(torch.cat(made))[torch.argsort(torch.cat(order))]
+        return to_at_least_float32(torch.cat(made))[torch.argsort(torch.cat(order))]
 
     def _patches(self, inner: Tensor, frames: Tensor, cells: Tensor) -> Tensor:
         """(k, C taps 3 3) what the last kernel sees of some cells, in the order of its weights."""

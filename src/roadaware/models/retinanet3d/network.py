@@ -13,7 +13,13 @@ from torch.nn import functional
 from roadaware.errors import UsageError
 from roadaware.models.retinanet3d.anchors import Anchors, decode
 from roadaware.models.retinanet3d.config import RetinaNetConfig
-from roadaware.models.retinanet3d.layers import Conv, TimeRepeat, channels_last, resized, space
+from roadaware.models.retinanet3d.layers import (
+    Conv,
+    TimeRepeat,
+    build_space_convolution,
+    resize_like,
+    to_channels_last,
+)
 
 # Heads over the pyramid: boxes, class scores and the actions of the own vehicle; imports torch.
 
@@ -72,7 +78,7 @@ class Head(nn.Sequential):
         return layer
 
 
-def head(config: RetinaNetConfig, outputs: int) -> Head:
+def build_head(config: RetinaNetConfig, outputs: int) -> Head:
     """A head with `outputs` numbers for each anchor; its last weights are drawn with deviation 0.01.
 
     The inner ones are drawn likewise, or after He et al. (ICCV 2015, eq. 10), as `config.head_start` says.
@@ -81,7 +87,7 @@ def head(config: RetinaNetConfig, outputs: int) -> Head:
     layers: list[nn.Module] = []
     for _ in range(config.head_layers):
         width = config.head_width or config.width
-        layers += [space(inputs, width, bias=True), nn.ReLU(inplace=True)]
+        layers += [build_space_convolution(inputs, width, bias=True), nn.ReLU(inplace=True)]
         inputs = width
     taps = config.head_time
     layers.append(
@@ -104,7 +110,7 @@ def head(config: RetinaNetConfig, outputs: int) -> Head:
     return Head(*layers)
 
 
-def ego_head(config: RetinaNetConfig, n_av: int) -> Conv:
+def build_ego_head(config: RetinaNetConfig, n_av: int) -> Conv:
     """Three frames of the feature of the own vehicle to its actions."""
     layer = Conv(config.width, n_av, (3, 1, 1), padding=(1, 0, 0), causal=config.causal)
     start_at(layer, config.prior)
@@ -151,18 +157,18 @@ class Pyramid(nn.Module):
     def __init__(self, config: RetinaNetConfig, channels: tuple[int, int, int], *, pooled: bool) -> None:
         super().__init__()
         width, self.levels = config.width, config.levels
-        self.lateral_layer1 = space(channels[2], width, 1)
-        self.lateral_layer2 = space(channels[1], width, 1)
-        self.lateral_layer3 = space(channels[0], width, 1)
+        self.lateral_layer1 = build_space_convolution(channels[2], width, 1)
+        self.lateral_layer2 = build_space_convolution(channels[1], width, 1)
+        self.lateral_layer3 = build_space_convolution(channels[0], width, 1)
         for number, level in ((1, 2), (2, 1), (3, 0)):
             if self.levels > level:
-                self.add_module(f"corr_layer{number}", space(width, width))
+                self.add_module(f"corr_layer{number}", build_space_convolution(width, width))
         if self.levels > 3:
-            self.conv6 = space(channels[2], width, stride=2)
+            self.conv6 = build_space_convolution(channels[2], width, stride=2)
         if self.levels > 4:
-            self.conv7 = space(width, width, stride=2)
+            self.conv7 = build_space_convolution(width, width, stride=2)
         if config.dead_weights:
-            self.ego_lateral = space(8 * 4 * config.base_width, width, stride=2)
+            self.ego_lateral = build_space_convolution(8 * 4 * config.base_width, width, stride=2)
             # Several devices wait for the gradient of whatever asks for one, and none will come.
             self.ego_lateral.requires_grad_(False)
         for layer in self.children():
@@ -176,10 +182,10 @@ class Pyramid(nn.Module):
 
     def forward(self, input: Tensor) -> Features:
         """The levels of (B, 3, T, H, W) pictures, normalised and padded."""
-        stages = self.stages(channels_last(input))
+        stages = self.stages(to_channels_last(input))
         coarse = self.lateral_layer1(stages[2])
-        middle = self.lateral_layer2(stages[1]) + resized(coarse, stages[1])
-        fine = self.lateral_layer3(stages[0]) + resized(middle, stages[0])
+        middle = self.lateral_layer2(stages[1]) + resize_like(coarse, stages[1])
+        fine = self.lateral_layer3(stages[0]) + resize_like(middle, stages[0])
         sums = (fine, middle, coarse)
         maps = [
             self.get_submodule(f"corr_layer{3 - level}")(sums[level]) for level in range(min(self.levels, 3))
@@ -246,10 +252,10 @@ class RetinaNet3D(nn.Module):
         module, _, name = _BACKBONES.get(config.backbone, f"{_PACKAGE}.resnet:ResNet").partition(":")
         self.anchors = Anchors(config)
         self.backbone: Pyramid = getattr(import_module(module), name)(config)
-        self.reg_heads = head(config, 4)
-        self.cls_heads = head(config, n_classes)
+        self.reg_heads = build_head(config, 4)
+        self.cls_heads = build_head(config, n_classes)
         start_at(self.cls_heads.end, config.prior)
-        self.ego_head = ego_head(config, n_av) if n_av else None
+        self.ego_head = build_ego_head(config, n_av) if n_av else None
 
     def forward(self, x: Tensor) -> Outputs:
         """Boxes and scores of every frame.

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from roadaware.errors import InputError, UsageError
-from roadaware.models.folder_configs import config_of
-from roadaware.models.offline import offline
+from roadaware.models.folder_configs import build_transformers_config
+from roadaware.models.offline import block_network
 from roadaware.models.retinanet3d.config import BLOCKS, STRIDES_PX, RetinaNetConfig
 from roadaware.models.retinanet3d.layers import (
     Conv,
@@ -22,9 +22,9 @@ from roadaware.models.retinanet3d.layers import (
     TimeLayer,
     TimePool,
     TimeRepeat,
-    space,
-    space_pool,
-    started,
+    build_space_convolution,
+    initialize_trunk,
+    spatial_max_pool,
 )
 from roadaware.models.retinanet3d.network import Pyramid
 
@@ -50,13 +50,15 @@ class LibraryTrunk(Pyramid):
         fields: dict[str, Any] = dict(config.trunk_fields)
         make: Any = transformers.AutoBackbone.from_config
         try:
-            with offline(config.trunk):
-                settings = config_of({**fields, "model_type": found.model_type}, "trunk_fields")
+            with block_network(config.trunk):
+                settings = build_transformers_config(
+                    {**fields, "model_type": found.model_type}, "trunk_fields"
+                )
             names = getattr(settings, "stage_names", [])
             if len(names) <= _STRIDES:
                 raise UsageError(f"{config.trunk} has no stages; give the configuration of a backbone")
             settings.out_features = list(names[-_STRIDES:])
-            with offline(config.trunk):
+            with block_network(config.trunk):
                 trunk = make(settings, trust_remote_code=False)
             channels = tuple(trunk.channels)
         except UsageError:
@@ -127,7 +129,7 @@ class RecurrentConv(Recurrent):
 
     def __init__(self, width: int) -> None:
         super().__init__(width)
-        self.conv_whh = space(width, width, 1)
+        self.conv_whh = build_space_convolution(width, width, 1)
         with torch.no_grad():
             self.conv_whh.weight.copy_(torch.eye(width)[:, :, None, None, None])
 
@@ -172,7 +174,7 @@ EXPANSION = 4
 _EVERY_SECOND = 2
 
 
-def over_time(stage: int, block: int) -> bool:
+def has_temporal_kernel(stage: int, block: int) -> bool:
     """Whether a block looks over time: all of the first stage, every second of two more, two of the last."""
     return stage == 0 or (stage in (1, 2) and block % _EVERY_SECOND == 0) or (stage == 3 and block < 2)
 
@@ -205,13 +207,15 @@ class Bottleneck(nn.Module):
         if unit:
             self.add_module(unit, _UNITS[unit](width))
         self.bn1 = Norm(width)
-        self.conv2 = space(width, width, stride=stride)
+        self.conv2 = build_space_convolution(width, width, stride=stride)
         self.bn2 = Norm(width)
-        self.conv3 = space(width, outputs, 1)
+        self.conv3 = build_space_convolution(width, outputs, 1)
         self.bn3 = Norm(outputs)
         shortcut = stride != 1 or inputs != outputs
         self.downsample = (
-            nn.Sequential(space(inputs, outputs, 1, stride=stride), Norm(outputs)) if shortcut else None
+            nn.Sequential(build_space_convolution(inputs, outputs, 1, stride=stride), Norm(outputs))
+            if shortcut
+            else None
         )
 
     def forward(self, input: Tensor) -> Tensor:
@@ -235,14 +239,14 @@ def add_resnet(module: nn.Module, config: RetinaNetConfig) -> None:
     """Put stem and four stages into a module: `conv1`, `bn1`, `layer1` to `layer4`."""
     base = config.base_width
     looks, unit = config.backbone in ("i3d", "slowfast"), _UNIT_OF.get(config.backbone, "")
-    module.add_module("conv1", space(3, base, 7, stride=2))
+    module.add_module("conv1", build_space_convolution(3, base, 7, stride=2))
     module.add_module("bn1", Norm(base))
     inputs = base
     for stage, count in enumerate(config.blocks or BLOCKS[config.depth]):
         width = base * 2**stage
         blocks = []
         for block in range(count):
-            mixes = over_time(stage, block)
+            mixes = has_temporal_kernel(stage, block)
             blocks.append(
                 Bottleneck(
                     inputs,
@@ -275,7 +279,7 @@ class ResNet(Pyramid):
         """(B, 3, T, H, W) to three maps (B, C, T', H', W') with strides 8, 16 and 32."""
         layer = self.get_submodule
         map = functional.relu(layer("bn1")(layer("conv1")(input)), inplace=True)
-        map = layer("layer1")(space_pool(map, self.stem_padding))
+        map = layer("layer1")(spatial_max_pool(map, self.stem_padding))
         if self.pool2 is not None:
             map = self.pool2(map)
         fine = layer("layer2")(map)
@@ -308,13 +312,13 @@ class WayBlock(nn.Module):
         outputs = width * EXPANSION
         self.conv1 = Conv(inputs, width, (taps, 1, 1), padding=(taps // 2, 0, 0), bias=False, causal=causal)
         self.bn1 = Norm(width)
-        self.conv2 = space(width, width, stride=stride, dilation=dilation)
+        self.conv2 = build_space_convolution(width, width, stride=stride, dilation=dilation)
         self.bn2 = Norm(width)
-        self.conv3 = space(width, outputs, 1)
+        self.conv3 = build_space_convolution(width, outputs, 1)
         self.bn3 = Norm(outputs)
         self.downsample: nn.Sequential | None = None
         if stride != 1 or inputs != outputs:
-            self.downsample = nn.Sequential(space(inputs, outputs, 1, stride=stride))
+            self.downsample = nn.Sequential(build_space_convolution(inputs, outputs, 1, stride=stride))
             self.downsample_bn = Norm(outputs)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -344,7 +348,7 @@ class Ways(nn.Module):
             3, fast, (5, 7, 7), stride=(1, 2, 2), padding=(2, 3, 3), bias=False, causal=causal
         )
         self.fast_bn1 = Norm(fast)
-        self.slow_conv1 = space(3, slow, 7, stride=2)
+        self.slow_conv1 = build_space_convolution(3, slow, 7, stride=2)
         self.slow_bn1 = Norm(slow)
         told = [fast, *(fast * EXPANSION * 2**stage for stage in range(3))]
         for number, width in enumerate(told, start=1):
@@ -371,9 +375,9 @@ class Ways(nn.Module):
         """(B, 3, T, H, W) to three maps (B, C, T, H', W')."""
         input = input.clone()  # a stream keeps it, and it is the caller's
         fast = functional.relu(self.fast_bn1(self.fast_conv1(input)), inplace=True)
-        fast = space_pool(fast, 1)
+        fast = spatial_max_pool(fast, 1)
         slow = functional.relu(self.slow_bn1(self.slow_conv1(self.every_second(input))), inplace=True)
-        slow = space_pool(slow, 1)
+        slow = spatial_max_pool(slow, 1)
         maps = []
         for stage in range(1, 5):
             slow = torch.cat([slow, self.get_submodule(f"Tconv{stage}")(fast)], dim=1)
@@ -455,7 +459,9 @@ class CompactBlock(nn.Module):
         self.second_norm = Norm(outputs)
         same = stride == 1 and inputs == outputs
         self.shortcut = (
-            None if same else nn.Sequential(space(inputs, outputs, 1, stride=stride), Norm(outputs))
+            None
+            if same
+            else nn.Sequential(build_space_convolution(inputs, outputs, 1, stride=stride), Norm(outputs))
         )
 
     def forward(self, input: Tensor) -> Tensor:
@@ -479,8 +485,8 @@ class Compact(Pyramid):
     def __init__(self, config: RetinaNetConfig) -> None:
         super().__init__(config, config.stage_widths[1:], pooled=False)
         widths = config.stage_widths
-        self.stem1, self.norm1 = space(3, widths[0], stride=2), Norm(widths[0])
-        self.stem2, self.norm2 = space(widths[0], widths[0], stride=2), Norm(widths[0])
+        self.stem1, self.norm1 = build_space_convolution(3, widths[0], stride=2), Norm(widths[0])
+        self.stem2, self.norm2 = build_space_convolution(widths[0], widths[0], stride=2), Norm(widths[0])
         inputs = widths[0]
         for stage, (width, count) in enumerate(zip(widths, config.stage_blocks, strict=True)):
             blocks = []
@@ -498,7 +504,7 @@ class Compact(Pyramid):
                 )
                 inputs = width
             self.add_module(f"stage{stage + 1}", nn.Sequential(*blocks))
-        started(self)
+        initialize_trunk(self)
 
     def stages(self, input: Tensor) -> list[Tensor]:
         """(B, 3, T, H, W) to three maps (B, C, T, H', W') with strides 8, 16 and 32."""
@@ -514,8 +520,8 @@ class Compact(Pyramid):
 def _three_by_three(inputs: int, outputs: int, stride: int, depthwise: bool) -> nn.Module:
     """A 3x3 convolution, or one per channel followed by one over channels."""
     if not depthwise:
-        return space(inputs, outputs, stride=stride)
+        return build_space_convolution(inputs, outputs, stride=stride)
     alone = Conv(
         inputs, inputs, (1, 3, 3), stride=(1, stride, stride), padding=(0, 1, 1), bias=False, groups=inputs
     )
-    return nn.Sequential(alone, space(inputs, outputs, 1))
+    return nn.Sequential(alone, build_space_convolution(inputs, outputs, 1))

@@ -15,7 +15,7 @@ from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.predictor import Predictor
-from roadaware.statistics.calibration import best_temperature
+from roadaware.statistics.calibration import fit_temperature
 
 _FILES = "seed-*/model.safetensors"
 
@@ -131,7 +131,9 @@ class EnsemblePredictor:
 # A predictor whose probabilities were made to mean what they say on validation; imports torch.
 
 
-def calibrated(predictor: Predictor, given: InputSet, truth: npt.ArrayLike, seed: int = 0) -> Predictor:
+def calibrate_predictor(
+    predictor: Predictor, given: InputSet, truth: npt.ArrayLike, seed: int = 0
+) -> Predictor:
     """The same network, its logits over the temperature with the smallest log loss.
 
     Which label is likeliest stays as it is, and so does the order of samples where there are two labels and
@@ -151,4 +153,4 @@ def calibrated(predictor: Predictor, given: InputSet, truth: npt.ArrayLike, seed
     """
     plain = replace(predictor, temperature=1.0)
     logits = plain.pass_logits(given, predictor.doubt.passes if predictor.doubt.draws else 1, seed)
-    return replace(predictor, temperature=best_temperature(logits, np.asarray(truth)))
+    return replace(predictor, temperature=fit_temperature(logits, np.asarray(truth)))

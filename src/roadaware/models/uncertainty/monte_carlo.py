@@ -10,7 +10,7 @@ from roadaware.models.uncertainty.config import DoubtConfig
 from roadaware.models.uncertainty.passes import refuse_without_dropout
 
 
-def monte_carlo(predictor: Predictor, passes: int = 30) -> Predictor:
+def apply_mc_dropout(predictor: Predictor, passes: int = 30) -> Predictor:
     """The same network, asked with its dropout active; its answer is the mean of passes.
 
     Args:

@@ -20,13 +20,13 @@ from roadaware.models.uncertainty.config import DoubtConfig
 
 
 @contextmanager
-def dropping(network: nn.Module) -> Iterator[None]:
+def enable_dropout(network: nn.Module) -> Iterator[None]:
     """Dropout active, and nothing else: batch norms stay as they are in eval mode.
 
     Args:
         network: in eval mode, and so again afterwards.
     """
-    found = dropouts(network)
+    found = find_dropout_layers(network)
     for module in found:
         module.train()
     try:
@@ -36,7 +36,7 @@ def dropping(network: nn.Module) -> Iterator[None]:
             module.eval()
 
 
-def dropouts(network: nn.Module) -> list[nn.Module]:
+def find_dropout_layers(network: nn.Module) -> list[nn.Module]:
     """The modules of a network that drop something.
 
     Args:
@@ -55,7 +55,7 @@ def refuse_without_dropout(network: nn.Module) -> None:
     Raises:
         UsageError: if it drops nothing.
     """
-    if not dropouts(network):
+    if not find_dropout_layers(network):
         raise UsageError(
             f"{type(network).__name__} has no dropout, and would say the same in every pass; train it with "
             "doubt: {kind: dropout, rate: 0.5}, which drops inputs of the last layer, or with last-dropout"
@@ -177,7 +177,7 @@ class FlipoutLast(LastLayer):
         return torch.randint(0, 2, shape, device=input.device).to(input) * 2 - 1
 
 
-def with_doubt(network: CrossingNet, doubt: DoubtConfig) -> CrossingNet:
+def replace_last_layer(network: CrossingNet, doubt: DoubtConfig) -> CrossingNet:
     """The network itself, its last layer replaced where the doubt asks for that.
 
     Args:
@@ -196,7 +196,7 @@ def with_doubt(network: CrossingNet, doubt: DoubtConfig) -> CrossingNet:
     return network
 
 
-def divergence(network: CrossingNet) -> Tensor | None:
+def compute_kl_divergence(network: CrossingNet) -> Tensor | None:
     """Scalar KL of the network's weights from their prior; None where its weights are numbers.
 
     Args:
@@ -205,7 +205,7 @@ def divergence(network: CrossingNet) -> Tensor | None:
     return network.last.divergence() if isinstance(network.last, FlipoutLast) else None
 
 
-def sampled(
+def sample_logits(
     network: CrossingNet, doubt: DoubtConfig, asked: Iterable[dict[str, Tensor]], n: int, seed: int
 ) -> Tensor:
     """(passes, samples, n_scores) logits of single passes.
@@ -234,8 +234,8 @@ def sampled(
     return torch.cat(parts, 1) if parts else torch.zeros(n, 0, network.n_scores)
 
 
-def last_weights(network: CrossingNet, doubt: DoubtConfig, n: int, seed: int = 0) -> Tensor:
-    """(passes, n_scores, width) weights of the last layer in the passes of `sampled`, its bias apart.
+def sample_last_weights(network: CrossingNet, doubt: DoubtConfig, n: int, seed: int = 0) -> Tensor:
+    """(passes, n_scores, width) weights of the last layer in the passes of `sample_logits`, its bias apart.
 
     Whoever has the embedding of a sample has all its passes by one product.
 
@@ -243,7 +243,7 @@ def last_weights(network: CrossingNet, doubt: DoubtConfig, n: int, seed: int = 0
         network: of a predictor.
         doubt: what differs; not all dropout.
         n: how many passes.
-        seed: as `sampled` takes it.
+        seed: as `sample_logits` takes it.
 
     Raises:
         UsageError: if there are no passes, or they differ before the last layer.
@@ -262,8 +262,8 @@ def _batch(
 ) -> Tensor:
     """(passes, B, n_scores)."""
     if doubt.kind == "dropout":
-        with dropping(network), torch.random.fork_rng(devices=[]):
-            return torch.stack([_dropped(network, x, (*place, each)) for each in range(n)])
+        with enable_dropout(network), torch.random.fork_rng(devices=[]):
+            return torch.stack([_run_dropout_pass(network, x, (*place, each)) for each in range(n)])
     last = network.last
     if not doubt.draws or not isinstance(last, LastLayer):
         answer: Tensor = network(x)["label"]
@@ -272,7 +272,7 @@ def _batch(
     return torch.stack([last.drawn(seen, _chance(place[0], each)) for each in range(n)])
 
 
-def _dropped(network: CrossingNet, x: dict[str, Tensor], place: tuple[int, int, int]) -> Tensor:
+def _run_dropout_pass(network: CrossingNet, x: dict[str, Tensor], place: tuple[int, int, int]) -> Tensor:
     torch.manual_seed(_number(*place))
     answer: Tensor = network(x)["label"]
     return answer

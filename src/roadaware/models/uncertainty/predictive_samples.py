@@ -50,7 +50,7 @@ class Doubt:
     mutual_information: Floats
 
 
-def doubt_of(model: Doubtful, given: InputSet, passes: int, seed: int = 0) -> Doubt:
+def estimate_uncertainty(model: Doubtful, given: InputSet, passes: int, seed: int = 0) -> Doubt:
     """Mean, spread, entropy and mutual information of a model's passes.
 
     Args:
@@ -62,5 +62,8 @@ def doubt_of(model: Doubtful, given: InputSet, passes: int, seed: int = 0) -> Do
     found = model.passes(given, passes, seed)
     mean = np.asarray(found.mean(axis=0))
     return Doubt(
-        mean, disagreement.spread(found), disagreement.entropy(mean), disagreement.mutual_information(found)
+        mean,
+        disagreement.standard_deviation(found),
+        disagreement.entropy(mean),
+        disagreement.mutual_information(found),
     )

@@ -18,12 +18,12 @@ import polars as pl
 
 from roadaware.arrays import Floats
 from roadaware.errors import DiskError, InputError
-from roadaware.io.files import atomic_write
+from roadaware.io.files import write_atomically
 from roadaware.metrics.calibration import SCALES, CalibrationConfig, CalibrationCore
 from roadaware.metrics.pedestrians import PedestrianConfig, PedestrianCore
 from roadaware.metrics.scores import SampleScores
 from roadaware.protocols.cross_dataset.config import AwayStudy, Fit, Joined, Unit
-from roadaware.protocols.cross_dataset.domains import reason
+from roadaware.protocols.cross_dataset.domains import describe_error
 from roadaware.protocols.cross_dataset.results import (
     COVERED,
     HIGHER,
@@ -33,19 +33,19 @@ from roadaware.protocols.cross_dataset.results import (
     TABLE,
     TESTED,
     Cell,
-    kept_json,
+    read_study_json,
 )
-from roadaware.statistics.conformal import Conformal, conformal
+from roadaware.statistics.conformal import Conformal, calibrate_conformal
 from roadaware.statistics.intervals import Scale, Units
 
 METRICS = "metrics.json"
 _log = logging.getLogger("roadaware")
 
 
-def name_of(cell: Cell) -> str:
+def describe_cell(cell: Cell) -> str:
     """A cell in words, as reports of failures name it.
 
-    >>> name_of(Cell("steady", "pie", "jaad-all", 3))
+    >>> describe_cell(Cell("steady", "pie", "jaad-all", 3))
     'steady trained on pie, tested on jaad-all, seed 3, deterministic'
     """
     return (
@@ -74,16 +74,16 @@ def is_covered(cell: Cell, out: Path) -> bool:
     return is_done(cell, out) and (out / cell.place / COVERED).is_file()
 
 
-def made_alone(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
-    """As `made`, in a process that has one thread for it; arguments as there."""
+def run_single_threaded(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
+    """As `run_unit`, in a process that has one thread for it; arguments as there."""
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch
 
     torch.set_num_threads(1)
-    return made(unit, study, out)
+    return run_unit(unit, study, out)
 
 
-def made(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
+def run_unit(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
     """Make a fit and ask it for its cells, as far as they are not done.
 
     Args:
@@ -99,7 +99,9 @@ def made(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
     """
     from roadaware.protocols.cross_dataset import fits
 
-    there = fits.model_file(unit.fit, out).is_file()  # a lost model is not learnt again for its sets alone
+    there = fits.get_model_path(
+        unit.fit, out
+    ).is_file()  # a lost model is not learnt again for its sets alone
     due = [cell for cell in unit.cells if not (is_covered(cell, out) if there else is_done(cell, out))]
     failed: dict[Cell, str] = {}
     try:
@@ -108,7 +110,7 @@ def made(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
     except DiskError:
         raise
     except Exception as error:  # whatever is wrong with one model, the others stand
-        return _failed(unit.fit, due, out, error)
+        return _collect_failed(unit.fit, due, out, error)
     for doubt, several in groupby(due, key=lambda cell: cell.doubt):
         held = list(several)
         try:
@@ -116,16 +118,16 @@ def made(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
         except DiskError:
             raise
         except Exception as error:
-            failed |= _failed(unit.fit, held, out, error)
+            failed |= _collect_failed(unit.fit, held, out, error)
     return failed
 
 
-def _failed(fit: Fit, due: Sequence[Cell], out: Path, error: Exception) -> dict[Cell, str]:
+def _collect_failed(fit: Fit, due: Sequence[Cell], out: Path, error: Exception) -> dict[Cell, str]:
     """Cells without scores, and why; where there are scores and no sets, a warning says so."""
     _log.debug("%s", fit, exc_info=error)
-    left = {cell: reason(error) for cell in due if not is_done(cell, out)}
+    left = {cell: describe_error(error) for cell in due if not is_done(cell, out)}
     if not left:
-        _log.warning("%s: no conformal sets: %s", fit, reason(error))
+        _log.warning("%s: no conformal sets: %s", fit, describe_error(error))
     return left
 
 
@@ -133,14 +135,14 @@ def _ask(fit: Fit, doubt: str, due: Sequence[Cell], study: AwayStudy, out: Path)
     """Ask a fit for its cells, and for the threshold of its sets on validation; what is judged stands."""
     from roadaware.protocols.cross_dataset import fits
 
-    answers = fits.asked(fit, doubt, study, out)
+    answers = fits.load_predictor(fit, doubt, study, out)
     for cell in due:
         if not is_done(cell, out):
             keep(cell, answers(cell.tested_on, "test"), study, out)
-    promise = promised(answers(fit.domain, "val"), fits.truth_of(out, fit.domain))
+    promise = fit_conformal(answers(fit.domain, "val"), fits.read_validation_truth(out, fit.domain))
     for cell in due:
-        rows = rows_of(_state(cell, scores_of(cell, out), out), promise, study.draws)
-        atomic_write(out / cell.place / COVERED, written(promise, rows))
+        rows = build_coverage_rows(_state(cell, read_cell_scores(cell, out), out), promise, study.draws)
+        write_atomically(out / cell.place / COVERED, encode_sets(promise, rows))
 
 
 def join(joined: Joined, study: AwayStudy, out: Path) -> None:
@@ -159,8 +161,8 @@ def join(joined: Joined, study: AwayStudy, out: Path) -> None:
     missing = [part for part in joined.parts if not is_done(part, out)]
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise InputError(f"there is no {name_of(missing[0])}{more}")
-    said = [scores_of(part, out) for part in joined.parts]
+        raise InputError(f"there is no {describe_cell(missing[0])}{more}")
+    said = [read_cell_scores(part, out) for part in joined.parts]
     keep(joined.cell, np.asarray(np.mean(said, axis=0)), study, out)
 
 
@@ -182,7 +184,7 @@ def keep(cell: Cell, probability: Floats, study: AwayStudy, out: Path) -> None:
     told = {
         "samples": len(state),
         "positives": int(state.truth.sum()),
-        "rows": metric_rows(state, study.draws),
+        "rows": build_metric_rows(state, study.draws),
     }
     place, buffer = out / cell.place, io.BytesIO()
     pl.DataFrame({"probability": probability}).write_parquet(buffer)
@@ -190,8 +192,8 @@ def keep(cell: Cell, probability: Floats, study: AwayStudy, out: Path) -> None:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DiskError(f"{place} could not be made: {error.strerror or error}") from error
-    atomic_write(place / SCORES, buffer.getvalue())
-    atomic_write(place / METRICS, (json.dumps(told) + "\n").encode())
+    write_atomically(place / SCORES, buffer.getvalue())
+    write_atomically(place / METRICS, (json.dumps(told) + "\n").encode())
 
 
 def _state(cell: Cell, probability: Floats, out: Path) -> SampleScores:
@@ -206,7 +208,7 @@ def _state(cell: Cell, probability: Floats, out: Path) -> SampleScores:
     )
 
 
-def scores_of(cell: Cell, out: Path) -> Floats:
+def read_cell_scores(cell: Cell, out: Path) -> Floats:
     """(n,) probabilities of crossing that a cell keeps.
 
     Args:
@@ -226,14 +228,14 @@ def write_table(done: Sequence[Cell], out: Path) -> None:
     frame = pl.DataFrame(list(_rows(done, out)), schema=RESULTS, orient="row")
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
-    atomic_write(out / TABLE, buffer.getvalue())
+    write_atomically(out / TABLE, buffer.getvalue())
 
 
 def _rows(done: Iterable[Cell], out: Path) -> Iterable[tuple[Any, ...]]:
     for cell in done:
-        told = kept_json(out / cell.place / METRICS)
+        told = read_study_json(out / cell.place / METRICS)
         key = (cell.model, cell.trained_on, cell.tested_on, cell.seed, cell.doubt)
-        sets = kept_json(out / cell.place / COVERED) if is_covered(cell, out) else {"rows": []}
+        sets = read_study_json(out / cell.place / COVERED) if is_covered(cell, out) else {"rows": []}
         for row in (*told["rows"], *sets["rows"]):
             found = tuple(row[name] for name in ("metric", "config", "value", "low", "high"))
             yield (*key, *found, row.get("caution"), told["samples"], told["positives"])
@@ -245,7 +247,7 @@ Row = dict[str, Any]
 """`metric`, `config`, `value`, `low`, `high` and `caution`."""
 
 
-def metric_rows(state: SampleScores, draws: int) -> list[Row]:
+def build_metric_rows(state: SampleScores, draws: int) -> list[Row]:
     """Every metric of the scores, with the 95 % interval over pedestrians.
 
     Args:
@@ -287,7 +289,7 @@ LEVEL = 0.9
 """Share of samples whose set is to hold the true label."""
 
 
-def promised(probability: Floats, truth: npt.ArrayLike) -> Conformal:
+def fit_conformal(probability: Floats, truth: npt.ArrayLike) -> Conformal:
     """The sets of rule `lac` that keep the promise on samples exchangeable with those of validation.
 
     Args:
@@ -299,10 +301,10 @@ def promised(probability: Floats, truth: npt.ArrayLike) -> Conformal:
 
     Source: Papadopoulos et al., ECML 2002; Sadinle et al., JASA 2019.
     """
-    return conformal(probability[:, None], truth, 1 - LEVEL)
+    return calibrate_conformal(probability[:, None], truth, 1 - LEVEL)
 
 
-def in_sets(state: SampleScores, promise: Conformal) -> Floats:
+def compute_coverage(state: SampleScores, promise: Conformal) -> Floats:
     """(n, metrics) of each sample: whether its set holds the truth, its labels, whether it is empty.
 
     Args:
@@ -314,7 +316,7 @@ def in_sets(state: SampleScores, promise: Conformal) -> Floats:
     return np.stack([sets[np.arange(len(state)), state.truth], size, size == 0], axis=1).astype(np.float64)
 
 
-def rows_of(state: SampleScores, promise: Conformal, draws: int) -> list[Row]:
+def build_coverage_rows(state: SampleScores, promise: Conformal, draws: int) -> list[Row]:
     """`coverage_90`, `set_size_90` and `empty_90` with 95 % intervals over pedestrians.
 
     The threshold is held: pedestrians of the test set are drawn anew, those of validation are not.
@@ -324,8 +326,8 @@ def rows_of(state: SampleScores, promise: Conformal, draws: int) -> list[Row]:
         promise: that was made at home.
         draws: most weightings of pedestrians; 0 for no intervals.
     """
-    found = in_sets(state, promise)
-    drawn = means_drawn(found, state.pedestrian, draws)
+    found = compute_coverage(state, promise)
+    drawn = compute_resampled_means(found, state.pedestrian, draws)
     rows = []
     for place, name in enumerate(SETS):
         value = float(found[:, place].mean())
@@ -337,7 +339,9 @@ def rows_of(state: SampleScores, promise: Conformal, draws: int) -> list[Row]:
     return rows
 
 
-def means_drawn(values: Floats, unit: npt.NDArray[np.generic], draws: int, seed: int = 0) -> Floats | None:
+def compute_resampled_means(
+    values: Floats, unit: npt.NDArray[np.generic], draws: int, seed: int = 0
+) -> Floats | None:
     """(draws, metrics) means over samples when whole units are drawn; None without draws or below two units.
 
     Args:
@@ -356,7 +360,7 @@ def means_drawn(values: Floats, unit: npt.NDArray[np.generic], draws: int, seed:
     return np.asarray(found[:, :-1] / found[:, -1:])
 
 
-def written(promise: Conformal, rows: list[Row]) -> bytes:
+def encode_sets(promise: Conformal, rows: list[Row]) -> bytes:
     """What a cell keeps of its sets.
 
     Args:
@@ -367,7 +371,7 @@ def written(promise: Conformal, rows: list[Row]) -> bytes:
     return (json.dumps({"threshold": threshold, "rows": rows}) + "\n").encode()
 
 
-def kept(folder: Path, cell: Cell) -> Conformal | None:
+def read_sets(folder: Path, cell: Cell) -> Conformal | None:
     """The sets that a cell was judged by; None where it keeps none.
 
     Args:
@@ -377,5 +381,5 @@ def kept(folder: Path, cell: Cell) -> Conformal | None:
     path = folder / cell.place / COVERED
     if not path.is_file():
         return None
-    threshold = kept_json(path)["threshold"]
+    threshold = read_study_json(path)["threshold"]
     return Conformal("lac", 1 - LEVEL, math.inf if threshold is None else float(threshold))

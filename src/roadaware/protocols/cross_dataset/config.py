@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from roadaware.errors import UsageError
-from roadaware.models import CROSSING, MODELS, entry_of
+from roadaware.models import CROSSING, MODELS, get_crossing_entry
 from roadaware.protocols.cross_dataset.results import DOUBTS, SEEDS_JOINED, Cell
 
 # Checks: what a study is refused for before anything is read, and what would have to be said instead.
@@ -39,7 +39,7 @@ def check(study: AwayStudy) -> None:
         UsageError: at the first thing that is wrong; it says what would have to be said instead.
     """
     # One after another: later checks rely on what the earlier ones have seen to.
-    for why in chain.from_iterable(each(study) for each in (_models, _names, _onward, _doubted)):
+    for why in chain.from_iterable(each(study) for each in (_models, _names, _onward, _check_uncertainties)):
         raise UsageError(f"the study cannot be run: {why}")
 
 
@@ -91,7 +91,7 @@ def _onward(study: AwayStudy) -> Iterator[str]:
         )
 
 
-def _doubted(study: AwayStudy) -> Iterator[str]:
+def _check_uncertainties(study: AwayStudy) -> Iterator[str]:
     """What nobody is doubted by, and who is doubted by nothing."""
     ways = [each for each in study.doubts if each not in ("deterministic", "ensemble")]
     if not study.doubted:
@@ -119,7 +119,7 @@ def _doubted(study: AwayStudy) -> Iterator[str]:
 
 def _drops(model: str, study: AwayStudy) -> bool:
     """Whether a network of the study has dropout."""
-    kind = entry_of(model).config_class
+    kind = get_crossing_entry(model).config_class
     small = study.size == "small" and hasattr(kind, "small")
     usual = getattr(kind.small() if small else kind(), "dropout", 0.0)
     return bool(study.fields.get(model, {}).get("dropout", usual))
@@ -314,7 +314,7 @@ class Plan:
         return tuple(chain(asked, (each.cell for each in self.joined)))
 
 
-def plan_of(study: AwayStudy, domains: Sequence[str]) -> Plan:
+def build_plan(study: AwayStudy, domains: Sequence[str]) -> Plan:
     """What a study does on the domains that are there.
 
     Args:

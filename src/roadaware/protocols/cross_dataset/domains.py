@@ -14,9 +14,9 @@ import polars as pl
 from roadaware import config as configs
 from roadaware.datasets import read
 from roadaware.errors import InputError, RoadawareError, UsageError
-from roadaware.io.files import atomic_write
-from roadaware.protocols.cross_dataset.results import TESTED, kept_json
-from roadaware.scenes.sampling import protocol_named, sample
+from roadaware.io.files import write_atomically
+from roadaware.protocols.cross_dataset.results import TESTED, read_study_json
+from roadaware.scenes.sampling import get_protocol, sample
 from roadaware.scenes.sampling.protocols import EventProtocol
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_scenes, save
@@ -57,7 +57,7 @@ class Domain:
     what: str
 
 
-def domain_of(name: str, root: str | None, data: Path | None) -> Domain:
+def parse_domain(name: str, root: str | None, data: Path | None) -> Domain:
     """The domain of a name.
 
     Args:
@@ -78,10 +78,10 @@ def domain_of(name: str, root: str | None, data: Path | None) -> Domain:
         place = Path(root) if root is not None else Path(data or "") / reader
         return Domain(name, reader, place.absolute(), protocol, what)
     preset, _, town = name.partition("+")
-    from roadaware.simulator.config import config_of
+    from roadaware.simulator.config import build_scene_config
 
     try:
-        config = config_of(preset, town or None)
+        config = build_scene_config(preset, town or None)
     except UsageError as error:
         raise UsageError(f"no domain {name}: there are {', '.join(_READ)}, or {error}") from error
     if config.camera.fps != FPS:
@@ -122,25 +122,25 @@ def prepare(
     }
     asked |= {"config": config, "scenes": scenes if domain.root is None else None}
     if (home / FACTS).is_file():
-        told = kept_json(home / FACTS)
+        told = read_study_json(home / FACTS)
         differ = [f"{key} {told[key]}" for key in asked if told[key] != asked[key]]
         if differ:
             raise UsageError(
                 f"{out} holds samples of {domain.name} with another {', '.join(differ)}; name another folder"
             )
         return told
-    protocol = protocol_named(domain.protocol, "reference" if config == "reference" else "default")
-    whole = _opened(domain, home, scenes, processes, progress)
+    protocol = get_protocol(domain.protocol, "reference" if config == "reference" else "default")
+    whole = _open_scenes(domain, home, scenes, processes, progress)
     cut = _slim(sample(whole, protocol))
     facts = {"what": domain.what, **asked, "protocol_digest": configs.digest(protocol), **_counts(cut)}
     home.mkdir(parents=True, exist_ok=True)
     save(cut, home / CUT, overwrite=True)
     _write_tested(cut, out / TESTED / f"{domain.name}.parquet")
-    atomic_write(home / FACTS, (json.dumps(facts, indent=2) + "\n").encode())
+    write_atomically(home / FACTS, (json.dumps(facts, indent=2) + "\n").encode())
     return facts
 
 
-def material(out: Path, name: str) -> Material:
+def load_material(out: Path, name: str) -> Material:
     """The samples of a domain that was prepared, as training takes them; imports torch.
 
     Args:
@@ -155,11 +155,13 @@ def material(out: Path, name: str) -> Material:
 
 
 def _protocol(out: Path, name: str) -> EventProtocol:
-    told = kept_json(out / DOMAINS / name / FACTS)
-    return protocol_named(told["protocol"], told["config"])
+    told = read_study_json(out / DOMAINS / name / FACTS)
+    return get_protocol(told["protocol"], told["config"])
 
 
-def _opened(domain: Domain, home: Path, scenes: int, processes: int, progress: Progress | None) -> Scenes:
+def _open_scenes(
+    domain: Domain, home: Path, scenes: int, processes: int, progress: Progress | None
+) -> Scenes:
     root = domain.root
     if root is None:
         root = home / MADE
@@ -170,18 +172,18 @@ def _opened(domain: Domain, home: Path, scenes: int, processes: int, progress: P
 
 
 def _make(domain: Domain, root: Path, scenes: int, processes: int, progress: Progress | None) -> None:
-    from roadaware.simulator.config import config_of
-    from roadaware.simulator.generate import Kept, Order, produce
+    from roadaware.simulator.config import build_scene_config
+    from roadaware.simulator.generate import Kept, Order, generate_scenes
 
     preset, _, town = domain.name.partition("+")
-    config = replace(config_of(preset, town or None), lidar=None, sound=False)
+    config = replace(build_scene_config(preset, town or None), lidar=None, sound=False)
 
     def shown(done: int, total: int) -> None:
         if progress is not None:
             progress(done, total, f"scenes of {domain.name}")
 
     root.parent.mkdir(parents=True, exist_ok=True)
-    produce(Order(config, 0, scenes, Kept.tables_alone()), root, processes=processes, progress=shown)
+    generate_scenes(Order(config, 0, scenes, Kept.tables_alone()), root, processes=processes, progress=shown)
 
 
 def _slim(cut: Scenes) -> Scenes:
@@ -228,9 +230,9 @@ def _counts(cut: Scenes) -> dict[str, Any]:
 
 
 def _write_tested(cut: Scenes, path: Path) -> None:
-    from roadaware.tasks.pedestrians import examples
+    from roadaware.tasks.pedestrians import build_examples
 
-    asked = examples(cut, "test")
+    asked = build_examples(cut, "test")
     frame = pl.DataFrame(
         {
             "sample": asked.sample,
@@ -243,7 +245,7 @@ def _write_tested(cut: Scenes, path: Path) -> None:
     stream = io.BytesIO()
     frame.write_parquet(stream)
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write(path, stream.getvalue())
+    write_atomically(path, stream.getvalue())
 
 
 def refuse_absent(wanted: Sequence[Domain], out: Path) -> None:
@@ -273,10 +275,10 @@ def refuse_absent(wanted: Sequence[Domain], out: Path) -> None:
     )
 
 
-def reason(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Why something did not work, in one line: what was found; what to do about it.
 
-    >>> reason(InputError("samples need boxes", where="pie", hint="read them too"))
+    >>> describe_error(InputError("samples need boxes", where="pie", hint="read them too"))
     'pie: samples need boxes; read them too'
     """
     told = str(error) if isinstance(error, RoadawareError) else f"{type(error).__name__}: {error}"

@@ -14,10 +14,10 @@ import numpy as np
 from roadaware import config as configs
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
-from roadaware.io.files import atomic_write
-from roadaware.models import CROSSING, entry_of, model_class
+from roadaware.io.files import write_atomically
+from roadaware.models import CROSSING, get_crossing_entry, load_model_class
 from roadaware.protocols.cross_dataset.config import AwayStudy, Fit
-from roadaware.protocols.cross_dataset.domains import material
+from roadaware.protocols.cross_dataset.domains import load_material
 
 if TYPE_CHECKING:
     from roadaware.models.crossing.predictor import Predictor
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from roadaware.training.pedestrians.samples import Material
 
 NETWORK, ARRAYS, RECIPE = "model.safetensors", "model.npz", "recipe.json"
-_material = lru_cache(maxsize=8)(material)
+_material = lru_cache(maxsize=8)(load_material)
 
 
-def model_file(fit: Fit, out: Path) -> Path:
+def get_model_path(fit: Fit, out: Path) -> Path:
     """Where a fit keeps its model.
 
     Args:
@@ -54,15 +54,15 @@ def make(fit: Fit, study: AwayStudy, out: Path) -> None:
         InputError: if there are no samples to learn from, or what it goes on from is missing.
         DivergedFitError: if the loss is no number any more.
     """
-    path = model_file(fit, out)
-    told = json.dumps(_told(fit, study), indent=2, sort_keys=True) + "\n"
+    path = get_model_path(fit, out)
+    told = json.dumps(_describe_fit(fit, study), indent=2, sort_keys=True) + "\n"
     recipe = path.with_name(RECIPE)
     if path.is_file():
         if recipe.read_text(encoding="utf-8") != told:
             raise UsageError(f"{path.parent} holds a fit of another recipe; name another folder with --out")
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_write(recipe, told.encode())
+    write_atomically(recipe, told.encode())
     held = _material(out, fit.domain)
     if fit.model in CROSSING:
         _network(fit, study, out, held, path)
@@ -70,7 +70,7 @@ def make(fit: Fit, study: AwayStudy, out: Path) -> None:
         _tabular(fit, study, held).save(path)
 
 
-def recipe_of(fit: Fit, study: AwayStudy, samples: int, weights: str = "") -> PedestrianRecipe:
+def build_recipe(fit: Fit, study: AwayStudy, samples: int, weights: str = "") -> PedestrianRecipe:
     """The recipe of a fit of a network.
 
     Args:
@@ -122,10 +122,10 @@ def recipe_of(fit: Fit, study: AwayStudy, samples: int, weights: str = "") -> Pe
 
 def _size(model: str, study: AwayStudy) -> Literal["published", "small"]:
     """Small where the network has such a size."""
-    return study.size if hasattr(entry_of(model).config_class, "small") else "published"
+    return study.size if hasattr(get_crossing_entry(model).config_class, "small") else "published"
 
 
-def _told(fit: Fit, study: AwayStudy) -> dict[str, object]:
+def _describe_fit(fit: Fit, study: AwayStudy) -> dict[str, object]:
     """What decides a fit, apart from its samples."""
     fields = study.fields.get(fit.model, {})
     return {**study.fixed, "fields": fields, "fit": configs.to_dict(fit)}
@@ -134,14 +134,14 @@ def _told(fit: Fit, study: AwayStudy) -> dict[str, object]:
 def _network(fit: Fit, study: AwayStudy, out: Path, held: Material, path: Path) -> None:
     from roadaware.models.crossing.predictor import Predictor
     from roadaware.training.pedestrians.fit import Fitter
-    from roadaware.training.pedestrians.run import network_of
+    from roadaware.training.pedestrians.run import build_crossing_network
 
-    before = "" if fit.before is None else str(model_file(fit.before, out))
+    before = "" if fit.before is None else str(get_model_path(fit.before, out))
     if before and not Path(before).is_file():
         raise InputError(f"{fit.before} did not come to an end, so nothing goes on from it")
-    folds = {split: fold(out, fit.domain, split, study.inputs) for split in ("train", "val")}
-    recipe = recipe_of(fit, study, len(folds["train"]), before)
-    network = network_of(recipe, folds["train"].inputs.shapes, len(held.labels), fit.seed)
+    folds = {split: load_fold(out, fit.domain, split, study.inputs) for split in ("train", "val")}
+    recipe = build_recipe(fit, study, len(folds["train"]), before)
+    network = build_crossing_network(recipe, folds["train"].inputs.shapes, len(held.labels), fit.seed)
     fitted = Fitter(network, folds["train"], folds["val"], recipe, fit.seed).fit()
     facts = {
         "domain": fit.trained_on,
@@ -155,7 +155,7 @@ def _network(fit: Fit, study: AwayStudy, out: Path, held: Material, path: Path) 
 
 
 @lru_cache(maxsize=32)
-def fold(out: Path, domain: str, split: str, inputs: tuple[str, ...]) -> Fold:
+def load_fold(out: Path, domain: str, split: str, inputs: tuple[str, ...]) -> Fold:
     """Samples of a domain as networks take them.
 
     Args:
@@ -165,20 +165,20 @@ def fold(out: Path, domain: str, split: str, inputs: tuple[str, ...]) -> Fold:
         inputs: their names.
     """
     from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe
-    from roadaware.training.pedestrians.samples import fold_of
+    from roadaware.training.pedestrians.samples import build_fold
 
     recipe = PedestrianRecipe(samples=SamplesRecipe(reader="saved", root=domain))
-    return fold_of(_material(out, domain), split, inputs, recipe)
+    return build_fold(_material(out, domain), split, inputs, recipe)
 
 
 def _tabular(fit: Fit, study: AwayStudy, held: Material) -> TabularModel:
     """A model on hand features of boxes; no vehicle, since domains tell different things of it."""
-    from roadaware.tasks.pedestrians import examples
+    from roadaware.tasks.pedestrians import build_examples
 
-    kind = model_class(fit.model)
+    kind = load_model_class(fit.model)
     fields = {"labels": len(held.labels), "vehicle": False, "balanced": (study.learning.balance > 0,)}
     fields |= study.fields.get(fit.model, {})
-    return kind.create(**fields).fit(examples(held.cut, "train"), examples(held.cut, "val"))
+    return kind.create(**fields).fit(build_examples(held.cut, "train"), build_examples(held.cut, "val"))
 
 
 # Asking: what a fitted model says of a domain's samples, in each way to doubt it.
@@ -188,7 +188,7 @@ _NEAREST = 1e-7
 """Probabilities of tabular models are kept this far from 0 and 1 before they become logits."""
 
 
-def asked(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Answers:
+def load_predictor(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Answers:
     """A fitted model, to be asked about the samples of domains.
 
     Args:
@@ -206,38 +206,38 @@ def asked(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Answers:
     """
     if fit.model not in CROSSING:
         return _asking_tabular(fit, doubt, out)
-    network = _doubted(fit, doubt, study, out)
+    network = _open_predictor(fit, doubt, study, out)
 
     def answers(domain: str, split: str) -> Floats:
-        return network.probabilities(fold(out, domain, split, study.inputs).inputs)[:, 0]
+        return network.probabilities(load_fold(out, domain, split, study.inputs).inputs)[:, 0]
 
     return answers
 
 
-def _doubted(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Predictor:
+def _open_predictor(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Predictor:
     from roadaware.models.crossing.predictor import Predictor
-    from roadaware.models.uncertainty.ensemble import calibrated
-    from roadaware.models.uncertainty.monte_carlo import monte_carlo
+    from roadaware.models.uncertainty.ensemble import calibrate_predictor
+    from roadaware.models.uncertainty.monte_carlo import apply_mc_dropout
 
-    held = Predictor.open(model_file(fit, out))
+    held = Predictor.open(get_model_path(fit, out))
     if doubt == "mc-dropout":
-        return monte_carlo(held, study.learning.passes)
+        return apply_mc_dropout(held, study.learning.passes)
     if doubt == "temperature":
-        known = fold(out, fit.domain, "val", study.inputs)
-        return calibrated(held, known.inputs, known.truth.numpy(), fit.seed)
+        known = load_fold(out, fit.domain, "val", study.inputs)
+        return calibrate_predictor(held, known.inputs, known.truth.numpy(), fit.seed)
     return held
 
 
 def _asking_tabular(fit: Fit, doubt: str, out: Path) -> Answers:
     from scipy.special import expit, logit
 
-    from roadaware.statistics.calibration import best_temperature
+    from roadaware.statistics.calibration import fit_temperature
 
-    model, heat = model_class(fit.model).open(model_file(fit, out)), 1.0
+    model, heat = load_model_class(fit.model).open(get_model_path(fit, out)), 1.0
     if doubt == "temperature":
         known = _examples(out, fit.domain, "val")
         before = model.predict(known)[:, :1].clip(_NEAREST, 1 - _NEAREST)
-        heat = best_temperature(logit(before), known.truth)
+        heat = fit_temperature(logit(before), known.truth)
 
     def answers(domain: str, split: str) -> Floats:
         said = model.predict(_examples(out, domain, split))[:, 0]
@@ -248,7 +248,7 @@ def _asking_tabular(fit: Fit, doubt: str, out: Path) -> Answers:
     return answers
 
 
-def truth_of(out: Path, domain: str) -> Ints:
+def read_validation_truth(out: Path, domain: str) -> Ints:
     """(n,) labels of a domain's validation samples, in the order in which models are asked about them.
 
     Args:
@@ -260,7 +260,7 @@ def truth_of(out: Path, domain: str) -> Ints:
 
 @lru_cache(maxsize=16)
 def _examples(out: Path, domain: str, split: str) -> Examples:
-    from roadaware.tasks.pedestrians import examples
+    from roadaware.tasks.pedestrians import build_examples
 
-    found = examples(material(out, domain).cut, split)
+    found = build_examples(load_material(out, domain).cut, split)
     return found if split != "test" else replace(found, truth=np.full(len(found), -1))

@@ -11,7 +11,7 @@ from typing import Any, Self
 import polars as pl
 
 from roadaware.errors import DamagedError, InputError
-from roadaware.io.json import an_object, decode, parse
+from roadaware.io.json import decode, ensure_object, parse
 from roadaware.io.sources import read_file
 from roadaware.metrics.scores import SampleScores
 
@@ -74,14 +74,14 @@ class Cell:
         return Path(CELLS, self.model, learnt, self.tested_on, f"{self.doubt}_{self.seed}")
 
 
-def members(trained_on: str, domains: Sequence[str]) -> tuple[str, ...]:
+def parse_training_sets(trained_on: str, domains: Sequence[str]) -> tuple[str, ...]:
     """The domains that a name of training sets stands for; a domain's own name may hold a `+`.
 
     Args:
         trained_on: as the table has it; of `a>b` only b.
         domains: all that there are.
 
-    >>> members("jaad-all+crossing@1+city-b", ["jaad-all", "crossing@1", "crossing@1+city-b"])
+    >>> parse_training_sets("jaad-all+crossing@1+city-b", ["jaad-all", "crossing@1", "crossing@1+city-b"])
     ('jaad-all', 'crossing@1+city-b')
     """
     found: list[str] = []
@@ -126,7 +126,7 @@ class CrossResults:
                 raise InputError(
                     f"expected {name} of a study away from home and found none", where=str(folder)
                 )
-        study = kept_json(folder / STUDY)
+        study = read_study_json(folder / STUDY)
         try:
             table = pl.read_parquet(folder / TABLE)
             if "caution" not in table.columns:  # studies up to version 0.8
@@ -176,7 +176,7 @@ class CrossResults:
         )
 
 
-def kept_json(path: Path) -> dict[str, Any]:
+def read_study_json(path: Path) -> dict[str, Any]:
     """What a file of a study says.
 
     Args:
@@ -187,6 +187,6 @@ def kept_json(path: Path) -> dict[str, Any]:
     """
     try:
         where = str(path)
-        return an_object(parse(decode(read_file(path), where), where), where, "it")
+        return ensure_object(parse(decode(read_file(path), where), where), where, "it")
     except InputError as error:
         raise DamagedError(f"not whole: {error.message}", where=error.where, hint=AGAIN) from error

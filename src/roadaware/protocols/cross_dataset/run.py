@@ -17,12 +17,12 @@ from typing import Any
 from roadaware import __version__
 from roadaware import config as configs
 from roadaware.errors import DamagedError, DiskError, InputError, RoadawareError, UsageError
-from roadaware.io.files import atomic_write
-from roadaware.io.folder_lock import held
-from roadaware.io.processes import end_with_parent
+from roadaware.io.files import write_atomically
+from roadaware.io.folder_lock import hold_folder
+from roadaware.io.processes import stop_with_parent
 from roadaware.protocols.cross_dataset import cells, domains
-from roadaware.protocols.cross_dataset.config import AwayStudy, Plan, Unit, plan_of
-from roadaware.protocols.cross_dataset.results import AGAIN, STUDY, Cell, CrossResults, kept_json
+from roadaware.protocols.cross_dataset.config import AwayStudy, Plan, Unit, build_plan
+from roadaware.protocols.cross_dataset.results import AGAIN, STUDY, Cell, CrossResults, read_study_json
 
 _log = logging.getLogger("roadaware")
 Progress = Callable[[int, int, str], None]
@@ -58,21 +58,21 @@ def run(
         InputError: if the path of a domain does not exist, or no domain can be used.
         DiskError: if the folder cannot be written to.
     """
-    with held(out):
+    with hold_folder(out):
         return _run(study, out, data, jobs, progress)
 
 
 def _run(
     study: AwayStudy, out: Path, data: Path | None, jobs: int, progress: Progress | None
 ) -> CrossResults:
-    wanted = [domains.domain_of(name, study.roots.get(name), data) for name in study.names]
+    wanted = [domains.parse_domain(name, study.roots.get(name), data) for name in study.names]
     domains.refuse_absent(wanted, out)
     _claim(study, out)
-    facts, skipped = _prepared(study, out, wanted, jobs, progress)
-    kept = _Kept(study, out, plan_of(study, tuple(facts)), facts, skipped)
+    facts, skipped = _prepare_domains(study, out, wanted, jobs, progress)
+    kept = _Kept(study, out, build_plan(study, tuple(facts)), facts, skipped)
     try:
-        _asked(kept, jobs, progress)
-        _joined(kept)
+        _run_units(kept, jobs, progress)
+        _join_ensembles(kept)
     finally:
         kept.write()
     return CrossResults.open(out)
@@ -86,7 +86,7 @@ def _claim(study: AwayStudy, out: Path) -> None:
         raise DiskError(f"{out} could not be made: {error.strerror or error}") from error
     if not (out / STUDY).exists():
         return
-    told = kept_json(out / STUDY).get("config")
+    told = read_study_json(out / STUDY).get("config")
     if not isinstance(told, dict):
         raise DamagedError("not whole: it says no config", where=str(out / STUDY), hint=AGAIN)
     differ = [key for key, value in study.fixed.items() if told.get(key) != value]
@@ -96,7 +96,7 @@ def _claim(study: AwayStudy, out: Path) -> None:
         )
 
 
-def _prepared(
+def _prepare_domains(
     study: AwayStudy, out: Path, wanted: Sequence[domains.Domain], jobs: int, progress: Progress | None
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Facts of the domains that can be used, and why the others cannot."""
@@ -106,14 +106,14 @@ def _prepared(
         try:
             facts[domain.name] = domains.prepare(domain, out, study.config, study.scenes, jobs, progress)
         except InputError as error:
-            skipped[domain.name] = domains.reason(error)
+            skipped[domain.name] = domains.describe_error(error)
             _log.warning("%s is left out: %s", domain.name, skipped[domain.name])
     if not facts:
         raise InputError("no domain can be used: " + "; ".join(f"{k}: {v}" for k, v in skipped.items()))
     return facts, skipped
 
 
-def _asked(kept: _Kept, jobs: int, progress: Progress | None) -> None:
+def _run_units(kept: _Kept, jobs: int, progress: Progress | None) -> None:
     """Make the fits and ask them; failures are noted and leave the others."""
     plan, out = kept.plan, kept.out
     whole = sum(len(unit.cells) for units in plan.rounds for unit in units)
@@ -137,13 +137,13 @@ def _side_by_side(
     """Each unit with what failed of it, as they are done."""
     if jobs <= 1 or len(units) < 2:
         for unit in units:
-            yield unit, cells.made(unit, study, out)
+            yield unit, cells.run_unit(unit, study, out)
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(jobs, len(units)), mp_context=context, initializer=end_with_parent)
+    pool = ProcessPoolExecutor(min(jobs, len(units)), mp_context=context, initializer=stop_with_parent)
     try:
         left: dict[Future[Failures], Unit] = {
-            pool.submit(partial(cells.made_alone, unit, study, out)): unit for unit in units
+            pool.submit(partial(cells.run_single_threaded, unit, study, out)): unit for unit in units
         }
         while left:
             over, _ = wait(left, return_when=FIRST_COMPLETED)
@@ -164,12 +164,12 @@ def _result(over: Future[Failures], unit: Unit) -> Failures:
         return dict.fromkeys(unit.cells, why)
 
 
-def _joined(kept: _Kept) -> None:
+def _join_ensembles(kept: _Kept) -> None:
     for each in kept.plan.joined:
         try:
             cells.join(each, kept.study, kept.out)
         except RoadawareError as error:
-            kept.failed[each.cell] = domains.reason(error)
+            kept.failed[each.cell] = domains.describe_error(error)
 
 
 @dataclass
@@ -208,11 +208,11 @@ class _Kept:
             "digest": configs.digest(self.study),
             "domains": self.facts,
             "skipped": self.skipped,
-            "failed": {cells.name_of(cell): why for cell, why in self.failed.items()},
+            "failed": {cells.describe_cell(cell): why for cell, why in self.failed.items()},
             "unfinished": len(self.plan.cells) - len(done) - len(self.failed),
             "versions": _versions(),
         }
-        atomic_write(self.out / STUDY, (json.dumps(told, indent=2) + "\n").encode())
+        write_atomically(self.out / STUDY, (json.dumps(told, indent=2) + "\n").encode())
 
 
 def _versions() -> dict[str, str]:

@@ -11,9 +11,14 @@ from roadaware.scenes.sampling.protocols import (
     NamedProtocol,
     Task,
     Wacv2021,
-    protocol_named,
+    get_protocol,
 )
-from roadaware.scenes.sampling.sampler import filled_splits, left_out, sample, vocabulary
+from roadaware.scenes.sampling.sampler import (
+    describe_exclusions,
+    list_filled_splits,
+    list_task_answers,
+    sample,
+)
 
 __all__ = [
     "PROTOCOLS",
@@ -24,9 +29,9 @@ __all__ = [
     "NamedProtocol",
     "Task",
     "Wacv2021",
-    "filled_splits",
-    "left_out",
-    "protocol_named",
+    "describe_exclusions",
+    "get_protocol",
+    "list_filled_splits",
+    "list_task_answers",
     "sample",
-    "vocabulary",
 ]

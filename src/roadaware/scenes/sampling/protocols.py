@@ -252,7 +252,7 @@ PROTOCOLS: dict[str, NamedProtocol] = {
 }
 
 
-def protocol_named(name: str, config: Literal["reference", "default"] = "reference") -> EventProtocol:
+def get_protocol(name: str, config: Literal["reference", "default"] = "reference") -> EventProtocol:
     """The protocol of that name.
 
     Args:

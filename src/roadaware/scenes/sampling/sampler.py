@@ -12,23 +12,23 @@ import polars as pl
 from roadaware.arrays import Bools, Ints
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.geometry.boxes import place_in_regions
+from roadaware.geometry.boxes import compute_region_position
 from roadaware.scenes.sampling.protocols import EventProtocol, Iv2024, Task, Wacv2021
 from roadaware.scenes.tables import Scenes
-from roadaware.scenes.tracks import Positions, from_rows, positions
+from roadaware.scenes.tracks import Positions, build_position_index, from_rows
 
 # Which videos a protocol's splits hold, and what to do about a split that holds none.
 
 _SETS = "PIE's splits follow from its folders: set01, 02, 04 are train, set05, 06 val, set03 test"
 
 
-def filled_splits(scenes: Scenes, protocol: EventProtocol) -> tuple[str, ...]:
+def list_filled_splits(scenes: Scenes, protocol: EventProtocol) -> tuple[str, ...]:
     """The splits of the protocol that hold at least one video of the scenes, in the protocol's order."""
     held = set(_names(scenes))
     return tuple(split for split in protocol.splits if f"{protocol.subset}/{split}" in held)
 
 
-def videos_of(scenes: Scenes, protocol: EventProtocol, split: str) -> list[str]:
+def list_split_videos(scenes: Scenes, protocol: EventProtocol, split: str) -> list[str]:
     """The videos of one split, sorted.
 
     Raises:
@@ -103,7 +103,7 @@ class Tracks:
         return np.where(found >= 0, found - self.begin, -1)
 
 
-def tracks(scenes: Scenes, protocol: EventProtocol, split: str, index: Positions) -> Tracks:
+def select_pedestrians(scenes: Scenes, protocol: EventProtocol, split: str, index: Positions) -> Tracks:
     """The pedestrians of one split, by video and then by name, both as text.
 
     Args:
@@ -119,22 +119,22 @@ def tracks(scenes: Scenes, protocol: EventProtocol, split: str, index: Positions
     """
     if "name" not in scenes.tubes.columns:
         raise UsageError("sampling needs tubes.name, the native identifier: it orders the pedestrians")
-    videos = videos_of(scenes, protocol, split)
+    videos = list_split_videos(scenes, protocol, split)
     wanted = pl.col("video").cast(pl.String).is_in(videos) & ~pl.col("name").str.ends_with("p")
     if "track_label" in scenes.tubes.columns:
         wanted &= pl.col("track_label").cast(pl.String).is_in(_PEDESTRIANS).fill_null(True)
     if protocol.pedestrians == "behaviour":
         wanted &= pl.col("name").str.ends_with("b")
     held = scenes.tubes.filter(wanted).sort(pl.col("video").cast(pl.String), pl.col("name").cast(pl.String))
-    chosen, unlabelled = _labelled(held, protocol)
+    chosen, unlabelled = _select_labelled(held, protocol)
     begin, length = index.extent(chosen["tube"].to_numpy())
     crossing = chosen["crossing"].cast(pl.String).eq("crossing").fill_null(False).to_numpy()
     nowhere = np.full(len(chosen), -1, dtype=np.int64)
     found = Tracks(chosen, index, begin, length, crossing, nowhere, unlabelled)
-    return replace(found, annotated=_annotated(found))
+    return replace(found, annotated=_find_annotated_events(found))
 
 
-def _labelled(held: pl.DataFrame, protocol: EventProtocol) -> tuple[pl.DataFrame, int]:
+def _select_labelled(held: pl.DataFrame, protocol: EventProtocol) -> tuple[pl.DataFrame, int]:
     """The pedestrians whose label is known, and how many it should be known of and is not.
 
     JAAD recorded attributes of pedestrians with behaviour tags alone; the others are bystanders who do not
@@ -159,7 +159,7 @@ def _labelled(held: pl.DataFrame, protocol: EventProtocol) -> tuple[pl.DataFrame
     return chosen, len(held) - len(chosen)
 
 
-def assumed_boxes(tubes: pl.DataFrame) -> Positions:
+def infer_box_positions(tubes: pl.DataFrame) -> Positions:
     """Positions of tracks without boxes: every frame from the start of the experiment to the last known.
 
     Args:
@@ -188,7 +188,7 @@ def assumed_boxes(tubes: pl.DataFrame) -> Positions:
     return from_rows(owner, frame, np.full(len(frame), -1, dtype=np.int64))
 
 
-def event_positions(tracks_: Tracks, protocol: EventProtocol) -> Ints:
+def find_event_positions(tracks_: Tracks, protocol: EventProtocol) -> Ints:
     """(n,) position of each pedestrian's event, -1 where the protocol gives none.
 
     Args:
@@ -203,19 +203,19 @@ def event_positions(tracks_: Tracks, protocol: EventProtocol) -> Ints:
     else:
         lacking = third_last
     other = np.where(tracks_.crossing, lacking, invented)
-    named = _named(tracks_.frame)
+    named = _mask_annotated_events(tracks_.frame)
     return np.where(named, tracks_.annotated, other)
 
 
-def _annotated(tracks_: Tracks) -> Ints:
+def _find_annotated_events(tracks_: Tracks) -> Ints:
     """(n,) position of the annotated event; -1 without one, or where the track has no box at its frame."""
     if "event_frame" not in tracks_.frame.columns:
         return np.full(len(tracks_), -1, dtype=np.int64)
     position = tracks_.position(tracks_.column("event_frame"))
-    return np.where(_named(tracks_.frame), position, -1)
+    return np.where(_mask_annotated_events(tracks_.frame), position, -1)
 
 
-def _named(tubes: pl.DataFrame) -> Bools:
+def _mask_annotated_events(tubes: pl.DataFrame) -> Bools:
     """(n,) whether the event is annotated."""
     if "event_source" not in tubes.columns:
         return np.zeros(len(tubes), dtype=np.bool_)
@@ -249,7 +249,7 @@ class Cuts:
         return Cuts(self.track[kept], self.start[kept], self.tte[kept], self.event[kept], lost)
 
 
-def before_event(tracks: Tracks, event: Ints, protocol: EventProtocol) -> Cuts:
+def cut_before_event(tracks: Tracks, event: Ints, protocol: EventProtocol) -> Cuts:
     """Observations that end between the lowest and the highest time to event before the event.
 
     A track of L boxes up to its event is sampled from L - (observation + highest time), or from its first
@@ -279,7 +279,7 @@ def before_event(tracks: Tracks, event: Ints, protocol: EventProtocol) -> Cuts:
     return Cuts(track, start, length[track] - (start + observed), event[track], lost)
 
 
-def before_critical_point(tracks: Tracks, event: Ints, protocol: Iv2024) -> Cuts:
+def cut_before_critical_point(tracks: Tracks, event: Ints, protocol: Iv2024) -> Cuts:
     """Observations of the clip that annotators saw, from the start of the experiment to the critical point.
 
     Args:
@@ -321,7 +321,7 @@ def _runs(first: Ints, count: Ints, stride: int) -> tuple[Ints, Ints]:
 _WRITTEN_DECIMALS = 3
 
 
-def vocabulary(protocol: EventProtocol) -> tuple[str, ...]:
+def list_task_answers(protocol: EventProtocol) -> tuple[str, ...]:
     """The possible answers, in the order of their labels."""
     if protocol.task == "action":
         return ("not-crossing", "crossing")
@@ -331,8 +331,8 @@ def vocabulary(protocol: EventProtocol) -> tuple[str, ...]:
     return tuple(f"region_{region}" for region in range(regions))
 
 
-def labels(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: EventProtocol) -> Ints:
-    """(n,) the answer to each sample, an index into `vocabulary`.
+def assign_sample_labels(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: EventProtocol) -> Ints:
+    """(n,) the answer to each sample, an index into `list_task_answers`.
 
     Args:
         scenes: boxes and videos.
@@ -351,7 +351,7 @@ def labels(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: EventProtocol) 
     return _risk(scenes, tracks, cuts, protocol)
 
 
-def crossing_observed(scenes: Scenes, tracks: Tracks, cuts: Cuts, frames: int) -> Bools:
+def is_crossing_observed(scenes: Scenes, tracks: Tracks, cuts: Cuts, frames: int) -> Bools:
     """(n,) whether a box inside the observation is tagged as crossing; False where there are no tags.
 
     Args:
@@ -386,7 +386,7 @@ def _risk(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: Iv2024) -> Ints:
     left, right = (boxes[c].cast(pl.Float64).to_numpy().round(_WRITTEN_DECIMALS) for c in ("x1_px", "x2_px"))
     centre = (left + right) / 2
     width = _widths(scenes, tracks, protocol)[cuts.track]
-    region = np.floor(place_in_regions(centre, width, protocol.risk_regions))
+    region = np.floor(compute_region_position(centre, width, protocol.risk_regions))
     region = np.minimum(region, protocol.risk_regions - 1).astype(np.int64)
     off_left = protocol.risk_regions - 1 if protocol.risk_off_left == "last_region" else 0
     return np.where(region < 0, off_left, region)
@@ -429,7 +429,7 @@ def sample(scenes: Scenes, protocol: EventProtocol) -> Scenes:
     Source: the protocol's class.
     """
     _check(scenes, protocol)
-    scenes = _freed(scenes, protocol)
+    scenes = _drop_answer_labels(scenes, protocol)
     index, assumed = _boxes(scenes, protocol)
     parts, notes = [], {}
     for split in protocol.splits:
@@ -438,7 +438,7 @@ def sample(scenes: Scenes, protocol: EventProtocol) -> Scenes:
         notes[split] = part.notes
     rows = pl.concat(parts)
     if rows.is_empty():
-        told = "; ".join(f"{split}: {left_out(lost)}" for split, lost in notes.items())
+        told = "; ".join(f"{split}: {describe_exclusions(lost)}" for split, lost in notes.items())
         raise InputError(f"no pedestrian can be sampled by {type(protocol).__name__}: {told}")
     rows = rows.select(pl.int_range(pl.len(), dtype=pl.Int64).alias("sample"), pl.all())
     extra: dict[str, Any] = {"protocol": to_dict(protocol), "sampling": notes}
@@ -448,13 +448,13 @@ def sample(scenes: Scenes, protocol: EventProtocol) -> Scenes:
         extra["unchecked"] = "boxes have no crossing tags: samples that show a crossing cannot be told"
     meta = replace(
         scenes.meta,
-        vocabularies={**scenes.meta.vocabularies, protocol.task: vocabulary(protocol)},
+        vocabularies={**scenes.meta.vocabularies, protocol.task: list_task_answers(protocol)},
         notes={**scenes.meta.notes, **extra},
     )
     return scenes.with_tables(samples=rows, meta=meta)
 
 
-def left_out(notes: Mapping[str, int]) -> str:
+def describe_exclusions(notes: Mapping[str, int]) -> str:
     """What became of a split's pedestrians, in words; `notes` as under `meta.notes["sampling"]`."""
     lost = [f"{count} {reason.replace('_', ' ')}" for reason, count in notes.items() if count]
     return ", ".join(lost) or "no pedestrians"
@@ -479,10 +479,10 @@ def _check(scenes: Scenes, protocol: EventProtocol) -> None:
         raise InputError(f"{protocol.task} needs the tubes' {missing}; they have {scenes.tubes.columns}")
 
 
-def _freed(scenes: Scenes, protocol: EventProtocol) -> Scenes:
+def _drop_answer_labels(scenes: Scenes, protocol: EventProtocol) -> Scenes:
     """The scenes without labels and derived tubes of the kind that the task's answers take."""
     task = protocol.task
-    if scenes.meta.vocabularies.get(task, vocabulary(protocol)) == vocabulary(protocol):
+    if scenes.meta.vocabularies.get(task, list_task_answers(protocol)) == list_task_answers(protocol):
         return scenes
     other = pl.col("kind").cast(pl.String).ne_missing(task)
     tubes = scenes.tubes.filter(other) if "kind" in scenes.tubes.columns else scenes.tubes
@@ -504,26 +504,26 @@ def _drops_crossing(protocol: EventProtocol) -> bool:
 def _boxes(scenes: Scenes, protocol: EventProtocol) -> tuple[Positions, bool]:
     """Positions of the boxes, and whether they are assumed."""
     if not scenes.boxes.is_empty():
-        return positions(scenes.boxes), False
+        return build_position_index(scenes.boxes), False
     if protocol.task != "intention":
         raise InputError(
             f"{protocol.task} needs boxes, and these scenes have none",
             hint="attributes alone carry intention only; read the box annotations too",
         )
-    return assumed_boxes(scenes.tubes), True
+    return infer_box_positions(scenes.tubes), True
 
 
 def _split(scenes: Scenes, protocol: EventProtocol, split: str, index: Positions) -> _Part:
-    held = tracks(scenes, protocol, split, index)
-    event = event_positions(held, protocol)
+    held = select_pedestrians(scenes, protocol, split, index)
+    event = find_event_positions(held, protocol)
     if protocol.task == "intention" and isinstance(protocol, Iv2024):
-        cuts = before_critical_point(held, event, protocol)
+        cuts = cut_before_critical_point(held, event, protocol)
     else:
-        cuts = before_event(held, event, protocol)
+        cuts = cut_before_event(held, event, protocol)
     if _drops_crossing(protocol):
-        seen = crossing_observed(scenes, held, cuts, protocol.observation_frames)
+        seen = is_crossing_observed(scenes, held, cuts, protocol.observation_frames)
         cuts = cuts.only(~seen, "samples_crossing_observed")
-    rows = _rows(held, cuts, protocol, labels(scenes, held, cuts, protocol), split)
+    rows = _rows(held, cuts, protocol, assign_sample_labels(scenes, held, cuts, protocol), split)
     used = len(np.unique(cuts.track))
     counts = {"pedestrians": len(held) + held.unlabelled, "sampled": used, "samples": len(rows)}
     return _Part(rows, {**counts, "pedestrians_without_label": held.unlabelled, **cuts.lost})
@@ -569,7 +569,7 @@ def split_samples(scenes: Scenes, split: str) -> Scenes:
         lost = scenes.meta.notes.get("sampling", {}).get(split)
         if lost is not None:
             raise InputError(
-                f"no pedestrian of split '{split}' can be sampled: {left_out(lost)}",
+                f"no pedestrian of split '{split}' can be sampled: {describe_exclusions(lost)}",
                 hint="`roadaware audit` shows every split; the annotations of its videos may be incomplete",
             )
         known = scenes.samples["split"].cast(pl.String).unique().sort().to_list()

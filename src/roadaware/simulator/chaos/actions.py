@@ -18,12 +18,12 @@ _HANDS = 0.27
 """How far before the body hands push, as a share of the height."""
 
 
-def unit(turn: float) -> Floats:
+def heading_vector(turn: float) -> Floats:
     """(2,) the direction of a heading."""
     return np.array([math.cos(turn), math.sin(turn)])
 
 
-def reach(
+def move_to(
     play: Play, who: Player, goal: Floats, pace: float, within: float = 0.3, most_s: float = 7.0
 ) -> Script:
     """Move to a place, until it is reached or it takes too long."""
@@ -35,13 +35,15 @@ def reach(
     play.halt(who)
 
 
-def meet(play: Play, one: Player, other: Player, spot: Floats, gap: float, pace: float) -> Script:
+def move_face_to_face(
+    play: Play, one: Player, other: Player, spot: Floats, gap: float, pace: float
+) -> Script:
     """Two come to a place from where they are, and face each other."""
     turn = play.bearing(one, other)
     if abs(math.sin(turn)) < 0.5:
         # From aside one sees what two do to each other.
         turn = math.copysign(math.pi / 2, math.sin(turn) or 1.0) + play.draw(-0.4, 0.4)
-    ends = (spot - unit(turn) * gap / 2, spot + unit(turn) * gap / 2)
+    ends = (spot - heading_vector(turn) * gap / 2, spot + heading_vector(turn) * gap / 2)
     for _ in range(round(6.0 * play.fps)):
         off = [float(np.hypot(*(play.at(who) - end))) for who, end in zip((one, other), ends, strict=True)]
         if max(off) < 0.2 and play.gap(one, other) < gap + 0.3:
@@ -107,25 +109,25 @@ def get_up(play: Play, who: Player) -> Script:
     play.rest(who)
 
 
-def beside(play: Play, lying: Player, who: Player, away_m: float = 0.62) -> Floats:
+def compute_side_position(play: Play, lying: Player, who: Player, away_m: float = 0.62) -> Floats:
     """(2,) the place at the side of somebody who lies, on the side of who comes."""
     turn = float(play.bodies.heading[lying.number])
     side = np.array([-math.sin(turn), math.cos(turn)])
     near = 1.0 if float((play.at(who) - play.at(lying)) @ side) > 0 else -1.0
     # The trunk lies behind the middle of the body, towards the head.
-    return play.at(lying) - unit(turn) * 0.3 + near * away_m * side
+    return play.at(lying) - heading_vector(turn) * 0.3 + near * away_m * side
 
 
 def kneel_by(play: Play, who: Player, lying: Player, pace: float) -> Script:
     """Go to somebody who lies and kneel beside them."""
     play.bodies.touch(who.number, lying.number, 0.36)
-    yield from reach(play, who, beside(play, lying, who), pace, 0.2)
+    yield from move_to(play, who, compute_side_position(play, lying, who), pace, 0.2)
     play.halt(who, lying)
     play.root(who, True)
     who.eyes = lying
 
 
-def way_out(play: Play, who: Player, far: bool | None = None) -> Floats:
+def select_exit(play: Play, who: Player, far: bool | None = None) -> Floats:
     """(2,) a place out of sight: behind the camera, past its side, or far down the street."""
     x, y = play.at(who).tolist()
     if far is None:
@@ -141,22 +143,22 @@ def way_out(play: Play, who: Player, far: bool | None = None) -> Floats:
     return np.array([-6.0, side if left else -side])
 
 
-def leave(play: Play, who: Player, pace: float, goal: Floats | None = None, *doing: str) -> Script:
+def move_out_of_view(play: Play, who: Player, pace: float, goal: Floats | None = None, *doing: str) -> Script:
     """Move out of sight, and then either stay away or wait there."""
-    goal = way_out(play, who) if goal is None else goal
+    goal = select_exit(play, who) if goal is None else goal
     play.act(who, None, *doing)
-    yield from reach(play, who, goal, pace, 0.8, 18.0)
+    yield from move_to(play, who, goal, pace, 0.8, 18.0)
     who.doing = ()
     if play.left_s < 25.0:
         play.bodies.here[who.number] = False
         who.away = True
 
 
-def push_along(play: Play, who: Player, thing: Thing, rolls: bool = True) -> None:
+def move_pushed_thing(play: Play, who: Player, thing: Thing, rolls: bool = True) -> None:
     """In this frame, have a thing right before the hands of somebody."""
     turn = float(play.bodies.heading[who.number])
     ahead = _HANDS * who.size_m[2] + thing.size_m[0] / 2 + 0.02
-    thing.xy = play.at(who) + unit(turn) * ahead
+    thing.xy = play.at(who) + heading_vector(turn) * ahead
     thing.heading = turn
     if thing.pushed_by is None:
         thing.pushed_by = who.number
@@ -164,11 +166,11 @@ def push_along(play: Play, who: Player, thing: Thing, rolls: bool = True) -> Non
         thing.z = 0.42 * who.size_m[2]
 
 
-def pull_along(play: Play, who: Player, thing: Thing) -> None:
+def move_pulled_thing(play: Play, who: Player, thing: Thing) -> None:
     """In this frame, have a thing at the right hand of somebody."""
     turn = float(play.bodies.heading[who.number])
     right = np.array([math.sin(turn), -math.cos(turn)])
-    thing.xy = play.at(who) + 0.36 * right - 0.16 * unit(turn)
+    thing.xy = play.at(who) + 0.36 * right - 0.16 * heading_vector(turn)
     thing.heading = turn
     if thing.pushed_by is None:
         thing.pushed_by = who.number
@@ -193,7 +195,7 @@ _NOISES = {"phone": "speaking", "shout": "shouting", "clap": "clapping", "chant"
 _BONDS = {"watch": "watching", "film": "recording", "shout": "shouting at"}
 
 
-def onlook(play: Play, who: Player, idle: Mapping[str, float]) -> Script:
+def simulate_onlooker(play: Play, who: Player, idle: Mapping[str, float]) -> Script:
     """One thing after the other, for ever.
 
     Args:
@@ -215,7 +217,7 @@ def onlook(play: Play, who: Player, idle: Mapping[str, float]) -> Script:
             yield from _stand(play, who, name, target)
 
 
-def enter(play: Play, who: Player, then: Script) -> Script:
+def move_into_view(play: Play, who: Player, then: Script) -> Script:
     """Come into the picture after a while: from behind the camera, or up the street.
 
     Args:
@@ -235,7 +237,7 @@ def enter(play: Play, who: Player, then: Script) -> Script:
     play.place(who, start, 0.0 if start[0] < 0 else np.pi)
     goal = ground.clamp(play.draw(9.0, 16.0), start[1] * 1.1 + play.draw(-1.5, 1.5))
     play.act(who, None)
-    yield from reach(play, who, goal, play.draw(1.3, 2.6), 0.4, 14.0)
+    yield from move_to(play, who, goal, play.draw(1.3, 2.6), 0.4, 14.0)
     yield from then
 
 
@@ -280,7 +282,7 @@ def _move(play: Play, who: Player, goal: Floats) -> Script:
     play.act(who, None)
     who.eyes = None
     pace = play.draw(1.1, 1.8)
-    for _ in reach(play, who, goal, max(pace, WALK_MPS * 0.8), 0.4, 5.0):
+    for _ in move_to(play, who, goal, max(pace, WALK_MPS * 0.8), 0.4, 5.0):
         yield
         if play.chance(0.02):
             who.eyes = _target(play, who)

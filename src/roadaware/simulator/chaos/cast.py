@@ -36,19 +36,22 @@ def make_players(n: int, guards: int, rng: np.random.Generator) -> list[Player]:
 
 def _look(model: str, guard: bool, rng: np.random.Generator) -> int:
     """A look in which police wear vests and nobody else does."""
-    from roadaware.simulator.people.outfits import outfit
-    from roadaware.simulator.people.statures import age_of
+    from roadaware.simulator.people.outfits import sample_outfit
+    from roadaware.simulator.people.statures import get_age_group
 
     while True:
         look = int(rng.integers(1, 2**31))
         # The model of the police is broad; of others both builds are asked.
         figures = ("broad",) if guard else ("broad", "slim")
-        vests = [outfit(look, age_of(model), "broad" if f == "broad" else "slim").vest for f in figures]
+        vests = [
+            sample_outfit(look, get_age_group(model), "broad" if f == "broad" else "slim").vest
+            for f in figures
+        ]
         if any(vests) == guard:
             return look
 
 
-def free_place(play: Play, near: Floats, away_m: float, apart_m: float = 0.9) -> Floats:
+def find_free_place(play: Play, near: Floats, away_m: float, apart_m: float = 0.9) -> Floats:
     """(2,) a place on the stage that nobody stands on, at about a distance from a place.
 
     Args:
@@ -76,7 +79,7 @@ def free_place(play: Play, near: Floats, away_m: float, apart_m: float = 0.9) ->
     return best
 
 
-def line_up(play: Play, cast: list[Player], spot: Floats, distances: tuple[float, ...]) -> None:
+def arrange_around(play: Play, cast: list[Player], spot: Floats, distances: tuple[float, ...]) -> None:
     """Put a cast around a place.
 
     Args:
@@ -87,12 +90,12 @@ def line_up(play: Play, cast: list[Player], spot: Floats, distances: tuple[float
     """
     for k, who in enumerate(cast):
         away = distances[min(k, len(distances) - 1)]
-        place = free_place(play, spot, away) if away > 0 else spot
+        place = find_free_place(play, spot, away) if away > 0 else spot
         play.place(who, place)
         play.bodies.heading[who.number] = play.bearing(who, spot) if away > 0 else play.draw(-3.1, 3.1)
 
 
-def in_column(play: Play, cast: list[Player], spot: Floats) -> None:
+def arrange_in_column(play: Play, cast: list[Player], spot: Floats) -> None:
     """Put a cast in rows of three up the street, looking to the camera."""
     ahead = min(17.0, float(spot[0]) + 4.0)
     for k, who in enumerate(cast):
@@ -100,11 +103,11 @@ def in_column(play: Play, cast: list[Player], spot: Floats) -> None:
         play.place(who, np.array([ahead + 1.35 * (k // 3), spot[1] + 1.25 * column]), np.pi)
 
 
-def in_line(play: Play, cast: list[Player], spot: Floats) -> None:
+def arrange_in_line(play: Play, cast: list[Player], spot: Floats) -> None:
     """Put a cast in a line across the street; the last one waits aside."""
     turn = np.pi / 2 if spot[1] < 0 else -np.pi / 2
     along = np.array([np.cos(turn), np.sin(turn)])
     head = spot + along * 0.45 * (len(cast) - 2)
     for k, who in enumerate(cast[:-1]):
         play.place(who, head - along * 0.95 * k, turn)
-    play.place(cast[-1], free_place(play, spot + np.array([2.0, 0.0]), 1.0), turn)
+    play.place(cast[-1], find_free_place(play, spot + np.array([2.0, 0.0]), 1.0), turn)

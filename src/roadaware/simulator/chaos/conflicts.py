@@ -13,42 +13,42 @@ from roadaware.simulator.chaos.actions import (
     WALK_MPS,
     close_in,
     fall_down,
+    heading_vector,
     keep,
-    leave,
-    meet,
-    push_along,
-    reach,
-    unit,
-    way_out,
+    move_face_to_face,
+    move_out_of_view,
+    move_pushed_thing,
+    move_to,
+    select_exit,
 )
 from roadaware.simulator.chaos.play import Play, Player, Script, Thing
-from roadaware.simulator.chaos.things import kindle, nearest
+from roadaware.simulator.chaos.things import add_flames, find_nearest_thing
 
 
-def brawl(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_brawl(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Two beat and shove each other; a third one may pull them apart."""
     one, other = cast[:2]
-    yield from meet(play, one, other, spot, 0.85, 2.2)
+    yield from move_face_to_face(play, one, other, spot, 0.85, 2.2)
     yield from close_in(play, one, other, 0.85, 2.0, 3.0)
     for turn in range(int(play.rng.integers(3, 6))):
         if play.chance(0.5):
             one, other = other, one
         kind = play.draw(0.0, 1.0)
         shoved = 0.3 if turn else 0.5
-        act = shoves if kind < shoved else kicks if kind < shoved + 0.25 else blows
+        act = simulate_shoves if kind < shoved else simulate_kicks if kind < shoved + 0.25 else simulate_blows
         yield from act(play, one, other)
     if len(cast) > 2:
-        yield from _parted(play, one, other, cast[2])
+        yield from _separate_fighters(play, one, other, cast[2])
         return
     end = play.chance(0.5)
     if end and play.left_s > 3.0:
         yield from fall_down(play, other, play.bearing(other, one))
         yield from _over(play, one, other)
     else:
-        yield from chase(play, [one, other], spot)
+        yield from simulate_chase(play, [one, other], spot)
 
 
-def blows(play: Play, one: Player, other: Player) -> Script:
+def simulate_blows(play: Play, one: Player, other: Player) -> Script:
     """One strikes, the other strikes back or covers up."""
     both = play.chance(0.55)
     play.act(one, Pose.PUNCH, "punching", "fighting")
@@ -64,13 +64,13 @@ def blows(play: Play, one: Player, other: Player) -> Script:
         yield
 
 
-def kicks(play: Play, one: Player, other: Player) -> Script:
+def simulate_kicks(play: Play, one: Player, other: Player) -> Script:
     """One kicks, the other covers up and gives way."""
     play.act(one, Pose.KICK, "fighting")
     play.act(other, Pose.FLINCH, "fighting")
     for _ in play.wait(play.draw(1.2, 2.4)):
         keep(play, one, other, 0.92)
-        back = play.at(other) + unit(play.bearing(one, other)) * 0.4
+        back = play.at(other) + heading_vector(play.bearing(one, other)) * 0.4
         play.go(other, play.ground.clamp(*back.tolist()), 0.35, one)
         play.bond(one, "kicking", other)
         play.bond(one, "fighting", other)
@@ -79,33 +79,33 @@ def kicks(play: Play, one: Player, other: Player) -> Script:
         yield
 
 
-def threat(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_threat(play: Play, cast: list[Player], spot: Floats) -> Script:
     """One raises a club against another one, who puts the hands up, backs off and runs."""
     one, other = cast[:2]
-    yield from meet(play, one, other, spot, 2.0, 1.8)
+    yield from move_face_to_face(play, one, other, spot, 2.0, 1.8)
     play.act(one, Pose.THREATEN, "holding weapon")
     for turn in range(2):
         play.act(
             other, Pose.HANDS_UP if turn == 0 else Pose.FLINCH, "raising hands" if turn == 0 else "retreating"
         )
         for _ in play.wait(play.draw(2.0, 3.5)):
-            goal = play.at(other) + unit(play.bearing(one, other)) * 0.6
+            goal = play.at(other) + heading_vector(play.bearing(one, other)) * 0.6
             play.go(other, play.ground.clamp(*goal.tolist()), 0.5, one)
             keep(play, one, other, 1.7, 0.9)
             play.bond(one, "shouting at", other)
             play.noise("shouting", one)
             yield
-    yield from chase(play, [one, other], spot)
+    yield from simulate_chase(play, [one, other], spot)
 
 
-def dance(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_dance(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Several dance in a ring."""
     angles = {who.number: 2 * np.pi * k / len(cast) + 0.7 for k, who in enumerate(cast)}
     ring = 0.9 if len(cast) > 1 else 0.0
     for who in cast:
         play.act(who, None)
     for _ in range(round(4.0 * play.fps)):
-        goals = {who.number: spot + ring * unit(angles[who.number]) for who in cast}
+        goals = {who.number: spot + ring * heading_vector(angles[who.number]) for who in cast}
         if all(np.hypot(*(play.at(who) - goals[who.number])) < 0.3 for who in cast):
             break
         for who in cast:
@@ -119,12 +119,12 @@ def dance(play: Play, cast: list[Player], spot: Floats) -> Script:
         yield
 
 
-def shoves(play: Play, one: Player, other: Player, *more: str) -> Script:
+def simulate_shoves(play: Play, one: Player, other: Player, *more: str) -> Script:
     """One shoves, the other staggers back."""
     play.act(one, Pose.SHOVE, "pushing", *more)
     play.act(other, Pose.FLINCH, "retreating")
     for _ in play.wait(play.draw(1.6, 2.4)):
-        back = play.at(other) + unit(play.bearing(one, other)) * 0.8
+        back = play.at(other) + heading_vector(play.bearing(one, other)) * 0.8
         play.go(other, play.ground.clamp(*back.tolist()), 0.75, one)
         keep(play, one, other, 0.72)
         play.bond(one, "pushing", other)
@@ -141,11 +141,11 @@ def _over(play: Play, winner: Player, loser: Player) -> Script:
         play.noise("shouting", winner)
         yield
     play.act(winner, None)
-    yield from leave(play, winner, RUN_MPS)
+    yield from move_out_of_view(play, winner, RUN_MPS)
     yield from play.wait(play.left_s)
 
 
-def _parted(play: Play, one: Player, other: Player, third: Player) -> Script:
+def _separate_fighters(play: Play, one: Player, other: Player, third: Player) -> Script:
     """A third one pulls one of two away from the other, who shouts after them."""
     play.act(one, Pose.SHOUT, "shouting")
     play.act(other, Pose.ARGUE, "arguing")
@@ -154,7 +154,7 @@ def _parted(play: Play, one: Player, other: Player, third: Player) -> Script:
     if play.gap(third, one) > 1.3:
         return
     play.act(third, Pose.PUSH_OBJECT, "walking")
-    away = unit(play.bearing(other, one))
+    away = heading_vector(play.bearing(other, one))
     for _ in play.wait(play.draw(2.2, 3.5)):
         goal = play.ground.clamp(*(play.at(third) + away * 0.9).tolist())
         play.go(third, goal, 0.8, one)
@@ -175,10 +175,10 @@ def _parted(play: Play, one: Player, other: Player, third: Player) -> Script:
         yield
 
 
-def quarrel(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_quarrel(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Two argue and shout by turns, then shove, make it up or walk off."""
     one, other = cast[:2]
-    yield from meet(play, one, other, spot, 1.0, 1.6)
+    yield from move_face_to_face(play, one, other, spot, 1.0, 1.6)
     for _ in range(int(play.rng.integers(3, 6))):
         if play.chance(0.6):
             one, other = other, one
@@ -196,10 +196,10 @@ def quarrel(play: Play, cast: list[Player], spot: Floats) -> Script:
             yield
     end = play.draw(0.0, 1.0)
     if end < 0.35:
-        yield from embrace(play, one, other)
+        yield from simulate_embrace(play, one, other)
     elif end < 0.7:
-        yield from shoves(play, one, other)
-        yield from leave(play, other, WALK_MPS * 1.2)
+        yield from simulate_shoves(play, one, other)
+        yield from move_out_of_view(play, other, WALK_MPS * 1.2)
     else:
         play.act(other, None)
         yield from _walk_off(play, one, other)
@@ -208,7 +208,7 @@ def quarrel(play: Play, cast: list[Player], spot: Floats) -> Script:
 def _walk_off(play: Play, one: Player, other: Player) -> Script:
     """One leaves, the other one comes after them."""
     play.act(one, None)
-    goal = way_out(play, one)
+    goal = select_exit(play, one)
     for step in range(round(min(7.0, play.left_s) * play.fps)):
         play.go(one, goal, 1.7)
         late = step < 0.6 * play.fps
@@ -218,7 +218,7 @@ def _walk_off(play: Play, one: Player, other: Player) -> Script:
         yield
 
 
-def embrace(play: Play, one: Player, other: Player) -> Script:
+def simulate_embrace(play: Play, one: Player, other: Player) -> Script:
     """Two step up to each other and hug."""
     a, b = one.number, other.number
     play.act(one, None)
@@ -231,7 +231,7 @@ def embrace(play: Play, one: Player, other: Player) -> Script:
             break
         yield
     near = play.gap(one, other) < 0.7
-    for who in cast_of(one, other):
+    for who in group_players(one, other):
         play.act(who, Pose.HUG if near else None, *(("hugging",) if near else ()))
         play.root(who, near)
     for _ in play.wait(play.draw(2.0, 4.0)):
@@ -240,7 +240,7 @@ def embrace(play: Play, one: Player, other: Player) -> Script:
             if near:
                 play.bond(who, "hugging", to)
         yield
-    for who in cast_of(one, other):
+    for who in group_players(one, other):
         play.act(who, None)
         play.root(who, False)
     for _ in play.wait(0.8):
@@ -249,12 +249,12 @@ def embrace(play: Play, one: Player, other: Player) -> Script:
     play.bodies.touch(a, b, None)
 
 
-def cast_of(*players: Player) -> tuple[Player, ...]:
+def group_players(*players: Player) -> tuple[Player, ...]:
     """Several players."""
     return players
 
 
-def reunion(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_reunion(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Two run towards each other, and hug."""
     one, other = cast[:2]
     for _ in play.wait(play.draw(0.2, 1.5)):
@@ -269,14 +269,14 @@ def reunion(play: Play, cast: list[Player], spot: Floats) -> Script:
             if play.gap(one, other) > 1.6:
                 play.bond(who, "running towards", to)
         yield
-    yield from embrace(play, one, other)
-    yield from chat(play, cast, (play.at(one) + play.at(other)) / 2)
+    yield from simulate_embrace(play, one, other)
+    yield from simulate_chat(play, cast, (play.at(one) + play.at(other)) / 2)
 
 
-def chat(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_chat(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Two stand and talk by turns."""
     one, other = cast[:2]
-    yield from meet(play, one, other, spot, 1.0, WALK_MPS)
+    yield from move_face_to_face(play, one, other, spot, 1.0, WALK_MPS)
     for _ in range(int(play.rng.integers(2, 4))):
         one, other = other, one
         play.act(one, None, "speaking/talking")
@@ -290,7 +290,7 @@ def chat(play: Play, cast: list[Player], spot: Floats) -> Script:
             yield
 
 
-def chase(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_chase(play: Play, cast: list[Player], spot: Floats) -> Script:
     """One runs away, another one comes after them and falls behind."""
     hunter, runner = cast[:2]
     play.act(runner, None)
@@ -299,7 +299,7 @@ def chase(play: Play, cast: list[Player], spot: Floats) -> Script:
     across = play.ground.clamp(x + play.draw(-2.5, 2.5), -np.sign(y or 1.0) * play.draw(2.5, 5.0))
     clear = float((across - play.at(runner)) @ (play.at(hunter) - play.at(runner))) < 0
     goals = [across, None] if clear and abs(y) > 1.0 else [None]
-    out = way_out(play, runner)
+    out = select_exit(play, runner)
     pace = play.draw(3.9, 4.5)
     for goal in goals:
         end = out if goal is None else goal
@@ -329,11 +329,11 @@ def _given_up(play: Play, hunter: Player, runner: Player) -> Script:
         yield
 
 
-def throwing(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_stone_throwing(play: Play, cast: list[Player], spot: Floats) -> Script:
     """One throws stones at another one, who backs off."""
     one, other = cast[:2]
     play.go(other, play.at(other), 0.0, one)
-    yield from reach(play, one, spot, 2.0)
+    yield from move_to(play, one, spot, 2.0)
     for _ in range(int(play.rng.integers(2, 5))):
         if other.away or play.gap(one, other) > 12.0:
             break
@@ -343,7 +343,7 @@ def throwing(play: Play, cast: list[Player], spot: Floats) -> Script:
         play.act(other, Pose.FLINCH if back else None, *(("retreating",) if back else ()))
         for _ in play.wait(1.6):
             play.go(one, play.at(one), 0.0, other)
-            goal = play.at(other) + unit(play.bearing(one, other)) * 0.6
+            goal = play.at(other) + heading_vector(play.bearing(one, other)) * 0.6
             play.go(other, play.ground.clamp(*goal.tolist()), 0.5 if back else 0.0, one)
             play.bond(one, "throwing objects at", other)
             yield
@@ -361,7 +361,7 @@ def throwing(play: Play, cast: list[Player], spot: Floats) -> Script:
 _PACE_MPS = 0.75
 
 
-def march(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_march(play: Play, cast: list[Player], spot: Floats) -> Script:
     """A column with flags and signs comes up the street, stops, chants and claps."""
     side = 1.0 if spot[1] < 0 else -1.0
     start = np.array([min(17.0, spot[0] + play.draw(3.5, 5.0)), spot[1]])
@@ -373,9 +373,9 @@ def march(play: Play, cast: list[Player], spot: Floats) -> Script:
         moves = 0.4 < cycle < 6.0 and anchor[0] > spot[0] - 1.0
         turn = math.pi + 0.25 * side * (1.0 if moves else 0.0)
         if moves:
-            anchor = anchor + unit(turn) * _PACE_MPS / play.fps
+            anchor = anchor + heading_vector(turn) * _PACE_MPS / play.fps
         for who, (row, column), part in zip(cast, rows, parts, strict=True):
-            goal = anchor - unit(math.pi) * 1.35 * row + np.array([0.0, 1.25 * column])
+            goal = anchor - heading_vector(math.pi) * 1.35 * row + np.array([0.0, 1.25 * column])
             away = float(np.hypot(*(goal - play.at(who))))
             play.go(who, goal, min(2.0, _PACE_MPS + 1.2 * away) if away > 0.15 or moves else 0.0)
             if not moves and away < 0.3:
@@ -428,23 +428,23 @@ def _hands(play: Play, who: Player) -> bool:
     return True
 
 
-def flares(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_flares(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Somebody brings a burning flare and swings it."""
     who = cast[0]
     who.flare = True
     play.act(who, None, "holding a burning stick")
-    for _ in _heard(play, who, "flare", reach(play, who, spot, 1.3)):
+    for _ in _heard(play, who, "flare", move_to(play, who, spot, 1.3)):
         yield
     for _ in range(int(play.rng.integers(1, 3))):
         play.act(who, Pose.STAND, "waving flarestick", "holding a burning stick")
         turn = math.pi + play.draw(-0.9, 0.9)
         for _ in play.wait(play.draw(2.0, 5.0)):
-            play.go(who, play.at(who), 0.0, play.at(who) + unit(turn))
+            play.go(who, play.at(who), 0.0, play.at(who) + heading_vector(turn))
             play.noise("flare", who)
             yield
         play.act(who, None, "holding a burning stick")
         near = play.ground.clamp(*(spot + play.rng.uniform(-1.5, 1.5, 2)).tolist())
-        for _ in _heard(play, who, "flare", reach(play, who, near, 1.2, most_s=3.0)):
+        for _ in _heard(play, who, "flare", move_to(play, who, near, 1.2, most_s=3.0)):
             yield
 
 
@@ -454,46 +454,46 @@ def _heard(play: Play, who: Player, label: str, script: Script) -> Script:
         yield
 
 
-def arson(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_arson(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Somebody sets a bin on fire with a flare, and runs off."""
     who = cast[0]
-    target = nearest(play, spot, "dustbin")
+    target = find_nearest_thing(play, spot, "dustbin")
     who.flare = True
     play.act(who, None, "holding a burning stick")
     if target is None:
-        yield from reach(play, who, spot, 1.5)
+        yield from move_to(play, who, spot, 1.5)
         return
     away = play.at(who) - target.xy
     stand = target.xy + away / max(float(np.hypot(*away)), 1e-6) * 0.95
-    yield from reach(play, who, stand, 1.8, 0.25)
+    yield from move_to(play, who, stand, 1.8, 0.25)
     play.act(who, Pose.STAND, "burning/setting fire", "holding a burning stick")
     fire: Thing | None = None
     for step, _ in enumerate(play.wait(play.draw(2.0, 3.0))):
         play.go(who, play.at(who), 0.0, target.xy)
         if step == round(1.3 * play.fps):
-            fire = kindle(play, target)
+            fire = add_flames(play, target)
         if fire is not None:
             play.noise("sizzling", fire)
         yield
     who.flare = False
     play.act(who, None)
-    yield from leave(play, who, RUN_MPS)
+    yield from move_out_of_view(play, who, RUN_MPS)
 
 
-def smash(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_vandalism(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Somebody beats on a thing that stands about, again and again."""
     who = cast[0]
-    target = nearest(play, spot, "dustbin", "Car", "barrier")
+    target = find_nearest_thing(play, spot, "dustbin", "Car", "barrier")
     if target is None:
-        yield from reach(play, who, spot, 1.5)
+        yield from move_to(play, who, spot, 1.5)
         return
     long, wide, _ = target.size_m
     turn = target.heading
     local = play.at(who) - target.xy
     side = 1.0 if float(local @ np.array([-math.sin(turn), math.cos(turn)])) > 0 else -1.0
     stand = target.xy + np.array([-math.sin(turn), math.cos(turn)]) * side * (wide / 2 + 0.55)
-    stand = stand + unit(turn) * play.draw(-0.2, 0.2) * long
-    yield from reach(play, who, stand, 2.2, 0.25)
+    stand = stand + heading_vector(turn) * play.draw(-0.2, 0.2) * long
+    yield from move_to(play, who, stand, 2.2, 0.25)
     face = stand - np.array([-math.sin(turn), math.cos(turn)]) * side
     for _ in range(int(play.rng.integers(2, 4))):
         play.act(who, Pose.PUNCH, "hitting an object/smashing", "destroying")
@@ -507,31 +507,34 @@ def smash(play: Play, cast: list[Player], spot: Floats) -> Script:
             yield
 
 
-def barricade(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_barricade(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Somebody pushes a bin or barrier into the street, or pulls one out of it."""
     who = cast[0]
-    thing = nearest(play, play.at(who), "dustbin", "barrier", free=True)
+    thing = find_nearest_thing(play, play.at(who), "dustbin", "barrier", free=True)
     if thing is None:
-        yield from reach(play, who, spot, 1.5)
+        yield from move_to(play, who, spot, 1.5)
         return
     thing.pushed_by = who.number
     pulls = play.chance(0.4)
     line = spot - thing.xy
     turn = math.atan2(line[1], line[0])
     gap = 0.27 * who.size_m[2] + thing.size_m[0] / 2 + 0.02
-    stand = thing.xy + unit(turn) * (gap if pulls else -gap)
-    yield from reach(play, who, stand, 2.0, 0.2)
+    stand = thing.xy + heading_vector(turn) * (gap if pulls else -gap)
+    yield from move_to(play, who, stand, 2.0, 0.2)
     play.act(who, Pose.PUSH_OBJECT, "pulling barricade" if pulls else "creating barricade")
     for step in range(round(7.0 * play.fps)):
-        goal = spot + unit(turn) * gap if pulls else spot - unit(turn) * gap
+        goal = spot + heading_vector(turn) * gap if pulls else spot - heading_vector(turn) * gap
         if np.hypot(*(play.at(who) - goal)) < 0.3:
             break
         ready = step > 0.5 * play.fps
         play.go(
-            who, goal if ready else play.at(who), 0.9, play.at(who) + unit(turn + (np.pi if pulls else 0))
+            who,
+            goal if ready else play.at(who),
+            0.9,
+            play.at(who) + heading_vector(turn + (np.pi if pulls else 0)),
         )
         if ready:
-            push_along(play, who, thing)
+            move_pushed_thing(play, who, thing)
             play.noise("clanking (of metal)", thing)
         yield
     play.act(who, Pose.WAVE, "raising fist")
@@ -540,7 +543,7 @@ def barricade(play: Play, cast: list[Player], spot: Floats) -> Script:
         yield
 
 
-def guard(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_police_line(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Police stand in a row and watch over the crowd."""
     places = [spot + np.array([0.0, 1.1 * (k - (len(cast) - 1) / 2)]) for k in range(len(cast))]
     for _ in range(round(5.0 * play.fps)):

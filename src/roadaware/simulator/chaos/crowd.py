@@ -226,7 +226,7 @@ def colour_word(colour: tuple[float, float, float]) -> str:
     return f"dark {name}" if value < 0.42 and name in ("blue", "green", "red") else name
 
 
-def descriptions(actors: list[Actor]) -> list[str]:
+def describe_actors(actors: list[Actor]) -> list[str]:
     """For each person a description, with as few words as tell them from everybody else.
 
     Args:
@@ -250,10 +250,10 @@ def _text(parts: list[str], n: int) -> str:
     return f"{parts[0]} in {parts[1]}" + (f" with {joined}" if joined else "")
 
 
-def known(description: str) -> str:
+def format_definite_description(description: str) -> str:
     """A description of somebody who has been spoken of: the man in the red coat.
 
-    >>> known("man in a red coat with a black backpack")
+    >>> format_definite_description("man in a red coat with a black backpack")
     'man in the red coat with a black backpack'
     """
     return description.replace(" in a ", " in the ", 1).replace(" in an ", " in the ", 1)
@@ -261,10 +261,10 @@ def known(description: str) -> str:
 
 def _parts(actor: Actor) -> list[str]:
     """Who somebody is, what they wear on top, and more from what is seen best to what is seen least."""
-    from roadaware.simulator.people import tell
-    from roadaware.simulator.people.bodies import looks_of
+    from roadaware.simulator.people import describe_appearance
+    from roadaware.simulator.people.bodies import get_looks
 
-    told, worn = tell(actor, actor.first), looks_of(actor).outfit
+    told, worn = describe_appearance(actor, actor.first), get_looks(actor).outfit
     top = told["top"].removeprefix("a ").removeprefix("long ")
     found = [_who(actor), "a high-visibility vest" if worn.vest else _garment(worn.top_colour, top)]
     if worn.bag in ("backpack", "handbag"):
@@ -281,10 +281,10 @@ def _parts(actor: Actor) -> list[str]:
 
 
 def _who(actor: Actor) -> str:
-    from roadaware.simulator.people.bodies import looks_of
-    from roadaware.simulator.people.statures import age_of
+    from roadaware.simulator.people.bodies import get_looks
+    from roadaware.simulator.people.statures import get_age_group
 
-    age, worn = age_of(actor.model), looks_of(actor).outfit
+    age, worn = get_age_group(actor.model), get_looks(actor).outfit
     if age == "child":
         return "child"
     woman = worn.hair in ("long", "tail", "bun") or worn.bottom == "skirt"

@@ -9,8 +9,8 @@ import numpy as np
 
 from roadaware.arrays import Floats
 from roadaware.simulator.chaos import conflicts, emergencies
-from roadaware.simulator.chaos.actions import enter, onlook
-from roadaware.simulator.chaos.cast import free_place, in_column, in_line, line_up
+from roadaware.simulator.chaos.actions import move_into_view, simulate_onlooker
+from roadaware.simulator.chaos.cast import arrange_around, arrange_in_column, arrange_in_line, find_free_place
 from roadaware.simulator.chaos.crowd import APART_M, ROOM_M
 from roadaware.simulator.chaos.play import Play, Player, Script
 
@@ -50,30 +50,30 @@ class Plot:
 
 
 PLOTS: Mapping[str, Plot] = {
-    "brawl": Plot(conflicts.brawl, 2, 2, (0.9, 0.9)),
-    "parted brawl": Plot(conflicts.brawl, 3, 3, (0.9, 0.9, 3.0), 2.5),
-    "chase": Plot(conflicts.chase, 2, 2, (2.2, 0.6), 1.5),
-    "threat": Plot(conflicts.threat, 2, 2, (1.2, 1.2), 2.0),
-    "dance": Plot(conflicts.dance, 2, 4, (1.2,), 2.0),
-    "quarrel": Plot(conflicts.quarrel, 2, 2, (0.8, 0.8), 1.6),
-    "reunion": Plot(conflicts.reunion, 2, 2, (2.8, 2.8), 1.5, hot=False),
-    "chat": Plot(conflicts.chat, 2, 2, (0.8, 0.8), 1.2, hot=False),
-    "throwing": Plot(conflicts.throwing, 2, 2, (0.5, 6.0), 1.2),
-    "march": Plot(conflicts.march, 3, 18, "column", 2.6, share=0.36),
-    "flares": Plot(conflicts.flares, 1, 1, (1.8,), 1.3),
-    "arson": Plot(conflicts.arson, 1, 1, (3.0,), 1.3),
-    "smash": Plot(conflicts.smash, 1, 1, (2.5,), 1.3),
-    "barricade": Plot(conflicts.barricade, 1, 1, (4.0,), 1.3, hot=False),
-    "guard": Plot(conflicts.guard, 1, 3, (0.7,), 1.5, 3, hot=False),
-    "arrest": Plot(emergencies.arrest, 2, 2, (5.0, 0.8), 1.8, 1),
-    "rescue": Plot(emergencies.rescue, 2, 3, (0.0, 4.0, 3.0), 2.2),
-    "put out": Plot(emergencies.put_out, 1, 1, (5.0,), 1.2),
+    "brawl": Plot(conflicts.simulate_brawl, 2, 2, (0.9, 0.9)),
+    "parted brawl": Plot(conflicts.simulate_brawl, 3, 3, (0.9, 0.9, 3.0), 2.5),
+    "chase": Plot(conflicts.simulate_chase, 2, 2, (2.2, 0.6), 1.5),
+    "threat": Plot(conflicts.simulate_threat, 2, 2, (1.2, 1.2), 2.0),
+    "dance": Plot(conflicts.simulate_dance, 2, 4, (1.2,), 2.0),
+    "quarrel": Plot(conflicts.simulate_quarrel, 2, 2, (0.8, 0.8), 1.6),
+    "reunion": Plot(conflicts.simulate_reunion, 2, 2, (2.8, 2.8), 1.5, hot=False),
+    "chat": Plot(conflicts.simulate_chat, 2, 2, (0.8, 0.8), 1.2, hot=False),
+    "throwing": Plot(conflicts.simulate_stone_throwing, 2, 2, (0.5, 6.0), 1.2),
+    "march": Plot(conflicts.simulate_march, 3, 18, "column", 2.6, share=0.36),
+    "flares": Plot(conflicts.simulate_flares, 1, 1, (1.8,), 1.3),
+    "arson": Plot(conflicts.simulate_arson, 1, 1, (3.0,), 1.3),
+    "smash": Plot(conflicts.simulate_vandalism, 1, 1, (2.5,), 1.3),
+    "barricade": Plot(conflicts.simulate_barricade, 1, 1, (4.0,), 1.3, hot=False),
+    "guard": Plot(conflicts.simulate_police_line, 1, 3, (0.7,), 1.5, 3, hot=False),
+    "arrest": Plot(emergencies.simulate_arrest, 2, 2, (5.0, 0.8), 1.8, 1),
+    "rescue": Plot(emergencies.simulate_rescue, 2, 3, (0.0, 4.0, 3.0), 2.2),
+    "put out": Plot(emergencies.simulate_fire_fighting, 1, 1, (5.0,), 1.2),
     "call help": Plot(emergencies.call_help, 1, 1, (2.0,), 1.0, hot=False),
-    "loot": Plot(emergencies.loot, 1, 2, (3.0, 4.0), 1.5),
-    "tug": Plot(emergencies.tug, 2, 2, (1.6, 1.6), 1.8),
-    "queue": Plot(emergencies.queue, 4, 9, "line", 2.6, share=0.4),
-    "flee": Plot(emergencies.flee, 1, 3, (0.9,), 1.5, hot=False),
-    "blast": Plot(emergencies.blast, 0, 0, (), 1.0),
+    "loot": Plot(emergencies.simulate_looting, 1, 2, (3.0, 4.0), 1.5),
+    "tug": Plot(emergencies.simulate_tug_of_war, 2, 2, (1.6, 1.6), 1.8),
+    "queue": Plot(emergencies.simulate_queue, 4, 9, "line", 2.6, share=0.4),
+    "flee": Plot(emergencies.simulate_fleeing, 1, 3, (0.9,), 1.5, hot=False),
+    "blast": Plot(emergencies.simulate_explosion, 0, 0, (), 1.0),
 }
 
 
@@ -170,10 +170,10 @@ class Director:
         for k, who in enumerate(free):
             late = k >= 2 and self.play.chance(_LATE_SHARE) and not who.guard
             if not late:
-                self.play.place(who, free_place(self.play, self._centre(), self.play.draw(3.0, 5.5)))
+                self.play.place(who, find_free_place(self.play, self._centre(), self.play.draw(3.0, 5.5)))
                 self.play.bodies.heading[who.number] = self.play.bearing(who, self._centre())
-            script = onlook(self.play, who, self.programme.idle)
-            self._idle[who.number] = enter(self.play, who, script) if late else script
+            script = simulate_onlooker(self.play, who, self.programme.idle)
+            self._idle[who.number] = move_into_view(self.play, who, script) if late else script
         self.play.bodies.settle()
 
     def direct(self) -> None:
@@ -238,15 +238,15 @@ class Director:
             bodies.room[k] = bodies.room[:, k] = ROOM_M
             bodies.least[k, k] = bodies.room[k, k] = 0.0
             self._since[k] = 0.0
-            self._idle[k] = onlook(self.play, who, self.programme.idle)
+            self._idle[k] = simulate_onlooker(self.play, who, self.programme.idle)
 
     def _set_out(self, plot: Plot, cast: list[Player], spot: Floats) -> None:
         if plot.around == "column":
-            in_column(self.play, cast, spot)
+            arrange_in_column(self.play, cast, spot)
         elif plot.around == "line":
-            in_line(self.play, cast, spot)
+            arrange_in_line(self.play, cast, spot)
         elif not isinstance(plot.around, str):
-            line_up(self.play, cast, spot, plot.around)
+            arrange_around(self.play, cast, spot, plot.around)
 
     def _centre(self) -> Floats:
         """(2,) where most happens."""
@@ -325,7 +325,10 @@ class Director:
         people.sort(key=lambda who: (float(np.hypot(*(play.at(who) - spot))), who.number))
         struck = [who for who in people[: max(1, len(people) // 5)] if not who.guard]
         helpers = people[max(len(struck), len(people) // 2) :][:2]
-        down, panic = Plot(emergencies.knocked_down, 1, 1, ()), Plot(emergencies.panic, 1, 3, ())
+        down, panic = (
+            Plot(emergencies.simulate_knockdown, 1, 1, ()),
+            Plot(emergencies.simulate_panic, 1, 3, ()),
+        )
         for k, who in enumerate(struck):
             team = helpers if k == 0 else []
             self._start(PLOTS["rescue"] if team else down, [who, *team], spot)

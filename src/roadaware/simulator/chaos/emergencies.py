@@ -12,50 +12,50 @@ from roadaware.simulator.actors import Pose
 from roadaware.simulator.chaos.actions import (
     RUN_MPS,
     WALK_MPS,
-    beside,
     close_in,
+    compute_side_position,
     fall_down,
     get_up,
+    heading_vector,
     keep,
     kneel_by,
-    leave,
     lie_down,
-    pull_along,
-    push_along,
-    reach,
-    unit,
-    way_out,
+    move_out_of_view,
+    move_pulled_thing,
+    move_pushed_thing,
+    move_to,
+    select_exit,
 )
-from roadaware.simulator.chaos.conflicts import shoves
+from roadaware.simulator.chaos.conflicts import simulate_shoves
 from roadaware.simulator.chaos.play import Play, Player, Script
-from roadaware.simulator.chaos.things import kindle, nearest
+from roadaware.simulator.chaos.things import add_flames, find_nearest_thing
 
 
-def loot(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_looting(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Somebody takes goods and makes off with them; who they belong to shouts and comes after."""
     thief, owner = cast[0], cast[1] if len(cast) > 1 else None
-    goods = nearest(play, spot, "suitcase", "cart", free=True)
+    goods = find_nearest_thing(play, spot, "suitcase", "cart", free=True)
     if goods is None:
-        yield from reach(play, thief, spot, 1.8)
+        yield from move_to(play, thief, spot, 1.8)
         return
     goods.pushed_by = thief.number
     away = play.at(thief) - goods.xy
     turn = math.atan2(away[1], away[0])
-    yield from reach(play, thief, goods.xy + unit(turn) * 0.75, 2.6, 0.2)
+    yield from move_to(play, thief, goods.xy + heading_vector(turn) * 0.75, 2.6, 0.2)
     play.act(thief, Pose.KNEEL, "stealing/looting", "kneeling")
     for _ in play.wait(play.draw(1.5, 2.2)):
         play.go(thief, play.at(thief), 0.0, goods.xy)
         yield
     cart = goods.kind == "cart"
     play.act(thief, Pose.PUSH_OBJECT if cart else None, "stealing/looting", "carrying")
-    out = way_out(play, thief)
+    out = select_exit(play, thief)
     for step in range(round(12.0 * play.fps)):
         if np.hypot(*(play.at(thief) - out)) < 1.0:
             break
         play.go(thief, out, 2.0 if cart else 2.9)
         # It comes to their hands within the first moments.
         before, old = goods.xy.copy(), goods.heading
-        (push_along if cart else pull_along)(play, thief, goods)
+        (move_pushed_thing if cart else move_pulled_thing)(play, thief, goods)
         share = min(1.0, (step + 1) / (0.5 * play.fps))
         goods.xy = before + share * (goods.xy - before)
         goods.heading = old + share * ((goods.heading - old + math.pi) % (2 * math.pi) - math.pi)
@@ -63,7 +63,7 @@ def loot(play: Play, cast: list[Player], spot: Floats) -> Script:
             _after(play, owner, thief, step / play.fps)
         yield
     thief.doing = ()
-    yield from leave(play, thief, 2.0, out)
+    yield from move_out_of_view(play, thief, 2.0, out)
 
 
 def _after(play: Play, owner: Player, thief: Player, seconds: float) -> None:
@@ -82,20 +82,20 @@ def _after(play: Play, owner: Player, thief: Player, seconds: float) -> None:
         play.bond(owner, "following after", thief)
 
 
-def tug(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_tug_of_war(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Two want the same thing, pull it to and fro and grab each other."""
     one, other = cast[:2]
-    goods = nearest(play, spot, "suitcase", "cart", free=True)
+    goods = find_nearest_thing(play, spot, "suitcase", "cart", free=True)
     if goods is None:
-        yield from reach(play, one, spot, 1.6)
+        yield from move_to(play, one, spot, 1.6)
         return
     goods.pushed_by = one.number
     long = goods.size_m[0]
     gap = long + 2 * 0.27 * 1.7 + 0.05
     centre = goods.xy.copy()
-    axis = unit(goods.heading)
+    axis = heading_vector(goods.heading)
     for who, sign in ((one, -1.0), (other, 1.0)):
-        yield from reach(play, who, centre + axis * sign * gap / 2, 2.4, 0.2, 4.0)
+        yield from move_to(play, who, centre + axis * sign * gap / 2, 2.4, 0.2, 4.0)
         play.halt(who, centre)
     for who in (one, other):
         play.act(who, Pose.PUSH_OBJECT, "stealing/looting")
@@ -109,15 +109,15 @@ def tug(play: Play, cast: list[Player], spot: Floats) -> Script:
         play.noise("shouting", one)
         yield
     goods.pushed_by = None
-    yield from shoves(play, one, other)
+    yield from simulate_shoves(play, one, other)
 
 
-def queue(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_queue(play: Play, cast: list[Player], spot: Floats) -> Script:
     """People stand in line; one pushes in, those behind complain."""
     line, late = cast[:-1], cast[-1]
     turn = math.pi / 2 if spot[1] < 0 else -math.pi / 2
-    head = spot - unit(turn) * 0.45 * (len(line) - 1) * -1.0
-    places = [head - unit(turn) * 0.95 * k for k in range(len(line))]
+    head = spot - heading_vector(turn) * 0.45 * (len(line) - 1) * -1.0
+    places = [head - heading_vector(turn) * 0.95 * k for k in range(len(line))]
     for _ in range(round(3.0 * play.fps)):
         off = [float(np.hypot(*(play.at(who) - place))) for who, place in zip(line, places, strict=True)]
         if max(off) < 0.3:
@@ -143,7 +143,7 @@ def _pushing_in(
     rest = [who for who in line if who is not pushed]
     spots = [place for k, place in enumerate(places) if k != victim]
     play.act(late, None)
-    for _ in reach(play, late, places[victim] - side * 0.8, 2.2, 0.3, 5.0):
+    for _ in move_to(play, late, places[victim] - side * 0.8, 2.2, 0.3, 5.0):
         _stand_in_line(play, line, places, turn)
         yield
     complains = [_complaint(play, who, late) for who in rest[victim : victim + 3]]
@@ -177,7 +177,7 @@ def _pushing_in(
 def _stand_in_line(play: Play, line: list[Player], places: list[Floats], turn: float) -> None:
     for who, place in zip(line, places, strict=True):
         away = float(np.hypot(*(play.at(who) - place)))
-        play.go(who, place, WALK_MPS, None if away > 0.4 else play.at(who) + unit(turn))
+        play.go(who, place, WALK_MPS, None if away > 0.4 else play.at(who) + heading_vector(turn))
 
 
 def _complaint(play: Play, who: Player, target: Player) -> Script:
@@ -204,16 +204,16 @@ def _complaint(play: Play, who: Player, target: Player) -> Script:
             yield
 
 
-def flee(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_fleeing(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Several run together, out of the picture; some drag suitcases along."""
     goods = {}
     for who in cast:
-        thing = nearest(play, play.at(who), "suitcase", free=True)
+        thing = find_nearest_thing(play, play.at(who), "suitcase", free=True)
         if thing is not None and np.hypot(*(thing.xy - play.at(who))) < 2.5:
             thing.pushed_by = who.number
             goods[who.number] = thing
     far = float(np.mean([play.at(who)[0] for who in cast])) > 15.5 and play.chance(0.3)
-    outs = [way_out(play, who, far) for who in cast]
+    outs = [select_exit(play, who, far) for who in cast]
     paces = [play.draw(2.9, 3.9) - (0.5 if who.number in goods else 0.0) for who in cast]
     for who in cast:
         play.act(who, None, *(("carrying",) if who.number in goods else ()))
@@ -227,13 +227,13 @@ def flee(play: Play, cast: list[Player], spot: Floats) -> Script:
                 continue
             play.go(who, out, pace)
             if who.number in goods:
-                pull_along(play, who, goods[who.number])
+                move_pulled_thing(play, who, goods[who.number])
         _together(play, [who for who in cast if who.number not in gone])
         if len(gone) == len(cast):
             break
         yield
     for who in cast:
-        yield from leave(play, who, 2.0, play.at(who).copy())
+        yield from move_out_of_view(play, who, 2.0, play.at(who).copy())
 
 
 def _together(play: Play, runners: list[Player]) -> None:
@@ -245,18 +245,18 @@ def _together(play: Play, runners: list[Player]) -> None:
             play.bond(other, "running with", one)
 
 
-def panic(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_panic(play: Play, cast: list[Player], spot: Floats) -> Script:
     """People duck before what happened, back off, and run; who is far away may film it."""
     near = min(float(np.hypot(*(play.at(who) - spot))) for who in cast)
     for who in cast:
         play.act(who, Pose.FLINCH, "retreating")
     for _ in play.wait(play.draw(1.5, 2.0)):
         for who in cast:
-            back = play.at(who) + unit(play.bearing(who, spot) + math.pi) * 0.8
+            back = play.at(who) + heading_vector(play.bearing(who, spot) + math.pi) * 0.8
             play.go(who, play.ground.clamp(*back.tolist()), 0.9, spot)
         yield
     if near < 8.0 or play.chance(0.7):
-        yield from flee(play, cast, spot)
+        yield from simulate_fleeing(play, cast, spot)
         return
     for who in cast:
         play.act(who, Pose.FILM, "recording")
@@ -266,7 +266,7 @@ def panic(play: Play, cast: list[Player], spot: Floats) -> Script:
         yield
 
 
-def knocked_down(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_knockdown(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Somebody is thrown to the ground, lies there, and after a while gets on their knees."""
     who = cast[0]
     yield from fall_down(play, who, play.bearing(who, spot) + play.draw(-0.6, 0.6))
@@ -274,19 +274,19 @@ def knocked_down(play: Play, cast: list[Player], spot: Floats) -> Script:
         play.noise("crying", who)
         yield
     yield from get_up(play, who)
-    yield from leave(play, who, WALK_MPS)
+    yield from move_out_of_view(play, who, WALK_MPS)
 
 
-def blast(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_explosion(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Something blows up in the street: flames, a bang, and things that burn."""
     del cast
     yield from play.wait(min(play.draw(1.8, 3.2), max(0.1, play.left_s * 0.3)))
     play.alarm = spot
-    fires = [kindle(play, None, spot, 2.6)]
+    fires = [add_flames(play, None, spot, 2.6)]
     turn = play.draw(0.0, 6.28)
     for k in range(3):
-        at = spot + unit(turn + 2.1 * k) * play.draw(0.7, 1.5)
-        fires.append(kindle(play, None, at, play.draw(0.5, 1.1)))
+        at = spot + heading_vector(turn + 2.1 * k) * play.draw(0.7, 1.5)
+        fires.append(add_flames(play, None, at, play.draw(0.5, 1.1)))
     for step, _ in enumerate(play.wait(max(0.2, play.left_s))):
         if step < 1.2 * play.fps:
             play.noise("explosion", fires[0])
@@ -295,7 +295,7 @@ def blast(play: Play, cast: list[Player], spot: Floats) -> Script:
         # The ball of fire falls together after a moment.
         if step == round(1.4 * play.fps):
             fires[0].here = False
-            fires.insert(0, kindle(play, None, spot, 1.5))
+            fires.insert(0, add_flames(play, None, spot, 1.5))
         yield
 
 
@@ -307,20 +307,20 @@ _CARRIER_M = 1.12
 """From the middle of who is carried to each of those who carry."""
 
 
-def rescue(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_rescue(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Somebody lies injured; one comes and kneels beside them; two carry them away."""
     hurt, helper = cast[:2]
     lie_down(play, hurt, play.draw(-0.5, 0.5) + (math.pi / 2 if play.chance(0.5) else -math.pi / 2))
     for _ in _coming(play, helper, hurt):
         yield
-    yield from _tended(play, helper, hurt)
+    yield from _treat_injured(play, helper, hurt)
     if len(cast) == 2 and play.chance(0.5):
-        yield from helped_up(play, helper, hurt)
+        yield from help_up(play, helper, hurt)
     elif len(cast) > 2 and play.left_s > 3.0:
-        yield from carried(play, cast, spot)
+        yield from simulate_carrying(play, cast, spot)
     else:
         while play.left_s > 0.2:
-            yield from _tended(play, helper, hurt)
+            yield from _treat_injured(play, helper, hurt)
 
 
 def _coming(play: Play, helper: Player, hurt: Player) -> Script:
@@ -331,7 +331,7 @@ def _coming(play: Play, helper: Player, hurt: Player) -> Script:
         yield
 
 
-def _tended(play: Play, helper: Player, hurt: Player) -> Script:
+def _treat_injured(play: Play, helper: Player, hurt: Player) -> Script:
     """Kneel beside somebody, hands on them, now and then calling for help."""
     play.act(helper, Pose.KNEEL, "kneeling")
     for _ in play.wait(play.draw(2.2, 4.5)):
@@ -348,7 +348,7 @@ def _tended(play: Play, helper: Player, hurt: Player) -> Script:
         play.act(helper, Pose.KNEEL, "kneeling")
 
 
-def helped_up(play: Play, helper: Player, hurt: Player) -> Script:
+def help_up(play: Play, helper: Player, hurt: Player) -> Script:
     """One pulls another one who lies to their feet, and leads them away."""
     play.act(helper, Pose.PUSH_OBJECT, "walking")
     play.bodies.touch(helper.number, hurt.number, 0.5)
@@ -359,16 +359,16 @@ def helped_up(play: Play, helper: Player, hurt: Player) -> Script:
     play.root(helper, False)
     helper.eyes = None
     play.act(helper, None)
-    goal = way_out(play, hurt)
+    goal = select_exit(play, hurt)
     for _ in range(round(min(8.0, max(0.2, play.left_s)) * play.fps)):
         play.go(hurt, goal, 0.8)
-        side = unit(play.bearing(hurt, goal) + math.pi / 2)
+        side = heading_vector(play.bearing(hurt, goal) + math.pi / 2)
         play.go(helper, play.at(hurt) + 0.6 * side, 1.3)
         play.bond(helper, "holding onto", hurt)
         yield
 
 
-def carried(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_carrying(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Two lift somebody who lies and carry them down the street."""
     hurt, front, back = cast[:3]
     turn = float(play.bodies.heading[hurt.number])
@@ -379,9 +379,11 @@ def carried(play: Play, cast: list[Player], spot: Floats) -> Script:
         play.root(who, False)
         who.eyes = None
         # Round the body, not across it.
-        clear = beside(play, hurt, who, 1.0) + unit(turn) * 1.3 * sign
-        yield from reach(play, who, clear, 2.4, 0.4, 4.0)
-        yield from reach(play, who, play.at(hurt) + unit(turn) * _CARRIER_M * sign, 1.5, 0.12, 3.0)
+        clear = compute_side_position(play, hurt, who, 1.0) + heading_vector(turn) * 1.3 * sign
+        yield from move_to(play, who, clear, 2.4, 0.4, 4.0)
+        yield from move_to(
+            play, who, play.at(hurt) + heading_vector(turn) * _CARRIER_M * sign, 1.5, 0.12, 3.0
+        )
         play.halt(who, hurt)
     play.act(front, Pose.PUSH_OBJECT, "carrying casualty")
     play.act(back, Pose.PUSH_OBJECT, "carrying casualty")
@@ -391,8 +393,8 @@ def carried(play: Play, cast: list[Player], spot: Floats) -> Script:
     for _ in range(round(min(7.5, play.left_s) * play.fps)):
         ready = _take_hold(play, hurt, front, back, turn)
         hurt.lift = min(_LIFT_M, hurt.lift + 0.6 / play.fps) if ready else hurt.lift
-        if hurt.lift == _LIFT_M and _clear(play, xy + 2.0 * unit(turn), cast):
-            xy = xy + unit(turn) * _CARRY_MPS / play.fps
+        if hurt.lift == _LIFT_M and _clear(play, xy + 2.0 * heading_vector(turn), cast):
+            xy = xy + heading_vector(turn) * _CARRY_MPS / play.fps
         play.bodies.xy[hurt.number] = xy
         for who in (front, back) if ready else ():
             play.bond(who, "holding onto", hurt)
@@ -406,14 +408,14 @@ def carried(play: Play, cast: list[Player], spot: Floats) -> Script:
         play.act(who, None)
     while play.left_s > 0.2:
         yield from kneel_by(play, front, hurt, 1.2)
-        yield from _tended(play, front, hurt)
+        yield from _treat_injured(play, front, hurt)
 
 
 def _take_hold(play: Play, hurt: Player, front: Player, back: Player, turn: float) -> bool:
     """Bring two to head and feet of somebody, by small steps; whether they are there."""
     most, there = 1.6 / play.fps, True
     for who, sign in ((front, 1.0), (back, -1.0)):
-        off = play.at(hurt) + unit(turn) * _CARRIER_M * sign - play.at(who)
+        off = play.at(hurt) + heading_vector(turn) * _CARRIER_M * sign - play.at(who)
         away = float(np.hypot(*off))
         play.bodies.xy[who.number] = play.at(who) + off * min(1.0, most / max(away, 1e-9))
         play.go(who, play.at(who).copy(), 0.0, hurt)
@@ -431,7 +433,7 @@ def _clear(play: Play, ahead: Floats, cast: list[Player]) -> bool:
     return not bool((np.hypot(away[:, 0], away[:, 1]) < 0.8).any())
 
 
-def arrest(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_arrest(play: Play, cast: list[Player], spot: Floats) -> Script:
     """The police run to somebody who is on the loose, bring them down and pin them to the ground."""
     officer, wanted = cast[:2]
     play.act(wanted, Pose.SHOUT, "shouting")
@@ -464,17 +466,17 @@ def arrest(play: Play, cast: list[Player], spot: Floats) -> Script:
         yield
 
 
-def put_out(play: Play, cast: list[Player], spot: Floats) -> Script:
+def simulate_fire_fighting(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Somebody runs up to a fire and puts it out."""
     who = cast[0]
     fires = [thing for thing in play.things if thing.model == "fire" and thing.here]
     if not fires:
-        yield from reach(play, who, spot, 1.4)
+        yield from move_to(play, who, spot, 1.4)
         return
     fire = min(fires, key=lambda thing: float(np.hypot(*(thing.xy - play.at(who)))))
     away = play.at(who) - fire.xy
     turn = math.atan2(away[1], away[0])
-    yield from reach(play, who, fire.xy + unit(turn) * 1.5, RUN_MPS * 0.9, 0.3)
+    yield from move_to(play, who, fire.xy + heading_vector(turn) * 1.5, RUN_MPS * 0.9, 0.3)
     play.act(who, Pose.PUSH_OBJECT, "extinguishing fire")
     for _ in play.wait(play.draw(3.0, 5.0)):
         play.go(who, play.at(who), 0.0, fire.xy)
@@ -490,8 +492,8 @@ def put_out(play: Play, cast: list[Player], spot: Floats) -> Script:
 def call_help(play: Play, cast: list[Player], spot: Floats) -> Script:
     """Somebody stops near a fire or wreck and phones, then waves for help."""
     who = cast[0]
-    yield from reach(play, who, spot, 1.6)
-    thing = nearest(play, spot, "debris", "dustbin", "EmVeh")
+    yield from move_to(play, who, spot, 1.6)
+    thing = find_nearest_thing(play, spot, "debris", "dustbin", "EmVeh")
     play.act(who, Pose.PHONE, "speaking/talking")
     for _ in play.wait(play.draw(2.5, 5.0)):
         play.go(who, play.at(who), 0.0, thing.xy if thing is not None else np.array([0.0, 0.0]))

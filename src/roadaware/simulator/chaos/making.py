@@ -10,8 +10,14 @@ from roadaware.simulator.chaos.cast import make_players
 from roadaware.simulator.chaos.director import PROGRAMMES, Director
 from roadaware.simulator.chaos.ground import make_ground, town_config
 from roadaware.simulator.chaos.play import Play
-from roadaware.simulator.chaos.recording import bonds, noises, people, sentences, things
-from roadaware.simulator.chaos.setting import flow, furnish
+from roadaware.simulator.chaos.recording import (
+    build_person_actors,
+    build_thing_actors,
+    extract_bonds,
+    extract_noises,
+    generate_sentences,
+)
+from roadaware.simulator.chaos.setting import add_street_things, update_flood
 from roadaware.simulator.config import Conditions, SceneConfig
 from roadaware.simulator.episode import Episode
 
@@ -41,7 +47,7 @@ def make_chaos(
     from roadaware.simulator.town import make_layout
     from roadaware.simulator.town.regions import Regions
 
-    category = category_of(name, seed)
+    category = select_category(name, seed)
     layout = make_layout(town_config(config, rng), rng)
     ground = make_ground(layout, config, rng)
     programme = PROGRAMMES[category]
@@ -49,13 +55,13 @@ def make_chaos(
     guards = min(crowd // 4, max(programme.guards, round(programme.guards * crowd / 14)))
     players = make_players(crowd, guards if programme.guards else 0, rng)
     play = Play(ground, players, config.n_frames, config.camera.fps, rng, ground.posts())
-    furnish(play, programme)
+    add_street_things(play, programme)
     _act_out(play, Director(play, programme))
     regions = Regions(layout)
-    actors = people(play, regions)
-    everything = (*actors, *things(play, regions))
-    tied = bonds(play, actors)
-    told = sentences(actors, tied, config.camera.fps)
+    actors = build_person_actors(play, regions)
+    everything = (*actors, *build_thing_actors(play, regions))
+    tied = extract_bonds(play, actors)
+    told = generate_sentences(actors, tied, config.camera.fps)
     return Episode(
         name,
         seed,
@@ -66,13 +72,13 @@ def make_chaos(
         everything,
         (),
         tied,
-        noises(play, actors),
+        extract_noises(play, actors),
         told,
         category,
     )
 
 
-def category_of(name: str, seed: int) -> str:
+def select_category(name: str, seed: int) -> str:
     """What happens in a scene of this name.
 
     Args:
@@ -88,7 +94,7 @@ def _act_out(play: Play, director: Director) -> None:
     director.open()
     for _ in range(play.n_frames):
         director.direct()
-        flow(play)
+        update_flood(play)
         for thing in play.things:
             if thing.kind == "EmVeh":
                 play.noise(_SIRENS[thing.model], thing)

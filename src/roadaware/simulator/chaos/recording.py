@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.simulator.actors import Actor, Pose
-from roadaware.simulator.chaos.crowd import descriptions, known
+from roadaware.simulator.chaos.crowd import describe_actors, format_definite_description
 from roadaware.simulator.chaos.deeds import (
     CODES,
     CONTACT,
@@ -35,7 +35,7 @@ _GAP_S = 0.3
 _HEADS_FOR = 1.0
 
 
-def people(play: Play, regions: Regions) -> list[Actor]:
+def build_person_actors(play: Play, regions: Regions) -> list[Actor]:
     """Everybody, by their numbers.
 
     Args:
@@ -49,7 +49,7 @@ def people(play: Play, regions: Regions) -> list[Actor]:
     return [_person(play, regions, who, held.get(who.number)) for who in play.players]
 
 
-def things(play: Play, regions: Regions) -> list[Actor]:
+def build_thing_actors(play: Play, regions: Regions) -> list[Actor]:
     """Everything that was on the street, numbered after the people.
 
     Args:
@@ -60,7 +60,7 @@ def things(play: Play, regions: Regions) -> list[Actor]:
     return [_thing(play, regions, thing, len(play.players) + k) for k, thing in enumerate(used)]
 
 
-def bonds(play: Play, actors: list[Actor]) -> tuple[Bond, ...]:
+def extract_bonds(play: Play, actors: list[Actor]) -> tuple[Bond, ...]:
     """Who does what to whom, as far as both are there and it can be seen.
 
     Args:
@@ -71,7 +71,7 @@ def bonds(play: Play, actors: list[Actor]) -> tuple[Bond, ...]:
     for (subject, predicate, other), frames in sorted(play.notes.bonds.items()):
         mask = np.zeros(play.n_frames, dtype=np.bool_)
         mask[frames] = True
-        mask = _closed(mask, round(_GAP_S * play.fps))
+        mask = _fill_gaps(mask, round(_GAP_S * play.fps))
         mask &= play.notes.here[:, subject] & play.notes.here[:, other]
         mask &= _seen(play, predicate, subject, other, actors)
         for start, end in _runs(mask, max(1, round(_SHORTEST_S * play.fps))):
@@ -81,7 +81,7 @@ def bonds(play: Play, actors: list[Actor]) -> tuple[Bond, ...]:
     return tuple(sorted(found, key=lambda bond: (bond.start, bond.subject, bond.object, bond.predicate)))
 
 
-def noises(play: Play, actors: list[Actor]) -> tuple[Noise, ...]:
+def extract_noises(play: Play, actors: list[Actor]) -> tuple[Noise, ...]:
     """What is heard, by when it begins; of what is a deed too, as long as that is seen.
 
     Args:
@@ -96,10 +96,10 @@ def noises(play: Play, actors: list[Actor]) -> tuple[Noise, ...]:
     for (label, kind, source), frames in sorted(play.notes.noises.items()):
         mask = np.zeros(play.n_frames, dtype=np.bool_)
         mask[frames] = True
-        mask = _closed(mask, round(0.4 * play.fps))
+        mask = _fill_gaps(mask, round(0.4 * play.fps))
         if kind == "person":
             mask &= play.notes.here[:, source]
-            mask &= _shown(label, actors[source], play.n_frames)
+            mask &= _mask_visible_action(label, actors[source], play.n_frames)
         elif source in numbers:
             first, last = play.things[source].track[0][0], play.things[source].track[-1][0]
             mask[:first], mask[last + 1 :] = False, False
@@ -194,11 +194,11 @@ def _gait(
     who: Player, pose: Ints, along: Floats, deeds: dict[str, Bools], flare: Bools, fps: float
 ) -> Floats:
     """(n,) phases: by strides of who moves, by time of who stays; thrusts and throws begin at 0."""
-    from roadaware.simulator.people import stride_of
+    from roadaware.simulator.people import compute_stride
 
     speed = np.abs(along) * fps
     runs = (pose == Pose.RUN) | (speed > 2.4)
-    walk, run = (stride_of(who.model, who.size_m[2], running) for running in (False, True))
+    walk, run = (compute_stride(who.model, who.size_m[2], running) for running in (False, True))
     cycles = np.full(len(Pose), CYCLES_S[Pose.STAND])
     for each, seconds in CYCLES_S.items():
         cycles[each] = seconds
@@ -235,7 +235,7 @@ def _seen(play: Play, predicate: str, subject: int, other: int, actors: list[Act
     return np.ones(play.n_frames, dtype=np.bool_)
 
 
-def _shown(label: str, actor: Actor, n_frames: int) -> Bools:
+def _mask_visible_action(label: str, actor: Actor, n_frames: int) -> Bools:
     """(F,) where somebody is seen to do what is heard; everywhere if it is no deed, or any may go with it."""
     mask = np.ones(n_frames, dtype=np.bool_)
     if label in ("arguing", "chanting/cheering", "clapping"):
@@ -280,7 +280,7 @@ def _smooth(values: Floats, window: int) -> Floats:
     return found
 
 
-def _closed(mask: Bools, gap: int) -> Bools:
+def _fill_gaps(mask: Bools, gap: int) -> Bools:
     """(n,) a mask without gaps of few frames."""
     found = mask.copy()
     for start, end in _runs(~mask, 1):
@@ -377,7 +377,7 @@ class Remark:
     object: int | None
 
 
-def sentences(actors: list[Actor], bonds: tuple[Bond, ...], fps: float) -> tuple[Sentence, ...]:
+def generate_sentences(actors: list[Actor], bonds: tuple[Bond, ...], fps: float) -> tuple[Sentence, ...]:
     """What a witness would say of who does something notable, and asks about who does it to somebody.
 
     Args:
@@ -385,7 +385,7 @@ def sentences(actors: list[Actor], bonds: tuple[Bond, ...], fps: float) -> tuple
         bonds: between them.
         fps: frames per second.
     """
-    words = descriptions(actors)
+    words = describe_actors(actors)
     found: list[Sentence] = []
     for actor in actors:
         for remark in _remarks(actor, bonds, max(1, round(_LEAST_S * fps))):
@@ -398,8 +398,10 @@ def _said(number: int, remark: Remark, words: list[str]) -> list[Sentence]:
     span = (remark.start, remark.end)
     if remark.object is None:
         return [Sentence(f"{_upper('a', words[number])} {remark.verb}.", number, *span)]
-    told = f"{_upper('a', words[number])} {remark.verb} the {known(words[remark.object])}."
-    asked = f"Who {remark.verb} the {known(words[remark.object])}?"
+    told = (
+        f"{_upper('a', words[number])} {remark.verb} the {format_definite_description(words[remark.object])}."
+    )
+    asked = f"Who {remark.verb} the {format_definite_description(words[remark.object])}?"
     return [Sentence(told, number, *span), Sentence(asked, number, *span, "interrogative")]
 
 

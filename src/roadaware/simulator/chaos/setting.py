@@ -8,17 +8,24 @@ import numpy as np
 
 from roadaware.arrays import Floats
 from roadaware.simulator.actors import Pose
-from roadaware.simulator.chaos.actions import unit
-from roadaware.simulator.chaos.cast import free_place
+from roadaware.simulator.chaos.actions import heading_vector
+from roadaware.simulator.chaos.cast import find_free_place
 from roadaware.simulator.chaos.director import Programme
 from roadaware.simulator.chaos.play import Play, Thing
-from roadaware.simulator.chaos.things import WATER_M, add_thing, kindle, parked, posts_of, stand_by
+from roadaware.simulator.chaos.things import (
+    WATER_M,
+    add_emergency_vehicle,
+    add_flames,
+    add_parked_car,
+    add_thing,
+    compute_obstacle_circles,
+)
 
 _RISES_S = 6.0
 _CURRENT_MPS = 0.5
 
 
-def furnish(play: Play, programme: Programme) -> None:
+def add_street_things(play: Play, programme: Programme) -> None:
     """Put everything on the street that a programme asks for.
 
     Args:
@@ -27,10 +34,10 @@ def furnish(play: Play, programme: Programme) -> None:
     """
     side = 1 if play.chance(0.5) else -1
     for k, model in enumerate(programme.vehicles):
-        stand_by(play, model, side if k == 0 else -side)
+        add_emergency_vehicle(play, model, side if k == 0 else -side)
     if "dustbin" in programme.things:
-        parked(play, -side)
-    posts = posts_of(play.things)
+        add_parked_car(play, -side)
+    posts = compute_obstacle_circles(play.things)
     play.posts = np.concatenate([play.posts, posts])
     play.bodies.block(play.posts, np.full(len(play.posts), -1))
     shop = play.ground.clamp(play.draw(11.0, 15.0), -side * 5.0)
@@ -45,7 +52,7 @@ def furnish(play: Play, programme: Programme) -> None:
                 _lone(play, kind, near)
 
 
-def flow(play: Play) -> None:
+def update_flood(play: Play) -> None:
     """In this frame, let the water rise and carry along what floats."""
     sheet = next((thing for thing in play.things if thing.model == "flood"), None)
     if sheet is None:
@@ -77,18 +84,18 @@ def _burning(play: Play, number: int, side: int) -> None:
     low, high = play.ground.kerbs
     spot = play.ground.clamp(play.draw(9.5, 14.0), float(np.clip(y, low + 0.5, high - 0.5)))
     if number % 2:
-        kindle(play, None, spot, play.draw(1.2, 1.7))
+        add_flames(play, None, spot, play.draw(1.2, 1.7))
     else:
-        kindle(play, add_thing(play, "dustbin", spot, play.draw(0.0, 6.28)))
+        add_flames(play, add_thing(play, "dustbin", spot, play.draw(0.0, 6.28)))
 
 
 def _lone(play: Play, kind: str, near: Floats | None) -> Thing:
     side = 1.0 if play.chance(0.5) else -1.0
     spot = play.ground.clamp(play.draw(9.0, 16.0), side * play.draw(2.5, 6.0)) if near is None else near
     away = play.draw(0.4, 1.8) if near is not None else 1.0
-    place = free_place(play, spot, away, 0.8)
+    place = find_free_place(play, spot, away, 0.8)
     for thing in play.things:
         gap = place - thing.xy
         if np.hypot(*gap) < 0.9 and thing.model != "flood":
-            place = thing.xy + 1.0 * unit(math.atan2(float(gap[1]), float(gap[0])))
+            place = thing.xy + 1.0 * heading_vector(math.atan2(float(gap[1]), float(gap[0])))
     return add_thing(play, kind, place, play.draw(0.0, 6.28))

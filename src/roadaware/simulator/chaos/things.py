@@ -37,12 +37,12 @@ def add_thing(
         lamps: that are lit.
         active: whether it counts as an agent.
     """
-    from roadaware.simulator.figures.models import ELEMENTS, MODELS, sized
+    from roadaware.simulator.figures.models import ELEMENTS, MODELS, sample_model_size
 
     look = int(play.rng.integers(1, 2**31))
     known = {item.name: item for item in (*MODELS[kind], *ELEMENTS.get(kind, ()))}
     chosen = known[model] if model else MODELS[kind][0]
-    size = size_m or sized(chosen, look)
+    size = size_m or sample_model_size(chosen, look)
     thing = Thing(
         kind, chosen.name, size, look, np.asarray(xy, dtype=np.float64), heading, 0.0, lamps, active
     )
@@ -50,7 +50,7 @@ def add_thing(
     return thing
 
 
-def nearest(play: Play, spot: Floats, *kinds: str, free: bool = False) -> Thing | None:
+def find_nearest_thing(play: Play, spot: Floats, *kinds: str, free: bool = False) -> Thing | None:
     """The thing of some kinds that stands nearest to a place, None where there is none."""
     found = [
         thing
@@ -60,7 +60,7 @@ def nearest(play: Play, spot: Floats, *kinds: str, free: bool = False) -> Thing 
     return min(found, key=lambda thing: float(np.hypot(*(thing.xy - spot))), default=None)
 
 
-def kindle(play: Play, thing: Thing | None, xy: Floats | None = None, high_m: float = 1.1) -> Thing:
+def add_flames(play: Play, thing: Thing | None, xy: Floats | None = None, high_m: float = 1.1) -> Thing:
     """Flames that come out of a thing, or of the ground.
 
     Args:
@@ -78,7 +78,7 @@ def kindle(play: Play, thing: Thing | None, xy: Floats | None = None, high_m: fl
     return fire
 
 
-def stand_by(play: Play, model: str, side: int) -> Thing:
+def add_emergency_vehicle(play: Play, model: str, side: int) -> Thing:
     """An emergency vehicle with flashing beacons at the side of the street.
 
     Args:
@@ -96,14 +96,14 @@ def stand_by(play: Play, model: str, side: int) -> Thing:
     )
 
 
-def parked(play: Play, side: int) -> Thing:
+def add_parked_car(play: Play, side: int) -> Thing:
     """A parked car at the kerb."""
     kerb = play.ground.kerbs[1] if side > 0 else play.ground.kerbs[0]
     xy = np.array([play.draw(13.0, 18.0), kerb - side * 1.1])
     return add_thing(play, "Car", xy, 0.0 if play.chance(0.5) else math.pi, ("hatchback", "saloon")[side > 0])
 
 
-def posts_of(things: list[Thing]) -> Floats:
+def compute_obstacle_circles(things: list[Thing]) -> Floats:
     """(m, 3) x, y and radius of circles that cover the vehicles."""
     rows: list[tuple[float, float, float]] = []
     for thing in things:

@@ -23,7 +23,6 @@ from roadaware.simulator.figures.form import (
     Solid,
     ball,
     box,
-    car_paint,
     cylinder,
     disc,
     gloss,
@@ -32,11 +31,12 @@ from roadaware.simulator.figures.form import (
     pipe,
     prism,
     ring,
+    sample_car_paint,
     wedge,
 )
 from roadaware.simulator.figures.vehicle_parts import AMBER, BLINKERS, BRAKE_BULB, CLEAR, HEAD_BULB, RED
 from roadaware.simulator.mesh import Semantic
-from roadaware.simulator.people.gaits import Saddle, saddle
+from roadaware.simulator.people.gaits import Saddle, scale_saddle
 
 # Two-wheelers of few triangles, for what is far away.
 
@@ -44,7 +44,7 @@ FRAMES = ((0.3, 0.02, 0.02), (0.02, 0.05, 0.2), (0.02, 0.02, 0.022), (0.45, 0.45
 """Colours of bicycle frames."""
 
 
-def frame_paint(rng: np.random.Generator) -> Paint:
+def sample_frame_paint(rng: np.random.Generator) -> Paint:
     """A coat for the frame of a bicycle.
 
     Args:
@@ -53,7 +53,7 @@ def frame_paint(rng: np.random.Generator) -> Paint:
     return gloss(FRAMES[int(rng.integers(len(FRAMES)))])
 
 
-def far_bicycle(model: str, size: Size, rng: np.random.Generator) -> Form:
+def build_far_bicycle(model: str, size: Size, rng: np.random.Generator) -> Form:
     """A bicycle or cargo bike from far away.
 
     Args:
@@ -61,7 +61,7 @@ def far_bicycle(model: str, size: Size, rng: np.random.Generator) -> Form:
         size: length, width and height in metres.
         rng: of its colours.
     """
-    form, contact, paint = Form(Semantic.BICYCLE), saddle(model, size), frame_paint(rng)
+    form, contact, paint = Form(Semantic.BICYCLE), scale_saddle(model, size), sample_frame_paint(rng)
     rear_r = 0.34
     front_r = 0.25 if model == "cargo_bike" else rear_r
     rear, front = rear_r - size[0] / 2, size[0] / 2 - front_r
@@ -87,7 +87,7 @@ def far_bicycle(model: str, size: Size, rng: np.random.Generator) -> Form:
     return form
 
 
-def far_motorbike(model: str, size: Size, rng: np.random.Generator) -> Form:
+def build_far_motorbike(model: str, size: Size, rng: np.random.Generator) -> Form:
     """A motorbike or scooter from far away.
 
     Args:
@@ -95,7 +95,7 @@ def far_motorbike(model: str, size: Size, rng: np.random.Generator) -> Form:
         size: length, width and height in metres.
         rng: of its colours.
     """
-    form, contact, paint = Form(Semantic.MOTORCYCLE), saddle(model, size), car_paint(rng)
+    form, contact, paint = Form(Semantic.MOTORCYCLE), scale_saddle(model, size), sample_car_paint(rng)
     radius = 0.31 if model == "motorbike" else 0.235
     rear, front = radius - size[0] / 2, size[0] / 2 - radius
     form.wheelbase_m = front - rear
@@ -220,7 +220,7 @@ class _Cycle:
             self.form.add(pedal, PLASTIC, joint=joint)
 
 
-def bicycle(model: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+def build_bicycle(model: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     """A bicycle or a cargo bike.
 
     Args:
@@ -230,10 +230,10 @@ def bicycle(model: str, size: Size, rng: np.random.Generator, coarse: bool) -> F
         coarse: whether a few triangles are enough.
     """
     if coarse:
-        return far_bicycle(model, size, rng)
+        return build_far_bicycle(model, size, rng)
     form = Form(Semantic.BICYCLE)
-    contact = saddle(model, size)
-    paint = frame_paint(rng)
+    contact = scale_saddle(model, size)
+    paint = sample_frame_paint(rng)
     rear_r = 0.34
     front_r = 0.25 if model == "cargo_bike" else rear_r
     cycle = _Cycle(form, size[0] / 2 - front_r, rear_r - size[0] / 2)
@@ -332,7 +332,7 @@ def _cargo(cycle: _Cycle, contact: Saddle, paint: Paint, radius: float, size: Si
     cycle.form.add(lamp, CLEAR, bulb=HEAD_BULB)
 
 
-def motorbike(model: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+def build_motorbike(model: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     """A motorbike or a scooter.
 
     Args:
@@ -342,9 +342,9 @@ def motorbike(model: str, size: Size, rng: np.random.Generator, coarse: bool) ->
         coarse: whether a few triangles are enough.
     """
     if coarse:
-        return far_motorbike(model, size, rng)
+        return build_far_motorbike(model, size, rng)
     form = Form(Semantic.MOTORCYCLE)
-    contact, paint = saddle(model, size), car_paint(rng)
+    contact, paint = scale_saddle(model, size), sample_car_paint(rng)
     radius = 0.31 if model == "motorbike" else 0.235
     thick = 0.11 if model == "motorbike" else 0.1
     cycle = _Cycle(form, size[0] / 2 - radius, radius - size[0] / 2)

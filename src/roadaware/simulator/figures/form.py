@@ -292,7 +292,7 @@ def disc(middle: Point, radius: float, facing: Point, sides: int = 10) -> Solid:
     return Solid(np.asarray(middle) + radius * rim, fan, np.arange(sides - 2))
 
 
-def flat_uv(corners: Floats) -> Floats:
+def compute_planar_uv(corners: Floats) -> Floats:
     """(t, 3, 2) metres along the surface: coordinates in the axis plane that a triangle faces most.
 
     Args:
@@ -534,14 +534,14 @@ class Form:
             np.array([paint.material for paint in self._paint], dtype=np.uint8),
             np.array(self._semantic, dtype=np.uint8),
             np.zeros(len(triangles), dtype=np.float32),
-            flat_uv(vertices[triangles]).astype(np.float32),
+            compute_planar_uv(vertices[triangles]).astype(np.float32),
         )
-        joints = tuple(_stretched(joint, np.asarray(scale), np.asarray(offset)) for joint in self._joints)
+        joints = tuple(_scale_joint(joint, np.asarray(scale), np.asarray(offset)) for joint in self._joints)
         bulb, joint = np.array(self._bulb, dtype=np.int64), np.array(self._joint, dtype=np.int64)
         return Figure(mesh, self.wheelbase_m, tuple(self._bulbs), bulb, joints, joint)
 
 
-def _stretched(joint: Joint, scale: Floats, offset: Floats) -> Joint:
+def _scale_joint(joint: Joint, scale: Floats, offset: Floats) -> Joint:
     def moved(point: tuple[float, float, float]) -> tuple[float, float, float]:
         x, y, z = (np.asarray(point) * scale + offset).tolist()
         return x, y, z
@@ -594,7 +594,7 @@ _MOST_TURNED = 1024
 _TURNED: dict[tuple[int, float], tuple[Floats32, Floats32]] = {}
 
 
-def car_paint(rng: np.random.Generator) -> Paint:
+def sample_car_paint(rng: np.random.Generator) -> Paint:
     """A coat of paint as cars have it, sometimes dusty.
 
     Args:
@@ -627,7 +627,7 @@ def matt(colour: npt.ArrayLike, material: Material = Material.MATT) -> Paint:
     return Paint((red, green, blue), material)
 
 
-def shaded(paint: Paint, share: float) -> Paint:
+def scale_brightness(paint: Paint, share: float) -> Paint:
     """The same paint, darker or brighter.
 
     Args:
@@ -637,7 +637,7 @@ def shaded(paint: Paint, share: float) -> Paint:
     return matt(np.asarray(paint.colour) * share, paint.material)
 
 
-def turned(mesh: Mesh, hue: float) -> Mesh:
+def rotate_mesh_hue(mesh: Mesh, hue: float) -> Mesh:
     """A mesh with its hues turned around the circle; greys, lamps and what glows stay.
 
     Number plates are of grey, so that they stay too.
@@ -653,14 +653,14 @@ def turned(mesh: Mesh, hue: float) -> Mesh:
     if key not in _TURNED:
         if len(_TURNED) >= _MOST_TURNED:
             _TURNED.clear()
-        colour = turned_colours(mesh.colour, hue)
+        colour = rotate_hues(mesh.colour, hue)
         kept = (mesh.material == Material.LAMP) | (mesh.glow > 0)
         colour[kept] = mesh.colour[kept]
         _TURNED[key] = (mesh.colour, colour)
     return replace(mesh, colour=_TURNED[key][1])
 
 
-def turned_colours(colour: Floats32, hue: float) -> Floats32:
+def rotate_hues(colour: Floats32, hue: float) -> Floats32:
     """(n, 3) colours with another hue, and the saturation and value they had.
 
     Args:

@@ -18,12 +18,12 @@ from roadaware.simulator.figures.form import (
     Paint,
     Size,
     box,
-    car_paint,
     cylinder,
     gloss,
     matt,
     patch,
-    shaded,
+    sample_car_paint,
+    scale_brightness,
     wedge,
     window,
 )
@@ -33,25 +33,25 @@ from roadaware.simulator.figures.vehicle_parts import (
     RED,
     THIRD_BULB,
     End,
-    block,
-    both,
-    checked,
-    chequers,
-    drums,
-    far_beacons,
-    far_lamps,
+    add_door_seams,
+    add_face_chequers,
+    add_far_beacons,
+    add_far_lamps,
+    add_far_wheels,
+    add_lamps,
+    add_mirrored_patch,
+    add_mirrors,
+    add_number_plate,
+    add_side_chequers,
+    add_side_windows,
+    add_underside,
+    add_wheel_drum,
+    add_wheels,
+    add_windscreen,
+    build_far_hull,
+    build_hull,
     flank,
-    hull,
-    lamps,
-    mirrors,
-    panes,
-    plate,
-    rollers,
-    row,
-    screen,
-    seams,
-    underside,
-    wheels,
+    split_window_row,
 )
 from roadaware.simulator.mesh import Semantic
 
@@ -76,19 +76,19 @@ class _Lorry:
         self._cab(form, paint, coarse)
         if coarse:
             for axle in (self.axles[0], self.axles[-1]):
-                rollers(form, axle, 0.97 * self.half, RADIUS_M)
-            far_lamps(form, self.front, self.rear, head=(0.62, 0.84), tail=(0.75, 0.98))
+                add_far_wheels(form, axle, 0.97 * self.half, RADIUS_M)
+            add_far_lamps(form, self.front, self.rear, head=(0.62, 0.84), tail=(0.75, 0.98))
             return
         frame = box((self.rear.x, -0.5, 0.6), (self.cab_rear + 0.6, 0.5, DECK_M))
         form.add(frame, SHADE)
-        wheels(form, self.axles[0], 0.95 * self.half, RADIUS_M, 0.3, steers=True)
+        add_wheels(form, self.axles[0], 0.95 * self.half, RADIUS_M, 0.3, steers=True)
         for axle in self.axles[1:-1]:
-            drums(form, axle, 0.95 * self.half, RADIUS_M)
-        wheels(form, self.axles[-1], 0.95 * self.half, RADIUS_M, 0.5)
+            add_wheel_drum(form, axle, 0.95 * self.half, RADIUS_M)
+        add_wheels(form, self.axles[-1], 0.95 * self.half, RADIUS_M, 0.5)
         form.add(box((self.rear.x, -self.half, 0.72), (self.rear.x + 0.08, self.half, 1.0)), PLASTIC)
-        lamps(form, self.front, self.rear, head=(0.6, 1.0, 0.62, 0.84), tail=(0.5, 0.98, 0.75, 0.98))
+        add_lamps(form, self.front, self.rear, head=(0.6, 1.0, 0.62, 0.84), tail=(0.5, 0.98, 0.75, 0.98))
         form.add(patch(self.rear.quad(0.2, 0.8, 0.95), lift=0.02), Paint((0.72, 0.72, 0.72)))
-        plate(form, self.front, 0.5)
+        add_number_plate(form, self.front, 0.5)
 
     def _cab(self, form: Form, paint: Paint, coarse: bool) -> None:
         half, x, high = 0.97 * self.half, self.front.x, self.cab_high
@@ -101,20 +101,21 @@ class _Lorry:
         ]
         if coarse:
             form.add(
-                block([(a, b, 0.97 * half) for a, b, _ in (contour[0], *contour[1:3])], CAB_LOW_M), paint
+                build_far_hull([(a, b, 0.97 * half) for a, b, _ in (contour[0], *contour[1:3])], CAB_LOW_M),
+                paint,
             )
         else:
             arches = [(self.axles[0], RADIUS_M)]
-            solid = hull(contour, CAB_LOW_M, arches, drop=0.12, sill=0.99, crown=0.94)
+            solid = build_hull(contour, CAB_LOW_M, arches, drop=0.12, sill=0.99, crown=0.94)
             form.add(solid, paint, {0: SHADE})
             form.add(patch(self.front.quad(0.62 * half, 0.92, waist - 0.2)), SHADE)
             form.add(box((x - 0.14, -0.95 * half, 0.4), (x + 0.02, 0.95 * half, 0.62)), PLASTIC)
-            seams(form, paint, [self.cab_rear + 0.12], half, 1.1, high - 0.2, 0.99)
-            mirrors(form, x - 0.25, 0.97 * half, waist + 0.1, (0.14, 0.26, 0.62))
-        screen(form, (x - 0.06, 0.93 * half, waist), (x - 0.42, 0.93 * half, high), 0.06, coarse)
+            add_door_seams(form, paint, [self.cab_rear + 0.12], half, 1.1, high - 0.2, 0.99)
+            add_mirrors(form, x - 0.25, 0.97 * half, waist + 0.1, (0.14, 0.26, 0.62))
+        add_windscreen(form, (x - 0.06, 0.93 * half, waist), (x - 0.42, 0.93 * half, high), 0.06, coarse)
         door = flank(x - 0.3, min(x - 1.25, self.cab_rear + 0.35), (half, waist), (half, high - 0.24))
         door[3, 0] = x - 0.52
-        both(form, door, None, GLASS)
+        add_mirrored_patch(form, door, None, GLASS)
 
     def guards(self, form: Form) -> None:
         """Side guards and a tank between the axles."""
@@ -125,7 +126,7 @@ class _Lorry:
                 form.add(box((rear, near, low), (front, far, low + 0.13)), STEEL)
 
 
-def lorry(model: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+def build_lorry(model: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     """A lorry for goods.
 
     Args:
@@ -135,7 +136,7 @@ def lorry(model: str, size: Size, rng: np.random.Generator, coarse: bool) -> For
         coarse: whether a few triangles are enough.
     """
     form = Form(Semantic.TRUCK)
-    paint = car_paint(rng)
+    paint = sample_car_paint(rng)
     front, rear = size[0] / 2, -size[0] / 2
     if model == "articulated":
         axles = (front - 1.35, front - 4.9, rear + 3.9, rear + 2.6, rear + 1.3)
@@ -158,16 +159,16 @@ def lorry(model: str, size: Size, rng: np.random.Generator, coarse: bool) -> For
 def _box_body(
     form: Form, body: _Lorry, cab: Paint, rng: np.random.Generator, coarse: bool, *, trailer: bool
 ) -> None:
-    paint = WHITE if rng.random() < 0.6 else shaded(car_paint(rng), 0.9)
+    paint = WHITE if rng.random() < 0.6 else scale_brightness(sample_car_paint(rng), 0.9)
     ink = cab if rng.random() < 0.6 else gloss(rng.uniform(0.02, 0.35, 3))
     front, y = body.cab_rear - (0.65 if trailer else 0.18), body.half
     form.add(box((body.rear.x + 0.01, -y, DECK_M), (front, y, body.height)).without(4), paint)
     side = flank(front, body.rear.x, (y, DECK_M), (y, body.height))
-    both(form, side, window(0.0, 1.0, 0.0, 0.05), PLASTIC)
-    both(form, side, window(0.12, 0.72, 0.5, 0.75), ink)
+    add_mirrored_patch(form, side, window(0.0, 1.0, 0.0, 0.05), PLASTIC)
+    add_mirrored_patch(form, side, window(0.12, 0.72, 0.5, 0.75), ink)
     if coarse:
         return
-    both(form, side, window(0.12, 0.5, 0.32, 0.4), ink)
+    add_mirrored_patch(form, side, window(0.12, 0.5, 0.32, 0.4), ink)
     frame = body.rear.quad(y, DECK_M, body.height)
     for place in (0.0, 0.485, 0.97):
         form.add(patch(frame, window(place, place + 0.03, 0.0, 1.0)), STEEL)
@@ -178,7 +179,7 @@ def _box_body(
     if trailer:
         for post in range(1, 12):
             share = post / 12
-            both(form, side, window(share, share + 0.004, 0.05, 0.98), STEEL, 0.014)
+            add_mirrored_patch(form, side, window(share, share + 0.004, 0.05, 0.98), STEEL, 0.014)
         foot = front - 2.6
         form.add(box((foot - 0.1, -0.85, 0.1), (foot + 0.1, 0.85, DECK_M)), STEEL)
     else:
@@ -188,7 +189,7 @@ def _box_body(
 
 
 def _tub(form: Form, body: _Lorry, rng: np.random.Generator, coarse: bool) -> None:
-    paint = shaded(car_paint(rng), 0.8)
+    paint = scale_brightness(sample_car_paint(rng), 0.8)
     rear, front, y, top = body.rear.x + 0.02, body.cab_rear - 0.2, body.half, 0.86 * body.height
     base = (rear + 0.35, front, -0.84 * y, 0.84 * y, DECK_M)
     form.add(wedge(base, (rear, front, -y, y, top)).without(4), paint)
@@ -203,8 +204,10 @@ def _tub(form: Form, body: _Lorry, rng: np.random.Generator, coarse: bool) -> No
     side = flank(front, rear, (0.84 * y, DECK_M), (y, top))
     for rib in range(6):
         share = 0.04 + rib * 0.17
-        both(form, side, window(share, share + 0.035, 0.0, 0.97), shaded(paint, 0.45), 0.03)
-    both(form, side, window(0.0, 1.0, 0.9, 1.0), shaded(paint, 0.55), 0.035)
+        add_mirrored_patch(
+            form, side, window(share, share + 0.035, 0.0, 0.97), scale_brightness(paint, 0.45), 0.03
+        )
+    add_mirrored_patch(form, side, window(0.0, 1.0, 0.9, 1.0), scale_brightness(paint, 0.55), 0.035)
     form.add(box((front, -y, DECK_M), (front + 0.06, y, body.height - 0.1)), paint)
     canopy = box((front, -0.9 * y, body.height - 0.12), (front + 0.7, 0.9 * y, body.height))
     form.add(canopy, paint)
@@ -238,7 +241,7 @@ def _deck(form: Form, body: _Lorry, rng: np.random.Generator, coarse: bool) -> N
             form.add(box((x, -0.8 * y, DECK_M + 0.16), (x + 1.6, 0.8 * y, DECK_M + 0.16 + high)), timber)
 
 
-def fire_engine(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+def build_fire_engine(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     """A fire engine with lockers and a ladder on its roof.
 
     Args:
@@ -256,25 +259,27 @@ def fire_engine(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     y, back = body.half, body.cab_rear
     form.add(box((rear + 0.01, -y, 0.62), (back, y, high)).without(1, 4), coat)
     if coarse:
-        far_beacons(form, front - 0.95, 0.85 * y, 0.95 * high, size[2] - 0.1)
+        add_far_beacons(form, front - 0.95, 0.85 * y, 0.95 * high, size[2] - 0.1)
         ladder = box((rear, 0.1, high + 0.1), (back + 1.4, 0.7, size[2]))
         form.add(ladder.without(0, 1, 4, 5), METAL)
         return form
     _bar(form, front - 0.95, body, size[2])
-    panes(form, 0.97 * y, [(back + 1.25, back + 0.2)], 0.57 * high, 0.82 * high)
-    for locker in row(back - 0.1, rear + 0.1, 3, 0.12):
+    add_side_windows(form, 0.97 * y, [(back + 1.25, back + 0.2)], 0.57 * high, 0.82 * high)
+    for locker in split_window_row(back - 0.1, rear + 0.1, 3, 0.12):
         low = 1.32 if locker[0] > body.axles[1] > locker[1] else 0.75
         shutter = flank(locker[0], locker[1], (y, low), (y, high - 0.45))
-        both(form, shutter, None, METAL, 0.01)
+        add_mirrored_patch(form, shutter, None, METAL, 0.01)
         for slat in range(1, 4):
-            both(form, shutter, window(0.0, 1.0, slat / 4, slat / 4 + 0.03), STEEL, 0.014)
+            add_mirrored_patch(form, shutter, window(0.0, 1.0, slat / 4, slat / 4 + 0.03), STEEL, 0.014)
     band = flank(back, rear, (y, high - 0.4), (y, high - 0.08))
-    chequers(form, band, 8, 2, coat, light)
+    add_side_chequers(form, band, 8, 2, coat, light)
     for column in range(8):
         stripe = body.rear.quad(y / 8, 1.1, high - 0.2, (column - 3.5) * y / 4)
         form.add(patch(stripe, lift=0.02), light if column % 2 else coat)
     waist = 0.5 * body.cab_high + 0.12
-    checked(form, body.front.quad(0.94 * body.front.half, waist - 0.19, waist - 0.13), 8, 1, coat, light)
+    add_face_chequers(
+        form, body.front.quad(0.94 * body.front.half, waist - 0.19, waist - 0.13), 8, 1, coat, light
+    )
     _ladder(form, rear, back + 1.4, high, size[2])
     return form
 
@@ -311,7 +316,7 @@ LIVERIES: tuple[Colour, ...] = (
 """Colours of the companies that run them."""
 
 
-def bus(model: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+def build_bus(model: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     """A bus.
 
     Args:
@@ -323,7 +328,7 @@ def bus(model: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     form = Form(Semantic.BUS)
     livery = np.array(LIVERIES[int(rng.integers(len(LIVERIES)))]) * rng.uniform(0.85, 1.15)
     paint = gloss(livery)
-    trim = gloss(0.55 * livery + 0.35) if rng.random() < 0.6 else shaded(paint, 0.4)
+    trim = gloss(0.55 * livery + 0.35) if rng.random() < 0.6 else scale_brightness(paint, 0.4)
     body = _Bus(model, size, paint, trim)
     body.shell(form, coarse)
     body.windows(form, coarse)
@@ -362,19 +367,19 @@ class _Bus:
         head, tail = (0.55, 0.8), (0.8, 1.25)
         if coarse:
             few = [contour[0], contour[2], contour[4]]
-            form.add(block([(x, z, 0.98 * half) for x, z, _ in few], LOW_M), self.paint)
-            far_lamps(form, self.front, self.rear, head=head, tail=tail)
+            form.add(build_far_hull([(x, z, 0.98 * half) for x, z, _ in few], LOW_M), self.paint)
+            add_far_lamps(form, self.front, self.rear, head=head, tail=tail)
             for axle in self.axles:
-                rollers(form, axle, half, BUS_WHEEL_RADIUS_M)
+                add_far_wheels(form, axle, half, BUS_WHEEL_RADIUS_M)
             return
         arches = [(axle, BUS_WHEEL_RADIUS_M) for axle in self.axles]
-        form.add(hull(contour, LOW_M, arches, drop=0.15, sill=1.0, crown=0.9), self.paint, {0: SHADE})
-        underside(form, -0.47 * self.length, 0.47 * self.length, 0.6 * half, LOW_M - 0.05, 1.0)
-        lamps(form, self.front, self.rear, head=(0.55, 1.0, *head), tail=(0.78, 1.0, *tail), stacked=True)
-        wheels(form, self.axles[0], half - 0.01, BUS_WHEEL_RADIUS_M, 0.3, steers=True)
-        wheels(form, self.axles[1], half - 0.01, BUS_WHEEL_RADIUS_M, 0.5)
-        plate(form, self.front, 0.4)
-        plate(form, self.rear, 0.55)
+        form.add(build_hull(contour, LOW_M, arches, drop=0.15, sill=1.0, crown=0.9), self.paint, {0: SHADE})
+        add_underside(form, -0.47 * self.length, 0.47 * self.length, 0.6 * half, LOW_M - 0.05, 1.0)
+        add_lamps(form, self.front, self.rear, head=(0.55, 1.0, *head), tail=(0.78, 1.0, *tail), stacked=True)
+        add_wheels(form, self.axles[0], half - 0.01, BUS_WHEEL_RADIUS_M, 0.3, steers=True)
+        add_wheels(form, self.axles[1], half - 0.01, BUS_WHEEL_RADIUS_M, 0.5)
+        add_number_plate(form, self.front, 0.4)
+        add_number_plate(form, self.rear, 0.55)
 
     def face(self, height: float) -> tuple[float, float, float]:
         """x, half width and z of the front at a height."""
@@ -388,11 +393,11 @@ class _Bus:
         for deck, (low, high) in enumerate(self.decks):
             count = 1 if coarse else 7 if self.model == "coach" else 6
             gap = 0.1 if self.model == "coach" else 0.2
-            panes(form, self.half, row(front, rear, count, gap), low, high)
+            add_side_windows(form, self.half, split_window_row(front, rear, count, gap), low, high)
             if deck:
-                screen(form, self.face(low), self.face(high), 0.03, coarse)
+                add_windscreen(form, self.face(low), self.face(high), 0.03, coarse)
         low, high = self.decks[0]
-        screen(
+        add_windscreen(
             form, self.face(1.02), self.face(min(high, 2.3) if self.model != "coach" else high), 0.03, coarse
         )
         # Smaller and higher than a windscreen, so that front and rear differ.
@@ -407,27 +412,27 @@ class _Bus:
         if self.model == "coach":
             hatches = flank(self.axles[0] - 0.7, self.axles[1] + 0.7, (self.half, 0.45), (self.half, 1.3))
             for share in np.linspace(0.0, 0.98, 5).tolist():
-                both(form, hatches, window(share, share + 0.012, 0.0, 1.0), SHADE)
-            both(form, hatches, window(0.0, 1.0, 0.97, 1.0), SHADE)
+                add_mirrored_patch(form, hatches, window(share, share + 0.012, 0.0, 1.0), SHADE)
+            add_mirrored_patch(form, hatches, window(0.0, 1.0, 0.97, 1.0), SHADE)
         else:
             self._destination(form)
         front, rear = self.front.x - 0.4, self.rear.x + 0.2
-        both(
+        add_mirrored_patch(
             form, flank(front, rear, (self.half, low - 0.22), (self.half, low - 0.06)), None, self.trim, 0.006
         )
         if len(self.decks) > 1:
             band = flank(
                 self.front.x - 0.35, self.rear.x + 0.2, (self.half, high + 0.1), (self.half, high + 0.5)
             )
-            both(form, band, None, self.trim, 0.006)
-            both(form, band, window(0.36, 0.72, 0.1, 0.9), matt((0.6, 0.6, 0.58)), 0.012)
-            both(form, band, window(0.4, 0.62, 0.35, 0.65), INK, 0.016)
+            add_mirrored_patch(form, band, None, self.trim, 0.006)
+            add_mirrored_patch(form, band, window(0.36, 0.72, 0.1, 0.9), matt((0.6, 0.6, 0.58)), 0.012)
+            add_mirrored_patch(form, band, window(0.4, 0.62, 0.35, 0.65), INK, 0.016)
         self._door(form, self.front.x - 0.42, 1.1, high)
         if self.model != "coach":
             self._door(form, 0.3, 1.25, high)
         self._back(form)
         height = 1.95 if self.model == "coach" else 1.75
-        mirrors(form, self.front.x - 0.05, 0.98 * self.half, height, (0.16, 0.24, 0.45))
+        add_mirrors(form, self.front.x - 0.05, 0.98 * self.half, height, (0.16, 0.24, 0.45))
 
     def _back(self, form: Form) -> None:
         """Slats of the engine's cover, an advertisement, and brake lamps below the roof."""
@@ -462,4 +467,4 @@ class _Bus:
         for start, end in ((0.06, 0.18), (0.26, 0.42), (0.46, 0.66), (0.7, 0.92)):
             form.add(patch(quad, window(start, end, 0.28, 0.72), 0.022), amber)
         side = flank(self.front.x - 1.7, self.front.x - 2.9, (self.half, low), (self.half, low + 0.26))
-        both(form, side, None, INK, 0.02)
+        add_mirrored_patch(form, side, None, INK, 0.02)

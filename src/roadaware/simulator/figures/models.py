@@ -12,8 +12,8 @@ import numpy as np
 from roadaware.arrays import Floats
 from roadaware.errors import UsageError
 from roadaware.simulator.actors import Actor, Light, Signal
-from roadaware.simulator.figures.cars import car, pickup, van
-from roadaware.simulator.figures.cycles import bicycle, motorbike
+from roadaware.simulator.figures.cars import build_car, build_pickup, build_van
+from roadaware.simulator.figures.cycles import build_bicycle, build_motorbike
 from roadaware.simulator.figures.form import (
     PLASTIC,
     PLATE,
@@ -33,9 +33,17 @@ from roadaware.simulator.figures.form import (
     patch,
     window,
 )
-from roadaware.simulator.figures.lorries import bus, fire_engine, lorry
-from roadaware.simulator.figures.objects import MAKERS, cart, dog, fire, flood, stroller, thing
-from roadaware.simulator.mesh import Material, Mesh, Semantic, Soup, placed
+from roadaware.simulator.figures.lorries import build_bus, build_fire_engine, build_lorry
+from roadaware.simulator.figures.objects import (
+    MAKERS,
+    build_cart,
+    build_dog,
+    build_fire,
+    build_flood,
+    build_object,
+    build_stroller,
+)
+from roadaware.simulator.mesh import Material, Mesh, Semantic, Soup, transform_mesh
 from roadaware.simulator.people.gaits import machine_size
 
 
@@ -105,7 +113,7 @@ ELEMENTS: Mapping[str, tuple[Model, ...]] = {
 """Fire and water, which are put where a scene needs them and never drawn by chance."""
 
 
-def sized(model: Model, look: int) -> Size:
+def sample_model_size(model: Model, look: int) -> Size:
     """Length, width and height in metres of one that looks like this, within 3 % of the model's.
 
     Args:
@@ -118,7 +126,7 @@ def sized(model: Model, look: int) -> Size:
 
 
 @lru_cache(maxsize=2048)
-def figure_of(kind: str, model: str, size_m: Size, look: int, coarse: bool) -> Figure:
+def build_model_figure(kind: str, model: str, size_m: Size, look: int, coarse: bool) -> Figure:
     """The figure of a model with all lamps dark.
 
     Args:
@@ -146,28 +154,28 @@ def _built(kind: str, model: str, size: Size, rng: np.random.Generator, coarse: 
     if by_model is not None:
         return by_model(size, rng, coarse)
     if kind in MAKERS:
-        return thing(kind, size, rng, coarse)
+        return build_object(kind, size, rng, coarse)
     return _KINDS[kind](model, size, rng, coarse)
 
 
 _MODELS: Mapping[str, Callable[[Size, np.random.Generator, bool], Form]] = {
-    "ambulance": lambda size, rng, coarse: van("ambulance", size, rng, coarse),
-    "fire_engine": fire_engine,
-    "fire": fire,
-    "flood": flood,
-    "pickup": pickup,
-    "dog": dog,
-    "stroller": stroller,
-    "cart": cart,
+    "ambulance": lambda size, rng, coarse: build_van("ambulance", size, rng, coarse),
+    "fire_engine": build_fire_engine,
+    "fire": build_fire,
+    "flood": build_flood,
+    "pickup": build_pickup,
+    "dog": build_dog,
+    "stroller": build_stroller,
+    "cart": build_cart,
 }
 _KINDS: Mapping[str, Callable[[str, Size, np.random.Generator, bool], Form]] = {
-    "Car": car,
-    "EmVeh": car,
-    "MedVeh": van,
-    "LarVeh": lorry,
-    "Bus": bus,
-    "Cyc": bicycle,
-    "Mobike": motorbike,
+    "Car": build_car,
+    "EmVeh": build_car,
+    "MedVeh": build_van,
+    "LarVeh": build_lorry,
+    "Bus": build_bus,
+    "Cyc": build_bicycle,
+    "Mobike": build_motorbike,
 }
 
 # Meshes of vehicles, machines and objects frame by frame.
@@ -180,7 +188,7 @@ FLASH_FRAMES = 2
 _WAYS: WeakKeyDictionary[Actor, tuple[Floats, Floats]] = WeakKeyDictionary()
 
 
-def mesh_of(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
+def build_actor_mesh(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
     """A vehicle, machine or object in a frame, in its own axes; riders come apart from it.
 
     It fills the actor's size exactly, but for mirrors, steered wheels and the room of a rider.
@@ -200,10 +208,10 @@ def mesh_of(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
     size = (float(length), float(width), float(height))
     turn = (frame // FLASH_FRAMES) % 2
     mesh = _lit(actor.kind, actor.model, size, int(actor.look), coarse, int(actor.lamps[row]), turn)
-    figure = figure_of(actor.kind, actor.model, size, int(actor.look), coarse)
+    figure = build_model_figure(actor.kind, actor.model, size, int(actor.look), coarse)
     if not figure.joints:
         return mesh
-    way, bend = _travelled(actor)
+    way, bend = _compute_travel(actor)
     steer = float(np.clip(np.arctan(figure.wheelbase_m * bend[row]), -STEER_MOST, STEER_MOST))
     vertices = figure.posed(float(way[row]), steer, _gait(actor, row, float(way[row])))
     return Mesh(vertices, mesh.triangles, mesh.colour, mesh.material, mesh.semantic, mesh.glow, mesh.uv)
@@ -218,10 +226,10 @@ def _gait(actor: Actor, row: int, way: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _lit(kind: str, model: str, size: Size, look: int, coarse: bool, lamps: int, turn: int) -> Mesh:
-    return figure_of(kind, model, size, look, coarse).lit(lamps, turn)
+    return build_model_figure(kind, model, size, look, coarse).lit(lamps, turn)
 
 
-def _travelled(actor: Actor) -> tuple[Floats, Floats]:
+def _compute_travel(actor: Actor) -> tuple[Floats, Floats]:
     """(n,) metres since its first frame, backwards negative, and (n,) radians of bend per metre."""
     if actor in _WAYS:
         return _WAYS[actor]
@@ -250,7 +258,7 @@ LIT: dict[Light, Colour] = {
 """Colours of lit lenses."""
 
 
-def signal_mesh(signal: Signal, frame: int) -> Mesh:
+def build_signal_mesh(signal: Signal, frame: int) -> Mesh:
     """A traffic light in a frame; its origin is the middle of its head, from which the pole goes down.
 
     Args:
@@ -262,7 +270,7 @@ def signal_mesh(signal: Signal, frame: int) -> Mesh:
     return _signals_lit(height, signal.for_walkers, state)
 
 
-def signal_soup(signal: Signal, frame: int, instance: int) -> Soup:
+def build_signal_soup(signal: Signal, frame: int, instance: int) -> Soup:
     """A traffic light where it stands; its pole is not part of the instance, as boxes enclose heads only.
 
     Args:
@@ -270,7 +278,7 @@ def signal_soup(signal: Signal, frame: int, instance: int) -> Soup:
         frame: of the scene.
         instance: its value in instance masks.
     """
-    soup = placed(signal_mesh(signal, frame), signal.position, signal.heading, instance)
+    soup = transform_mesh(build_signal_mesh(signal, frame), signal.position, signal.heading, instance)
     marks = np.where(soup.semantic == Semantic.POLE, 0, soup.instance).astype(np.int32)
     return replace(soup, instance=marks)
 

@@ -35,7 +35,7 @@ from roadaware.simulator.figures.form import (
     patch,
     pipe,
     ring,
-    shaded,
+    scale_brightness,
     wedge,
     window,
 )
@@ -45,7 +45,7 @@ BIN_COLOURS = ((0.03, 0.09, 0.045), (0.05, 0.055, 0.06), (0.03, 0.05, 0.12), (0.
 Maker = Callable[[Form, Size, np.random.Generator, bool], None]
 
 
-def thing(kind: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+def build_object(kind: str, size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     """An object that stands or lies on its own.
 
     Args:
@@ -68,9 +68,9 @@ def _debris(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> N
         board = box((-half, -0.07, -0.02), (half, 0.07, 0.02))
         tilted = board.spun(float(rng.uniform(-8, 8)), 1).spun(float(rng.uniform(-65, 65)))
         offset = (float(rng.uniform(-0.12, 0.12)), wide * float(rng.uniform(-0.2, 0.2)), 0.1 + 0.07 * number)
-        form.add(tilted.moved(offset), shaded(wood, float(rng.uniform(0.6, 1.3))))
+        form.add(tilted.moved(offset), scale_brightness(wood, float(rng.uniform(0.6, 1.3))))
     raised = box((-0.45 * long, -0.06, -0.02), (0.25 * long, 0.06, 0.02)).spun(-24, 1).spun(20)
-    form.add(raised.moved((0.1, 0.0, 0.3 * high)), shaded(wood, 0.9))
+    form.add(raised.moved((0.1, 0.0, 0.3 * high)), scale_brightness(wood, 0.9))
     for number in range(3 if coarse else 9):
         place = rng.uniform(-0.42, 0.42, 2) * [long, wide]
         stone = _lump(rng, float(rng.uniform(0.06, 0.15)), 4 if coarse else 5)
@@ -90,7 +90,7 @@ def _tyre(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> Non
     radius, thick = size[0] / 2, 0.3 * size[0] / 2
     sides = 8 if coarse else 16
     wheel = ring((0.0, 0.0, 0.0), radius, thick * 1.15, size[2], sides=sides, section=4 if coarse else 6)
-    form.add(wheel.spun(90, 0), shaded(RUBBER, 1.6))
+    form.add(wheel.spun(90, 0), scale_brightness(RUBBER, 1.6))
     if coarse:
         return
     rim = ring((0.0, 0.0, 0.0), radius - thick * 0.55, 0.03, size[2] * 0.98, sides=12, section=4)
@@ -122,7 +122,7 @@ def _suitcase(form: Form, size: Size, rng: np.random.Generator, coarse: bool) ->
         for rib in range(4):
             at = (-0.6 + 0.4 * rib) * x
             face = box((at - 0.02, 0.0, 0.16), (at + 0.02, y + 0.012, top - 0.08))
-            form.add(face if sign > 0 else face.mirrored(), shaded(paint, 0.55))
+            form.add(face if sign > 0 else face.mirrored(), scale_brightness(paint, 0.55))
     form.add(box((x - 0.02, -0.05, 0.3), (x + 0.02, 0.05, 0.46)), INK)
 
 
@@ -179,7 +179,7 @@ def _cone(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> Non
     orange, white = matt(np.array([0.62, 0.13, 0.015]) * rng.uniform(0.85, 1.1)), matt((0.78, 0.78, 0.78))
     x, y = long / 2, wide / 2
     foot = wedge((-x, x, -y, y, 0.0), (-0.94 * x, 0.94 * x, -0.94 * y, 0.94 * y, 0.05 * high))
-    form.add(foot, shaded(orange, 0.35))
+    form.add(foot, scale_brightness(orange, 0.35))
     cuts = [(0.04, 0.36), (0.34, 0.27), (0.52, 0.215), (0.64, 0.18), (0.82, 0.125), (1.0, 0.06)]
     sides = 6 if coarse else 12
     for number, ((low, wider), (top, slimmer)) in enumerate(pairwise(cuts)):
@@ -218,9 +218,11 @@ def _dustbin(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> 
     x, y, top = long / 2, wide / 2, 0.86 * high
     foot = (-0.66 * x, 0.62 * x, -0.76 * y, 0.76 * y, 0.05)
     form.add(wedge(foot, (-0.8 * x, 0.92 * x, -0.96 * y, 0.96 * y, top)), paint)
-    form.add(box((-0.86 * x, -y, top), (x, y, top + 0.045)), shaded(paint, 0.6))
+    form.add(box((-0.86 * x, -y, top), (x, y, top + 0.045)), scale_brightness(paint, 0.6))
     rim = (-0.84 * x, 0.96 * x, -0.95 * y, 0.95 * y, top + 0.045)
-    form.add(wedge(rim, (-0.6 * x, 0.5 * x, -0.7 * y, 0.7 * y, high)).without(4), shaded(paint, 0.75))
+    form.add(
+        wedge(rim, (-0.6 * x, 0.5 * x, -0.7 * y, 0.7 * y, high)).without(4), scale_brightness(paint, 0.75)
+    )
     form.add(box((-x, -0.7 * y, top - 0.05), (-x + 0.04, 0.7 * y, top)), INK)
     for side in (1, -1):
         near, far = sorted((side * 0.72 * y, side * 0.95 * y))
@@ -235,7 +237,7 @@ def _dustbin(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> 
                       (0.92 * x, 0.96 * y, top), (0.92 * x, -0.96 * y, top)])  # fmt: skip
     form.add(patch(front, window(0.3, 0.7, 0.6, 0.82)), matt((0.6, 0.6, 0.58)))
     for share in (0.14, 0.86):
-        form.add(patch(front, window(share - 0.03, share + 0.03, 0.08, 0.92)), shaded(paint, 0.5))
+        form.add(patch(front, window(share - 0.03, share + 0.03, 0.08, 0.92)), scale_brightness(paint, 0.5))
 
 
 def _plastic_bag(form: Form, size: Size, rng: np.random.Generator, coarse: bool) -> None:
@@ -276,7 +278,7 @@ COATS = ((0.16, 0.09, 0.04), (0.03, 0.026, 0.024), (0.34, 0.24, 0.13), (0.5, 0.4
 """Of dogs."""
 
 
-def dog(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+def build_dog(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     """A dog whose legs swing with its gait and whose tail wags.
 
     Args:
@@ -287,7 +289,7 @@ def dog(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     form = Form(Semantic.OBJECT)
     long, wide, high = size
     coat = matt(np.array(COATS[int(rng.integers(len(COATS)))]) * rng.uniform(0.8, 1.2), Material.CLOTH)
-    pale = shaded(coat, 1.7) if rng.random() < 0.5 else coat
+    pale = scale_brightness(coat, 1.7) if rng.random() < 0.5 else coat
     y = 0.5 * wide
     _trunk(form, size, coat, coarse)
     muzzle = [(0.38 * long, 0.0, 0.835 * high), (0.49 * long, 0.0, 0.8 * high)]
@@ -296,7 +298,7 @@ def dog(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
         form.add(box((0.485 * long, -0.12 * y, 0.8 * high), (0.5 * long, 0.12 * y, 0.835 * high)), INK)
         for side in (1, -1):
             ear = [(0.33 * long, side * 0.3 * y, 0.92 * high), (0.315 * long, side * 0.42 * y, high)]
-            form.add(pipe(ear, [0.22 * y, 0.05 * y], 3), shaded(coat, 0.6))
+            form.add(pipe(ear, [0.22 * y, 0.05 * y], 3), scale_brightness(coat, 0.6))
     _legs(form, size, coat, pale, coarse)
     wag = Joint((-0.33 * long, 0.0, 0.6 * high), swing=0.25)
     tail = [
@@ -347,7 +349,7 @@ def _legs(form: Form, size: Size, coat: Paint, pale: Paint, coarse: bool) -> Non
             form.add(paw, pale, joint=joint)
 
 
-def stroller(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+def build_stroller(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     """A stroller with a hood, whose wheels roll.
 
     Args:
@@ -372,13 +374,13 @@ def stroller(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     _rod(form, [(-x + 0.02, -0.84 * y, high - 0.03), (-x + 0.02, 0.84 * y, high - 0.03)], 0.022, INK, coarse)
     low = (-0.45 * x, 0.5 * x, -0.7 * y, 0.7 * y, 0.36 * high)
     seat = wedge(low, (-0.62 * x, 0.72 * x, -0.74 * y, 0.74 * y, 0.56 * high))
-    form.add(seat, cloth, {5: shaded(cloth, 0.3)})
+    form.add(seat, cloth, {5: scale_brightness(cloth, 0.3)})
     angles = np.radians(np.linspace(15, 165, 4 if coarse else 7))
     arc = np.column_stack(
         [0.62 * x * np.cos(angles) - 0.2 * x, 0.74 * y + 0.0 * angles, 0.4 * high * np.sin(angles)]
     )
     arc[:, 2] += 0.54 * high
-    form.add(loft(np.stack([arc * [1.0, -1.0, 1.0], arc])), shaded(cloth, 1.3))
+    form.add(loft(np.stack([arc * [1.0, -1.0, 1.0], arc])), scale_brightness(cloth, 1.3))
     if coarse:
         return form
     form.add(box((-0.5 * x, -0.6 * y, 0.2 * high), (0.2 * x, 0.6 * y, 0.27 * high)), PLASTIC)
@@ -410,7 +412,7 @@ def _castor(form: Form, hub: tuple[float, float, float], radius: float, side: in
         form.add(rod.without(0, 1).spun(turn, 1, hub), RIM, joint=joint)
 
 
-def cart(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+def build_cart(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     """A shopping cart with sides of wire, or a hand cart with a load.
 
     Args:
@@ -501,7 +503,7 @@ _TIP, _MIDDLE, _FOOT = (1.0, 0.13, 0.015), (1.0, 0.36, 0.04), (1.0, 0.68, 0.2)
 _GLOWS = (0.8, 1.1, 1.4)
 
 
-def fire(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+def build_fire(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     """Tongues of fire that swing with the gait and flicker as beacons do.
 
     Args:
@@ -527,7 +529,7 @@ def fire(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     return form
 
 
-def flood(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
+def build_flood(size: Size, rng: np.random.Generator, coarse: bool) -> Form:
     """A sheet of brown water with ripples of other browns.
 
     Args:

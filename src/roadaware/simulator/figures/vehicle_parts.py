@@ -32,7 +32,7 @@ from roadaware.simulator.figures.form import (
     loft,
     patch,
     prism,
-    shaded,
+    scale_brightness,
     window,
 )
 from roadaware.simulator.mesh import Material
@@ -131,7 +131,9 @@ def flank(x_front: float, x_rear: float, low: tuple[float, float], high: tuple[f
     return np.array([(x_front, *low), (x_rear, *low), (x_rear, *high), (x_front, *high)])
 
 
-def both(form: Form, quad: Floats, outline: npt.ArrayLike | None, paint: Paint, lift: float = 0.008) -> None:
+def add_mirrored_patch(
+    form: Form, quad: Floats, outline: npt.ArrayLike | None, paint: Paint, lift: float = 0.008
+) -> None:
     """Put a patch on the left side and its mirror image on the right.
 
     Args:
@@ -146,7 +148,9 @@ def both(form: Form, quad: Floats, outline: npt.ArrayLike | None, paint: Paint, 
     form.add(piece.mirrored(), paint)
 
 
-def wheels(form: Form, x: float, outer: float, radius: float, wide: float, *, steers: bool = False) -> None:
+def add_wheels(
+    form: Form, x: float, outer: float, radius: float, wide: float, *, steers: bool = False
+) -> None:
     """A pair of wheels.
 
     Args:
@@ -169,7 +173,7 @@ def wheels(form: Form, x: float, outer: float, radius: float, wide: float, *, st
             form.add(hole.spun(90 * spoke, 1, (x, 0, radius)), RIM_DARK, joint=turning)
 
 
-def drums(form: Form, x: float, outer: float, radius: float) -> None:
+def add_wheel_drum(form: Form, x: float, outer: float, radius: float) -> None:
     """A pair of wheels that others hide from behind: one drum across, with its rims.
 
     Args:
@@ -189,7 +193,7 @@ def drums(form: Form, x: float, outer: float, radius: float) -> None:
             form.add(hole.spun(180 * spoke, 1, (x, 0, radius)), RIM_DARK, joint=turning)
 
 
-def rollers(form: Form, x: float, outer: float, radius: float) -> None:
+def add_far_wheels(form: Form, x: float, outer: float, radius: float) -> None:
     """A pair of wheels for what is far away: the lower part of one drum across.
 
     Args:
@@ -203,7 +207,7 @@ def rollers(form: Form, x: float, outer: float, radius: float) -> None:
     form.add(Solid(drum.vertices, drum.triangles[~above], drum.part[~above]), RUBBER)
 
 
-def far_beacons(form: Form, x: float, reach: float, low: float, high: float) -> None:
+def add_far_beacons(form: Form, x: float, reach: float, low: float, high: float) -> None:
     """A light bar for what is far away: two ridges across.
 
     Args:
@@ -219,7 +223,7 @@ def far_beacons(form: Form, x: float, reach: float, low: float, high: float) -> 
         form.add(ridge.without(0, 3, 4), BLUE, bulb=bulb)
 
 
-def plate(form: Form, end: End, low: float) -> None:
+def add_number_plate(form: Form, end: End, low: float) -> None:
     """A number plate with something on it.
 
     Args:
@@ -233,7 +237,7 @@ def plate(form: Form, end: End, low: float) -> None:
         form.add(patch(quad, window(start, start + 0.35, 0.25, 0.75), lift=0.034), INK)
 
 
-def mirrors(form: Form, x: float, y: float, low: float, size: tuple[float, float, float]) -> None:
+def add_mirrors(form: Form, x: float, y: float, low: float, size: tuple[float, float, float]) -> None:
     """A pair of mirrors; they stick out of the vehicle's size.
 
     Args:
@@ -249,7 +253,7 @@ def mirrors(form: Form, x: float, y: float, low: float, size: tuple[float, float
     form.add(glass.mirrored(), PLASTIC, trim=True)
 
 
-def lamps(
+def add_lamps(
     form: Form,
     front: End,
     rear: End,
@@ -287,7 +291,7 @@ def lamps(
         form.add(rear.block(side, cut, outer, low, middle, 1.0), AMBER, bulb=BLINKERS[side])
 
 
-def far_lamps(
+def add_far_lamps(
     form: Form, front: End, rear: End, *, head: tuple[float, float], tail: tuple[float, float]
 ) -> None:
     """The same as flat pieces, for what is far away.
@@ -313,7 +317,7 @@ def far_lamps(
     form.add(patch(face, [(0, 0), (1, 0), (0.5, 1)]), CLEAR, bulb=REVERSE_BULB)
 
 
-def chequers(form: Form, quad: Floats, columns: int, rows: int, dark: Paint, light: Paint) -> None:
+def add_side_chequers(form: Form, quad: Floats, columns: int, rows: int, dark: Paint, light: Paint) -> None:
     """Squares of two paints in turn on both sides, as emergency vehicles have them.
 
     Args:
@@ -324,15 +328,15 @@ def chequers(form: Form, quad: Floats, columns: int, rows: int, dark: Paint, lig
         dark: of every second square.
         light: of the whole below them.
     """
-    both(form, quad, None, light, 0.006)
+    add_mirrored_patch(form, quad, None, light, 0.006)
     for column in range(columns):
         for row in range(rows):
             if (column + row) % 2 == 0:
                 square = window(column / columns, (column + 1) / columns, row / rows, (row + 1) / rows)
-                both(form, quad, square, dark, 0.012)
+                add_mirrored_patch(form, quad, square, dark, 0.012)
 
 
-def checked(form: Form, quad: Floats, columns: int, rows: int, dark: Paint, light: Paint) -> None:
+def add_face_chequers(form: Form, quad: Floats, columns: int, rows: int, dark: Paint, light: Paint) -> None:
     """The same on one face, such as a bonnet or a rear door.
 
     Args:
@@ -356,7 +360,7 @@ Contour = Sequence[tuple[float, float, float]]
 Arch = tuple[float, float]
 
 
-def hull(
+def build_hull(
     contour: Contour,
     low: float,
     arches: Sequence[Arch] = (),
@@ -395,7 +399,7 @@ def hull(
     return loft(rings)
 
 
-def block(contour: Contour, low: float) -> Solid:
+def build_far_hull(contour: Contour, low: float) -> Solid:
     """The same for what is far away: parts 1 to 5 are left, top, right, rear and front; it is open below.
 
     Args:
@@ -406,7 +410,7 @@ def block(contour: Contour, low: float) -> Solid:
     return loft(rings).without(0)
 
 
-def underside(form: Form, rear: float, front: float, half: float, low: float, high: float) -> None:
+def add_underside(form: Form, rear: float, front: float, half: float, low: float, high: float) -> None:
     """The dark block between the wheels, so that nobody looks through the arches.
 
     Args:
@@ -420,7 +424,7 @@ def underside(form: Form, rear: float, front: float, half: float, low: float, hi
     form.add(box((rear, -half, low), (front, half, high)), SHADE)
 
 
-def cabin(
+def add_cabin(
     form: Form,
     paint: Paint,
     foot: tuple[float, float, float, float],
@@ -465,12 +469,12 @@ def cabin(
         form.add(patch(back, [(0.08, 0.22), (0.92, 0.22), (0.9, 0.92), (0.1, 0.92)]), GLASS)
     side = np.array([low[2], low[3], high[3], high[2]])
     # Frames between side windows are black, as on most cars; the others have the colour of the body.
-    both(form, side, window(panes[0][0] + 0.02, panes[-1][1] - 0.02, 0.06, 0.92), INK, 0.006)
+    add_mirrored_patch(form, side, window(panes[0][0] + 0.02, panes[-1][1] - 0.02, 0.06, 0.92), INK, 0.006)
     for start, end in panes:
-        both(form, side, window(start, end, 0.08, 0.9), GLASS, 0.014)
+        add_mirrored_patch(form, side, window(start, end, 0.08, 0.9), GLASS, 0.014)
 
 
-def glasshouse(
+def build_far_cabin(
     foot: tuple[float, float, float, float], roof: tuple[float, float, float], halves: tuple[float, float]
 ) -> Solid:
     """The same for what is far away: parts 0 to 5 are right, front, left, rear, below and roof.
@@ -491,7 +495,7 @@ def glasshouse(
     return loft([lower, _level(roof[0], roof[1], narrow, roof[2])]).without(4)
 
 
-def seams(
+def add_door_seams(
     form: Form,
     paint: Paint,
     places: Sequence[float],
@@ -511,16 +515,20 @@ def seams(
         high: of the shoulders.
         sill: half width at the lower edge, as a share.
     """
-    gap = shaded(paint, 0.4)
+    gap = scale_brightness(paint, 0.4)
     for x in places:
-        both(form, flank(x + 0.014, x - 0.014, (sill * half, low), (half, high)), None, gap, 0.01)
+        add_mirrored_patch(
+            form, flank(x + 0.014, x - 0.014, (sill * half, low), (half, high)), None, gap, 0.01
+        )
 
 
 def _level(rear: float, front: float, half: float, height: float) -> list[tuple[float, float, float]]:
     return [(rear, -half, height), (front, -half, height), (front, half, height), (rear, half, height)]
 
 
-def panes(form: Form, y: float, spans: Sequence[tuple[float, float]], low: float, high: float) -> None:
+def add_side_windows(
+    form: Form, y: float, spans: Sequence[tuple[float, float]], low: float, high: float
+) -> None:
     """Upright windows on both sides, in a black band.
 
     Args:
@@ -531,12 +539,12 @@ def panes(form: Form, y: float, spans: Sequence[tuple[float, float]], low: float
         high: of their upper edges.
     """
     frame = flank(spans[0][0] + 0.06, spans[-1][1] - 0.06, (y, low - 0.06), (y, high + 0.06))
-    both(form, frame, None, INK)
+    add_mirrored_patch(form, frame, None, INK)
     for front, rear in spans:
-        both(form, flank(front, rear, (y, low), (y, high)), None, GLASS, 0.014)
+        add_mirrored_patch(form, flank(front, rear, (y, low), (y, high)), None, GLASS, 0.014)
 
 
-def row(front: float, rear: float, count: int, gap: float) -> list[tuple[float, float]]:
+def split_window_row(front: float, rear: float, count: int, gap: float) -> list[tuple[float, float]]:
     """x of the front and the rear of windows in a row.
 
     Args:
@@ -549,7 +557,7 @@ def row(front: float, rear: float, count: int, gap: float) -> list[tuple[float, 
     return [(front - k * long, front - k * long - long + gap) for k in range(count)]
 
 
-def screen(
+def add_windscreen(
     form: Form,
     low: tuple[float, float, float],
     high: tuple[float, float, float],

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from roadaware.simulator.people.bodies import body, joints, pose, stride_m
-from roadaware.simulator.people.gaits import Saddle, saddle, saddle_of
-from roadaware.simulator.people.statures import PEOPLE_MODELS, PersonModel, height_m, stride_of
-from roadaware.simulator.people.telling import tell
+from roadaware.simulator.people.bodies import build_body_mesh, compute_joints, prepare_poses, stride_m
+from roadaware.simulator.people.gaits import Saddle, get_saddle, scale_saddle
+from roadaware.simulator.people.statures import PEOPLE_MODELS, PersonModel, compute_stride, height_m
+from roadaware.simulator.people.telling import describe_appearance
 
 __all__ = [
     "PEOPLE_MODELS",
     "PersonModel",
     "Saddle",
-    "body",
+    "build_body_mesh",
+    "compute_joints",
+    "compute_stride",
+    "describe_appearance",
+    "get_saddle",
     "height_m",
-    "joints",
-    "pose",
-    "saddle",
-    "saddle_of",
+    "prepare_poses",
+    "scale_saddle",
     "stride_m",
-    "stride_of",
-    "tell",
 ]

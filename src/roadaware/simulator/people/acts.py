@@ -10,7 +10,17 @@ import numpy as np
 from roadaware.arrays import Floats
 from roadaware.simulator.actors import Pose
 from roadaware.simulator.people import skeleton as place
-from roadaware.simulator.people.gaits import LEFT, RIGHT, SIDES, grip, hand, legs_of, run, stand, walk
+from roadaware.simulator.people.gaits import (
+    LEFT,
+    RIGHT,
+    SIDES,
+    interpolate_legs,
+    run,
+    set_grip,
+    set_hand,
+    stand,
+    walk,
+)
 from roadaware.simulator.people.statures import THIGH, Stature
 
 Act = Callable[[Stature, float], Floats]
@@ -32,7 +42,7 @@ def push_object(body: Stature, gait: float) -> Floats:
     wish[place.HEAD_TURN] = 0.0, 0.12, 0.0
     for side, foot in enumerate(SIDES):
         point = (0.27 * body.height, foot * 0.13 * body.height, 0.575 * body.height)
-        grip(wish, side, point, (-0.8, 0.8, -0.4))
+        set_grip(wish, side, point, (-0.8, 0.8, -0.4))
     return wish
 
 
@@ -40,7 +50,9 @@ def wave(body: Stature, gait: float) -> Floats:
     """One arm up, its forearm to and fro."""
     wish = stand(body, 0.0)
     wish[place.BACK_TURN] = 0.0, body.stoop, -0.06
-    hand(wish, RIGHT, 0.06, 0.42 + 0.3 * math.sin(gait), 0.84 - 0.12 * abs(math.sin(gait)), (0.0, 1.0, -0.6))
+    set_hand(
+        wish, RIGHT, 0.06, 0.42 + 0.3 * math.sin(gait), 0.84 - 0.12 * abs(math.sin(gait)), (0.0, 1.0, -0.6)
+    )
     return wish
 
 
@@ -54,7 +66,7 @@ def punch(body: Stature, gait: float) -> Floats:
     wish[place.BACK_TURN] = 0.5 * (right - left) - 0.15, 0.2 + 0.1 * right, 0.0
     wish[place.HEAD_TURN] = 0.0, 0.12, 0.0
     for side, out in ((RIGHT, right), (LEFT, left)):
-        hand(wish, side, 0.34 + 0.68 * out, 0.02 - 0.3 * out, 0.05 + 0.1 * out, (-0.2, 0.5, -1.0))
+        set_hand(wish, side, 0.34 + 0.68 * out, 0.02 - 0.3 * out, 0.05 + 0.1 * out, (-0.2, 0.5, -1.0))
     return wish
 
 
@@ -67,7 +79,7 @@ def shove(body: Stature, gait: float) -> Floats:
     wish[place.PELVIS_TURN] = 0.0, 0.1 + 0.12 * out, 0.0
     wish[place.BACK_TURN] = 0.0, 0.12 + 0.22 * out, 0.0
     for side in (LEFT, RIGHT):
-        hand(wish, side, 0.42 + 0.54 * out, -0.04, -0.02 + 0.22 * out, (-0.3, 0.6, -0.9))
+        set_hand(wish, side, 0.42 + 0.54 * out, -0.04, -0.02 + 0.22 * out, (-0.3, 0.6, -0.9))
     return wish
 
 
@@ -88,8 +100,8 @@ def lie(body: Stature, gait: float) -> Floats:
         )
         wish[place.FOOT_TURNS[side]] = 0.0, 1.1 if side == LEFT else 0.25, 0.0
         wish[place.KNEES[side]] = 1.0, 0.3 * foot, 0.0
-    hand(wish, LEFT, -0.06 + 0.01 * math.sin(gait), 0.62, 0.55, (-0.3, 0.8, -0.8))
-    hand(wish, RIGHT, -0.08, 0.72, -0.55, (-0.3, 1.0, 0.1))
+    set_hand(wish, LEFT, -0.06 + 0.01 * math.sin(gait), 0.62, 0.55, (-0.3, 0.8, -0.8))
+    set_hand(wish, RIGHT, -0.08, 0.72, -0.55, (-0.3, 1.0, 0.1))
     return wish
 
 
@@ -102,7 +114,7 @@ def film(body: Stature, gait: float) -> Floats:
     bob = 0.02 * math.sin(gait)
     inward = _inward(body, 0.05)
     for side in (LEFT, RIGHT):
-        hand(wish, side, 0.78, inward, 0.3 + bob, (-0.1, 1.0, -0.8))
+        set_hand(wish, side, 0.78, inward, 0.3 + bob, (-0.1, 1.0, -0.8))
     return wish
 
 
@@ -132,8 +144,8 @@ def throw(body: Stature, gait: float) -> Floats:
     _stance(wish, body, 0.07, 0.14, 0.5 * twist)
     wish[place.BASE.start] = base * body.height
     wish[place.BACK_TURN] = twist, lean, 0.0
-    hand(wish, RIGHT, ahead, out, up, (-0.5, 0.9, -0.3))
-    hand(wish, LEFT, 0.75 - 0.6 * max(0.0, lean), 0.15, 0.15 - 1.2 * max(0.0, lean), (-0.3, 0.8, -0.6))
+    set_hand(wish, RIGHT, ahead, out, up, (-0.5, 0.9, -0.3))
+    set_hand(wish, LEFT, 0.75 - 0.6 * max(0.0, lean), 0.15, 0.15 - 1.2 * max(0.0, lean), (-0.3, 0.8, -0.6))
     wish[place.HELD_SIZE] = 1.0 if phase < THROWN else 0.0
     return wish
 
@@ -143,8 +155,8 @@ def hold_flag(body: Stature, gait: float) -> Floats:
     wish = stand(body, gait)
     swing = math.sin(gait)
     wish[place.BACK_TURN] = 0.12 * swing, body.stoop, 0.08 * swing
-    hand(wish, RIGHT, 0.55, -0.1 - 0.12 * swing, 0.42, (-0.2, 1.0, -0.7))
-    hand(wish, LEFT, 0.5, _inward(body, 0.02) * 2.0 + 0.2 - 0.1 * swing, -0.12, (-0.4, 0.9, -0.6))
+    set_hand(wish, RIGHT, 0.55, -0.1 - 0.12 * swing, 0.42, (-0.2, 1.0, -0.7))
+    set_hand(wish, LEFT, 0.5, _inward(body, 0.02) * 2.0 + 0.2 - 0.1 * swing, -0.12, (-0.4, 0.9, -0.6))
     wish[place.HELD_TURN] = 0.5 * math.cos(gait), 0.18, 0.42 * swing
     wish[place.CLOTH] = 0.3 * math.sin(2 * gait), 0.55 * math.sin(2 * gait - 1.2)
     return wish
@@ -155,8 +167,8 @@ def hold_sign(body: Stature, gait: float) -> Floats:
     wish = stand(body, 0.0)
     bob = 0.06 * math.sin(gait)
     inward = _inward(body, 0.03)
-    hand(wish, RIGHT, 0.42, inward, 0.52 + bob, (0.1, 1.0, -0.5))
-    hand(wish, LEFT, 0.44, inward, 0.2 + bob, (-0.1, 1.0, -0.6))
+    set_hand(wish, RIGHT, 0.42, inward, 0.52 + bob, (0.1, 1.0, -0.5))
+    set_hand(wish, LEFT, 0.44, inward, 0.2 + bob, (-0.1, 1.0, -0.6))
     wish[place.HELD_TURN] = 0.0, 0.05 * math.sin(gait), 0.06 * math.sin(0.5 * gait)
     return wish
 
@@ -174,7 +186,7 @@ def kneel(body: Stature, gait: float) -> Floats:
     wish[place.FOOT_TURNS[RIGHT]] = 0.0, 1.35, 0.0
     wish[place.KNEES[RIGHT]] = 1.0, -0.1, -0.6
     for side, half in ((LEFT, 0.0), (RIGHT, math.pi)):
-        hand(wish, side, 0.58, -0.05, -0.66 + 0.08 * math.sin(gait + half), (-0.5, 0.8, 0.0))
+        set_hand(wish, side, 0.58, -0.05, -0.66 + 0.08 * math.sin(gait + half), (-0.5, 0.8, 0.0))
     return wish
 
 
@@ -184,8 +196,8 @@ def hug(body: Stature, gait: float) -> Floats:
     wish[place.BACK_TURN] = 0.0, body.stoop + 0.14, 0.05 * math.sin(gait)
     wish[place.HEAD_TURN] = 0.35, 0.2, -0.2
     inward = _inward(body, 0.02)
-    hand(wish, LEFT, 0.56, inward - 0.08, 0.1, (0.1, 1.0, -0.15))
-    hand(wish, RIGHT, 0.56, inward - 0.08, -0.16, (0.1, 1.0, -0.15))
+    set_hand(wish, LEFT, 0.56, inward - 0.08, 0.1, (0.1, 1.0, -0.15))
+    set_hand(wish, RIGHT, 0.56, inward - 0.08, -0.16, (0.1, 1.0, -0.15))
     return wish
 
 
@@ -196,8 +208,8 @@ def argue(body: Stature, gait: float) -> Floats:
     stab = math.sin(2 * gait)
     wish[place.BACK_TURN] = 0.15 * math.sin(gait), body.stoop + 0.2, 0.0
     wish[place.HEAD_TURN] = 0.0, 0.05 + 0.08 * stab, 0.1 * math.sin(gait)
-    hand(wish, RIGHT, 0.76 + 0.12 * stab, -0.1, 0.02 + 0.16 * stab, (-0.3, 0.8, -1.0))
-    hand(wish, LEFT, 0.42, 0.55 + 0.15 * math.cos(gait), -0.3 + 0.18 * math.sin(gait), (-0.8, 0.4, -0.8))
+    set_hand(wish, RIGHT, 0.76 + 0.12 * stab, -0.1, 0.02 + 0.16 * stab, (-0.3, 0.8, -1.0))
+    set_hand(wish, LEFT, 0.42, 0.55 + 0.15 * math.cos(gait), -0.3 + 0.18 * math.sin(gait), (-0.8, 0.4, -0.8))
     return wish
 
 
@@ -207,8 +219,8 @@ def shout(body: Stature, gait: float) -> Floats:
     push = 0.5 + 0.5 * math.sin(2 * gait)
     wish[place.BACK_TURN] = 0.12, body.stoop + 0.16 * push - 0.06, 0.1 * push
     wish[place.HEAD_TURN] = 0.0, -0.25, 0.0
-    hand(wish, LEFT, 0.3, _inward(body, 0.075), 0.16, (0.1, 1.0, -0.7))
-    hand(wish, RIGHT, 0.24, 0.16, 0.5 + 0.46 * push, (0.3, 1.0, -0.5))
+    set_hand(wish, LEFT, 0.3, _inward(body, 0.075), 0.16, (0.1, 1.0, -0.7))
+    set_hand(wish, RIGHT, 0.24, 0.16, 0.5 + 0.46 * push, (0.3, 1.0, -0.5))
     return wish
 
 
@@ -216,7 +228,7 @@ def phone(body: Stature, gait: float) -> Floats:
     """A phone at the right ear."""
     wish = stand(body, gait)
     wish[place.HEAD_TURN] = 0.0, 0.08, 0.12
-    hand(wish, RIGHT, 0.22, _inward(body, 0.07), 0.17, (0.3, 0.5, -1.0))
+    set_hand(wish, RIGHT, 0.22, _inward(body, 0.07), 0.17, (0.3, 0.5, -1.0))
     wish[place.HELD_TURN] = 0.0, 0.3, 0.1
     return wish
 
@@ -226,7 +238,7 @@ def clap(body: Stature, gait: float) -> Floats:
     wish = stand(body, 0.0)
     apart = 0.5 - 0.5 * math.cos(2 * gait)
     for side in (LEFT, RIGHT):
-        hand(wish, side, 0.56, _inward(body, 0.035) + 0.42 * apart, -0.1, (-0.3, 0.5, -1.0))
+        set_hand(wish, side, 0.56, _inward(body, 0.035) + 0.42 * apart, -0.1, (-0.3, 0.5, -1.0))
     return wish
 
 
@@ -240,7 +252,7 @@ def flinch(body: Stature, gait: float) -> Floats:
     wish[place.BACK_TURN] = 0.15, 0.55 + shiver, 0.0
     wish[place.HEAD_TURN] = 0.25, 0.7, 0.0
     for side in (LEFT, RIGHT):
-        hand(wish, side, 0.3, _inward(body, 0.07), 0.5 + shiver, (0.6, 0.9, -0.1))
+        set_hand(wish, side, 0.3, _inward(body, 0.07), 0.5 + shiver, (0.6, 0.9, -0.1))
     return wish
 
 
@@ -257,8 +269,8 @@ def kick(body: Stature, gait: float) -> Floats:
     ahead, up = -0.12 - 0.1 * back + 0.58 * out, 0.06 * back + 0.42 * out
     wish[place.FEET[RIGHT]] = ahead * body.height, -hips, body.ankle + up * body.height
     wish[place.FOOT_TURNS[RIGHT]] = 0.0, 0.5 * back - 0.7 * out, 0.0
-    hand(wish, RIGHT, 0.1 - 0.35 * out, 0.55 + 0.2 * out, -0.2, (-0.6, 0.7, -0.3))
-    hand(wish, LEFT, 0.45, 0.35 + 0.2 * out, 0.0, (-0.2, 0.8, -0.6))
+    set_hand(wish, RIGHT, 0.1 - 0.35 * out, 0.55 + 0.2 * out, -0.2, (-0.6, 0.7, -0.3))
+    set_hand(wish, LEFT, 0.45, 0.35 + 0.2 * out, 0.0, (-0.2, 0.8, -0.6))
     return wish
 
 
@@ -270,8 +282,8 @@ def threaten(body: Stature, gait: float) -> Floats:
     wish[place.PELVIS_TURN] = -0.15, 0.06, 0.0
     wish[place.BACK_TURN] = -0.25 + 0.2 * down, 0.06 + 0.16 * down, 0.0
     wish[place.HEAD_TURN] = 0.25, 0.05, 0.0
-    hand(wish, RIGHT, -0.05 + 0.4 * down, 0.34, 0.72 - 0.12 * down, (-0.4, 1.0, -0.1))
-    hand(wish, LEFT, 0.7, 0.12, 0.05, (-0.2, 0.8, -0.7))
+    set_hand(wish, RIGHT, -0.05 + 0.4 * down, 0.34, 0.72 - 0.12 * down, (-0.4, 1.0, -0.1))
+    set_hand(wish, LEFT, 0.7, 0.12, 0.05, (-0.2, 0.8, -0.7))
     wish[place.HELD_TURN] = 0.0, -0.75 + 1.1 * down, 0.15
     return wish
 
@@ -293,7 +305,7 @@ def dance(body: Stature, gait: float) -> Floats:
             body.ankle + 0.13 * lift * body.height,
         )
         wish[place.FOOT_TURNS[side]] = 0.0, 0.5 * lift, 0.0
-        hand(wish, side, 0.25, 0.45 + 0.25 * foot * sway, 0.68 + 0.16 * foot * sway, (-0.1, 1.0, -0.4))
+        set_hand(wish, side, 0.25, 0.45 + 0.25 * foot * sway, 0.68 + 0.16 * foot * sway, (-0.1, 1.0, -0.4))
     return wish
 
 
@@ -308,7 +320,7 @@ def fall(body: Stature, gait: float) -> Floats:
     wish[place.HEAD_TURN] = 0.35 * share, 0.1 + 0.4 * arms, 0.0
     if share < 0.98:
         for side in (LEFT, RIGHT):
-            hand(wish, side, 0.5 - 0.6 * share, 0.62, 0.45 * arms, (-0.3, 0.8, -0.5))
+            set_hand(wish, side, 0.5 - 0.6 * share, 0.62, 0.45 * arms, (-0.3, 0.8, -0.5))
     return wish
 
 
@@ -317,7 +329,7 @@ def hands_up(body: Stature, gait: float) -> Floats:
     wish = stand(body, 0.3 * gait)
     tremble = 0.02 * math.sin(3 * gait)
     for side in (LEFT, RIGHT):
-        hand(wish, side, 0.16, 0.34, 0.74 + tremble, (-0.2, 1.0, -0.8))
+        set_hand(wish, side, 0.16, 0.34, 0.74 + tremble, (-0.2, 1.0, -0.8))
     return wish
 
 
@@ -364,7 +376,7 @@ _ON_FOOT = (
 )  # fmt: skip
 
 
-def act(pose: Pose, body: Stature, gait: float, speed: float) -> Floats:
+def compute_pose(pose: Pose, body: Stature, gait: float, speed: float) -> Floats:
     """(60,) what a pose wants; whoever moves while they wave, film, shout, ... walks or runs meanwhile.
 
     Args:
@@ -376,5 +388,5 @@ def act(pose: Pose, body: Stature, gait: float, speed: float) -> Floats:
     wish = ACTS[pose](body, gait)
     if pose in _ON_FOOT and abs(speed) > 0.15:
         legs = run(body, gait) if abs(speed) > 2.4 else walk(body, gait)
-        legs_of(wish, legs, min(1.0, (abs(speed) - 0.15) / 0.25))
+        interpolate_legs(wish, legs, min(1.0, (abs(speed) - 0.15) / 0.25))
     return wish

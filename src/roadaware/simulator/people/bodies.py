@@ -16,21 +16,21 @@ from roadaware.errors import UsageError
 from roadaware.simulator.actors import Actor, Pose
 from roadaware.simulator.mesh import Mesh, Semantic
 from roadaware.simulator.people import skeleton as place
-from roadaware.simulator.people.acts import act
-from roadaware.simulator.people.carried import Item, carried
-from roadaware.simulator.people.clothes import dressed
+from roadaware.simulator.people.acts import compute_pose
+from roadaware.simulator.people.carried import Item, build_carried_item
+from roadaware.simulator.people.clothes import build_clothed_body
 from roadaware.simulator.people.gaits import (
     LEFT,
     RIGHT,
     Saddle,
-    at_ease,
-    at_kerb,
-    hand,
-    hold_out,
+    apply_idle_habit,
+    apply_kerb_stance,
+    extend_arm,
+    get_saddle,
     ride,
-    saddle_of,
+    set_hand,
 )
-from roadaware.simulator.people.outfits import Outfit, outfit
+from roadaware.simulator.people.outfits import Outfit, sample_outfit
 from roadaware.simulator.people.skeleton import CLOTH_M
 from roadaware.simulator.people.statures import (
     BONES,
@@ -44,10 +44,10 @@ from roadaware.simulator.people.statures import (
     THIGH,
     UPPER_ARM,
     Stature,
-    age_of,
-    figure_of,
-    stature_of,
-    stride_of,
+    compute_stride,
+    get_age_group,
+    get_body_type,
+    get_stature,
 )
 
 # Rigs: everything of a person that does not change from frame to frame, ready for the bones' transforms.
@@ -77,7 +77,7 @@ class Rig:
 
 
 @lru_cache(maxsize=256)
-def rig(body: Stature, outfit: Outfit, item: Item, rides: bool, coarse: bool) -> Rig:
+def build_rig(body: Stature, outfit: Outfit, item: Item, rides: bool, coarse: bool) -> Rig:
     """The rig of a person.
 
     Args:
@@ -87,10 +87,10 @@ def rig(body: Stature, outfit: Outfit, item: Item, rides: bool, coarse: bool) ->
         rides: whether it counts as a rider.
         coarse: whether a few triangles are enough.
     """
-    pieces = dressed(body, outfit, coarse)
+    pieces = build_clothed_body(body, outfit, coarse)
     starts = _joints_at_rest(body)
-    things = carried(item, body, outfit, coarse)
-    weights = [_stacked(piece.points, piece.weights, starts) for piece in (*pieces, *things)]
+    things = build_carried_item(item, body, outfit, coarse)
+    weights = [_stack_points(piece.points, piece.weights, starts) for piece in (*pieces, *things)]
     pieces += things
     heads = np.cumsum([0, *(len(piece.points) for piece in pieces[:-1])])
     triangles = np.concatenate([piece.triangles + head for piece, head in zip(pieces, heads, strict=True)])
@@ -107,7 +107,7 @@ def rig(body: Stature, outfit: Outfit, item: Item, rides: bool, coarse: bool) ->
 
 
 @lru_cache(maxsize=256)
-def landmarks(body: Stature) -> Floats:
+def build_joint_regressor(body: Stature) -> Floats:
     """(17, 68) times the stacked transforms of the bones gives the joints in COCO order."""
     rest, head, chin = body.rest, body.head, body.body
     x = float(rest[HEAD, 0]) + 0.1 * head
@@ -123,7 +123,7 @@ def landmarks(body: Stature) -> Floats:
     points[9:11, 2] -= body.fore
     weights = np.zeros((17, len(BONES)))
     weights[np.arange(17), bones] = 1.0
-    return _stacked(points, weights, _joints_at_rest(body))
+    return _stack_points(points, weights, _joints_at_rest(body))
 
 
 def _joints_at_rest(body: Stature) -> Floats:
@@ -133,7 +133,7 @@ def _joints_at_rest(body: Stature) -> Floats:
     return starts
 
 
-def _stacked(points: Floats, weights: Floats, starts: Floats) -> Floats:
+def _stack_points(points: Floats, weights: Floats, starts: Floats) -> Floats:
     local = np.ones((len(points), len(BONES), 4))
     local[:, :, :3] = points[:, None] - starts
     stacked: Floats = (local * weights[:, :, None]).reshape(len(points), -1)
@@ -175,7 +175,7 @@ _LOOKS: WeakKeyDictionary[Actor, Looks] = WeakKeyDictionary()
 _BONES: WeakKeyDictionary[Actor, tuple[int, Floats]] = WeakKeyDictionary()
 
 
-def body(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
+def build_body_mesh(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
     """Somebody on foot, or the rider of a bicycle or motorbike, in the actor's axes.
 
     Args:
@@ -187,15 +187,15 @@ def body(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
         UsageError: the actor is not in the scene in this frame.
     """
     row = _row(actor, frame)
-    looks = looks_of(actor)
-    worn = looks.lying if actor.pose[row] in _ON_BACK and not rides(actor) else looks.outfit
-    found = rig(looks.body, worn, item_of(actor, row), looks.saddle is not None, coarse)
+    looks = get_looks(actor)
+    worn = looks.lying if actor.pose[row] in _ON_BACK and not is_rider(actor) else looks.outfit
+    found = build_rig(looks.body, worn, select_item(actor, row), looks.saddle is not None, coarse)
     vertices = found.weights @ _bones(actor, row).reshape(-1, 3).astype(np.float32)
     return Mesh(vertices, found.triangles, found.colour, found.material, found.semantic, found.glow, found.uv)
 
 
-def pose(actors: Sequence[Actor], frame: int) -> None:
-    """Work out the poses of several people at once, which `body` and `joints` then find done.
+def prepare_poses(actors: Sequence[Actor], frame: int) -> None:
+    """Work out the poses of several people at once, which `build_body_mesh` and `compute_joints` then find done.
 
     Args:
         actors: people and riders.
@@ -208,7 +208,7 @@ def pose(actors: Sequence[Actor], frame: int) -> None:
         _pose(actors, [_row(actor, frame) for actor in actors])
 
 
-def joints(actor: Actor, frame: int) -> Floats:
+def compute_joints(actor: Actor, frame: int) -> Floats:
     """(17, 3) world coordinates in metres: nose, eyes, ears, shoulders, elbows, wrists, hips, knees, ankles.
 
     Of pairs the left one comes first.
@@ -221,7 +221,7 @@ def joints(actor: Actor, frame: int) -> Floats:
         UsageError: the actor is not in the scene in this frame.
     """
     row = _row(actor, frame)
-    points = landmarks(looks_of(actor).body) @ _bones(actor, row).reshape(-1, 3)
+    points = build_joint_regressor(get_looks(actor).body) @ _bones(actor, row).reshape(-1, 3)
     c, s = np.cos(actor.heading[row]), np.sin(actor.heading[row])
     world: Floats = points @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) + actor.position[row]
     return world
@@ -234,39 +234,47 @@ def stride_m(actor: Actor, pose: int = Pose.WALK) -> float:
         actor: who; only kind, model, size, look and mind count.
         pose: `Pose.RUN` for running, else walking.
     """
-    return stride_of(actor.model, looks_of(actor).body.height, pose == Pose.RUN)
+    return compute_stride(actor.model, get_looks(actor).body.height, pose == Pose.RUN)
 
 
-def rides(actor: Actor) -> bool:
+def is_rider(actor: Actor) -> bool:
     """Whether somebody sits on a bicycle or motorbike."""
     return actor.kind in ("Cyc", "Mobike")
 
 
-def looks_of(actor: Actor) -> Looks:
+def get_looks(actor: Actor) -> Looks:
     """What does not change about somebody."""
     found = _LOOKS.get(actor)
     if found is None:
-        worn = outfit(actor.look, age_of(actor.model), figure_of(actor), actor.kind if rides(actor) else "")
+        worn = sample_outfit(
+            actor.look,
+            get_age_group(actor.model),
+            get_body_type(actor),
+            actor.kind if is_rider(actor) else "",
+        )
         found = Looks(
-            stature_of(actor), worn, replace(worn, bag="none"), saddle_of(actor) if rides(actor) else None
+            get_stature(actor),
+            worn,
+            replace(worn, bag="none"),
+            get_saddle(actor) if is_rider(actor) else None,
         )
         _LOOKS[actor] = found
     return found
 
 
-def item_of(actor: Actor, row: int) -> Item:
+def select_item(actor: Actor, row: int) -> Item:
     """What somebody holds in a row."""
-    if rides(actor):
+    if is_rider(actor):
         return ""
     pose = Pose(int(actor.pose[row]))
     if pose in _ITEMS:
         return _ITEMS[pose]
-    if _told(actor, "flare", row):
+    if _has_fact(actor, "flare", row):
         return "flare"
     if pose in _STROLLING:
-        if _told(actor, "umbrella", row):
+        if _has_fact(actor, "umbrella", row):
             return "umbrella"
-        worn = looks_of(actor).outfit
+        worn = get_looks(actor).outfit
         return "stick" if worn.stick else "shopping" if worn.bag == "shopping" else ""
     return ""
 
@@ -280,7 +288,7 @@ def _row(actor: Actor, frame: int) -> int:
     return row
 
 
-def _told(actor: Actor, fact: str, row: int) -> bool:
+def _has_fact(actor: Actor, fact: str, row: int) -> bool:
     return fact in actor.facts and bool(actor.facts[fact][row])
 
 
@@ -294,13 +302,13 @@ def _bones(actor: Actor, row: int) -> Floats:
 
 
 def _pose(actors: Sequence[Actor], rows: Sequence[int]) -> None:
-    wishes = np.array([_blended(actor, row) for actor, row in zip(actors, rows, strict=True)])
-    bones = place.bones_of(wishes, [looks_of(actor).body for actor in actors])
+    wishes = np.array([_blend_poses(actor, row) for actor, row in zip(actors, rows, strict=True)])
+    bones = place.compute_bone_transforms(wishes, [get_looks(actor).body for actor in actors])
     for actor, row, found in zip(actors, rows, bones, strict=True):
         _BONES[actor] = (row, found)
 
 
-def _blended(actor: Actor, row: int) -> Floats:
+def _blend_poses(actor: Actor, row: int) -> Floats:
     wish = _wish(actor, row)
     poses = actor.pose[max(0, row - BLEND_FRAMES + 1) : row + 1]
     changes = np.flatnonzero(poses[1:] != poses[:-1])
@@ -317,23 +325,23 @@ def _blended(actor: Actor, row: int) -> Floats:
 
 
 def _wish(actor: Actor, row: int) -> Floats:
-    looks, gait, speed = looks_of(actor), float(actor.gait[row]), float(actor.speed[row])
+    looks, gait, speed = get_looks(actor), float(actor.gait[row]), float(actor.speed[row])
     if looks.saddle is not None:
         return _riding(actor, row, looks.body, looks.saddle)
     pose = Pose(int(actor.pose[row]))
-    wish = act(Pose.STAND if pose == Pose.RIDE else pose, looks.body, gait, speed)
-    item = item_of(actor, row)
+    wish = compute_pose(Pose.STAND if pose == Pose.RIDE else pose, looks.body, gait, speed)
+    item = select_item(actor, row)
     if pose == Pose.STAND and actor.kind == "Ped":
         if not item:
-            at_ease(wish, looks.body, actor.look % 5)
-        at_kerb(wish, looks.body, _eased(actor, "waiting", 1, row))
+            apply_idle_habit(wish, looks.body, actor.look % 5)
+        apply_kerb_stance(wish, looks.body, _compute_ease_in(actor, "waiting", 1, row))
     if item == "umbrella":
-        hand(wish, RIGHT, 0.42, -0.12, -0.12, (-0.5, 0.3, -1.0))
+        set_hand(wish, RIGHT, 0.42, -0.12, -0.12, (-0.5, 0.3, -1.0))
         wish[place.HELD_TURN] = 0.0, -0.12, 0.0
     elif item == "stick":
-        hand(wish, RIGHT, 0.3 + 0.2 * wish[place.HANDS[1]][0], 0.12, -0.78, (-1.0, 0.3, -0.2))
+        set_hand(wish, RIGHT, 0.3 + 0.2 * wish[place.HANDS[1]][0], 0.12, -0.78, (-1.0, 0.3, -0.2))
     elif item == "flare" and pose not in (Pose.RUN, Pose.LIE):
-        hand(wish, RIGHT, 0.3, 0.1 + 0.2 * float(np.sin(gait)), 0.88, (-0.1, 0.8, -0.6))
+        set_hand(wish, RIGHT, 0.3, 0.1 + 0.2 * float(np.sin(gait)), 0.88, (-0.1, 0.8, -0.6))
     return wish
 
 
@@ -342,13 +350,13 @@ def _riding(actor: Actor, row: int, body: Stature, saddle: Saddle) -> Floats:
     still = max(0.0, 1.0 - abs(float(actor.speed[row])))
     wish = ride(body, saddle, float(actor.gait[row]), still)
     for side, value in ((LEFT, 1), (RIGHT, -1)) if actor.kind == "Cyc" else ():
-        share = _eased(actor, "signals", value, row)
+        share = _compute_ease_in(actor, "signals", value, row)
         if share > 0:
-            hold_out(wish, side, share)
+            extend_arm(wish, side, share)
     return wish
 
 
-def _eased(actor: Actor, fact: str, value: int, row: int) -> float:
+def _compute_ease_in(actor: Actor, fact: str, value: int, row: int) -> float:
     """How far something has begun: from 0 to 1 over the frames of a blend after the fact took a value."""
     if fact not in actor.facts:
         return 0.0

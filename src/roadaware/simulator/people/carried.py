@@ -22,7 +22,7 @@ _PAPER: Colour = (0.80, 0.79, 0.74)
 _BONE = {HELD: 1.0}
 
 
-def carried(item: Item, body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+def build_carried_item(item: Item, body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
     """The pieces of what somebody holds, around the origin of the hand.
 
     Args:

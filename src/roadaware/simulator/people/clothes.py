@@ -96,7 +96,13 @@ def loft(
         shades.append([colours[-1]] * len(fan))
     triangles = np.concatenate(bands)
     return _piece(
-        points, weights, triangles, np.concatenate(shades), material, glow, _unrolled(shape, angle, triangles)
+        points,
+        weights,
+        triangles,
+        np.concatenate(shades),
+        material,
+        glow,
+        _compute_unrolled_uv(shape, angle, triangles),
     )
 
 
@@ -135,7 +141,7 @@ def slab(
     return _piece(points, shares, triangles, np.array([colour] * len(triangles)), material, 0.0, uv)
 
 
-def mirrored(piece: Piece, swap: Sequence[int]) -> Piece:
+def mirror_piece(piece: Piece, swap: Sequence[int]) -> Piece:
     """The same on the other side.
 
     Args:
@@ -160,7 +166,7 @@ def _band(place: int, sides: int) -> Ints:
     )
 
 
-def _unrolled(shape: Floats, angle: Floats, triangles: Ints) -> Floats:
+def _compute_unrolled_uv(shape: Floats, angle: Floats, triangles: Ints) -> Floats:
     radius = float(shape[:, 3:5].mean())
     across = np.tile(angle, len(shape))[triangles]
     seam = np.ptp(across, axis=1, keepdims=True) > np.pi
@@ -190,7 +196,7 @@ _EYES: Colour = (0.01, 0.01, 0.01)
 _BRIGHT: Colour = (0.85, 0.2, 0.02)
 
 
-def dressed(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
+def build_clothed_body(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
     """The pieces of a dressed person at rest.
 
     Args:
@@ -199,13 +205,19 @@ def dressed(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
         coarse: whether a few triangles are enough.
     """
     leg, arm = _leg(body, outfit, coarse), _arm(body, outfit, coarse)
-    pieces = [_trunk(body, outfit, coarse), leg, mirrored(leg, OTHER_SIDE), arm, mirrored(arm, OTHER_SIDE)]
+    pieces = [
+        _trunk(body, outfit, coarse),
+        leg,
+        mirror_piece(leg, OTHER_SIDE),
+        arm,
+        mirror_piece(arm, OTHER_SIDE),
+    ]
     pieces += _head(body, outfit, coarse)
     if not coarse:
         shoe = _shoe(body, outfit)
         hand = _hand(body, outfit)
-        pieces += [shoe, mirrored(shoe, OTHER_SIDE), hand, mirrored(hand, OTHER_SIDE)]
-    if _covered(outfit):
+        pieces += [shoe, mirror_piece(shoe, OTHER_SIDE), hand, mirror_piece(hand, OTHER_SIDE)]
+    if _has_covered_legs(outfit):
         pieces.append(_skirt(body, outfit, coarse))
     if outfit.bag != "none":
         pieces += _bag(body, outfit, coarse)
@@ -249,7 +261,11 @@ def _leg(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
             (0.0, 0.8 * y, body.hip - 0.03 * size, 0.07 * size, 0.05 * size, {thigh: 0.5, PELVIS: 0.5}),
         ]
         return loft(
-            rings[:2] if _covered(outfit) else rings, [lower, upper], 3, closed=(False, False), front=0
+            rings[:2] if _has_covered_legs(outfit) else rings,
+            [lower, upper],
+            3,
+            closed=(False, False),
+            front=0,
         )
     loose = 1.12 if outfit.bottom == "trousers" else 0.95
     rows: tuple[tuple[float, float, float, float, float, Weights], ...] = (
@@ -265,14 +281,14 @@ def _leg(body: Stature, outfit: Outfit, coarse: bool) -> Piece:
     return loft(rings, [lower, lower, upper, upper], 5, closed=(False, False), front=0.0)
 
 
-def _covered(outfit: Outfit) -> bool:
+def _has_covered_legs(outfit: Outfit) -> bool:
     return outfit.bottom == "skirt" or outfit.top == "coat"
 
 
 def _leg_colours(outfit: Outfit) -> tuple[Colour, Colour]:
     """Below and above the knee; what a skirt covers has its colour, so that no step bares it."""
     lower = outfit.bottom_colour if outfit.bottom == "trousers" else outfit.skin
-    return lower, _skirt_colour(outfit) if _covered(outfit) else outfit.bottom_colour
+    return lower, _skirt_colour(outfit) if _has_covered_legs(outfit) else outfit.bottom_colour
 
 
 def _skirt_colour(outfit: Outfit) -> Colour:
@@ -361,7 +377,7 @@ def _head(body: Stature, outfit: Outfit, coarse: bool) -> list[Piece]:
         (x + at * head, 0.0, chin + z * head, rx * head, ry * head, bone) for at, z, rx, ry in rows
     ]
     piece = loft(rings, [outfit.skin], 4 if coarse else 8, Material.MATT, closed=(not coarse, True))
-    _grow(piece, _crown(outfit, coarse), chin, head, x)
+    _grow(piece, _select_crown_colour(outfit, coarse), chin, head, x)
     pieces = [piece]
     if not coarse:
         pieces.append(_nose(body, outfit, x))
@@ -385,7 +401,7 @@ _HEAD = (
 _FAR_HEAD = ((-0.05, -0.55, 0.26, 0.24), (0.0, 0.4, 0.46, 0.38), (-0.03, 1.0, 0.36, 0.3))
 
 
-def _crown(outfit: Outfit, coarse: bool) -> Colour:
+def _select_crown_colour(outfit: Outfit, coarse: bool) -> Colour:
     """What is on top of the head; from far away, hats are no more than their colour."""
     if coarse and outfit.hood:
         return outfit.top_colour
@@ -430,7 +446,7 @@ def _eyes(body: Stature, x: float) -> list[Piece]:
     corners = np.array([(at[0], y[0], z[0]), (at[1], y[1], z[0]), (at[1], y[1], z[1]), (at[0], y[0], z[1])])
     left = slab(corners, (-0.02, 0.0, 0.0), [{HEAD: 1.0}] * 4, _EYES, Material.GLOSSY)
     left = _faces(left, slice(0, 2))
-    return [left, mirrored(left, OTHER_SIDE)]
+    return [left, mirror_piece(left, OTHER_SIDE)]
 
 
 def _faces(piece: Piece, chosen: slice) -> Piece:

@@ -68,11 +68,11 @@ _SADDLES: dict[str, tuple[tuple[float, float, float], Saddle]] = {
 }
 
 
-def saddle_of(actor: Actor) -> Saddle:
+def get_saddle(actor: Actor) -> Saddle:
     """The points of contact of a `Cyc` or `Mobike`, by its model and size."""
     usual = "motorbike" if actor.kind == "Mobike" else "bicycle"
     model = actor.model if actor.model in _SADDLES else usual
-    return saddle(model, machine_size(model, actor.size_m))
+    return scale_saddle(model, machine_size(model, actor.size_m))
 
 
 def machine_size(model: str, size_m: tuple[float, float, float]) -> tuple[float, float, float]:
@@ -87,7 +87,7 @@ def machine_size(model: str, size_m: tuple[float, float, float]) -> tuple[float,
 
 
 @lru_cache(maxsize=256)
-def saddle(model: str, size_m: tuple[float, float, float]) -> Saddle:
+def scale_saddle(model: str, size_m: tuple[float, float, float]) -> Saddle:
     """The points of contact of a machine.
 
     Args:
@@ -122,12 +122,12 @@ def stand(body: Stature, gait: float) -> Floats:
         wish[place.FEET[side]] = -0.01 * side, foot * 1.35 * body.rest[THIGH[0], 1], body.ankle
         wish[place.FOOT_TURNS[side]] = 0.18 * foot, 0.0, 0.0
         wish[place.KNEES[side]] = 1.0, 0.12 * foot, 0.0
-        hand(wish, side, 0.06, 0.08, -0.97)
+        set_hand(wish, side, 0.06, 0.08, -0.97)
     wish[place.HELD_SIZE] = 1.0
     return wish
 
 
-def hand(
+def set_hand(
     wish: Floats,
     side: int,
     ahead: float,
@@ -141,7 +141,7 @@ def hand(
     wish[place.GRIPPING[side]] = 0.0
 
 
-def grip(
+def set_grip(
     wish: Floats, side: int, point: tuple[float, float, float], elbow: tuple[float, float, float]
 ) -> None:
     """Put a wrist on a point in the actor's axes, metres."""
@@ -150,13 +150,13 @@ def grip(
     wish[place.GRIPPING[side]] = 1.0
 
 
-def legs_of(wish: Floats, other: Floats, share: float) -> None:
+def interpolate_legs(wish: Floats, other: Floats, share: float) -> None:
     """Take a share of the hips and legs of another vector of wishes."""
     for part in (place.BASE, place.PELVIS_TURN, slice(15, 33)):
         wish[part] += share * (other[part] - wish[part])
 
 
-def at_kerb(wish: Floats, body: Stature, share: float) -> None:
+def apply_kerb_stance(wish: Floats, body: Stature, share: float) -> None:
     """Let somebody who stands wait to cross: one foot set to the kerb's edge, leaning out over it.
 
     Args:
@@ -170,12 +170,12 @@ def at_kerb(wish: Floats, body: Stature, share: float) -> None:
     ready[place.BACK_TURN] = 0.0, body.stoop + 0.16, 0.0
     for side, ahead in ((LEFT, 0.13), (RIGHT, -0.09)):
         ready[place.FEET[side]] = ahead * body.height, SIDES[side] * body.rest[THIGH[0], 1], body.ankle
-    hand(ready, LEFT, 0.36, 0.06, -0.82, (-1.0, 0.3, -0.1))
-    hand(ready, RIGHT, -0.1, 0.14, -0.92, (-1.0, 0.4, 0.0))
+    set_hand(ready, LEFT, 0.36, 0.06, -0.82, (-1.0, 0.3, -0.1))
+    set_hand(ready, RIGHT, -0.1, 0.14, -0.92, (-1.0, 0.4, 0.0))
     wish += share * (ready - wish)
 
 
-def at_ease(wish: Floats, body: Stature, habit: int) -> None:
+def apply_idle_habit(wish: Floats, body: Stature, habit: int) -> None:
     """Give somebody who only stands a habit: arms folded, hands on the hips, or hands joined before them.
 
     Args:
@@ -185,20 +185,20 @@ def at_ease(wish: Floats, body: Stature, habit: int) -> None:
     """
     shoulder = float(body.rest[UPPER_ARM[0], 1]) / body.arm
     if habit == 0:
-        hand(wish, LEFT, 0.34, -1.5 * shoulder, -0.4, (-0.1, 1.0, -0.6))
-        hand(wish, RIGHT, 0.4, -1.5 * shoulder, -0.44, (-0.1, 1.0, -0.6))
+        set_hand(wish, LEFT, 0.34, -1.5 * shoulder, -0.4, (-0.1, 1.0, -0.6))
+        set_hand(wish, RIGHT, 0.4, -1.5 * shoulder, -0.44, (-0.1, 1.0, -0.6))
     elif habit == 1:
         for side in (LEFT, RIGHT):
-            hand(wish, side, 0.02, 0.0, -0.76, (-1.0, 0.6, 0.0))
+            set_hand(wish, side, 0.02, 0.0, -0.76, (-1.0, 0.6, 0.0))
     elif habit == 2:
         for side in (LEFT, RIGHT):
-            hand(wish, side, 0.26, -0.92 * shoulder, -0.78, (-0.5, 0.8, 0.0))
+            set_hand(wish, side, 0.26, -0.92 * shoulder, -0.78, (-0.5, 0.8, 0.0))
     if habit in (0, 1, 2):
         wish[place.BASE][1] += 0.014 * body.height
         wish[place.PELVIS_TURN][2] += 0.05
 
 
-def hold_out(wish: Floats, side: int, share: float) -> None:
+def extend_arm(wish: Floats, side: int, share: float) -> None:
     """Let a rider stretch an arm out to a side, straight and a little raised, before they turn.
 
     Args:
@@ -206,7 +206,7 @@ def hold_out(wish: Floats, side: int, share: float) -> None:
         side: `LEFT` or `RIGHT`.
         share: 0 the hand is on the handle, 1 the arm is out.
     """
-    hand(wish, side, 0.1, 0.96, 0.26, (-0.4, 0.2, -1.0))
+    set_hand(wish, side, 0.1, 0.96, 0.26, (-0.4, 0.2, -1.0))
     wish[place.GRIPPING[side]] = 1.0 - share
 
 
@@ -262,11 +262,11 @@ def _step(
     """One foot: on the ground for a share `duty` of the cycle, moving back as the body moves forward."""
     heel, ball, high = 0.035 * body.height, 0.086 * body.height, body.ankle
     if phase < duty:
-        x, z, pitch = _planted(phase, duty, stride, lead, roll, heel, ball, high)
+        x, z, pitch = _compute_planted_ankle(phase, duty, stride, lead, roll, heel, ball, high)
     else:
         u = (phase - duty) / (1.0 - duty)
-        x0, z0, p0 = _planted(duty, duty, stride, lead, roll, heel, ball, high)
-        x1, z1, p1 = _planted(0.0, duty, stride, lead, roll, heel, ball, high)
+        x0, z0, p0 = _compute_planted_ankle(duty, duty, stride, lead, roll, heel, ball, high)
+        x1, z1, p1 = _compute_planted_ankle(0.0, duty, stride, lead, roll, heel, ball, high)
         ease = u * u * (3.0 - 2.0 * u)
         over = math.sin(math.pi * min(1.0, u * 1.15)) if lift > 0.1 else math.sin(math.pi * u)
         x, pitch = x0 + (x1 - x0) * ease, p0 + (p1 - p0) * min(1.0, 1.25 * ease)
@@ -277,7 +277,7 @@ def _step(
     wish[place.FOOT_TURNS[side]] = 0.1 * SIDES[side], pitch, 0.0
 
 
-def _planted(
+def _compute_planted_ankle(
     phase: float,
     duty: float,
     stride: float,
@@ -308,7 +308,7 @@ def _swing(wish: Floats, side: int, body: Stature, shoulder: float, elbow: float
     lower = shoulder + elbow
     ahead = upper * math.sin(shoulder) + fore * math.sin(lower)
     up = -upper * math.cos(shoulder) - fore * math.cos(lower)
-    hand(wish, side, ahead, 0.1 if elbow < 1.0 else 0.02, up, (-1.0, 0.3, -0.4))
+    set_hand(wish, side, ahead, 0.1 if elbow < 1.0 else 0.02, up, (-1.0, 0.3, -0.4))
 
 
 def ride(body: Stature, saddle: Saddle, gait: float, still: float) -> Floats:
@@ -341,5 +341,5 @@ def ride(body: Stature, saddle: Saddle, gait: float, still: float) -> Floats:
         wish[place.KNEES[side]] = 1.0, (0.1 if pedals else 0.35) * foot, 0.2
         grips_x, grips_y, grips_z = saddle.grips
         point = (grips_x - 0.75 * body.hand, foot * grips_y, grips_z + 0.03)
-        grip(wish, side, point, (-0.5, 0.7, -0.6))
+        set_grip(wish, side, point, (-0.5, 0.7, -0.6))
     return wish

@@ -118,7 +118,7 @@ class Outfit:
 
 
 @lru_cache(maxsize=1024)
-def outfit(look: int, age: Age, figure: Figure, rides: str = "") -> Outfit:
+def sample_outfit(look: int, age: Age, figure: Figure, rides: str = "") -> Outfit:
     """What somebody looks like.
 
     Args:
@@ -150,15 +150,17 @@ def outfit(look: int, age: Age, figure: Figure, rides: str = "") -> Outfit:
         hair=hair,
         hair_colour=hair_colour,
         top=top,
-        top_colour=_varied(rng, top_colour),
+        top_colour=_sample_colour_shift(rng, top_colour),
         bottom=bottom,
-        bottom_colour=_varied(rng, _CLOTH[rng.integers(len(_CLOTH))] if bottom == "skirt" else bottom_colour),
+        bottom_colour=_sample_colour_shift(
+            rng, _CLOTH[rng.integers(len(_CLOTH))] if bottom == "skirt" else bottom_colour
+        ),
         shoes=_SHOES[rng.integers(len(_SHOES))],
         hat=hat,
         hood=top == "hoodie" and hat == "none" and rng.random() < 0.3,
-        hat_colour=_varied(rng, hats[rng.integers(len(hats))]),
+        hat_colour=_sample_colour_shift(rng, hats[rng.integers(len(hats))]),
         bag=bag,
-        bag_colour=_varied(rng, _CLOTH[rng.integers(len(_CLOTH))]),
+        bag_colour=_sample_colour_shift(rng, _CLOTH[rng.integers(len(_CLOTH))]),
         vest=bool(rng.random() < (0.3 if rides else 0.05)) and age != "child",
         stick=age == "senior" and not rides and rng.random() < 0.5,
         cuffs=rides == "Cyc",
@@ -189,6 +191,6 @@ def _pick(rng: np.random.Generator, names: tuple[T, ...], shares: tuple[int, ...
     return names[int(np.searchsorted(total, rng.integers(total[-1]), side="right"))]
 
 
-def _varied(rng: np.random.Generator, colour: Colour) -> Colour:
+def _sample_colour_shift(rng: np.random.Generator, colour: Colour) -> Colour:
     red, green, blue = (np.array(colour) * rng.uniform(0.75, 1.25) * rng.uniform(0.92, 1.08, 3)).tolist()
     return red, green, blue

@@ -49,7 +49,7 @@ _LIMBS_MIDDLE = np.array([*FOREARM, *SHIN])
 _BEND = np.array([[-1.0], [-1.0], [1.0], [1.0]])
 
 
-def turned(angles: Floats) -> Floats:
+def compute_rotations(angles: Floats) -> Floats:
     """(n, 3, 3) the axes, in rows, after turns.
 
     Args:
@@ -65,7 +65,7 @@ def turned(angles: Floats) -> Floats:
     return axes
 
 
-def bones_of(wishes: Floats, bodies: Sequence[Stature]) -> Floats:
+def compute_bone_transforms(wishes: Floats, bodies: Sequence[Stature]) -> Floats:
     """(n, 17, 4, 3) the transforms of all bones in each actor's axes: `[x, y, z, 1] @ transform`.
 
     Each body comes out the same, whoever else is asked for.
@@ -79,7 +79,7 @@ def bones_of(wishes: Floats, bodies: Sequence[Stature]) -> Floats:
     angles[:, 2] *= 0.5
     angles[:, 7:, 1:] = 0.0
     angles[:, 8, 0] += angles[:, 7, 0]
-    turns = turned(angles.reshape(-1, 3)).reshape(n, 9, 3, 3)
+    turns = compute_rotations(angles.reshape(-1, 3)).reshape(n, 9, 3, 3)
     base, half = turns[:, 0], turns[:, 2]
     bones = np.empty((n, len(BONES), 4, 3))
     rest = np.array([body.rest for body in bodies])
@@ -88,15 +88,15 @@ def bones_of(wishes: Floats, bodies: Sequence[Stature]) -> Floats:
     _hang(bones, SPINE, PELVIS, rest, half)
     _hang(bones, CHEST, SPINE, rest, half)
     bones[:, HEAD, :3] = turns[:, 3] @ base
-    bones[:, HEAD, 3] = _joined(bones, CHEST, rest, HEAD)
+    bones[:, HEAD, 3] = _transform_bone_origin(bones, CHEST, rest, HEAD)
     _limbs(bones, wishes, rest, bodies)
     bones[:, FOOT, :3] = turns[:, 4:6] @ base[:, None]
     turns[:, 6] = turns[:, 6] @ base
-    _hold(bones, wishes, turns[:, 6:], bodies)
+    _attach_held_item(bones, wishes, turns[:, 6:], bodies)
     return bones
 
 
-def _joined(bones: Floats, parent: int, rest: Floats, bone: int) -> Floats:
+def _transform_bone_origin(bones: Floats, parent: int, rest: Floats, bone: int) -> Floats:
     """(n, 3) where a bone begins that is fixed to another one."""
     offset = rest[:, None, bone] - rest[:, None, parent]
     found: Floats = bones[:, parent, 3] + (offset @ bones[:, parent, :3])[:, 0]
@@ -105,14 +105,17 @@ def _joined(bones: Floats, parent: int, rest: Floats, bone: int) -> Floats:
 
 def _hang(bones: Floats, bone: int, parent: int, rest: Floats, turn: Floats) -> None:
     bones[:, bone, :3] = turn @ bones[:, parent, :3]
-    bones[:, bone, 3] = _joined(bones, parent, rest, bone)
+    bones[:, bone, 3] = _transform_bone_origin(bones, parent, rest, bone)
 
 
 def _limbs(bones: Floats, wishes: Floats, rest: Floats, bodies: Sequence[Stature]) -> None:
     n, chest, pelvis = len(bodies), bones[:, CHEST, :3], bones[:, PELVIS, :3]
     parents = (CHEST, CHEST, PELVIS, PELVIS)
     root = np.stack(
-        [_joined(bones, parent, rest, bone) for parent, bone in zip(parents, _LIMBS_ROOT, strict=True)],
+        [
+            _transform_bone_origin(bones, parent, rest, bone)
+            for parent, bone in zip(parents, _LIMBS_ROOT, strict=True)
+        ],
         axis=1,
     )
     target = wishes[:, 15:39].reshape(n, 8, 3)[:, [6, 7, 0, 1]]
@@ -143,7 +146,7 @@ def _limbs(bones: Floats, wishes: Floats, rest: Floats, bodies: Sequence[Stature
     bones[:, FOOT, 3] = root[:, 2:] + far[:, 2:] * way[:, 2:]
 
 
-def _hold(bones: Floats, wishes: Floats, turns: Floats, bodies: Sequence[Stature]) -> None:
+def _attach_held_item(bones: Floats, wishes: Floats, turns: Floats, bodies: Sequence[Stature]) -> None:
     reach = np.array([body.fore + 0.55 * body.hand for body in bodies])[:, None, None]
     palms = bones[:, FOREARM, 3] - reach * bones[:, FOREARM, 2]
     held = wishes[:, HELD_SIZE, None, None] * turns[:, 0]

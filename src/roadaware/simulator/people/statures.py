@@ -62,7 +62,7 @@ _RIDER_HEIGHTS = (1.68, 1.74, 1.80, 1.72)
 
 @dataclass(frozen=True, eq=False)
 class Stature:
-    """Lengths of a body in metres; see `stature`.
+    """Lengths of a body in metres; see `build_stature`.
 
     Args:
         age: age group.
@@ -112,7 +112,7 @@ class Stature:
 
 
 @lru_cache(maxsize=256)
-def stature(height_m: float, age: Age, girth: float) -> Stature:
+def build_stature(height_m: float, age: Age, girth: float) -> Stature:
     """The lengths of a body.
 
     Args:
@@ -143,13 +143,13 @@ def stature(height_m: float, age: Age, girth: float) -> Stature:
     )  # fmt: skip
 
 
-def age_of(model: str) -> Age:
+def get_age_group(model: str) -> Age:
     """The age group of a model; riders, whose model is that of their machine, are adults."""
     ages: tuple[Age, ...] = ("child", "young", "senior")
     return next((age for age in ages if model.startswith(age)), "adult")
 
 
-def figure_of(actor: Actor) -> Figure:
+def get_body_type(actor: Actor) -> Figure:
     """Whether somebody is of broad or slim build."""
     if actor.model in ("adult_a", "adult_c"):
         return "broad"
@@ -165,13 +165,13 @@ def height_m(actor: Actor) -> float:
     return _RIDER_HEIGHTS[actor.look % len(_RIDER_HEIGHTS)]
 
 
-def stature_of(actor: Actor) -> Stature:
+def get_stature(actor: Actor) -> Stature:
     """The lengths of somebody's body."""
-    girth = 1.12 if actor.model == "adult_c" else {"broad": 1.04, "slim": 0.95}[figure_of(actor)]
-    return stature(round(height_m(actor), 3), age_of(actor.model), girth)
+    girth = 1.12 if actor.model == "adult_c" else {"broad": 1.04, "slim": 0.95}[get_body_type(actor)]
+    return build_stature(round(height_m(actor), 3), get_age_group(actor.model), girth)
 
 
-def stride_of(model: str, height_m: float, running: bool = False) -> float:
+def compute_stride(model: str, height_m: float, running: bool = False) -> float:
     """Metres that somebody moves in two steps, that is while the gait goes on by 2 pi.
 
     Args:
@@ -179,5 +179,5 @@ def stride_of(model: str, height_m: float, running: bool = False) -> float:
         height_m: of the person.
         running: rather than walking.
     """
-    walking = 2.0 * _STEP_SHARE[age_of(model)] * height_m
+    walking = 2.0 * _STEP_SHARE[get_age_group(model)] * height_m
     return walking * (RUNNING_STEP if running else 1.0)

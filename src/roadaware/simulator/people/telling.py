@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from roadaware.simulator.actors import Actor, Pose
-from roadaware.simulator.people.bodies import item_of, looks_of, rides
-from roadaware.simulator.people.statures import age_of
+from roadaware.simulator.people.bodies import get_looks, is_rider, select_item
+from roadaware.simulator.people.statures import get_age_group
 
 _ITEM_NAMES = {
     "phone": "a phone",
@@ -36,7 +36,7 @@ _TOP_NAMES = {
 }
 
 
-def tell(actor: Actor, frame: int) -> dict[str, str]:
+def describe_appearance(actor: Actor, frame: int) -> dict[str, str]:
     """What can be seen of somebody; keys that do not apply are left out.
 
     Args:
@@ -50,10 +50,10 @@ def tell(actor: Actor, frame: int) -> dict[str, str]:
     row = actor.at(frame)
     if row is None:
         return {}
-    outfit = looks_of(actor).outfit
+    outfit = get_looks(actor).outfit
     told = {
-        "pose": "ride" if rides(actor) else Pose(int(actor.pose[row])).name.lower(),
-        "age": age_of(actor.model),
+        "pose": "ride" if is_rider(actor) else Pose(int(actor.pose[row])).name.lower(),
+        "age": get_age_group(actor.model),
         "top": _TOP_NAMES[outfit.top],
     }
     if outfit.top != "dress":
@@ -64,7 +64,7 @@ def tell(actor: Actor, frame: int) -> dict[str, str]:
         told["bag"] = _BAG_NAMES[outfit.bag]
     if outfit.vest:
         told["vest"] = "a high-visibility vest"
-    item = item_of(actor, row)
+    item = select_item(actor, row)
     if item:
         told["holds"] = _ITEM_NAMES[item]
     if abs(float(actor.gaze[row])) > 0.3:

@@ -2,6 +2,6 @@
 
 from roadaware.simulator.town.layouts import make_layout
 from roadaware.simulator.town.regions import On, Regions, Where
-from roadaware.simulator.town.scenery import Town, town_lights
+from roadaware.simulator.town.scenery import Town, collect_street_lamps
 
-__all__ = ["On", "Regions", "Town", "Where", "make_layout", "town_lights"]
+__all__ = ["On", "Regions", "Town", "Where", "collect_street_lamps", "make_layout"]

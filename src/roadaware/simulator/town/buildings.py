@@ -12,7 +12,7 @@ from roadaware.simulator.layout import Layout, Line, Prop, PropKind, Road
 from roadaware.simulator.mesh import Material, Semantic
 from roadaware.simulator.town.drawing import Coat, Colour, Pile
 from roadaware.simulator.town.regions import On, Regions
-from roadaware.simulator.town.roads import kerbs
+from roadaware.simulator.town.roads import junction_kerbs
 
 COLUMN_M, STOREY_M = 2.4, 3.0
 """Room of one window in the pattern of facades."""
@@ -89,7 +89,7 @@ def _pick(rng: np.random.Generator, colours: tuple[Colour, ...]) -> Colour:
     return (red, green, blue)
 
 
-def house(prop: Prop, fine: bool) -> Pile:
+def build_house(prop: Prop, fine: bool) -> Pile:
     """A building in its own axes.
 
     Args:
@@ -347,7 +347,7 @@ def _overlap(a: Floats, b: Floats) -> bool:
     return True
 
 
-def corners_of(place: Floats, heading: float, length: float, width: float) -> Floats:
+def rectangle_corners(place: Floats, heading: float, length: float, width: float) -> Floats:
     """(4, 2) the corners of a rectangle, counter-clockwise from the front on its right.
 
     Args:
@@ -369,7 +369,7 @@ def corners_of(place: Floats, heading: float, length: float, width: float) -> Fl
     return found
 
 
-def place_buildings(
+def generate_buildings(
     layout: Layout, where: Surroundings, plots: Plots, rng: np.random.Generator
 ) -> list[Prop]:
     """Buildings with their gardens, in two rows along both sides of all roads, and across their ends.
@@ -387,7 +387,7 @@ def place_buildings(
         for side in (1, -1):
             found += _row(road, side, where, plots, rng)
     for junction in layout.junctions:
-        for kerb, width in kerbs(layout, junction):
+        for kerb, width in junction_kerbs(layout, junction):
             # Where no road leaves a junction the row goes on, as if along a road without lanes.
             if abs(kerb.headings[-1] - kerb.headings[0]) < 0.5:
                 found += _row(Road(-1, Line(kerb.points), (), 0.0, width), -1, where, plots, rng)
@@ -443,7 +443,7 @@ def _stand(road: Road, side: int, s: float, out: float) -> tuple[tuple[float, fl
 
 def _rectangle(road: Road, side: int, s: float, front: float, depth: float, width: float) -> Floats:
     place, facing = _stand(road, side, s, front + depth / 2)
-    return corners_of(np.array(place), facing, depth, width)
+    return rectangle_corners(np.array(place), facing, depth, width)
 
 
 def _garden(
@@ -468,8 +468,8 @@ def _garden(
         look = int(rng.integers(2**31))
         for at, length in ((s - width * 0.21, width * 0.52), (s + width * 0.35, width * 0.24)):
             place, facing = _stand(road, side, at, 0.1 + thick / 2)
-            box = corners_of(np.array(place), facing, thick, length)
-            if plots.off_road(corners_of(np.array(place), facing, thick * 0.6, length * 0.9)[None])[0]:
+            box = rectangle_corners(np.array(place), facing, thick, length)
+            if plots.off_road(rectangle_corners(np.array(place), facing, thick * 0.6, length * 0.9)[None])[0]:
                 plots.claim(box)
                 found.append(Prop(border, place, facing, (thick, length, height), look))
     if draw[1] < 0.55 * where.greenery and front > 3.0:
@@ -490,7 +490,7 @@ def _closing(road: Road, where: Surroundings, plots: Plots, rng: np.random.Gener
     go = np.array([np.cos(heading), np.sin(heading)])
     depth, width = 10.0, 2 * (road.half_width_m + road.pavement_m) + 8.0
     place = end + go * (depth / 2 + 4.0)
-    box = corners_of(place, heading + np.pi, depth, width)
+    box = rectangle_corners(place, heading + np.pi, depth, width)
     height, look = _height(where, rng), int(rng.integers(2**31))
     if not plots.off_road(box[None])[0] or not plots.claim(box):
         return []
@@ -541,7 +541,7 @@ def _leaves(rng: np.random.Generator) -> Coat:
     return Coat((red, green, blue), Material.FOLIAGE, Semantic.VEGETATION)
 
 
-def tree(prop: Prop, fine: bool) -> Pile:
+def build_tree(prop: Prop, fine: bool) -> Pile:
     """A tree in its own axes: round, tall or a fir.
 
     Args:
@@ -576,7 +576,7 @@ def tree(prop: Prop, fine: bool) -> Pile:
     return pile
 
 
-def hedge(prop: Prop, fine: bool) -> Pile:
+def build_hedge(prop: Prop, fine: bool) -> Pile:
     """A hedge in its own axes, with an uneven top.
 
     Args:

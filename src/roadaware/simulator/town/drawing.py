@@ -63,7 +63,7 @@ def stroke(start: tuple[float, float], end: tuple[float, float], width: float) -
 
 
 @cache
-def word(text: str, wide: float, high: float) -> Floats:
+def build_word_symbol(text: str, wide: float, high: float) -> Floats:
     """(n, 4, 2) a word that drivers read.
 
     Args:
@@ -99,7 +99,7 @@ def _tooth(tip: tuple[float, float], base: tuple[float, float], width: float) ->
 
 
 @cache
-def arrow(turn: Turn) -> Floats:
+def build_arrow_symbol(turn: Turn) -> Floats:
     """(n, 4, 2) an arrow, 4 m long.
 
     Args:
@@ -117,7 +117,7 @@ def arrow(turn: Turn) -> Floats:
 
 
 @cache
-def cycle() -> Floats:
+def build_bicycle_symbol() -> Floats:
     """(n, 4, 2) a bicycle, 1.9 m long and 1.1 m wide."""
     angle = np.linspace(0.0, 2 * np.pi, 9)
     quads = []
@@ -168,7 +168,7 @@ def teeth_across(width: float) -> Floats:
 # Polygons of the ground as triangles.
 
 
-def ear_clipped(corners: Floats) -> Floats:
+def triangulate_polygon(corners: Floats) -> Floats:
     """(n - 2, 3, 2) a polygon without holes as triangles, counter-clockwise.
 
     Args:
@@ -211,7 +211,7 @@ def _cross(a: Floats, b: Floats) -> Floats:
     return product
 
 
-def halves(quads: Floats) -> Floats:
+def split_quads(quads: Floats) -> Floats:
     """(2 n, 3, d) quadrilaterals as triangles.
 
     Args:
@@ -404,18 +404,18 @@ class Pile:
             return np.zeros((0, 3, 3)), np.zeros((0, 3, 2)), [], []
         faces = np.concatenate([part[0] for part in parts])
         # Measured for all at once: most parts are single faces, for which a call costs more than the work.
-        marks, start = _measured(faces), 0
+        marks, start = _compute_face_uv(faces), 0
         for shape, _, uv in parts:
             if uv is not None:
                 marks[start : start + len(shape)] = uv
             start += len(shape)
         counts = [len(part[0]) * (n - 2) for part in parts]
         if n == 4:
-            faces, marks = halves(faces), halves(marks)
+            faces, marks = split_quads(faces), split_quads(marks)
         return faces, marks, [part[1] for part in parts], counts
 
 
-def _measured(faces: Floats) -> Floats:
+def _compute_face_uv(faces: Floats) -> Floats:
     """Metres along the first edge of each face and across it; z counts from the ground where it stands."""
     first = faces[:, 1] - faces[:, 0]
     first /= np.maximum(np.linalg.norm(first, axis=1), 1e-9)[:, None]

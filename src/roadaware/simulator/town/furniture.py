@@ -12,7 +12,7 @@ from roadaware.arrays import Floats
 from roadaware.simulator.config import Surroundings
 from roadaware.simulator.layout import Layout, Prop, PropKind, Road, SignalSite
 from roadaware.simulator.mesh import Material, Semantic
-from roadaware.simulator.town.drawing import Coat, Colour, Pile, word
+from roadaware.simulator.town.drawing import Coat, Colour, Pile, build_word_symbol
 from roadaware.simulator.town.palette import BLACK, STEEL
 from roadaware.simulator.town.regions import KERB_M, On, Regions
 
@@ -73,7 +73,7 @@ class Kerb:
         return [Prop(kind, (float(place[0]), float(place[1])), heading, size, look)]
 
 
-def place_kerbside(
+def generate_kerbside_props(
     layout: Layout, where: Surroundings, regions: Regions, rng: np.random.Generator
 ) -> list[Prop]:
     """Everything on the pavements of a layout.
@@ -212,7 +212,7 @@ _PLATE = {
 }
 
 
-def head_of(prop: Prop) -> tuple[float, float, float]:
+def compute_lamp_position(prop: Prop) -> tuple[float, float, float]:
     """(x, y, z) of the lamp of a lamp post in the world.
 
     Args:
@@ -223,7 +223,7 @@ def head_of(prop: Prop) -> tuple[float, float, float]:
     return (x + arm * float(np.cos(prop.heading)), y + arm * float(np.sin(prop.heading)), high + KERB_M - 0.1)
 
 
-def lamp_post(prop: Prop, fine: bool, lit: bool) -> Pile:
+def build_lamp_post(prop: Prop, fine: bool, lit: bool) -> Pile:
     """A post with an arm over the road.
 
     Args:
@@ -269,12 +269,12 @@ def _face_box(pile: Pile, left: float, low: float, wide: float, high: float, coa
 
 def _text(pile: Pile, text: str, z: float, wide: float, high: float, coat: Coat) -> None:
     """Letters on a plate that faces along x, for those who look at it."""
-    shape = word(text, wide, high)
+    shape = build_word_symbol(text, wide, high)
     level = np.full(shape.shape[:2], 0.07)
     pile.faces(np.stack([level, -shape[..., 1], z + shape[..., 0]], axis=2), coat)
 
 
-def sign(prop: Prop, fine: bool) -> Pile:
+def build_sign(prop: Prop, fine: bool) -> Pile:
     """A traffic sign on its post.
 
     Args:
@@ -307,7 +307,7 @@ def sign(prop: Prop, fine: bool) -> Pile:
     return pile
 
 
-def bus_stop(prop: Prop, fine: bool, lit: bool) -> Pile:
+def build_bus_stop(prop: Prop, fine: bool, lit: bool) -> Pile:
     """A shelter at the back of the pavement and a pole with a flag before it.
 
     Args:
@@ -341,7 +341,7 @@ def bus_stop(prop: Prop, fine: bool, lit: bool) -> Pile:
     return pile
 
 
-def bin_of(prop: Prop, fine: bool) -> Pile:
+def build_bin(prop: Prop, fine: bool) -> Pile:
     """A bin.
 
     Args:
@@ -359,7 +359,7 @@ def bin_of(prop: Prop, fine: bool) -> Pile:
     return pile
 
 
-def bollard(prop: Prop, fine: bool) -> Pile:
+def build_bollard(prop: Prop, fine: bool) -> Pile:
     """A bollard with a pale band.
 
     Args:
@@ -375,7 +375,7 @@ def bollard(prop: Prop, fine: bool) -> Pile:
     return pile
 
 
-def fence(prop: Prop, fine: bool) -> Pile:
+def build_fence(prop: Prop, fine: bool) -> Pile:
     """A low wall, a paling or a railing in its own axes, along y.
 
     Args:
@@ -417,7 +417,7 @@ def fence(prop: Prop, fine: bool) -> Pile:
     return pile
 
 
-def beacon() -> Pile:
+def build_beacon() -> Pile:
     """A striped post with an amber globe that stands at both ends of a zebra crossing."""
     pile = Pile()
     white = Coat((0.6, 0.6, 0.58), Material.MATT, Semantic.POLE)
@@ -429,7 +429,7 @@ def beacon() -> Pile:
     return pile
 
 
-def crossing_sign() -> Pile:
+def build_crossing_sign() -> Pile:
     """A blue plate with a pale triangle that stands at both ends of a zebra crossing."""
     pile = Pile()
     pile.prism((0.0, 0.0), (0.035, 0.035), KERB_M, 2.9, STEEL, 5)

@@ -6,10 +6,10 @@ import numpy as np
 
 from roadaware.simulator.layout import Junction, Lane, Layout, Road
 from roadaware.simulator.mesh import Material, Semantic
-from roadaware.simulator.town.drawing import Coat, Pile, ear_clipped
+from roadaware.simulator.town.drawing import Coat, Pile, triangulate_polygon
 from roadaware.simulator.town.palette import Palette
-from roadaware.simulator.town.regions import KERB_M, build_outs, lateral
-from roadaware.simulator.town.roads import kerbs
+from roadaware.simulator.town.regions import KERB_M, build_outs, lateral_offset
+from roadaware.simulator.town.roads import junction_kerbs
 from roadaware.simulator.town.tracks import Track, strip
 
 COLOURED_M, MARKING_M = 0.005, 0.01
@@ -19,7 +19,7 @@ VERGE_M, VERGE_HIGH_M = 8.0, 0.1
 SPACING_M = 12.0
 
 
-def lay_road(
+def add_road_ground(
     pile: Pile, layout: Layout, road: Road, track: Track, palette: Palette, span: tuple[float, float]
 ) -> None:
     """The ground of a stretch of road.
@@ -39,7 +39,7 @@ def lay_road(
         lane = layout.lanes[number]
         coat = {"bus": palette.bus, "cycle": palette.cycle}.get(lane.kind, palette.asphalt)
         if coat is not palette.asphalt:
-            middle, wide = lateral(lane, road), lane.width_m / 2
+            middle, wide = lateral_offset(lane, road), lane.width_m / 2
             pile.flat(strip(piece, middle - wide, middle + wide), COLOURED_M, coat)
         if lane.kind == "parking":
             _lay_build_outs(pile, lane, road, palette, span)
@@ -78,7 +78,7 @@ def _lay_build_outs(pile: Pile, lane: Lane, road: Road, palette: Palette, span: 
             pile.upright(np.stack([ring, np.roll(ring, -1, axis=0)], axis=1), 0.0, KERB_M, palette.kerb)
 
 
-def lay_junction(pile: Pile, layout: Layout, junction: Junction, palette: Palette) -> None:
+def add_junction_ground(pile: Pile, layout: Layout, junction: Junction, palette: Palette) -> None:
     """The ground of a junction and of the pavements round its corners.
 
     Args:
@@ -87,12 +87,12 @@ def lay_junction(pile: Pile, layout: Layout, junction: Junction, palette: Palett
         junction: of the layout.
         palette: of the town.
     """
-    pile.flat(ear_clipped(junction.outline), 0.0, palette.asphalt)
-    for kerb, width in kerbs(layout, junction):
+    pile.flat(triangulate_polygon(junction.outline), 0.0, palette.asphalt)
+    for kerb, width in junction_kerbs(layout, junction):
         _lay_pavement(pile, kerb, -1, width, palette)
 
 
-def lay_terrain(pile: Pile, palette: Palette, place: tuple[float, float], far_m: float) -> None:
+def add_terrain(pile: Pile, palette: Palette, place: tuple[float, float], far_m: float) -> None:
     """The ground below everything.
 
     Args:

@@ -19,15 +19,15 @@ from roadaware.simulator.town.roads import (
     Spine,
     Spot,
     Street,
+    build_lanes,
+    compute_arm_reaches,
     connect,
     draw_spine,
     draw_stub,
-    lanes_of,
-    outline,
-    reaches,
+    junction_outline,
 )
-from roadaware.simulator.town.scenery import place_props
-from roadaware.simulator.town.spots import place_parking, place_spots, place_stops, stop_distance
+from roadaware.simulator.town.scenery import add_props
+from roadaware.simulator.town.spots import add_bus_stops, add_crossings, add_parking_bays, stop_distance
 
 # Which traffic lights a junction's approach and a crossing get, and where they stand.
 
@@ -48,14 +48,14 @@ def approach_heads(
     own = arms[place]
     near = _beside(centre, own.heading + np.pi, -(stop - 0.4), side * (own.half_width_m + BESIDE_M))
     for k, arm in enumerate(arms):
-        if opposite(own, arm):
+        if is_opposite(own, arm):
             beside = side * (arm.half_width_m + BESIDE_M)
             return near, _beside(centre, arm.heading, far[k] + 0.8, beside)
     across = max(arm.half_width_m for k, arm in enumerate(arms) if k != place) + 1.0
     return near, _beside(centre, own.heading + np.pi, across, side * 2.0)
 
 
-def opposite(first: Arm, second: Arm) -> bool:
+def is_opposite(first: Arm, second: Arm) -> bool:
     """Whether one goes straight on from one arm to the other."""
     return bool(abs((first.heading - second.heading) % (2 * np.pi) - np.pi) < np.deg2rad(40.0))
 
@@ -66,7 +66,7 @@ def _beside(centre: Floats, heading: float, along: float, left: float) -> Floats
     return place
 
 
-def crossing_heads(
+def add_crossing_heads(
     street: Street, spot: Spot, crossing: int, group: int, heads: Heads, side: int
 ) -> tuple[int, ...]:
     """The lights of a crossing: those of walkers, and between junctions those of vehicles, on both kerbs.
@@ -156,12 +156,12 @@ def make_layout(config: SceneConfig, rng: np.random.Generator) -> Layout:
     plan = _plan(config, rng)
     _cut(plan)
     side = 1 if config.surroundings.drive_on == "left" else -1
-    place_spots(plan.streets, plan.signalled, config, rng)
+    add_crossings(plan.streets, plan.signalled, config, rng)
     lanes: list[Lane] = []
     for number, street in enumerate(plan.streets):
-        place_stops(street, rng)
-        place_parking(street, rng)
-        street.lanes = lanes_of(street, number, len(lanes), side)
+        add_bus_stops(street, rng)
+        add_parking_bays(street, rng)
+        street.lanes = build_lanes(street, number, len(lanes), side)
         lanes += street.lanes
     heads = Heads()
     near: Turn = "left" if side == 1 else "right"
@@ -171,7 +171,7 @@ def make_layout(config: SceneConfig, rng: np.random.Generator) -> Layout:
     roads = tuple(street.road(number) for number, street in enumerate(plan.streets))
     route = _route(plan, near, rng)
     bare = Layout(roads, tuple(lanes), junctions, crossings, tuple(heads.sites), (), route)
-    return place_props(bare, config, rng)
+    return add_props(bare, config, rng)
 
 
 def _plan(config: SceneConfig, rng: np.random.Generator) -> Plan:
@@ -222,7 +222,7 @@ def _cut(plan: Plan) -> None:
     starts: dict[int, float] = {}
     stops: dict[int, float] = {}
     for arms in plan.ends:
-        far = reaches(_arms(plan, arms), plan.radius_m)
+        far = compute_arm_reaches(_arms(plan, arms), plan.radius_m)
         plan.reach.append(far)
         for end, reach in zip(arms, far, strict=True):
             (starts if end.at_start else stops)[end.street] = reach
@@ -244,7 +244,7 @@ def _crossings(plan: Plan, heads: Heads, walkers: list[int], side: int) -> tuple
             number = len(found)
             sites: tuple[int, ...] = ()
             if spot.kind == "signalled":
-                sites = crossing_heads(street, spot, number, group, heads, side)
+                sites = add_crossing_heads(street, spot, number, group, heads, side)
             found.append(Crossing(number, road, spot.s_m, spot.width_m, spot.kind, sites))
     return tuple(found)
 
@@ -267,7 +267,7 @@ def _junction(plan: Plan, node: int, heads: Heads, near: Turn, crossings: tuple[
             side = 1 if near == "left" else -1
             spots = approach_heads(centre, arms, reach, place, reach[place] + away, side)
             own += [heads.add(spot, end.heading, groups[place], numbers, node) for spot in spots]
-    corners = outline(centre, arms, reach, plan.radius_m)
+    corners = junction_outline(centre, arms, reach, plan.radius_m)
     return Junction(node, corners, connect(mouths, near), tuple(sorted(own)), stops)
 
 
@@ -275,7 +275,7 @@ def _groups(arms: list[Arm], heads: Heads) -> list[int]:
     """The group of each arm's lights: opposite arms share theirs."""
     found: list[int] = []
     for arm in arms:
-        pair = next((k for k in range(len(found)) if opposite(arm, arms[k])), None)
+        pair = next((k for k in range(len(found)) if is_opposite(arm, arms[k])), None)
         found.append(heads.group() if pair is None else found[pair])
     return found
 

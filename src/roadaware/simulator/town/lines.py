@@ -6,17 +6,17 @@ from itertools import pairwise
 
 from roadaware.simulator.town.brush import Brush
 from roadaware.simulator.town.markings import (
-    paint_bays,
-    paint_bus_stops,
-    paint_crossing,
-    paint_stop,
-    paint_symbols,
+    draw_bus_stops,
+    draw_crossing,
+    draw_lane_symbols,
+    draw_parking_bays,
+    draw_stop_line,
 )
 from roadaware.simulator.town.palette import WHITE, YELLOW
-from roadaware.simulator.town.regions import lateral
+from roadaware.simulator.town.regions import lateral_offset
 
 
-def paint_road(brush: Brush) -> None:
+def draw_road_markings(brush: Brush) -> None:
     """Everything that is painted on a stretch of road.
 
     Args:
@@ -25,14 +25,14 @@ def paint_road(brush: Brush) -> None:
     _lines(brush)
     for number in brush.road.lanes:
         lane = brush.layout.lanes[number]
-        paint_stop(brush, lane)
-        paint_symbols(brush, lane)
-        paint_bus_stops(brush, lane)
+        draw_stop_line(brush, lane)
+        draw_lane_symbols(brush, lane)
+        draw_bus_stops(brush, lane)
         if lane.kind == "parking":
-            paint_bays(brush, lane)
+            draw_parking_bays(brush, lane)
     for crossing in brush.rules.crossings[brush.road.number]:
         if brush.span[0] <= crossing.s_m < brush.span[1]:
-            paint_crossing(brush, crossing)
+            draw_crossing(brush, crossing)
 
 
 def _lines(brush: Brush) -> None:
@@ -49,13 +49,13 @@ def _lines(brush: Brush) -> None:
         own = [lane for lane in lanes if lane.side == side and lane.kind in ("vehicle", "bus", "cycle")]
         own.sort(key=lambda lane: lane.order)
         for inner, outer in pairwise(own):
-            left = lateral(inner, road) + side * inner.width_m / 2
+            left = lateral_offset(inner, road) + side * inner.width_m / 2
             if outer.kind == "vehicle":
                 brush.dashes(left, 0.1, WHITE, 2.0, 4.0)
             else:
                 brush.line(left, 0.24 if outer.kind == "bus" else 0.12, WHITE)
         last = own[-1]
-        out = abs(lateral(last, road)) + last.width_m / 2
+        out = abs(lateral_offset(last, road)) + last.width_m / 2
         if road.half_width_m - out > 1.0:
             if last.kind == "cycle":
                 brush.line(side * out, 0.12, WHITE)

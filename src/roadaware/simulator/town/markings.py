@@ -7,10 +7,17 @@ import numpy as np
 from roadaware.arrays import Floats
 from roadaware.simulator.layout import Crossing, Lane
 from roadaware.simulator.town.brush import Brush
-from roadaware.simulator.town.drawing import arrow, bar, cycle, dashes_across, teeth_across, word
+from roadaware.simulator.town.drawing import (
+    bar,
+    build_arrow_symbol,
+    build_bicycle_symbol,
+    build_word_symbol,
+    dashes_across,
+    teeth_across,
+)
 from roadaware.simulator.town.ground import MARKING_M, TACTILE
 from roadaware.simulator.town.palette import WHITE, YELLOW
-from roadaware.simulator.town.regions import KERB_M, lateral
+from roadaware.simulator.town.regions import KERB_M, lateral_offset
 from roadaware.simulator.town.spots import BAY_M, STOP_GAP_M
 from roadaware.simulator.town.tracks import strip
 
@@ -22,7 +29,7 @@ def _road_s(brush: Brush, lane: Lane, s: float) -> float:
     return float(brush.road.line.project(lane.line.at(np.array([s])))[0][0])
 
 
-def paint_stop(brush: Brush, lane: Lane) -> None:
+def draw_stop_line(brush: Brush, lane: Lane) -> None:
     """The line where one stops or gives way before a junction, and an arrow where there are several lanes.
 
     Args:
@@ -32,7 +39,7 @@ def paint_stop(brush: Brush, lane: Lane) -> None:
     if lane.number not in brush.rules.stops:
         return
     at, lit = brush.rules.stops[lane.number]
-    s, left = _road_s(brush, lane, at), lateral(lane, brush.road)
+    s, left = _road_s(brush, lane, at), lateral_offset(lane, brush.road)
     if lit:
         shape = bar(0.3, lane.width_m)
     elif brush.palette.left:
@@ -46,10 +53,10 @@ def paint_stop(brush: Brush, lane: Lane) -> None:
     if lane.kind == "vehicle" and len(same) > 2 and at > 14.0:
         back = -1.0 if lane.forward else 1.0
         for turn in turns:
-            brush.stamp(s + 7.0 * back, left, arrow(turn), WHITE, lane.forward)
+            brush.stamp(s + 7.0 * back, left, build_arrow_symbol(turn), WHITE, lane.forward)
 
 
-def paint_symbols(brush: Brush, lane: Lane) -> None:
+def draw_lane_symbols(brush: Brush, lane: Lane) -> None:
     """Words on bus lanes and bicycles on cycle lanes, again and again.
 
     Args:
@@ -58,14 +65,14 @@ def paint_symbols(brush: Brush, lane: Lane) -> None:
     """
     if lane.kind not in ("bus", "cycle"):
         return
-    shape = word("BUS", 2.3, 4.2) if lane.kind == "bus" else cycle()
-    left = lateral(lane, brush.road)
+    shape = build_word_symbol("BUS", 2.3, 4.2) if lane.kind == "bus" else build_bicycle_symbol()
+    left = lateral_offset(lane, brush.road)
     for s in np.arange(14.0, brush.road.line.length - 8.0, 34.0 if lane.kind == "bus" else 26.0):
         if any(start + 2.0 < s < end - 2.0 for start, end in brush.free):
             brush.stamp(float(s), left, shape, WHITE, lane.forward)
 
 
-def paint_bays(brush: Brush, lane: Lane) -> None:
+def draw_parking_bays(brush: Brush, lane: Lane) -> None:
     """The boxes of a row of parking bays.
 
     Args:
@@ -73,7 +80,7 @@ def paint_bays(brush: Brush, lane: Lane) -> None:
         lane: the row.
     """
     ends = sorted(_road_s(brush, lane, s) for s in (0.0, lane.line.length))
-    left = lateral(lane, brush.road)
+    left = lateral_offset(lane, brush.road)
     inner = left - lane.side * lane.width_m / 2
     brush.line(inner, 0.1, WHITE, ends[0], ends[1])
     n = max(1, round((ends[1] - ends[0]) / BAY_M))
@@ -81,7 +88,7 @@ def paint_bays(brush: Brush, lane: Lane) -> None:
         brush.stamp(float(s), left, bar(0.1, lane.width_m), WHITE, lane.forward)
 
 
-def paint_bus_stops(brush: Brush, lane: Lane) -> None:
+def draw_bus_stops(brush: Brush, lane: Lane) -> None:
     """The box in which buses stop, with its words.
 
     Args:
@@ -90,7 +97,7 @@ def paint_bus_stops(brush: Brush, lane: Lane) -> None:
     """
     for bay in lane.bays:
         start, end = sorted(_road_s(brush, lane, s) for s in bay)
-        outer = abs(lateral(lane, brush.road)) + lane.width_m / 2
+        outer = abs(lateral_offset(lane, brush.road)) + lane.width_m / 2
         edge = brush.road.half_width_m - 0.15
         inner = outer if edge - outer > 1.8 else max(outer - 2.9, outer - lane.width_m + 0.2)
         for out in (inner, edge):
@@ -102,11 +109,15 @@ def paint_bus_stops(brush: Brush, lane: Lane) -> None:
         for text, moved in (("BUS", -2.6), ("STOP", 1.6)):
             go = 1.0 if lane.forward else -1.0
             brush.stamp(
-                centre + moved * go, middle, word(text, min(2.2, wide - 0.3), 3.2), YELLOW, lane.forward
+                centre + moved * go,
+                middle,
+                build_word_symbol(text, min(2.2, wide - 0.3), 3.2),
+                YELLOW,
+                lane.forward,
             )
 
 
-def paint_crossing(brush: Brush, crossing: Crossing) -> None:
+def draw_crossing(brush: Brush, crossing: Crossing) -> None:
     """Stripes or studs, the lines before them, and the rough paving at the kerbs.
 
     Args:
@@ -160,4 +171,4 @@ def _crossing_stops(brush: Brush, crossing: Crossing) -> None:
         if lane.kind in ("vehicle", "bus", "cycle"):
             back = -1 if lane.forward else 1
             s = crossing.s_m + back * (crossing.width_m / 2 + STOP_GAP_M)
-            _across(brush, s, bar(0.3, lane.width_m, 0.0, lateral(lane, brush.road)))
+            _across(brush, s, bar(0.3, lane.width_m, 0.0, lateral_offset(lane, brush.road)))

@@ -53,7 +53,7 @@ _PAVINGS: tuple[Colour, ...] = ((0.25, 0.24, 0.22), (0.3, 0.27, 0.23), (0.2, 0.2
 _LANES: tuple[Colour, ...] = ((0.2, 0.05, 0.035), (0.03, 0.11, 0.045), (0.035, 0.07, 0.14))
 
 
-def palette_of(layout: Layout, config: SceneConfig, conditions: Conditions) -> Palette:
+def build_palette(layout: Layout, config: SceneConfig, conditions: Conditions) -> Palette:
     """The surfaces of a town; the same for the same layout.
 
     Args:

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats, Ints
 from roadaware.simulator.layout import Crossing, Lane, Layout, Road, Turn
-from roadaware.simulator.town.drawing import ear_clipped, halves
-from roadaware.simulator.town.roads import BUILD_OUT_M, kerbs
+from roadaware.simulator.town.drawing import split_quads, triangulate_polygon
+from roadaware.simulator.town.roads import BUILD_OUT_M, junction_kerbs
 from roadaware.simulator.town.spots import STOP_GAP_M
-from roadaware.simulator.town.tracks import strip, track_of
+from roadaware.simulator.town.tracks import build_track, strip
 
 KERB_M = 0.12
 """How high pavements lie above roads."""
@@ -86,7 +86,7 @@ class Regions:
     """
 
     def __init__(self, layout: Layout) -> None:
-        patches = ground_patches(layout)
+        patches = build_ground_patches(layout)
         counts = [len(patch.triangles) for patch in patches]
         marks = [
             (patch.lane, int(patch.on), patch.road, patch.crossing, patch.junction, int(patch.raised) - 1)
@@ -149,7 +149,7 @@ class Regions:
         return row, self._members[self._first[slot[row]] + step]
 
 
-def ground_patches(layout: Layout) -> list[Patch]:
+def build_ground_patches(layout: Layout) -> list[Patch]:
     """All pieces of the ground of a layout.
 
     Args:
@@ -157,15 +157,15 @@ def ground_patches(layout: Layout) -> list[Patch]:
     """
     found: list[Patch] = []
     for road in layout.roads:
-        band = track_of(road.line.points).cut(0.0, road.line.length, 10.0)
+        band = build_track(road.line.points).cut(0.0, road.line.length, 10.0)
         whole = strip(band, -road.half_width_m, road.half_width_m)
-        found.append(Patch(halves(whole), On.ROAD, road=road.number))
+        found.append(Patch(split_quads(whole), On.ROAD, road=road.number))
         for number in road.lanes:
             found += _lane_patches(layout.lanes[number], road)
     for junction in layout.junctions:
-        found.append(Patch(ear_clipped(junction.outline), On.JUNCTION, junction=junction.number))
-        for kerb, width in kerbs(layout, junction):
-            corner = halves(strip(kerb, -width, 0.0))
+        found.append(Patch(triangulate_polygon(junction.outline), On.JUNCTION, junction=junction.number))
+        for kerb, width in junction_kerbs(layout, junction):
+            corner = split_quads(strip(kerb, -width, 0.0))
             found.append(Patch(corner, On.PAVEMENT, junction=junction.number, raised=True))
     for crossing in layout.crossings:
         road = layout.roads[crossing.road]
@@ -181,29 +181,29 @@ def crossing_triangles(crossing: Crossing, road: Road) -> Floats:
         road: it lies on.
     """
     half = crossing.width_m / 2
-    piece = track_of(road.line.points).cut(crossing.s_m - half, crossing.s_m + half)
-    return halves(strip(piece, -road.half_width_m, road.half_width_m))
+    piece = build_track(road.line.points).cut(crossing.s_m - half, crossing.s_m + half)
+    return split_quads(strip(piece, -road.half_width_m, road.half_width_m))
 
 
 def _lane_patches(lane: Lane, road: Road) -> list[Patch]:
     """A lane, its bus stops, and the build-outs at both ends of a row of parking bays."""
-    track = track_of(lane.line.points).cut(0.0, lane.line.length, 10.0)
+    track = build_track(lane.line.points).cut(0.0, lane.line.length, 10.0)
     half = lane.width_m / 2
     kind = {"pavement": On.PAVEMENT, "parking": On.PARKING}.get(lane.kind, On.ROAD)
     raised = lane.kind == "pavement"
     found = [
-        Patch(halves(strip(track, -half, half)), kind, lane.number, road.number, raised=raised),
+        Patch(split_quads(strip(track, -half, half)), kind, lane.number, road.number, raised=raised),
     ]
     found += [_stop_patch(lane, road, bay) for bay in lane.bays]
     if lane.bays:
         found += [_waiting_patch(lane, road, bay) for bay in lane.bays]
     if lane.kind == "parking":
         for piece in build_outs(lane):
-            found.append(Patch(halves(piece), On.PAVEMENT, -1, road.number, raised=True))
+            found.append(Patch(split_quads(piece), On.PAVEMENT, -1, road.number, raised=True))
     return found
 
 
-def lateral(lane: Lane, road: Road) -> float:
+def lateral_offset(lane: Lane, road: Road) -> float:
     """How far left of the road's line the middle of a lane lies, in metres.
 
     Args:
@@ -230,16 +230,16 @@ def build_outs(lane: Lane) -> list[Floats]:
 
 def _outwards(lane: Lane, road: Road, bay: tuple[float, float], near: float, far: float) -> Floats:
     """(t, 3, 2) the ground beside a stretch of a lane between two distances from the road's line."""
-    track = track_of(lane.line.points).cut(max(bay[0], 0.0), min(bay[1], lane.line.length), 10.0)
+    track = build_track(lane.line.points).cut(max(bay[0], 0.0), min(bay[1], lane.line.length), 10.0)
     side = lane.side if lane.forward else -lane.side
-    own = abs(lateral(lane, road))
+    own = abs(lateral_offset(lane, road))
     edges = sorted((side * (near - own), side * (far - own)))
-    return halves(strip(track, edges[0], edges[1]))
+    return split_quads(strip(track, edges[0], edges[1]))
 
 
 def _stop_patch(lane: Lane, road: Road, bay: tuple[float, float]) -> Patch:
     """Where buses stop: beside the lane where there is room up to the kerb, else on it."""
-    inner = abs(lateral(lane, road)) - lane.width_m / 2
+    inner = abs(lateral_offset(lane, road)) - lane.width_m / 2
     outer = inner + lane.width_m
     beside = road.half_width_m - outer > 2.0
     area = _outwards(lane, road, bay, outer if beside else inner, road.half_width_m)
@@ -278,7 +278,7 @@ class Rules:
     turns: dict[int, tuple[Turn, ...]]
 
 
-def rules_of(layout: Layout) -> Rules:
+def build_rules(layout: Layout) -> Rules:
     """The rules of a layout.
 
     Args:

@@ -21,7 +21,7 @@ from roadaware.simulator.layout import (
     Road,
     Turn,
 )
-from roadaware.simulator.town.tracks import Track, arc, chained, straight, swept, track_of
+from roadaware.simulator.town.tracks import Track, arc, build_track, connect_poses, join_tracks, straight
 
 BEHIND_M = 60.0
 """Road before the place where the own vehicle starts, so that others can come from behind."""
@@ -144,7 +144,7 @@ def _leg(
         left = length - pieces[0].length - sum(piece.length for piece in pieces)
     place, heading = pieces[-1].points[-1], float(pieces[-1].headings[-1])
     pieces.append(straight(place, heading, pieces[0].length))
-    return chained(pieces)
+    return join_tracks(pieces)
 
 
 # Profiles: which lanes a road has beside each other, and what a road under construction knows.
@@ -254,7 +254,7 @@ class Street:
         return Road(number, Line(self.track.points), numbers, profile.half_width_m, profile.pavement_m)
 
 
-def lanes_of(street: Street, road: int, first: int, forward_side: int) -> list[Lane]:
+def build_lanes(street: Street, road: int, first: int, forward_side: int) -> list[Lane]:
     """The lanes of a street: vehicle lanes, bus and cycle lanes, rows of parking bays, pavements.
 
     Args:
@@ -320,7 +320,7 @@ def draw_stub(
         pieces.append(arc(pieces[-1].points[-1], heading, float(rng.uniform(40.0, 120.0)), bend))
     done = sum(piece.length for piece in pieces)
     pieces.append(straight(pieces[-1].points[-1], float(pieces[-1].headings[-1]), max(15.0, length - done)))
-    track = chained(pieces)
+    track = join_tracks(pieces)
     free = _free_length(track, centre, node, streets)
     return track.cut(0.0, min(track.length, free)) if free > 45.0 else None
 
@@ -390,7 +390,7 @@ def connect(mouths: list[Mouth], near: Turn) -> tuple[Connector, ...]:
         turns = {turn for turn, _ in ways}
         for turn, to in ways:
             for start, end in _pairs(came, to, turn, turns, near):
-                curve = swept(
+                curve = connect_poses(
                     start.line.points[-1],
                     float(start.line.heading(start.line.length)),
                     end.line.points[0],
@@ -465,7 +465,7 @@ def _tangents(first: Arm, second: Arm, radius: float) -> tuple[float, float] | N
     return (b + a * cosine) / sine + beyond, (a + b * cosine) / sine + beyond
 
 
-def reaches(arms: list[Arm], radius: float) -> list[float]:
+def compute_arm_reaches(arms: list[Arm], radius: float) -> list[float]:
     """How far the junction reaches into each arm from where the middles of the roads meet, in metres.
 
     Args:
@@ -482,13 +482,13 @@ def reaches(arms: list[Arm], radius: float) -> list[float]:
     return far
 
 
-def outline(centre: Floats, arms: list[Arm], far: list[float], radius: float) -> Floats:
+def junction_outline(centre: Floats, arms: list[Arm], far: list[float], radius: float) -> Floats:
     """(n, 2) the corners of a junction's area, counter-clockwise.
 
     Args:
         centre: (2,) where the middles of the roads meet.
         arms: in counter-clockwise order.
-        far: what `reaches` found.
+        far: what `compute_arm_reaches` found.
         radius: of the kerbs at the corners, in metres.
     """
     found = []
@@ -512,7 +512,7 @@ def _on(centre: Floats, arm: Arm, along: float, left: float) -> Floats:
     return place
 
 
-def kerbs(layout: Layout, junction: Junction) -> list[tuple[Track, float]]:
+def junction_kerbs(layout: Layout, junction: Junction) -> list[tuple[Track, float]]:
     """The kerbs of a junction between its arms, each with the width of the pavement to its right.
 
     Args:
@@ -537,7 +537,7 @@ def kerbs(layout: Layout, junction: Junction) -> list[tuple[Track, float]]:
         edge = (first + step) % len(corners)
         if mouth[edge]:
             if run:
-                chains.append((track_of(np.array([*run, corners[edge]])), width))
+                chains.append((build_track(np.array([*run, corners[edge]])), width))
             run = []
         elif not run or np.hypot(*(run[-1] - corners[edge])) > 1e-3:
             run.append(corners[edge])

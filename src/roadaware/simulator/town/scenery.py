@@ -13,27 +13,27 @@ from roadaware.arrays import Floats
 from roadaware.simulator.config import Conditions, SceneConfig
 from roadaware.simulator.layout import Layout, Prop
 from roadaware.simulator.looks import Look
-from roadaware.simulator.mesh import Material, Soup, poured
+from roadaware.simulator.mesh import Material, Soup, merge_soups
 from roadaware.simulator.town.brush import Brush
-from roadaware.simulator.town.buildings import Plots, hedge, house, place_buildings, tree
+from roadaware.simulator.town.buildings import Plots, build_hedge, build_house, build_tree, generate_buildings
 from roadaware.simulator.town.drawing import Pile
 from roadaware.simulator.town.furniture import (
-    beacon,
-    bin_of,
-    bollard,
-    bus_stop,
-    crossing_sign,
-    fence,
-    head_of,
-    lamp_post,
-    place_kerbside,
-    sign,
+    build_beacon,
+    build_bin,
+    build_bollard,
+    build_bus_stop,
+    build_crossing_sign,
+    build_fence,
+    build_lamp_post,
+    build_sign,
+    compute_lamp_position,
+    generate_kerbside_props,
 )
-from roadaware.simulator.town.ground import lay_junction, lay_road, lay_terrain
-from roadaware.simulator.town.lines import paint_road
-from roadaware.simulator.town.palette import palette_of
-from roadaware.simulator.town.regions import Regions, rules_of
-from roadaware.simulator.town.tracks import track_of
+from roadaware.simulator.town.ground import add_junction_ground, add_road_ground, add_terrain
+from roadaware.simulator.town.lines import draw_road_markings
+from roadaware.simulator.town.palette import build_palette
+from roadaware.simulator.town.regions import Regions, build_rules
+from roadaware.simulator.town.tracks import build_track
 from roadaware.simulator.town.wires import wire_spans
 
 CHUNK_M = 40.0
@@ -81,9 +81,9 @@ class Town:
         self._coats = None if look is None else np.array(look.coats, dtype=np.float32)
         self._wires = wire_spans(layout) if look is not None and look.wires else []
         self._hue = config.surroundings.hue
-        self._palette = palette_of(layout, config, conditions)
-        self._rules = rules_of(layout)
-        self._tracks = [track_of(road.line.points) for road in layout.roads]
+        self._palette = build_palette(layout, config, conditions)
+        self._rules = build_rules(layout)
+        self._tracks = [build_track(road.line.points) for road in layout.roads]
         self._chunks = _chunks(layout)
         self._middles = np.array([chunk.middle for chunk in self._chunks])
         self._soups: OrderedDict[tuple[int, bool], Soup] = OrderedDict()
@@ -110,13 +110,13 @@ class Town:
         if self._last is None or self._last[:2] != (key, tile):
             parts = [self._soup(k // 2, bool(k % 2)) for k in key]
             near = [soup for middle, soup in self._wires if np.hypot(*(middle - place)) < range_m]
-            self._last = (key, tile, poured([self._terrain(tile, range_m), *parts, *near]))
+            self._last = (key, tile, merge_soups([self._terrain(tile, range_m), *parts, *near]))
         return self._last[2]
 
     def _terrain(self, tile: tuple[int, int], range_m: float) -> Soup:
         pile = Pile()
         middle = ((tile[0] + 0.5) * GRID_M, (tile[1] + 0.5) * GRID_M)
-        lay_terrain(pile, self._palette, middle, range_m + 2 * CHUNK_M)
+        add_terrain(pile, self._palette, middle, range_m + 2 * CHUNK_M)
         return self._turned(pile.soup())
 
     def _soup(self, number: int, fine: bool) -> Soup:
@@ -134,15 +134,15 @@ class Town:
         pile, layout, palette = Pile(), self._layout, self._palette
         parts: list[Soup] = []
         if chunk.road < 0:
-            lay_junction(pile, layout, layout.junctions[int(chunk.start)], palette)
+            add_junction_ground(pile, layout, layout.junctions[int(chunk.start)], palette)
         else:
             road, track = layout.roads[chunk.road], self._tracks[chunk.road]
             span = (chunk.start, chunk.end)
-            lay_road(pile, layout, road, track, palette, span)
-            paint_road(Brush(pile, layout, road, track, palette, span, self._rules))
+            add_road_ground(pile, layout, road, track, palette, span)
+            draw_road_markings(Brush(pile, layout, road, track, palette, span, self._rules))
             parts += self._crossing_posts(chunk)
         parts += [self._prop(prop, fine).soup(prop.position, prop.heading) for prop in chunk.props]
-        return poured([pile.soup(), *parts])
+        return merge_soups([pile.soup(), *parts])
 
     def _crossing_posts(self, chunk: Chunk) -> list[Soup]:
         found = []
@@ -152,22 +152,22 @@ class Town:
                 for side in (1, -1):
                     here = track.at(np.array([crossing.s_m - side * (crossing.width_m / 2 + 0.35)]))
                     x, y = here.beside(side * (road.half_width_m + 0.4))[0].tolist()
-                    post = beacon() if self._palette.left else crossing_sign()
+                    post = build_beacon() if self._palette.left else build_crossing_sign()
                     found.append(post.soup((x, y), float(here.headings[0])))
         return found
 
     def _prop(self, prop: Prop, fine: bool) -> Pile:
         lit = self._palette.lit
         if prop.kind in ("lamp_post", "bus_stop"):
-            return (lamp_post if prop.kind == "lamp_post" else bus_stop)(prop, fine, lit)
+            return (build_lamp_post if prop.kind == "lamp_post" else build_bus_stop)(prop, fine, lit)
         makers = {
-            "building": house,
-            "tree": tree,
-            "hedge": hedge,
-            "fence": fence,
-            "sign": sign,
-            "bin": bin_of,
-            "bollard": bollard,
+            "building": build_house,
+            "tree": build_tree,
+            "hedge": build_hedge,
+            "fence": build_fence,
+            "sign": build_sign,
+            "bin": build_bin,
+            "bollard": build_bollard,
         }
         return makers[prop.kind](prop, fine)
 
@@ -177,15 +177,15 @@ class Town:
             soup = replace(soup, colour=np.minimum(soup.colour * self._coats[soup.material], 0.95))
         if self._hue % 1.0 == 0.0 or not len(soup):
             return soup
-        from roadaware.simulator.figures.form import turned_colours
+        from roadaware.simulator.figures.form import rotate_hues
 
-        colour = turned_colours(soup.colour, self._hue)
+        colour = rotate_hues(soup.colour, self._hue)
         kept = (soup.material == Material.LAMP) | (soup.glow > 0)
         colour[kept] = soup.colour[kept]
         return replace(soup, colour=colour)
 
 
-def town_lights(layout: Layout, conditions: Conditions) -> Floats:
+def collect_street_lamps(layout: Layout, conditions: Conditions) -> Floats:
     """(n, 4) x, y, z and intensity of the street lamps that are lit; none by day.
 
     The same lamps glow in the triangles of `Town`: they are for those who need lamps that they do not see.
@@ -196,7 +196,7 @@ def town_lights(layout: Layout, conditions: Conditions) -> Floats:
     """
     if conditions.time == "day":
         return np.zeros((0, 4))
-    heads = [(*head_of(prop), 1.0) for prop in layout.props if prop.kind == "lamp_post"]
+    heads = [(*compute_lamp_position(prop), 1.0) for prop in layout.props if prop.kind == "lamp_post"]
     return np.array(heads, dtype=np.float64).reshape(-1, 4)
 
 
@@ -226,7 +226,7 @@ def _chunks(layout: Layout) -> list[Chunk]:
 # What stands beside the roads: buildings with their gardens, and everything on the pavements.
 
 
-def place_props(layout: Layout, config: SceneConfig, rng: np.random.Generator) -> Layout:
+def add_props(layout: Layout, config: SceneConfig, rng: np.random.Generator) -> Layout:
     """A layout with everything that stands beside its roads.
 
     Args:
@@ -236,6 +236,6 @@ def place_props(layout: Layout, config: SceneConfig, rng: np.random.Generator) -
     """
     regions = Regions(layout)
     where = config.surroundings
-    props = place_kerbside(layout, where, regions, rng)
-    props += place_buildings(layout, where, Plots(regions), rng)
+    props = generate_kerbside_props(layout, where, regions, rng)
+    props += generate_buildings(layout, where, Plots(regions), rng)
     return replace(layout, props=tuple(props))

@@ -25,7 +25,7 @@ def stop_distance(street: Street, node: int) -> float:
     return 0.5
 
 
-def place_spots(
+def add_crossings(
     streets: list[Street], signalled: list[bool], config: SceneConfig, rng: np.random.Generator
 ) -> None:
     """Put crossings on streets: on the arms of junctions with lights, and along the way.
@@ -74,7 +74,7 @@ def _ensure(streets: list[Street], rng: np.random.Generator) -> None:
             return
 
 
-def place_stops(street: Street, rng: np.random.Generator) -> None:
+def add_bus_stops(street: Street, rng: np.random.Generator) -> None:
     """Put bus stops on a street of the way, one on a side at most.
 
     Args:
@@ -96,7 +96,7 @@ def place_stops(street: Street, rng: np.random.Generator) -> None:
             street.stops[side] = ((start, start + BUS_STOP_M),)
 
 
-def place_parking(street: Street, rng: np.random.Generator) -> None:
+def add_parking_bays(street: Street, rng: np.random.Generator) -> None:
     """Put rows of parking bays on a street that has room for them.
 
     Args:

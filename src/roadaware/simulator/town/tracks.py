@@ -107,14 +107,16 @@ def arc(start: Floats, heading: float, radius: float, turn: float, step: float =
     return Track(centre + spokes, headings)
 
 
-def chained(pieces: list[Track]) -> Track:
+def join_tracks(pieces: list[Track]) -> Track:
     """Tracks, each of which begins where the one before ends, as one."""
     points = [pieces[0].points, *(piece.points[1:] for piece in pieces[1:])]
     headings = [pieces[0].headings, *(piece.headings[1:] for piece in pieces[1:])]
     return Track(np.concatenate(points), np.concatenate(headings))
 
 
-def swept(start: Floats, heading: float, end: Floats, end_heading: float, spacing: float = 0.7) -> Track:
+def connect_poses(
+    start: Floats, heading: float, end: Floats, end_heading: float, spacing: float = 0.7
+) -> Track:
     """A smooth curve from one place and direction to another.
 
     Args:
@@ -136,7 +138,7 @@ def swept(start: Floats, heading: float, end: Floats, end_heading: float, spacin
     return Track(points, np.unwrap(np.arctan2(slope[:, 1], slope[:, 0])))
 
 
-def track_of(points: Floats) -> Track:
+def build_track(points: Floats) -> Track:
     """A track through points whose directions nobody noted: the mean of those of their neighbours.
 
     Args:

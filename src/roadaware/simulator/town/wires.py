@@ -8,7 +8,7 @@ from roadaware.arrays import Floats
 from roadaware.simulator.layout import Layout
 from roadaware.simulator.mesh import Soup
 from roadaware.simulator.town.drawing import Pile
-from roadaware.simulator.town.furniture import head_of
+from roadaware.simulator.town.furniture import compute_lamp_position
 from roadaware.simulator.town.palette import BLACK
 
 _LEAST_M, _MOST_M = 6.0, 45.0
@@ -23,7 +23,9 @@ def wire_spans(layout: Layout) -> list[tuple[Floats, Soup]]:
     Args:
         layout: of the town, with what stands there.
     """
-    heads = np.array([head_of(prop) for prop in layout.props if prop.kind == "lamp_post"]).reshape(-1, 3)
+    heads = np.array(
+        [compute_lamp_position(prop) for prop in layout.props if prop.kind == "lamp_post"]
+    ).reshape(-1, 3)
     away = np.hypot(*(heads[:, None, :2] - heads[None, :, :2]).transpose(2, 0, 1))
     away[(away < _LEAST_M) | (away > _MOST_M)] = np.inf
     pairs = set()

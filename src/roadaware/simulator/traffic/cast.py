@@ -15,13 +15,13 @@ from roadaware.simulator.traffic.driving import BEHIND_OBSTACLE_M
 from roadaware.simulator.traffic.manoeuvres import (
     BAY_M,
     BESIDE_M,
-    bays_beside,
-    bays_of,
-    berth_beside,
-    home_of,
+    compute_bay_centres,
+    compute_berth,
+    compute_lane_offset,
+    find_bays_beside,
 )
 from roadaware.simulator.traffic.paths import Net, Step
-from roadaware.simulator.traffic.record import FACTS, actor_of
+from roadaware.simulator.traffic.record import FACTS, build_vehicle_actor
 from roadaware.simulator.traffic.vehicle import (
     LONGEST_TURNING_M,
     PARKED,
@@ -150,7 +150,7 @@ class Spawner:
         path = self.net.path(steps)
         if make.size_m[0] > LONGEST_TURNING_M and any(leg.turn for leg in path.legs):
             return None
-        home = home_of(kind, lane.kind, lane.width_m, self.net.inwards)
+        home = compute_lane_offset(kind, lane.kind, lane.width_m, self.net.inwards)
         vehicle = self.make(make, steps, s, home, frame)
         vehicle.manners = manners
         vehicle.beacon = kind == "EmVeh" and bool(self.rng.random() < 0.6)
@@ -165,7 +165,7 @@ class Spawner:
             for e in path.events
             if e.s > s and (e.kind != "bay" or kind == "Bus")
         ]
-        limits.append(pace_before(free_m(vehicle, self.things)))
+        limits.append(compute_approach_speed(free_m(vehicle, self.things)))
         vehicle.v = float(min(limits))
         return vehicle if self.fits(vehicle, vehicles) else None
 
@@ -232,7 +232,7 @@ def free_m(vehicle: Vehicle, things: Floats) -> float:
     return float(s[hit.argmax()] - vehicle.front) if hit.any() else float(np.inf)
 
 
-def pace_before(free: float) -> float:
+def compute_approach_speed(free: float) -> float:
     """m/s at which one can stop behind what lies there without haste.
 
     Args:
@@ -344,7 +344,7 @@ class Cast:
             return ego
         gaps = [e.s - ego.front for e in ego.path.events if e.s > ego.front and e.kind != "bay"]
         stop = np.sqrt(3.2 * max(min(gaps, default=np.inf) - 1.0, 0.0))
-        seen = pace_before(free_m(ego, self.things))
+        seen = compute_approach_speed(free_m(ego, self.things))
         ego.v = float(min(speed, ego.path.limit(ego.front), stop, seen))
         return ego
 
@@ -366,7 +366,7 @@ class Cast:
 
     def _row(self, lane: Lane) -> list[Parked]:
         """Who is parked in a row of bays."""
-        middles = bays_of(lane)
+        middles = compute_bay_centres(lane)
         n = len(middles)
         taken: Bools = self.rng.random(n) < self.config.behaviour.parked
         if self.ego.hold:
@@ -433,7 +433,7 @@ class Cast:
         for lane in self.net.layout.lanes:
             if lane.road not in roads or lane.kind != "vehicle":
                 continue
-            for bay in bays_beside(self.net.layout, lane):
+            for bay in find_bays_beside(self.net.layout, lane):
                 dx, dy = lane.line.at(bay[0]) - (self.ego.x, self.ego.y)
                 ahead = dx * np.cos(self.ego.heading) + dy * np.sin(self.ego.heading)
                 if 28.0 < ahead < 85.0 and bay[0] > 30.0:
@@ -444,7 +444,7 @@ class Cast:
                 "Car", lane, bay[0] - float(self.rng.uniform(2.0, 16.0)), self.vehicles, 0
             )
             if made is not None:
-                made.berth = berth_beside(made, bay)
+                made.berth = compute_berth(made, bay)
                 made.v = min(made.v, float(np.sqrt(2.4 * (made.berth.stop_s - made.s))))
                 self.vehicles.append(made)
                 x, y = lane.line.beside(*bay).tolist()
@@ -548,7 +548,7 @@ class Cast:
             fps: frames per second.
         """
         moved = sorted((v for v in [*self.gone, *self.vehicles[1:]] if v.trail), key=lambda v: v.number)
-        found = [actor_of(vehicle, number, fps) for number, vehicle in enumerate(moved)]
+        found = [build_vehicle_actor(vehicle, number, fps) for number, vehicle in enumerate(moved)]
         for parked in self.parked:
             end = n_frames if parked.end < 0 else parked.end
             if 0 <= parked.first < end:

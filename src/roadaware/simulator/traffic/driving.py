@@ -71,7 +71,7 @@ class Sight:
     for_people: Floats
 
 
-def bodies_of(vehicles: Sequence[Vehicle], things: Floats) -> Bodies:
+def collect_bodies(vehicles: Sequence[Vehicle], things: Floats) -> Bodies:
     """The bodies of vehicles and of things that stand.
 
     Args:
@@ -101,12 +101,14 @@ def _backs(vehicle: Vehicle) -> bool:
     return nears or (vehicle.reverse_m > 0 and vehicle.hold != "kerb")
 
 
-def look(vehicles: Sequence[Vehicle], bodies: Bodies, people: Floats, velocity: Floats) -> Sight:
+def find_obstacles_ahead(
+    vehicles: Sequence[Vehicle], bodies: Bodies, people: Floats, velocity: Floats
+) -> Sight:
     """What lies on the ways of vehicles.
 
     Args:
         vehicles: that move.
-        bodies: of `bodies_of`.
+        bodies: of `collect_bodies`.
         people: (p, 2) on the road.
         velocity: (p, 2) m/s.
     """
@@ -119,7 +121,7 @@ def look(vehicles: Sequence[Vehicle], bodies: Bodies, people: Floats, velocity: 
     small = np.array([v.kind == "Cyc" for v in vehicles])
     room = np.where(bodies.passable & ~small[:, None], BEHIND_OBSTACLE_M, STANDING_M)
     room = room + np.where(bodies.backs, MORE_M, 0.0)
-    found = _bound(speed[:, None], gap, along, room, accelerate[:, None], headway[:, None])
+    found = _compute_idm_acceleration(speed[:, None], gap, along, room, accelerate[:, None], headway[:, None])
     leader = found.argmin(1) if found.shape[1] else np.zeros(len(vehicles), dtype=np.int64)
     rows = np.arange(len(vehicles))
     bound = found[rows, leader] if found.shape[1] else np.full(len(vehicles), np.inf)
@@ -175,7 +177,7 @@ def _gaps(way: Floats, ahead: Floats, half: Floats, bodies: Bodies, length: Floa
     return gap, along
 
 
-def _bound(
+def _compute_idm_acceleration(
     v: Floats, gap: Floats, along: Floats, room: Floats, accelerate: Floats, headway: Floats
 ) -> Floats:
     """m/s2 behind bodies (Treiber, Hennecke and Helbing 2000)."""
@@ -280,7 +282,7 @@ class Rules:
             if gap > horizon:
                 break
             if self._stops(vehicle, event, gap, coming, others, time_s):
-                found = min(found, halt(vehicle, gap))
+                found = min(found, stopping_acceleration(vehicle, gap))
                 break
         return found
 
@@ -292,7 +294,7 @@ class Rules:
         room = _room_beyond(vehicle, hold.event, others)
         if room and self.junctions.proceed(hold, coming.get(hold.event.number, ())):
             return float(np.inf)
-        return halt(vehicle, hold.leg.start + hold.until - vehicle.front)
+        return stopping_acceleration(vehicle, hold.leg.start + hold.until - vehicle.front)
 
     def _stops(
         self,
@@ -346,7 +348,7 @@ class Rules:
         return True
 
 
-def halt(vehicle: Vehicle, gap: float) -> float:
+def stopping_acceleration(vehicle: Vehicle, gap: float) -> float:
     """m/s2 to stop at a line, smoothly where there is time.
 
     Args:
@@ -409,7 +411,7 @@ class Strip:
     lies: Bools
 
 
-def strip_of(vehicle: Vehicle, bodies: Bodies, own: int, back_m: float, ahead_m: float) -> Strip:
+def project_bodies(vehicle: Vehicle, bodies: Bodies, own: int, back_m: float, ahead_m: float) -> Strip:
     """Where bodies are beside the path of a vehicle.
 
     Args:
@@ -466,7 +468,7 @@ def is_free(
     return not bool((meets & side).any())
 
 
-def people_free(vehicle: Vehicle, people: Floats, left_m: float, way_m: float) -> bool:
+def is_free_of_people(vehicle: Vehicle, people: Floats, left_m: float, way_m: float) -> bool:
     """Whether nobody is on foot where a vehicle wants to drive.
 
     Args:

@@ -15,11 +15,17 @@ from roadaware.simulator.actors import Actor, Ego, Signal
 from roadaware.simulator.config import Conditions, SceneConfig
 from roadaware.simulator.layout import Layout
 from roadaware.simulator.traffic.cast import Cast
-from roadaware.simulator.traffic.driving import HARDEST, Rules, bodies_of, halt, look
+from roadaware.simulator.traffic.driving import (
+    HARDEST,
+    Rules,
+    collect_bodies,
+    find_obstacles_ahead,
+    stopping_acceleration,
+)
 from roadaware.simulator.traffic.junctions import Junctions, Lights, Zebras
 from roadaware.simulator.traffic.manoeuvres import SQUEEZE, Manoeuvres
 from roadaware.simulator.traffic.paths import Net
-from roadaware.simulator.traffic.record import Recorder, ego_of
+from roadaware.simulator.traffic.record import Recorder, build_ego
 from roadaware.simulator.traffic.vehicle import FASTEST, Vehicle
 from roadaware.simulator.view import TrafficView
 
@@ -78,10 +84,10 @@ def simulate(
 
     rows = [(*o.position[0, :2], o.heading[0], *o.size_m[:2]) for o in objects if len(o.heading)]
     things = np.array(rows, dtype=np.float64).reshape(-1, 5)
-    return live(layout, config, conditions, rng, walkers, things)
+    return simulate_traffic(layout, config, conditions, rng, walkers, things)
 
 
-def start_of(layout: Layout) -> float:
+def compute_start_position(layout: Layout) -> float:
     """Metres along the planned way at which the bumper of the own vehicle starts.
 
     Args:
@@ -107,7 +113,7 @@ PEDAL_M = 5.5
 """Metres of one turn of the pedals."""
 
 
-def live(
+def simulate_traffic(
     layout: Layout,
     config: SceneConfig,
     conditions: Conditions,
@@ -133,7 +139,7 @@ def live(
     table = np.array(shown, dtype=np.uint8).reshape(config.n_frames, len(layout.signals))
     fps = config.camera.fps
     actors: tuple[Actor, ...] = world.cast.actors(config.n_frames, fps)
-    return Lived(ego_of(world.ego, fps), actors, world.lights.signals(table))
+    return Lived(build_ego(world.ego, fps), actors, world.lights.signals(table))
 
 
 class World:
@@ -200,8 +206,8 @@ class World:
     def _step(self, time_s: float, dt: float, people: Floats, velocity: Floats) -> None:
         """One step of time: everybody looks at the same moment, then moves."""
         vehicles = self.cast.vehicles
-        bodies = bodies_of(vehicles, self.things)
-        sight = look(vehicles, bodies, people, velocity)
+        bodies = collect_bodies(vehicles, self.things)
+        sight = find_obstacles_ahead(vehicles, bodies, people, velocity)
         if self.since_decision >= DECIDE_S - 1e-9:
             self.manoeuvres.decide(vehicles, sight, bodies, people, time_s)
             self.since_decision = 0.0
@@ -214,7 +220,7 @@ class World:
             ruled = min(self.rules.bound(vehicle, coming, vehicles, time_s), to_berth(vehicle, time_s))
             wanted.append(min(seen, ruled, self._free(vehicle)))
         for vehicle, a in zip(vehicles, wanted, strict=True):
-            drive(vehicle, a, dt)
+            move_vehicle(vehicle, a, dt)
             if vehicle.path.end - vehicle.s < EXTEND_M and vehicle is not self.ego:
                 self._extend(vehicle)
 
@@ -228,7 +234,12 @@ class World:
             most = min(max(most, fastest), fastest, vehicle.path.limit(vehicle.front))
         a = vehicle.manners.accelerate * (1.0 - (max(vehicle.v, 0.0) / most) ** 4)
         if vehicle is self.ego:
-            a = min(a, halt(vehicle, vehicle.path.end - 4.0 - vehicle.front) if self._ends(vehicle) else a)
+            a = min(
+                a,
+                stopping_acceleration(vehicle, vehicle.path.end - 4.0 - vehicle.front)
+                if self._ends(vehicle)
+                else a,
+            )
         return max(a, -2.5)
 
     def _ends(self, vehicle: Vehicle) -> bool:
@@ -254,7 +265,7 @@ class World:
         vehicle.leg = 0
 
 
-def drive(vehicle: Vehicle, wanted: float, dt: float) -> None:
+def move_vehicle(vehicle: Vehicle, wanted: float, dt: float) -> None:
     """Move one vehicle for a step of time.
 
     Args:
@@ -294,7 +305,7 @@ def to_berth(vehicle: Vehicle, time_s: float) -> float:
     gap = vehicle.berth.stop_s - vehicle.s
     if gap < 1.5 and vehicle.v < 0.1:
         vehicle.hold, vehicle.hold_until = "berth", time_s + 1.2
-    return halt(vehicle, gap)
+    return stopping_acceleration(vehicle, gap)
 
 
 def _reverse(vehicle: Vehicle, dt: float) -> None:

@@ -9,7 +9,14 @@ import numpy as np
 from roadaware.arrays import Floats
 from roadaware.simulator.actors import Light
 from roadaware.simulator.layout import Lane, Layout
-from roadaware.simulator.traffic.driving import Bodies, Sight, Strip, is_free, people_free, strip_of
+from roadaware.simulator.traffic.driving import (
+    Bodies,
+    Sight,
+    Strip,
+    is_free,
+    is_free_of_people,
+    project_bodies,
+)
 from roadaware.simulator.traffic.junctions import Lights
 from roadaware.simulator.traffic.paths import Net
 from roadaware.simulator.traffic.vehicle import FASTEST, Berth, Passing, Shift, Vehicle
@@ -26,7 +33,7 @@ BESIDE_M = 3.4
 """Farthest bay from the middle of the lane."""
 
 
-def berth_beside(vehicle: Vehicle, bay: tuple[float, float]) -> Berth:
+def compute_berth(vehicle: Vehicle, bay: tuple[float, float]) -> Berth:
     """How a vehicle would back into a bay.
 
     Args:
@@ -37,7 +44,7 @@ def berth_beside(vehicle: Vehicle, bay: tuple[float, float]) -> Berth:
     return Berth(along + vehicle.base_m + SIDEWAYS_M + 0.2, along, left, SIDEWAYS_M)
 
 
-def bays_beside(layout: Layout, lane: Lane) -> list[tuple[float, float]]:
+def find_bays_beside(layout: Layout, lane: Lane) -> list[tuple[float, float]]:
     """Bays beside a lane that one can back into, metres along and to the left of it.
 
     Args:
@@ -48,13 +55,13 @@ def bays_beside(layout: Layout, lane: Lane) -> list[tuple[float, float]]:
     for number in layout.roads[lane.road].lanes:
         row = layout.lanes[number]
         if row.kind == "parking" and row.forward == lane.forward and row.order == lane.order + 1:
-            along, left = lane.line.project(bays_of(row))
+            along, left = lane.line.project(compute_bay_centres(row))
             places = zip(along.tolist(), left.tolist(), strict=True)
             found += [(s, x) for s, x in places if abs(x) < BESIDE_M]
     return found
 
 
-def bays_of(row: Lane) -> Floats:
+def compute_bay_centres(row: Lane) -> Floats:
     """(k, 2) the middles of the bays of a row.
 
     Args:
@@ -65,7 +72,7 @@ def bays_of(row: Lane) -> Floats:
     return found
 
 
-def back_in(vehicle: Vehicle, time_s: float) -> None:
+def advance_parking(vehicle: Vehicle, time_s: float) -> None:
     """Begin to back into the bay when nobody is behind, stand when done, or give it up.
 
     Args:
@@ -87,7 +94,7 @@ def back_in(vehicle: Vehicle, time_s: float) -> None:
         vehicle.hold, vehicle.berth, vehicle.blocked = "", None, False
 
 
-def clear_behind(vehicle: Vehicle, row: int, bodies: Bodies, people: Floats) -> bool:
+def is_clear_behind(vehicle: Vehicle, row: int, bodies: Bodies, people: Floats) -> bool:
     """Whether nobody is where somebody wants to reverse, or will soon be.
 
     Args:
@@ -98,7 +105,7 @@ def clear_behind(vehicle: Vehicle, row: int, bodies: Bodies, people: Floats) -> 
     """
     berth = vehicle.berth
     way = vehicle.reverse_m if berth is None or vehicle.reverse_m > 0 else vehicle.s - berth.bay_s
-    strip = strip_of(vehicle, bodies, row, 45.0, 3.0)
+    strip = project_bodies(vehicle, bodies, row, 45.0, 3.0)
     side = [vehicle.left_m, vehicle.left_m if berth is None else berth.left_m]
     low, high = min(side) - vehicle.width / 2 - 0.3, max(side) + vehicle.width / 2 + 0.3
     beside = (strip.left + strip.half > low) & (strip.left - strip.half < high)
@@ -180,9 +187,9 @@ class Manoeuvres:
             vehicle.leader, vehicle.leader_gap = int(sight.leader[row]), float(sight.gap[row])
             self._finish(vehicle)
             if vehicle.reverse_m > 0 or vehicle.hold == "berth":
-                vehicle.blocked = not clear_behind(vehicle, row, bodies, people)
+                vehicle.blocked = not is_clear_behind(vehicle, row, bodies, people)
             if vehicle.hold == "berth":
-                back_in(vehicle, time_s)
+                advance_parking(vehicle, time_s)
             elif vehicle.hold == "kerb":
                 self._leave_kerb(vehicle, row, bodies, people, time_s)
             elif vehicle.passing is not None:
@@ -206,7 +213,7 @@ class Manoeuvres:
     def _keep_line(self, vehicle: Vehicle) -> None:
         """Cyclists keep to the edge of lanes that are not theirs; everybody else to the middle."""
         lane = self.net.layout.lanes[vehicle.lane]
-        vehicle.home_m = home_of(vehicle.kind, lane.kind, lane.width_m, self.net.inwards)
+        vehicle.home_m = compute_lane_offset(vehicle.kind, lane.kind, lane.width_m, self.net.inwards)
         if abs(vehicle.home_m - vehicle.shift.target_m) > 0.05 and vehicle.passing is None:
             vehicle.go_beside(vehicle.home_m, 14.0)
 
@@ -228,7 +235,7 @@ class Manoeuvres:
             vehicle.pass_since = time_s
         if time_s - vehicle.pass_since < INDICATE_S:
             return
-        strip = strip_of(vehicle, bodies, row, 40.0, 150.0)
+        strip = project_bodies(vehicle, bodies, row, 40.0, 150.0)
         chain = [lead, *self._next_ones(vehicle, lead, strip, bodies)]
         left = self._beside(vehicle, strip, chain, vehicles)
         last = chain[-1]
@@ -249,7 +256,7 @@ class Manoeuvres:
             return
         if not is_free(vehicle, strip, left, way, time + 2.0, chain):
             return
-        if not people_free(vehicle, people, left, way):
+        if not is_free_of_people(vehicle, people, left, way):
             return
         target = vehicles[last] if last < len(vehicles) else None
         on_way = target is not None and not target.hazard
@@ -402,7 +409,7 @@ class Manoeuvres:
         if other is None or self._somebody_passes(vehicle, vehicles, 40.0):
             return
         across = vehicle.wish * (lane.width_m + other.width_m) / 2
-        strip = strip_of(vehicle, bodies, row, 40.0, 60.0)
+        strip = project_bodies(vehicle, bodies, row, 40.0, 60.0)
         if not is_free(vehicle, strip, across, 14.0 + vehicle.v, 3.0, ()):
             return
         if vehicle is self.ego:
@@ -425,20 +432,20 @@ class Manoeuvres:
         """Pull out of a parking bay, after reversing and indicating, when nobody comes."""
         if time_s < vehicle.hold_until or vehicle.reverse_m > 0:
             return
-        strip = strip_of(vehicle, bodies, row, 45.0, 30.0)
+        strip = project_bodies(vehicle, bodies, row, 45.0, 30.0)
         lane = self.net.layout.lanes[vehicle.lane]
         across = np.linspace(vehicle.left_m, vehicle.home_m, 3)[1:]
         if lane.kind == "bus":
             across = across[:1]
         way, time = (16.0, 4.0) if time_s - vehicle.hold_until < vehicle.manners.patience_s else (9.0, 2.5)
         free = all(is_free(vehicle, strip, float(left), way, time, ()) for left in across)
-        if free and people_free(vehicle, people, vehicle.home_m, 14.0):
+        if free and is_free_of_people(vehicle, people, vehicle.home_m, 14.0):
             vehicle.hold = ""
             far = abs(vehicle.left_m - vehicle.home_m)
             vehicle.go_beside(vehicle.home_m, max(11.0, float(np.sqrt(34.0 * far))))
 
 
-def home_of(kind: str, lane_kind: str, width_m: float, inwards: int) -> float:
+def compute_lane_offset(kind: str, lane_kind: str, width_m: float, inwards: int) -> float:
     """How far beside the middle of a lane a vehicle drives, left positive, in metres.
 
     Args:

@@ -131,7 +131,7 @@ class Path:
         return len(self.legs) - 1
 
 
-def sampled(points: Floats) -> tuple[Floats, Floats]:
+def sample_path(points: Floats) -> tuple[Floats, Floats]:
     """(n, 3) the table and (n,) the speed limits of a path through points.
 
     Args:
@@ -248,7 +248,7 @@ class Net:
                 legs.append(Leg(-1, node, way, TURN[join.turn], done, done + join.line.length))
                 pieces.append(join.line.points)
                 done += join.line.length
-        table, fastest = sampled(_joined(pieces))
+        table, fastest = sample_path(_join_lines(pieces))
         events.sort(key=lambda event: event.s)
         return Path(table, fastest, tuple(legs), tuple(events))
 
@@ -338,7 +338,7 @@ class Net:
         )
 
 
-def _joined(pieces: list[Floats]) -> Floats:
+def _join_lines(pieces: list[Floats]) -> Floats:
     """Lines one after the other, without points that repeat."""
     points = np.concatenate(pieces)
     keep = np.concatenate([[True], np.hypot(*np.diff(points, axis=0).T) > 1e-3])

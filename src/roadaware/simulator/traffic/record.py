@@ -49,7 +49,7 @@ def needs_head_lamps(conditions: Conditions) -> bool:
     return conditions.time != "day" or conditions.weather in ("rain", "snow")
 
 
-def signals_of(vehicle: Vehicle, inwards: int, time_s: float) -> int:
+def select_indicator(vehicle: Vehicle, inwards: int, time_s: float) -> int:
     """What a vehicle indicates: 1 left, -1 right, 2 hazard lights, 0 nothing.
 
     Args:
@@ -96,7 +96,7 @@ def _turn_signal(vehicle: Vehicle, inwards: int) -> int:
     return 0
 
 
-def hand_signal(vehicle: Vehicle, inwards: int) -> int:
+def select_hand_signal(vehicle: Vehicle, inwards: int) -> int:
     """Which arm a cyclist holds out: 1 left, -1 right, 0 none; in the turn itself they steer with both hands.
 
     Args:
@@ -136,7 +136,9 @@ class Recorder:
         """
         cyclist = vehicle.kind == "Cyc"
         inwards = self.net.inwards
-        signals = hand_signal(vehicle, inwards) if cyclist else signals_of(vehicle, inwards, time_s)
+        signals = (
+            select_hand_signal(vehicle, inwards) if cyclist else select_indicator(vehicle, inwards, time_s)
+        )
         parked = vehicle.hazard or vehicle.hold in ("kerb", "berth", "parked")
         braking = not parked and (vehicle.a < -BRAKING or (vehicle.v < STANDING and not cyclist))
         lamps = self.head
@@ -180,7 +182,7 @@ class Recorder:
         return number
 
 
-def actor_of(vehicle: Vehicle, number: int, fps: float) -> Actor:
+def build_vehicle_actor(vehicle: Vehicle, number: int, fps: float) -> Actor:
     """What a vehicle did, as an actor.
 
     Args:
@@ -202,7 +204,7 @@ def actor_of(vehicle: Vehicle, number: int, fps: float) -> Actor:
         vehicle.born,
         position,
         np.unwrap(column["heading"]),
-        _speed(position, column["heading"], fps, column["speed"]),
+        _compute_speed(position, column["heading"], fps, column["speed"]),
         column["lamps"].astype(np.uint8),
         np.full(n, rides, dtype=np.uint8),
         column["gait"],
@@ -213,7 +215,7 @@ def actor_of(vehicle: Vehicle, number: int, fps: float) -> Actor:
     )
 
 
-def ego_of(ego: Vehicle, fps: float) -> Ego:
+def build_ego(ego: Vehicle, fps: float) -> Ego:
     """What the own vehicle did.
 
     Args:
@@ -227,7 +229,7 @@ def ego_of(ego: Vehicle, fps: float) -> Ego:
     xy = np.column_stack([column["x"], column["y"]])
     xy = xy - back * np.column_stack([np.cos(heading), np.sin(heading)])
     position = np.column_stack([xy, np.zeros(len(table))])
-    speed = _speed(position, heading, fps, column["speed"])
+    speed = _compute_speed(position, heading, fps, column["speed"])
     action = np.select(
         [
             np.abs(column["speed"]) < STANDING,
@@ -258,7 +260,7 @@ def _slope(values: Floats, fps: float) -> Floats:
     return found
 
 
-def _speed(position: Floats, heading: Floats, fps: float, planned: Floats) -> Floats:
+def _compute_speed(position: Floats, heading: Floats, fps: float, planned: Floats) -> Floats:
     """(n,) m/s along the heading, from the positions; 0 where it stands."""
     if len(position) < 2:
         return planned.copy()

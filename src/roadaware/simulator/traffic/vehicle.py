@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from roadaware.arrays import Floats
-from roadaware.simulator.figures.models import MODELS, sized
+from roadaware.simulator.figures.models import MODELS, sample_model_size
 from roadaware.simulator.traffic.paths import Path
 
 # What drives on a road: kinds with their shares, models and manners of driving.
@@ -93,7 +93,7 @@ def draw_make(rng: np.random.Generator, kind: str, lane_width_m: float, longest_
     weights = np.array([model.weight for model in models])
     model = models[int(rng.choice(len(models), p=weights / weights.sum()))]
     look = int(rng.integers(2**31))
-    return Make(kind, model.name, sized(model, look), look)
+    return Make(kind, model.name, sample_model_size(model, look), look)
 
 
 def draw_manners(rng: np.random.Generator, kind: str, usual: float, yielding: float) -> Manners:

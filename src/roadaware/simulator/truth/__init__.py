@@ -1,7 +1,7 @@
 """Truth: what is seen of an episode, and everything that is true of it, as tables."""
 
-from roadaware.simulator.truth.labels import statistics
-from roadaware.simulator.truth.seen import Seen, SeenCollector, blocks_seen
-from roadaware.simulator.truth.tables import Sweep, scene_tables
+from roadaware.simulator.truth.labels import count_labels
+from roadaware.simulator.truth.seen import Seen, SeenCollector, simulate_block_view
+from roadaware.simulator.truth.tables import Sweep, build_scene_tables
 
-__all__ = ["Seen", "SeenCollector", "Sweep", "blocks_seen", "scene_tables", "statistics"]
+__all__ = ["Seen", "SeenCollector", "Sweep", "build_scene_tables", "count_labels", "simulate_block_view"]

@@ -14,7 +14,7 @@ from roadaware.simulator.episode import Episode
 from roadaware.simulator.mesh import MOUNT_M
 from roadaware.simulator.truth import terms
 from roadaware.simulator.truth.deeds import STILL_MPS
-from roadaware.simulator.truth.places import View, view_of
+from roadaware.simulator.truth.places import View, compute_view
 from roadaware.simulator.truth.seen import Seen
 
 _PEOPLE = ("Ped", "Cyc", "Mobike")
@@ -41,14 +41,16 @@ class Held:
     view: View
 
 
-def labelled(episode: Episode, seen: Seen) -> Seen:
+def select_labelled_rows(episode: Episode, seen: Seen) -> Seen:
     """The rows of what gets a box: near, seen well enough, and active, a corner case, or a lit face.
 
     Args:
         episode: the scene.
         seen: all rows.
     """
-    wanted = np.array([_wanted(episode, actor) for actor in episode.actors] + [True] * len(episode.signals))
+    wanted = np.array(
+        [_is_labelled(episode, actor) for actor in episode.actors] + [True] * len(episode.signals)
+    )
     kept = seen.enough & seen.near(episode.config.camera.height_px)
     kept &= wanted[seen.instance] if len(wanted) else True
     lights = np.flatnonzero(kept & (seen.instance >= len(episode.actors)))
@@ -58,7 +60,7 @@ def labelled(episode: Episode, seen: Seen) -> Seen:
     return seen.rows(kept)
 
 
-def _wanted(episode: Episode, actor: Actor) -> bool:
+def _is_labelled(episode: Episode, actor: Actor) -> bool:
     """Things count as corner cases alone; what people push along elsewhere is a part of what they do."""
     return actor.active and (actor.kind in AGENTS or episode.config.preset == "corner-cases")
 
@@ -69,7 +71,7 @@ def _shows_face(episode: Episode, signal: Signal, frame: int) -> bool:
     return bool(face > _FACING * np.hypot(*line))
 
 
-def held_of(episode: Episode, seen: Seen) -> list[Held]:
+def collect_boxed_actors(episode: Episode, seen: Seen) -> list[Held]:
     """What each actor with boxes is, in the order of their numbers.
 
     Args:
@@ -80,11 +82,11 @@ def held_of(episode: Episode, seen: Seen) -> list[Held]:
     for number in np.unique(seen.instance[seen.instance < len(episode.actors)]).tolist():
         actor = episode.actors[number]
         rows = np.flatnonzero(seen.instance == number)
-        found.append(Held(rows, seen.frame[rows] - actor.first, actor, view_of(actor, episode.ego)))
+        found.append(Held(rows, seen.frame[rows] - actor.first, actor, compute_view(actor, episode.ego)))
     return found
 
 
-def box_table(episode: Episode, seen: Seen, held: list[Held], tube: Ints) -> pl.DataFrame:
+def build_boxes_table(episode: Episode, seen: Seen, held: list[Held], tube: Ints) -> pl.DataFrame:
     """The `boxes` table, by frame and number.
 
     Args:
@@ -154,7 +156,7 @@ def _manners(episode: Episode, seen: Seen, held: list[Held]) -> dict[str, pl.Ser
         if actor.kind != "Ped":
             continue
         codes["action"][each.rows] = np.abs(actor.speed[at]) >= STILL_MPS
-        codes["look"][each.rows] = looking(actor, each.view)[at]
+        codes["look"][each.rows] = is_looking(actor, each.view)[at]
         steps = actor.facts.get("crossing")
         codes["cross"][each.rows] = 0 if steps is None else steps[at] != 0
         pushed = actor.facts.get("pushing")
@@ -166,7 +168,7 @@ def _manners(episode: Episode, seen: Seen, held: list[Held]) -> dict[str, pl.Ser
     return {**tags, "pushing": pl.Series(pushing, dtype=pl.Boolean)}
 
 
-def looking(actor: Actor, view: View) -> Bools:
+def is_looking(actor: Actor, view: View) -> Bools:
     """(n,) whether somebody looks out for traffic, in each of their rows.
 
     Where their behaviour does not tell: whether their face points at the own vehicle.

@@ -8,26 +8,26 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, all_names, canonical
+from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, find_canonical_name, list_label_names
 from roadaware.errors import InputError
 from roadaware.simulator.actors import Pose
 from roadaware.simulator.episode import Episode, Noise
 from roadaware.simulator.truth import terms
 from roadaware.simulator.truth.boxes import Held
-from roadaware.simulator.truth.labels import label_rows, together
+from roadaware.simulator.truth.labels import concat_labels, label_rows
 
 _PREFIX = "action:"
 
 
 @dataclass(frozen=True)
 class Heard:
-    """The `sounds` table, and the vocabulary of its labels."""
+    """The `build_sounds_table` table, and the vocabulary of its labels."""
 
     table: pl.DataFrame
     words: tuple[str, ...]
 
 
-def crowd_labels(held: list[Held]) -> pl.DataFrame:
+def build_crowd_labels(held: list[Held]) -> pl.DataFrame:
     """(box, kind, label) of what people do: what their pose shows, and what their behaviour names.
 
     Facts that are called like an official action, such as `holding flag`, are labels too; those that say
@@ -45,15 +45,15 @@ def crowd_labels(held: list[Held]) -> pl.DataFrame:
             label = shown[each.actor.pose[each.at]]
             parts.append(label_rows(each.rows[label >= 0], "action", label[label >= 0]))
         for fact, values in sorted(each.actor.facts.items()):
-            word = canonical(fact.removeprefix(_PREFIX), "action")
+            word = find_canonical_name(fact.removeprefix(_PREFIX), "action")
             if word in ACTIONS_OFFICIAL:
                 on = values[each.at] != 0
                 parts.append(label_rows(each.rows[on], "action", ACTIONS_OFFICIAL.index(word)))
-    return together(parts).unique(maintain_order=True)
+    return concat_labels(parts).unique(maintain_order=True)
 
 
-def relations(episode: Episode, tubes: pl.DataFrame, number: dict[int, int]) -> pl.DataFrame:
-    """The `relations` table: bonds as far as both tracks last.
+def build_relations_table(episode: Episode, tubes: pl.DataFrame, number: dict[int, int]) -> pl.DataFrame:
+    """The `build_relations_table` table: bonds as far as both tracks last.
 
     Args:
         episode: the scene.
@@ -63,11 +63,11 @@ def relations(episode: Episode, tubes: pl.DataFrame, number: dict[int, int]) -> 
     Raises:
         InputError: if a bond is called as no interaction of the vocabulary is.
     """
-    words = all_names("interaction")
+    words = list_label_names("interaction")
     spans = _spans(tubes)
     rows: list[tuple[Any, ...]] = []
     for bond in episode.bonds:
-        predicate = canonical(bond.predicate, "interaction")
+        predicate = find_canonical_name(bond.predicate, "interaction")
         if predicate is None:
             raise InputError(f"no interaction is called '{bond.predicate}'; there are {', '.join(words)}")
         subject, other = number.get(bond.subject), number.get(bond.object)
@@ -82,8 +82,8 @@ def relations(episode: Episode, tubes: pl.DataFrame, number: dict[int, int]) -> 
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def queries(episode: Episode, tubes: pl.DataFrame, number: dict[int, int]) -> pl.DataFrame:
-    """The `queries` table: sentences about people who are seen, as far as their track lasts.
+def build_queries_table(episode: Episode, tubes: pl.DataFrame, number: dict[int, int]) -> pl.DataFrame:
+    """The `build_queries_table` table: sentences about people who are seen, as far as their track lasts.
 
     Args:
         episode: the scene.
@@ -116,8 +116,8 @@ def queries(episode: Episode, tubes: pl.DataFrame, number: dict[int, int]) -> pl
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def sounds(episode: Episode, boxes: pl.DataFrame, number: dict[int, int]) -> Heard:
-    """The `sounds` table: every noise, with the first frame that shows who makes it.
+def build_sounds_table(episode: Episode, boxes: pl.DataFrame, number: dict[int, int]) -> Heard:
+    """The `build_sounds_table` table: every noise, with the first frame that shows who makes it.
 
     Args:
         episode: the scene.
@@ -126,8 +126,8 @@ def sounds(episode: Episode, boxes: pl.DataFrame, number: dict[int, int]) -> Hea
     """
     if not episode.noises:
         return Heard(pl.DataFrame(schema=_SOUNDS), ())
-    named = [_sound(noise.label) for noise in episode.noises]
-    words = (*all_names("sound"), *sorted(set(named) - set(all_names("sound"))))
+    named = [_map_sound_label(noise.label) for noise in episode.noises]
+    words = (*list_label_names("sound"), *sorted(set(named) - set(list_label_names("sound"))))
     rows = []
     for k, (noise, name) in enumerate(zip(episode.noises, named, strict=True)):
         shown = _heard(episode, noise, boxes, number)["frame"].min()
@@ -149,7 +149,7 @@ _SOUNDS: dict[str, Any] = {
 }
 
 
-def sounding(episode: Episode, boxes: pl.DataFrame, number: dict[int, int]) -> pl.Series:
+def match_box_sounds(episode: Episode, boxes: pl.DataFrame, number: dict[int, int]) -> pl.Series:
     """(m,) the sound that each box makes, null for none; of several the first.
 
     Args:
@@ -174,9 +174,9 @@ def _heard(episode: Episode, noise: Noise, boxes: pl.DataFrame, number: dict[int
     return boxes.filter(pl.col("tube") == tube, pl.col("frame").is_between(first, last, closed="left"))
 
 
-def _sound(label: str) -> str:
+def _map_sound_label(label: str) -> str:
     """The official word for a sound; its own where there is none."""
-    return canonical(label, "sound") or terms.SOUND_WORDS.get(label, label)
+    return find_canonical_name(label, "sound") or terms.SOUND_WORDS.get(label, label)
 
 
 def _spans(tubes: pl.DataFrame) -> dict[int, tuple[int, int]]:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from roadaware.arrays import Bools, Ints
 from roadaware.simulator.actors import Actor, Lamp, Pose
 from roadaware.simulator.town import On, Where
-from roadaware.simulator.truth.places import View, around, steady
+from roadaware.simulator.truth.places import View, fill_short_gaps, filter_short_runs
 from roadaware.simulator.truth.terms import ACTIONS
 
 STILL_MPS = 0.3
@@ -22,7 +22,9 @@ _CODE = {name: code for code, name in enumerate(ACTIONS)}
 _STREET = (On.ROAD, On.JUNCTION, On.CROSSING, On.PARKING)
 
 
-def deeds(actor: Actor, view: View, where: Where, along: npt.NDArray[np.float64], fps: float) -> Bools:
+def label_actions(
+    actor: Actor, view: View, where: Where, along: npt.NDArray[np.float64], fps: float
+) -> Bools:
     """(n, 23) which actions an actor does in each of its rows.
 
     One of them is how it moves; braking, indicating, hazard lights and pushing an object come on top.
@@ -37,7 +39,7 @@ def deeds(actor: Actor, view: View, where: Where, along: npt.NDArray[np.float64]
     moves = (
         _on_foot(actor, view, where, along) if actor.kind == "Ped" else _driving(actor, view, where, along)
     )
-    moves = steady(moves, max(1, round(_STEADY_S * fps)))
+    moves = filter_short_runs(moves, max(1, round(_STEADY_S * fps)))
     found = moves[:, None] == np.arange(len(ACTIONS))
     if actor.kind == "Ped":
         found[:, _CODE["PushObj"]] = _fact(actor, "pushing") != 0
@@ -126,10 +128,10 @@ def _lamps(found: Bools, actor: Actor, view: View, fps: float) -> None:
     slower = np.gradient(actor.speed) * fps < -_BRAKING_MPS2 if len(actor.speed) > 1 else lamps < 0
     found[:, _CODE["Brake"]] = (lamps & Lamp.BRAKE > 0) & (actor.speed > STILL_MPS) & slower & view.faces_away
     gap = max(1, round(_BLINK_S * fps))
-    both = around((lamps & Lamp.LEFT > 0) & (lamps & Lamp.RIGHT > 0), gap)
+    both = fill_short_gaps((lamps & Lamp.LEFT > 0) & (lamps & Lamp.RIGHT > 0), gap)
     found[:, _CODE["HazLit"]] = both
-    found[:, _CODE["IncatLft"]] = around(lamps & Lamp.LEFT > 0, gap) & ~both
-    found[:, _CODE["IncatRht"]] = around(lamps & Lamp.RIGHT > 0, gap) & ~both
+    found[:, _CODE["IncatLft"]] = fill_short_gaps(lamps & Lamp.LEFT > 0, gap) & ~both
+    found[:, _CODE["IncatRht"]] = fill_short_gaps(lamps & Lamp.RIGHT > 0, gap) & ~both
 
 
 def _fact(actor: Actor, name: str) -> npt.NDArray[np.int8]:

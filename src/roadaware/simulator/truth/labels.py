@@ -14,14 +14,14 @@ from roadaware.simulator.actors import AGENTS, OBJECTS, Light, Signal
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.truth import terms
 from roadaware.simulator.truth.boxes import Held
-from roadaware.simulator.truth.deeds import deeds
-from roadaware.simulator.truth.places import NOWHERE, Places, steady
+from roadaware.simulator.truth.deeds import label_actions
+from roadaware.simulator.truth.places import NOWHERE, Places, filter_short_runs
 from roadaware.simulator.truth.seen import Seen
 
 _STEADY_S = 0.25
 
 
-def agent_labels(episode: Episode, seen: Seen, held: list[Held]) -> pl.DataFrame:
+def build_agent_labels(episode: Episode, seen: Seen, held: list[Held]) -> pl.DataFrame:
     """(box, kind, label) of what everybody is.
 
     Args:
@@ -41,11 +41,13 @@ def agent_labels(episode: Episode, seen: Seen, held: list[Held]) -> pl.DataFrame
             parts.append(label_rows(each.rows, "corner_super", above))
     for signal in episode.signals:
         rows = np.flatnonzero(seen.instance == len(episode.actors) + signal.number)
-        parts.append(label_rows(rows, "agent", AGENTS.index("TL" if governs(episode, signal) else "OthTL")))
-    return together(parts)
+        parts.append(
+            label_rows(rows, "agent", AGENTS.index("TL" if is_relevant_signal(episode, signal) else "OthTL"))
+        )
+    return concat_labels(parts)
 
 
-def governs(episode: Episode, signal: Signal) -> bool:
+def is_relevant_signal(episode: Episode, signal: Signal) -> bool:
     """Whether a light is for the own vehicle's lane, or one that it will take.
 
     Args:
@@ -56,7 +58,7 @@ def governs(episode: Episode, signal: Signal) -> bool:
     return not signal.for_walkers and bool(route & set(signal.lanes))
 
 
-def road_labels(episode: Episode, seen: Seen, held: list[Held], places: Places) -> pl.DataFrame:
+def build_road_labels(episode: Episode, seen: Seen, held: list[Held], places: Places) -> pl.DataFrame:
     """(box, kind, label) of ROAD's actions and locations.
 
     Args:
@@ -73,17 +75,17 @@ def road_labels(episode: Episode, seen: Seen, held: list[Held], places: Places) 
             continue
         ground = places.ground(each.actor)
         flow = places.flow(each.view, ground)
-        done = deeds(each.actor, each.view, ground.where, flow, fps)[each.at]
+        done = label_actions(each.actor, each.view, ground.where, flow, fps)[each.at]
         at, label = np.nonzero(done)
         parts.append(label_rows(each.rows[at], "action", label))
-        found = steady(places.locations(each.actor, each.view, ground), least)[each.at]
+        found = filter_short_runs(places.locations(each.actor, each.view, ground), least)[each.at]
         known = found != NOWHERE
         parts.append(label_rows(each.rows[known], "location", found[known]))
     for signal in episode.signals:
         rows = np.flatnonzero(seen.instance == len(episode.actors) + signal.number)
         shown = [terms.ACTIONS.index(terms.LIGHTS[Light(int(k))]) for k in signal.state[seen.frame[rows]]]
         parts.append(label_rows(rows, "action", np.array(shown, dtype=np.int64)))
-    return together(parts)
+    return concat_labels(parts)
 
 
 def label_rows(box: Ints, kind: str, label: npt.ArrayLike) -> pl.DataFrame:
@@ -99,7 +101,7 @@ def label_rows(box: Ints, kind: str, label: npt.ArrayLike) -> pl.DataFrame:
     return pl.DataFrame({"box": box.astype(np.int64), "kind": kinds, "label": labels})
 
 
-def together(parts: list[pl.DataFrame]) -> pl.DataFrame:
+def concat_labels(parts: list[pl.DataFrame]) -> pl.DataFrame:
     """Rows of labels below each other.
 
     Args:
@@ -112,7 +114,7 @@ def together(parts: list[pl.DataFrame]) -> pl.DataFrame:
 # Counts: how many boxes, tubes and frames each class of a set has.
 
 
-def statistics(scenes: Scenes) -> pl.DataFrame:
+def count_labels(scenes: Scenes) -> pl.DataFrame:
     """For each label of each kind, in the order of the vocabularies: kind, label, boxes, tubes, frames.
 
     Boxes have the label themselves; tubes are tracks with such a box, of kinds of whole frames the

@@ -55,7 +55,7 @@ class View:
         return pace
 
 
-def view_of(actor: Actor, ego: Ego) -> View:
+def compute_view(actor: Actor, ego: Ego) -> View:
     """How the own vehicle has an actor.
 
     Args:
@@ -88,19 +88,19 @@ def view_of(actor: Actor, ego: Ego) -> View:
     )
 
 
-def wrapped(angle: float) -> float:
+def wrap_angle(angle: float) -> float:
     """An angle between -pi and pi."""
     return float((angle + np.pi) % (2 * np.pi) - np.pi)
 
 
-def steady(codes: Ints, least: int) -> Ints:
+def filter_short_runs(codes: Ints, least: int) -> Ints:
     """The codes without passing ones: short runs take the code before them, at the start that after.
 
     Args:
         codes: (n,) one for each frame.
         least: frames that a run must last.
 
-    >>> steady(np.array([1, 1, 1, 2, 1, 1, 3, 3]), 2).tolist()
+    >>> filter_short_runs(np.array([1, 1, 1, 2, 1, 1, 3, 3]), 2).tolist()
     [1, 1, 1, 1, 1, 1, 3, 3]
     """
     found = codes.copy()
@@ -119,14 +119,14 @@ def steady(codes: Ints, least: int) -> Ints:
     return found
 
 
-def around(flags: Bools, frames: int) -> Bools:
+def fill_short_gaps(flags: Bools, frames: int) -> Bools:
     """The flags with the gaps between them closed where they last at most some frames.
 
     Args:
         flags: (n,).
         frames: longest gap that is closed.
 
-    >>> around(np.array([1, 0, 0, 1, 0, 0, 0, 1]) > 0, 2).astype(int).tolist()
+    >>> fill_short_gaps(np.array([1, 0, 0, 1, 0, 0, 0, 1]) > 0, 2).astype(int).tolist()
     [1, 1, 1, 1, 0, 0, 0, 1]
     """
     found = flags.copy()
@@ -159,7 +159,7 @@ class Way:
     route: dict[int, int]
 
 
-def way_of(ego: Ego, layout: Layout) -> Way:
+def find_ego_lanes(ego: Ego, layout: Layout) -> Way:
     """Where the own vehicle drives; inside a junction the lane that it points along more.
 
     Args:
@@ -177,7 +177,7 @@ def way_of(ego: Ego, layout: Layout) -> Way:
         place = int(np.searchsorted(known, frame))
         near = [int(ego.lane[known[k]]) for k in (place - 1, place) if 0 <= k < len(known)]
         along = [_along(layout.lanes[k].line, ego.position[frame : frame + 1, :2])[0][0] for k in near]
-        turned = [abs(wrapped(float(each - ego.heading[frame]))) for each in along]
+        turned = [abs(wrap_angle(float(each - ego.heading[frame]))) for each in along]
         lane[frame] = near[int(np.argmin(turned))]
     return Way(lane, route)
 
@@ -211,7 +211,7 @@ class Places:
 
     def __init__(self, layout: Layout, ego: Ego) -> None:
         self.layout, self.ego = layout, ego
-        self.regions, self.way = Regions(layout), way_of(ego, layout)
+        self.regions, self.way = Regions(layout), find_ego_lanes(ego, layout)
 
     def ground(self, actor: Actor) -> Ground:
         """What lies under an actor in each of its rows.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Ints, Ints32
 from roadaware.simulator.episode import Episode
-from roadaware.simulator.mesh import Camera, Soup, camera_of
+from roadaware.simulator.mesh import Camera, Soup, build_camera
 from roadaware.simulator.render import Picture, instance_boxes
 
 LEAST_PX = 12
@@ -110,7 +110,7 @@ class SeenCollector:
         mask = picture if isinstance(picture, np.ndarray) else picture.instance
         count = len(self.episode.actors) + len(self.episode.signals)
         shown = instance_boxes(mask, count)
-        shapes = projected(camera, [soups] if isinstance(soups, Soup) else soups, count)
+        shapes = compute_projected_boxes(camera, [soups] if isinstance(soups, Soup) else soups, count)
         kept = np.flatnonzero((shown[:, 4] > 0) | (shapes[:, 8] > 0))
         # A few pixels at an edge may be counted by one of two rules of rounding only.
         whole = np.maximum(shapes[kept, 8], shown[kept, 4]).astype(np.int64)
@@ -133,7 +133,7 @@ class SeenCollector:
         return Seen(*(np.concatenate([getattr(p, each.name) for p in self._parts]) for each in fields(Seen)))
 
     def _joints(self, frame: int, camera: Camera, mask: Ints32, kept: Ints, pixels: Ints) -> Floats32:
-        from roadaware.simulator.people import joints
+        from roadaware.simulator.people import compute_joints
 
         found = np.full((len(kept), _JOINTS, 3), np.nan, dtype=np.float32)
         for place, (number, count) in enumerate(zip(kept.tolist(), pixels.tolist(), strict=True)):
@@ -143,10 +143,10 @@ class SeenCollector:
                 continue
             actor = self.episode.actors[number]
             if actor.kind in _PEOPLE and actor.at(frame) is not None:
-                at, depth = camera.project(joints(actor, frame))
+                at, depth = camera.project(compute_joints(actor, frame))
                 ahead = depth > 0
                 found[place, ahead, :2] = at[ahead]
-                found[place, :, 2] = _shown(mask, at, number + 1)
+                found[place, :, 2] = _is_joint_visible(mask, at, number + 1)
         return found
 
 
@@ -170,7 +170,7 @@ def _none() -> Seen:
     return Seen(whole, whole, whole, four, four, whole, np.zeros((0, _JOINTS, 3), dtype=np.float32))
 
 
-def _shown(mask: Ints32, at: Floats, value: int) -> npt.NDArray[np.bool_]:
+def _is_joint_visible(mask: Ints32, at: Floats, value: int) -> npt.NDArray[np.bool_]:
     """(17,) whether a joint lies on, or right beside, pixels of its owner: joints lie inside of bodies."""
     height, width = mask.shape
     inside = (at >= 0).all(1) & (at[:, 0] < width) & (at[:, 1] < height)
@@ -180,7 +180,7 @@ def _shown(mask: Ints32, at: Floats, value: int) -> npt.NDArray[np.bool_]:
     return seen
 
 
-def projected(camera: Camera, soups: Sequence[Soup], count: int) -> Floats:
+def compute_projected_boxes(camera: Camera, soups: Sequence[Soup], count: int) -> Floats:
     """(n, 9) x1, y1, x2, y2 of each instance's shape and of its pixels in the picture, and their number.
 
     Zeros for those not before the camera.
@@ -190,7 +190,7 @@ def projected(camera: Camera, soups: Sequence[Soup], count: int) -> Floats:
         soups: triangles marked by instance.
         count: number of instances.
     """
-    from roadaware.simulator.raster_kernels import WORK, edges_of
+    from roadaware.simulator.raster_kernels import WORK, collect_edges
     from roadaware.simulator.truth import seen_kernels
 
     corners = np.concatenate([soup.corners[soup.instance > 0] for soup in soups])
@@ -198,18 +198,18 @@ def projected(camera: Camera, soups: Sequence[Soup], count: int) -> Floats:
     order = np.argsort(instance, kind="stable")
     found = np.tile(np.array([*2 * [np.inf, np.inf, -np.inf, -np.inf], 0.0]), (count, 1))
     mark = np.full((camera.height_px, camera.width_px), -1, dtype=np.int32)
-    pose, lens = pose_of(camera)
+    pose, lens = get_camera_parameters(camera)
     triangles = np.require(corners[order], np.float32, ("C", "W"))
     group = instance[order].astype(np.int64) - 1
     seen_kernels.measure(triangles, group, pose, lens, found)
     edges, which = np.empty((len(group), WORK)), np.empty(len(group), np.int32)
-    k = edges_of(triangles, pose, lens, np.array(mark.shape), False, edges, which)
+    k = collect_edges(triangles, pose, lens, np.array(mark.shape), False, edges, which)
     seen_kernels.count(edges[:k], group[which[:k]], mark, found)
     found[~np.isfinite(found).all(1)] = 0.0
     return found
 
 
-def pose_of(camera: Camera) -> tuple[Floats, Floats]:
+def get_camera_parameters(camera: Camera) -> tuple[Floats, Floats]:
     """(3, 4) from the world to the camera, and (4,) focal lengths and the middle in pixels.
 
     Args:
@@ -228,7 +228,7 @@ _HEAD_M = (0.35, 0.35, 0.95)
 RANGE_M = 140.0
 
 
-def blocks_seen(episode: Episode, *, joints: bool = True) -> Seen:
+def simulate_block_view(episode: Episode, *, joints: bool = True) -> Seen:
     """What would be seen if everybody were a block and nothing else were there; for tables without pictures.
 
     Args:
@@ -237,13 +237,13 @@ def blocks_seen(episode: Episode, *, joints: bool = True) -> Seen:
     """
     collector = SeenCollector(episode, joints)
     for frame in range(episode.n_frames):
-        camera = camera_of(episode.ego, episode.config, frame, episode.seed)
-        soup = block_soup(episode, frame)
-        collector.add(frame, camera, drawn(camera, soup), soup)
+        camera = build_camera(episode.ego, episode.config, frame, episode.seed)
+        soup = build_block_soup(episode, frame)
+        collector.add(frame, camera, render_triangle_ids(camera, soup), soup)
     return collector.seen()
 
 
-def block_soup(episode: Episode, frame: int) -> Soup:
+def build_block_soup(episode: Episode, frame: int) -> Soup:
     """The blocks of all that is near in a frame.
 
     Args:
@@ -282,7 +282,7 @@ def _soup(held: list[tuple[int, Floats32]]) -> Soup:
     )
 
 
-def drawn(camera: Camera, soup: Soup) -> Ints32:
+def render_triangle_ids(camera: Camera, soup: Soup) -> Ints32:
     """(h, w) int32 whose triangle is nearest in each pixel, 0 for none.
 
     Args:
@@ -293,6 +293,6 @@ def drawn(camera: Camera, soup: Soup) -> Ints32:
 
     size = (camera.height_px, camera.width_px)
     mask, inverse = np.zeros(size, np.int32), np.zeros(size, np.float32)
-    pose, lens = pose_of(camera)
+    pose, lens = get_camera_parameters(camera)
     stack(np.require(soup.corners, np.float32, ("C", "W")), soup.instance, pose, lens, inverse, mask)
     return mask

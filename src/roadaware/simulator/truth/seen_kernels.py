@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from roadaware.geometry.compiled import kernel
-from roadaware.simulator.raster_kernels import ROWS, WORK, prepared, span
+from roadaware.simulator.raster_kernels import ROWS, WORK, compute_row_span, prepare_triangle
 
 NEAR_M = 0.2
 _SCALE = 11
@@ -55,7 +55,7 @@ def count(edges: Any, group: Any, mark: Any, found: Any) -> None:
     for n in range(len(edges)):
         work, row = edges[n], found[group[n]]
         for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
-            start, end = span(work, y, mark.shape[1])
+            start, end = compute_row_span(work, y, mark.shape[1])
             if start < end:
                 row[4], row[5] = min(row[4], start), min(row[5], y)
                 row[6], row[7] = max(row[6], end), max(row[7], y + 1)
@@ -88,12 +88,12 @@ def stack(corners: Any, instance: Any, pose: Any, lens: Any, inverse: Any, mask:
     work = np.empty(WORK)
     size = np.array(mask.shape)
     for t in range(len(corners)):
-        if prepared(corners[t], pose, lens, size, work) <= 0:
+        if prepare_triangle(corners[t], pose, lens, size, work) <= 0:
             continue
         a, b = (work[0] + work[3] + work[6]) * work[_SCALE], (work[1] + work[4] + work[7]) * work[_SCALE]
         c = (work[2] + work[5] + work[8]) * work[_SCALE]
         for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
-            start, end = span(work, y, size[1])
+            start, end = compute_row_span(work, y, size[1])
             for x in range(start, end):
                 near = a * (x + 0.5) + b * (y + 0.5) + c
                 if inverse[y, x] < near < 1.0 / NEAR_M:

@@ -13,16 +13,22 @@ import polars as pl
 
 from roadaware.arrays import Floats, Ints
 from roadaware.scenes.composites import derive_composites
-from roadaware.scenes.segments import run_spans, with_stretches
+from roadaware.scenes.segments import run_spans, split_tubes_by_label
 from roadaware.scenes.tables import Meta, Scenes
 from roadaware.simulator.actors import OBJECTS, VEHICLES, Actor, Ego, Mind
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.lidar import AHEAD_M
-from roadaware.simulator.mesh import camera_of, intrinsics_of
+from roadaware.simulator.mesh import build_camera, compute_intrinsics
 from roadaware.simulator.truth import terms
-from roadaware.simulator.truth.boxes import box_table, held_of, labelled
-from roadaware.simulator.truth.crowds import crowd_labels, queries, relations, sounding, sounds
-from roadaware.simulator.truth.labels import agent_labels, governs, road_labels
+from roadaware.simulator.truth.boxes import build_boxes_table, collect_boxed_actors, select_labelled_rows
+from roadaware.simulator.truth.crowds import (
+    build_crowd_labels,
+    build_queries_table,
+    build_relations_table,
+    build_sounds_table,
+    match_box_sounds,
+)
+from roadaware.simulator.truth.labels import build_agent_labels, build_road_labels, is_relevant_signal
 from roadaware.simulator.truth.places import Places, Way
 from roadaware.simulator.truth.seen import Seen
 
@@ -54,7 +60,7 @@ _SIGNALIZED = {"no signal": "n/a", "none": "n/a", "n/a": "n/a", "zebra crossing"
 _SIGNALIZED |= {"signal": "CS", "signalled": "CS", "S": "S", "CS": "CS"}
 
 
-def tracks(episode: Episode, instance: Ints, frame: Ints, way: Way) -> pl.DataFrame:
+def build_tubes_table(episode: Episode, instance: Ints, frame: Ints, way: Way) -> pl.DataFrame:
     """One tube for everybody who has a box, in the order of their numbers.
 
     Args:
@@ -103,10 +109,10 @@ def _of_actor(episode: Episode, actor: Actor, held: Ints, way: Way) -> dict[str,
         "num_lanes": len(driven) or None,
         "traffic_direction": None if not ways else "TW" if len(ways) == 2 else "OW",
     }
-    return row | known | _told(actor.mind, held)
+    return row | known | _describe_pedestrian(actor.mind, held)
 
 
-def _told(mind: Mind, held: Ints) -> dict[str, Any]:
+def _describe_pedestrian(mind: Mind, held: Ints) -> dict[str, Any]:
     """What is known of a pedestrian with boxes in some frames.
 
     The event is the frame of the first step on the road. A crosser whose first step has no box gets the third
@@ -175,11 +181,11 @@ def ego_SE3_camera(episode: Episode) -> Floats:  # noqa: N802, the project's way
     whole = np.zeros(1, dtype=np.int64)
     still = Ego(np.zeros((1, 3)), zero, zero, zero, zero, whole, whole)
     lens = replace(episode.config.camera, shake_px=0.0)
-    return camera_of(still, replace(episode.config, camera=lens), 0, 0).world_SE3_camera
+    return build_camera(still, replace(episode.config, camera=lens), 0, 0).world_SE3_camera
 
 
-def sensors(episode: Episode) -> pl.DataFrame:
-    """The `sensors` table of a scene.
+def build_sensors_table(episode: Episode) -> pl.DataFrame:
+    """The `build_sensors_table` table of a scene.
 
     Args:
         episode: the scene.
@@ -188,7 +194,7 @@ def sensors(episode: Episode) -> pl.DataFrame:
     rows: list[dict[str, Any]] = [
         {
             "sensor": CAMERA,
-            "intrinsics": intrinsics_of(episode.config.camera).ravel().tolist(),
+            "intrinsics": compute_intrinsics(episode.config.camera).ravel().tolist(),
             "ego_SE3_sensor": ego_SE3_camera(episode).ravel().tolist(),
             "layout": None,
         }
@@ -209,7 +215,7 @@ def sensors(episode: Episode) -> pl.DataFrame:
     return pl.DataFrame([{"scene": episode.name, "from_frame": 0, **row} for row in rows], schema=schema)
 
 
-def sweep_table(episode: Episode, sweeps: Sequence[Sweep]) -> pl.DataFrame:
+def build_sweeps_table(episode: Episode, sweeps: Sequence[Sweep]) -> pl.DataFrame:
     """The `sweeps` table of a scene.
 
     Args:
@@ -237,7 +243,7 @@ SAMPLED_AS = ("jaad", "pie")
 _SPLITS = ("train", "test", "train", "val", "train")
 
 
-def scene_tables(
+def build_scene_tables(
     episode: Episode,
     seen: Seen,
     *,
@@ -253,28 +259,28 @@ def scene_tables(
         sweeps: of the LiDAR.
     """
     places = Places(episode.layout, episode.ego)
-    seen = labelled(episode, seen)
-    held = held_of(episode, seen)
+    seen = select_labelled_rows(episode, seen)
+    held = collect_boxed_actors(episode, seen)
     owners, tube = np.unique(seen.instance, return_inverse=True)
-    tubes = tracks(episode, seen.instance, seen.frame, places.way)
+    tubes = build_tubes_table(episode, seen.instance, seen.frame, places.way)
     number = dict(zip(owners.tolist(), range(len(owners)), strict=True))
     crowd = episode.config.preset == "chaos"
-    deeds = crowd_labels(held) if crowd else road_labels(episode, seen, held, places)
-    boxes = box_table(episode, seen, held, tube.astype(np.int64))
-    heard = sounds(episode, boxes, number)
-    labels = pl.concat([agent_labels(episode, seen, held), deeds]).sort("box", maintain_order=True)
+    deeds = build_crowd_labels(held) if crowd else build_road_labels(episode, seen, held, places)
+    boxes = build_boxes_table(episode, seen, held, tube.astype(np.int64))
+    heard = build_sounds_table(episode, boxes, number)
+    labels = pl.concat([build_agent_labels(episode, seen, held), deeds]).sort("box", maintain_order=True)
     whole = Scenes(
         videos=_videos(episode, files or {}),
         frames=_frames(episode, seen),
-        boxes=boxes.with_columns(sound=sounding(episode, boxes, number)),
+        boxes=boxes.with_columns(sound=match_box_sounds(episode, boxes, number)),
         labels=labels,
         tubes=tubes,
         frame_labels=_frame_labels(episode),
-        relations=relations(episode, tubes, number),
-        queries=queries(episode, tubes, number),
+        relations=build_relations_table(episode, tubes, number),
+        queries=build_queries_table(episode, tubes, number),
         sounds=heard.table,
-        sensors=sensors(episode),
-        sweeps=sweep_table(episode, sweeps),
+        sensors=build_sensors_table(episode),
+        sweeps=build_sweeps_table(episode, sweeps),
         meta=_meta(episode, heard.words),
     )
     return _with_tubes(whole, episode, crowd=crowd)
@@ -284,7 +290,7 @@ def _with_tubes(scenes: Scenes, episode: Episode, *, crowd: bool) -> Scenes:
     """The scenes with the tubes of every kind of label, and those of the own vehicle's actions."""
     kinds = ["agent", "action"] if crowd else ["agent", "action", "location"]
     kinds += ["corner"] if "corner" in scenes.meta.vocabularies else []
-    cut = with_stretches(scenes, kinds)
+    cut = split_tubes_by_label(scenes, kinds)
     if not crowd:
         cut = derive_composites(cut)
     return _with_own(cut, episode)
@@ -321,7 +327,7 @@ def _videos(episode: Episode, files: Mapping[str, str]) -> pl.DataFrame:
         "fps": config.camera.fps,
         "n_frames": episode.n_frames,
         "category": episode.category,
-        "splits": [f"default/{split_of(episode.name)}"],
+        "splits": [f"default/{assign_split(episode.name)}"],
         "weather": conditions.weather,
         "time_of_day": conditions.time,
         "preset": config.preset,
@@ -333,13 +339,13 @@ def _videos(episode: Episode, files: Mapping[str, str]) -> pl.DataFrame:
     return pl.DataFrame([row], schema_overrides=types)
 
 
-def split_of(name: str) -> str:
+def assign_split(name: str) -> str:
     """The split of a scene, by the number that its name ends with: of five, three for training.
 
     Args:
         name: of the scene.
 
-    >>> [split_of(f"road-{number:04d}") for number in range(5)]
+    >>> [assign_split(f"road-{number:04d}") for number in range(5)]
     ['train', 'test', 'train', 'val', 'train']
     """
     digits = re.search(r"(\d+)$", name)
@@ -349,7 +355,7 @@ def split_of(name: str) -> str:
 def _frames(episode: Episode, seen: Seen) -> pl.DataFrame:
     ego, fps = episode.ego, episode.config.camera.fps
     count = episode.n_frames
-    cameras = [camera_of(ego, episode.config, frame, episode.seed) for frame in range(count)]
+    cameras = [build_camera(ego, episode.config, frame, episode.seed) for frame in range(count)]
     poses = np.stack([each.world_SE3_camera.ravel() for each in cameras]).astype(np.float32)
     return pl.DataFrame(
         {
@@ -373,7 +379,7 @@ def _own_light(episode: Episode, seen: Seen) -> pl.Series:
     nearest = np.full(episode.n_frames, np.inf)
     words = {0: "red", 1: "yellow", 2: "green", 3: "n/a"}
     for signal in episode.signals:
-        if not governs(episode, signal):
+        if not is_relevant_signal(episode, signal):
             continue
         for frame in seen.frame[seen.instance == len(episode.actors) + signal.number].tolist():
             away = float(np.hypot(*(signal.position[:2] - episode.ego.position[frame, :2])))
@@ -405,5 +411,5 @@ def _meta(episode: Episode, words: tuple[str, ...]) -> Meta:
     composites: dict[str, tuple[str, ...]] = {}
     if preset != "chaos":
         composites = terms.COMPOSITES
-        notes["children"] = {kind: terms.children(kind) for kind in composites}
+        notes["children"] = {kind: terms.list_composite_parts(kind) for kind in composites}
     return Meta(DATASET, terms.LICENCE, vocabularies, composites, notes=notes)

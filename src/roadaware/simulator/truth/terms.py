@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, all_names
+from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, list_label_names
 from roadaware.demo_data import road
 from roadaware.simulator.actors import AGENTS, AV_ACTIONS, OBJECTS, Pose
 
@@ -90,15 +90,15 @@ CROWD_VOCABULARIES: dict[str, tuple[str, ...]] = {
     "agent": AGENTS,
     "action": ACTIONS_OFFICIAL,
     "av_action": AV_ACTIONS,
-    "predicate": all_names("interaction"),
+    "predicate": list_label_names("interaction"),
 }
 COMPOSITES: dict[str, tuple[str, ...]] = dict(road.COMPOSITES)
 
 
-def children(kind: str) -> list[list[int]]:
+def list_composite_parts(kind: str) -> list[list[int]]:
     """For each label of a composite kind the indices of its parts.
 
-    >>> children("event")[0]  # Bus-MovTow-IncomLane
+    >>> list_composite_parts("event")[0]  # Bus-MovTow-IncomLane
     [6, 5, 4]
     """
     parts = [ROAD_VOCABULARIES[part] for part in COMPOSITES[kind]]

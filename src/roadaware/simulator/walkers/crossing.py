@@ -11,7 +11,7 @@ from roadaware.simulator.actors import Light
 from roadaware.simulator.layout import Layout
 from roadaware.simulator.view import TrafficView
 from roadaware.simulator.walkers.bodies import Bodies
-from roadaware.simulator.walkers.persons import Stage, Walker, built_out
+from roadaware.simulator.walkers.persons import Stage, Walker, is_built_out
 from roadaware.simulator.walkers.places import Place
 
 # Gaps: what somebody who wants to cross sees coming, and whether there is time to walk over before it.
@@ -106,7 +106,7 @@ class Lookout:
         )  # fmt: skip
 
 
-def needed(coming: Coming, left_m: float, way: int, pace: float) -> tuple[Floats, Floats]:
+def compute_crossing_times(coming: Coming, left_m: float, way: int, pace: float) -> tuple[Floats, Floats]:
     """Seconds until somebody who walks enters the path of each vehicle, and until they have left it.
 
     Args:
@@ -120,7 +120,7 @@ def needed(coming: Coming, left_m: float, way: int, pace: float) -> tuple[Floats
     return np.maximum(ahead - room, 0.0) / pace, (ahead + room) / pace
 
 
-def threatening(
+def find_threatening_vehicles(
     coming: Coming, left_m: float, way: int, pace: float, margin_s: float, trust: float = 1.0
 ) -> Bools:
     """(v,) which vehicles leave too little time.
@@ -133,14 +133,14 @@ def threatening(
         margin_s: time they want to spare.
         trust: times of arrival appear longer by this factor.
     """
-    enter, leave = needed(coming, left_m, way, pace)
+    enter, leave = compute_crossing_times(coming, left_m, way, pace)
     late = coming.arrival_s * trust < leave + margin_s
     early = coming.leaving_s > enter - 0.3 * margin_s
     found: Bools = (leave > 0.0) & late & early
     return found
 
 
-def yielding(coming: Coming) -> Bools:
+def find_yielding_vehicles(coming: Coming) -> Bools:
     """(v,) which vehicles let people over a crossing: slow before it."""
     found: Bools = (coming.speed < YIELDING_M_S) & (coming.distance_m > 0.6)
     return found
@@ -189,7 +189,7 @@ class Minds:
         """
         walker = self.walkers[k]
         self._acts[walker.stage](k, walker, dt, lookout)
-        self._bodies.narrow[k] = walker.place is not None and built_out(walker.place)
+        self._bodies.narrow[k] = walker.place is not None and is_built_out(walker.place)
         self._look(k, walker, dt, lookout)
 
     # What somebody does on the pavement.
@@ -321,12 +321,14 @@ class Minds:
         if not len(coming.speed):
             return
         left, pace = self._left(k), self._crossing_pace(walker)
-        near = threatening(coming, left, walker.across, pace, 0.25) & (coming.arrival_s < ALARM_S)
-        near &= ~yielding(coming)
+        near = find_threatening_vehicles(coming, left, walker.across, pace, 0.25) & (
+            coming.arrival_s < ALARM_S
+        )
+        near &= ~find_yielding_vehicles(coming)
         if not near.any():
             return
         fast = min(FASTEST_M_S, 1.8 * walker.person.pace)
-        enter, leave = needed(coming, left, walker.across, fast)
+        enter, leave = compute_crossing_times(coming, left, walker.across, fast)
         inside = enter < 0.15
         if (inside | (leave + 0.1 < coming.arrival_s))[near].all():
             walker.hurry = True
@@ -370,7 +372,7 @@ class Minds:
         """Whether light, gaps and yielding vehicles let somebody go, as they see it."""
         person = walker.person
         margin = person.care_s * walker.demand
-        state = crossing_light(place, lookout)
+        state = get_crossing_light(place, lookout)
         trusting = place.kind in ("zebra", "signalled")
         if state == Light.GREEN:
             margin = 0.25 * margin
@@ -383,11 +385,11 @@ class Minds:
         coming = lookout.coming(place)
         if not len(coming.speed):
             return True
-        bad = threatening(
+        bad = find_threatening_vehicles(
             coming, self._left(k), self._toward(k), self._crossing_pace(walker), margin, person.trust
         )
         if trusting:
-            bad &= ~yielding(coming)
+            bad &= ~find_yielding_vehicles(coming)
         if not person.looks:
             bad &= coming.distance_m < UNSEEN_M
         return not bool(bad.any())
@@ -474,7 +476,7 @@ class Minds:
         return min(1.3, max(-1.3, (angle + np.pi) % (2 * np.pi) - np.pi))
 
 
-def crossing_light(place: Place, lookout: Lookout) -> Light | None:
+def get_crossing_light(place: Place, lookout: Lookout) -> Light | None:
     """What the lights say to those who walk; None where there are none, or they are out of order."""
     if place.walker_lights:
         state = lookout.view.signal(place.walker_lights[0])

@@ -24,13 +24,13 @@ from roadaware.simulator.walkers.persons import (
     Stage,
     Start,
     Walker,
-    aim,
-    built_out,
-    place_near,
+    build_setting,
+    find_place_near,
+    is_built_out,
+    set_goal,
     set_stage,
-    setting_of,
 )
-from roadaware.simulator.walkers.records import Records, actors_of
+from roadaware.simulator.walkers.records import Records, build_walker_actors
 from roadaware.simulator.walkers.ways import Ways
 
 LONGEST_STEP_S = 0.1
@@ -123,12 +123,14 @@ class Walkers:
         Args:
             first_number: of the first of them; the others follow.
         """
-        return actors_of(self._walkers, self._records, self._layout, self._ways, self._config, first_number)
+        return build_walker_actors(
+            self._walkers, self._records, self._layout, self._ways, self._config, first_number
+        )
 
     def _begun(self, view: TrafficView) -> tuple[Bodies, Minds]:
         """People appear when it is known where the own vehicle begins."""
         if self._bodies is None or self._minds is None:
-            self._setting = setting_of(self._layout, self._ways, self._config, view.position[0])
+            self._setting = build_setting(self._layout, self._ways, self._config, view.position[0])
             if self._starts is None:
                 self._starts = [self._beside(start) for start in set_stage(self._setting, self._rng)]
             self._walkers = [_walker(start, self._rng) for start in self._starts]
@@ -178,13 +180,13 @@ class Walkers:
             band, s = int(bodies.band[k]), float(bodies.s[k])
             if self._setting is None or self._ways.bands[band].road < 0:
                 continue
-            place = place_near(self._setting, band, s, walker.way, self._rng)
+            place = find_place_near(self._setting, band, s, walker.way, self._rng)
             for other, follower in enumerate(self._walkers):
                 if other == k or (follower.start.leader == k and bodies.band[other] == band):
                     follower.errand = "walk" if place is None else "cross"
                     if place is not None:
                         follower.way = walker.way
-                        aim(follower, place, float(self._rng.uniform(-1.0, 1.0)))
+                        set_goal(follower, place, float(self._rng.uniform(-1.0, 1.0)))
             _side_by_side(self._walkers, k)
 
     def _go_on(self, bodies: Bodies) -> None:
@@ -280,7 +282,7 @@ def _walker(start: Start, rng: np.random.Generator) -> Walker:
     stray = float(rng.uniform(-1.0, 1.0))
     if start.place is None:
         return walker
-    aim(walker, start.place, stray)
+    set_goal(walker, start.place, stray)
     if start.errand == "bus":
         back = AT_KERB_M + PUSHER_M if start.person.pushes is not None else 0.0
         walker.target_s, walker.target_u = start.s, max(start.u, back)
@@ -296,7 +298,7 @@ def _side_by_side(walkers: Sequence[Walker], lead: int) -> None:
         walker.next_way = walkers[lead].next_way
         if walker.aimed is not None and walker.start.errand != "bus":
             apart = ABREAST_M * (k // 2 + 1) * (1 if k % 2 else -1)
-            walker.target_s = walkers[lead].target_s + (0.1 * apart if built_out(walker.aimed) else apart)
+            walker.target_s = walkers[lead].target_s + (0.1 * apart if is_built_out(walker.aimed) else apart)
 
 
 def _bodies(
@@ -395,7 +397,7 @@ class Strays:
         people, _ = self.walkers.on_road()
         for k, dog in enumerate(self.dogs):
             wants = view.time_s >= dog.begin_s and self._gone[k] < dog.near_m + dog.far_m
-            runs = wants and frame > 0 and not _endangered(dog, self._gone[k], view)
+            runs = wants and frame > 0 and not _is_endangered(dog, self._gone[k], view)
             ahead = dog.at(self._gone[k] + 0.8)
             runs = runs and not bool((np.hypot(*(people - ahead).T) < 0.8).any())
             self._pace[k] = dog.pace if runs else 0.0
@@ -423,7 +425,7 @@ class Strays:
         return [np.array(track, dtype=np.float64).reshape(-1, 3) for track in self._tracks]
 
 
-def _endangered(dog: Dog, gone: float, view: TrafficView) -> bool:
+def _is_endangered(dog: Dog, gone: float, view: TrafficView) -> bool:
     """Whether a step on leads into a vehicle, or before one that is too near to brake."""
     c, s = np.cos(view.heading), np.sin(view.heading)
     v = np.maximum(view.speed, 0.0)

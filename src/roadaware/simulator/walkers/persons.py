@@ -14,7 +14,7 @@ from roadaware.simulator.figures.models import MODELS
 from roadaware.simulator.layout import Layout
 from roadaware.simulator.people.statures import PEOPLE_MODELS, PersonModel
 from roadaware.simulator.town.regions import KERB_M
-from roadaware.simulator.walkers.places import Place, marked_places, place_at, stop_places
+from roadaware.simulator.walkers.places import Place, collect_marked_places, find_unmarked_place, stop_places
 from roadaware.simulator.walkers.ways import Ways
 
 _PACE = {"child": (1.15, 0.2), "young": (1.45, 0.18), "adult": (1.36, 0.16), "senior": (0.88, 0.14)}
@@ -116,10 +116,10 @@ def draw_person(
         wants: whether they want to cross.
         ages: to choose from; all where empty.
     """
-    models = [model for model in PEOPLE_MODELS if not ages or age_of(model) in ages]
+    models = [model for model in PEOPLE_MODELS if not ages or get_model_age(model) in ages]
     weights = np.array([model.weight for model in models])
     model = models[int(rng.choice(len(models), p=weights / weights.sum()))]
-    age = age_of(model)
+    age = get_model_age(model)
     mean, spread = _PACE[age]
     boldness = float(np.clip(rng.normal(behaviour.boldness, 0.18), 0.0, 1.0))
     grown = age in ("young", "adult")
@@ -132,7 +132,7 @@ def draw_person(
     return Person(
         model.name, age, (length, width, round(height * tall, 3)), int(rng.integers(2**31)),
         float(rng.uniform(2.3, 3.0)) if runs else pace,
-        runs=runs, boldness=boldness, care_s=care_s(age, boldness), looks=looks,
+        runs=runs, boldness=boldness, care_s=safety_margin_s(age, boldness), looks=looks,
         trust=float(np.clip(rng.normal(1.0, 0.08 if looks else 0.22), 0.5, 1.6)),
         delay_s=float(rng.uniform(0.15, 0.6)) if looks else float(rng.uniform(0.0, 0.2)),
         patience_s=float(rng.gamma(3.0, 4.0)), jaywalks=bool(rng.random() < 0.45 * boldness),
@@ -143,12 +143,12 @@ def draw_person(
     )  # fmt: skip
 
 
-def age_of(model: PersonModel) -> str:
+def get_model_age(model: PersonModel) -> str:
     """The age group of a model."""
     return next((age for age in ("child", "young", "senior") if model.name.startswith(age)), "adult")
 
 
-def care_s(age: str, boldness: float) -> float:
+def safety_margin_s(age: str, boldness: float) -> float:
     """Seconds to spare before a vehicle comes that somebody wants.
 
     Args:
@@ -243,12 +243,12 @@ class Walker:
     across: int = 1
 
 
-def built_out(place: Place) -> bool:
+def is_built_out(place: Place) -> bool:
     """Whether the pavement reaches into the road on either side of a place."""
     return place.near_m > 0.0 or place.far_m > 0.0
 
 
-def aim(walker: Walker, place: Place, stray: float) -> None:
+def set_goal(walker: Walker, place: Place, stray: float) -> None:
     """Give somebody a place to go to.
 
     Args:
@@ -315,7 +315,7 @@ class Setting:
         return float(self.ways.route.project(self.ways.place(band, s, 0.0)[None])[0][0]) - self.own_s
 
 
-def setting_of(layout: Layout, ways: Ways, config: SceneConfig, own: Floats) -> Setting:
+def build_setting(layout: Layout, ways: Ways, config: SceneConfig, own: Floats) -> Setting:
     """What staging needs to know.
 
     Args:
@@ -326,7 +326,7 @@ def setting_of(layout: Layout, ways: Ways, config: SceneConfig, own: Floats) -> 
     """
     own_s = float(ways.route.project(own[None])[0][0])
     way = max(2.0, config.behaviour.ego_speed_kmh / 3.6) * config.seconds
-    marked = marked_places(layout, ways)
+    marked = collect_marked_places(layout, ways)
     return Setting(layout, ways, config, marked, own_s, (own_s - BEHIND_M, own_s + way + WAKE_M))
 
 
@@ -403,7 +403,7 @@ def _party(
     place = None
     later = wants and bool(rng.random() < LATER)
     if not later and (wants or rng.random() < WAITING_SHARE):
-        place = place_near(setting, band, s, 0, rng)
+        place = find_place_near(setting, band, s, 0, rng)
     wants = later or (wants and place is not None)
     ages = () if size == 1 else tuple(rng.permutation(["child", "young", "adult", "senior"])[:2])
     first = draw_person(rng, behaviour, wants, ("young", "adult", "senior") if size > 1 else ())
@@ -431,7 +431,9 @@ def _party(
         starts.append(replace(lead, person=other, s=lead.s - lead.way * back, u=u, leader=number))
 
 
-def place_near(setting: Setting, band: int, s: float, way: int, rng: np.random.Generator) -> Place | None:
+def find_place_near(
+    setting: Setting, band: int, s: float, way: int, rng: np.random.Generator
+) -> Place | None:
     """Where somebody would cross: at a crossing that is near, at a corner, or about where they are.
 
     Args:
@@ -452,7 +454,7 @@ def place_near(setting: Setting, band: int, s: float, way: int, rng: np.random.G
     for attempt in range(6):
         stray = way * float(rng.uniform(1.5, 8.0)) if way else float(rng.uniform(-2.0, 2.0)) * attempt
         at = ends[0] if ends and attempt == 0 else s + stray
-        found = place_at(setting.layout, setting.ways, band, at)
+        found = find_unmarked_place(setting.layout, setting.ways, band, at)
         if found is not None:
             return found
     return marked[0] if marked else None
@@ -500,7 +502,7 @@ HANDS = 0.27
 DOG_LEFT_M, DOG_AHEAD_M = -0.55, 0.35
 
 
-def companions(
+def build_companions(
     person: Person, actor: Actor, part: dict[str, Floats], number: int, fps: float
 ) -> tuple[list[Actor], int | None]:
     """The actors that go with somebody, and the number of the one they push.

@@ -45,7 +45,7 @@ class Place:
     far_m: float = 0.0
 
 
-def marked_places(layout: Layout, ways: Ways) -> tuple[Place, ...]:
+def collect_marked_places(layout: Layout, ways: Ways) -> tuple[Place, ...]:
     """Both sides of all zebra and signalled crossings.
 
     Args:
@@ -66,7 +66,7 @@ def marked_places(layout: Layout, ways: Ways) -> tuple[Place, ...]:
     return tuple(found)
 
 
-def place_at(layout: Layout, ways: Ways, band: int, s: float) -> Place | None:
+def find_unmarked_place(layout: Layout, ways: Ways, band: int, s: float) -> Place | None:
     """A place without marks; None where parking bays are in the way, or a marked crossing is near.
 
     Args:

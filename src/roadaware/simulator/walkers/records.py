@@ -14,7 +14,7 @@ from roadaware.simulator.config import SceneConfig
 from roadaware.simulator.layout import Layout
 from roadaware.simulator.people import stride_m
 from roadaware.simulator.town.regions import KERB_M, Regions
-from roadaware.simulator.walkers.persons import Stage, Walker, companions
+from roadaware.simulator.walkers.persons import Stage, Walker, build_companions
 from roadaware.simulator.walkers.places import SIGNALIZED
 from roadaware.simulator.walkers.ways import Ways
 
@@ -51,7 +51,7 @@ class Past:
     config: SceneConfig
 
 
-def mind_of(walker: Walker, part: dict[str, Floats], past: Past) -> Mind | None:
+def build_intent_record(walker: Walker, part: dict[str, Floats], past: Past) -> Mind | None:
     """What somebody wanted, and the time in which one would ask; None where one would not.
 
     Args:
@@ -64,7 +64,7 @@ def mind_of(walker: Walker, part: dict[str, Floats], past: Past) -> Mind | None:
         return None
     out = np.flatnonzero(part["over"] < 0.0)
     step = int(out[0]) if len(out) else None
-    span = _asked(walker, part, past, step)
+    span = _find_observation_span(walker, part, past, step)
     # Whether somebody crosses is not known while they wait and the own vehicle is yet to come.
     open_end = step is None and walker.place is not None and person.wants
     if span is None or (open_end and _ahead(part, past)[0][-1] > PASSING_M):
@@ -73,8 +73,8 @@ def mind_of(walker: Walker, part: dict[str, Floats], past: Past) -> Mind | None:
     crossing = None if step is None else first + step
     ahead = step is not None and _before_own(part, past, step)
     return Mind(
-        _guessed(walker, part, past, span), wants_to_cross(walker), first + span[0], first + span[1], ahead,
-        crossing, person.age, _signalized(walker, part, past, span[1]),
+        _simulate_intent_rating(walker, part, past, span), wants_to_cross(walker), first + span[0], first + span[1], ahead,
+        crossing, person.age, _get_signalization(walker, part, past, span[1]),
     )  # fmt: skip
 
 
@@ -83,7 +83,9 @@ def wants_to_cross(walker: Walker) -> bool:
     return walker.person.wants and walker.aimed is not None
 
 
-def _asked(walker: Walker, part: dict[str, Floats], past: Past, step: int | None) -> tuple[int, int] | None:
+def _find_observation_span(
+    walker: Walker, part: dict[str, Floats], past: Past, step: int | None
+) -> tuple[int, int] | None:
     """First and last row of the time in which somebody is in view and near the kerb, before they step out."""
     fps = past.config.camera.fps
     candidate = _in_view(part, past) & (part["over"] < NEAR_KERB_M) & (part["over"] >= 0.0)
@@ -137,7 +139,7 @@ def _before_own(part: dict[str, Floats], past: Past, step: int) -> bool:
     return road in roads and bool(ahead[step] > PASSING_M) and bool(ahead[row] > PASSING_M)
 
 
-def _signalized(walker: Walker, part: dict[str, Floats], past: Past, row: int) -> str:
+def _get_signalization(walker: Walker, part: dict[str, Floats], past: Past, row: int) -> str:
     """What regulates crossing where somebody is at a row."""
     if walker.aimed is not None and walker.start.errand != "bus":
         return SIGNALIZED[walker.aimed.kind]
@@ -148,13 +150,15 @@ def _signalized(walker: Walker, part: dict[str, Floats], past: Past, row: int) -
     return "n/a"
 
 
-def _guessed(walker: Walker, part: dict[str, Floats], past: Past, span: tuple[int, int]) -> float:
+def _simulate_intent_rating(
+    walker: Walker, part: dict[str, Floats], past: Past, span: tuple[int, int]
+) -> float:
     """The mean answer of ten people on a scale of five steps, by what they see and what is so."""
     rows = slice(span[0], span[1] + 1)
     turned = np.cos(part["heading"][rows] - part["inward"][rows])
     at_kerb = part["over"][rows] < 0.8
     stands = np.isin(part["stage"][rows], (Stage.WAIT, Stage.LINGER, Stage.APPROACH))
-    marked = _signalized(walker, part, past, span[1]) != "n/a"
+    marked = _get_signalization(walker, part, past, span[1]) != "n/a"
     evidence = -1.9 + 1.6 * float(np.mean(turned * at_kerb)) + 0.8 * float(np.mean(stands))
     evidence += 0.8 * float(np.mean(part["looking"][rows])) + 0.5 * marked + 1.3 * wants_to_cross(walker)
     chances = 1.0 / (1.0 + np.exp(-(evidence + SPREAD * np.array(walker.person.guesses))))
@@ -233,7 +237,7 @@ class Context:
     fps: float
 
 
-def actors_of(
+def build_walker_actors(
     walkers: Sequence[Walker],
     records: Records,
     layout: Layout,
@@ -263,14 +267,14 @@ def actors_of(
     number = first_number + len(people)
     things: list[Actor] = []
     for k, (walker, part) in enumerate(seen):
-        made, pushed = companions(walker.person, people[k], part, number + len(things), context.fps)
+        made, pushed = build_companions(walker.person, people[k], part, number + len(things), context.fps)
         if pushed is not None:
             people[k] = replace(people[k], with_object=pushed)
         things += made
     return (*people, *things)
 
 
-def height(over: Floats) -> Floats:
+def ground_height(over: Floats) -> Floats:
     """(n,) height of the ground in metres that far from the edge of the pavement, pavement positive."""
     found: Floats = KERB_M * np.clip(over / 0.3 + 0.5, 0.0, 1.0)
     return found
@@ -289,7 +293,7 @@ def _person(
     walker: Walker, part: dict[str, Floats], lane: Ints, number: int, context: Context, past: Past
 ) -> Actor:
     person, n = walker.person, len(part["x"])
-    position = np.stack([part["x"], part["y"], height(part["over"])], axis=1)
+    position = np.stack([part["x"], part["y"], ground_height(part["over"])], axis=1)
     step = np.diff(position[:, :2], axis=0, prepend=position[:1, :2])
     facing = np.stack([np.cos(part["heading"]), np.sin(part["heading"])], axis=1)
     way = np.hypot(step[:, 0], step[:, 1])
@@ -297,7 +301,7 @@ def _person(
     if n > 1:
         signed[0] = signed[1]
     stage = part["stage"].astype(np.int64)
-    mind = mind_of(walker, part, past)
+    mind = build_intent_record(walker, part, past)
     heading = (part["heading"] + np.pi) % (2 * np.pi) - np.pi
     facts = {
         "waiting": (stage == Stage.WAIT).astype(np.int8),

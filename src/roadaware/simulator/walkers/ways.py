@@ -8,8 +8,8 @@ import numpy as np
 
 from roadaware.arrays import Floats, Ints
 from roadaware.simulator.layout import Layout, Line
-from roadaware.simulator.town.roads import kerbs
-from roadaware.simulator.town.tracks import Track, track_of
+from roadaware.simulator.town.roads import junction_kerbs
+from roadaware.simulator.town.tracks import Track, build_track
 
 SPACING_M = 1.0
 LINK_M = 0.6
@@ -48,7 +48,9 @@ class Ways:
     """
 
     def __init__(self, layout: Layout) -> None:
-        tracks = [track_of(road.line.points).cut(0.0, road.line.length, SPACING_M) for road in layout.roads]
+        tracks = [
+            build_track(road.line.points).cut(0.0, road.line.length, SPACING_M) for road in layout.roads
+        ]
         bands: list[Band] = []
         for road, track in zip(layout.roads, tracks, strict=True):
             bands += [
@@ -56,14 +58,14 @@ class Ways:
                 for side in (1, -1)
             ]
         for junction in layout.junctions:
-            for kerb, width in kerbs(layout, junction):
+            for kerb, width in junction_kerbs(layout, junction):
                 if kerb.length > 0.5:
                     bands.append(Band(len(tracks), -1, 0.0, width, kerb.length, -1))
                     tracks.append(kerb.cut(0.0, kerb.length, 0.5 * SPACING_M))
         self.bands = tuple(bands)
         self._lay(tracks)
         self.links = self._linked()
-        self.route = route_line(layout)
+        self.route = build_route_line(layout)
 
     def _lay(self, tracks: list[Track]) -> None:
         """Put all lines one after the other, so that one look-up serves people on any of them."""
@@ -128,7 +130,7 @@ class Ways:
         return found
 
 
-def route_line(layout: Layout) -> Line:
+def build_route_line(layout: Layout) -> Line:
     """The middle of the roads that the own vehicle takes, straight through junctions.
 
     Args:

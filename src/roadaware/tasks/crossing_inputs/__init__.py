@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roadaware.tasks.crossing_inputs.catalogue import inputs, known_inputs, needs
+from roadaware.tasks.crossing_inputs.catalogue import build_inputs, describe_requirements, list_inputs
 from roadaware.tasks.crossing_inputs.footage import CropConfig, Media
 
-__all__ = ["CropConfig", "Media", "inputs", "known_inputs", "needs"]
+__all__ = ["CropConfig", "Media", "build_inputs", "describe_requirements", "list_inputs"]

@@ -14,7 +14,7 @@ from roadaware.tasks.crossing_inputs.observations import Observations
 NEEDS = "the 24 appearance flags of the boxes (JAAD, read with its option appearance)"
 
 
-def appearance(seen: Observations) -> Floats:
+def encode_appearance(seen: Observations) -> Floats:
     """(n, t, 24) 0 or 1 for each of `APPEARANCE` of JAAD's terms, NaN where unknown.
 
     Every pedestrian whom the protocols sample from JAAD has them, so that their presence tells nothing.
@@ -33,5 +33,5 @@ def appearance(seen: Observations) -> Floats:
     return np.stack([seen.at_boxes(flag) for flag in FLAGS], axis=-1)
 
 
-FORMS: dict[str, tuple[Callable[[Observations], Floats], str]] = {"appearance": (appearance, NEEDS)}
+FORMS: dict[str, tuple[Callable[[Observations], Floats], str]] = {"appearance": (encode_appearance, NEEDS)}
 """Name to what makes it and the tables it reads."""

@@ -14,7 +14,7 @@ ACTIONS, LOOKS = ("standing", "walking"), ("not-looking", "looking")
 COLUMNS = ("walking", "looking", "tagged")
 
 
-def behaviour(seen: Observations, *, leaks: bool) -> Floats:
+def encode_behaviour(seen: Observations, *, leaks: bool) -> Floats:
     """(n, t, 3) walking, looking, and 1 where a box has such tags; the first two are NaN without.
 
     The tag that says whether somebody is crossing is the answer itself and never given.

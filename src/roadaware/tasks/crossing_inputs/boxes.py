@@ -50,7 +50,7 @@ class GivenBoxes:
     steps_frames: Floats
 
 
-def shares(seen: Boxes) -> Floats:
+def normalize_corners(seen: Boxes) -> Floats:
     """(n, t, 4) x1, y1, x2, y2 as shares of the picture's width and height.
 
     A box that leaves the picture has shares below 0 or above 1.
@@ -59,7 +59,7 @@ def shares(seen: Boxes) -> Floats:
     return np.asarray((points / seen.size_px[:, None, None]).reshape(seen.corners_px.shape))
 
 
-def pixels(seen: Boxes) -> Floats:
+def get_pixel_boxes(seen: Boxes) -> Floats:
     """(n, t, 4) x1, y1, x2, y2 in pixels of the original picture.
 
     Source: Kotseruba et al., WACV 2021; PCPA and C3D are given absolute boxes.
@@ -75,7 +75,7 @@ def from_first(seen: Boxes) -> Floats:
 
     Source: Kotseruba et al., WACV 2021 (`normalize_boxes`).
     """
-    held = shares(seen)
+    held = normalize_corners(seen)
     return np.asarray(held - held[:, :1])
 
 
@@ -84,11 +84,11 @@ def from_last(seen: Boxes) -> Floats:
 
     Source: Rasouli and Kotseruba, IV 2024 (`norm_bbox`).
     """
-    held = shares(seen)
+    held = normalize_corners(seen)
     return np.asarray(held - held[:, -1:])
 
 
-def scaled(seen: Boxes) -> Floats:
+def scale_by_area(seen: Boxes) -> Floats:
     """(n, t, 4) corners over the area of the box, in 1 / pixel of a picture 1080 high: a cue of depth.
 
     A box narrower than 0.34 of its height counts as that wide, and no box as smaller than a pixel.
@@ -101,7 +101,7 @@ def scaled(seen: Boxes) -> Floats:
     return np.asarray(corners / (width * height)[..., None])
 
 
-def centre(seen: Boxes) -> Floats:
+def encode_centre(seen: Boxes) -> Floats:
     """(n, t, 8) centre in shares, log of width and height in shares, and what each changes by in a frame.
 
     Velocities look back to the box before, over as many frames as lie between. At the first observed box,
@@ -118,10 +118,10 @@ def centre(seen: Boxes) -> Floats:
     return held
 
 
-def motion(seen: Boxes) -> Floats:
+def compute_motion(seen: Boxes) -> Floats:
     """(n, t, 3) velocity to the right, downwards and towards the middle, in own heights a frame.
 
-    Somebody who walks at one speed has one velocity in own heights, near and far. It looks back as `centre`
+    Somebody who walks at one speed has one velocity in own heights, near and far. It looks back as `encode_centre`
     does and is NaN where that is; in the middle of the picture the third is the velocity to the right. A box
     lower than a pixel counts as one pixel.
     """
@@ -134,12 +134,12 @@ def motion(seen: Boxes) -> Floats:
 
 
 FORMS: dict[str, tuple[Callable[[Boxes], Floats], str]] = {
-    "boxes": (shares, NEEDS),
-    "boxes:pixels": (pixels, PIXELS_NEED),
+    "boxes": (normalize_corners, NEEDS),
+    "boxes:pixels": (get_pixel_boxes, PIXELS_NEED),
     "boxes:first": (from_first, NEEDS),
     "boxes:last": (from_last, NEEDS),
-    "boxes:scaled": (scaled, NEEDS),
-    "centre": (centre, NEEDS),
-    "motion": (motion, NEEDS),
+    "boxes:scaled": (scale_by_area, NEEDS),
+    "centre": (encode_centre, NEEDS),
+    "motion": (compute_motion, NEEDS),
 }
 """Name to what makes it and the tables it reads."""

@@ -9,12 +9,12 @@ import numpy as np
 
 from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
-from roadaware.models.crossing.inputs import Column, Held, InputName, InputSet, named
+from roadaware.models.crossing.inputs import Column, Held, InputName, InputSet, parse_input_name
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs import appearance, behaviour, boxes, ego, grid, pose, traffic
 from roadaware.tasks.crossing_inputs.crops import CategoryMap, Crop, Cutter, Cuttings, Pictures, Shares
-from roadaware.tasks.crossing_inputs.footage import Films, Media, masks
-from roadaware.tasks.crossing_inputs.observations import Observations, observe
+from roadaware.tasks.crossing_inputs.footage import Films, Media, open_class_masks
+from roadaware.tasks.crossing_inputs.observations import Observations, collect_observations
 
 _TABLES: dict[str, tuple[Callable[[Observations], Floats], str]] = {
     **boxes.FORMS,
@@ -40,24 +40,24 @@ _NEEDS = {
 _MOST_PIXELS = 1024
 
 
-def known_inputs() -> tuple[str, ...]:
+def list_inputs() -> tuple[str, ...]:
     """The names of all inputs; what is a picture is followed by `@` and its side, such as `crop:box@112`."""
     return tuple(_NEEDS)
 
 
-def needs(name: str) -> str:
+def describe_requirements(name: str) -> str:
     """In words, which tables and files an input reads.
 
     Args:
-        name: as `inputs` takes it, or as `known_inputs` gives it.
+        name: as `build_inputs` takes it, or as `list_inputs` gives it.
 
     Raises:
         UsageError: if there is no such input.
     """
-    return _NEEDS[name if name in _NEEDS else _plain(_parsed(name))]
+    return _NEEDS[name if name in _NEEDS else _plain(_parse_input_name(name))]
 
 
-def inputs(
+def build_inputs(
     scenes: Scenes, split: str, names: Sequence[str], *, leaks: bool = False, media: Media | None = None
 ) -> InputSet:
     """What the samples of one split look like, in the order of `tasks.pedestrians.examples`.
@@ -75,10 +75,10 @@ def inputs(
         UsageError: if a name is unknown or given twice, one leaks, or the samples were not cut for the split.
         InputError: if the split has no samples, or the scenes lack what an input reads.
     """
-    asked = {name: _parsed(name) for name in names}
+    asked = {name: _parse_input_name(name) for name in names}
     if len(asked) < len(names) or not names:
         raise UsageError(f"inputs are named once each, and at least one; got {list(names)}")
-    seen = observe(scenes, split)
+    seen = collect_observations(scenes, split)
     columns = {
         **_cut(seen, {name: parts for name, parts in asked.items() if parts.kind == "crop"}, media),
         **_cut(seen, {name: parts for name, parts in asked.items() if parts.kind == "maps"}, media),
@@ -91,9 +91,9 @@ def inputs(
 
 def _values(seen: Observations, parts: InputName, leaks: bool, media: Media | None) -> Floats:
     if parts.kind == "pose":
-        return pose.pose(seen, media, parts.form)
+        return pose.encode_pose(seen, media, parts.form)
     if parts.kind == "behaviour":
-        return behaviour.behaviour(seen, leaks=leaks)
+        return behaviour.encode_behaviour(seen, leaks=leaks)
     return _TABLES[_plain(parts)][0](seen)
 
 
@@ -108,7 +108,7 @@ def _cut(seen: Observations, asked: dict[str, InputName], media: Media | None) -
     if not asked:
         return {}
     maps = next(iter(asked.values())).kind == "maps"
-    footage = masks(seen.scenes, media) if maps else Films(seen.scenes, media)
+    footage = open_class_masks(seen.scenes, media) if maps else Films(seen.scenes, media)
     given = media or Media()
     cutters: dict[str, Cutter] = {
         name: CategoryMap(parts.pixels, given.classes, given.crops.enlarge)
@@ -124,18 +124,18 @@ def _plain(parts: InputName) -> str:
     return f"{parts.kind}:{parts.form}" if parts.form else parts.kind
 
 
-def _parsed(name: str) -> InputName:
+def _parse_input_name(name: str) -> InputName:
     """The parts of a name that there is.
 
     Raises:
         UsageError: if there is none, with the nearest; or a picture has no side, or another input has one.
     """
-    parts = named(name)
+    parts = parse_input_name(name)
     plain = _plain(parts)
     if plain not in _NEEDS:
         near = difflib.get_close_matches(plain, _NEEDS, n=1)
         guess = f"; did you mean '{near[0]}'?" if near else "."
-        raise UsageError(f"no input '{name}'{guess} There are {', '.join(known_inputs())}")
+        raise UsageError(f"no input '{name}'{guess} There are {', '.join(list_inputs())}")
     if plain in _PICTURES and not 1 <= parts.pixels <= _MOST_PIXELS:
         raise UsageError(f"'{name}' is a picture and needs its side in pixels: '{plain}@112'")
     if parts.pixels and plain not in _PICTURES:

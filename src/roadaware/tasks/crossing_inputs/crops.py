@@ -20,14 +20,14 @@ import numpy.typing as npt
 from roadaware.arrays import Bytes, Floats, Ints
 from roadaware.config import to_dict
 from roadaware.errors import DamagedError, InputError, UsageError
-from roadaware.io.files import Unfinished, disk_error
+from roadaware.io.files import Unfinished, build_disk_error
 from roadaware.tasks.crossing_inputs.footage import CropConfig, Footage, Media, Reel
 from roadaware.tasks.crossing_inputs.observations import Observations
 
 # Which part of a picture is cut out for a box, in whole pixels.
 
 
-def own(corners_px: Floats, size_px: Floats) -> Ints:
+def clip_to_image(corners_px: Floats, size_px: Floats) -> Ints:
     """(n, 4) the box itself, cut off to whole pixels and to the picture, at least one pixel of it.
 
     Args:
@@ -37,7 +37,7 @@ def own(corners_px: Floats, size_px: Floats) -> Ints:
     return _whole(corners_px, size_px)
 
 
-def context(corners_px: Floats, size_px: Floats, enlarge: float) -> Ints:
+def add_box_context(corners_px: Floats, size_px: Floats, enlarge: float) -> Ints:
     """(n, 4) the box and what is around it: grown, cut to the picture, and widened to a square.
 
     Every side moves out by half of `enlarge` times the shorter side of the box, whole pixels. The square
@@ -143,8 +143,8 @@ class Crop:
 
     def regions(self, corners_px: Floats, size_px: Floats) -> Ints:
         """(m, 8) in whole pixels: what to cut out, and where the box is."""
-        box = own(corners_px, size_px)
-        around = box if self.form == "box" else context(corners_px, size_px, self.config.enlarge)
+        box = clip_to_image(corners_px, size_px)
+        around = box if self.form == "box" else add_box_context(corners_px, size_px, self.config.enlarge)
         return np.concatenate([around, box], axis=1)
 
     def cut(self, picture: npt.NDArray[Any], region: Ints) -> Bytes:
@@ -158,7 +158,7 @@ class Crop:
                 max(0, v) for v in (box[0] - x1, box[1] - y1, box[2] - x1, box[3] - y1)
             )
             held[top:bottom, left:right] = self.config.paint
-        return squared(held, self.side, self.config.resample)
+        return pad_to_square(held, self.side, self.config.resample)
 
 
 class CategoryMap:
@@ -188,8 +188,8 @@ class CategoryMap:
 
     def regions(self, corners_px: Floats, size_px: Floats) -> Ints:
         """(m, 8) in whole pixels: what to cut out, and where the box is."""
-        around = context(corners_px, size_px, self.enlarge)
-        return np.concatenate([around, own(corners_px, size_px)], axis=1)
+        around = add_box_context(corners_px, size_px, self.enlarge)
+        return np.concatenate([around, clip_to_image(corners_px, size_px)], axis=1)
 
     def cut(self, picture: npt.NDArray[Any], region: Ints) -> Bytes:
         """(categories, side, side) shares times 255 of a mask (h, w)."""
@@ -198,13 +198,13 @@ class CategoryMap:
         x1, y1, x2, y2 = region[:4].tolist()
         held = self._category[picture[y1:y2, x1:x2]]
         planes = [
-            squared(np.where(held == k, np.uint8(255), np.uint8(0)), self.side, "box")
+            pad_to_square(np.where(held == k, np.uint8(255), np.uint8(0)), self.side, "box")
             for k in range(len(CATEGORIES))
         ]
         return np.stack(planes)
 
 
-def squared(held: Bytes, side: int, resample: str) -> Bytes:
+def pad_to_square(held: Bytes, side: int, resample: str) -> Bytes:
     """(side, side[, 3]) a picture whose longer edge is `side`, in the middle of zeros.
 
     Args:
@@ -250,7 +250,7 @@ class CuttingFiles:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise disk_error(self._folder / "cut", 1, error) from error
+            raise build_disk_error(self._folder / "cut", 1, error) from error
 
     def opened(self, wanted: dict[str, Wanted], cut: Callable[[list[str]], Iterator[Blocks]]) -> Blocks:
         """(m, ...) bytes of one film by input, mapped; what has no file yet is cut and written.
@@ -269,7 +269,7 @@ class CuttingFiles:
             shapes = {name: (len(wanted[name][2]), *wanted[name][0].shape) for name in missing}
             self._write({name: paths[name] for name in missing}, shapes, cut(missing))
         return {
-            name: _mapped(paths[name], (len(frames), *cutter.shape))
+            name: _open_memmap(paths[name], (len(frames), *cutter.shape))
             for name, (cutter, _, frames, _) in wanted.items()
         }
 
@@ -302,7 +302,7 @@ def _name(cutter: Cutter, film: bytes, frames: Ints, regions: Ints) -> str:
     return f"cut-{found.hexdigest()}.npy"
 
 
-def _mapped(path: Path, shape: tuple[int, ...]) -> Bytes:
+def _open_memmap(path: Path, shape: tuple[int, ...]) -> Bytes:
     hint = "remove it, and it is made again"
     try:
         held = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -325,14 +325,14 @@ class StoppedError(Exception):
     """Work was left since other work failed or somebody interrupts."""
 
 
-def halves(numbers: Sequence[int], costs: npt.ArrayLike) -> tuple[Sequence[int], Sequence[int]]:
+def split_halves(numbers: Sequence[int], costs: npt.ArrayLike) -> tuple[Sequence[int], Sequence[int]]:
     """Two runs of numbers that cost about the same; the first has at least one.
 
     Args:
         numbers: at least one, in order.
         costs: of each.
 
-    >>> halves([3, 4, 5, 9], [1, 1, 1, 3])
+    >>> split_halves([3, 4, 5, 9], [1, 1, 1, 3])
     ([3, 4, 5], [9])
     """
     reached = np.cumsum(np.asarray(costs, dtype=np.float64))
@@ -340,7 +340,7 @@ def halves(numbers: Sequence[int], costs: npt.ArrayLike) -> tuple[Sequence[int],
     return numbers[:cut], numbers[cut:]
 
 
-def side_by_side(first: Sequence[int], second: Sequence[int], work: Work, *, needed: bool = True) -> None:
+def run_concurrently(first: Sequence[int], second: Sequence[int], work: Work, *, needed: bool = True) -> None:
     """Do two runs of numbers at once; all is over when this returns, or raises.
 
     Args:
@@ -546,8 +546,8 @@ class Cuttings:
             work: does some of them.
         """
         if missing:
-            first, second = halves(missing, costs[missing])
-            side_by_side(first, second or ahead, work, needed=bool(second))
+            first, second = split_halves(missing, costs[missing])
+            run_concurrently(first, second or ahead, work, needed=bool(second))
 
     def _film_blocks(
         self, low: int, high: int, reels: _Reels, stop: threading.Event, names: list[str]

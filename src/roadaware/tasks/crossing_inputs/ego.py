@@ -9,7 +9,7 @@ import numpy as np
 from roadaware.arrays import Floats
 from roadaware.errors import InputError
 from roadaware.models.crossing.features import VEHICLE_ACTIONS
-from roadaware.tasks.crossing_inputs.observations import Observations, one_hot, says
+from roadaware.tasks.crossing_inputs.observations import Observations, has_values, one_hot
 
 KMH_PER_MPS = 3.6
 DYNAMICS = ("speed_mps", "acceleration_mps2", "yaw_rate_radps", "known")
@@ -22,16 +22,16 @@ _SPEED = "frames.ego_speed_kmh (PIE, the simulator)"
 _RATE = "videos.fps"
 
 
-def action(seen: Observations) -> Floats:
+def encode_action(seen: Observations) -> Floats:
     """(n, t, 5) one-hot of what the vehicle does, in the order of `VEHICLE_ACTIONS`; zeros where unknown.
 
     Raises:
         InputError: if the frames do not tell it.
     """
-    return one_hot(code(seen)[..., 0], len(VEHICLE_ACTIONS))
+    return one_hot(encode_action_code(seen)[..., 0], len(VEHICLE_ACTIONS))
 
 
-def code(seen: Observations) -> Floats:
+def encode_action_code(seen: Observations) -> Floats:
     """(n, t, 1) place of what the vehicle does in `VEHICLE_ACTIONS`, NaN where unknown.
 
     Raises:
@@ -39,21 +39,21 @@ def code(seen: Observations) -> Floats:
 
     Source: Kotseruba et al., WACV 2021, whose code puts this number in the place of a speed.
     """
-    _told(seen, "vehicle_action", "ego:action and ego:code", _ACTIONS)
+    _ensure_column(seen, "vehicle_action", "ego:action and ego:code", _ACTIONS)
     return seen.at_frames("vehicle_action", VEHICLE_ACTIONS)[..., None]
 
 
-def speed(seen: Observations) -> Floats:
+def get_speed(seen: Observations) -> Floats:
     """(n, t, 1) speed in km/h as the table has it, NaN where unknown.
 
     Raises:
         InputError: if the frames do not tell it.
     """
-    _told(seen, "ego_speed_kmh", "ego:speed", _SPEED)
+    _ensure_column(seen, "ego_speed_kmh", "ego:speed", _SPEED)
     return seen.at_frames("ego_speed_kmh")[..., None]
 
 
-def dynamics(seen: Observations) -> Floats:
+def compute_dynamics(seen: Observations) -> Floats:
     """(n, t, 4) speed in m/s, acceleration in m/s^2, yaw rate in rad/s, and 1 where the speed is known.
 
     The acceleration is the table's; where that has none it is the change of speed since the observed frame
@@ -63,7 +63,7 @@ def dynamics(seen: Observations) -> Floats:
     Raises:
         InputError: if the frames do not tell the speed, or a speed is known and the frame rate is not.
     """
-    _told(seen, "ego_speed_kmh", "ego:dynamics", _SPEED)
+    _ensure_column(seen, "ego_speed_kmh", "ego:dynamics", _SPEED)
     speed_mps = seen.at_frames("ego_speed_kmh") / KMH_PER_MPS
     told = seen.at_frames("ego_acceleration_mps2")
     change = np.diff(speed_mps, axis=1, prepend=np.nan) / (seen.steps_frames / _rate(seen, told)[:, None])
@@ -72,7 +72,7 @@ def dynamics(seen: Observations) -> Floats:
     return np.stack([speed_mps, acceleration, seen.at_frames("ego_yaw_rate_radps"), known], axis=-1)
 
 
-def obd(seen: Observations) -> Floats:
+def get_obd(seen: Observations) -> Floats:
     """(n, t, 7) speed in km/h, acceleration and angular velocity on three axes as PIE's sensor gives them.
 
     NaN where unknown.
@@ -81,12 +81,12 @@ def obd(seen: Observations) -> Floats:
         InputError: if the frames lack one of these columns.
     """
     for column in OBD:
-        _told(seen, column, "ego:obd and ego:filtered", f"frames.{column} (PIE)")
+        _ensure_column(seen, column, "ego:obd and ego:filtered", f"frames.{column} (PIE)")
     return np.stack([seen.at_frames(column) for column in OBD], axis=-1)
 
 
-def filtered(seen: Observations) -> Floats:
-    """(n, t, 7) as `obd`, without what swings faster than 5 Hz: Butterworth of order 4, forth and back.
+def filter_obd(seen: Observations) -> Floats:
+    """(n, t, 7) as `get_obd`, without what swings faster than 5 Hz: Butterworth of order 4, forth and back.
 
     The published code filters observation and prediction together, so that the future shines through; here
     the observation is filtered by itself. A sample with an unknown number in a column has all of it NaN.
@@ -98,7 +98,7 @@ def filtered(seen: Observations) -> Floats:
     """
     from scipy.signal import butter, filtfilt
 
-    raw, rates = obd(seen), _rate(seen, np.full(seen.frame.shape, np.nan))
+    raw, rates = get_obd(seen), _rate(seen, np.full(seen.frame.shape, np.nan))
     made = np.full(raw.shape, np.nan)
     for rate in np.unique(rates):
         if rate <= 2 * CUTOFF_HZ:
@@ -112,22 +112,22 @@ def filtered(seen: Observations) -> Floats:
 
 
 FORMS: dict[str, tuple[Callable[[Observations], Floats], str]] = {
-    "ego:action": (action, _ACTIONS),
-    "ego:code": (code, _ACTIONS),
-    "ego:speed": (speed, _SPEED),
-    "ego:dynamics": (dynamics, f"{_SPEED}; {_RATE} where frames.ego_acceleration_mps2 is missing"),
-    "ego:obd": (obd, f"{_SPEED}, and acc_x to gyro_z of the frames (PIE)"),
-    "ego:filtered": (filtered, f"{_SPEED}, acc_x to gyro_z of the frames (PIE), {_RATE}"),
+    "ego:action": (encode_action, _ACTIONS),
+    "ego:code": (encode_action_code, _ACTIONS),
+    "ego:speed": (get_speed, _SPEED),
+    "ego:dynamics": (compute_dynamics, f"{_SPEED}; {_RATE} where frames.ego_acceleration_mps2 is missing"),
+    "ego:obd": (get_obd, f"{_SPEED}, and acc_x to gyro_z of the frames (PIE)"),
+    "ego:filtered": (filter_obd, f"{_SPEED}, acc_x to gyro_z of the frames (PIE), {_RATE}"),
 }
 """Name to what makes it and the tables it reads."""
 
 
-def _told(seen: Observations, column: str, name: str, needed: str) -> None:
+def _ensure_column(seen: Observations, column: str, name: str, needed: str) -> None:
     """Refuse frames that say nothing of a column."""
     frames = seen.scenes.frames
-    if not says(frames, column):
+    if not has_values(frames, column):
         others = {"ego_speed_kmh": "ego:speed", "vehicle_action": "ego:action"}
-        has = [name for told, name in others.items() if says(frames, told)]
+        has = [name for told, name in others.items() if has_values(frames, told)]
         message = f"{name} read {needed}; these scenes tell no {column}"
         raise InputError(message, hint=f"of the own vehicle they know {', '.join(has) or 'nothing'}")
 

@@ -12,13 +12,13 @@ from typing import Any, Literal, Protocol
 import numpy.typing as npt
 
 from roadaware.errors import InputError, UsageError
-from roadaware.io.decoders import media_head
-from roadaware.io.images import MaskReader, mask_of
-from roadaware.io.sources import confine, read_file
+from roadaware.io.decoders import read_media_head
+from roadaware.io.images import MaskReader, decode_mask
+from roadaware.io.sources import read_file, resolve_inside
 from roadaware.io.video import VideoReader
-from roadaware.scenes.sensors import MEDIA, beside, video_path
+from roadaware.scenes.sensors import MEDIA, find_sidecar_file, find_video_path
 from roadaware.scenes.tables import Scenes
-from roadaware.tasks.crossing_inputs.observations import says
+from roadaware.tasks.crossing_inputs.observations import has_values
 
 # Where pictures, masks and poses lie that the tables do not hold, and how they are cut.
 
@@ -137,7 +137,7 @@ class Films:
     def __init__(self, scenes: Scenes, media: Media | None) -> None:
         if media is None or media.root is None:
             raise InputError("crops read films, and no folder was given", hint=_FOLDER)
-        if not media.films and not says(scenes.videos, "path"):
+        if not media.films and not has_values(scenes.videos, "path"):
             raise InputError(
                 "crops read films, and the videos table does not say where they lie",
                 hint="say how the files are called, such as 'JAAD_clips/{video}.mp4': samples.films in a "
@@ -147,8 +147,8 @@ class Films:
 
     def _path(self, video: str) -> Path:
         if self._media.films:
-            return confine(Path(os.path.realpath(self._root)), self._media.films.format(video=video))
-        return video_path(self._scenes, self._root, video)
+            return resolve_inside(Path(os.path.realpath(self._root)), self._media.films.format(video=video))
+        return find_video_path(self._scenes, self._root, video)
 
     def open(self, video: str) -> Reel:
         """The film of a video."""
@@ -172,7 +172,7 @@ class SimulatedMasks:
 
     def _path(self, video: str) -> Path:
         try:
-            return beside(self._scenes, self._root, video, MEDIA["semantics"])
+            return find_sidecar_file(self._scenes, self._root, video, MEDIA["semantics"])
         except InputError as error:
             raise InputError(
                 f"maps read class masks: {error.message}",
@@ -202,7 +202,7 @@ class MaskFiles:
         self._root, self._pattern = Path(os.path.realpath(root)), pattern
 
     def _path(self, video: str, frame: int) -> Path:
-        return confine(self._root, self._pattern.format(video=video, frame=frame))
+        return resolve_inside(self._root, self._pattern.format(video=video, frame=frame))
 
     def open(self, video: str) -> Reel:
         """The masks of a video."""
@@ -219,13 +219,13 @@ class _Files:
 
     def frame(self, number: int) -> npt.NDArray[Any]:
         path = self._path(number)
-        return mask_of(read_file(path), str(path))
+        return decode_mask(read_file(path), str(path))
 
     def close(self) -> None:
         """Nothing is held open."""
 
 
-def masks(scenes: Scenes, media: Media | None) -> Footage:
+def open_class_masks(scenes: Scenes, media: Media | None) -> Footage:
     """Class masks, the simulator's or those that `media.maps` names.
 
     Raises:
@@ -238,7 +238,7 @@ def masks(scenes: Scenes, media: Media | None) -> Footage:
 
 def _digest(path: Path) -> bytes:
     found = hashlib.blake2b(digest_size=16)
-    media_head(path)  # refuses a pipe, which would never end, and a file of holes, which nearly so
+    read_media_head(path)  # refuses a pipe, which would never end, and a file of holes, which nearly so
     try:
         with path.open("rb") as file:
             while piece := file.read(_CHUNK):

@@ -15,7 +15,7 @@ CELLS = COLUMNS * ROWS
 """Cells of 60 pixels in a picture of 1920 x 1080; other pictures have as many, of another size."""
 
 
-def cells(corners_px: Floats, size_px: Floats) -> Floats:
+def assign_grid_number(corners_px: Floats, size_px: Floats) -> Floats:
     """(...) number of the cell that holds the centre of a box, row by row from 0.
 
     A centre off the picture counts to the nearest cell.
@@ -30,12 +30,12 @@ def cells(corners_px: Floats, size_px: Floats) -> Floats:
     return np.asarray(np.clip(row, 0, ROWS - 1) * COLUMNS + np.clip(column, 0, COLUMNS - 1))
 
 
-def grid(seen: Observations) -> Floats:
+def encode_grid(seen: Observations) -> Floats:
     """(n, t, 1) the cell of each box, 0 to 575."""
-    return cells(seen.corners_px, seen.size_px[:, None])[..., None]
+    return assign_grid_number(seen.corners_px, seen.size_px[:, None])[..., None]
 
 
-def rounded(seen: Observations) -> Floats:
+def encode_rounded_grid(seen: Observations) -> Floats:
     """(n, t, 1) the cell as the published code has it, 0 to 608: the centre is rounded, not cut off.
 
     Cells are shifted by half a cell, and the last column of a row is the first of the next.
@@ -51,7 +51,7 @@ def _places(corners_px: Floats, size_px: Floats) -> Floats:
 
 
 FORMS: dict[str, tuple[Callable[[Observations], Floats], str]] = {
-    "grid": (grid, NEEDS),
-    "grid:rounded": (rounded, NEEDS),
+    "grid": (encode_grid, NEEDS),
+    "grid:rounded": (encode_rounded_grid, NEEDS),
 }
 """Name to what makes it and the tables it reads."""

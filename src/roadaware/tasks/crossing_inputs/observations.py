@@ -14,7 +14,7 @@ from roadaware.errors import InputError
 from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
-from roadaware.scenes.tracks import observed_rows, positions
+from roadaware.scenes.tracks import build_position_index, find_observed_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class Observations:
             column: which.
             words: text by name; another word is unknown.
         """
-        return numbers(self.scenes.boxes[column], words)[self.box_row]
+        return convert_column(self.scenes.boxes[column], words)[self.box_row]
 
     def at_frames(self, column: str, words: Sequence[str] | None = None) -> Floats:
         """(n, t) a column of the frames table, NaN where null or without a row.
@@ -138,7 +138,7 @@ class Observations:
         """
         if column not in self.scenes.frames.columns:
             return np.full(self.frame.shape, np.nan)
-        values = np.append(numbers(self.scenes.frames[column], words), np.nan)
+        values = np.append(convert_column(self.scenes.frames[column], words), np.nan)
         return values[self.frame_row]
 
     def at_videos(self, column: str, words: Sequence[str]) -> Floats:
@@ -150,14 +150,14 @@ class Observations:
         """
         if column not in self.scenes.videos.columns:
             return np.full(len(self), np.nan)
-        return numbers(self.scenes.videos[column], words)[self.video_row]
+        return convert_column(self.scenes.videos[column], words)[self.video_row]
 
     def _of_boxes(self, column: str, kind: pl.DataType | type[pl.DataType]) -> Floats:
         values: Floats = self.scenes.boxes[column].cast(kind).to_numpy()[self.box_row]
         return values
 
 
-def observe(scenes: Scenes, split: str) -> Observations:
+def collect_observations(scenes: Scenes, split: str) -> Observations:
     """What the samples of one split observe.
 
     Args:
@@ -169,10 +169,10 @@ def observe(scenes: Scenes, split: str) -> Observations:
         InputError: if the split has no samples, or a sample's tube has no box at its first frame.
     """
     samples = split_samples(scenes, split).samples
-    return Observations(scenes, samples, observed_rows(positions(scenes.boxes), samples))
+    return Observations(scenes, samples, find_observed_rows(build_position_index(scenes.boxes), samples))
 
 
-def numbers(column: pl.Series, words: Sequence[str] | None = None) -> Floats:
+def convert_column(column: pl.Series, words: Sequence[str] | None = None) -> Floats:
     """(m,) a column as float64, NaN where null; text is its place in `words`, NaN for another word.
 
     Args:
@@ -186,7 +186,7 @@ def numbers(column: pl.Series, words: Sequence[str] | None = None) -> Floats:
     return values
 
 
-def says(table: pl.DataFrame, column: str) -> bool:
+def has_values(table: pl.DataFrame, column: str) -> bool:
     """Whether a table has a column, and knows it anywhere.
 
     Args:

@@ -16,7 +16,7 @@ import polars as pl
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.io.pickles import load
-from roadaware.io.sources import ZIP_ERRORS, read_file, shown, vet_members
+from roadaware.io.sources import ZIP_ERRORS, check_archive_members, read_file, to_printable
 from roadaware.tasks.crossing_inputs.footage import Media
 from roadaware.tasks.crossing_inputs.observations import Observations
 
@@ -60,16 +60,16 @@ def read_poses(path: Path) -> Poses:
     Raises:
         InputError: if nothing is there, a file is damaged or holds something else.
     """
-    where = shown(str(path))
+    where = to_printable(str(path))
     if Path(path).is_dir():
         files = sorted(Path(path).glob("*.pkl"))
         if not files:
             raise InputError("no pickle of poses (*.pkl) is in this folder", where=where)
-        parts = [_pickled(file) for file in files]
-        return _joined(parts, where)
+        parts = [_read_pickle(file) for file in files]
+        return _merge_poses(parts, where)
     kind = Path(path).suffix.lower()
     if kind in (".pkl", ".pickle"):
-        return _pickled(Path(path))
+        return _read_pickle(Path(path))
     if kind == ".npz":
         return _table(_npz(Path(path)), where)
     if kind == ".parquet":
@@ -77,8 +77,8 @@ def read_poses(path: Path) -> Poses:
     raise InputError("poses come as .pkl, .npz or .parquet", where=where)
 
 
-def _pickled(path: Path) -> Poses:
-    where = shown(str(path))
+def _read_pickle(path: Path) -> Poses:
+    where = to_printable(str(path))
     held = load(read_file(path, most=MAX_BYTES), where)
     if not isinstance(held, dict) or not held:
         raise InputError("expected a dictionary of poses", where=where)
@@ -115,7 +115,7 @@ def _text(key: Any) -> str:
 def _key(key: str, where: str) -> tuple[str, int]:
     frame, _, name = key.partition("_")
     if not (frame.isascii() and frame.isdigit() and len(frame) < 10 and name):
-        message = f"poses are keyed <frame>_<pedestrian>, such as 00042_5_1_23; found '{shown(key)}'"
+        message = f"poses are keyed <frame>_<pedestrian>, such as 00042_5_1_23; found '{to_printable(key)}'"
         raise InputError(message, where=where)
     return name, int(frame)
 
@@ -137,26 +137,26 @@ def _values(rows: list[Any], where: str) -> Floats:
 
 
 def _npz(path: Path) -> dict[str, Any]:
-    where = shown(str(path))
+    where = to_printable(str(path))
     try:
         data = io.BytesIO(read_file(path, most=MAX_BYTES))
         with zipfile.ZipFile(data) as archive:
-            vet_members(archive.infolist(), where)
+            check_archive_members(archive.infolist(), where)
         data.seek(0)
         with np.load(data, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (*ZIP_ERRORS, KeyError, TypeError, SyntaxError, MemoryError, TokenError) as error:
-        raise InputError(f"no whole npz of plain arrays: {shown(str(error))}", where=where) from error
+        raise InputError(f"no whole npz of plain arrays: {to_printable(str(error))}", where=where) from error
 
 
 def _parquet(path: Path) -> dict[str, Any]:
     import polars as pl
 
-    where = shown(str(path))
+    where = to_printable(str(path))
     try:
         table = pl.read_parquet(io.BytesIO(read_file(path, most=MAX_BYTES)))
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise InputError(f"no whole parquet file: {shown(str(error))}", where=where) from error
+        raise InputError(f"no whole parquet file: {to_printable(str(error))}", where=where) from error
     return {name: table[name].to_list() for name in table.columns}
 
 
@@ -177,7 +177,7 @@ def _table(columns: dict[str, Any], where: str) -> Poses:
     return Poses(video, name, frame.astype(np.int64), values, joints[0] == "joints_px", where)
 
 
-def _joined(parts: list[Poses], where: str) -> Poses:
+def _merge_poses(parts: list[Poses], where: str) -> Poses:
     widths = sorted({part.values.shape[1] for part in parts})
     if len(widths) > 1:
         raise InputError(
@@ -224,7 +224,7 @@ _OF_COCO = (0, 0, 6, 8, 10, 5, 7, 9, 12, 14, 16, 11, 13, 15, 2, 1, 4, 3)
 _LAYOUTS = {51: (17, 3), 34: (17, 2), 54: (18, 3), 36: (18, 2)}
 
 
-def pose(seen: Observations, media: Media | None, form: str = "") -> Floats:
+def encode_pose(seen: Observations, media: Media | None, form: str = "") -> Floats:
     """(n, t, 36) x and y of `JOINTS`, as shares of the picture or of the box (`pose:box`).
 
     A joint that is not seen, or stands at (0, 0) as OpenPose writes what it did not find, is NaN; so are all
@@ -259,7 +259,7 @@ def _of_tables(seen: Observations) -> Floats:
     rows, place = np.unique(seen.box_row, return_inverse=True)
     column = boxes["joints"][rows]
     values = _flat(column)
-    joints = openpose(values, "boxes.joints")
+    joints = convert_to_openpose(values, "boxes.joints")
     joints /= seen.size_px[_first(place, len(rows), seen)][:, None]
     return np.asarray(joints[place.reshape(seen.box_row.shape)])
 
@@ -284,7 +284,7 @@ def _flat(column: pl.Series) -> Floats:
     return values
 
 
-def openpose(values: Floats, where: str) -> Floats:
+def convert_to_openpose(values: Floats, where: str) -> Floats:
     """(m, 18, 2) joints in OpenPose's order, NaN where not seen.
 
     The neck of COCO's 17 joints is the middle of the shoulders.
@@ -322,7 +322,7 @@ def openpose(values: Floats, where: str) -> Floats:
 def _of_file(seen: Observations, path: Path) -> Floats:
     """(n, t, 18, 2) of the poses of a file, found by video, pedestrian and frame."""
     held = read_poses(path)
-    joints = openpose(held.values, held.where)
+    joints = convert_to_openpose(held.values, held.where)
     owner = _owners(held, seen)
     if (owner < 0).all():
         shown = f"'{held.name[0]}' in frame {held.frame[0]}" if len(held.name) else "nothing"

@@ -8,7 +8,7 @@ import numpy as np
 
 from roadaware.arrays import Floats
 from roadaware.errors import InputError
-from roadaware.tasks.crossing_inputs.observations import Observations, one_hot, says
+from roadaware.tasks.crossing_inputs.observations import Observations, has_values, one_hot
 
 NEEDS = (
     "frames.ped_crossing, ped_sign, stop_sign (JAAD, PIE) and traffic_light (also the simulator), "
@@ -20,7 +20,7 @@ ROADS = ("street", "parking_lot", "garage")
 COLUMNS = (*SIGHTS, *(f"light_{light}" for light in LIGHTS), *(f"road_{road}" for road in ROADS))
 
 
-def traffic(seen: Observations) -> Floats:
+def encode_traffic(seen: Observations) -> Floats:
     """(n, t, 10) three flags, one-hot of the light and one-hot of the road, as `COLUMNS` lists them.
 
     A flag that is unknown is NaN; a one-hot is zeros alone where it is. `light_n/a` says that no light is in
@@ -31,8 +31,8 @@ def traffic(seen: Observations) -> Floats:
         InputError: if frames and videos tell nothing of it.
     """
     frames, videos = seen.scenes.frames, seen.scenes.videos
-    told = [c for c in (*SIGHTS, "traffic_light") if says(frames, c)]
-    if not told and not says(videos, "road_type"):
+    told = [c for c in (*SIGHTS, "traffic_light") if has_values(frames, c)]
+    if not told and not has_values(videos, "road_type"):
         raise InputError(f"traffic reads {NEEDS}; these scenes tell none")
     flags = np.stack([seen.at_frames(column) for column in SIGHTS], axis=-1)
     light = one_hot(seen.at_frames("traffic_light", LIGHTS), len(LIGHTS))
@@ -41,5 +41,5 @@ def traffic(seen: Observations) -> Floats:
     return np.concatenate([flags, light, roads], axis=-1)
 
 
-FORMS: dict[str, tuple[Callable[[Observations], Floats], str]] = {"traffic": (traffic, NEEDS)}
+FORMS: dict[str, tuple[Callable[[Observations], Floats], str]] = {"traffic": (encode_traffic, NEEDS)}
 """Name to what makes it and the tables it reads."""

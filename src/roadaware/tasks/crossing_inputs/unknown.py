@@ -9,7 +9,7 @@ import numpy as np
 
 from roadaware.arrays import Numbers
 from roadaware.errors import InputError
-from roadaware.models.crossing.inputs import Held, InputSet, named
+from roadaware.models.crossing.inputs import Held, InputSet, parse_input_name
 from roadaware.tasks.crossing_inputs.traffic import LIGHTS, ROADS, SIGHTS
 
 TOLD_FROM = 0.01
@@ -39,7 +39,7 @@ def refuse_unknown(shares: Mapping[str, float], split: str) -> None:
         _log.warning("split '%s': %s unknown; a mean or zero stands in for it", split, ", ".join(parts))
 
 
-def unknown_shares(given: InputSet) -> dict[str, float]:
+def compute_unknown_fractions(given: InputSet) -> dict[str, float]:
     """How much of each input is unknown, from 0 to 1; boxes and pictures are always known and left out.
 
     Words as one-hots count as unknown where they are zeros alone, a last column that says whether the rest is
@@ -51,21 +51,21 @@ def unknown_shares(given: InputSet) -> dict[str, float]:
     held = {
         name: column.values
         for name, column in given.columns.items()
-        if isinstance(column, Held) and named(name).kind not in _ALWAYS
+        if isinstance(column, Held) and parse_input_name(name).kind not in _ALWAYS
     }
-    return {name: unknown_share(name, values) for name, values in held.items() if values.size}
+    return {name: compute_unknown_fraction(name, values) for name, values in held.items() if values.size}
 
 
-def unknown_share(name: str, values: Numbers) -> float:
+def compute_unknown_fraction(name: str, values: Numbers) -> float:
     """How much of an input is unknown, from 0 to 1.
 
     Args:
         name: of the input.
         values: (n, ...) of it.
 
-    >>> unknown_share("ego:action", np.array([[[0, 0, 0, 0, 0], [0, 1, 0, 0, 0]]]))
+    >>> compute_unknown_fraction("ego:action", np.array([[[0, 0, 0, 0, 0], [0, 1, 0, 0, 0]]]))
     0.5
-    >>> unknown_share("ego:speed", np.array([[[np.nan], [3.0]]]))
+    >>> compute_unknown_fraction("ego:speed", np.array([[[np.nan], [3.0]]]))
     0.5
     """
     return float(np.mean(_LACKS.get(name, np.isnan)(values)))
@@ -83,10 +83,10 @@ def _but_last(values: Numbers) -> Numbers:
 
 def _traffic(values: Numbers) -> Numbers:
     """(n, t, 5) whether each of three flags, the light and the road are unknown."""
-    return np.stack(list(traffic_unknown(values).values()), axis=-1)
+    return np.stack(list(mask_unknown_traffic(values).values()), axis=-1)
 
 
-def traffic_unknown(values: Numbers) -> dict[str, Numbers]:
+def mask_unknown_traffic(values: Numbers) -> dict[str, Numbers]:
     """(...) for each flag, the light and the road, whether it is unknown.
 
     Args:

@@ -79,7 +79,7 @@ class Found:
     source: Ints
 
 
-def put_errors(truth: SceneTruth, errors: DetectorErrors, rng: np.random.Generator) -> Found:
+def apply_detector_errors(truth: SceneTruth, errors: DetectorErrors, rng: np.random.Generator) -> Found:
     """What a detector finds of a scene.
 
     Args:

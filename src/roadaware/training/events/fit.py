@@ -56,7 +56,7 @@ def fit_head(
     drive = _fit(
         rows.drive, target, weight, DRIVE_WIDTHS, range(seed, seed + networks), epochs, None, one=True
     )
-    drive = temper(drive, kept_back.drive, kept_back.av)
+    drive = calibrate_event_head(drive, kept_back.drive, kept_back.av)
     return EventHead(tuple(ACTIONS), tuple(LOCATIONS), tuple(AV_ACTIONS), tubes, drive, dict(facts or {}))
 
 
@@ -168,7 +168,7 @@ def _platt(logit: Floats, truth: Bools) -> tuple[float, float]:
     return max(float(held[0]), 0.05), float(held[1])
 
 
-def temper(network: SmallNetwork, x: Floats32, truth: npt.NDArray[np.int64]) -> SmallNetwork:
+def calibrate_event_head(network: SmallNetwork, x: Floats32, truth: npt.NDArray[np.int64]) -> SmallNetwork:
     """The network with one temperature for all labels, the likeliest of a fine row of them."""
     from dataclasses import replace
 

@@ -15,7 +15,7 @@ from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
 from roadaware.models.object_labels import ROAD_AGENTS
 from roadaware.simulator.actors import AV_ACTIONS
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
-from roadaware.training.events.errors import DetectorErrors, Found, draw_errors, put_errors
+from roadaware.training.events.errors import DetectorErrors, Found, apply_detector_errors, draw_errors
 from roadaware.training.events.scenes import SceneTruth
 
 
@@ -81,7 +81,7 @@ _SIDES = (
 )  # fmt: skip
 
 
-def mirror(truth: SceneTruth) -> SceneTruth:
+def flip_scene(truth: SceneTruth) -> SceneTruth:
     """The scene as a mirror shows it: left and right change places in boxes, turns and labels."""
 
     def swapped(names: Sequence[str]) -> Ints:
@@ -103,7 +103,7 @@ def mirror(truth: SceneTruth) -> SceneTruth:
     )
 
 
-def linker_for(fps: float) -> LinkerConfig:
+def build_linker_config(fps: float) -> LinkerConfig:
     """The linker that teaching sets are linked with: the default one, with the overlap that object detectors
     need on real films.
     """
@@ -138,7 +138,7 @@ def estimate_motion(
     ]
 
 
-def follow(
+def iterate_linked_frames(
     truth: SceneTruth, found: Found, motions: list[Motion | None], focal_px: float | None
 ) -> Iterator[tuple[int, Ints, Ints, Floats, Floats]]:
     """Frame by frame: its number, rows of `found` that are linked, their tubes, features of both kinds.
@@ -149,7 +149,7 @@ def follow(
         motions: of each frame.
         focal_px: as the head is told.
     """
-    linker = Linker(linker_for(truth.fps), len(ROAD_AGENTS))
+    linker = Linker(build_linker_config(truth.fps), len(ROAD_AGENTS))
     features = TubeFeatures(ROAD_AGENTS)
     bounds = np.searchsorted(found.frame, np.arange(truth.n_frames + 1))
     for frame in range(truth.n_frames):
@@ -193,14 +193,14 @@ def make_rows(
         every: only every so many-th frame becomes rows.
     """
     rng = np.random.default_rng([seed, number, 11])
-    found = put_errors(truth, errors or draw_errors(rng), rng)
+    found = apply_detector_errors(truth, errors or draw_errors(rng), rng)
     seen = bool(rng.random() < 0.75) if pixels is None else pixels
     focal = truth.focal_px if rng.random() < 0.5 else None
     motions = estimate_motion(truth, noise or MotionNoise(), rng, focal)
     if not seen:
         motions = [None] * truth.n_frames
     held, xs, drives = [], [], []
-    for frame, rows, _, x, drive in follow(truth, found, motions, focal):
+    for frame, rows, _, x, drive in iterate_linked_frames(truth, found, motions, focal):
         if frame % every == 0:
             held.append(rows)
             xs.append(x)

@@ -13,11 +13,11 @@ from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
 from roadaware.scenes.tables import Scenes
 from roadaware.simulator.actors import VEHICLES
-from roadaware.simulator.config import DOMAINS, SceneConfig, config_of
+from roadaware.simulator.config import DOMAINS, SceneConfig, build_scene_config
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.make import make_episode
-from roadaware.simulator.mesh import camera_of, intrinsics_of
-from roadaware.simulator.truth import blocks_seen, scene_tables
+from roadaware.simulator.mesh import build_camera, compute_intrinsics
+from roadaware.simulator.truth import build_scene_tables, simulate_block_view
 from roadaware.simulator.truth.terms import ROAD_VOCABULARIES
 
 Cameras = Literal["usual", "unusual", "road"]
@@ -88,12 +88,12 @@ def draw_config(seed: int, number: int, cameras: Cameras) -> SceneConfig:
         cameras: `usual` ones of cars and vans; `unusual` ones, whose lens, height or pitch lies beyond all of
             those; `road` for the preset `road@1` as it is.
     """
-    base = config_of("road@1")
+    base = build_scene_config("road@1")
     if cameras == "road":
         return replace(base, seconds=16.0, sound=False)
     rng = np.random.default_rng([seed, number, 7])
     domain = [None, *DOMAINS][int(rng.integers(0, len(DOMAINS) + 1))]
-    town = config_of("road@1", domain)
+    town = build_scene_config("road@1", domain)
     fps, (width, height) = float(rng.choice(_RATES)), _SIZES[int(rng.integers(0, len(_SIZES)))]
     fov, up, pitch = rng.uniform(45, 95), rng.uniform(1.15, 2.2), rng.uniform(-7, 2)
     if cameras == "unusual":
@@ -142,14 +142,14 @@ def make_truth(seed: int, number: int, cameras: Cameras) -> SceneTruth:
         cameras: as of `draw_config`.
     """
     episode = make_episode(draw_config(seed, number, cameras), seed, number)
-    return read_truth(episode, scene_of(episode))
+    return read_truth(episode, build_scene(episode))
 
 
-def scene_of(episode: Episode) -> Scenes:
+def build_scene(episode: Episode) -> Scenes:
     """The tables of an episode whose parked vehicles are labelled as well: detectors find them too."""
     awake = tuple(replace(each, active=True) if each.kind in VEHICLES else each for each in episode.actors)
     episode = replace(episode, actors=awake)
-    return scene_tables(episode, blocks_seen(episode, joints=False))
+    return build_scene_tables(episode, simulate_block_view(episode, joints=False))
 
 
 def read_truth(episode: Episode, scenes: Scenes) -> SceneTruth:
@@ -157,7 +157,7 @@ def read_truth(episode: Episode, scenes: Scenes) -> SceneTruth:
 
     Args:
         episode: the scene; `active` says who is parked.
-        scenes: its tables, as of `scene_of`.
+        scenes: its tables, as of `build_scene`.
     """
     boxes, camera = scenes.boxes.sort("frame", maintain_order=True), episode.config.camera
     number = np.full(int(boxes["box"].max() or 0) + 1, -1, np.int64)  # type: ignore[arg-type]
@@ -171,11 +171,11 @@ def read_truth(episode: Episode, scenes: Scenes) -> SceneTruth:
     actors = {tube: _actor_number(name) for tube, name in names.items()}
     parked = np.array([actors.get(tube) in asleep for tube in boxes["tube"].to_list()], np.bool_)
     occlusion = boxes["occlusion"].cast(pl.String).replace_strict(_OCCLUDED, default=0).to_numpy()
-    yaw, pitch, speed = camera_motion(episode)
+    yaw, pitch, speed = compute_camera_motion(episode)
     return SceneTruth(
         name=episode.name,
         size_px=(camera.width_px, camera.height_px),
-        focal_px=float(intrinsics_of(camera)[0, 0]),
+        focal_px=float(compute_intrinsics(camera)[0, 0]),
         fps=camera.fps,
         height_m=camera.height_m,
         left_hand=episode.config.surroundings.drive_on == "left",
@@ -200,13 +200,15 @@ def _actor_number(name: str | None) -> int:
     return int(tail.rstrip("b")) if kind != "light" and tail.rstrip("b").isdecimal() else -1
 
 
-def camera_motion(episode: Episode) -> tuple[Floats, Floats, Floats]:
+def compute_camera_motion(episode: Episode) -> tuple[Floats, Floats, Floats]:
     """Turn to the left, turn upwards (radians a second) and speed (m/s) of the camera, by frame; 0 at first.
 
     Its tremor is part of the turn, as a film shows it.
     """
     count, fps = episode.n_frames, episode.config.camera.fps
-    poses = [camera_of(episode.ego, episode.config, k, episode.seed).world_SE3_camera for k in range(count)]
+    poses = [
+        build_camera(episode.ego, episode.config, k, episode.seed).world_SE3_camera for k in range(count)
+    ]
     turn = np.stack([pose[:3, :3] for pose in poses])
     forward = np.einsum("fji,fj->fi", turn[:-1], turn[1:, :, 2])
     yaw, pitch = np.zeros(count), np.zeros(count)

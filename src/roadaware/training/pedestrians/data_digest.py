@@ -22,7 +22,7 @@ _CHUNK = 1 << 20
 _WORDS = (pl.String, pl.Categorical, pl.Enum)
 
 
-def digest_of(material: Material, poses: str = "") -> str:
+def digest_samples(material: Material, poses: str = "") -> str:
     """Sixteen hexadecimal digits that change when a sample does, its tracks, or what is told of its videos.
 
     Pedestrians and videos without a sample do not count. Films and masks are not read. How a column is held,
@@ -139,7 +139,7 @@ def _films(scenes: Scenes, media: Media) -> list[str]:
     """Where the film of each sampled video lies in the folder."""
     if not media.films:
         return _paths(scenes)
-    return [media.films.format(video=video) for video in _sampled(scenes)["video"].to_list()]
+    return [media.films.format(video=video) for video in _select_videos(scenes)["video"].to_list()]
 
 
 def _masks(scenes: Scenes) -> list[str]:
@@ -151,10 +151,10 @@ def _paths(scenes: Scenes) -> list[str]:
     """What the videos table says of each sampled video; nothing where it has no such column."""
     if "path" not in scenes.videos.columns:
         return []
-    return _sampled(scenes)["path"].drop_nulls().to_list()
+    return _select_videos(scenes)["path"].drop_nulls().to_list()
 
 
-def _sampled(scenes: Scenes) -> pl.DataFrame:
+def _select_videos(scenes: Scenes) -> pl.DataFrame:
     """The videos that samples are of, by name."""
     here = scenes.samples["video"].cast(pl.String).unique().to_list()
     return scenes.videos.filter(pl.col("video").cast(pl.String).is_in(here)).sort(

@@ -19,13 +19,13 @@ class FailedSeedsError(RoadawareError):
         Args:
             failed: seed to why, of all seeds.
         """
-        alike = by_seeds(failed)
+        alike = group_seed_errors(failed)
         if len(alike) == 1 < len(failed):
             return cls(f"every seed failed, and all for one reason: {next(iter(alike.values()))}")
         return cls("every seed failed. " + "; ".join(f"{who}: {why}" for who, why in alike.items()))
 
 
-def reason(error: Exception) -> str:
+def format_error(error: Exception) -> str:
     """Why something did not work, in one line; another's error with its kind.
 
     Args:
@@ -35,20 +35,20 @@ def reason(error: Exception) -> str:
     return told.replace("\n  ", "; ")
 
 
-def by_seeds(failed: Mapping[int, str]) -> dict[str, str]:
+def group_seed_errors(failed: Mapping[int, str]) -> dict[str, str]:
     """Seeds in words, to why they failed; those that failed for the same reason stand together.
 
     Args:
         failed: seed to why.
 
-    >>> by_seeds({0: "no film", 1: "no film", 2: "the loss is nan"})
+    >>> group_seed_errors({0: "no film", 1: "no film", 2: "the loss is nan"})
     {'seeds 0, 1': 'no film', 'seed 2': 'the loss is nan'}
     """
-    alike = together({str(seed): why for seed, why in failed.items()})
+    alike = group_errors({str(seed): why for seed, why in failed.items()})
     return {f"seed{'s' * (', ' in who)} {who}": why for who, why in alike.items()}
 
 
-def together(failed: Mapping[str, str]) -> dict[str, str]:
+def group_errors(failed: Mapping[str, str]) -> dict[str, str]:
     """Names with commas, to why they failed; a reason that several share is told once.
 
     Args:

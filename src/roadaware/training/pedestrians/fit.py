@@ -18,17 +18,36 @@ from torch import Tensor
 
 from roadaware import __version__
 from roadaware.errors import DiskError, InputError, RoadawareError
-from roadaware.io.files import atomic_write
+from roadaware.io.files import write_atomically
 from roadaware.models.crossing.networks.base import CrossingNet
-from roadaware.models.crossing.predictor import answers, squashed
+from roadaware.models.crossing.predictor import convert_logits, predict_logits
 from roadaware.models.tensor_files import read_pickled
-from roadaware.models.uncertainty.passes import divergence
-from roadaware.tasks.targets import worth_ahead
-from roadaware.training.loop import Average, go_on, optimizer_of, rate, set_rate
-from roadaware.training.pedestrians.folds import Drawn, Fold, moments, turnable, turned, turned_answers
-from roadaware.training.pedestrians.heads import Heads, frames_loss, label_loss, target, weights_of
+from roadaware.models.uncertainty.passes import compute_kl_divergence
+from roadaware.tasks.targets import evaluate_future
+from roadaware.training.loop import (
+    Average,
+    build_optimizer,
+    compute_learning_rate,
+    resume_optimizer,
+    set_rate,
+)
+from roadaware.training.pedestrians.folds import (
+    Drawn,
+    Fold,
+    compute_moments,
+    ensure_flippable,
+    flip_inputs,
+    flip_targets,
+)
+from roadaware.training.pedestrians.heads import (
+    Heads,
+    compute_class_weights,
+    encode_target,
+    frames_loss,
+    label_loss,
+)
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
-from roadaware.training.pedestrians.results import worth
+from roadaware.training.pedestrians.results import score_probabilities
 from roadaware.training.stopping import Stop
 
 # Where a fit stands, kept in a file, so that one that was ended goes on; imports torch.
@@ -76,7 +95,7 @@ class Keeper:
             file = io.BytesIO()
             torch.save({"format": _FORMAT, **state}, file)
             try:
-                atomic_write(self.path, file.getvalue())
+                write_atomically(self.path, file.getvalue())
             except DiskError as error:
                 _log.warning("where the fit stands is not saved: %s", error)
             now = time.monotonic()
@@ -126,7 +145,7 @@ class Score:
         epoch: from 1.
         loss: mean of the epoch.
         worth: on validation, by the recipe's criterion; NaN where that means nothing.
-        ahead: what the heads beside the label are worth on validation, see `tasks.futures.worth_ahead`.
+        ahead: what the heads beside the label are worth on validation, see `tasks.futures.evaluate_future`.
     """
 
     epoch: int
@@ -197,15 +216,17 @@ class Fitter:
         self.network, self.train, self.validation = network, train, validation
         self.recipe, self.seed = recipe, seed
         if recipe.flip:
-            turnable(network.shapes)
+            ensure_flippable(network.shapes)
         if recipe.standardise:
-            for name, (mean, spread) in moments(train).items():
+            for name, (mean, spread) in compute_moments(train).items():
                 network.standardise(name, mean, spread)
         labels = network.labels
         self.wanted = (
-            train.soft if train.soft is not None else target(train.truth, labels, recipe.loss.smoothing)
+            train.soft
+            if train.soft is not None
+            else encode_target(train.truth, labels, recipe.loss.smoothing)
         )
-        self.weight = weights_of(train.truth, labels, recipe.loss.balance)[train.truth]
+        self.weight = compute_class_weights(train.truth, labels, recipe.loss.balance)[train.truth]
         self.heads = (
             Heads.of(network, train.ahead, recipe) if network.tasks and train.ahead is not None else None
         )
@@ -213,7 +234,7 @@ class Fitter:
         if not recipe.network.weights:
             network.settle(lambda: next(iter(self.drawn.epoch(0, 0)))[1])
         self.steps = max(1, round(recipe.schedule.epochs * self.drawn.steps))
-        self.optimizer = optimizer_of(network, recipe.schedule)
+        self.optimizer = build_optimizer(network, recipe.schedule)
         self.average = Average(network.state_dict(), recipe.schedule.ema) if recipe.schedule.ema else None
         self.chance = torch.Generator().manual_seed(seed)
         self._at, self._began_s = _Progress(), time.process_time()
@@ -274,9 +295,9 @@ class Fitter:
 
     def _step(self, rows: Tensor, x: dict[str, Tensor], epoch: int) -> float:
         """The loss of a batch, from which one step was learnt."""
-        set_rate(self.optimizer, rate(self.recipe.schedule, self._at.step, self.steps))
+        set_rate(self.optimizer, compute_learning_rate(self.recipe.schedule, self._at.step, self.steps))
         label, loss = self._loss(rows, x)
-        prior = divergence(self.network)
+        prior = compute_kl_divergence(self.network)
         if prior is not None:  # the negative evidence lower bound, for one sample
             loss = loss + prior / len(self.train)
         value = float(loss.detach())
@@ -298,7 +319,7 @@ class Fitter:
         which = torch.zeros(len(rows), dtype=torch.bool)
         if recipe.flip:
             which = torch.rand(len(rows), generator=self.chance) < recipe.flip
-            x, wanted = turned(x, which), turned_answers(wanted, which, regions=recipe.task == "risk")
+            x, wanted = flip_inputs(x, which), flip_targets(wanted, which, regions=recipe.task == "risk")
         each_frame = getattr(self.network, "every_frame", None)
         if each_frame is not None and (recipe.loss.every_frame or recipe.loss.consistency):
             frames = each_frame(x)
@@ -312,13 +333,15 @@ class Fitter:
         """What weights are worth on validation: by the criterion, and their answers about the future."""
         held = {name: value.clone() for name, value in self.network.state_dict().items()}
         self.network.load_state_dict(state)
-        said = answers(self.network, self.validation.inputs, ("label", *self.network.tasks))
+        said = predict_logits(self.network, self.validation.inputs, ("label", *self.network.tasks))
         self.network.load_state_dict(held)
         if not all(np.isfinite(values).all() for values in said.values()):
             self._diverged(f"what seed {self.seed} says about validation is no number")
-        found = worth(self.recipe.choose, squashed(said.pop("label")), self.validation.truth.numpy())
+        found = score_probabilities(
+            self.recipe.choose, convert_logits(said.pop("label")), self.validation.truth.numpy()
+        )
         future = self.validation.ahead
-        return found, {} if future is None or not said else worth_ahead(said, future)
+        return found, {} if future is None or not said else evaluate_future(said, future)
 
     def _refuse_far_off(self, epoch: int) -> None:
         """End a fit whose labels cost far more than guessing does, all labels being as likely.
@@ -371,6 +394,6 @@ class Fitter:
         self.network.load_state_dict(state["network"])
         if self.average:
             self.average.load(state["average"])
-        go_on(self.optimizer, state["optimizer"])
+        resume_optimizer(self.optimizer, state["optimizer"])
         self.chance.set_state(state["turns"])
         torch.set_rng_state(state["chance"])

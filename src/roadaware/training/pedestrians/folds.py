@@ -11,7 +11,7 @@ from torch import Tensor
 
 from roadaware.arrays import Ints
 from roadaware.errors import InputError, UsageError
-from roadaware.models.crossing.inputs import InputSet, named
+from roadaware.models.crossing.inputs import InputSet, parse_input_name
 from roadaware.models.crossing.predictor import as_tensor
 from roadaware.tasks.crossing_inputs.grid import COLUMNS
 from roadaware.tasks.targets import Futures
@@ -37,7 +37,7 @@ class Fold:
         return len(self.inputs)
 
 
-def held(fold: Fold) -> dict[str, Tensor]:
+def load_sequences(fold: Fold) -> dict[str, Tensor]:
     """The sequences of a fold as tensors, at once: they are small.
 
     Args:
@@ -67,7 +67,7 @@ class Drawn:
         if not len(fold):
             raise InputError("there are no samples to learn from")
         self.fold, self.batch, self.seed = fold, min(batch, len(fold)), seed
-        self._held = held(fold)
+        self._held = load_sequences(fold)
 
     @property
     def steps(self) -> int:
@@ -99,14 +99,14 @@ class Drawn:
         }
 
 
-def moments(fold: Fold) -> dict[str, tuple[Tensor, Tensor]]:
+def compute_moments(fold: Fold) -> dict[str, tuple[Tensor, Tensor]]:
     """Mean and deviation of each sequence over samples and frames, unknown numbers left out.
 
     Args:
         fold: of the train split.
     """
     found = {}
-    for name, values in held(fold).items():
+    for name, values in load_sequences(fold).items():
         if len(fold.inputs.shapes[name]) != 2:
             continue
         flat = values.reshape(-1, values.shape[-1]).double()
@@ -131,7 +131,7 @@ def _boxes(values: Tensor) -> Tensor:
     return torch.stack([1 - x2, y1, 1 - x1, y2], -1)
 
 
-def turned_moves(values: Tensor) -> Tensor:
+def flip_offsets(values: Tensor) -> Tensor:
     """(..., 4) x1, y1, x2, y2 less those of a box.
 
     Args:
@@ -159,7 +159,7 @@ def _crop(values: Tensor) -> Tensor:
     return values.flip(-1)
 
 
-def turned_cells(values: Tensor) -> Tensor:
+def flip_cells(values: Tensor) -> Tensor:
     """(...) the cell at the other side of the picture.
 
     Args:
@@ -170,15 +170,15 @@ def turned_cells(values: Tensor) -> Tensor:
 
 _TURNS: dict[str, Callable[[Tensor], Tensor]] = {
     "boxes": _boxes,
-    "boxes:first": turned_moves,
-    "boxes:last": turned_moves,
+    "boxes:first": flip_offsets,
+    "boxes:last": flip_offsets,
     "centre": _centre,
     "motion": _motion,
     "ego:action": _whole,
     "ego:code": _whole,
     "ego:speed": _whole,
     "traffic": _whole,
-    "grid": turned_cells,
+    "grid": flip_cells,
     "crop:box": _crop,
     "crop:context": _crop,
     "crop:surround": _crop,
@@ -186,7 +186,7 @@ _TURNS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def turnable(names: Mapping[str, object]) -> None:
+def ensure_flippable(names: Mapping[str, object]) -> None:
     """Refuse inputs whose mirror image is not known.
 
     Args:
@@ -200,7 +200,7 @@ def turnable(names: Mapping[str, object]) -> None:
         raise UsageError(f"flip: it is not known what {', '.join(lost)} are in a mirror; set flip to 0")
 
 
-def turned(x: Mapping[str, Tensor], which: Tensor) -> dict[str, Tensor]:
+def flip_inputs(x: Mapping[str, Tensor], which: Tensor) -> dict[str, Tensor]:
     """The inputs, some samples of them mirrored.
 
     Args:
@@ -215,7 +215,7 @@ def turned(x: Mapping[str, Tensor], which: Tensor) -> dict[str, Tensor]:
     return found
 
 
-def turned_answers(wanted: Tensor, which: Tensor, *, regions: bool) -> Tensor:
+def flip_targets(wanted: Tensor, which: Tensor, *, regions: bool) -> Tensor:
     """(n, k) what is true of the mirror image: regions of the picture change sides, other labels stay.
 
     Args:
@@ -229,5 +229,5 @@ def turned_answers(wanted: Tensor, which: Tensor, *, regions: bool) -> Tensor:
 
 
 def _bare(name: str) -> str:
-    parts = named(name)
+    parts = parse_input_name(name)
     return f"{parts.kind}:{parts.form}" if parts.form else parts.kind

@@ -12,20 +12,20 @@ from torch import Tensor
 from torch.nn import functional
 
 from roadaware.errors import UsageError
-from roadaware.models import entry_of
+from roadaware.models import get_crossing_entry
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.networks.multitask import PathDecoder
 from roadaware.scenes.sampling.protocols import EventProtocol, Iv2024
 from roadaware.tasks.crossing_inputs.grid import CELLS
 from roadaware.tasks.targets import UNKNOWN, Futures
-from roadaware.training.pedestrians.folds import turned_cells, turned_moves
+from roadaware.training.pedestrians.folds import flip_cells, flip_offsets
 from roadaware.training.pedestrians.recipe import LossRecipe, PathLoss, PedestrianRecipe, TasksRecipe
 
 _STILL = 1e-6
 """Shares of the picture: sides that move less on train have no unit."""
 
 
-def taught(recipe: PedestrianRecipe) -> dict[str, float]:
+def get_task_weights(recipe: PedestrianRecipe) -> dict[str, float]:
     """Task to the weight of its loss, those above 0.
 
     Args:
@@ -34,7 +34,7 @@ def taught(recipe: PedestrianRecipe) -> dict[str, float]:
     Raises:
         UsageError: if the network has no head for a task that is asked for.
     """
-    known = entry_of(recipe.network.name).also_tells
+    known = get_crossing_entry(recipe.network.name).also_tells
     weights = {}
     for task, asked in (("trajectory", recipe.tasks.trajectory), ("grid", recipe.tasks.grid)):
         if asked and task not in known:
@@ -46,7 +46,7 @@ def taught(recipe: PedestrianRecipe) -> dict[str, float]:
     return weights
 
 
-def horizon_of(tasks: TasksRecipe, protocol: EventProtocol) -> int:
+def get_horizon(tasks: TasksRecipe, protocol: EventProtocol) -> int:
     """Boxes ahead.
 
     Args:
@@ -57,15 +57,15 @@ def horizon_of(tasks: TasksRecipe, protocol: EventProtocol) -> int:
     return tasks.horizon_frames or max(1, free)
 
 
-def sizes_of(recipe: PedestrianRecipe, protocol: EventProtocol) -> dict[str, int]:
+def get_head_sizes(recipe: PedestrianRecipe, protocol: EventProtocol) -> dict[str, int]:
     """The sizes of the heads as networks take them: frames and cells.
 
     Args:
         recipe: says what is learnt.
         protocol: says how far ahead.
     """
-    known = {"trajectory": horizon_of(recipe.tasks, protocol), "grid": CELLS}
-    return {task: known[task] for task in taught(recipe)}
+    known = {"trajectory": get_horizon(recipe.tasks, protocol), "grid": CELLS}
+    return {task: known[task] for task in get_task_weights(recipe)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +95,9 @@ class Ahead:
         Args:
             which: (n) bool, the samples that are.
         """
-        moved = torch.where(which[:, None, None], turned_moves(self.moved), self.moved)
+        moved = torch.where(which[:, None, None], flip_offsets(self.moved), self.moved)
         known = which & (self.cell != UNKNOWN)
-        return type(self)(moved, torch.where(known, turned_cells(self.cell), self.cell))
+        return type(self)(moved, torch.where(known, flip_cells(self.cell), self.cell))
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +132,7 @@ class Heads:
         for module in network.modules():
             if isinstance(module, PathDecoder):
                 module.spread.copy_(spread)
-        weights = {task: weight for task, weight in taught(recipe).items() if task in network.tasks}
+        weights = {task: weight for task, weight in get_task_weights(recipe).items() if task in network.tasks}
         return cls(truth, weights, spread, recipe.tasks.path)
 
     def loss(self, said: Mapping[str, Tensor], rows: Tensor, mirrored: Tensor) -> Tensor:
@@ -183,7 +183,7 @@ def cell_loss(said: Tensor, wanted: Tensor) -> Tensor:
 # Losses of predictors: labels plain, weighted, soft or in a row; paths and cells; imports torch.
 
 
-def target(truth: Tensor, labels: int, smoothing: float = 0.0) -> Tensor:
+def encode_target(truth: Tensor, labels: int, smoothing: float = 0.0) -> Tensor:
     """(n, k) what probabilities should be; k = 1 with two labels.
 
     Args:
@@ -196,7 +196,7 @@ def target(truth: Tensor, labels: int, smoothing: float = 0.0) -> Tensor:
     return functional.one_hot(truth, labels).float() * (1 - smoothing) + smoothing / labels
 
 
-def weights_of(truth: Tensor, labels: int, power: float) -> Tensor:
+def compute_class_weights(truth: Tensor, labels: int, power: float) -> Tensor:
     """(labels) weights, inverse to how often a label occurs, with mean 1 over the samples.
 
     Args:

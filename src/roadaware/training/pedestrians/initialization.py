@@ -11,7 +11,7 @@ from roadaware.models.crossing.predictor import Predictor, is_predictor
 from roadaware.models.crossing.published import load_image_weights
 
 
-def begin_with(network: CrossingNet, name: str, path: Path) -> None:
+def load_initial_weights(network: CrossingNet, name: str, path: Path) -> None:
     """Put weights into a network before it is trained.
 
     Of a predictor everything is taken, its last layer too; only what its answers were drawn from is not. How

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from roadaware import config as configs
 from roadaware.errors import UsageError
-from roadaware.models import CROSSING, entry_of
+from roadaware.models import CROSSING, get_crossing_entry
 from roadaware.models.uncertainty.config import DoubtConfig
 from roadaware.training.recipe import ScheduleRecipe
 
@@ -194,17 +194,17 @@ def check_network(recipe: PedestrianRecipe) -> None:
     Raises:
         UsageError: naming the networks that there are, or those that have what is asked for.
     """
-    entry = entry_of(recipe.network.name)
+    entry = get_crossing_entry(recipe.network.name)
     asked = [name for name in ("every_frame", "consistency") if getattr(recipe.loss, name)]
     if asked and not entry.each_frame:
-        able = ", ".join(name for name in CROSSING if entry_of(name).each_frame)
+        able = ", ".join(name for name in CROSSING if get_crossing_entry(name).each_frame)
         raise UsageError(
             f"loss.{' and loss.'.join(asked)}: {recipe.network.name} does not answer at every frame, so "
             f"that would do nothing; {able} does. Let it be 0, or take another network"
         )
 
 
-def unread(recipe: PedestrianRecipe) -> tuple[str, ...]:
+def list_unused_fields(recipe: PedestrianRecipe) -> tuple[str, ...]:
     """The fields that a recipe of a model on hand features sets and that its model does not look at.
 
     Args:

@@ -16,7 +16,7 @@ import polars as pl
 from roadaware.arrays import Floats
 from roadaware.config import digest
 from roadaware.errors import DamagedError
-from roadaware.io.files import atomic_write
+from roadaware.io.files import write_atomically
 from roadaware.metrics.multi_seed import AVERAGE, FITS, evaluate_fits
 from roadaware.metrics.pedestrians import PedestrianConfig
 from roadaware.metrics.scores import SampleScores
@@ -71,7 +71,7 @@ class Fit:
     criterion: str
 
 
-def table_of(
+def build_result_table(
     recipe: PedestrianRecipe,
     inputs: tuple[str, ...],
     said: Mapping[str, SampleScores],
@@ -138,7 +138,7 @@ def keep(folder: Path, rows: pl.DataFrame) -> None:
 
     Args:
         folder: of the run.
-        rows: as `table_of` makes them.
+        rows: as `build_result_table` makes them.
 
     Raises:
         DiskError: if the disk refuses; what stood there still stands.
@@ -147,7 +147,7 @@ def keep(folder: Path, rows: pl.DataFrame) -> None:
     for name, table in ((TIMES, seconds), (TABLE, rows.select(*RESULTS))):
         stream = io.BytesIO()
         table.write_parquet(stream)
-        atomic_write(folder / name, stream.getvalue())
+        write_atomically(folder / name, stream.getvalue())
 
 
 def open_results(folder: Path) -> pl.DataFrame:
@@ -175,7 +175,9 @@ def open_results(folder: Path) -> pl.DataFrame:
         raise DamagedError(f"no whole table of results: {error}", where=str(path)) from error
 
 
-def kept(folder: Path, recipe: PedestrianRecipe, seeds: tuple[int, ...]) -> pl.DataFrame | None:
+def read_finished_results(
+    folder: Path, recipe: PedestrianRecipe, seeds: tuple[int, ...]
+) -> pl.DataFrame | None:
     """The rows that a folder holds of a recipe that came to an end; None where it has to be run.
 
     Args:
@@ -195,7 +197,7 @@ def kept(folder: Path, recipe: PedestrianRecipe, seeds: tuple[int, ...]) -> pl.D
     return held if whole and set(held["digest"]) == {digest(recipe)[:8]} else None
 
 
-def facts_of_fit(path: Path) -> dict[str, Any]:
+def read_fit_record(path: Path) -> dict[str, Any]:
     """What a fit wrote down of itself; nothing where it cannot be read.
 
     Args:
@@ -211,7 +213,7 @@ def facts_of_fit(path: Path) -> dict[str, Any]:
 # Choosing: how well scores fit the truth, more being better, to tell one epoch or fit from another.
 
 
-def worth(criterion: Criterion, probability: Floats, truth: npt.NDArray[np.int64]) -> float:
+def score_probabilities(criterion: Criterion, probability: Floats, truth: npt.NDArray[np.int64]) -> float:
     """How well probabilities fit; rankings of several labels are means over the labels that occur.
 
     Args:

@@ -17,31 +17,37 @@ from roadaware import __version__
 from roadaware import config as configs
 from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
-from roadaware.io.files import atomic_write
-from roadaware.io.folder_lock import held
+from roadaware.io.files import write_atomically
+from roadaware.io.folder_lock import hold_folder
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
 from roadaware.metrics.result import MetricResult
-from roadaware.models import create, entry_of
+from roadaware.models import create, get_crossing_entry
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import Predictor
-from roadaware.models.uncertainty.passes import with_doubt
+from roadaware.models.uncertainty.passes import replace_last_layer
 from roadaware.scenes.sampling.sampler import split_samples
-from roadaware.scenes.tables import Meta, Predictions, Scenes, of_samples
+from roadaware.scenes.tables import Meta, Predictions, Scenes, build_sample_predictions
 from roadaware.tasks.crossing_limits import measure_limits
-from roadaware.tasks.targets import Futures, worth_ahead, worth_straight_on
-from roadaware.training.pedestrians.data_digest import digest_of, refuse_missing
-from roadaware.training.pedestrians.failures import FailedSeedsError, reason
+from roadaware.tasks.targets import Futures, evaluate_constant_velocity, evaluate_future
+from roadaware.training.pedestrians.data_digest import digest_samples, refuse_missing
+from roadaware.training.pedestrians.failures import FailedSeedsError, format_error
 from roadaware.training.pedestrians.fit import Fitted, Fitter, Keeper, Score, StoppedFitError
 from roadaware.training.pedestrians.folds import Fold
-from roadaware.training.pedestrians.heads import sizes_of
-from roadaware.training.pedestrians.initialization import begin_with
+from roadaware.training.pedestrians.heads import get_head_sizes
+from roadaware.training.pedestrians.initialization import load_initial_weights
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, check_network
-from roadaware.training.pedestrians.results import worth
-from roadaware.training.pedestrians.run_lock import claim, made, refuse_other
-from roadaware.training.pedestrians.samples import Material, fold_of, lacking, material_of, media_of
-from roadaware.training.recipe_files import replaced
-from roadaware.training.stopping import Stop, stoppable
+from roadaware.training.pedestrians.results import score_probabilities
+from roadaware.training.pedestrians.run_lock import make_run_folder, refuse_other, register_run
+from roadaware.training.pedestrians.samples import (
+    Material,
+    build_fold,
+    find_media,
+    list_missing_labels,
+    load_samples,
+)
+from roadaware.training.recipe_files import replace_fields
+from roadaware.training.stopping import Stop, handle_stop_signals
 
 Progress = Callable[[int, int, str], None]
 _log = logging.getLogger("roadaware")
@@ -78,7 +84,7 @@ class Judged:
         scenes: with the samples of the split alone.
         predictions: by seed; `mean` is the mean of their probabilities.
         metrics: of each.
-        ahead: of each, what its boxes ahead and cells are worth, see `tasks.futures.worth_ahead`; beside them
+        ahead: of each, what its boxes ahead and cells are worth, see `tasks.futures.evaluate_future`; beside them
             the rule that pedestrians go on as observed. Empty for networks that do not tell.
         notes: labels that no sample of the split has, and what that does to the metrics.
     """
@@ -113,7 +119,7 @@ def train_predictors(
         DiskError: if the folder cannot be written to.
         FailedSeedsError: if every seed failed.
     """
-    with held(out):
+    with hold_folder(out):
         return _train(recipe, out, progress, material)
 
 
@@ -124,17 +130,19 @@ def _train(
         torch.set_num_threads(recipe.threads)
     check_network(recipe)
     refuse_other(recipe, out)
-    material = material or material_of(recipe.samples, recipe.task)
-    names = recipe.network.inputs or entry_of(recipe.network.name).reads
-    refuse_missing(material.cut, names, media_of(recipe.samples))
-    train_fold, held_out = (fold_of(material, split, names, recipe) for split in ("train", "val"))
+    material = material or load_samples(recipe.samples, recipe.task)
+    names = recipe.network.inputs or get_crossing_entry(recipe.network.name).reads
+    refuse_missing(material.cut, names, find_media(recipe.samples))
+    train_fold, held_out = (build_fold(material, split, names, recipe) for split in ("train", "val"))
     _check(train_fold, held_out, recipe)
-    claim(recipe, out, digest_of(material, recipe.samples.poses))
+    register_run(recipe, out, digest_samples(material, recipe.samples.poses))
     failed: dict[int, str] = {}
-    with stoppable() as stop:
+    with handle_stop_signals() as stop:
         for place, seed in enumerate(recipe.seeds):
             epochs = _Epochs(progress, place, len(recipe.seeds), recipe)
-            why = _seed(recipe, material, (train_fold, held_out), seed, out / f"seed-{seed}", epochs, stop)
+            why = _fit_seed(
+                recipe, material, (train_fold, held_out), seed, out / f"seed-{seed}", epochs, stop
+            )
             if stop:
                 break
             if why is not None:
@@ -148,13 +156,13 @@ def _train(
     predictors = {seed: Predictor.open(out / f"seed-{seed}" / MODEL) for seed in done}
     truth = held_out.truth.numpy()
     validation = {
-        seed: worth(recipe.choose, predictor.probabilities(held_out.inputs), truth)
+        seed: score_probabilities(recipe.choose, predictor.probabilities(held_out.inputs), truth)
         for seed, predictor in predictors.items()
     }
     return Trained(recipe, predictors, validation, failed, material)
 
 
-def _seed(
+def _fit_seed(
     recipe: PedestrianRecipe,
     material: Material,
     folds: tuple[Fold, Fold],
@@ -166,16 +174,16 @@ def _seed(
     """Fit a seed and save its predictor, unless it is there; why it failed, or None."""
     if (folder / MODEL).exists():
         return None
-    made(folder)
+    make_run_folder(folder)
     keeper = Keeper(folder / LAST, stop)
     try:
-        fitted, network = _fitted(recipe, material, *folds, seed, epochs, keeper)
+        fitted, network = _fit_network(recipe, material, *folds, seed, epochs, keeper)
     except StoppedFitError:
         return None
     except UsageError:  # of the recipe, and so of every seed
         raise
     except Exception as error:  # whatever is wrong with one seed, the others are fitted
-        why = reason(error)
+        why = format_error(error)
         _log.warning("seed %d failed: %s", seed, why)
         _log.debug("seed %d", seed, exc_info=True)
         return why
@@ -184,7 +192,7 @@ def _seed(
     return None
 
 
-def judge(
+def evaluate_run(
     trained: Trained,
     split: str = "test",
     *,
@@ -203,7 +211,7 @@ def judge(
     """
     recipe, material = trained.recipe, trained.material
     held = split_samples(material.cut, split)
-    fold = fold_of(material, split, next(iter(trained.predictors.values())).inputs, recipe)
+    fold = build_fold(material, split, next(iter(trained.predictors.values())).inputs, recipe)
     said: dict[str, Floats] = {
         f"seed {number}": predictor.probabilities(fold.inputs)
         for number, predictor in trained.predictors.items()
@@ -212,13 +220,13 @@ def judge(
         said["mean"] = np.asarray(np.mean(list(said.values()), axis=0))
     chosen = config or _metrics(recipe)
     meta = Meta(dataset=held.meta.dataset, notes={"model": recipe.network.name})
-    claims = {name: of_samples(held.samples, scores, meta) for name, scores in said.items()}
+    claims = {name: build_sample_predictions(held.samples, scores, meta) for name, scores in said.items()}
     return Judged(
         held,
         claims,
         {name: evaluate(claim, held, chosen, draws=draws, seed=seed) for name, claim in claims.items()},
         {} if fold.ahead is None else _ahead(trained.predictors, fold.inputs, fold.ahead),
-        lacking(material, split),
+        list_missing_labels(material, split),
     )
 
 
@@ -230,8 +238,8 @@ def _ahead(predictors: dict[int, Predictor], given: InputSet, truth: Futures) ->
         said["mean"] = {
             task: np.asarray(np.mean([each[task] for each in said.values()], axis=0)) for task in tasks
         }
-    found = {name: worth_ahead(each, truth) for name, each in said.items()}
-    return {**found, STRAIGHT_ON: worth_straight_on(truth)}
+    found = {name: evaluate_future(each, truth) for name, each in said.items()}
+    return {**found, STRAIGHT_ON: evaluate_constant_velocity(truth)}
 
 
 def _metrics(recipe: PedestrianRecipe) -> PedestrianConfig:
@@ -251,7 +259,7 @@ def _check(train_fold: Fold, held_out: Fold, recipe: PedestrianRecipe) -> None:
             )
 
 
-def _fitted(
+def _fit_network(
     recipe: PedestrianRecipe,
     material: Material,
     train_fold: Fold,
@@ -260,12 +268,12 @@ def _fitted(
     epochs: Callable[[Score], None],
     keeper: Keeper,
 ) -> tuple[Fitted, CrossingNet]:
-    tasks = sizes_of(recipe, material.protocol)
-    network = network_of(recipe, train_fold.inputs.shapes, len(material.labels), seed, tasks)
+    tasks = get_head_sizes(recipe, material.protocol)
+    network = build_crossing_network(recipe, train_fold.inputs.shapes, len(material.labels), seed, tasks)
     return Fitter(network, train_fold, held_out, recipe, seed).fit(epochs, keeper), network
 
 
-def network_of(
+def build_crossing_network(
     recipe: PedestrianRecipe,
     shapes: dict[str, tuple[int, ...]],
     labels: int,
@@ -279,14 +287,14 @@ def network_of(
         shapes: of one sample of each input.
         labels: how many there are.
         seed: of the weights.
-        tasks: sizes of the heads beside the label, see `heads.sizes_of`.
+        tasks: sizes of the heads beside the label, see `heads.get_head_sizes`.
 
     Raises:
         UsageError: if it cannot be made: a field that is unknown or impossible, another size or other inputs.
     """
-    wanted, entry = recipe.network, entry_of(recipe.network.name)
+    wanted, entry = recipe.network, get_crossing_entry(recipe.network.name)
     base = entry.config_class.small() if wanted.size == "small" else entry.config_class()
-    config = replaced(base, wanted.fields, "network.fields")
+    config = replace_fields(base, wanted.fields, "network.fields")
     torch.manual_seed(seed)
     try:
         network: CrossingNet = create(
@@ -296,10 +304,10 @@ def network_of(
         if not wanted.fields:
             raise  # the usual fields are not the user's fault
         told = f"{wanted.name} cannot be made with network.fields {wanted.fields}"
-        raise UsageError(f"{told}: {reason(error)}") from error
+        raise UsageError(f"{told}: {format_error(error)}") from error
     if wanted.weights:
-        begin_with(network, wanted.name, Path(wanted.weights))
-    return with_doubt(network, recipe.doubt)
+        load_initial_weights(network, wanted.name, Path(wanted.weights))
+    return replace_last_layer(network, recipe.doubt)
 
 
 def _save(
@@ -326,10 +334,10 @@ def _save(
     facts["limits"] = measure_limits(material.train)
     if future is not None:
         facts["ahead"] = {"horizon_frames": future.horizon, **fitted.curve[fitted.best - 1].ahead}
-        facts["ahead"][STRAIGHT_ON] = worth_straight_on(future)
+        facts["ahead"][STRAIGHT_ON] = evaluate_constant_velocity(future)
     curve = [{"epoch": s.epoch, "loss": s.loss, "worth": s.worth, **s.ahead} for s in fitted.curve]
-    atomic_write(folder / FACTS, (json.dumps({**facts, "curve": curve}, indent=2) + "\n").encode())
-    atomic_write(folder / TIMING, (json.dumps({"cpu_s": round(fitted.cpu_s, 1)}) + "\n").encode())
+    write_atomically(folder / FACTS, (json.dumps({**facts, "curve": curve}, indent=2) + "\n").encode())
+    write_atomically(folder / TIMING, (json.dumps({"cpu_s": round(fitted.cpu_s, 1)}) + "\n").encode())
     done = Predictor(network, recipe.network.name, recipe.task, material.labels, facts, doubt=recipe.doubt)
     done.save(folder / MODEL)
 

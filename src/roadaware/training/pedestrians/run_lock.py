@@ -9,7 +9,7 @@ from typing import Any
 
 from roadaware import config as configs
 from roadaware.errors import DiskError, UsageError
-from roadaware.io.files import atomic_write
+from roadaware.io.files import write_atomically
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe
 
 RECIPE, DATA = "recipe.json", "data.json"
@@ -28,12 +28,12 @@ def refuse_other(recipe: PedestrianRecipe, out: Path) -> None:
         DiskError: if it cannot be made.
     """
     path = out / RECIPE
-    made(out)
-    if path.exists() and _fits(out) and not same(path.read_text(encoding="utf-8"), recipe):
+    make_run_folder(out)
+    if path.exists() and _fits(out) and not is_same_recipe(path.read_text(encoding="utf-8"), recipe):
         raise UsageError(f"{out} holds a run of another recipe; name another folder with --out")
 
 
-def claim(recipe: PedestrianRecipe, out: Path, data: str) -> None:
+def register_run(recipe: PedestrianRecipe, out: Path, data: str) -> None:
     """Write recipe and digest of the samples into a folder without fits, or find the same ones there.
 
     Args:
@@ -50,9 +50,9 @@ def claim(recipe: PedestrianRecipe, out: Path, data: str) -> None:
     if _fits(out):
         refuse_other_data(recipe, out, data)
     else:
-        atomic_write(out / DATA, (json.dumps({"samples": data}) + "\n").encode())
+        write_atomically(out / DATA, (json.dumps({"samples": data}) + "\n").encode())
     if not _fits(out) or not (out / RECIPE).exists():
-        atomic_write(out / RECIPE, text.encode())
+        write_atomically(out / RECIPE, text.encode())
 
 
 def refuse_other_data(recipe: PedestrianRecipe, out: Path, data: str) -> None:
@@ -79,7 +79,7 @@ def refuse_other_data(recipe: PedestrianRecipe, out: Path, data: str) -> None:
         )
 
 
-def same(text: str, recipe: PedestrianRecipe) -> bool:
+def is_same_recipe(text: str, recipe: PedestrianRecipe) -> bool:
     """Whether a file says this recipe; a field that is younger than the file has its default.
 
     Args:
@@ -94,7 +94,7 @@ def same(text: str, recipe: PedestrianRecipe) -> bool:
     return isinstance(said, dict) and _whole(usual, said) == configs.to_dict(recipe)
 
 
-def made(folder: Path) -> None:
+def make_run_folder(folder: Path) -> None:
     """Make a folder.
 
     Raises:

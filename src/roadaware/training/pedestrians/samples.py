@@ -13,19 +13,19 @@ from torch import Tensor
 
 from roadaware.datasets import read
 from roadaware.errors import InputError, UsageError
-from roadaware.scenes.sampling import protocol_named, sample
+from roadaware.scenes.sampling import get_protocol, sample
 from roadaware.scenes.sampling.protocols import EventProtocol
 from roadaware.scenes.store import open_scenes
 from roadaware.scenes.tables import Scenes
-from roadaware.tasks.crossing_inputs import inputs
+from roadaware.tasks.crossing_inputs import build_inputs
 from roadaware.tasks.crossing_inputs.footage import Media
-from roadaware.tasks.crossing_inputs.unknown import refuse_unknown, unknown_shares
-from roadaware.tasks.pedestrians import examples
-from roadaware.tasks.targets import futures
+from roadaware.tasks.crossing_inputs.unknown import compute_unknown_fractions, refuse_unknown
+from roadaware.tasks.pedestrians import build_examples
+from roadaware.tasks.targets import build_targets
 from roadaware.training.pedestrians.folds import Fold
-from roadaware.training.pedestrians.heads import horizon_of, taught
+from roadaware.training.pedestrians.heads import get_horizon, get_task_weights
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe, Task
-from roadaware.training.recipe_files import replaced
+from roadaware.training.recipe_files import replace_fields
 
 _log = logging.getLogger("roadaware")
 THIRDS = 3
@@ -56,7 +56,7 @@ class Material:
         return float(rates[0]) if len(rates) == 1 and rates[0] else None
 
 
-def material_of(samples: SamplesRecipe, task: Task) -> Material:
+def load_samples(samples: SamplesRecipe, task: Task) -> Material:
     """Read and cut what a recipe names.
 
     Args:
@@ -67,12 +67,12 @@ def material_of(samples: SamplesRecipe, task: Task) -> Material:
         UsageError: if the protocol is unknown, cannot have such fields, or asks for another task.
         InputError: if the annotations cannot be read, or hold no boxes.
     """
-    protocol = protocol_named(samples.protocol, samples.config)
+    protocol = get_protocol(samples.protocol, samples.config)
     if samples.fields:
-        protocol = replaced(protocol, samples.fields, "samples.fields")
+        protocol = replace_fields(protocol, samples.fields, "samples.fields")
     if protocol.task != task:
         raise UsageError(f"{samples.protocol} asks for {protocol.task}, and the recipe for {task}")
-    scenes = _opened(samples)
+    scenes = _read_scenes(samples)
     if scenes.boxes.is_empty():
         raise InputError(
             f"{task} is learnt from boxes, and these scenes have none",
@@ -86,12 +86,12 @@ def material_of(samples: SamplesRecipe, task: Task) -> Material:
     return Material(cut, dense, protocol, tuple(cut.meta.vocabularies[task]))
 
 
-def _opened(samples: SamplesRecipe) -> Scenes:
+def _read_scenes(samples: SamplesRecipe) -> Scenes:
     root = Path(samples.root)
     return open_scenes(root) if samples.reader == "saved" else read(samples.reader, root, **samples.options)
 
 
-def fold_of(material: Material, split: str, names: Sequence[str], recipe: PedestrianRecipe) -> Fold:
+def build_fold(material: Material, split: str, names: Sequence[str], recipe: PedestrianRecipe) -> Fold:
     """The samples of a split with the inputs that a network reads.
 
     Args:
@@ -101,21 +101,21 @@ def fold_of(material: Material, split: str, names: Sequence[str], recipe: Pedest
         recipe: says where films and poses lie, and which answers are learnt.
 
     Raises:
-        UsageError, InputError: as `tasks.crossing_inputs.inputs`.
+        UsageError, InputError: as `tasks.crossing_inputs.build_inputs`.
         InputError: if all of an input is unknown; one that is in parts is told of in a warning.
     """
     scenes = material.train if split == "train" else material.cut
-    given = inputs(scenes, split, names, leaks=recipe.samples.leaks, media=media_of(recipe.samples))
-    refuse_unknown(unknown_shares(given), split)
-    truth = torch.tensor(examples(scenes, split).truth)
+    given = build_inputs(scenes, split, names, leaks=recipe.samples.leaks, media=find_media(recipe.samples))
+    refuse_unknown(compute_unknown_fractions(given), split)
+    truth = torch.tensor(build_examples(scenes, split).truth)
     soft = _soft(scenes, split) if recipe.loss.soft and split == "train" else None
     ahead = None
-    if taught(recipe):
-        ahead = futures(scenes, split, horizon_of(recipe.tasks, material.protocol))
+    if get_task_weights(recipe):
+        ahead = build_targets(scenes, split, get_horizon(recipe.tasks, material.protocol))
     return Fold(given, truth, soft, ahead)
 
 
-def lacking(material: Material, split: str) -> tuple[str, ...]:
+def list_missing_labels(material: Material, split: str) -> tuple[str, ...]:
     """Notes on labels that no sample of a split has, in words; none where all occur. Each is also a warning.
 
     Args:
@@ -135,7 +135,7 @@ def lacking(material: Material, split: str) -> tuple[str, ...]:
     return (note,)
 
 
-def media_of(samples: SamplesRecipe) -> Media:
+def find_media(samples: SamplesRecipe) -> Media:
     """Where films, masks and poses lie; annotations in an archive have none beside them.
 
     Args:

@@ -11,16 +11,16 @@ import polars as pl
 
 from roadaware.config import digest
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.pedestrians import SampleScores, state_of
+from roadaware.metrics.pedestrians import SampleScores, collect_sample_scores
 from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.training.pedestrians import results, tabular
-from roadaware.training.pedestrians.data_digest import digest_of
-from roadaware.training.pedestrians.failures import by_seeds, reason
+from roadaware.training.pedestrians.data_digest import digest_samples
+from roadaware.training.pedestrians.failures import format_error, group_seed_errors
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, check_network
-from roadaware.training.pedestrians.run import FACTS, TIMING, Judged, Trained, judge, train_predictors
+from roadaware.training.pedestrians.run import FACTS, TIMING, Judged, Trained, evaluate_run, train_predictors
 from roadaware.training.pedestrians.run_lock import refuse_other_data
-from roadaware.training.pedestrians.samples import Material, lacking, material_of
+from roadaware.training.pedestrians.samples import Material, list_missing_labels, load_samples
 
 _log = logging.getLogger("roadaware")
 
@@ -76,7 +76,7 @@ def run_several(
         except Exception as error:  # whatever is wrong with one recipe, the others are run
             if len(recipes) == 1:
                 raise
-            why = reason(error)
+            why = format_error(error)
             _log.warning("%s failed: %s", recipe.name, why)
             _log.debug("%s", recipe.name, exc_info=True)
             yield Ran(recipe, folder, None, (why,))
@@ -104,26 +104,26 @@ def run_one(
     simple = tabular.is_tabular(recipe)
     if not simple:
         check_network(recipe)
-    held = results.kept(folder, recipe, recipe.seeds[:1] if simple else recipe.seeds)
+    held = results.read_finished_results(folder, recipe, recipe.seeds[:1] if simple else recipe.seeds)
     try:
-        material = material_of(recipe.samples, recipe.task)
+        material = load_samples(recipe.samples, recipe.task)
     except InputError as error:
         if held is None:
             raise
         _log.warning("%s: whether its samples are as they were cannot be told: %s", recipe.name, error)
         return Ran(recipe, folder, held)
     if held is not None:
-        refuse_other_data(recipe, folder, digest_of(material, recipe.samples.poses))
-        return Ran(recipe, folder, held, notes=lacking(material, "test"))
+        refuse_other_data(recipe, folder, digest_samples(material, recipe.samples.poses))
+        return Ran(recipe, folder, held, notes=list_missing_labels(material, "test"))
     failed: tuple[str, ...] = ()
     if simple:
         rows, said = _tabular(recipe, material, folder, draws)
-        notes = lacking(material, "test")
+        notes = list_missing_labels(material, "test")
     else:
         trained = train_predictors(recipe, folder, progress, material)
-        judged = judge(trained)
+        judged = evaluate_run(trained)
         rows, said, notes = *_network(trained, judged, folder, draws), judged.notes
-        failed = tuple(f"{who}: {why}" for who, why in by_seeds(trained.failed).items())
+        failed = tuple(f"{who}: {why}" for who, why in group_seed_errors(trained.failed).items())
     results.keep(folder, rows)
     return Ran(recipe, folder, rows, failed, said, notes)
 
@@ -136,8 +136,8 @@ def _network(trained: Trained, judged: Judged, folder: Path, draws: int) -> tupl
     }
     fits = {}
     for seed, predictor in trained.predictors.items():
-        facts = results.facts_of_fit(folder / f"seed-{seed}" / FACTS)
-        facts |= results.facts_of_fit(folder / f"seed-{seed}" / TIMING)
+        facts = results.read_fit_record(folder / f"seed-{seed}" / FACTS)
+        facts |= results.read_fit_record(folder / f"seed-{seed}" / TIMING)
         fits[f"seed {seed}"] = results.Fit(
             sum(each.numel() for each in predictor.network.parameters()),
             facts.get("cpu_s"),
@@ -146,23 +146,25 @@ def _network(trained: Trained, judged: Judged, folder: Path, draws: int) -> tupl
             trained.recipe.choose,
         )
     inputs = next(iter(trained.predictors.values())).inputs
-    rows = results.table_of(trained.recipe, inputs, said, fits, draws=draws)
+    rows = results.build_result_table(trained.recipe, inputs, said, fits, draws=draws)
     return rows, said.get(results.ENSEMBLE, next(iter(said.values())))
 
 
 def _tabular(
     recipe: PedestrianRecipe, material: Material, folder: Path, draws: int
 ) -> tuple[pl.DataFrame, SampleScores]:
-    done = tabular.fitted(recipe, material, folder)
+    done = tabular.fit_tabular(recipe, material, folder)
     name = f"seed {recipe.seeds[0]}"
     criterion = str(done.model.config.criterion)
     fits = {
-        name: results.Fit(tabular.parameters_of(done.model), done.cpu_s, None, done.validation, criterion)
+        name: results.Fit(tabular.count_parameters(done.model), done.cpu_s, None, done.validation, criterion)
     }
     said = _scores(done.predictions, split_samples(material.cut, "test"), recipe)
-    rows = results.table_of(recipe, tabular.inputs_of(done.model), {name: said}, fits, draws=draws)
+    rows = results.build_result_table(
+        recipe, tabular.list_model_inputs(done.model), {name: said}, fits, draws=draws
+    )
     return rows, said
 
 
 def _scores(claim: Predictions, scenes: Scenes, recipe: PedestrianRecipe) -> SampleScores:
-    return state_of(claim, scenes, recipe.task)[0]
+    return collect_sample_scores(claim, scenes, recipe.task)[0]

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from roadaware.errors import UsageError
-from roadaware.io.files import atomic_write
-from roadaware.models import MODELS, model_class
+from roadaware.io.files import write_atomically
+from roadaware.models import MODELS, load_model_class
 from roadaware.models.crossing.tabular import TabularModel
 from roadaware.scenes.tables import Predictions
 from roadaware.tasks.pedestrians import fit, predict
-from roadaware.training.pedestrians.data_digest import digest_of
-from roadaware.training.pedestrians.recipe import PedestrianRecipe, unread
-from roadaware.training.pedestrians.results import facts_of_fit
+from roadaware.training.pedestrians.data_digest import digest_samples
+from roadaware.training.pedestrians.recipe import PedestrianRecipe, list_unused_fields
+from roadaware.training.pedestrians.results import read_fit_record
 from roadaware.training.pedestrians.run import FACTS, TIMING
-from roadaware.training.pedestrians.run_lock import claim, refuse_other
+from roadaware.training.pedestrians.run_lock import refuse_other, register_run
 from roadaware.training.pedestrians.samples import Material
-from roadaware.training.recipe_files import replaced
+from roadaware.training.recipe_files import replace_fields
 
 _log = logging.getLogger("roadaware")
 MODEL = "model.npz"
@@ -48,18 +48,20 @@ def is_tabular(recipe: PedestrianRecipe) -> bool:
     return recipe.network.name in MODELS
 
 
-def inputs_of(model: TabularModel) -> tuple[str, ...]:
+def list_model_inputs(model: TabularModel) -> tuple[str, ...]:
     """What a model's features are made of."""
     asked = {"ego:action": "vehicle", "traffic": "traffic"}
     return ("boxes", *(name for name, field in asked.items() if getattr(model.config, field, False)))
 
 
-def parameters_of(model: TabularModel) -> int:
+def count_parameters(model: TabularModel) -> int:
     """How many numbers fitting found."""
     return sum(array.size for array in model.fitted.arrays.values()) or len(model.fitted.chosen)
 
 
-def fitted(recipe: PedestrianRecipe, material: Material, folder: Path, split: str = "test") -> TabularFit:
+def fit_tabular(
+    recipe: PedestrianRecipe, material: Material, folder: Path, split: str = "test"
+) -> TabularFit:
     """The model of a recipe, fitted unless it stands in the folder, and its answers.
 
     Of the recipe it reads task, samples, and the name and fields of the network. Its fit is the same for
@@ -79,20 +81,20 @@ def fitted(recipe: PedestrianRecipe, material: Material, folder: Path, split: st
     """
     _check(recipe)
     refuse_other(recipe, folder)
-    cut, data = material.cut, digest_of(material, recipe.samples.poses)
+    cut, data = material.cut, digest_samples(material, recipe.samples.poses)
     path = folder / f"seed-{recipe.seeds[0]}" / MODEL
     if path.exists():
-        claim(recipe, folder, data)
-        model = model_class(recipe.network.name).open(path)
-        facts = facts_of_fit(path.with_name(FACTS)) | facts_of_fit(path.with_name(TIMING))
+        register_run(recipe, folder, data)
+        model = load_model_class(recipe.network.name).open(path)
+        facts = read_fit_record(path.with_name(FACTS)) | read_fit_record(path.with_name(TIMING))
         cpu_s = facts.get("cpu_s")  # earlier versions kept it in FACTS
     else:
         started = time.process_time()
         model = fit(cut, recipe.task, recipe.network.name, **recipe.network.fields)
         cpu_s = time.process_time() - started
-        claim(recipe, folder, data)
+        register_run(recipe, folder, data)
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(path.with_name(TIMING), (json.dumps({"cpu_s": cpu_s}) + "\n").encode())
+        write_atomically(path.with_name(TIMING), (json.dumps({"cpu_s": cpu_s}) + "\n").encode())
         model.save(path)
     best = max(trial.score for trial in model.fitted.trials)
     return TabularFit(model, predict(model, cut, split), cpu_s, best)
@@ -106,7 +108,7 @@ def _check(recipe: PedestrianRecipe) -> None:
     ):
         if not holds:
             raise UsageError(f"{recipe.network.name} cannot be fitted: {wanted}")
-    usual = model_class(recipe.network.name).create()
-    replaced(usual.config, recipe.network.fields, "network.fields")
-    if idle := unread(recipe):
+    usual = load_model_class(recipe.network.name).create()
+    replace_fields(usual.config, recipe.network.fields, "network.fields")
+    if idle := list_unused_fields(recipe):
         _log.warning("%s: %s reads none of %s", recipe.name, recipe.network.name, ", ".join(idle))

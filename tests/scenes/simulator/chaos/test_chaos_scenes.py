@@ -9,15 +9,15 @@ from functools import cache
 import numpy as np
 import pytest
 
-from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, EVENT_CATEGORIES, all_names
+from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, EVENT_CATEGORIES, list_label_names
 from roadaware.simulator.actors import Pose
 from roadaware.simulator.chaos import CATEGORIES, make_chaos
-from roadaware.simulator.chaos.crowd import colour_word, known
+from roadaware.simulator.chaos.crowd import colour_word, format_definite_description
 from roadaware.simulator.chaos.deeds import CONTACT, DEEDS, PREFIX
-from roadaware.simulator.chaos.making import category_of
+from roadaware.simulator.chaos.making import select_category
 from roadaware.simulator.config import PRESETS, Conditions
 from roadaware.simulator.episode import Episode
-from roadaware.simulator.mesh import camera_of
+from roadaware.simulator.mesh import build_camera
 from roadaware.simulator.people import stride_m
 
 CHAOS = PRESETS["chaos@1"]
@@ -78,7 +78,7 @@ def test_the_crowd_is_before_the_camera_and_the_own_vehicle_hardly_moves():
     for episode in some():
         assert episode.ego.speed.min() >= 0
         assert episode.ego.speed.max() <= 2
-        camera = camera_of(episode.ego, episode.config, 10, episode.seed)
+        camera = build_camera(episode.ego, episode.config, 10, episode.seed)
         here = places(episode)[:, 10]
         here = here[~np.isnan(here[:, 0])]
         pixels, depth = camera.project(np.column_stack([here, np.full(len(here), 1.0)]))
@@ -104,7 +104,7 @@ def test_nobody_jumps_or_stands_in_another_one():
 def test_bonds_lie_inside_both_frames_and_arms_reach_where_they_must():
     for episode in some():
         xy = places(episode)
-        words = all_names("interaction")
+        words = list_label_names("interaction")
         assert len(set(episode.bonds)) == len(episode.bonds)
         for bond in episode.bonds:
             assert bond.predicate in words
@@ -167,7 +167,7 @@ def test_noises_come_from_who_is_there_and_begin_with_what_they_do():
     shown = {"clapping": "clapping", "chanting/cheering": "chanting/cheering", "arguing": "arguing"}
     for episode in some():
         for noise in episode.noises:
-            assert noise.label in all_names("sound")
+            assert noise.label in list_label_names("sound")
             assert noise.level > 0
             assert noise.actor is not None
             source = episode.actors[noise.actor]
@@ -207,7 +207,7 @@ def test_sentences_name_spans_of_deeds_or_bonds_and_tell_people_apart():
 def test_colours_are_called_as_people_call_them():
     linear = {"red": (0.4, 0.02, 0.02), "dark blue": (0.02, 0.035, 0.11), "white": (0.8, 0.8, 0.78)}
     assert {name: colour_word(colour) for name, colour in linear.items()} == {name: name for name in linear}
-    assert known("woman in an orange coat") == "woman in the orange coat"
+    assert format_definite_description("woman in an orange coat") == "woman in the orange coat"
 
 
 def test_things_burn_and_vehicles_stand_by():
@@ -224,7 +224,7 @@ def test_things_burn_and_vehicles_stand_by():
 
 
 def test_every_category_comes_in_turn_in_twenty_scenes():
-    assert {category_of(f"chaos-{number:04d}", 3) for number in range(20)} == set(CATEGORIES)
+    assert {select_category(f"chaos-{number:04d}", 3) for number in range(20)} == set(CATEGORIES)
     assert [episode.category for episode in some()] == [*CATEGORIES, *CATEGORIES]
 
 
@@ -236,7 +236,7 @@ def test_most_words_occur_in_forty_scenes():
     predicates = {bond.predicate for episode in episodes for bond in episode.bonds}
     assert len(actions) >= 33
     assert {PREFIX + name for name in ("dancing", "fighting", "holding weapon", "raising hands")} <= actions
-    assert {*all_names("interaction")} == predicates
+    assert {*list_label_names("interaction")} == predicates
     poses = {Pose(int(k)) for e in episodes for a in people(e) for k in np.unique(a.pose)}
     assert set(Pose) - poses == {Pose.RIDE}
     assert len({noise.label for episode in episodes for noise in episode.noises}) >= 12

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from roadaware.simulator.actors import Light, Signal
-from roadaware.simulator.figures import signal_mesh, signal_soup
+from roadaware.simulator.figures import build_signal_mesh, build_signal_soup
 from roadaware.simulator.mesh import Material, Semantic
 
 
@@ -21,7 +21,7 @@ def test_one_lens_glows_and_the_others_are_dark(for_walkers):
     signal = a_signal(list(Light), for_walkers=for_walkers)
     heights = {}
     for light in Light:
-        mesh = signal_mesh(signal, int(light))
+        mesh = build_signal_mesh(signal, int(light))
         shines = mesh.glow > 0
         assert (mesh.material[shines] == Material.LAMP).all()
         if light is Light.BLACK or (for_walkers and light is Light.AMBER):
@@ -36,16 +36,16 @@ def test_one_lens_glows_and_the_others_are_dark(for_walkers):
 
 
 def test_the_head_is_around_the_origin_and_the_pole_reaches_the_ground():
-    mesh = signal_mesh(a_signal([0], height=3.4), 0)
+    mesh = build_signal_mesh(a_signal([0], height=3.4), 0)
     pole = np.unique(mesh.triangles[mesh.semantic == Semantic.POLE])
     head = np.unique(mesh.triangles[mesh.semantic == Semantic.TRAFFIC_LIGHT])
     assert mesh.vertices[pole, 2].min() == pytest.approx(-3.4)
     assert mesh.vertices[head, 2].min() == pytest.approx(-mesh.vertices[head, 2].max(), abs=0.01)
-    assert np.array_equal(mesh.colour, signal_mesh(a_signal([0], height=3.4), 9).colour)
+    assert np.array_equal(mesh.colour, build_signal_mesh(a_signal([0], height=3.4), 9).colour)
 
 
 def test_poles_are_no_part_of_the_instance():
-    soup = signal_soup(a_signal([2], heading=np.pi / 2), 0, 7)
+    soup = build_signal_soup(a_signal([2], heading=np.pi / 2), 0, 7)
     assert set(soup.instance[soup.semantic == Semantic.POLE].tolist()) == {0}
     assert set(soup.instance[soup.semantic == Semantic.TRAFFIC_LIGHT].tolist()) == {7}
     lens = soup.corners[soup.glow > 0].reshape(-1, 3)

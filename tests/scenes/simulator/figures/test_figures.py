@@ -7,11 +7,11 @@ import pytest
 
 from roadaware.errors import UsageError
 from roadaware.simulator.actors import OBJECTS, VEHICLES, Actor, Lamp
-from roadaware.simulator.figures import MODELS, mesh_of, sized, turned
-from roadaware.simulator.figures.form import turned_colours, volume
-from roadaware.simulator.figures.models import figure_of
+from roadaware.simulator.figures import MODELS, build_actor_mesh, rotate_mesh_hue, sample_model_size
+from roadaware.simulator.figures.form import rotate_hues, volume
+from roadaware.simulator.figures.models import build_model_figure
 from roadaware.simulator.mesh import Material, Mesh, Semantic
-from roadaware.simulator.people.gaits import machine_size, saddle
+from roadaware.simulator.people.gaits import machine_size, scale_saddle
 
 LAMP_PLACES = {
     Lamp.LEFT: (1, 1),
@@ -57,20 +57,20 @@ def test_every_kind_of_vehicle_and_object_has_models():
         assert len({model.name for model in models}) == len(models)
         assert all(model.weight > 0 for model in models)
     with pytest.raises(UsageError, match="no figure of kind 'Ped'"):
-        mesh_of(an_actor("Ped", "adult", size=(0.5, 0.5, 1.8)), 0)
+        build_actor_mesh(an_actor("Ped", "adult", size=(0.5, 0.5, 1.8)), 0)
     with pytest.raises(UsageError, match="no model 'lorry' of Car; there are hatchback"):
-        mesh_of(an_actor("Car", "lorry", size=(4.0, 1.8, 1.5)), 0)
+        build_actor_mesh(an_actor("Car", "lorry", size=(4.0, 1.8, 1.5)), 0)
     with pytest.raises(UsageError, match="frames 0 to 6, not in 6"):
-        mesh_of(an_actor("Car", "suv"), 6)
+        build_actor_mesh(an_actor("Car", "suv"), 6)
 
 
 @pytest.mark.parametrize("coarse", [False, True])
 def test_a_figure_fills_its_size_on_the_ground_around_its_origin(coarse):
     for kind, model in NAMED:
         for look in (0, 7):
-            whole = sized(model, look)
+            whole = sample_model_size(model, look)
             assert np.allclose(whole, model.size_m, rtol=0.03)
-            mesh = figure_of(kind, model.name, whole, look, coarse).mesh
+            mesh = build_model_figure(kind, model.name, whole, look, coarse).mesh
             size = machine_size(model.name, whole)
             assert (size[2] < whole[2]) == (kind in ("Cyc", "Mobike"))
             low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
@@ -85,7 +85,9 @@ def test_a_figure_fills_its_size_on_the_ground_around_its_origin(coarse):
 
 def test_triangles_are_few_and_fewer_from_far_away():
     for kind, model in NAMED:
-        fine, coarse = (figure_of(kind, model.name, model.size_m, 5, far).mesh for far in (False, True))
+        fine, coarse = (
+            build_model_figure(kind, model.name, model.size_m, 5, far).mesh for far in (False, True)
+        )
         assert len(coarse.triangles) < (90 if kind in VEHICLES else 100)
         assert len(coarse.triangles) < len(fine.triangles) < 700
         assert len(fine.triangles) > (400 if kind in VEHICLES else 100)
@@ -93,7 +95,7 @@ def test_triangles_are_few_and_fewer_from_far_away():
 
 def test_figures_have_the_class_of_what_they_are():
     for kind, model in NAMED:
-        mesh = figure_of(kind, model.name, model.size_m, 1, False).mesh
+        mesh = build_model_figure(kind, model.name, model.size_m, 1, False).mesh
         expected = SEMANTIC.get(kind, Semantic.OBJECT)
         if kind in ("MedVeh", "EmVeh"):
             expected = Semantic.TRUCK if model.name in ("pickup", "fire_engine") else Semantic.CAR
@@ -126,7 +128,7 @@ def test_whoever_looks_from_outside_sees_fronts():
     rng = np.random.default_rng(3)
     for kind, model in NAMED:
         for coarse in (False, True):
-            mesh = figure_of(kind, model.name, model.size_m, 5, coarse).mesh
+            mesh = build_model_figure(kind, model.name, model.size_m, 5, coarse).mesh
             assert volume(mesh.vertices, mesh.triangles) > 0
             angle = rng.uniform(0, 2 * np.pi, 40)
             away = 3 * max(model.size_m)
@@ -142,10 +144,10 @@ def test_whoever_looks_from_outside_sees_fronts():
 @pytest.mark.parametrize("coarse", [False, True])
 def test_lamps_shine_only_when_they_are_lit_and_on_their_side(coarse):
     for kind, model in MOTOR:
-        dark = mesh_of(an_actor(kind, model.name), 0, coarse)
+        dark = build_actor_mesh(an_actor(kind, model.name), 0, coarse)
         assert not dark.glow.any()
         for lamp, (axis, sign) in LAMP_PLACES.items():
-            mesh = mesh_of(an_actor(kind, model.name, lamps=lamp), 0, coarse)
+            mesh = build_actor_mesh(an_actor(kind, model.name, lamps=lamp), 0, coarse)
             shines = mesh.glow > 1.0
             if lamp is Lamp.REVERSE and kind == "Mobike":
                 assert not shines.any()
@@ -158,7 +160,7 @@ def test_lamps_shine_only_when_they_are_lit_and_on_their_side(coarse):
                 if lamp in (Lamp.LEFT, Lamp.RIGHT)
                 else side.mean() > 0.3 * model.size_m[0] / 2
             )
-        both = mesh_of(an_actor(kind, model.name, lamps=Lamp.LEFT | Lamp.RIGHT), 0, coarse)
+        both = build_actor_mesh(an_actor(kind, model.name, lamps=Lamp.LEFT | Lamp.RIGHT), 0, coarse)
         x, y = middles(both)[both.glow > 1.0][:, :2].T
         assert y.min() < 0 < y.max()
         assert x.min() < 0 < x.max()
@@ -166,7 +168,8 @@ def test_lamps_shine_only_when_they_are_lit_and_on_their_side(coarse):
 
 def test_tail_lamps_are_dimmer_than_brake_lamps():
     tail, brake = (
-        mesh_of(an_actor("Car", "saloon", lamps=lamps), 0) for lamps in (Lamp.HEAD, Lamp.HEAD | Lamp.BRAKE)
+        build_actor_mesh(an_actor("Car", "saloon", lamps=lamps), 0)
+        for lamps in (Lamp.HEAD, Lamp.HEAD | Lamp.BRAKE)
     )
     behind = (middles(tail)[:, 0] < 0) & (tail.glow > 0)
     assert behind.any()
@@ -176,7 +179,7 @@ def test_tail_lamps_are_dimmer_than_brake_lamps():
 def test_beacons_take_turns_and_others_have_none():
     for kind, model in MOTOR:
         actor = an_actor(kind, model.name, lamps=Lamp.BEACON)
-        first, second = (mesh_of(actor, frame).glow > 0 for frame in (0, 2))
+        first, second = (build_actor_mesh(actor, frame).glow > 0 for frame in (0, 2))
         assert first.any() == second.any() == (kind == "EmVeh")
         assert not (first & second).any()
 
@@ -185,7 +188,7 @@ def test_wheels_roll_with_the_way_and_steer_into_the_bend():
     straight = np.zeros((4, 3))
     straight[:, 0] = [0.0, 0.05, 0.05, 0.0]
     actor = an_actor("Car", "hatchback", path=straight, speed=np.array([1.0, 1.0, 0.0, -1.0]))
-    meshes = [mesh_of(actor, frame) for frame in range(4)]
+    meshes = [build_actor_mesh(actor, frame) for frame in range(4)]
     assert np.array_equal(meshes[1].vertices, meshes[2].vertices)
     assert np.allclose(meshes[0].vertices, meshes[3].vertices, atol=1e-6)
     step = meshes[1].vertices - meshes[0].vertices
@@ -196,8 +199,8 @@ def test_wheels_roll_with_the_way_and_steer_into_the_bend():
     assert (np.sign(step[moved, 0]) == np.sign(heights - 0.32))[np.abs(heights - 0.32) > 0.05].all()
     angle = np.linspace(0, 0.5, 12)
     bend = np.column_stack([8 * np.sin(angle), 8 * (1 - np.cos(angle)), 0 * angle])
-    turning = mesh_of(an_actor("Car", "hatchback", path=bend), 6)
-    plain = mesh_of(an_actor("Car", "hatchback", path=bend * [1, 0, 1]), 6)
+    turning = build_actor_mesh(an_actor("Car", "hatchback", path=bend), 6)
+    plain = build_actor_mesh(an_actor("Car", "hatchback", path=bend * [1, 0, 1]), 6)
     tip = plain.vertices[:, 0].max() - 0.6
     front = (np.abs(plain.vertices[:, 0] - tip) < 0.2) & (
         turning.vertices[:, 1] - plain.vertices[:, 1] > 0.03
@@ -211,9 +214,9 @@ def test_pedals_and_saddles_are_where_riders_touch_them():
     gait = np.full(6, 1.1)
     for model in ("bicycle", "cargo_bike"):
         size = next(item.size_m for item in MODELS["Cyc"] if item.name == model)
-        contact = saddle(model, machine_size(model, size))
+        contact = scale_saddle(model, machine_size(model, size))
         still, round_ = (
-            mesh_of(an_actor("Cyc", model, gait=phase), 0).vertices for phase in (0 * gait, gait)
+            build_actor_mesh(an_actor("Cyc", model, gait=phase), 0).vertices for phase in (0 * gait, gait)
         )
         turned_ = np.flatnonzero(np.abs(still - round_).max(axis=1) > 1e-6)
         left = turned_[still[turned_, 1] > 0.07]
@@ -226,24 +229,25 @@ def test_pedals_and_saddles_are_where_riders_touch_them():
 
 def test_a_dog_trots_with_its_feet_on_the_ground():
     actor = an_actor("dog", "dog", gait=np.linspace(0, 5, 6))
-    meshes = [mesh_of(actor, frame) for frame in range(6)]
+    meshes = [build_actor_mesh(actor, frame) for frame in range(6)]
     assert all(np.isclose(mesh.vertices[:, 2].min(), 0, atol=1e-6) for mesh in meshes)
     assert np.abs(meshes[0].vertices - meshes[2].vertices).max() > 0.05
     walking = an_actor("dog", "dog", path=np.column_stack([np.linspace(0, 1, 6), np.zeros(6), np.zeros(6)]))
-    assert np.abs(mesh_of(walking, 0).vertices - mesh_of(walking, 2).vertices).max() > 0.05
+    assert np.abs(build_actor_mesh(walking, 0).vertices - build_actor_mesh(walking, 2).vertices).max() > 0.05
 
 
 def test_the_same_actor_looks_the_same_whatever_was_made_before():
     actor = an_actor("LarVeh", "flatbed", look=9)
-    before = mesh_of(actor, 2)
-    again = mesh_of(actor, 2)
+    before = build_actor_mesh(actor, 2)
+    again = build_actor_mesh(actor, 2)
     assert again.colour is before.colour
-    figure_of.cache_clear()
-    after = figure_of("LarVeh", "flatbed", actor.size_m, 9, False).mesh
+    build_model_figure.cache_clear()
+    after = build_model_figure("LarVeh", "flatbed", actor.size_m, 9, False).mesh
     assert np.array_equal(before.colour, after.colour)
     assert np.array_equal(before.triangles, after.triangles)
     looks = {
-        figure_of("Car", "suv", (4.5, 1.9, 1.7), look, False).mesh.colour.tobytes() for look in range(12)
+        build_model_figure("Car", "suv", (4.5, 1.9, 1.7), look, False).mesh.colour.tobytes()
+        for look in range(12)
     }
     assert len(looks) > 6
 
@@ -253,16 +257,17 @@ def test_what_is_far_away_has_the_same_paint():
         for model in MODELS[kind]:
             for look in range(4):
                 fine, coarse = (
-                    figure_of(kind, model.name, model.size_m, look, far).mesh for far in (False, True)
+                    build_model_figure(kind, model.name, model.size_m, look, far).mesh
+                    for far in (False, True)
                 )
                 paint = fine.colour[fine.material == Material.GLOSSY][0]
                 assert (np.abs(coarse.colour - paint).max(axis=1) < 1e-6).any()
 
 
 def test_hues_turn_and_lamps_plates_and_greys_stay():
-    mesh = mesh_of(an_actor("EmVeh", "ambulance", lamps=Lamp.LEFT), 0)
-    third = turned(mesh, 1 / 3)
-    assert turned(mesh, 0.0) is mesh
+    mesh = build_actor_mesh(an_actor("EmVeh", "ambulance", lamps=Lamp.LEFT), 0)
+    third = rotate_mesh_hue(mesh, 1 / 3)
+    assert rotate_mesh_hue(mesh, 0.0) is mesh
     changed = np.abs(third.colour - mesh.colour).max(axis=1) > 1e-3
     assert changed.any()
     assert not changed[mesh.material == Material.LAMP].any()
@@ -270,5 +275,5 @@ def test_hues_turn_and_lamps_plates_and_greys_stay():
     assert not changed[grey].any()
     assert np.allclose(third.colour.max(axis=1), mesh.colour.max(axis=1), atol=1e-6)
     assert np.allclose(third.colour.min(axis=1), mesh.colour.min(axis=1), atol=1e-6)
-    assert np.allclose(turned(turned(third, 1 / 3), 1 / 3).colour, mesh.colour, atol=1e-5)
-    assert np.allclose(turned_colours(np.array([[0.5, 0, 0]], np.float32), 1 / 3), [[0, 0.5, 0]], atol=1e-6)
+    assert np.allclose(rotate_mesh_hue(rotate_mesh_hue(third, 1 / 3), 1 / 3).colour, mesh.colour, atol=1e-5)
+    assert np.allclose(rotate_hues(np.array([[0.5, 0, 0]], np.float32), 1 / 3), [[0, 0.5, 0]], atol=1e-6)

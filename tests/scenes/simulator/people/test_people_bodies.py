@@ -6,10 +6,16 @@ from people_cast import MACHINES, SIZES, person
 
 from roadaware.simulator.actors import Pose
 from roadaware.simulator.mesh import Semantic
-from roadaware.simulator.people import PEOPLE_MODELS, body, height_m, joints, tell
-from roadaware.simulator.people.bodies import looks_of
-from roadaware.simulator.people.carried import carried
-from roadaware.simulator.people.clothes import dressed
+from roadaware.simulator.people import (
+    PEOPLE_MODELS,
+    build_body_mesh,
+    compute_joints,
+    describe_appearance,
+    height_m,
+)
+from roadaware.simulator.people.bodies import get_looks
+from roadaware.simulator.people.carried import build_carried_item
+from roadaware.simulator.people.clothes import build_clothed_body
 
 HOLDING = (Pose.FILM, Pose.THROW, Pose.HOLD_FLAG, Pose.HOLD_SIGN, Pose.PHONE, Pose.THREATEN)
 LOOKS = range(20, 32)
@@ -19,13 +25,16 @@ LOOKS = range(20, 32)
 def test_somebody_who_stands_fills_their_size(model):
     for look in LOOKS:
         actor = person(model, look=look)
-        points = body(actor, 0).vertices
+        points = build_body_mesh(actor, 0).vertices
         length, width, height = SIZES[model]
         assert points[:, 2].min() == pytest.approx(0.0, abs=0.02)
         assert points[:, 2].max() == pytest.approx(height, abs=0.06 * height)
         assert np.ptp(points[:, 1]) == pytest.approx(width, abs=0.2)
         assert np.ptp(points[:, 0]) < length
-        strides = [body(person(model, Pose.WALK, look=look, speed=1.4), frame).vertices for frame in (0, 12)]
+        strides = [
+            build_body_mesh(person(model, Pose.WALK, look=look, speed=1.4), frame).vertices
+            for frame in (0, 12)
+        ]
         assert max(np.ptp(step[:, 0]) for step in strides) == pytest.approx(length, abs=0.14)
 
 
@@ -33,14 +42,14 @@ def test_somebody_who_stands_fills_their_size(model):
 def test_riders_stay_below_the_height_of_their_size(model):
     for look in LOOKS:
         rider = person(model, Pose.RIDE, look=look, speed=4.0)
-        assert -0.2 < body(rider, 0).vertices[:, 2].max() - MACHINES[model][1][2] < 0.02
+        assert -0.2 < build_body_mesh(rider, 0).vertices[:, 2].max() - MACHINES[model][1][2] < 0.02
 
 
 def test_every_vertex_is_near_a_joint_and_joints_lie_in_the_bounds():
     for pose in (*Pose, Pose.RIDE):
         for frame in range(0, 24, 7):
             actor = person(pose=pose, look=3)
-            points, bones = body(actor, frame).vertices, joints(actor, frame)
+            points, bones = build_body_mesh(actor, frame).vertices, compute_joints(actor, frame)
             low, high = points.min(0) - 0.03, points.max(0) + 0.03
             assert ((bones > low) & (bones < high)).all(), pose
             if pose not in HOLDING:
@@ -52,13 +61,13 @@ def test_every_vertex_is_near_a_joint_and_joints_lie_in_the_bounds():
 def test_feet_are_on_the_ground_and_nothing_is_far_below_it(pose):
     for model in ("child", "adult_a", "senior"):
         actor = person(model, pose, look=26)
-        low = [body(actor, frame).vertices[:, 2].min() for frame in range(0, 24, 2)]
+        low = [build_body_mesh(actor, frame).vertices[:, 2].min() for frame in range(0, 24, 2)]
         assert min(low) > -0.05
         assert max(low) < 0.06
 
 
 def test_the_same_look_gives_the_same_body_and_others_differ():
-    meshes = [body(person("adult_b", Pose.WALK, look=look), 5) for look in (7, 7, 8)]
+    meshes = [build_body_mesh(person("adult_b", Pose.WALK, look=look), 5) for look in (7, 7, 8)]
     assert all(np.array_equal(getattr(meshes[0], name), getattr(meshes[1], name)) for name in vars(meshes[0]))
     assert not np.array_equal(meshes[0].colour, meshes[2].colour)
 
@@ -66,7 +75,7 @@ def test_the_same_look_gives_the_same_body_and_others_differ():
 def test_a_mesh_is_whole():
     for model in (*SIZES, *MACHINES):
         for coarse in (False, True):
-            mesh = body(person(model, Pose.WALK), 2, coarse)
+            mesh = build_body_mesh(person(model, Pose.WALK), 2, coarse)
             count = len(mesh.triangles)
             assert mesh.vertices.dtype == mesh.colour.dtype == mesh.uv.dtype == np.float32
             assert mesh.triangles.dtype == np.int32
@@ -85,7 +94,7 @@ def test_few_triangles_do_and_fewer_from_far_away():
         for model in (*SIZES, *MACHINES):
             for pose in (Pose.STAND, Pose.HOLD_FLAG):
                 actor = person(model, pose, look=look)
-                fine, coarse = body(actor, 0), body(actor, 0, coarse=True)
+                fine, coarse = build_body_mesh(actor, 0), build_body_mesh(actor, 0, coarse=True)
                 assert 250 < len(fine.triangles) < 600
                 assert len(coarse.triangles) < (112 if pose in HOLDING else 104)
 
@@ -94,7 +103,7 @@ def test_few_triangles_do_and_fewer_from_far_away():
 def test_from_far_away_somebody_is_as_large_as_from_near(pose):
     for look in (4, 9):
         actor = person("adult_c", pose, look=look)
-        fine, coarse = (body(actor, 6, coarse=far).vertices for far in (False, True))
+        fine, coarse = (build_body_mesh(actor, 6, coarse=far).vertices for far in (False, True))
         assert coarse.min(0) == pytest.approx(fine.min(0), abs=0.16)
         assert coarse.max(0) == pytest.approx(fine.max(0), abs=0.16)
 
@@ -109,8 +118,8 @@ def outward(piece):
 def test_surfaces_face_outwards(coarse):
     for model in SIZES:
         for look in LOOKS:
-            looks = looks_of(person(model, look=look))
-            for piece in dressed(looks.body, looks.outfit, coarse):
+            looks = get_looks(person(model, look=look))
+            for piece in build_clothed_body(looks.body, looks.outfit, coarse):
                 middle = piece.points.mean(0)
                 _, normal = outward(piece)
                 towards = ((piece.points[piece.triangles].mean(1) - middle) * normal).sum(1)
@@ -120,10 +129,10 @@ def test_surfaces_face_outwards(coarse):
 
 
 def test_things_in_hands_face_outwards():
-    looks = looks_of(person())
+    looks = get_looks(person())
     for item in ("phone", "screen", "flag", "sign", "stone", "flare", "umbrella", "stick", "shopping"):
         for coarse in (False, True):
-            for piece in carried(item, looks.body, looks.outfit, coarse):
+            for piece in build_carried_item(item, looks.body, looks.outfit, coarse):
                 middle, (_, normal) = piece.points.mean(0), outward(piece)
                 towards = ((piece.points[piece.triangles].mean(1) - middle) * normal).sum(1)
                 assert (towards > -1e-9).all(), item
@@ -132,7 +141,7 @@ def test_things_in_hands_face_outwards():
 def test_the_face_is_on_the_side_of_the_nose():
     for look in LOOKS:
         actor = person(look=look)
-        mesh, nose = body(actor, 0), joints(actor, 0)[0]
+        mesh, nose = build_body_mesh(actor, 0), compute_joints(actor, 0)[0]
         above = mesh.vertices[mesh.vertices[:, 2] > nose[2] - 0.05]
         tip = above[np.abs(above[:, 2] - nose[2]) < 0.02]
         assert tip[:, 0].max() >= nose[0] - 0.01
@@ -140,8 +149,8 @@ def test_the_face_is_on_the_side_of_the_nose():
 
 def test_a_stone_leaves_the_hand():
     actor = person(pose=Pose.THROW)
-    reach = [body(actor, frame) for frame in (2, 20)]
-    grips = [joints(actor, frame)[10] for frame in (2, 20)]
+    reach = [build_body_mesh(actor, frame) for frame in (2, 20)]
+    grips = [compute_joints(actor, frame)[10] for frame in (2, 20)]
     stones = [mesh.vertices[-15:] for mesh in reach]
     assert np.ptp(stones[0], axis=0).min() > 0.05
     assert np.ptp(stones[1], axis=0).max() == 0.0
@@ -150,23 +159,24 @@ def test_a_stone_leaves_the_hand():
 
 def test_rain_and_flares_are_facts():
     ones = np.ones(24, dtype=np.int8)
-    tall = body(person(pose=Pose.WALK, facts={"umbrella": ones}), 0).vertices
+    tall = build_body_mesh(person(pose=Pose.WALK, facts={"umbrella": ones}), 0).vertices
     assert tall[:, 2].max() > 1.9
     assert np.ptp(tall[:, 1]) > 1.0
-    assert body(person(facts={"flare": ones}), 0).glow.max() > 0
-    assert body(person(), 0).glow.max() == 0
+    assert build_body_mesh(person(facts={"flare": ones}), 0).glow.max() > 0
+    assert build_body_mesh(person(), 0).glow.max() == 0
 
 
 def test_what_is_told_is_what_is_drawn():
     ones = np.ones(24, dtype=np.int8)
-    assert tell(person(pose=Pose.HOLD_SIGN), 0)["holds"] == "a sign"
-    assert tell(person(pose=Pose.WALK, facts={"umbrella": ones}), 0)["holds"] == "an umbrella"
-    assert tell(person("senior", gaze=-0.8), 0) | {"age": "senior", "looks": "right"} == tell(
-        person("senior", gaze=-0.8), 0
-    )
-    assert tell(person("bicycle", Pose.RIDE), 0)["pose"] == "ride"
-    assert tell(person(), 99) == {}
-    told = [tell(person("adult_b", look=look), 0) for look in range(60)]
+    assert describe_appearance(person(pose=Pose.HOLD_SIGN), 0)["holds"] == "a sign"
+    assert describe_appearance(person(pose=Pose.WALK, facts={"umbrella": ones}), 0)["holds"] == "an umbrella"
+    assert describe_appearance(person("senior", gaze=-0.8), 0) | {
+        "age": "senior",
+        "looks": "right",
+    } == describe_appearance(person("senior", gaze=-0.8), 0)
+    assert describe_appearance(person("bicycle", Pose.RIDE), 0)["pose"] == "ride"
+    assert describe_appearance(person(), 99) == {}
+    told = [describe_appearance(person("adult_b", look=look), 0) for look in range(60)]
     assert {"a long coat", "a T-shirt", "a hoodie", "a dress"} <= {row["top"] for row in told}
     assert {"trousers", "a skirt", "shorts"} <= {row.get("bottom") for row in told}
     assert {"a backpack", "a handbag"} <= {row.get("bag") for row in told}

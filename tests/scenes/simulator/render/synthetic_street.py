@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from roadaware.simulator.mesh import Camera, Material, Mesh, Semantic, Soup, joined, placed, poured
+from roadaware.simulator.mesh import (
+    Camera,
+    Material,
+    Mesh,
+    Semantic,
+    Soup,
+    merge_meshes,
+    merge_soups,
+    transform_mesh,
+)
 
 _CORNERS = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (0.0, 1.0)], np.float32)
 # Front, back, left, right, top: corners counter-clockwise seen from outside.
@@ -63,11 +72,11 @@ def car(colour, lamps=True) -> Mesh:
         parts.append(
             box((0.06, 0.35, 0.16), (1, 0.95, 0.8), Material.LAMP, Semantic.CAR, glow, 0.6, (2.1, y))
         )
-    return joined(parts)
+    return merge_meshes(parts)
 
 
 def walker(colour) -> Mesh:
-    return joined(
+    return merge_meshes(
         [
             box((0.25, 0.4, 0.8), (0.06, 0.07, 0.12), Material.CLOTH, Semantic.PERSON),
             box((0.25, 0.5, 0.65), colour, Material.CLOTH, Semantic.PERSON, base=0.8),
@@ -79,28 +88,28 @@ def walker(colour) -> Mesh:
 def street(seed=0, triangles=15_000) -> Soup:
     """A street along x; instances 1 to 20 are cars, 21 to 33 walkers; houses make up the wanted triangles."""
     rng = np.random.default_rng(seed)
-    parts = [placed(piece, (0, 0, 0), 0.0) for piece in _ground()]
+    parts = [transform_mesh(piece, (0, 0, 0), 0.0) for piece in _ground()]
     for k in range(20):
         lane = -1.7 if k % 2 else 1.7
         place = (12 + 9.0 * (k // 2) + 4 * (k % 2), lane, 0)
         colour = rng.uniform(0.04, 0.7, 3)
-        parts.append(placed(car(colour), place, 0.0 if k % 2 else np.pi, k + 1))
+        parts.append(transform_mesh(car(colour), place, 0.0 if k % 2 else np.pi, k + 1))
     for k in range(12):
         place = (rng.uniform(5, 45), rng.choice([-1, 1]) * rng.uniform(3.9, 6.0), 0.12)
-        parts.append(placed(walker(rng.uniform(0.1, 0.7, 3)), place, rng.uniform(0, 6.3), 21 + k))
+        parts.append(transform_mesh(walker(rng.uniform(0.1, 0.7, 3)), place, rng.uniform(0, 6.3), 21 + k))
     for x in range(-20, 300, 22):
         for side in (-1, 1):
             parts += _furniture(x, side)
-    parts.append(placed(walker((0.7, 0.1, 0.1)), (9.5, 0.3, 0), 1.5, 33))
+    parts.append(transform_mesh(walker((0.7, 0.1, 0.1)), (9.5, 0.3, 0), 1.5, 33))
     x = -30.0
     while sum(len(part) for part in parts) < triangles:
         for side in (-1, 1):
             size = (rng.uniform(7, 14), 9.0, rng.uniform(6, 15))
             material = Material.WINDOWS if rng.random() < 0.8 else Material.BRICK
             house = box(size, rng.uniform(0.15, 0.6, 3), material, Semantic.BUILDING)
-            parts.append(placed(house, (x, side * 12.5, 0), 0.0))
+            parts.append(transform_mesh(house, (x, side * 12.5, 0), 0.0))
         x += 14.5
-    return poured(parts)
+    return merge_soups(parts)
 
 
 def _ground():
@@ -124,7 +133,7 @@ def _furniture(x, side):
     bulge = box(
         (1.8, 3.2, 1.8), (0.08, 0.2, 0.05), Material.FOLIAGE, Semantic.VEGETATION, base=2.5, middle=(8, 0)
     )
-    return [placed(piece, (x, side * 4.1, 0.12), 0.0) for piece in (post, lamp, trunk, crown, bulge)]
+    return [transform_mesh(piece, (x, side * 4.1, 0.12), 0.0) for piece in (post, lamp, trunk, crown, bulge)]
 
 
 def camera(width=320, height=240, fov_deg=70.0, place=(0.0, -1.7, 1.5), grain=0.0, pitch_deg=-3.0) -> Camera:

@@ -7,9 +7,9 @@ from synthetic_street import box, camera, sheet, street
 from roadaware.errors import UsageError
 from roadaware.simulator.actors import Ego
 from roadaware.simulator.config import CameraConfig, Conditions, SceneConfig
-from roadaware.simulator.mesh import Material, Semantic, camera_of, placed, poured
-from roadaware.simulator.render import lamps_of, render
-from roadaware.simulator.weather import sun_of
+from roadaware.simulator.mesh import Material, Semantic, build_camera, merge_soups, transform_mesh
+from roadaware.simulator.render import collect_lamps, render
+from roadaware.simulator.weather import compute_sun_direction
 
 TIMES, WEATHERS = ("day", "dusk", "night"), ("clear", "overcast", "rain", "snow", "low-sun")
 STREET = street(triangles=1_200)
@@ -55,11 +55,13 @@ def test_snow_whitens_the_ground_and_rain_darkens_it():
 
 def test_a_thing_casts_its_shadow_away_from_the_sun():
     eye = camera(200, 150, place=(-14, 0, 8), pitch_deg=-28.0)
-    ground = placed(sheet(-90, 90, -90, 90, 0, (0.3, 0.3, 0.3), Material.MATT, Semantic.ROAD), (0, 0, 0), 0)
-    post = placed(box((1, 1, 2.5), (0.3, 0.3, 0.3), Material.MATT, Semantic.OBJECT), (0, 0, 0), 0, 1)
-    x, y, z = sun_of(Conditions(), 5)
+    ground = transform_mesh(
+        sheet(-90, 90, -90, 90, 0, (0.3, 0.3, 0.3), Material.MATT, Semantic.ROAD), (0, 0, 0), 0
+    )
+    post = transform_mesh(box((1, 1, 2.5), (0.3, 0.3, 0.3), Material.MATT, Semantic.OBJECT), (0, 0, 0), 0, 1)
+    x, y, z = compute_sun_direction(Conditions(), 5)
     shaded, lit = (np.array([[-k * x / z, -k * y / z, 0.0]]) for k in (1.7, -1.7))
-    picture = grey(Conditions(), poured([ground, post]), eye)
+    picture = grey(Conditions(), merge_soups([ground, post]), eye)
     dark, bright = (picture[int(v), int(u)] for u, v in (eye.project(p)[0][0] for p in (shaded, lit)))
     assert dark < bright - 40
 
@@ -69,7 +71,7 @@ def test_lamps_light_the_road_below_them_at_night_and_shine_by_day():
     lit = grey(Conditions("night", "clear"), lights=[(9.0, -1.7, 4.0, 3.0)])
     assert lit[80:110, 60:100].mean() > dark[80:110, 60:100].mean() + 8
     for glow, time in ((0.0, "day"), (1.0, "day"), (0.0, "night"), (1.0, "night")):
-        lamp = placed(
+        lamp = transform_mesh(
             box((0.1, 0.5, 0.5), (0.9, 0.05, 0.05), Material.LAMP, Semantic.CAR, glow, 1.0),
             (6, -1.7, 0),
             0,
@@ -85,8 +87,10 @@ def test_lamps_light_the_road_below_them_at_night_and_shine_by_day():
 
 def test_a_traffic_light_colours_the_road_less_than_a_head_lamp_of_the_same_glow():
     def on_the_road(semantic, colour):
-        lamp = placed(box((0.1, 0.4, 0.4), colour, Material.LAMP, semantic, 2.0, 3.2), (9, -1.7, 0), 0, 1)
-        found = lamps_of(lamp, (), np.zeros(3))
+        lamp = transform_mesh(
+            box((0.1, 0.4, 0.4), colour, Material.LAMP, semantic, 2.0, 3.2), (9, -1.7, 0), 0, 1
+        )
+        found = collect_lamps(lamp, (), np.zeros(3))
         return (found[:, 3:4] * found[:, 4:]).sum(0).max()
 
     signal = on_the_road(Semantic.TRAFFIC_LIGHT, (1.0, 0.03, 0.02))
@@ -94,7 +98,9 @@ def test_a_traffic_light_colours_the_road_less_than_a_head_lamp_of_the_same_glow
 
 
 def test_empty_soups_show_the_sky():
-    nothing = poured([placed(sheet(0, 1, 0, 1, 0, (1, 1, 1), Material.MATT, Semantic.ROAD), (-50, 0, 0), 0)])
+    nothing = merge_soups(
+        [transform_mesh(sheet(0, 1, 0, 1, 0, (1, 1, 1), Material.MATT, Semantic.ROAD), (-50, 0, 0), 0)]
+    )
     picture = render(nothing, EYE, Conditions("dusk", "clear"), seed=5, frame=0)
     assert np.all(picture.semantic == Semantic.SKY)
     assert np.all(np.isinf(picture.depth_m))
@@ -113,7 +119,7 @@ def test_the_camera_sits_behind_the_windscreen_and_trembles_the_same_in_any_orde
         flat.astype(int),
     )
     still = SceneConfig(camera=CameraConfig(shake_px=0.0, pitch_deg=-4.0, height_m=1.4))
-    eye = camera_of(ego, still, 1, seed=3)
+    eye = build_camera(ego, still, 1, seed=3)
     np.testing.assert_allclose(eye.world_SE3_camera[:3, 3], [2.0, 5.2, 1.4])
     forward = eye.world_SE3_camera[:3, 2]
     np.testing.assert_allclose(forward, [0, np.cos(np.radians(4)), -np.sin(np.radians(4))], atol=1e-12)
@@ -121,7 +127,7 @@ def test_the_camera_sits_behind_the_windscreen_and_trembles_the_same_in_any_orde
     np.testing.assert_allclose([*pixel[0], depth[0]], [320, 240, 7])
     assert eye.project([[1.0, 30.0, 1.0]])[0][0, 0] < 320 < eye.project([[3.0, 30.0, 1.0]])[0][0, 0]
     rough = SceneConfig(camera=CameraConfig(shake_px=2.0))
-    poses = [camera_of(ego, rough, frame, seed=3).world_SE3_camera for frame in range(n)]
-    assert np.array_equal(camera_of(ego, rough, 2, seed=3).world_SE3_camera, poses[2])
+    poses = [build_camera(ego, rough, frame, seed=3).world_SE3_camera for frame in range(n)]
+    assert np.array_equal(build_camera(ego, rough, 2, seed=3).world_SE3_camera, poses[2])
     assert not np.allclose(poses[0][:3, :3], poses[1][:3, :3])
     np.testing.assert_allclose(poses[2][:3, :3] @ poses[2][:3, :3].T, np.eye(3), atol=1e-12)

@@ -5,7 +5,7 @@ import pytest
 from synthetic_street import box, camera, mesh, sheet, street
 
 from roadaware.simulator.config import Conditions
-from roadaware.simulator.mesh import Material, Semantic, Soup, placed, poured
+from roadaware.simulator.mesh import Material, Semantic, Soup, merge_soups, transform_mesh
 from roadaware.simulator.render import instance_boxes, render
 
 DAY = Conditions("day", "clear")
@@ -27,7 +27,7 @@ def upright(corners_px, depth_m, instance=1, eye=LEVEL) -> Soup:
     (u0, v0), (u1, v1), (u2, v2) = corners_px
     order = [0, 1, 2] if (u1 - u0) * (v2 - v0) - (v1 - v0) * (u2 - u0) < 0 else [0, 2, 1]
     flat = mesh(places, [order], np.zeros((1, 3, 2)), (0.5, 0.5, 0.5), Material.MATT, Semantic.CAR)
-    return placed(flat, (0, 0, 0), 0.0, instance)
+    return transform_mesh(flat, (0, 0, 0), 0.0, instance)
 
 
 def rays(eye):
@@ -59,7 +59,7 @@ def test_the_area_of_a_triangle_in_pixels_is_half_base_times_height():
 
 
 def test_triangles_that_share_edges_leave_no_gap_and_backs_are_not_seen():
-    ground = placed(
+    ground = transform_mesh(
         sheet(-30, 90, -40, 40, 0, (0.2, 0.2, 0.2), Material.ASPHALT, Semantic.ROAD), (0, 0, 0), 0.3, 7
     )
     picture = seen(ground)
@@ -72,7 +72,9 @@ def test_triangles_that_share_edges_leave_no_gap_and_backs_are_not_seen():
 def test_depth_of_the_ground_is_that_of_the_ray_even_where_it_passes_below_the_camera():
     eye = camera(200, 150, place=(3, -2, 1.7), pitch_deg=-12.0)
     picture = seen(
-        placed(sheet(-60, 300, -90, 90, 0, (0.2, 0.2, 0.2), Material.ASPHALT, Semantic.ROAD), (0, 0, 0), 0),
+        transform_mesh(
+            sheet(-60, 300, -90, 90, 0, (0.2, 0.2, 0.2), Material.ASPHALT, Semantic.ROAD), (0, 0, 0), 0
+        ),
         eye,
     )
     drop = rays(eye)[:, :, 2]
@@ -88,7 +90,7 @@ def test_the_nearer_thing_is_seen_in_any_order():
         upright([(40, 120), (120, 120), (80, 30)], 4.0, 1),
         upright([(10, 140), (190, 140), (90, 5)], 8.0, 2),
     )
-    one, other = seen(poured([near, far])), seen(poured([far, near]))
+    one, other = seen(merge_soups([near, far])), seen(merge_soups([far, near]))
     assert np.array_equal(one.instance, other.instance)
     assert np.array_equal(one.rgb, other.rgb)
     assert np.array_equal(one.instance == 1, seen(near).instance == 1)
@@ -131,7 +133,9 @@ def test_boxes_of_instances_are_those_of_their_masks():
 
 
 def test_a_box_is_as_high_in_the_picture_as_its_corners_say():
-    car = placed(box((4, 1.8, 1.5), (0.5, 0.1, 0.1), Material.GLOSSY, Semantic.CAR), (14, 1, 0), 0.4, 5)
+    car = transform_mesh(
+        box((4, 1.8, 1.5), (0.5, 0.1, 0.1), Material.GLOSSY, Semantic.CAR), (14, 1, 0), 0.4, 5
+    )
     x1, y1, x2, y2, _ = instance_boxes(seen(car).instance, 5)[4]
     pixels, _ = LEVEL.project(car.corners.reshape(-1, 3))
     np.testing.assert_allclose([x1, y1, x2, y2], [*pixels.min(0), *pixels.max(0)], atol=1.0)

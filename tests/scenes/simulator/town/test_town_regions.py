@@ -7,9 +7,9 @@ from roadaware.arrays import Floats
 from roadaware.simulator.config import PRESETS
 from roadaware.simulator.layout import Crossing, Lane, Layout
 from roadaware.simulator.town import On, Regions, make_layout
-from roadaware.simulator.town.drawing import ear_clipped
+from roadaware.simulator.town.drawing import triangulate_polygon
 from roadaware.simulator.town.regions import KERB_M
-from roadaware.simulator.town.roads import Profile, Street, lanes_of
+from roadaware.simulator.town.roads import Profile, Street, build_lanes
 from roadaware.simulator.town.tracks import straight
 
 START = np.array([20.0, -30.0])
@@ -23,7 +23,7 @@ def street_layout(heading: float, forward_side: int) -> Layout:
     for side in (1, -1):
         street.stops[side] = ((60.0, 74.0),)
         street.parking[side] = ((10.0, 33.2),)
-    street.lanes = lanes_of(street, 0, 0, forward_side)
+    street.lanes = build_lanes(street, 0, 0, forward_side)
     crossing = Crossing(0, 0, 45.0, 4.0, "zebra")
     return Layout((street.road(0),), tuple(street.lanes), (), (crossing,), (), (), (0,))
 
@@ -82,7 +82,7 @@ def test_hand_built_places_on_both_sides(heading: float, forward_side: int) -> N
 def test_bus_stop_without_a_strip_lies_on_the_lane() -> None:
     street = Street(straight(START, 0.0, 100.0), Profile(2, 3.0, False, False, False, 2.5), -1, -1, True)
     street.stops[1] = ((30.0, 44.0),)
-    street.lanes = lanes_of(street, 0, 0, 1)
+    street.lanes = build_lanes(street, 0, 0, 1)
     layout = Layout((street.road(0),), tuple(street.lanes), (), (), (), (), (0,))
     regions = Regions(layout)
     assert under(regions, 0.0, 31.0, 4.5)[0] == On.BUS_STOP
@@ -123,7 +123,7 @@ def test_ear_clipping_covers_a_polygon_once() -> None:
         ring = junction.outline
         after = np.roll(ring, -1, axis=0)
         area = (ring[:, 0] * after[:, 1] - ring[:, 1] * after[:, 0]).sum() / 2
-        a, b, c = ear_clipped(ring).transpose(1, 0, 2)
+        a, b, c = triangulate_polygon(ring).transpose(1, 0, 2)
         parts = ((b - a)[:, 0] * (c - a)[:, 1] - (b - a)[:, 1] * (c - a)[:, 0]) / 2
         assert (parts > -1e-9).all()
         assert parts.sum() == pytest.approx(area, rel=1e-9)

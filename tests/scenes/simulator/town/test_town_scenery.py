@@ -8,8 +8,8 @@ import pytest
 from roadaware.simulator.config import PRESETS, Conditions
 from roadaware.simulator.layout import Layout, Prop, PropKind
 from roadaware.simulator.mesh import Material, Semantic, Soup
-from roadaware.simulator.town import Town, make_layout, scenery, town_lights
-from roadaware.simulator.town.buildings import house
+from roadaware.simulator.town import Town, collect_street_lamps, make_layout, scenery
+from roadaware.simulator.town.buildings import build_house
 from roadaware.simulator.town.ground import COLOURED_M, MARKING_M
 
 CONFIG = PRESETS["road@1"]
@@ -69,8 +69,8 @@ def test_ground_looks_up_and_markings_lie_on_the_road(layout: Layout) -> None:
 
 def test_lamps_shine_in_the_dark_alone(layout: Layout) -> None:
     posts = [prop for prop in layout.props if prop.kind == "lamp_post"]
-    assert town_lights(layout, Conditions("day")).shape == (0, 4)
-    lights = town_lights(layout, Conditions("night"))
+    assert collect_street_lamps(layout, Conditions("day")).shape == (0, 4)
+    lights = collect_street_lamps(layout, Conditions("night"))
     assert lights.shape == (len(posts), 4)
     place = layout.lanes[layout.route[0]].line.at(60.0)
     soups = [Town(layout, CONFIG, Conditions(time)).near(place, 0.0, 140.0) for time in ("day", "night")]
@@ -95,7 +95,7 @@ def test_houses_of_all_looks_are_closed_towards_the_street() -> None:
     for look in range(40):
         height = 6.4 + 3.0 * (look % 6)
         prop = Prop("building", (0.0, 0.0), 0.0, (10.0, 9.0, height), look)
-        fine, coarse = house(prop, True).soup(), house(prop, False).soup()
+        fine, coarse = build_house(prop, True).soup(), build_house(prop, False).soup()
         assert len(coarse) <= len(fine) < 700
         front = normals(fine)[:, 0] > 1e-6
         assert front.any()

@@ -12,7 +12,7 @@ from roadaware.simulator.actors import Lamp, Light
 from roadaware.simulator.config import Behaviour
 from roadaware.simulator.traffic.cast import Parked
 from roadaware.simulator.traffic.junctions import READY, Cycle
-from roadaware.simulator.traffic.record import ego_of
+from roadaware.simulator.traffic.record import build_ego
 from roadaware.simulator.traffic.vehicle import Shift, draw_make
 
 H = LANE_M / 2
@@ -31,7 +31,7 @@ def behaviour(**more) -> Behaviour:
 def test_own_vehicle_keeps_its_speed_on_an_empty_road_and_arrays_are_differences_of_each_other():
     there = world(straight())
     run(there)
-    ego = ego_of(there.ego, FPS)
+    ego = build_ego(there.ego, FPS)
     assert ego.speed == pytest.approx(30 / 3.6, abs=0.05)
     steps = np.diff(ego.position[:, 0]) * FPS
     assert steps == pytest.approx((ego.speed[1:] + ego.speed[:-1]) / 2, abs=0.02)
@@ -186,7 +186,7 @@ def test_a_cyclist_is_overtaken_over_the_middle_line_with_indicators_out_and_bac
     assert room.min() > 1.9, "at least a metre between them"
     begun = int(np.flatnonzero(rows[:, 8] == 1)[0])
     assert (rows[begun - 8 : begun, 10] == 1).all(), "it indicates before it pulls out"
-    assert {1, 6} <= set(ego_of(there.ego, FPS).action.tolist())
+    assert {1, 6} <= set(build_ego(there.ego, FPS).action.tolist())
 
 
 def test_who_stands_with_hazard_lights_is_passed_only_when_nobody_comes():

@@ -10,7 +10,7 @@ import pytest
 from straight_road import People, config, straight
 
 from roadaware.simulator.actors import AV_ACTIONS, Actor, Lamp, Light
-from roadaware.simulator.config import Behaviour, Conditions, SceneConfig, config_of
+from roadaware.simulator.config import Behaviour, Conditions, SceneConfig, build_scene_config
 from roadaware.simulator.town import make_layout
 from roadaware.simulator.traffic.loop import Lived, simulate
 from roadaware.simulator.walkers import Walkers
@@ -127,7 +127,7 @@ def of_numbers(lived: Lived) -> None:
     ],
 )
 def test_traffic_keeps_the_laws_of_motion_and_nobody_collides(preset, domain, seed):
-    setting = config_of(preset, domain)
+    setting = build_scene_config(preset, domain)
     lived, _ = scene(seed, setting)
     fps = setting.camera.fps
     of_numbers(lived)
@@ -145,7 +145,7 @@ def same(a: Actor, b: Actor) -> bool:
 
 
 def test_the_same_rng_gives_the_same_traffic_and_another_gives_another():
-    setting = replace(config_of("road"), seconds=6.0)
+    setting = replace(build_scene_config("road"), seconds=6.0)
     first, again, other = (scene(seed, setting, on_foot=True)[0] for seed in (4, 4, 5))
     assert len(first.vehicles) == len(again.vehicles)
     assert all(same(a, b) for a, b in zip(first.vehicles, again.vehicles, strict=True))
@@ -171,7 +171,7 @@ def test_people_see_the_own_vehicle_first_and_the_lights_of_each_frame():
 
 
 def test_head_lamps_are_lit_at_night_and_parked_vehicles_are_dark():
-    setting = replace(config_of("road"), seconds=1.0)
+    setting = replace(build_scene_config("road"), seconds=1.0)
     day, _ = scene(5, setting)
     night, _ = scene(5, setting, time="night")
     assert not any((a.lamps & Lamp.HEAD).any() for a in day.vehicles)
@@ -196,7 +196,7 @@ def test_vehicles_drive_round_what_lies_on_their_lane_or_stop_before_it():
 
 @pytest.mark.slow
 def test_twenty_scenes_without_a_collision_and_nobody_on_foot_is_hit():
-    setting = config_of("road")
+    setting = build_scene_config("road")
     for seed in range(20):
         lived, walkers = scene(seed, setting, on_foot=True)
         assert collisions(lived, 2) == []
@@ -219,7 +219,7 @@ def test_twenty_scenes_without_a_collision_and_nobody_on_foot_is_hit():
 
 @pytest.mark.slow
 def test_everything_that_vehicles_do_happens_in_some_of_thirty_scenes():
-    setting = config_of("road")
+    setting = build_scene_config("road")
     seen: Counter[str] = Counter()
     for seed in range(30):
         lived, _ = scene(seed, setting)

@@ -12,7 +12,7 @@ from roadaware.simulator.actors import AV_ACTIONS, Lamp
 from roadaware.simulator.config import Behaviour, Conditions
 from roadaware.simulator.traffic import cast
 from roadaware.simulator.traffic.loop import World, simulate
-from roadaware.simulator.traffic.manoeuvres import BESIDE_M, bays_beside, berth_beside
+from roadaware.simulator.traffic.manoeuvres import BESIDE_M, compute_berth, find_bays_beside
 
 H = LANE_M / 2
 EMPTY = Behaviour(vehicles=0.0, parked=0.0)
@@ -22,9 +22,9 @@ def parking(people: People | None = None, seconds: float = 30.0) -> tuple[World,
     """A car that will back into a bay beside the road."""
     there = world(straight(bay_lane=True), people, seconds=seconds, behaviour=EMPTY)
     there.ego.hazard = True
-    bays = bays_beside(there.net.layout, there.net.layout.lanes[0])
+    bays = find_bays_beside(there.net.layout, there.net.layout.lanes[0])
     car = put(there, "Car", 0, 95.0, 6.0, speed=6.0)
-    car.berth = berth_beside(car, bays[3])
+    car.berth = compute_berth(car, bays[3])
     return there, car
 
 

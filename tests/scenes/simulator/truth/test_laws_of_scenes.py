@@ -12,14 +12,14 @@ import pytest
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 from roadaware.simulator.actors import AGENTS, AV_ACTIONS, Actor
-from roadaware.simulator.config import config_of
+from roadaware.simulator.config import build_scene_config
 from roadaware.simulator.episode import Episode
-from roadaware.simulator.lidar import lidar_pose, sweep
+from roadaware.simulator.lidar import lidar_pose, simulate_sweep
 from roadaware.simulator.make import make_episode
-from roadaware.simulator.mesh import Camera, camera_of
+from roadaware.simulator.mesh import Camera, build_camera
 from roadaware.simulator.render import Stage, render
-from roadaware.simulator.sound import mix
-from roadaware.simulator.truth import SeenCollector, blocks_seen, scene_tables, statistics
+from roadaware.simulator.sound import render_audio
+from roadaware.simulator.truth import SeenCollector, build_scene_tables, count_labels, simulate_block_view
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
 from roadaware.simulator.voices import RATE
 
@@ -33,7 +33,7 @@ ROAD_AGENTS = {
 
 
 def episode_of(preset: str, number: int, size: tuple[int, int] = (320, 240), **more: object) -> Episode:
-    config = config_of(preset)
+    config = build_scene_config(preset)
     camera = replace(config.camera, width_px=size[0], height_px=size[1])
     return make_episode(replace(config, camera=camera, **more), 0, number)
 
@@ -42,11 +42,11 @@ def filmed(episode: Episode, frames: range) -> tuple[Scenes, dict[int, np.ndarra
     """The tables of some frames as they are rendered, and the instance masks."""
     stage, collector, masks = Stage(episode), SeenCollector(episode), {}
     for frame in frames:
-        camera, soup = camera_of(episode.ego, episode.config, frame, episode.seed), stage.soup(frame)
+        camera, soup = build_camera(episode.ego, episode.config, frame, episode.seed), stage.soup(frame)
         picture = render(soup, camera, episode.conditions, seed=episode.seed, frame=frame)
         collector.add(frame, camera, picture, soup)
         masks[frame] = picture.instance
-    return scene_tables(episode, collector.seen()), masks
+    return build_scene_tables(episode, collector.seen()), masks
 
 
 @cache
@@ -78,7 +78,7 @@ def test_occlusion_is_the_share_of_pixels_that_others_take() -> None:
     episode, scenes, masks = street(0)
     frame = 24
     stage = Stage(episode)
-    camera, soup = camera_of(episode.ego, episode.config, frame, episode.seed), stage.soup(frame)
+    camera, soup = build_camera(episode.ego, episode.config, frame, episode.seed), stage.soup(frame)
     checked = 0
     for row in rows_with_instance(scenes):
         if row["frame"] != frame:
@@ -100,7 +100,7 @@ def test_points_of_the_lidar_lie_in_the_boxes_of_those_they_hit_and_on_their_pix
     assert config is not None
     frame, stage = 3, Stage(episode)
     pose = lidar_pose(episode.ego, config, frame)
-    found = sweep(stage.around(frame, config.range_m), pose, config, seed=episode.seed, frame=frame)
+    found = simulate_sweep(stage.around(frame, config.range_m), pose, config, seed=episode.seed, frame=frame)
     xyz = np.column_stack([found.points[:, :3].astype(np.float64), np.ones(len(found))]) @ pose.T
     hit = 0
     for actor in episode.actors:
@@ -118,7 +118,7 @@ def test_points_of_the_lidar_lie_in_the_boxes_of_those_they_hit_and_on_their_pix
         assert (away[:, 2] < high + NOISE_M).all(), actor.kind
         hit += 1
     assert hit >= 8
-    camera = camera_of(episode.ego, episode.config, frame, episode.seed)
+    camera = build_camera(episode.ego, episode.config, frame, episode.seed)
     mask = render(stage.soup(frame), camera, episode.conditions, seed=episode.seed, frame=frame).instance
     assert on_their_pixels(camera, mask, xyz[:, :3], found.instance) > 0.9
 
@@ -146,9 +146,9 @@ def test_crossing_and_event_frames_are_those_of_the_motion() -> None:
 
 
 def _check_minds(number: int, ways: dict[str, int]) -> None:
-    camera = replace(config_of("crossing").camera, width_px=320, height_px=180, fps=10.0)
-    episode = make_episode(replace(config_of("crossing"), seconds=9.0, camera=camera), 0, number)
-    tracks = scene_tables(episode, blocks_seen(episode)).tubes.drop_nulls("instance").to_dicts()
+    camera = replace(build_scene_config("crossing").camera, width_px=320, height_px=180, fps=10.0)
+    episode = make_episode(replace(build_scene_config("crossing"), seconds=9.0, camera=camera), 0, number)
+    tracks = build_scene_tables(episode, simulate_block_view(episode)).tubes.drop_nulls("instance").to_dicts()
     tubes = {row["instance"] - 1: row for row in tracks}
     for actor in on_foot(episode):
         mind = actor.mind
@@ -203,7 +203,9 @@ def test_the_side_on_which_a_scene_is_louder_is_that_of_who_is_heard() -> None:
             if not ((share > 0.15).all() or (share < -0.15).all()):
                 continue
             alone = replace(episode, noises=(noise,), conditions=replace(episode.conditions, weather="clear"))
-            samples = np.concatenate(list(mix(alone)))[frames[0] * RATE // 12 : frames[-1] * RATE // 12]
+            samples = np.concatenate(list(render_audio(alone)))[
+                frames[0] * RATE // 12 : frames[-1] * RATE // 12
+            ]
             left_ear, right_ear = np.sqrt((samples.astype(np.float64) ** 2).mean(0))
             assert (left_ear > right_ear) == bool(share[0] > 0), noise
             checked += 1
@@ -219,7 +221,7 @@ def test_every_class_occurs_in_fifty_scenes_and_few_of_them_often_as_in_road() -
     parts = []
     for number in range(50):
         episode = episode_of("road", number, sound=False)
-        parts.append(statistics(filmed(episode, range(0, episode.n_frames, EVERY))[0]))
+        parts.append(count_labels(filmed(episode, range(0, episode.n_frames, EVERY))[0]))
     table = (
         pl.concat(parts).group_by("kind", "label", maintain_order=True).agg(pl.col("boxes", "frames").sum())
     )

@@ -14,17 +14,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "data"))
 
 from small_street import BUS, FPS, FRAMES, PAVEMENT, VEHICLE, assumed, mover, own, situation, small_layout
 
-from roadaware.demo_data.detector import perturbed
+from roadaware.demo_data.detector import simulate_detections
 from roadaware.errors import InputError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import evaluate as evaluate_tubes
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
 from roadaware.scenes.concatenation import concat
-from roadaware.scenes.sampling import protocol_named, sample
-from roadaware.scenes.tables import Scenes, of_samples
+from roadaware.scenes.sampling import get_protocol, sample
+from roadaware.scenes.tables import Scenes, build_sample_predictions
 from roadaware.simulator.actors import Mind, Pose
 from roadaware.simulator.episode import Bond, Noise, Sentence
-from roadaware.simulator.truth import scene_tables, statistics
+from roadaware.simulator.truth import build_scene_tables, count_labels
 
 
 def tubes_of(scenes: Scenes, kind: str, word: str) -> list[list[list[int]]]:
@@ -38,7 +38,7 @@ def test_tubes_begin_and_end_where_labels_do_and_leave_out_frames_without_box() 
     speed = np.where(np.arange(FRAMES) < 12, 0.0, 5.0)
     episode = situation(mover(0, "Car", (25, VEHICLE), 0, speed))
     seen = assumed(episode)
-    scenes = scene_tables(episode, seen.rows((seen.frame < 15) | (seen.frame >= 18)))
+    scenes = build_scene_tables(episode, seen.rows((seen.frame < 15) | (seen.frame >= 18)))
     assert tubes_of(scenes, "action", "Stop") == [[[0, 12]]]
     assert tubes_of(scenes, "action", "MovAway") == [[[12, 15], [18, 24]]]
     assert tubes_of(scenes, "location", "VehLane") == [[[0, 15], [18, 24]]]
@@ -52,7 +52,7 @@ def test_the_own_vehicle_s_actions_are_labels_of_frames_and_tubes() -> None:
     ego = own(layout)
     ego = replace(ego, action=np.where(np.arange(FRAMES) % 12 < 8, 1, 0))
     episode = situation(mover(0, "Car", (25, VEHICLE)), ego=ego)
-    scenes = scene_tables(episode, assumed(episode))
+    scenes = build_scene_tables(episode, assumed(episode))
     assert tubes_of(scenes, "av_action", "AV-Mov") == [[[0, 8]], [[12, 20]]]
     assert tubes_of(scenes, "av_action", "AV-Stop") == [[[8, 12]], [[20, 24]]]
     assert scenes.frame_labels["label"].to_list() == ego.action.tolist()
@@ -79,7 +79,7 @@ def crossers(name: str, frames: int = 150) -> Scenes:
     ]
     ego = own(small_layout(), x=-10.0, speed=1.0, frames=frames)
     episode = situation(*people, name=name, ego=ego, seconds=frames / FPS)
-    return scene_tables(episode, assumed(episode))
+    return build_scene_tables(episode, assumed(episode))
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def test_pedestrians_have_the_attributes_of_pie(asked: Scenes) -> None:
     ["pie-action@iv2024", "pie-intention@iv2024", "jaad-risk@iv2024", "jaad-behaviour-action@wacv2021"],
 )
 def test_published_protocols_cut_samples_that_the_metrics_judge(asked: Scenes, name: str) -> None:
-    protocol = protocol_named(name, "default")
+    protocol = get_protocol(name, "default")
     sampled = sample(asked, protocol)
     assert set(sampled.samples["split"]) == {"train", "val", "test"}
     if name == "pie-action@iv2024":
@@ -117,13 +117,15 @@ def test_published_protocols_cut_samples_that_the_metrics_judge(asked: Scenes, n
         assert (crossing["end_frame"] - 1 + crossing["tte_frames"] == 110).all()
     width = 1 if protocol.task == "action" else len(sampled.meta.vocabularies[protocol.task])
     scores = np.full((len(sampled.samples), width), 1 / width)
-    result = evaluate(of_samples(sampled.samples, scores), sampled, PedestrianConfig.default(protocol.task))
+    result = evaluate(
+        build_sample_predictions(sampled.samples, scores), sampled, PedestrianConfig.default(protocol.task)
+    )
     assert result.summary.height > 0
 
 
 def test_the_tube_evaluators_run_on_it(asked: Scenes) -> None:
     result = evaluate_tubes(
-        perturbed(asked, seed=1), asked, DetectionConfig.default(), kinds=["agent", "action"]
+        simulate_detections(asked, seed=1), asked, DetectionConfig.default(), kinds=["agent", "action"]
     )
     assert result.summary.height > 0
 
@@ -136,13 +138,13 @@ def test_things_that_do_not_belong_on_roads_are_corner_cases() -> None:
         mover(3, "stroller", (30.8, -PAVEMENT)),
     )
     episode = situation(*actors, preset="corner-cases")
-    scenes = scene_tables(episode, assumed(episode))
+    scenes = build_scene_tables(episode, assumed(episode))
     flagged = scenes.boxes.filter("corner_case")["tube"].unique().sort()
     assert scenes.tubes.filter(pl.col("tube").is_in(flagged.implode()))["name"].to_list() == [
         "dog-0000",
         "stroller-0003",
     ]
-    counts = statistics(scenes).filter(pl.col("boxes") > 0)
+    counts = count_labels(scenes).filter(pl.col("boxes") > 0)
     told = dict(counts.filter(pl.col("kind").str.starts_with("corner")).select("label", "tubes").rows())
     assert told == {"dog": 1, "stroller": 1, "animal": 1, "pedestrian": 1}
     assert counts.filter(kind="agent").select("label", "boxes", "frames").rows() == [
@@ -150,7 +152,7 @@ def test_things_that_do_not_belong_on_roads_are_corner_cases() -> None:
         ("Car", 24, 24),
     ]
     road = situation(*actors)
-    assert len(scene_tables(road, assumed(road)).tubes["instance"].drop_nulls()) == 2
+    assert len(build_scene_tables(road, assumed(road)).tubes["instance"].drop_nulls()) == 2
 
 
 def brawl() -> Scenes:
@@ -172,7 +174,7 @@ def brawl() -> Scenes:
         *actors, preset="chaos", name="chaos-0000", bonds=bonds, noises=noises, sentences=sentences,
         category="fight",
     )  # fmt: skip
-    return scene_tables(episode, assumed(episode))
+    return build_scene_tables(episode, assumed(episode))
 
 
 def test_relations_and_sentences_lie_inside_of_tracks() -> None:
@@ -218,12 +220,12 @@ def test_a_bond_that_the_vocabulary_lacks_is_refused() -> None:
         bonds=(Bond(0, "juggling", 1, 0, 9),),
     )
     with pytest.raises(InputError, match="juggling"):
-        scene_tables(episode, assumed(episode))
+        build_scene_tables(episode, assumed(episode))
 
 
 def test_scenes_of_different_presets_join_by_name() -> None:
     crowd = brawl()
     road = situation(mover(0, "Bus", (25, BUS), 0, 4.0), name="road-0002")
-    whole = concat([crowd, scene_tables(road, assumed(road))])
-    counts = statistics(whole).filter(pl.col("boxes") > 0)
+    whole = concat([crowd, build_scene_tables(road, assumed(road))])
+    counts = count_labels(whole).filter(pl.col("boxes") > 0)
     assert {"pushing", "MovAway"} <= set(counts.filter(kind="action")["label"])

@@ -16,7 +16,7 @@ from small_street import BUS, CYCLE, FRAMES, PARKING, PAVEMENT, VEHICLE, assumed
 
 from roadaware.scenes.tables import Scenes
 from roadaware.simulator.actors import Lamp, Pose
-from roadaware.simulator.truth import scene_tables
+from roadaware.simulator.truth import build_scene_tables
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
 
 SWAPPED = {"Lft": "Rht", "Rht": "Lft", "parking": "RhtParking", "RhtParking": "parking"}
@@ -116,7 +116,7 @@ def sided(request: pytest.FixtureRequest) -> tuple[list[Case], Scenes]:
     cases = [each if request.param == "left" else mirrored(each) for each in CASES]
     actors = [mover(n, c.kind, c.place, c.heading, c.speed, **c.more) for n, c in enumerate(cases)]
     episode = situation(*actors, drive_on=request.param)
-    return cases, scene_tables(episode, assumed(episode))
+    return cases, build_scene_tables(episode, assumed(episode))
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case.name for case in CASES])
@@ -136,7 +136,7 @@ def test_every_action_and_location_has_its_situation() -> None:
 def test_a_parked_car_is_not_active_and_has_no_box() -> None:
     parked, moving = (mover(n, "Car", (20 + 9 * n, VEHICLE), 0, 5.0, active=n > 0) for n in (0, 1))
     episode = situation(parked, moving)
-    scenes = scene_tables(episode, assumed(episode))
+    scenes = build_scene_tables(episode, assumed(episode))
     assert scenes.tubes["name"].drop_nulls().to_list() == ["car-0001"]
 
 
@@ -144,5 +144,5 @@ def test_a_passing_label_does_not_cut_a_tube() -> None:
     speed = np.full(FRAMES, 2.0)
     speed[11] = 0.0
     episode = situation(mover(0, "Car", (25, VEHICLE), 0, speed))
-    scenes = scene_tables(episode, assumed(episode))
+    scenes = build_scene_tables(episode, assumed(episode))
     assert told(scenes, "action", ACTIONS) == [{"MovAway"}]

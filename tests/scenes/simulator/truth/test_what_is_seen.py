@@ -13,9 +13,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "data"))
 from small_street import BUS, VEHICLE, light, mover, own, situation, small_layout
 
 from roadaware.simulator.episode import Episode
-from roadaware.simulator.mesh import Soup, camera_of
-from roadaware.simulator.truth import SeenCollector, blocks_seen, scene_tables
-from roadaware.simulator.truth.seen import block_soup, drawn
+from roadaware.simulator.mesh import Soup, build_camera
+from roadaware.simulator.truth import SeenCollector, build_scene_tables, simulate_block_view
+from roadaware.simulator.truth.seen import build_block_soup, render_triangle_ids
 from roadaware.simulator.truth.terms import ACTIONS
 
 
@@ -38,14 +38,14 @@ def only(soup: Soup, instance: int) -> Soup:
 
 def test_pixels_without_others_are_those_of_a_picture_of_one_alone() -> None:
     episode = crowded()
-    camera = camera_of(episode.ego, episode.config, 3, episode.seed)
-    soup = block_soup(episode, 3)
-    together = drawn(camera, soup)
+    camera = build_camera(episode.ego, episode.config, 3, episode.seed)
+    soup = build_block_soup(episode, 3)
+    together = render_triangle_ids(camera, soup)
     part = SeenCollector(episode).add(3, camera, together, soup)
     assert len(part) == 6
     for row, instance in enumerate(part.instance.tolist()):
         alone = only(soup, instance + 1)
-        whole = drawn(camera, alone) > 0
+        whole = render_triangle_ids(camera, alone) > 0
         shown = together == instance + 1
         assert part.expected_px[row] == whole.sum()
         assert part.visible_px[row] == shown.sum()
@@ -58,7 +58,7 @@ def test_pixels_without_others_are_those_of_a_picture_of_one_alone() -> None:
 
 
 def test_who_is_hidden_has_no_box_and_who_is_half_hidden_says_so() -> None:
-    scenes = scene_tables(crowded(), blocks_seen(crowded()))
+    scenes = build_scene_tables(crowded(), simulate_block_view(crowded()))
     first = scenes.boxes.filter(frame=0).join(scenes.tubes.select("tube", "name"), on="tube")
     told = first.select("name", "occlusion", "visible_share").rows()
     held = {name: (occlusion, share) for name, occlusion, share in told}
@@ -69,7 +69,7 @@ def test_who_is_hidden_has_no_box_and_who_is_half_hidden_says_so() -> None:
 
 
 def test_boxes_are_cut_to_the_picture_where_somebody_is_partly_behind_the_camera() -> None:
-    scenes = scene_tables(crowded(), blocks_seen(crowded()))
+    scenes = build_scene_tables(crowded(), simulate_block_view(crowded()))
     beside = scenes.boxes.join(scenes.tubes.filter(name="car-0004").select("tube"), on="tube")
     assert len(beside)
     assert beside["x2_px"].max() == 320
@@ -78,7 +78,7 @@ def test_boxes_are_cut_to_the_picture_where_somebody_is_partly_behind_the_camera
 
 
 def test_joints_are_those_of_people_and_lie_around_their_box() -> None:
-    scenes = scene_tables(crowded(), blocks_seen(crowded()))
+    scenes = build_scene_tables(crowded(), simulate_block_view(crowded()))
     boxes = scenes.boxes.join(scenes.tubes.select("tube", "name"), on="tube")
     walker = boxes.filter(name="ped-0003")
     assert boxes.filter(boxes["joints"].is_not_null())["name"].unique().to_list() == ["ped-0003"]
@@ -100,7 +100,7 @@ def test_lights_are_told_apart_by_whom_they_are_for_and_count_only_from_ahead() 
         light(4, (28, 0, 2.6), 180, 3, [layout.route[1]]),
     )
     episode = situation(mover(0, "Car", (40, VEHICLE)), signals=lights, ego=own(layout, speed=0.0))
-    scenes = scene_tables(episode, blocks_seen(episode))
+    scenes = build_scene_tables(episode, simulate_block_view(episode))
     held = scenes.tube_labels.join(scenes.tubes.select("tube", "parent"), on="tube")
     names = dict(scenes.tubes.select("tube", "name").rows())
     words = {"agent": scenes.meta.vocabularies["agent"], "action": ACTIONS}
@@ -117,10 +117,10 @@ def test_lights_are_told_apart_by_whom_they_are_for_and_count_only_from_ahead() 
 
 def test_the_same_rows_come_in_pieces_and_nothing_is_seen_of_nothing() -> None:
     episode = crowded()
-    whole = blocks_seen(episode)
+    whole = simulate_block_view(episode)
     assert (np.diff(whole.frame) >= 0).all()
     assert len(SeenCollector(episode).seen()) == 0
     empty = situation(mover(0, "Car", (30, VEHICLE)))
-    scenes = scene_tables(empty, SeenCollector(empty).seen())
+    scenes = build_scene_tables(empty, SeenCollector(empty).seen())
     assert scenes.boxes.is_empty()
     assert len(scenes.frames) == episode.n_frames

@@ -14,8 +14,8 @@ from roadaware.simulator.config import SceneConfig
 from roadaware.simulator.layout import Crossing, CrossingKind, Lane, Layout, Line, Road, SignalSite
 from roadaware.simulator.view import TrafficView
 from roadaware.simulator.walkers import Walkers
-from roadaware.simulator.walkers.persons import Person, Start, care_s
-from roadaware.simulator.walkers.places import Place, marked_places, place_at
+from roadaware.simulator.walkers.persons import Person, Start, safety_margin_s
+from roadaware.simulator.walkers.places import Place, collect_marked_places, find_unmarked_place
 from roadaware.simulator.walkers.ways import Ways
 
 HALF_M, PAVEMENT_M, LENGTH_M, CROSSING_M = 3.3, 2.6, 300.0, 150.0
@@ -52,8 +52,8 @@ def street(kind: CrossingKind | None = None) -> Layout:
 def place(layout: Layout) -> Place:
     """Where people cross from the right pavement."""
     ways = Ways(layout)
-    marked = [x for x in marked_places(layout, ways) if x.band == 1]
-    found = marked[0] if marked else place_at(layout, ways, 1, CROSSING_M)
+    marked = [x for x in collect_marked_places(layout, ways) if x.band == 1]
+    found = marked[0] if marked else find_unmarked_place(layout, ways, 1, CROSSING_M)
     assert found is not None
     return found
 
@@ -62,7 +62,7 @@ def somebody(**traits: Any) -> Person:
     """An adult who wants to cross, looks, obeys, and waits for long; traits change that."""
     bare = Person("adult_b", "adult", (0.52, 0.5, 1.67), 7, 1.35, patience_s=500.0, wants=True, chance=0.0)
     person = replace(bare, **traits)
-    return replace(person, care_s=care_s(person.age, person.boldness))
+    return replace(person, care_s=safety_margin_s(person.age, person.boldness))
 
 
 def comer(layout: Layout, away_m: float = 4.0, **traits: Any) -> Start:

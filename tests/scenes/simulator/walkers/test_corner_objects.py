@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from straight_street import comer, live, street
 
-from roadaware.datasets.chaotic_vocabulary import canonical
+from roadaware.datasets.chaotic_vocabulary import find_canonical_name
 from roadaware.simulator.actors import OBJECTS, VEHICLES, Actor, Ego, Lamp
-from roadaware.simulator.config import Behaviour, CameraConfig, Conditions, SceneConfig, config_of
-from roadaware.simulator.corner_objects import Strewn, blown_bags, own_path, strew_objects
+from roadaware.simulator.config import Behaviour, CameraConfig, Conditions, SceneConfig, build_scene_config
+from roadaware.simulator.corner_objects import Strewn, add_corner_objects, build_own_path, simulate_blown_bags
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.make import make_episode
-from roadaware.simulator.sound import street_noises
+from roadaware.simulator.sound import collect_street_noises
 from roadaware.simulator.town import make_layout
 from roadaware.simulator.town.regions import On, Regions
-from roadaware.simulator.traffic.loop import simulate, start_of
+from roadaware.simulator.traffic.loop import compute_start_position, simulate
 from roadaware.simulator.view import TrafficView
 from roadaware.simulator.walkers.crowd import Dog, Strays
 
@@ -47,12 +47,12 @@ def vehicle(number: int, kind: str, x, y: float, speed: float, lamps: int = 0, m
 
 @pytest.mark.parametrize("seed", range(4))
 def test_things_lie_ahead_on_the_ground_in_nobodys_way(seed: int) -> None:
-    base = config_of("corner-cases")
+    base = build_scene_config("corner-cases")
     config = replace(base, behaviour=replace(base.behaviour, objects=12))
     layout = make_layout(config, np.random.default_rng(seed))
-    path, start = own_path(layout), start_of(layout)
-    strewn = strew_objects(layout, config, start, np.random.default_rng(seed))
-    again = strew_objects(layout, config, start, np.random.default_rng(seed))
+    path, start = build_own_path(layout), compute_start_position(layout)
+    strewn = add_corner_objects(layout, config, start, np.random.default_rng(seed))
+    again = add_corner_objects(layout, config, start, np.random.default_rng(seed))
     assert [a.kind for a in strewn.lying] == [a.kind for a in again.lying]
     assert len(strewn.lying) + len(strewn.dogs) + strewn.bags >= 9
     regions = Regions(layout)
@@ -71,10 +71,10 @@ def test_things_lie_ahead_on_the_ground_in_nobodys_way(seed: int) -> None:
 
 
 def test_bags_blow_where_they_touch_nobody() -> None:
-    config = config_of("corner-cases")
+    config = build_scene_config("corner-cases")
     layout = make_layout(config, np.random.default_rng(1))
-    ego = own(own_path(layout), 60.0, 8.0)
-    bags = blown_bags(layout, ego, config, np.random.default_rng(2), 4, ())
+    ego = own(build_own_path(layout), 60.0, 8.0)
+    bags = simulate_blown_bags(layout, ego, config, np.random.default_rng(2), 4, ())
     assert [bag.number for bag in bags] == list(range(len(bags)))
     assert bags
     for bag in bags:
@@ -103,7 +103,7 @@ class Nobody:
 def test_dogs_run_before_who_can_brake_and_wait_for_who_cannot(gap_m: float, first: bool) -> None:
     layout = street()
     line = layout.roads[0].line
-    dog = Dog(line, start_of(layout) + gap_m, 1.0, 4.5, 4.5, 3.3, 0.0, 4.0, 0.0)
+    dog = Dog(line, compute_start_position(layout) + gap_m, 1.0, 4.5, 4.5, 3.3, 0.0, 4.0, 0.0)
     config = SceneConfig(seconds=6.0, behaviour=Behaviour(vehicles=0.0, pedestrians=0.0, parked=0.0))
     strays = Strays(Nobody(), [dog], config.camera.fps)
     lived = simulate(layout, config, Conditions(), np.random.default_rng(0), strays)
@@ -132,7 +132,7 @@ def inside(points: np.ndarray, xy: np.ndarray, heading: np.ndarray, size) -> np.
 def test_nobody_drives_over_what_lies_there_and_some_go_round_it() -> None:
     around = stopped = 0
     for number in range(16):
-        episode = make_episode(config_of("corner-cases"), 0, number)
+        episode = make_episode(build_scene_config("corner-cases"), 0, number)
         ego, lying = (
             episode.ego,
             [a for a in episode.actors if a.kind in OBJECTS and not np.ptp(a.position, 0).any()],
@@ -150,7 +150,7 @@ def test_nobody_drives_over_what_lies_there_and_some_go_round_it() -> None:
             for vehicle in moving:
                 hit = inside(points, vehicle.position[:, :2], vehicle.heading, vehicle.size_m)
                 assert not hit.any(), (number, thing.kind, vehicle.kind)
-        aside = np.abs(own_path(episode.layout).project(middle)[1]).max()
+        aside = np.abs(build_own_path(episode.layout).project(middle)[1]).max()
         around += aside > 0.4
         stopped += ego.speed[-1] < 0.6 * ego.speed[0]
     assert around >= 2
@@ -159,20 +159,20 @@ def test_nobody_drives_over_what_lies_there_and_some_go_round_it() -> None:
 
 def test_no_objects_where_none_are_asked_for() -> None:
     config = SceneConfig(behaviour=Behaviour(objects=0))
-    assert strew_objects(street(), config, 60.0, np.random.default_rng(0)) == Strewn()
+    assert add_corner_objects(street(), config, 60.0, np.random.default_rng(0)) == Strewn()
 
 
 def heard(actors: tuple[Actor, ...], ego: Ego, fps: float = 10.0) -> list[tuple[str, int | None]]:
     config = SceneConfig(seconds=len(ego.heading) / fps, camera=CameraConfig(fps=fps))
     episode = Episode("a", 0, config, Conditions(), street(), ego, actors)
-    noises = street_noises(episode)
+    noises = collect_street_noises(episode)
     for noise in noises:
         assert 0.0 <= noise.start_s < noise.end_s <= len(ego.heading) / fps
     return [(noise.label, noise.actor) for noise in noises]
 
 
 def test_sounds_come_from_those_who_make_them() -> None:
-    ego = own(own_path(street()), 50.0, 0.0, 40, 10.0)
+    ego = own(build_own_path(street()), 50.0, 0.0, 40, 10.0)
     x = 60.0 + np.arange(40) * 0.5
     ambulance = vehicle(0, "EmVeh", x, 1.6, 5.0, int(Lamp.BEACON), "ambulance")
     lorry, far = vehicle(1, "LarVeh", x, 1.6, 5.0), vehicle(2, "Car", x + 200.0, 1.6, 5.0)
@@ -181,8 +181,8 @@ def test_sounds_come_from_those_who_make_them() -> None:
     assert ("truck engine", 1) in found
     assert ("engine", None) in found
     assert all(actor != 2 for _, actor in found)
-    assert canonical("siren (ambulance)", "sound")
-    assert canonical("honking", "sound")
+    assert find_canonical_name("siren (ambulance)", "sound")
+    assert find_canonical_name("honking", "sound")
 
 
 def test_horn_is_heard_when_somebody_steps_out_close_in_front() -> None:
@@ -191,6 +191,6 @@ def test_horn_is_heard_when_somebody_steps_out_close_in_front() -> None:
     step = int(np.flatnonzero(actor.facts["crossing"])[0])
     for gap_s, honks in ((1.5, True), (6.0, False)):
         start = 150.0 - 10.0 * (step / 10.0 + gap_s)
-        path = own_path(layout)
+        path = build_own_path(layout)
         ego = own(path, start, 10.0, 200, 10.0)
         assert (("honking", None) in heard((actor,), ego)) == honks

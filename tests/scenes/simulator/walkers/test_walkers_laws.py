@@ -9,7 +9,7 @@ import pytest
 from straight_street import FPS, HALF_M, LENGTH_M, live, somebody, street
 
 from roadaware.simulator.actors import Actor, Pose
-from roadaware.simulator.config import Behaviour, Conditions, SceneConfig, config_of
+from roadaware.simulator.config import Behaviour, Conditions, SceneConfig, build_scene_config
 from roadaware.simulator.town import make_layout
 from roadaware.simulator.town.regions import On, Regions
 from roadaware.simulator.traffic.loop import simulate
@@ -29,7 +29,7 @@ def scene(config: SceneConfig, seed: int):
 @pytest.fixture(scope="module")
 def town():
     """One scene with many people; crossings and junctions included."""
-    base = config_of("crossing")
+    base = build_scene_config("crossing")
     busy = replace(base.behaviour, pedestrians=16.0, vehicles=2.0)
     config = replace(base, seconds=8.0, camera=replace(base.camera, fps=12.0), behaviour=busy)
     return config, *scene(config, 4)
@@ -148,7 +148,7 @@ def test_nobody_is_about_where_nobody_is_asked_for() -> None:
 
 @pytest.mark.slow
 def test_shares_of_twenty_scenes_and_speed() -> None:
-    config = config_of("crossing")
+    config = build_scene_config("crossing")
     config = replace(config, camera=replace(config.camera, fps=12.0))
     asked, wanted, crossed, guesses = 0, 0, 0, ([], [])
     for seed in range(20):

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from roadaware.analysis.doctor.predictions.tasks import TASKS, examine_claims
+from roadaware.analysis.doctor.predictions.tasks import TASKS, check_predictions
 
-__all__ = ["TASKS", "examine_claims"]
+__all__ = ["TASKS", "check_predictions"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.doctor.diagnosis import Diagnosis, note, suspicious, wrong
+from roadaware.analysis.doctor.diagnosis import Diagnosis, report_error, report_note, report_suspicion
 from roadaware.geometry.boxes import paired_iou
 from roadaware.scenes.schema import CORNERS
 
@@ -48,7 +48,7 @@ class Reading:
     change: Callable[[pl.DataFrame], pl.DataFrame]
 
 
-def beside(truth: pl.DataFrame, claims: pl.DataFrame) -> Beside:
+def join_boxes(truth: pl.DataFrame, claims: pl.DataFrame) -> Beside:
     """The boxes of both, as text and numbers, the claims thinned evenly.
 
     Args:
@@ -80,7 +80,7 @@ def fit(both: Beside) -> float:
     return float(best.mean())
 
 
-def readings(both: Beside, size_px: tuple[float, float]) -> list[Reading]:
+def list_readings(both: Beside, size_px: tuple[float, float]) -> list[Reading]:
     """The usual mistakes, each as a way to read the claims that would mend it.
 
     Args:
@@ -113,11 +113,13 @@ def readings(both: Beside, size_px: tuple[float, float]) -> list[Reading]:
         ),
     ]
     for says, factors, remedy in _scales(both, width, height):
-        found.append(Reading(says, remedy, _scaled(factors)))
+        found.append(Reading(says, remedy, _build_scaling(factors)))
     return found
 
 
-def examine_boxes(both: Beside, size_px: tuple[float, float], *, least_fit: float = 0.0) -> list[Diagnosis]:
+def check_box_format(
+    both: Beside, size_px: tuple[float, float], *, least_fit: float = 0.0
+) -> list[Diagnosis]:
     """The reading that fits the truth far better than the boxes as they stand, if there is one.
 
     Args:
@@ -128,14 +130,16 @@ def examine_boxes(both: Beside, size_px: tuple[float, float], *, least_fit: floa
     as_is = fit(both)
     if np.isnan(as_is) or as_is > _WELL:
         return []
-    tried = [(fit(Beside(both.truth, each.change(both.claims))), each) for each in readings(both, size_px)]
+    tried = [
+        (fit(Beside(both.truth, each.change(both.claims))), each) for each in list_readings(both, size_px)
+    ]
     if not tried:
         return []
     best, reading = max(tried, key=lambda pair: pair[0])
     if best < least_fit or best - as_is < _CLEARLY or best < _TIMES * as_is:
         return []
     evidence = f"claims meet true boxes with a mean IoU of {as_is:.2f} as written and {best:.2f} if read so"
-    return wrong("boxes", reading.says, evidence, reading.remedy)
+    return report_error("boxes", reading.says, evidence, reading.remedy)
 
 
 def _scales(both: Beside, width: float, height: float) -> list[tuple[str, tuple[float, float], str]]:
@@ -161,14 +165,14 @@ def _later(n: int) -> Callable[[pl.DataFrame], pl.DataFrame]:
     return lambda boxes: boxes.with_columns(pl.col("frame") + n)
 
 
-def _scaled(factors: tuple[float, float]) -> Callable[[pl.DataFrame], pl.DataFrame]:
+def _build_scaling(factors: tuple[float, float]) -> Callable[[pl.DataFrame], pl.DataFrame]:
     return lambda boxes: boxes.with_columns(pl.col(c) * factors[k % 2] for k, c in enumerate(CORNERS))
 
 
 # Whether claims speak of the things that the truth names.
 
 
-def names(what: str, claimed: Sequence[str], true: Sequence[str]) -> list[Diagnosis]:
+def check_names(what: str, claimed: Sequence[str], true: Sequence[str]) -> list[Diagnosis]:
     """Names that only one side knows.
 
     Args:
@@ -177,30 +181,34 @@ def names(what: str, claimed: Sequence[str], true: Sequence[str]) -> list[Diagno
         true: their names in the truth.
     """
     if not true:
-        return wrong(
+        return report_error(
             "empty_truth", "The truth is empty.", f"it names no {what}", "Check the path of the truth."
         )
     if not claimed:
-        return wrong(
+        return report_error(
             "empty_claims", "Nothing is claimed.", f"no {what} in the claims", "Check the claims' path."
         )
     foreign = sorted(set(claimed) - set(true))
     missing = sorted(set(true) - set(claimed))
     if len(foreign) == len(set(claimed)):
         near = difflib.get_close_matches(foreign[0], list(true), n=1, cutoff=0.5)
-        evidence = f"claims name {_shown(foreign)}, the truth {_shown(sorted(set(true)))}"
+        evidence = f"claims name {_format_items(foreign)}, the truth {_format_items(sorted(set(true)))}"
         remedy = f"Name them alike: {foreign[0]!r} may be {near[0]!r}." if near else "Name them alike."
-        return wrong("names", f"Claims and truth share no {what}.", evidence, remedy)
+        return report_error("names", f"Claims and truth share no {what}.", evidence, remedy)
     found: list[Diagnosis] = []
     if foreign:
         says = f"{len(foreign)} of {len(set(claimed))} claimed {what} are not in the truth."
-        found += note("foreign", says, _shown(foreign), "They are left out; a split may be judged alone.")
+        found += report_note(
+            "foreign", says, _format_items(foreign), "They are left out; a split may be judged alone."
+        )
     if missing:
         says = f"{len(missing)} of {len(set(true))} true {what} have no claim."
-        kind = suspicious if len(missing) > 0.5 * len(set(true)) else note
-        found += kind("missing", says, _shown(missing), "Each counts as missed; claim something for all.")
+        kind = report_suspicion if len(missing) > 0.5 * len(set(true)) else report_note
+        found += kind(
+            "missing", says, _format_items(missing), "Each counts as missed; claim something for all."
+        )
     return found
 
 
-def _shown(items: Sequence[str]) -> str:
+def _format_items(items: Sequence[str]) -> str:
     return ", ".join(repr(item[:40]) for item in items[:3]) + (", ..." if len(items) > 3 else "")

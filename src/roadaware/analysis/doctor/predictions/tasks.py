@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.doctor.diagnosis import Diagnosis, note, suspicious, wrong
-from roadaware.analysis.doctor.predictions.boxes import beside, examine_boxes, names
+from roadaware.analysis.doctor.diagnosis import Diagnosis, report_error, report_note, report_suspicion
+from roadaware.analysis.doctor.predictions.boxes import check_box_format, check_names, join_boxes
 from roadaware.arrays import Floats
 from roadaware.errors import UsageError
 from roadaware.geometry.boxes import paired_iou
@@ -42,7 +42,7 @@ def label_shift(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
         return []
     says = f"Claimed labels are {'higher' if best < 0 else 'lower'} by one than the true ones."
     evidence = f"{right[0]:.0%} of claims on true boxes are right as written, {right[best]:.0%} if {best:+d}"
-    return wrong("label_shift", says, evidence, f"Add {best:+d} to every claimed id.")
+    return report_error("label_shift", says, evidence, f"Add {best:+d} to every claimed id.")
 
 
 def score_values(predictions: Predictions) -> list[Diagnosis]:
@@ -58,13 +58,13 @@ def score_values(predictions: Predictions) -> list[Diagnosis]:
         return []
     if scores.n_unique() == 1:
         says = "Every claim has the same score: they cannot be ranked."
-        return wrong(
+        return report_error(
             "constant", says, f"all are {scores[0]:g}", "Write the model's probabilities in column 8."
         )
     if set(scores.unique().to_list()) <= {0.0, 1.0}:
         says = "Scores are 0 and 1 only: decisions, or the number of a person, instead of probabilities."
         evidence = f"{int((scores == 1).sum())} ones among {len(scores)}"
-        return suspicious("decisions", says, evidence, "Write the model's probabilities in column 8.")
+        return report_suspicion("decisions", says, evidence, "Write the model's probabilities in column 8.")
     return []
 
 
@@ -95,7 +95,7 @@ def _ids(scenes: Scenes) -> dict[int, int]:
 _RELATIONS_CLEARLY, _FEW = 1.5, 10
 
 
-def directions(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+def check_directions(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
     """Whether subjects and objects are exchanged.
 
     Args:
@@ -110,7 +110,7 @@ def directions(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
     if len(turned) < 0.2 * len(claimed) or len(turned) <= _RELATIONS_CLEARLY * len(kept):
         return []
     evidence = f"{len(kept)} of {len(claimed)} claimed triplets exist as written, {len(turned)} if exchanged"
-    return wrong(
+    return report_error(
         "exchanged",
         "Subject and object seem to be exchanged.",
         evidence,
@@ -118,7 +118,7 @@ def directions(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
     )
 
 
-def own_objects(predictions: Predictions, _: Scenes) -> list[Diagnosis]:
+def check_self_relations(predictions: Predictions, _: Scenes) -> list[Diagnosis]:
     """Whether somebody does something to themselves: the subject's boxes are the object's.
 
     Args:
@@ -128,13 +128,13 @@ def own_objects(predictions: Predictions, _: Scenes) -> list[Diagnosis]:
     if not same:
         return []
     evidence = f"{same} of {len(predictions.relations)} claims have one track for both"
-    kind = wrong if same > 0.2 * len(predictions.relations) else suspicious
+    kind = report_error if same > 0.2 * len(predictions.relations) else report_suspicion
     return kind(
         "own_object", "Subjects are their own objects.", evidence, "Write obj_traj of the other person."
     )
 
 
-def words(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+def check_vocabulary(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
     """Whether predicates and categories are written as in the truth.
 
     Args:
@@ -151,7 +151,7 @@ def words(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
     pairs = [f"{word!r} for {alike[_plain(word)]!r}" for word in unknown if _plain(word) in alike]
     evidence = f"{len(strange)} of {len(claimed)} claims say {', '.join(map(repr, unknown[:4]))}"
     remedy = f"Write {', '.join(pairs[:3])} the other way round." if pairs else "Use the truth's words."
-    kind = wrong if len(strange) > 0.5 * len(claimed) else suspicious
+    kind = report_error if len(strange) > 0.5 * len(claimed) else report_suspicion
     return kind("words", "Claims use words that the truth does not know.", evidence, remedy)
 
 
@@ -160,7 +160,7 @@ def _plain(word: str) -> str:
     return "".join(c for c in word.casefold() if c.isalnum())
 
 
-def places_in_time(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+def check_frame_range(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
     """Whether claims lie in the video, and are shifted by a constant.
 
     Args:
@@ -174,11 +174,13 @@ def places_in_time(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
         if len(beyond):
             says = "Claims reach beyond the end of their video."
             evidence = f"{len(beyond)} of {len(ends)} do, as far as frame {beyond['end_frame'].max()!r}"
-            return suspicious("beyond_video", says, evidence, "Durations are frames of the video, from 0.")
-    return _shifted(_triplets(predictions), _triplets(scenes))
+            return report_suspicion(
+                "beyond_video", says, evidence, "Durations are frames of the video, from 0."
+            )
+    return _check_shift(_triplets(predictions), _triplets(scenes))
 
 
-def _shifted(claimed: pl.DataFrame, true: pl.DataFrame) -> list[Diagnosis]:
+def _check_shift(claimed: pl.DataFrame, true: pl.DataFrame) -> list[Diagnosis]:
     """A shift that most claims share with the nearest true relation of their words."""
     key = ["video", "s", "p", "o"]
     pairs = claimed.with_row_index("row").join(true, on=key, suffix="_true").drop_nulls()
@@ -194,10 +196,12 @@ def _shifted(claimed: pl.DataFrame, true: pl.DataFrame) -> list[Diagnosis]:
         return []
     says = f"Claims are {abs(same)} frames {'late' if same > 0 else 'early'}."
     evidence = f"{share:.0%} of them start so much from the nearest true relation of the same words"
-    return suspicious("shift", says, evidence, "Durations count from 0, the end is the frame after the last.")
+    return report_suspicion(
+        "shift", says, evidence, "Durations count from 0, the end is the frame after the last."
+    )
 
 
-def durations(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+def check_durations(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
     """Whether claimed spans are of another unit than the true ones.
 
     Args:
@@ -217,7 +221,7 @@ def durations(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
         return []
     says = f"Claimed relations last {ratio:.2g} times as long as true ones: seconds, or another frame rate?"
     evidence = f"half of them last {lengths[0]:g} frames or more, of the true ones {lengths[1]:g}"
-    return suspicious("durations", says, evidence, "Durations are [first frame, frame after the last).")
+    return report_suspicion("durations", says, evidence, "Durations are [first frame, frame after the last).")
 
 
 def _triplets(tables: TableSet) -> pl.DataFrame:
@@ -248,7 +252,7 @@ def _triplets(tables: TableSet) -> pl.DataFrame:
 _GROUNDING_FEW = 5
 
 
-def spans(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+def check_spans(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
     """Whether claimed spans are shifted by a constant, or of another unit.
 
     Args:
@@ -286,12 +290,12 @@ def _odd(both: pl.DataFrame, lengths: pl.DataFrame) -> list[Diagnosis]:
     if len(empty):
         evidence = f"{len(empty)} of {len(both)} end where they start, or before"
         remedy = "An end is the frame after the last."
-        found += suspicious("empty_span", "Claimed spans hold no frame.", evidence, remedy)
+        found += report_suspicion("empty_span", "Claimed spans hold no frame.", evidence, remedy)
     placed = both.join(lengths, on="query")
     outside = placed.filter((pl.col("end_frame") > pl.col("n_frames") + 1) | (pl.col("start_frame") < 0))
     if len(outside):
         evidence = f"{len(outside)} of {len(both)}, as far as frame {outside['end_frame'].max()!r}"
-        found += suspicious(
+        found += report_suspicion(
             "beyond_video", "Claimed spans leave their video.", evidence, "Frames count from 0."
         )
     return found
@@ -303,7 +307,7 @@ def _unit(both: pl.DataFrame) -> list[Diagnosis]:
         return []
     says = f"Claimed spans end at {ratio:.2g} times the true frame: seconds, or indices of sampled frames?"
     evidence = f"half of {len(both)} sentences end at less than that"
-    return wrong("span_unit", says, evidence, "Give frames of the original video.")
+    return report_error("span_unit", says, evidence, "Give frames of the original video.")
 
 
 def _shift(both: pl.DataFrame, first_frame: int) -> list[Diagnosis]:
@@ -315,10 +319,10 @@ def _shift(both: pl.DataFrame, first_frame: int) -> list[Diagnosis]:
     if middle == first_frame:
         says = f"Claimed spans are in the truth file's numbers, which count from {first_frame}."
         remedy = "TubeDETR's evaluator takes them so (--config tubedetr-hcstvg); ours counts from 0."
-        return note("file_numbers", says, f"nearly all differ by {middle:g}", remedy)
+        return report_note("file_numbers", says, f"nearly all differ by {middle:g}", remedy)
     says = f"Claimed spans are {abs(middle):g} frames {'late' if middle > 0 else 'early'}."
     evidence = f"{np.mean(late == middle):.0%} of starts and ends differ from the true ones by exactly that"
-    return suspicious(
+    return report_suspicion(
         "span_shift", says, evidence, "Frames count from 0; an end is the frame after the last."
     )
 
@@ -334,7 +338,7 @@ _TURNS: dict[str, tuple[str, Callable[[Floats], Floats]]] = {
 }
 
 
-def maps(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
+def check_maps(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
     """Maps that hold one value everywhere, or lie another way than the pictures.
 
     Args:
@@ -348,15 +352,15 @@ def maps(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
     found: list[Diagnosis] = []
     if constant:
         says = f"{len(constant)} of {len(held)} maps hold one value everywhere: they score 0."
-        kind = wrong if len(constant) == len(held) else suspicious
+        kind = report_error if len(constant) == len(held) else report_suspicion
         evidence = f"sounds {constant[:3]}"
         found += kind("constant_map", says, evidence, "Write the model's map before it is thresholded.")
     truth = _boxes(scenes)
     pairs = [(values, truth[s]) for s, values in held.items() if s in truth and np.ptp(values) > 0]
-    return found + _turned(pairs)
+    return found + _check_orientation(pairs)
 
 
-def _turned(pairs: list[tuple[Floats, Floats]]) -> list[Diagnosis]:
+def _check_orientation(pairs: list[tuple[Floats, Floats]]) -> list[Diagnosis]:
     if len(pairs) < 5:
         return []
     as_is = float(np.mean([_inside(values, box) for values, box in pairs]))
@@ -370,7 +374,7 @@ def _turned(pairs: list[tuple[Floats, Floats]]) -> list[Diagnosis]:
     evidence = (
         f"true boxes are {as_is:+.2f} above the rest of the map as written, {turned[best]:+.2f} otherwise"
     )
-    return wrong("map_turned", f"Maps seem to be {best}.", evidence, _TURNS[best][0])
+    return report_error("map_turned", f"Maps seem to be {best}.", evidence, _TURNS[best][0])
 
 
 def _inside(values: Floats, box: Floats) -> float:
@@ -418,7 +422,7 @@ _CALLED = {"boxes": "videos", "relations": "videos", "queries": "sentences", "so
 _KEYS = {"queries": "query", "sounds": "sound"}
 
 
-def examine_claims(
+def check_predictions(
     task: str, predictions: Predictions, scenes: Scenes, *, least_fit: float = 0.0
 ) -> list[Diagnosis]:
     """Why the numbers of somebody's claims about scenes may be meaningless.
@@ -435,33 +439,35 @@ def examine_claims(
     if task not in TASKS:
         raise UsageError(f"no task '{task}'; there are {', '.join(TASKS)}")
     table = _NAMED[task]
-    claimed, true = (things_named(table, held, scenes) for held in (predictions, scenes))
-    found = names(_CALLED[table], claimed, true)
+    claimed, true = (list_row_names(table, held, scenes) for held in (predictions, scenes))
+    found = check_names(_CALLED[table], claimed, true)
     found += (
-        _refused("truth", scenes) + _refused("claims", predictions) + _examination_odd("claims", predictions)
+        _report_refused("truth", scenes)
+        + _report_refused("claims", predictions)
+        + _examination_odd("claims", predictions)
     )
     found += _examination_odd("truth", scenes)
     if {item.code for item in found} & {"empty_truth", "empty_claims", "names"}:
         return found
-    boxed = beside(scenes.boxes, predictions.boxes)
-    size = picture_size(scenes)
-    fits = examine_boxes(boxed, size, least_fit=least_fit) if task != "sound" else []
+    boxed = join_boxes(scenes.boxes, predictions.boxes)
+    size = get_image_size(scenes)
+    fits = check_box_format(boxed, size, least_fit=least_fit) if task != "sound" else []
     checks: dict[str, tuple[_Check, ...]] = {
         "actions": (lambda claims, _: score_values(claims), label_shift),
         "relations": (
-            words,
-            own_objects,
-            directions,
-            durations,
-            places_in_time,
+            check_vocabulary,
+            check_self_relations,
+            check_directions,
+            check_durations,
+            check_frame_range,
         ),
-        "grounding": (spans,),
-        "sound": (maps,),
+        "grounding": (check_spans,),
+        "sound": (check_maps,),
     }
     return found + fits + [item for check in checks[task] for item in check(predictions, scenes)]
 
 
-def things_named(table: str, held: TableSet, scenes: Scenes) -> list[str]:
+def list_row_names(table: str, held: TableSet, scenes: Scenes) -> list[str]:
     """What the rows of a table speak of: videos, or things that the truth numbers."""
     rows: pl.DataFrame = getattr(held, table)
     if table in _KEYS:
@@ -474,7 +480,7 @@ def things_named(table: str, held: TableSet, scenes: Scenes) -> list[str]:
     return rows["video"].cast(pl.String).unique(maintain_order=True).to_list() if len(rows) else []
 
 
-def _refused(what: str, held: TableSet) -> list[Diagnosis]:
+def _report_refused(what: str, held: TableSet) -> list[Diagnosis]:
     """The reasons for which rows were refused, most frequent first."""
     if held.rejected.is_empty():
         return []
@@ -482,7 +488,7 @@ def _refused(what: str, held: TableSet) -> list[Diagnosis]:
     total, read = len(held.rejected), sum(held.meta.rows_read.values())
     evidence = "; ".join(f"{n}: {reason}" for reason, n in reasons.head(3).iter_rows())
     says = f"{total:,} rows or files of the {what} were refused."
-    kind = wrong if total > 0.2 * max(read, 1) else note
+    kind = report_error if total > 0.2 * max(read, 1) else report_note
     return kind(f"refused_{what}", says, evidence, "Mend the rows; `--json` lists the reasons.")
 
 
@@ -491,11 +497,11 @@ def _examination_odd(what: str, held: TableSet) -> list[Diagnosis]:
     found: list[Diagnosis] = []
     for case in held.meta.notes.get("warnings", []):
         says = f"{case['count']:,} of the {what}: {case['what']}"
-        found += note(f"odd_{what}", says, str(case["example"]), "It was read as well as it could be.")
+        found += report_note(f"odd_{what}", says, str(case["example"]), "It was read as well as it could be.")
     return found
 
 
-def picture_size(scenes: Scenes) -> tuple[float, float]:
+def get_image_size(scenes: Scenes) -> tuple[float, float]:
     """Width and height of the truth's pictures; 1 x 1 where they are not known."""
     if not {"width_px", "height_px"} <= set(scenes.videos.columns) or scenes.videos.is_empty():
         return 1.0, 1.0

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from roadaware.errors import UsageError
 from roadaware.models.crossing.entries import Entry
-from roadaware.models.crossing.inputs import named
+from roadaware.models.crossing.inputs import parse_input_name
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -127,9 +127,9 @@ class CrossingNet(nn.Module):
         return torch.nan_to_num((values - mean) / spread, nan=0.0)
 
 
-def of_kind(shapes: Shapes, kind: str) -> list[str]:
+def select_inputs_by_kind(shapes: Shapes, kind: str) -> list[str]:
     """The names of the inputs of one kind, such as `boxes` or `crop`."""
-    return [name for name in shapes if named(name).kind == kind]
+    return [name for name in shapes if parse_input_name(name).kind == kind]
 
 
 def _plain(name: str) -> str:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from roadaware.errors import UsageError
 from roadaware.models.crossing import entries
 from roadaware.models.crossing.entries import Entry
-from roadaware.models.crossing.inputs import named
+from roadaware.models.crossing.inputs import parse_input_name
 from roadaware.models.crossing.networks.base import CrossingNet, Looked
 from roadaware.models.crossing.networks.multitask import Whereabouts
 
@@ -80,7 +80,7 @@ class Steady(CrossingNet):
             UsageError: if an input is no sequence, or its frames tell of later ones.
         """
         odd = [name for name in self.shapes if name not in self.sequences]
-        ahead = [name for name in self.shapes if named(name).form in ("first", "last", "filtered")]
+        ahead = [name for name in self.shapes if parse_input_name(name).form in ("first", "last", "filtered")]
         if odd or ahead:
             why = "are no sequences" if odd else "depend on where the observation begins or ends"
             raise UsageError(

@@ -21,7 +21,12 @@ from roadaware.models.crossing.entries import (
     TwoStreamConfig,
 )
 from roadaware.models.crossing.networks.base import Looked
-from roadaware.models.crossing.networks.images import Normalise, PictureNet, relu_start, settled
+from roadaware.models.crossing.networks.images import (
+    Normalise,
+    PictureNet,
+    initialize_relu_weights,
+    normalize_initial_weights,
+)
 from roadaware.models.crossing.networks.stills import VGG16Trunk
 
 _LAYERS = (("conv1",), ("conv2",), ("conv3a", "conv3b"), ("conv4a", "conv4b"), ("conv5a", "conv5b"))
@@ -62,7 +67,7 @@ class C3DFeatures(nn.Module):
             frames, rows, columns = frames // in_time, rows // 2 + border, columns // 2 + border
         # with a border an odd side 2n + 1 gives n + 1, an even side 2n gives n + 1 as well
         self.width = before * frames * rows * columns
-        relu_start(self)
+        initialize_relu_weights(self)
 
     def forward(self, clip: Tensor) -> Tensor:
         """The features of clips (B, 3, T, H, W)."""
@@ -86,8 +91,8 @@ class C3DNet(PictureNet):
         self.fc6 = nn.Linear(self.trunk.width, self.config.hidden)
         self.fc7 = nn.Linear(self.config.hidden, self.config.hidden)
         self.dropout6, self.dropout7 = nn.Dropout(self.config.dropout), nn.Dropout(self.config.dropout)
-        relu_start(self.fc6)
-        relu_start(self.fc7)
+        initialize_relu_weights(self.fc6)
+        initialize_relu_weights(self.fc7)
         return self.config.hidden
 
     def look(self, x: dict[str, Tensor]) -> Looked:
@@ -179,7 +184,7 @@ class ConvLSTMNet(PictureNet):
         """Settle VGG16 on some crops, if the config says so."""
         if self.config.settled and self.trunk:
             with torch.no_grad():
-                settled(self.trunk, self.normalise(self.clip(dict(some()))[:, -1]))
+                normalize_initial_weights(self.trunk, self.normalise(self.clip(dict(some()))[:, -1]))
 
     def look(self, x: dict[str, Tensor]) -> Looked:
         """The mean of the last state."""
@@ -196,7 +201,7 @@ _POOLED = (2, 7, 7)
 """Frames, rows and columns that the last pool averages."""
 
 
-def bordered(x: Tensor, kernel: Sides, stride: Sides) -> Tensor:
+def pad_same(x: Tensor, kernel: Sides, stride: Sides) -> Tensor:
     """Zeros around (B, C, T, H, W), so that each side becomes its length over the stride, rounded up.
 
     Where the zeros are odd in number the one more is behind, as in TensorFlow, where the weights come from.
@@ -208,9 +213,9 @@ def bordered(x: Tensor, kernel: Sides, stride: Sides) -> Tensor:
     return functional.pad(x, edges) if any(edges) else x
 
 
-def same_pool(x: Tensor, kernel: Sides, stride: Sides) -> Tensor:
+def max_pool_same(x: Tensor, kernel: Sides, stride: Sides) -> Tensor:
     """The most of each window of what a ReLU left, so that zeros around it change nothing."""
-    return functional.max_pool3d(bordered(x, kernel, stride), kernel, stride)
+    return functional.max_pool3d(pad_same(x, kernel, stride), kernel, stride)
 
 
 class ShiftNorm(nn.BatchNorm3d):
@@ -235,7 +240,7 @@ class Unit3D(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, inputs, T, H, W) to (B, outputs, T / stride, ...)."""
-        found: Tensor = self.bn(self.conv3d(bordered(x, self.kernel, self.stride)))
+        found: Tensor = self.bn(self.conv3d(pad_same(x, self.kernel, self.stride)))
         return found.relu()
 
 
@@ -260,7 +265,7 @@ class Mixed(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, inputs, T, H, W) to (B, `width`, T, H, W)."""
-        pooled = same_pool(x, (3, 3, 3), (1, 1, 1))
+        pooled = max_pool_same(x, (3, 3, 3), (1, 1, 1))
         branches = [self.b0(x), self.b1b(self.b1a(x)), self.b2b(self.b2a(x)), self.b3b(pooled)]
         return torch.cat(branches, 1)
 
@@ -289,15 +294,15 @@ class I3DTrunk(nn.Module):
             setattr(self, name, block)
             self.names.append(name)
             self.width = block.width
-        relu_start(self)
+        initialize_relu_weights(self)
 
     def forward(self, clip: Tensor) -> Tensor:
         """What the last block gives."""
-        x = same_pool(self.Conv3d_1a_7x7(clip), (1, 3, 3), (1, 2, 2))
-        x = same_pool(self.Conv3d_2c_3x3(self.Conv3d_2b_1x1(x)), (1, 3, 3), (1, 2, 2))
+        x = max_pool_same(self.Conv3d_1a_7x7(clip), (1, 3, 3), (1, 2, 2))
+        x = max_pool_same(self.Conv3d_2c_3x3(self.Conv3d_2b_1x1(x)), (1, 3, 3), (1, 2, 2))
         for name in self.names:
             if name in _BEFORE:
-                x = same_pool(x, *_BEFORE[name])
+                x = max_pool_same(x, *_BEFORE[name])
             x = getattr(self, name)(x)
         return x
 
@@ -339,10 +344,10 @@ class I3DNet(PictureNet):
     def look(self, x: dict[str, Tensor]) -> Looked:
         """Means over two frames and the picture, with dropout, averaged over what is left of them."""
         found = self.trunk(self.normalise(self.clip(x)).transpose(1, 2))
-        return Looked(self.dropout(average(found)).mean((-3, -2, -1)), {})
+        return Looked(self.dropout(average_pool(found)).mean((-3, -2, -1)), {})
 
 
-def average(found: Tensor) -> Tensor:
+def average_pool(found: Tensor) -> Tensor:
     """Means over 2 frames and 7 x 7 positions, or over as many as there are, of (B, C, T, H, W)."""
     sides = [min(side, length) for side, length in zip(_POOLED, found.shape[2:], strict=True)]
     return functional.avg_pool3d(found, sides, stride=1)
@@ -361,12 +366,14 @@ _SMOOTH = 5
 _LUMA = (0.299, 0.587, 0.114)
 
 
-def grey(pictures: Tensor) -> Tensor:
+def convert_to_grey(pictures: Tensor) -> Tensor:
     """Brightness (..., H, W) of pictures (..., 3, H, W), red first."""
     return (pictures * pictures.new_tensor(_LUMA)[:, None, None]).sum(-3)
 
 
-def lucas_kanade(first: Tensor, second: Tensor, levels: int = 4, window: int = 9, rounds: int = 3) -> Tensor:
+def estimate_lucas_kanade_flow(
+    first: Tensor, second: Tensor, levels: int = 4, window: int = 9, rounds: int = 3
+) -> Tensor:
     """Flow (B, 2, H, W), pixels to the right and down: how much further in `second` is what `first` shows.
 
     Each level of a pyramid, coarse to fine, moves `second` back by the flow so far and solves for the rest in
@@ -384,17 +391,17 @@ def lucas_kanade(first: Tensor, second: Tensor, levels: int = 4, window: int = 9
     """
     pyramid = [(first[:, None], second[:, None])]
     while len(pyramid) < levels and min(pyramid[-1][0].shape[-2:]) >= 2 * _LEAST_SIDE:
-        pyramid.append((_halved(pyramid[-1][0]), _halved(pyramid[-1][1])))
+        pyramid.append((_downsample_by_two(pyramid[-1][0]), _downsample_by_two(pyramid[-1][1])))
     flow = torch.zeros_like(pyramid[-1][0]).repeat(1, 2, 1, 1)
     for before, after in reversed(pyramid):
-        flow = _resized(flow, before.shape[-2], before.shape[-1])
+        flow = _resize_flow(flow, before.shape[-2], before.shape[-1])
         for _ in range(rounds):
-            flow = flow + _step(before, moved(after, flow), _within(flow), window)
+            flow = flow + _step(before, warp_by_flow(after, flow), _within(flow), window)
             flow = functional.avg_pool2d(flow, _SMOOTH, 1, _SMOOTH // 2, count_include_pad=False)
     return flow
 
 
-def moved(picture: Tensor, flow: Tensor) -> Tensor:
+def warp_by_flow(picture: Tensor, flow: Tensor) -> Tensor:
     """(B, C, H, W) read at each place plus its flow (B, 2, H, W) pixels, the edge continued."""
     rows, columns = picture.shape[-2:]
     across = torch.arange(columns, device=flow.device) + flow[:, 0]
@@ -436,14 +443,14 @@ def _slopes(picture: Tensor) -> tuple[Tensor, Tensor]:
     return across, down
 
 
-def _halved(picture: Tensor) -> Tensor:
+def _downsample_by_two(picture: Tensor) -> Tensor:
     """(B, 1, H, W) blurred, at half the size; each pixel stands in the middle of four."""
     taps = picture.new_tensor([1.0, 3.0, 3.0, 1.0]) / 8
     wide = functional.pad(picture, (1, 1, 1, 1), mode="replicate")
     return functional.conv2d(wide, (taps[:, None] * taps)[None, None], stride=2)
 
 
-def _resized(flow: Tensor, rows: int, columns: int) -> Tensor:
+def _resize_flow(flow: Tensor, rows: int, columns: int) -> Tensor:
     """A flow (B, 2, h, w) on a finer grid, in pixels of that grid."""
     if flow.shape[-2:] == (rows, columns):
         return flow
@@ -478,7 +485,7 @@ class TwoStreamNet(PictureNet):
     def look(self, x: dict[str, Tensor]) -> Looked:
         """The features of both streams, each averaged over the stacks."""
         clip = self.clip(x)
-        stacks = stacked(self.flow(clip), self.config.stack)
+        stacks = stack_flow_windows(self.flow(clip), self.config.stack)
         start = (self.config.stack - 1) // 2
         pictures = self.normalise(clip[:, start : start + stacks.shape[1]])
         streams = ((self.trunk, pictures), (self.motion, stacks))
@@ -488,14 +495,16 @@ class TwoStreamNet(PictureNet):
     @torch.no_grad()
     def flow(self, clip: Tensor) -> Tensor:
         """(B, T - 1, 2, H, W) pixels from each frame of (B, T, 3, H, W) to the next."""
-        config, brightness = self.config, grey(clip)
+        config, brightness = self.config, convert_to_grey(clip)
         first, second = brightness[:, :-1].flatten(0, 1), brightness[:, 1:].flatten(0, 1)
-        found = lucas_kanade(first, second, config.flow_levels, config.flow_window, config.flow_rounds)
+        found = estimate_lucas_kanade_flow(
+            first, second, config.flow_levels, config.flow_window, config.flow_rounds
+        )
         found = found.clamp(-config.flow_limit, config.flow_limit)
         return found.reshape(len(clip), -1, *found.shape[1:])
 
 
-def stacked(flow: Tensor, length: int) -> Tensor:
+def stack_flow_windows(flow: Tensor, length: int) -> Tensor:
     """(B, T - length + 1, 2 length, H, W): each run of flows in (B, T, 2, H, W), side by side as channels."""
     runs = flow.unfold(1, length, 1).movedim(-1, 2)
     return runs.flatten(2, 3)

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from roadaware.errors import UsageError
 from roadaware.models.crossing.entries import Pixels
-from roadaware.models.crossing.inputs import named
+from roadaware.models.crossing.inputs import parse_input_name
 from roadaware.models.crossing.networks.base import Shapes
-from roadaware.models.crossing.networks.images import Normalise, settled
+from roadaware.models.crossing.networks.images import Normalise, normalize_initial_weights
 from roadaware.models.crossing.networks.stills import VGG16Trunk
 
 
@@ -33,7 +33,7 @@ class FrameReader(nn.Module):
         self, name: str, shapes: Shapes, filters: Sequence[int], pixels: Pixels, swapped: bool = False
     ) -> None:
         super().__init__()
-        crops = [given for given in shapes if named(given).kind == "crop"]
+        crops = [given for given in shapes if parse_input_name(given).kind == "crop"]
         odd = [given for given, shape in shapes.items() if given not in crops and len(shape) != 2]
         if odd:
             raise UsageError(f"{name} reads sequences and crops, not {', '.join(odd)}")
@@ -54,10 +54,12 @@ class FrameReader(nn.Module):
         return [self._seen(x[name]) if name in self._crops else x[name] for name in self.widths]
 
     def settle(self, x: Mapping[str, Tensor]) -> None:
-        """Let VGG16 begin with channels of mean 0 and deviation 1 on some crops; see `settled`."""
+        """Let VGG16 begin with channels of mean 0 and deviation 1 on some crops; see `normalize_initial_weights`."""
         if self._crops:
             with torch.no_grad():
-                settled(self.trunk, self.normalise(torch.cat([x[name][:, -1] for name in self._crops])))
+                normalize_initial_weights(
+                    self.trunk, self.normalise(torch.cat([x[name][:, -1] for name in self._crops]))
+                )
 
     def _seen(self, pictures: Tensor) -> Tensor:
         """(B, T, width) of pictures (B, T, 3, H, W)."""

@@ -78,7 +78,7 @@ def _rule(pixels: Pixels) -> tuple[Tensor, Tensor, list[int]]:
 
 
 @torch.no_grad()
-def settled(trunk: nn.Module, pictures: Tensor) -> None:
+def normalize_initial_weights(trunk: nn.Module, pictures: Tensor) -> None:
     """Scale and shift first weights so that each channel of each convolution has mean 0 and deviation 1.
 
     Gates behind a trunk stay shut for good where its features are large and all alike, as those of dark
@@ -108,7 +108,7 @@ def settled(trunk: nn.Module, pictures: Tensor) -> None:
             hook.remove()
 
 
-def relu_start(module: nn.Module) -> None:
+def initialize_relu_weights(module: nn.Module) -> None:
     """Draw weights so that deep stacks of ReLUs neither fade nor grow: He et al., ICCV 2015, Equation 10."""
     for layer in module.modules():
         if isinstance(layer, nn.Conv2d | nn.Conv3d | nn.Linear) and not layer.weight.is_meta:

@@ -14,9 +14,9 @@ from torch.nn import functional
 from roadaware.errors import UsageError
 from roadaware.models.crossing import entries
 from roadaware.models.crossing.entries import LEAST, LOG_WIDTHS, Entry
-from roadaware.models.crossing.inputs import named
-from roadaware.models.crossing.networks.base import CrossingNet, Looked, of_kind
-from roadaware.models.crossing.networks.recurrent import Attending, Thinking, places
+from roadaware.models.crossing.inputs import parse_input_name
+from roadaware.models.crossing.networks.base import CrossingNet, Looked, select_inputs_by_kind
+from roadaware.models.crossing.networks.recurrent import Attending, Thinking, encode_positions
 from roadaware.models.crossing.networks.stills import Categories
 
 CELLS = 609
@@ -52,14 +52,14 @@ class MultiTaskNet(CrossingNet):
         Raises:
             UsageError: if there are several maps, no sequence, or an input that is neither.
         """
-        self.maps = of_kind(self.shapes, "maps")
+        self.maps = select_inputs_by_kind(self.shapes, "maps")
         odd = [given for given in self.shapes if given not in self.maps + self.sequences]
         if len(self.maps) > 1 or odd or not self.sequences:
             raise UsageError(
                 f"{self.entry.card.name} reads sequences and at most one input of semantic maps, "
                 f"not {', '.join(self.shapes)}"
             )
-        self._cells = of_kind(self.shapes, "grid")
+        self._cells = select_inputs_by_kind(self.shapes, "grid")
         self.cells = nn.ModuleList(CellEmbedding(width) for _ in self._cells)
         return [width if name in self._cells else self.shapes[name][1] for name in self.sequences]
 
@@ -70,7 +70,7 @@ class MultiTaskNet(CrossingNet):
 
     def standardise(self, name: str, mean: Tensor, spread: Tensor) -> None:
         """As every network, but the number of a cell stays as it is."""
-        if named(name).kind != "grid":
+        if parse_input_name(name).kind != "grid":
             super().standardise(name, mean, spread)
 
 
@@ -105,7 +105,7 @@ class PathDecoder(nn.Module):
         return boxes
 
 
-def cell_head(context: int, width: int, cells: int) -> nn.Module:
+def build_cell_head(context: int, width: int, cells: int) -> nn.Module:
     """(B, d) to the logits (B, cells) of where the centre will be."""
     return nn.Sequential(nn.Linear(context, width), nn.ReLU(), nn.Linear(width, cells))
 
@@ -145,7 +145,7 @@ class BiPed(MultiTaskNet):
             self.own_path = PathDecoder(context, width, horizon)
             self.shared_path = PathDecoder(width, width, horizon)
         if "grid" in self.tasks:
-            self.own_cell = cell_head(context, width, self.tasks["grid"])
+            self.own_cell = build_cell_head(context, width, self.tasks["grid"])
             self.shared_cell = nn.Linear(width, self.tasks["grid"])
         return 2 * width
 
@@ -187,7 +187,7 @@ class _Encoder(nn.Module):
     def forward(self, sequence: Tensor) -> Tensor:
         """(B, T, width)."""
         entered: Tensor = self.enter(sequence)
-        entered = entered + places(entered)
+        entered = entered + encode_positions(entered)
         answer: Tensor = self.thinks(self.among(entered, entered))
         return answer
 
@@ -257,7 +257,7 @@ class PedFormer(MultiTaskNet):
             self.boxes = PathDecoder(c.width, c.width, self.tasks["trajectory"])
         if "grid" in self.tasks:
             self.place = _Task(context, c)
-            self.cell = cell_head(c.width, c.width, self.tasks["grid"])
+            self.cell = build_cell_head(c.width, c.width, self.tasks["grid"])
         return c.width
 
     def context(self, x: dict[str, Tensor]) -> Tensor:

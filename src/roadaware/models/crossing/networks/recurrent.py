@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from roadaware.errors import UsageError
 from roadaware.models.crossing import entries
 from roadaware.models.crossing.entries import Entry
-from roadaware.models.crossing.inputs import named
+from roadaware.models.crossing.inputs import parse_input_name
 from roadaware.models.crossing.networks.base import CrossingNet, Looked
 from roadaware.models.crossing.networks.clips import C3DFeatures
 from roadaware.models.crossing.networks.frame_features import FrameReader
@@ -147,7 +147,7 @@ class SFGRU(SFRNN):
         ranks = ["crop:box", "crop:context", "crop:surround", "pose", "boxes", "ego"]
 
         def rank(name: str) -> int:
-            parts = named(name)
+            parts = parse_input_name(name)
             known = [
                 at for at, what in enumerate(ranks) if what in (parts.kind, f"{parts.kind}:{parts.form}")
             ]
@@ -242,7 +242,7 @@ class Thinking(nn.Module):
         return answer
 
 
-def places(sequence: Tensor) -> Tensor:
+def encode_positions(sequence: Tensor) -> Tensor:
     """(T, width) sines and cosines that tell the places of sequences (.., T, width) apart.
 
     Source:
@@ -270,7 +270,7 @@ class PCPA(CrossingNet):
         Raises:
             UsageError: if there are two kinds of crops, or an input that is neither crop nor sequence.
         """
-        crops = [name for name in self.pictures if named(name).kind == "crop"]
+        crops = [name for name in self.pictures if parse_input_name(name).kind == "crop"]
         odd = [name for name in self.shapes if name not in crops + self.sequences]
         if len(crops) > 1 or odd:
             raise UsageError(f"pcpa reads one kind of crops and sequences, not {', '.join([*crops, *odd])}")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from roadaware.errors import UsageError
 from roadaware.models.crossing import entries
 from roadaware.models.crossing.entries import Entry
-from roadaware.models.crossing.networks.base import CrossingNet, Looked, of_kind
+from roadaware.models.crossing.networks.base import CrossingNet, Looked, select_inputs_by_kind
 from roadaware.models.crossing.networks.recurrent import LastAttention
 
 
@@ -23,7 +23,7 @@ class PoseNet(CrossingNet):
         Raises:
             UsageError: if there is no pose of x and y of joints, or an input is no sequence.
         """
-        name, poses = self.entry.card.name, of_kind(self.shapes, "pose")
+        name, poses = self.entry.card.name, select_inputs_by_kind(self.shapes, "pose")
         odd = [given for given in self.shapes if given not in self.sequences]
         if len(poses) != 1 or odd:
             raise UsageError(f"{name} needs one pose, and sequences beside it, not {', '.join(self.shapes)}")
@@ -46,7 +46,7 @@ def as_picture(pose: Tensor) -> Tensor:
     return _each(pose).permute(0, 3, 1, 2)
 
 
-def distances(pose: Tensor) -> Tensor:
+def compute_joint_distances(pose: Tensor) -> Tensor:
     """(B, T, joints (joints - 1) / 2) between all pairs of joints of a frame, (0, 1), (0, 2) .. in turn."""
     at = _each(pose)
     one, other = torch.triu_indices(at.shape[-2], at.shape[-2], 1, device=pose.device)
@@ -109,7 +109,7 @@ class SpiNet(PoseNet):
 
     def look(self, x: dict[str, Tensor]) -> Looked:
         """Both branches side by side."""
-        flat = [distances(x[self.pose]), *(x[name] for name in self._others)]
+        flat = [compute_joint_distances(x[self.pose]), *(x[name] for name in self._others)]
         geometry = self.geometry(torch.cat([values.flatten(1) for values in flat], -1))
         picture = as_picture(x[self.pose])
         seen = torch.cat([self.high(picture), self.low(picture), self.average(picture)], 1)
@@ -214,7 +214,7 @@ class TrouSpiNet(PoseNet):
         picture = as_picture(x[self.pose])
         seen = torch.cat([branch(picture).mean((-2, -1)) for branch in self.branches], -1)
         told = [self.seen(seen).relu()]
-        sequences = [distances(x[self.pose]), *(x[name] for name in self._others)]
+        sequences = [compute_joint_distances(x[self.pose]), *(x[name] for name in self._others)]
         for gru, attention, sequence in zip(self.grus, self.over_time, sequences, strict=True):
             told.append(self.drop(attention(gru(sequence))))
         return Looked(self.over_inputs(torch.stack(told, 1)), {})

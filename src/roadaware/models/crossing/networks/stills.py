@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from roadaware.errors import UsageError
 from roadaware.models.crossing.entries import RESNET50, VGG16, ResNet50Config, VGG16Config
 from roadaware.models.crossing.networks.base import Looked
-from roadaware.models.crossing.networks.images import Normalise, PictureNet, relu_start
+from roadaware.models.crossing.networks.images import Normalise, PictureNet, initialize_relu_weights
 
 _GROWS = 4
 """A block ends with four times the channels of its middle."""
@@ -77,7 +77,7 @@ class ResNet50Trunk(nn.Module):
                 before = inside * _GROWS
             setattr(self, f"layer{stage + 1}", layer)
         self.width = before
-        relu_start(self)
+        initialize_relu_weights(self)
 
     def forward(self, picture: Tensor) -> Tensor:
         """(B, `width`)."""
@@ -153,7 +153,7 @@ class VGG16Trunk(nn.Module):
             for width in hidden:
                 self.classifier.extend([nn.Linear(self.width, width), nn.ReLU(), nn.Dropout(dropout)])
                 self.width = width
-        relu_start(self)
+        initialize_relu_weights(self)
 
     def forward(self, picture: Tensor) -> Tensor:
         """(B, `width`)."""

@@ -11,7 +11,7 @@ from roadaware.errors import UsageError
 from roadaware.models.crossing import entries
 from roadaware.models.crossing.entries import Entry
 from roadaware.models.crossing.networks.base import CrossingNet, Looked
-from roadaware.models.crossing.networks.recurrent import Attending, Thinking, places
+from roadaware.models.crossing.networks.recurrent import Attending, Thinking, encode_positions
 
 
 class _Layer(nn.Module):
@@ -55,7 +55,7 @@ class BoxEncoder(CrossingNet):
     def encoded(self, x: dict[str, Tensor]) -> Tensor:
         """(B, T, width)."""
         frames: Tensor = self.enter(torch.cat([x[name] for name in self.sequences], -1))
-        frames = self.drop(frames + places(frames))
+        frames = self.drop(frames + encode_positions(frames))
         for layer in self.encoder:
             frames = layer(frames)
         return frames
@@ -83,7 +83,7 @@ class BoxEncoderDecoder(BoxEncoder):
     def look(self, x: dict[str, Tensor]) -> Looked:
         """The answer to the last question, and the boxes of the others."""
         seen = self.encoded(x)
-        asked = self.questions + places(self.questions)
+        asked = self.questions + encode_positions(self.questions)
         answers = self.drop(asked).expand(len(seen), -1, -1)
         later = torch.ones(len(asked), len(asked), dtype=torch.bool, device=seen.device).triu(1)
         for layer in self.decoder:
