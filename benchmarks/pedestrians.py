@@ -26,12 +26,13 @@ _READ_PLAINLY = """
 import sys
 from pathlib import Path
 import polars as pl
-from roadaware.datasets import read, records, sheets
+from roadaware.datasets import cvat, read
+from roadaware.io import xml
 def plain(documents, record, *, root, walker=None):
-    walked = records.walk_all(documents, record, root)
+    walked = xml.walk_all(documents, record, root)
     rows = [table.with_columns(document=pl.lit(n, pl.UInt32)) for n, (_, table) in enumerate(walked)]
-    return records.Tables(pl.concat(rows), [tree for tree, _ in walked], [False] * len(walked))
-sheets.scan = plain
+    return xml.Tables(pl.concat(rows), [tree for tree, _ in walked], [False] * len(walked))
+cvat.scan_records = plain
 read('jaad', Path(sys.argv[1]), cache=False, processes=1)
 """
 

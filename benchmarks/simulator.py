@@ -51,11 +51,11 @@ def simulator_scene() -> _Row:
 import sys
 from dataclasses import replace
 from pathlib import Path
-from roadaware.simulator.config import config_of
-from roadaware.simulator.generate import Order, produce
-config = config_of("road")
+from roadaware.simulator.config import build_scene_config
+from roadaware.simulator.generate import Order, generate_scenes
+config = build_scene_config("road")
 config = replace(config, camera=replace(config.camera, width_px=320, height_px=240))
-produce(Order(config), Path(sys.argv[1]) / "made")
+generate_scenes(Order(config), Path(sys.argv[1]) / "made")
 """
     costs = []
     for _ in range(2):

@@ -190,7 +190,7 @@ def test_decoders_are_opened_in_one_module_alone() -> None:
     lines = [n for n, line in enumerate(_GUESSING.splitlines(), 1) if "open" in line or "Parser" in line]
     for folder in ("src/roadaware/scenes", "src/roadaware/online", "benchmarks"):
         assert found(f"{folder}/anything.py", _GUESSING) >= set(lines[1:-1]) | {lines[0]}
-    opener = ROOT / "src" / "roadaware" / "scenes" / "decoders.py"
+    opener = ROOT / "src" / "roadaware" / "io" / "decoders.py"
     text = opener.read_text(encoding="utf-8")
     assert not found("src/roadaware/io/decoders.py", text)
     assert found("src/roadaware/scenes/elsewhere.py", text)

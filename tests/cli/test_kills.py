@@ -53,7 +53,7 @@ sys.exit(app.main())
 POOL = """
 import multiprocessing, os, sys, time
 from concurrent.futures import ProcessPoolExecutor
-from roadaware.io.processes import end_with_parent
+from roadaware.io.processes import stop_with_parent
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(1, mp_context=context, initializer=end_with_parent)

@@ -198,7 +198,7 @@ def test_what_is_whole_is_kept_when_it_is_stopped(
     monkeypatch.undo()
     assert (out / "parts" / "00000" / "meta.json").stat().st_mtime_ns == kept
 
-    monkeypatch.setattr(prediction_runs, "adopt", full)
+    monkeypatch.setattr(prediction_runs, "register_table_files", full)
     assert roadaware(*words, out).code == 4
     assert sorted(path.name for path in (out / "parts").iterdir()) == ["00000", "00001"]
     monkeypatch.undo()

@@ -293,11 +293,11 @@ def test_compare_takes_no_options_that_runs_would_ignore(
 WRITER = """
 import sys
 from pathlib import Path
-from roadaware.cli.folders import put_folder, with_marker
+from roadaware.cli.folders import write_result_folder, add_marker
 print("started", flush=True)
 for version in range(10**9):
     text = str(version % 10).encode() * 20_000
-    put_folder(Path(sys.argv[1]), with_marker({"a": text, "in/b": text}, {}), overwrite=True)
+    write_result_folder(Path(sys.argv[1]), add_marker({"a": text, "in/b": text}, {}), overwrite=True)
 """
 
 

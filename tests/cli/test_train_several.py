@@ -231,7 +231,7 @@ def test_a_recipe_that_fails_as_nobody_foresaw_leaves_the_others(
     def broken(*given: object) -> None:
         raise ZeroDivisionError("of a fit")
 
-    monkeypatch.setattr(several, "train", broken)
+    monkeypatch.setattr(several, "train_predictors", broken)
     done = roadaware("train", recipes["steady"], recipes["trees"], "--out", tmp_path, "--json")
     assert done.code == 1
     assert done.data["failed"] == {"steady": ["ZeroDivisionError: of a fit"]}

@@ -158,7 +158,7 @@ def test_nothing_is_shown_on_a_pipe(
             line.show(Progress(frames=n, last_number=n - 1))
     assert capsys.readouterr().err == ""
     terminal = io.StringIO()
-    monkeypatch.setattr(watch.console, "on_terminal", lambda: True)
+    monkeypatch.setattr(watch.console, "is_terminal", lambda: True)
     monkeypatch.setattr(watch.sys, "stderr", terminal)
     with LiveLine(Source(), seconds=2.0) as line:  # type: ignore[arg-type]
         for n in range(5):

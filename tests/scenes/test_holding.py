@@ -19,8 +19,8 @@ from roadaware.io.folder_lock import Hold, hold_folder
 HOLDER = """
 import sys, time
 from pathlib import Path
-from roadaware.io.folder_lock import held
-with held(Path(sys.argv[1])):
+from roadaware.io.folder_lock import hold_folder
+with hold_folder(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
 """

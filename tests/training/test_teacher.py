@@ -103,7 +103,7 @@ def test_a_killed_run_goes_on_to_the_same_weights_and_asks_nobody_twice(
     train(recipe, tmp_path / "whole")
     with pytest.raises(_KilledError):
         train(recipe, tmp_path / "parts", progress=killed)
-    monkeypatch.setattr(module, "detected", lambda *given: pytest.fail("looked at again"))
+    monkeypatch.setattr(module, "detect_video", lambda *given: pytest.fail("looked at again"))
     train(recipe, tmp_path / "parts", resume=True)
     assert read_log(tmp_path / "whole") == read_log(tmp_path / "parts")
     one, other = (torch.load(tmp_path / n / LAST, weights_only=True)["network"] for n in ("whole", "parts"))

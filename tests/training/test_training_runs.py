@@ -186,7 +186,7 @@ def test_a_full_disk_is_told_and_the_run_goes_on(
             raise DiskError(f"cannot write {path}: no space left")
         path.write_bytes(data)
 
-    monkeypatch.setattr(checkpoints, "atomic_write", full)
+    monkeypatch.setattr(checkpoints, "write_atomically", full)
     assert train(recipe, tmp_path / "late").step == 6
     assert caplog.text.count("no checkpoint at step") == 5
     tries = -10

@@ -17,14 +17,8 @@ from roadaware.metrics.detection.config import RANGE, DetectionConfig, build_thr
 from roadaware.metrics.detection.evaluate import AV_ACTION, Asked, DetectionValues, compute_metrics
 from roadaware.metrics.detection.matches import Matches
 from roadaware.metrics.metric_state import Judged, Measured, resample_over_videos
-from roadaware.metrics.pedestrians import (
-    UNITS,
-    PedestrianConfig,
-    PedestrianCore,
-    SampleScores,
-    build_core,
-    is_lower_better,
-)
+from roadaware.metrics.pedestrians import UNITS, PedestrianConfig, PedestrianCore, build_core, is_lower_better
+from roadaware.metrics.scores import SampleScores
 from roadaware.statistics.intervals import Interval, Units, get_difference_scale
 
 Verdict = Literal["better", "worse", "not different", "undefined", "no interval"]

@@ -25,7 +25,8 @@ from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Paired
-    from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores
+    from roadaware.metrics.pedestrians import PedestrianConfig
+    from roadaware.metrics.scores import SampleScores
 
 Compared = TypeVar("Compared", bound="Paired")
 

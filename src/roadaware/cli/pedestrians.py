@@ -28,7 +28,8 @@ from roadaware.cli.options import (
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
-    from roadaware.metrics.pedestrians import SampleScores, Task
+    from roadaware.metrics.pedestrians import Task
+    from roadaware.metrics.scores import SampleScores
     from roadaware.scenes.tables import Scenes
 
 # `--fail-under METRIC=VALUE` for pedestrians, whose metrics are known before anything is judged.
@@ -333,7 +334,7 @@ def from_files(scores: Path, samples: Path, task: Task | None) -> Judged:
     import numpy as np
 
     from roadaware.formats.score_tables import check_same_length, read_samples, read_scores
-    from roadaware.metrics.pedestrians import SampleScores
+    from roadaware.metrics.scores import SampleScores
 
     claimed = read_scores(scores, None if task is None else COLUMNS[task])
     truth = read_samples(samples, max(2, claimed.values.shape[1]))

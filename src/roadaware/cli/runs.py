@@ -301,7 +301,7 @@ def _state(path: Path, data: bytes) -> tuple[SampleScores, list[str | None] | No
     """The samples of a run, and their scenarios where it has some."""
     import polars as pl
 
-    from roadaware.metrics.pedestrians import SampleScores
+    from roadaware.metrics.scores import SampleScores
 
     try:
         rows = pl.read_parquet(data)

@@ -170,7 +170,7 @@ class Engine:
         part: int,
         emitted: Ints,
     ) -> int:
-        done: int = self._kernels.steps(
+        done: int = self._kernels.link_frames(
             places,
             ends,
             frames,

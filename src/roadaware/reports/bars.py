@@ -122,7 +122,8 @@ def plot_scenarios(rows: Sequence[Estimate], metric: str, *, overall: float | No
     caption = f"Dots are values of {metric},{_whiskers(rows)} n the number of samples."
     if known:
         best, worst = (pick(known, key=lambda row: row.value or 0.0) for pick in (max, min))
-        caption += f" Highest: {best.name} ({format_number(best.value)}); lowest: {worst.name} ({format_number(worst.value)})."
+        caption += f" Highest: {best.name} ({format_number(best.value)});"
+        caption += f" lowest: {worst.name} ({format_number(worst.value)})."
     return Picture(f"{metric[:1].upper()}{metric[1:]} by scenario", caption + _meanings(rows), figure)
 
 

@@ -139,7 +139,8 @@ def _apply_overcast(air: Air, grey: Rgb) -> Air:
 def _raining(air: Air, time: str) -> Air:
     dim = 0.72
     return air._replace(
-        zenith=_scale_colour(air.zenith, dim), horizon=_scale_colour(air.horizon, dim), fog_rgb=_scale_colour(air.fog_rgb, dim),
+        zenith=_scale_colour(air.zenith, dim), horizon=_scale_colour(air.horizon, dim),
+        fog_rgb=_scale_colour(air.fog_rgb, dim),
         cloud_rgb=_scale_colour(air.cloud_rgb, dim), fog=0.008, wet=1.0, rain=1.0, contact=0.4,
         lamps=max(air.lamps, 0.1), windows=max(air.windows, 0.08), bloom=air.bloom + 0.25,
         exposure=air.exposure * (1.15 if time == "day" else 1.05),

@@ -188,8 +188,8 @@ def test_a_saved_model_predicts_without_the_library_that_fitted_it(name: str, tm
         "import sys; sys.modules['sklearn'] = None; sys.path.insert(0, sys.argv[1])\n"
         "from pathlib import Path\n"
         "from walkers import walkers\n"
-        "from roadaware.models import model_class\n"
-        "model = model_class(sys.argv[2]).open(Path(sys.argv[3]))\n"
+        "from roadaware.models import load_model_class\n"
+        "model = load_model_class(sys.argv[2]).open(Path(sys.argv[3]))\n"
         "print(model.predict(walkers(30, int(sys.argv[4]), 8)).tobytes().hex())"
     )
     arguments = [str(Path(__file__).parent), name, str(tmp_path / "model"), str(LABELS[task])]

@@ -11,15 +11,8 @@ torch = pytest.importorskip("torch")
 
 from roadaware.errors import InputError, UsageError
 from roadaware.models.retinanet3d import decode, default
-from roadaware.models.retinanet3d.decode import (
-    Clip,
-    DetectRule,
-    LazyHeads,
-    LazyNetwork,
-    RawDetections,
-    clips,
-    detect,
-)
+from roadaware.models.retinanet3d.decode import LazyHeads, LazyNetwork, RawDetections, detect
+from roadaware.models.retinanet3d.detection_config import Clip, DetectRule, split_into_clips
 from roadaware.models.retinanet3d.detector import Fit, StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.fast_inference import PartMap, Tower
 from roadaware.models.retinanet3d.network import RetinaNet3D
@@ -190,7 +183,7 @@ def test_the_rule_of_detection_worked_by_hand() -> None:
 @pytest.mark.parametrize(("frames", "dropped"), [(1, 0), (8, 2), (9, 2), (20, 2), (20, 0), (31, 2)])
 @pytest.mark.parametrize("backwards", [False, True])
 def test_clips_answer_every_frame_once(frames: int, dropped: int, backwards: bool) -> None:
-    laid = clips(frames, 8, DetectRule(dropped=dropped, backwards=backwards))
+    laid = split_into_clips(frames, 8, DetectRule(dropped=dropped, backwards=backwards))
     assert [frame for clip in laid for frame in clip.answers] == list(range(frames))
     for clip in laid:
         assert 0 <= clip.start <= clip.answers.start
@@ -200,7 +193,7 @@ def test_clips_answer_every_frame_once(frames: int, dropped: int, backwards: boo
 
 def test_clips_as_released_are_laid_from_the_end() -> None:
     """22 frames: clips begin at 14, 8 and 2, then one at 0; each but the first drops its last two."""
-    assert clips(22, 8, DetectRule.reference()) == [
+    assert split_into_clips(22, 8, DetectRule.reference()) == [
         Clip(0, range(6)),
         Clip(2, range(6, 8)),
         Clip(8, range(8, 14)),

@@ -180,9 +180,9 @@ def test_unknown_names_are_refused_with_those_that_exist() -> None:
 def test_names_and_cards_need_no_torch() -> None:
     code = (
         "import sys\n"
-        "from roadaware.models import cards\n"
+        "from roadaware.models import list_model_cards\n"
         "import roadaware.models.retinanet3d\n"
-        "print(len(cards()), 'torch' in sys.modules)"
+        "print(len(list_model_cards()), 'torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(len(MODELS) + len(CROSSING) + len(NETWORKS)), "False"]

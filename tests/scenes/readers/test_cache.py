@@ -18,7 +18,7 @@ from PIL import Image
 from sets import maker
 
 from roadaware.datasets import cache, jaad, read
-from roadaware.datasets.cache import Entry, cache_folder, load_or_read
+from roadaware.datasets.cache import Entry, get_cache_folder, load_or_read
 from roadaware.errors import DiskError, InputError
 from roadaware.scenes.tables import Scenes
 
@@ -59,13 +59,13 @@ def test_the_folder_is_asked_of_the_environment_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / "own"))
-    assert cache_folder() == tmp_path / "own"
+    assert get_cache_folder() == tmp_path / "own"
     monkeypatch.setenv("ROADAWARE_HOME", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "shared"))
-    assert cache_folder() == tmp_path / "shared" / "roadaware"
+    assert get_cache_folder() == tmp_path / "shared" / "roadaware"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "roadaware"
+    assert get_cache_folder() == tmp_path / ".cache" / "roadaware"
 
 
 def test_the_second_time_is_opened_not_read(reader: Counted) -> None:
@@ -202,7 +202,7 @@ def test_without_a_home_folder_it_still_reads(reader: Counted, monkeypatch: pyte
     def homeless() -> Path:
         raise RuntimeError("no home")
 
-    monkeypatch.setattr(cache, "cache_folder", homeless)
+    monkeypatch.setattr(cache, "get_cache_folder", homeless)
     assert reader.through() == reader.through()
     assert reader.times == 2
 

@@ -17,10 +17,10 @@ from roadaware.io.process_pool import run_parallel
 SLEEPERS = """
 from pathlib import Path
 from functools import partial
-from roadaware.io.process_pool import side_by_side
+from roadaware.io.process_pool import run_parallel
 from {name} import sleep
 if __name__ == "__main__":
-    list(side_by_side(partial(sleep, Path({folder!r})), [0, 1], 2))
+    list(run_parallel(partial(sleep, Path({folder!r})), [0, 1], 2))
 """
 
 

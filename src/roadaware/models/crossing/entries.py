@@ -275,7 +275,7 @@ def _narrow_i3d(by: int, momentum: float) -> I3DConfig:
 CONVLSTM = build_crossing_entry(
     "convlstm",
     ConvLSTMConfig,
-    "convlstm:ConvLSTMNet",
+    "clips:ConvLSTMNet",
     reads=("crop:context@224",),
     paper=f"{BENCHMARK}, model ConvLSTM",
     diagram="crops, one after another -> the convolutions of VGG16 (512 maps of 7x7) -> convolutional LSTM "
@@ -291,7 +291,7 @@ CONVLSTM = build_crossing_entry(
 C3D = build_crossing_entry(
     "c3d",
     C3DConfig,
-    "c3d:C3DNet",
+    "clips:C3DNet",
     reads=("crop:context@112",),
     paper=f"Tran et al., ICCV 2015; {BENCHMARK}, model C3D",
     diagram="crops -> 8 3x3x3 convolutions with ReLU in five stages, max pools of 2x2x2 (the first "
@@ -307,7 +307,7 @@ C3D = build_crossing_entry(
 I3D = build_crossing_entry(
     "i3d",
     I3DConfig,
-    "i3d:I3DNet",
+    "clips:I3DNet",
     reads=("crop:context@224",),
     paper=f"Carreira and Zisserman, CVPR 2017; {BENCHMARK}, model I3D",
     diagram="crops -> Inception-v1 with kernels inflated over time (7x7x7 stem, nine blocks of four "
@@ -324,7 +324,7 @@ I3D = build_crossing_entry(
 TWO_STREAM = build_crossing_entry(
     "two-stream",
     TwoStreamConfig,
-    "two_stream:TwoStreamNet",
+    "clips:TwoStreamNet",
     reads=("crop:context@224",),
     paper=f"Simonyan and Zisserman, NIPS 2014; {BENCHMARK}, model TwoStream",
     diagram="crops -> VGG16 with its two fully connected layers (4096) on the frame in the middle of "
@@ -411,7 +411,7 @@ _INPUTS = (
 BIPED = build_crossing_entry(
     "biped",
     BiPedConfig,
-    "biped:BiPed",
+    "multitask:BiPed",
     reads=("boxes:last", "grid", "ego:speed", "maps@32"),
     also_tells=("trajectory", "grid"),
     paper="Rasouli et al., Bifold and Semantic Reasoning for Pedestrian Behavior Prediction, ICCV 2021",
@@ -432,7 +432,7 @@ BIPED = build_crossing_entry(
 PEDFORMER = build_crossing_entry(
     "pedformer",
     PedFormerConfig,
-    "pedformer:PedFormer",
+    "multitask:PedFormer",
     reads=("boxes:last", "boxes:scaled", "ego:filtered", "grid", "maps@32"),
     also_tells=("trajectory", "grid"),
     paper="Rasouli and Kotseruba, PedFormer: Pedestrian Behavior Prediction via Cross-Modal Attention "
@@ -491,7 +491,7 @@ class PcpaConfig:
 PCPA = build_crossing_entry(
     "pcpa",
     PcpaConfig,
-    "pcpa:PCPA",
+    "recurrent:PCPA",
     reads=("crop:box@112", "pose", "boxes", "ego:speed"),
     paper="Kotseruba et al., Benchmark for Evaluating Pedestrian Action Prediction, WACV 2021",
     diagram="crops -> C3D without its top, flattened -> FC 256 sigmoid; each sequence -> GRU 256, all "
@@ -684,7 +684,7 @@ _SKELETAL_INPUTS = (
 SPI_NET = build_crossing_entry(
     "spi-net",
     SpiNetConfig,
-    "spinet:SpiNet",
+    "skeletal:SpiNet",
     reads=("pose", "boxes"),
     paper="Gesnouin et al., Predicting Intentions of Pedestrians from 2D Skeletal Pose Sequences with "
     "a Representation-Focused Multi-Branch Deep Learning Network, Algorithms 13(12), 2020, as in "
@@ -702,7 +702,7 @@ SPI_NET = build_crossing_entry(
 TROUSPI_NET = build_crossing_entry(
     "trouspi-net",
     TrouSpiNetConfig,
-    "trouspi:TrouSpiNet",
+    "skeletal:TrouSpiNet",
     reads=("pose", "boxes", "ego:speed"),
     paper="Gesnouin et al., TrouSPI-Net: Spatio-temporal attention on parallel atrous convolutions and "
     "U-GRUs for skeletal pedestrian crossing prediction, FG 2021",
@@ -766,7 +766,7 @@ class SteadyConfig:
 STEADY = build_crossing_entry(
     "steady",
     SteadyConfig,
-    "steady:Steady",
+    "causal_tcn:Steady",
     reads=("centre", "motion", "ego:action"),
     each_frame=True,
     paper="ours",
@@ -866,7 +866,7 @@ class ResNet50Config:
 VGG16 = build_crossing_entry(
     "vgg16",
     VGG16Config,
-    "vgg:VGG16Net",
+    "stills:VGG16Net",
     reads=("crop:context@224",),
     paper=_STILLS_BENCHMARK,
     diagram="last frame of the crops -> 13 3x3 convolutions with ReLU in five stages, each followed by a "
@@ -879,7 +879,7 @@ VGG16 = build_crossing_entry(
 RESNET50 = build_crossing_entry(
     "resnet50",
     ResNet50Config,
-    "resnet:ResNet50Net",
+    "stills:ResNet50Net",
     reads=("crop:context@224",),
     paper=_STILLS_BENCHMARK,
     diagram="last frame of the crops -> 7x7 convolution, max pool -> 3, 4, 6 and 3 bottleneck blocks "

@@ -92,7 +92,7 @@ class Stepper:
             frames: (B, k, d) one or more frames, all inputs side by side in the order of `names`; may hold
                 NaN, which becomes the mean of training.
         """
-        self._kernels.follow(self._weights, state.read, rows, frames, state.seen)
+        self._kernels.update_recurrent_state(self._weights, state.read, rows, frames, state.seen)
         if self._place >= 0:
             state.place[rows] = frames[:, -1, self._place]
 
@@ -108,7 +108,7 @@ class Stepper:
             each = seen[rows]
             if ahead is not None:
                 matrix, bias, regions = ahead
-                told = self._kernels.whereabouts(each, matrix, bias, state.place[rows], regions)
+                told = self._kernels.compute_region_log_probs(each, matrix, bias, state.place[rows], regions)
                 each = np.concatenate([each, told], axis=1)
             found.append(each)
         return found

@@ -202,11 +202,10 @@ class Pyramid(nn.Module):
         return Features(shown[:-1], shown[-1].flatten(2))
 
 
-_PACKAGE = "roadaware.models.retinanet3d"
 _BACKBONES = {
-    "slowfast": f"{_PACKAGE}.slowfast:SlowFast",
-    "compact": f"{_PACKAGE}.compact:Compact",
-    "transformers": f"{_PACKAGE}.trunk:LibraryTrunk",
+    "slowfast": "roadaware.models.retinanet3d.trunks:SlowFast",
+    "compact": "roadaware.models.retinanet3d.trunks:Compact",
+    "transformers": "roadaware.models.retinanet3d.trunks:LibraryTrunk",
 }
 
 
@@ -249,7 +248,9 @@ class RetinaNet3D(nn.Module):
                 f"n_classes counts agentness, so at least 1, not {n_classes}; n_av is at least 0"
             )
         self.config, self.n_classes, self.n_av = config, n_classes, n_av
-        module, _, name = _BACKBONES.get(config.backbone, f"{_PACKAGE}.resnet:ResNet").partition(":")
+        module, _, name = _BACKBONES.get(
+            config.backbone, "roadaware.models.retinanet3d.trunks:ResNet"
+        ).partition(":")
         self.anchors = Anchors(config)
         self.backbone: Pyramid = getattr(import_module(module), name)(config)
         self.reg_heads = build_head(config, 4)

@@ -11,7 +11,8 @@ import polars as pl
 
 from roadaware.config import digest
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.pedestrians import SampleScores, collect_sample_scores
+from roadaware.metrics.pedestrians import collect_sample_scores
+from roadaware.metrics.scores import SampleScores
 from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.training.pedestrians import results, tabular
