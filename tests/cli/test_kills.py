@@ -56,7 +56,7 @@ from concurrent.futures import ProcessPoolExecutor
 from roadaware.io.processes import stop_with_parent
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(1, mp_context=context, initializer=end_with_parent)
+    pool = ProcessPoolExecutor(1, mp_context=context, initializer=stop_with_parent)
     print(pool.submit(os.getpid).result(), flush=True)
     os.kill(os.getpid(), 9)
 """

@@ -46,7 +46,7 @@ class Slow:
     def finish(self):
         return []
 
-watch.detector_of = lambda *given: Slow()
+watch.load_detector = lambda *given: Slow()
 """
 RUN = STUB + "import sys\nfrom roadaware.cli import main\nsys.exit(main(sys.argv[1:]))\n"
 

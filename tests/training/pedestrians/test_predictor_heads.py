@@ -131,7 +131,7 @@ def test_paths_and_cells_are_learnt_judged_and_kept(name: str, data: Path, tmp_p
     assert set(judged.ahead) == {*rows, runs.STRAIGHT_ON}
     assert all(value is not None for found in judged.ahead.values() for value in found.values())
     opened = Predictor.open(tmp_path / "seed-0" / runs.MODEL)
-    given = runs.fold_of(trained.material, "test", opened.inputs, recipe)
+    given = runs.build_fold(trained.material, "test", opened.inputs, recipe)
     said = opened.also(given.inputs)
     assert said["trajectory"].shape == (len(given), 30, 4)
     np.testing.assert_allclose(said["grid"].sum(axis=1), 1)
@@ -147,5 +147,5 @@ def test_a_network_without_heads_tells_nothing_further(data: Path, tmp_path: Pat
     trained = runs.train_predictors(recipe, tmp_path)
     assert "ahead" not in json.loads((tmp_path / "seed-0" / runs.FACTS).read_text())
     assert runs.evaluate_run(trained).ahead == {}
-    given = runs.fold_of(trained.material, "test", recipe.network.inputs, recipe).inputs
+    given = runs.build_fold(trained.material, "test", recipe.network.inputs, recipe).inputs
     assert trained.predictors[0].also(given) == {}
