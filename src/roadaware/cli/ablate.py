@@ -238,7 +238,7 @@ def format_ablation_tables(rows: pl.DataFrame) -> list[str]:
     """One table for each configuration and knob, in their order; doubtful printed numbers are marked.
 
     Args:
-        rows: of `analysis.copg_tables.build_ablation_table`.
+        rows: of `analysis.corner_tables.build_ablation_table`.
     """
     judged = bool(rows["ar"].count())
     found = []

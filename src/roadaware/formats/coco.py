@@ -583,7 +583,7 @@ def write_results(predictions: Predictions, path: Path, index: CocoIndex, *, min
     """Write claims as a list of COCO results: one for each box and label of the index's kind.
 
     Corners become left, top, width and height in the pixels that they are in: bring claims to those of the
-    truth by `scenes.rescaling` before. Dense scores give a result for every label above `min_score`; without
+    truth by `scenes.concatenation` before. Dense scores give a result for every label above `min_score`; without
     them scored `labels` do.
 
     Args:

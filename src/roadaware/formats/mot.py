@@ -437,7 +437,7 @@ def write_tracks(
     Boxes of tubes that are claimed for consecutive frames stand in the frames they are claimed for.
 
     Args:
-        predictions: linked boxes with scores, in the truth's pixels (`scenes.rescaling` brings them there:
+        predictions: linked boxes with scores, in the truth's pixels (`scenes.concatenation` brings them there:
             TrackEval does not).
         folder: must not exist, or be empty.
         of: (kind, label) of the tubes to write; the paths themselves unless given.

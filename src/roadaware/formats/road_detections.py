@@ -308,7 +308,7 @@ _EMPTY_COLUMNS = 200
 
 
 def encode_pickle(value: Any) -> bytes:
-    """The value as a pickle that `scenes.pickles.load` and every Python from 3.4 on read."""
+    """The value as a pickle that `io.pickles.load` and every Python from 3.4 on read."""
     return pickle.dumps(value, protocol=_PROTOCOL)
 
 

@@ -29,7 +29,7 @@ _LIE = 0.1
 
 
 class VideoFile:
-    """The frames of a file, numbered in the order of their times as `scenes.media.VideoReader` numbers them.
+    """The frames of a file, numbered in the order of their times as `io.video.VideoReader` numbers them.
 
     Args:
         path: a regular file.

@@ -31,7 +31,7 @@ def plot_ablation(table: pl.DataFrame) -> Picture:
     """AP, AR and proposals over the values of each knob, with intervals, printed values in grey.
 
     Args:
-        table: of `analysis.copg_tables.knob_table`.
+        table: of `analysis.corner_tables.build_ablation_table`.
     """
     from matplotlib.figure import Figure
 

@@ -225,7 +225,7 @@ def build_stats_section(
     """Boxes and tubes by class and split.
 
     Args:
-        counts: what `roadaware.analysis.road_counts.format_count` gave.
+        counts: what `roadaware.analysis.road_counts.count` gave.
         printed: the same beside the paper's, what `beside_print` gave; None where it counts another set.
         title: heading of the section.
     """
@@ -243,7 +243,7 @@ def count_bars(counts: pl.DataFrame, kind: str, printed: pl.DataFrame | None = N
     """Boxes (or frames) and tubes of each class of a kind in the whole set, on a logarithmic scale.
 
     Args:
-        counts: what `roadaware.analysis.road_counts.format_count` gave.
+        counts: what `roadaware.analysis.road_counts.count` gave.
         kind: one of its kinds.
         printed: adds the paper's numbers as marks; see `build_stats_section`.
     """

@@ -67,7 +67,7 @@ def build_corner_section(
         title: heading of the section.
         model: what the model is called in sentences.
         about: what else the reader should know, such as truth, digests, draws.
-        printed: rows to stand beside, as `protocols.printed_coda.beside` gives them.
+        printed: rows to stand beside, as `protocols.printed_coda.select_printed` gives them.
         pictures: drawn after the tables.
     """
     named = [(format_name(name), format_fact(value)) for name, value in select_plain_facts(result).items()]
@@ -197,7 +197,7 @@ def build_composition_section(held: Composition, *, title: str, notes: Sequence[
     """The composition of a set.
 
     Args:
-        held: what `analysis.corner_composition.composition` gave.
+        held: what `analysis.corner_tables.compute_composition` gave.
         title: heading of the section.
         notes: what else is to be told.
     """

@@ -79,7 +79,7 @@ class Futures:
 
 
 def build_targets(scenes: Scenes, split: str, horizon: int) -> Futures:
-    """The boxes behind the observations of one split, in the order of `tasks.pedestrians.examples`.
+    """The boxes behind the observations of one split, in the order of `tasks.pedestrians.build_examples`.
 
     Args:
         scenes: with `samples` cut by a protocol, and boxes.

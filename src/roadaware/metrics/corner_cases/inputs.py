@@ -259,7 +259,7 @@ def _clear(boxes: pl.DataFrame, corner: Bools) -> tuple[Bools, tuple[str, ...]]:
     if BLOCKS not in boxes.columns:
         raise InputError(
             f"nothing is known of what blocks a path: the boxes have no {BLOCKS}",
-            hint="`metrics.corner_cases.risk.with_blocking` adds it where the geometry is known",
+            hint="`metrics.corner_cases.risk.add_blocking` adds it where the geometry is known",
         )
     clear = ~_flag(boxes, BLOCKS, default=True)
     unknown = int((boxes[BLOCKS].is_null().to_numpy() & corner).sum())

@@ -60,7 +60,7 @@ def describe_requirements(name: str) -> str:
 def build_inputs(
     scenes: Scenes, split: str, names: Sequence[str], *, leaks: bool = False, media: Media | None = None
 ) -> InputSet:
-    """What the samples of one split look like, in the order of `tasks.pedestrians.examples`.
+    """What the samples of one split look like, in the order of `tasks.pedestrians.build_examples`.
 
     Pictures are cut when they are taken; everything else is in memory. What is unknown is NaN.
 

@@ -145,7 +145,7 @@ class Score:
         epoch: from 1.
         loss: mean of the epoch.
         worth: on validation, by the recipe's criterion; NaN where that means nothing.
-        ahead: what the heads beside the label are worth on validation, see `tasks.futures.evaluate_future`.
+        ahead: what the heads beside the label are worth on validation, see `tasks.targets.evaluate_future`.
     """
 
     epoch: int

@@ -84,7 +84,7 @@ class Judged:
         scenes: with the samples of the split alone.
         predictions: by seed; `mean` is the mean of their probabilities.
         metrics: of each.
-        ahead: of each, what its boxes ahead and cells are worth, see `tasks.futures.evaluate_future`; beside them
+        ahead: of each, what its boxes ahead and cells are worth, see `tasks.targets.evaluate_future`; beside them
             the rule that pedestrians go on as observed. Empty for networks that do not tell.
         notes: labels that no sample of the split has, and what that does to the metrics.
     """
