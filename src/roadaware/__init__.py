@@ -1,5 +1,27 @@
-"""Road video (and LiDAR, and sound) to road events, and how far to trust them."""
+"""Road video (and LiDAR, and sound) to road events, and how far to trust them.
 
+`import roadaware as ra` loads nothing else; names of the public face come when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module as _import_module
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from roadaware import datasets
+    from roadaware.api import Predictions, Result, Scenes, evaluate, link, read, simulate
 
 __version__ = _version("roadaware")
+__all__ = ["Predictions", "Result", "Scenes", "datasets", "evaluate", "link", "read", "simulate"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'roadaware' has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(_import_module("roadaware.api"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

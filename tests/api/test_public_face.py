@@ -1,0 +1,161 @@
+"""What `import roadaware as ra` offers, as somebody in a notebook uses it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import roadaware as ra
+from roadaware.demo_data.road import generate_road_scenes
+from roadaware.errors import InputError, UsageError
+
+
+@pytest.fixture(scope="module")
+def scenes() -> ra.Scenes:
+    return generate_road_scenes(videos=3, frames=60, seed=1)
+
+
+def _arrays(scenes: ra.Scenes) -> dict[str, object]:
+    """The true agents of the annotated boxes as arrays, with scores."""
+    named = scenes.labels.filter(pl.col("kind") == "agent").select("box", "label")
+    rows = scenes.boxes.join(named, on="box").sort("video", "frame")
+    classes = scenes.meta.vocabularies["agent"]
+    return {
+        "boxes": rows.select("x1_px", "y1_px", "x2_px", "y2_px").to_numpy(),
+        "scores": np.linspace(0.5, 0.99, len(rows)),
+        "frames": rows["frame"].to_numpy(),
+        "videos": rows["video"].cast(pl.String).to_list(),
+        "classes": classes,
+        "labels": rows["label"].to_numpy(),
+    }
+
+
+def test_importing_loads_nothing_and_names_are_found() -> None:
+    code = (
+        "import sys, roadaware as ra\n"
+        "heavy = {'numpy', 'polars', 'numba', 'torch'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "assert all(getattr(ra, name) is not None for name in ra.__all__)\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert set(ra.__all__) <= set(dir(ra))
+    with pytest.raises(AttributeError, match="it has Predictions"):
+        _ = ra.nothing  # type: ignore[attr-defined]
+
+
+def test_ten_lines_from_arrays_to_numbers_pictures_and_a_page(scenes: ra.Scenes, tmp_path: Path) -> None:
+    predictions = ra.Predictions.from_numpy(**_arrays(scenes))  # type: ignore[arg-type]
+    tubes = ra.link(predictions)
+    result = ra.evaluate(tubes, scenes, resamples=50)
+    assert result.value("frame_map@0.5:agent") == pytest.approx(1.0)
+    assert result.value("video_map@0.2:agent") > 0.5  # type: ignore[operator]
+    row = result.summary.filter(pl.col("metric") == "frame_map@0.5:agent").row(0, named=True)
+    assert row["low_video"] <= row["value"] <= row["high_video"]
+    assert "frame_map@0.5:agent" in result._repr_html_()
+    assert result.plot().axes
+    page = result.to_html(tmp_path / "page.html").read_text()
+    assert "<svg" in page or "<table" in page
+    worse = ra.evaluate(ra.link(_shifted(scenes)), scenes, resamples=50)
+    table = result.compare(worse, resamples=50)
+    difference = table.filter(pl.col("metric") == "frame_map@0.5:agent")["difference"].item()
+    assert difference == pytest.approx(1 - worse.value("frame_map@0.5:agent"))  # type: ignore[operator]
+
+
+def _shifted(scenes: ra.Scenes) -> ra.Predictions:
+    """Every third box stands elsewhere."""
+    held = _arrays(scenes)
+    boxes = np.array(held["boxes"])
+    boxes[::3] += 300
+    return ra.Predictions.from_numpy(**{**held, "boxes": boxes})  # type: ignore[arg-type]
+
+
+def test_scores_of_every_class_and_a_frame_of_a_table_give_the_same(scenes: ra.Scenes) -> None:
+    held = _arrays(scenes)
+    labels, scores = np.array(held["labels"]), np.array(held["scores"])
+    dense = np.zeros((len(labels), len(held["classes"])))  # type: ignore[arg-type]
+    dense[np.arange(len(labels)), labels] = scores
+    one = ra.Predictions.from_numpy(**held)  # type: ignore[arg-type]
+    other = ra.Predictions.from_numpy(**{**held, "scores": dense, "labels": None})  # type: ignore[arg-type]
+    assert one == other
+    names = list(held["classes"])  # type: ignore[call-overload]
+    boxes = np.array(held["boxes"])
+    table = pl.DataFrame(
+        {
+            "video": held["videos"],
+            "frame": held["frames"],
+            **{name: boxes[:, j] for j, name in enumerate(("x1_px", "y1_px", "x2_px", "y2_px"))},
+            "score": scores,
+            "label": [names[n] for n in labels],
+        }
+    )
+    of_table = ra.Predictions.from_pandas(table)
+    assert of_table.boxes.drop("scores").equals(one.boxes.drop("scores"))
+
+
+def test_coco_leads_out_and_in(scenes: ra.Scenes, tmp_path: Path) -> None:
+    from roadaware.formats.coco import write_annotations
+
+    predictions = ra.Predictions.from_numpy(**_arrays(scenes))  # type: ignore[arg-type]
+    written = predictions.to_coco(tmp_path / "results.json", scenes)
+    assert written == len(predictions.boxes) == len(json.loads((tmp_path / "results.json").read_text()))
+    write_annotations(scenes, tmp_path / "truth.json")
+    back = ra.Predictions.from_coco(tmp_path / "results.json", tmp_path / "truth.json")
+    assert len(back.boxes) == written
+    assert back.boxes["score"].sum() == pytest.approx(predictions.boxes["score"].sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"scores": [0.5, 1.5]}, "scores lie in"),
+        ({"scores": [float("nan"), 0.5]}, "scores lie in"),
+        ({"labels": [0, 2]}, "labels are whole numbers from 0 to 1"),
+        ({"labels": [0.0, 1.0]}, "labels are whole numbers"),
+        ({"labels": None}, "give `labels`"),
+        ({"frames": [0]}, "whole frame numbers"),
+        ({"videos": ["a"]}, "names of videos"),
+        ({"boxes": [[5, 5, 1, 1], [0, 0, 1, 1]]}, "x1_px"),
+    ],
+)
+def test_wrong_arrays_are_refused_in_words(changes: dict[str, object], says: str) -> None:
+    given = {
+        "boxes": [[0, 0, 1, 1], [0, 0, 2, 2]],
+        "scores": [0.5, 0.6],
+        "frames": [0, 1],
+        "videos": "drive",
+        "classes": ("Ped", "Car"),
+        "labels": [0, 1],
+    }
+    with pytest.raises(InputError) as caught:
+        ra.Predictions.from_numpy(**{**given, **changes})  # type: ignore[arg-type]
+    assert says in f"{caught.value} {caught.value.hint}"
+
+
+def test_no_boxes_are_predictions_too(scenes: ra.Scenes) -> None:
+    none = ra.Predictions.from_numpy(np.zeros((0, 4)), [], np.zeros(0, int), [], classes=("Ped",), labels=[])
+    assert none.boxes.is_empty()
+    assert ra.evaluate(ra.link(none), scenes, resamples=0).value("frame_map@0.5:agent") in (0.0, None)
+
+
+def test_wrong_words_are_refused(scenes: ra.Scenes) -> None:
+    predictions = ra.Predictions.from_numpy(**_arrays(scenes))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="config is"):
+        ra.link(predictions, "best")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="task is road"):
+        ra.evaluate(predictions, scenes, task="cars")
+    with pytest.raises(InputError, match="expected columns frame"):
+        ra.Predictions.from_pandas(pl.DataFrame({"video": []}))
+
+
+def test_scenes_are_simulated_and_read(tmp_path: Path) -> None:
+    scenes = ra.simulate(tmp_path / "made", seed=3, size=(160, 120), seconds=1.0, fps=5.0)
+    assert len(scenes.videos) >= 1
+    assert ra.read("simulator", tmp_path / "made").boxes.equals(scenes.boxes)
