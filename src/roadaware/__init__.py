@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from roadaware import datasets
-    from roadaware.api import Predictions, Result, Scenes, evaluate, link, read, simulate
+    from roadaware.api import Predictions, Result, evaluate, link, read, simulate
+    from roadaware.scenes.tables import Scenes
 
 __version__ = _version("roadaware")
 __all__ = ["Predictions", "Result", "Scenes", "datasets", "evaluate", "link", "read", "simulate"]
