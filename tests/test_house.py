@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import functools
+import graphlib
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import grimp
 import pytest
 
 import torchless
@@ -85,6 +87,13 @@ def _loads_weights_only(call: ast.Call) -> bool:
     """torch refuses to run anything where it is told, in so many words, to load weights alone."""
     told = [word.value for word in call.keywords if word.arg == "weights_only"]
     return ast.unparse(call.func) == "torch.load" and len(told) == 1 and ast.unparse(told[0]) == "True"
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    """Imports inside functions counted, those for type checkers alone not."""
+    graph = grimp.build_graph("roadaware", exclude_type_checking_imports=True, cache_dir=None)
+    imported = {name: graph.find_modules_directly_imported_by(name) for name in sorted(graph.modules)}
+    graphlib.TopologicalSorter(imported).prepare()
 
 
 def test_nothing_runs_code_from_data() -> None:

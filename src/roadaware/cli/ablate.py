@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, folders, outputs
+from roadaware.cli.datasets import DatasetKind
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -22,7 +23,7 @@ from roadaware.cli.options import (
     Switch,
     validate_range,
 )
-from roadaware.cli.propose import STRICT, DatasetKind, build_order, describe_lost
+from roadaware.cli.propose import STRICT, build_order, describe_lost
 from roadaware.cli.text import format_interval, format_number, format_table
 from roadaware.errors import UsageError
 

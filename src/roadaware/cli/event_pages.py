@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roadaware.cli import console
-from roadaware.cli.event_runs import EventRun, build_event_run_facts
+from roadaware.cli.event_runs import EventRun, build_detection_result, build_event_run_facts
 
 if TYPE_CHECKING:
     import polars as pl
 
     from roadaware.cli.event_scoring import Scored
-    from roadaware.metrics.detection.evaluate import DetectionResult
     from roadaware.metrics.detection.matches import Matches
     from roadaware.reports.curves import Panel
     from roadaware.reports.page import Block, Section
@@ -154,40 +152,6 @@ def render_event_comparison(found: Any) -> str:
     from roadaware.reports.page import report
 
     return report([build_event_comparison_section(found)], title=" against ".join(found.names))
-
-
-def build_detection_result(run: EventRun) -> DetectionResult:
-    """A run as the result that it came from, without its instances."""
-    import polars as pl
-
-    from roadaware.config import to_dict
-    from roadaware.metrics.detection.evaluate import DetectionResult
-
-    return DetectionResult(run.summary, pl.DataFrame(), to_dict(run.config), run.notes, matches=run.matches)
-
-
-def build_metrics_json(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
-    """The metrics as JSON: level, threshold and kind to mean and classes, in per cent.
-
-    Args:
-        run: what was found.
-        native: kind to the name it has in the dataset's own files, under which it stands as well.
-    """
-    from roadaware.metrics.detection.evaluate import as_json
-
-    return as_json(build_detection_result(run), native)
-
-
-def build_groups_json(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
-    """The metrics of each group as JSON, see `build_metrics_json`; empty where no groups were asked for."""
-    import polars as pl
-
-    names = run.summary["group"].drop_nulls().unique(maintain_order=True).to_list()
-    found = {}
-    for name in names:
-        whole = run.summary.filter(pl.col("group") == name).with_columns(group=pl.lit(None, pl.String))
-        found[str(name)] = build_metrics_json(replace(run, summary=whole), native)
-    return found
 
 
 def _about(run: EventRun) -> dict[str, str]:

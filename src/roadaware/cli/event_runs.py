@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from roadaware.metrics.detection.evaluate import DetectionResult
+    from roadaware.metrics.detection.matches import Matches
+
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from roadaware import __version__
 from roadaware.cli import runs
@@ -261,3 +270,37 @@ def _marks(rows: pl.DataFrame, name: str, count: int) -> Any:
 
     marks = [rows[f"{name}_{k}"].to_numpy() for k in range(count)]
     return np.stack(marks, axis=1) if marks else np.zeros((len(rows), 0), dtype=np.bool_)
+
+
+def build_detection_result(run: EventRun) -> DetectionResult:
+    """A run as the result that it came from, without its instances."""
+    import polars as pl
+
+    from roadaware.config import to_dict
+    from roadaware.metrics.detection.evaluate import DetectionResult
+
+    return DetectionResult(run.summary, pl.DataFrame(), to_dict(run.config), run.notes, matches=run.matches)
+
+
+def build_metrics_json(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
+    """The metrics as JSON: level, threshold and kind to mean and classes, in per cent.
+
+    Args:
+        run: what was found.
+        native: kind to the name it has in the dataset's own files, under which it stands as well.
+    """
+    from roadaware.metrics.detection.evaluate import as_json
+
+    return as_json(build_detection_result(run), native)
+
+
+def build_groups_json(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
+    """The metrics of each group as JSON, see `build_metrics_json`; empty where no groups were asked for."""
+    import polars as pl
+
+    names = run.summary["group"].drop_nulls().unique(maintain_order=True).to_list()
+    found = {}
+    for name in names:
+        whole = run.summary.filter(pl.col("group") == name).with_columns(group=pl.lit(None, pl.String))
+        found[str(name)] = build_metrics_json(replace(run, summary=whole), native)
+    return found

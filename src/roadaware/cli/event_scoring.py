@@ -461,8 +461,7 @@ def evaluate_streaming(
     """
     if clock.latency is None:
         return None
-    from roadaware.cli.event_pages import build_metrics_json
-    from roadaware.cli.event_runs import EventRun
+    from roadaware.cli.event_runs import EventRun, build_metrics_json
     from roadaware.config import to_dict
     from roadaware.metrics.streaming import apply_latency, select_processed_frames
 

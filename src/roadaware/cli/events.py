@@ -156,12 +156,8 @@ def _evaluate_events(
     *,
     overwrite: bool,
 ) -> Outcome:
-    from roadaware.cli.event_pages import (
-        build_groups_json,
-        build_json_facts,
-        build_metrics_json,
-        render_event_runs,
-    )
+    from roadaware.cli.event_pages import build_json_facts, render_event_runs
+    from roadaware.cli.event_runs import build_groups_json, build_metrics_json
     from roadaware.cli.event_scoring import format_streaming
     from roadaware.cli.event_tables import format_dropped, format_event_result, format_tracking
 

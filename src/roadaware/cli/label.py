@@ -95,7 +95,7 @@ def open_with_images(path: Path, root: Path | None) -> tuple[Scenes, Path]:
         DatasetNotFoundError: if it is no dataset that is known.
         UsageError: if it is an archive.
     """
-    from roadaware.cli.propose import detect_reader, find_root
+    from roadaware.cli.datasets import detect_reader, find_root
     from roadaware.datasets import read
     from roadaware.scenes.store import open_scenes
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
+from roadaware.cli.datasets import DatasetKind, detect_reader, find_root
 from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, validate_range
-from roadaware.errors import DatasetNotFoundError, InputError, UsageError
+from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from roadaware.corner_cases.config import CopgConfig
     from roadaware.corner_cases.run_stats import Tally
     from roadaware.corner_cases.runner import Order
 
-DatasetKind = Literal["kitti", "nuscenes", "once", "simulator"]
 _DIR = "A dataset with sweeps and calibration: KITTI, nuScenes, ONCE, or made-up scenes."
 _OUT = "Where proposals go: a new or empty folder, or one of the same command, which is continued."
 _READER = "Which dataset it is; seen from its files unless told."
@@ -178,61 +178,6 @@ def build_order(
         stage=stage,
         videos=videos,
     )
-
-
-def detect_reader(path: Path) -> str:
-    """The reader of what lies at a path.
-
-    Raises:
-        DatasetNotFoundError: if it is none that has sweeps.
-    """
-    from typing import get_args
-
-    if not path.exists():
-        raise DatasetNotFoundError("there is no such file or folder", where=str(path))
-    found = [name for name in get_args(DatasetKind) if _opens(name, path)]
-    if len(found) == 1:
-        return str(found[0])
-    what = f"{' and '.join(found)} lie there; say which with --reader" if found else "none of them is there"
-    hint = None if found else "--reader with one of them says what it misses"
-    raise DatasetNotFoundError(
-        f"expected a dataset with sweeps ({', '.join(get_args(DatasetKind))}); {what}",
-        where=str(path),
-        hint=hint,
-    )
-
-
-def _opens(name: str, path: Path) -> bool:
-    import importlib
-
-    from roadaware.datasets import get_reader
-
-    try:
-        importlib.import_module(get_reader(name).module).find(path).close()
-    except DatasetNotFoundError:
-        return False
-    return True
-
-
-def find_root(name: str, path: Path) -> Path:
-    """The folder that paths in the tables start at.
-
-    Args:
-        name: of a reader.
-        path: where the dataset lies.
-
-    Raises:
-        UsageError: if it is an archive.
-    """
-    import importlib
-
-    from roadaware.datasets import get_reader
-
-    with importlib.import_module(get_reader(name).module).find(path) as source:
-        found: Path = source.path / source.prefix if source.prefix else source.path
-    if not found.is_dir():
-        raise UsageError(f"{path} is an archive: unpack it, sweeps and pictures are opened one by one")
-    return found
 
 
 def configure_copg(knobs: tuple[str, ...]) -> CopgConfig:
