@@ -26,27 +26,24 @@ def _files(folder: str, names: str) -> tuple[str, ...]:
     return tuple(f"{folder}/test_{name}.py" for name in names.split())
 
 
-_EXAMPLES = "metrics/test_docstring_examples.py"
+_EXAMPLES = "test_docstring_examples.py"
 _DETECTION = (
     *_files("metrics/detection", "av_action calibration errors evaluate_events frame ignored_tubes"),
     *_files("metrics/detection", "matches sizes slices summary thresholds video video_matches"),
 )
 GROUPS = {
     "intervals": Group(
-        _below("statistics", "bootstrap intervals cautions ranking rates conformal coverage disagreement"),
+        _below("statistics", "intervals cautions ranking rates conformal coverage disagreement"),
         ("statistics", _EXAMPLES),
     ),
     "precision": Group(
-        _below(
-            "statistics",
-            "average_precision average_precision_kernels tied_scores comparison temperature weibull",
-        ),
+        _below("statistics", "average_precision average_precision_kernels comparison calibration weibull"),
         ("statistics", _EXAMPLES),
     ),
     "calibration": Group(
         (
-            *_below("statistics", "adaptive_bins calibration"),
-            *_below("metrics", "calibration calibration_core conformal_sets"),
+            *_below("statistics", "calibration"),
+            *_below("metrics", "calibration conformal_sets"),
         ),
         (
             "statistics",
@@ -57,7 +54,7 @@ GROUPS = {
         ),
     ),
     "pedestrians": Group(
-        _below("metrics", "pedestrian_core per_pedestrian pedestrian_fits scores item_scores"),
+        _below("metrics", "pedestrians multi_seed scores metric_state"),
         (
             _EXAMPLES,
             "metrics/test_pedestrian_calibration.py",
@@ -71,9 +68,7 @@ GROUPS = {
             "metrics/test_item_scores.py",
         ),
     ),
-    "tracking": Group(
-        _below("metrics.tracking", "clear counts hota identity pairs floors"), ("metrics/tracking",)
-    ),
+    "tracking": Group(_below("metrics.tracking", "evaluate pairs"), ("metrics/tracking",)),
     "detection": Group(
         _below(
             "metrics.detection",
@@ -82,17 +77,15 @@ GROUPS = {
         ),
         (*_DETECTION, _EXAMPLES),
     ),
-    "actions": Group(_below("metrics.actions", "frames instances kernels state"), ("metrics/actions",)),
+    "actions": Group(_below("metrics.actions", "frames evaluate kernels state"), ("metrics/actions",)),
     "relations": Group(
-        _below("metrics.relations", "frame_kernels instances predcls tubelet_kernels tubelets"),
+        _below("metrics.relations", "frame_kernels evaluate predcls tubelet_kernels tubelets"),
         ("metrics/relations",),
     ),
-    "grounding": Group(
-        _below("metrics.grounding", "decoding judging sampling"), ("metrics/grounding", _EXAMPLES)
-    ),
-    "sound": Group(_below("metrics.sound", "map_kernels maps overlaps"), ("metrics/sound", _EXAMPLES)),
+    "grounding": Group(_below("metrics.grounding", "matching"), ("metrics/grounding", _EXAMPLES)),
+    "sound": Group(_below("metrics.sound", "map_kernels maps evaluate"), ("metrics/sound", _EXAMPLES)),
     "corner_cases": Group(
-        _below("metrics.corner_cases", "kernels matching precision recall risk trivial"),
+        _below("metrics.corner_cases", "kernels matching risk evaluate"),
         ("metrics/corner_cases",),
     ),
 }

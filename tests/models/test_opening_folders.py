@@ -16,7 +16,7 @@ pytest.importorskip("transformers")
 from open_folders import WRITERS, noise
 
 from roadaware.errors import DamagedError, InputError
-from roadaware.models import FOLDERS, folder_cards
+from roadaware.models import FOLDERS, list_folder_cards
 from roadaware.models.folder_configs import load_tokenizer
 from roadaware.models.open_vocabulary.clip import open_namer
 from roadaware.models.open_vocabulary.zero_shot import open_zero_shot
@@ -133,7 +133,7 @@ def test_every_type_of_folder_has_a_whole_card() -> None:
     from roadaware.models.segmenters import FAMILIES as SEGMENTERS
 
     assert set(FOLDERS) == {*FAMILIES, *zero_shot.FAMILIES, *clip.FAMILIES, *SEGMENTERS}
-    for name, card in folder_cards().items():
+    for name, card in list_folder_cards().items():
         assert card.name == name
         assert [f.name for f in fields(card) if not getattr(card, f.name) and f.name != "published"] == []
         assert "arxiv.org" in card.paper

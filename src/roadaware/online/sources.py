@@ -57,7 +57,7 @@ def _list_pattern(pattern: Path) -> Iterator[Path]:
 def build_natural_key(name: str) -> list[tuple[int, int | str]]:
     """A key that sorts numbers by their value.
 
-    >>> sorted(["10.png", "9.png", "a2.png"], key=natural)
+    >>> sorted(["10.png", "9.png", "a2.png"], key=build_natural_key)
     ['9.png', '10.png', 'a2.png']
     """
     parts = _DIGITS.split(name)

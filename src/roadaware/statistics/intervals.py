@@ -210,7 +210,7 @@ class Units:
         >>> means = next(units.weights()) @ heights / 4
         >>> found = units.interval(heights.mean(), means, "plain")
         >>> round(found.low, 3), round(found.high, 3), found.caution
-        (1.599, 1.825, 'few units')
+        (1.595, 1.825, 'few units')
         """
         valid = int(np.count_nonzero(~np.isnan(values)))
         ends: tuple[float, float] | None = None
