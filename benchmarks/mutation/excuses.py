@@ -33,92 +33,82 @@ EXCUSES: dict[str, dict[str, str]] = {
         "balanced_accuracy: 0.0 -> 1.0": "only whether it is a number is asked, which a docstring says",
     },
     "statistics.disagreement": {
-        "interval: 1e-09 -> 1.0000000000000001e-07": _ROUNDING,
-        "interval: share == share[0] -> share != share[0]": "the way for any weights gives the same, slower",
-        "interval: reached >= end -> reached > end": _ROUNDING,
+        "compute_quantile_interval: 1e-09 -> 1.0000000000000001e-07": _ROUNDING,
+        "compute_quantile_interval: share == share[0] -> share != share[0]": "the way for any weights gives the same, slower",
+        "compute_quantile_interval: reached >= end -> reached > end": _ROUNDING,
     },
     "statistics.coverage": {
         ": 1 -> 2": _SIZE,
         ": 24 -> 25": _SIZE,
         ": 1 << 24 -> 1 >> 24": _SIZE,
-        "nearest_distances: np.zeros(len(here)) -> np.ones(len(here))": "each place is written",
-        "nearest_distances: _BLOCK // len(there) -> _BLOCK * len(there)": _SIZE,
-        "nearest_distances: 1 -> 2 #5": _SIZE,
-        "_from_one: far <= 1e-06 * (squares + squares[place]) -> "
-        "far < 1e-06 * (squares + squares[place])": _ROUNDING,
+        "compute_nearest_distances: np.zeros(len(here)) -> np.ones(len(here))": "each place is written",
+        "compute_nearest_distances: _BLOCK // len(there) -> _BLOCK * len(there)": _SIZE,
+        "compute_nearest_distances: 1 -> 2 #5": _SIZE,
+        "_from_one: far <= 1e-06 * (squares + squares[place]) -> far < 1e-06 * (squares + squares[place])": _ROUNDING,
     },
-    "statistics.adaptive_bins": {
+    "statistics.calibration": {
         "AdaptiveBins._first_enough: start > limit -> start >= limit": "one sample is never enough",
         "AdaptiveBins._lent: target <= last -> target < last": "who lacks nothing is lent nothing",
+        "fit_temperature: 1 -> 2": _WIDER,
+        "fit_temperature: 1 -> 2 #2": _WIDER,
     },
-    "metrics.calibration_core": {
+    "metrics.calibration": {
         "CalibrationCore._sums: 1 -> 2 #2": _NEGATIVE,
     },
     "metrics.conformal_sets": {
-        "promises: 2 -> 3 #3": _SEED,
-        "promises: 1 -> 2 #4": _SEED,
+        "evaluate_coverage: 2 -> 3 #3": _SEED,
+        "evaluate_coverage: 1 -> 2 #4": _SEED,
     },
-    "metrics.per_pedestrian": {
-        "other_class: 1.0 -> 1.01 #2": "below every tally, however far",
-        "other_class: 1.0 -> 1.01 #3": "below every tally, however far",
+    "metrics.pedestrians": {
+        "select_wrong_class: 1.0 -> 1.01 #2": "below every tally, however far",
+        "select_wrong_class: 1.0 -> 1.01 #3": "below every tally, however far",
     },
-    "metrics.pedestrian_fits": {
+    "metrics.multi_seed": {
         "_row: of is not None and values -> of is not None or values": "both are there or neither is",
     },
     "metrics.detection.av_action": {
-        "judge_labels: np.zeros((len(rows), len(classes))) -> np.ones((len(rows), len(classes)))": (
-            "scores of labels that are not claimed are read nowhere"
-        ),
+        "prepare_labels: np.zeros((len(rows), len(classes))) -> "
+        "np.ones((len(rows), len(classes)))": "scores of labels that are not claimed are read nowhere",
     },
     "metrics.detection.sizes": {
-        "scales: 1 -> 2": _TOGETHER,
-        "_checked: 0 -> 1": _TOGETHER,
+        "compute_scales: 1 -> 2": _TOGETHER,
+        "_validate_sizes: 0 -> 1": _TOGETHER,
         "_sizes: 1 -> 2": _NEGATIVE,
-        "_checked: 0 -> 1 #2": _TOGETHER,
+        "_validate_sizes: 0 -> 1 #2": _TOGETHER,
     },
     "metrics.detection.video_kernels": {
-        "matched_tubes: t < found -> t <= found": "a tube in its own place is the same match",
+        "assign_tubes: t < found -> t <= found": "a tube in its own place is the same match",
     },
     "metrics.actions.state": {
         "JudgedActions.merge: 1 -> 2": "places only rank claims, so that they may begin with any number",
     },
-    "metrics.tracking.clear": {
+    "metrics.tracking.evaluate": {
         ": 1000.0 -> 1001.0": "more than all overlaps of a frame together, either way",
-    },
-    "metrics.tracking.floors": {": 0.05 -> 0.0505": "rounded to the same hundredths"},
-    "metrics.tracking.identity": {
+        ": 0.05 -> 0.0505": "rounded to the same hundredths",
         "identity_counts: together > 0 -> together >= 0": _NEVER_NEAR,
         "identity_counts: together > 0 -> together >= 0 #2": _NEVER_NEAR,
     },
     "statistics.average_precision": {
         ": 1024 -> 1025": _SIZE,
         "average_precision: 1 -> 2 #2": _SPARE,
-        "drawn_precision: np.zeros((0, thresholds)) -> np.ones((0, thresholds))": "no number in it",
+        "resample_average_precision: np.zeros((0, thresholds)) -> np.ones((0, thresholds))": "no number in it",
+        "compute_tied_span: 2 -> 3 #2": _SPARE,
     },
     "statistics.average_precision_kernels": {
-        "backward_areas: 0 -> 1": "counts of each threshold are the same where nothing is passed over",
-        "backward_areas: 1 -> 2 #3": _SPARE,
+        "accumulate_precision_areas: 0 -> 1": "counts of each threshold are the same where nothing is passed over",
+        "accumulate_precision_areas: 1 -> 2 #3": _SPARE,
         "_last_hit: 1 -> 2 #5": "every row before the first says that there is none",
-        "_reached: 100 -> 101": "a step too many is taken off again",
-    },
-    "statistics.tied_scores": {
-        "tied_span: 2 -> 3 #2": _SPARE,
+        "_count_reached_recalls: 100 -> 101": "a step too many is taken off again",
     },
     "statistics.comparison": {
-        "friedman: scatter <= 1e-12 -> scatter < 1e-12": _QUARTERS,
-        "friedman: 1e-12 -> 1e-10": _QUARTERS,
-        "signed_rank: np.abs(sums - place.sum() / 2) >= off - 1e-09 -> "
+        "friedman_test: scatter <= 1e-12 -> scatter < 1e-12": _QUARTERS,
+        "friedman_test: 1e-12 -> 1e-10": _QUARTERS,
+        "wilcoxon_test: np.abs(sums - place.sum() / 2) >= off - 1e-09 -> "
         "np.abs(sums - place.sum() / 2) > off - 1e-09": _QUARTERS,
-        "signed_rank: 1e-09 -> 1.0000000000000001e-07": _QUARTERS,
-    },
-    "statistics.temperature": {
-        "best_temperature: 1 -> 2": _WIDER,
-        "best_temperature: 1 -> 2 #2": _WIDER,
+        "wilcoxon_test: 1e-09 -> 1.0000000000000001e-07": _QUARTERS,
     },
     "statistics.weibull": {
-        "fit_weibull: -float(refined.fun) >= found[best] -> -float(refined.fun) > found[best]": (
-            "either is as likely"
-        ),
+        "fit_weibull: -float(refined.fun) >= found[best] -> -float(refined.fun) > found[best]": "either is as likely",
         "fit_weibull: 1 -> 2 #3": _WIDER,
         "fit_weibull: 1 -> 2 #4": _WIDER,
         "_given: slope(low) >= 0 -> slope(low) > 0": _AT_END,
