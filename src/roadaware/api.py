@@ -229,7 +229,9 @@ class Result:
 
     def _means(self) -> pl.DataFrame:
         held = self.summary.filter(pl.col("group").is_null() & pl.col("label").is_null() & pl.col("valid"))
-        return held.select("metric", "value", low="low_video", high="high_video", n="n")
+        return held.select(
+            "metric", "value", "n", low="low_video", high="high_video", caution="caution_video"
+        )
 
     def __repr__(self) -> str:
         return repr(self.found)
@@ -242,7 +244,7 @@ class Result:
         from roadaware.reports.bars import Estimate, plot_estimates
 
         rows = [
-            Estimate(str(row["metric"]), row["value"], row["low"], row["high"], row["n"])
+            Estimate(str(row["metric"]), row["value"], row["low"], row["high"], row["n"], row["caution"])
             for row in self._means().iter_rows(named=True)
         ]
         return plot_estimates(rows, "average precision", title="Means over classes").figure

@@ -138,7 +138,7 @@ class Comparison(Paired):
     """The paired difference of two models in every metric.
 
     Args:
-        table: one row per metric: `metric`, `is_lower_better`, the values `a` and `b`, `difference` (a - b),
+        table: one row per metric: `metric`, `lower_is_better`, the values `a` and `b`, `difference` (a - b),
             the ends of its 95 % intervals over pedestrians and over videos, and in words what each says of
             A (`verdict_pedestrian`, `verdict_video`) and what both say (`verdict`): `better`, `worse`,
             `not different` (0 is inside), `undefined` (a value is missing), `no interval`; and why an

@@ -304,7 +304,7 @@ def as_text(found: Mapping[str, Any]) -> str:
     if found["bins"]:
         parts.append(_bins(found))
     if found["conformal"]:
-        parts.append(_results_sets(found["conformal"]))
+        parts.append(_format_conformal_sets(found["conformal"]))
     if found["groups"]:
         parts.append(_slices(found["groups"]))
     return "\n\n".join(parts)
@@ -328,7 +328,7 @@ def _bins(found: Mapping[str, Any]) -> str:
     )
 
 
-def _results_sets(found: Mapping[str, Any]) -> str:
+def _format_conformal_sets(found: Mapping[str, Any]) -> str:
     head = (
         f"conformal sets that promise {found['level']:g}, thresholds from one half of the pedestrians "
         f"and sets of the other, {found['halvings']} times"

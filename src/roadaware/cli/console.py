@@ -65,7 +65,7 @@ def _unread_pipe() -> TextIO:
 def print_result(text: str, *, concealed: bool = False) -> None:
     """Results, for standard output.
 
-    The text is ours, with the styles we gave it; what comes out of data files went through `cell` or `encode_invisible`.
+    The text is ours, with the styles we gave it; texts of data files went through `text.format_cell` or `encode_invisible`.
 
     Args:
         text: to write.

@@ -194,12 +194,12 @@ def _matrix(study: Study, metric: str) -> str:
         for trained in list_rows(study):
             found = [find_cell(study, model, trained, tested, metric) for tested in study.tested]
             if any(one is not None for one in found):
-                rows.append([model, format_row_name(study, trained), *map(_text_told, found)])
+                rows.append([model, format_row_name(study, trained), *map(_format_found, found)])
     head = ["model", "trained on", *(f"on {name}" for name in study.tested)]
     return f"{NAMES[metric]}\n{format_table(head, rows, left=2)}"
 
 
-def _text_told(found: Found | None) -> str:
+def _format_found(found: Found | None) -> str:
     if found is None:
         return ""
     if found.value is None:

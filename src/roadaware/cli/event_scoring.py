@@ -477,7 +477,7 @@ def evaluate_streaming(
         if asked.only != "video":
             found.append(Claims(given.path, "detections", apply_latency(seen, scenes, then)))
         if asked.only != "frame":
-            tubes = _streaming_linked(seen, given, scenes, came, linker)
+            tubes = _link_stream(seen, given, scenes, came, linker)
             found.append(Claims(given.path, "tubes", apply_latency(tubes, scenes, then)))
     plain = replace(asked, by=(), draws=0, details=False, tracking=False)
     judged = evaluate_split(whole, scenes, found, plain)
@@ -585,7 +585,7 @@ def _linker(given: Claims, asked: Asked) -> LinkerConfig:
     return replace(chosen, gaps="keep") if chosen.gaps == "squeeze" else chosen
 
 
-def _streaming_linked(
+def _link_stream(
     seen: Predictions, given: Claims, scenes: Scenes, came: Scored, linker: LinkerConfig
 ) -> Predictions:
     """Tubes from the frames that were worked on, without short ones where the claims left these out."""

@@ -423,7 +423,7 @@ def export(
     left_out |= bad
     written = _write(sent, out, as_)
     console.print_note(f"wrote {out}")
-    return Outcome(_export_text(sent, out, written, left_out), _data(sent, out, written, left_out))
+    return Outcome(_format_export(sent, out, written, left_out), _data(sent, out, written, left_out))
 
 
 def _places(
@@ -519,7 +519,7 @@ def _write(sent: Predictions, out: Path, forms: tuple[Form, ...]) -> list[str]:
     return list(files)
 
 
-def _export_text(sent: Predictions, out: Path, written: list[str], left_out: dict[str, int]) -> str:
+def _format_export(sent: Predictions, out: Path, written: list[str], left_out: dict[str, int]) -> str:
     words = sent.meta.vocabularies["corner"]
     shown = text.format_cell(str(out))
     lines = [
@@ -608,9 +608,9 @@ def import_labels(
         "notes": list(list_warnings(scenes)),
     }
     if folder is not None:
-        _import_save(folder, scenes, table, classes, people, data, overwrite=overwrite)
+        _save_import(folder, scenes, table, classes, people, data, overwrite=overwrite)
     failed = f"--strict: {sum(found.values())} items were refused" if strict and found else None
-    return Outcome(_import_text(scenes, classes, people, data, folder), data, failed)
+    return Outcome(_format_import(scenes, classes, people, data, folder), data, failed)
 
 
 def _labour(table: pl.DataFrame, looked: pl.DataFrame) -> dict[str, float] | None:
@@ -623,7 +623,7 @@ def _labour(table: pl.DataFrame, looked: pl.DataFrame) -> dict[str, float] | Non
     return None if found is None else {**asdict(found[0]), "pictures": found[1]}
 
 
-def _import_save(
+def _save_import(
     folder: Path,
     scenes: Scenes,
     table: pl.DataFrame,
@@ -651,7 +651,7 @@ def _import_save(
     console.print_note(f"wrote {folder} (labels: {folder / LABELS}, report: {folder / _PAGE})")
 
 
-def _import_text(
+def _format_import(
     scenes: Scenes, classes: pl.DataFrame, people: pl.DataFrame, data: dict[str, Any], folder: Path | None
 ) -> str:
     pictures = data["pictures"]
@@ -751,10 +751,10 @@ def select(
                 measure_worth(table, claims, scenes), labour, unit=unit, draws=draws, seed=seed
             )
     costs = estimate_cost(table, labour)
-    data = _select_data(table, costs, found, config, labour, all_known=scenes is not None)
+    data = _build_selection_json(table, costs, found, config, labour, all_known=scenes is not None)
     if folder is not None:
-        _select_save(folder, table, data, costs, found, overwrite=overwrite)
-    return Outcome(_select_text(table, costs, found, all_known=scenes is not None), data)
+        _save_selection(folder, table, data, costs, found, overwrite=overwrite)
+    return Outcome(_format_selection(table, costs, found, all_known=scenes is not None), data)
 
 
 def _with_one(claims: Predictions) -> pl.DataFrame:
@@ -764,7 +764,7 @@ def _with_one(claims: Predictions) -> pl.DataFrame:
     return claims.boxes.select(pl.col("video").cast(pl.String), "frame").unique().sort("video", "frame")
 
 
-def _select_data(
+def _build_selection_json(
     table: pl.DataFrame,
     costs: dict[str, float],
     found: Curve | None,
@@ -788,7 +788,7 @@ def _select_data(
     }
 
 
-def _select_save(
+def _save_selection(
     folder: Path,
     table: pl.DataFrame,
     data: dict[str, Any],
@@ -828,7 +828,7 @@ def _points(found: Curve) -> str:
     return format_csv(pl.DataFrame(columns))
 
 
-def _select_text(
+def _format_selection(
     table: pl.DataFrame, costs: dict[str, float], found: Curve | None, *, all_known: bool
 ) -> str:
     rows = [

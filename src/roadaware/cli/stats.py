@@ -230,10 +230,10 @@ def count_corner_cases(
         "notes": list(list_warnings(scenes)),
     }
     if folder is not None:
-        _stats_save(scenes, held, data, folder, overwrite=overwrite)
+        _save_composition(scenes, held, data, folder, overwrite=overwrite)
     told = [f"{n:,} {format_cell(what)}" for what, n in found.items()]
     failed = f"--strict: {'; '.join(told)}" if strict and found else None
-    return Outcome("\n\n".join([*_head(scenes, version, told), *_stats_text(held)]), data, failed)
+    return Outcome("\n\n".join([*_head(scenes, version, told), *_format_composition(held)]), data, failed)
 
 
 def _head(scenes: Scenes, version: str, told: list[str]) -> list[str]:
@@ -245,7 +245,7 @@ def _head(scenes: Scenes, version: str, told: list[str]) -> list[str]:
     ]
 
 
-def _stats_text(held: Composition) -> list[str]:
+def _format_composition(held: Composition) -> list[str]:
     """The tables as in print, with a bar for each class on a logarithmic scale."""
 
     from roadaware.protocols.coda import TRAINING_SETS
@@ -297,7 +297,7 @@ def _beside(value: int, printed: int | None) -> str:
     return f"{value:,}" if printed is None else f"{value:,} ({printed:,})"
 
 
-def _stats_save(
+def _save_composition(
     scenes: Scenes, held: Composition, data: dict[str, Any], folder: Path, *, overwrite: bool
 ) -> None:
     from roadaware.cli.runs import encode_parquet

@@ -164,9 +164,9 @@ def train_predictors(recipe: PedestrianRecipe, out: Path | None) -> Outcome:
         trained = train_predictors(recipe, folder, progress)
     with console.log_step("judging on test"):
         judged = evaluate_run(trained, draws=_DRAWS)
-    data = _pedestrians_data(folder, trained, judged)
+    data = _build_pedestrian_json(folder, trained, judged)
     folders.write_text(folder / _RESULTS, folders.encode_json(data))
-    return Outcome(_pedestrians_text(folder, trained, judged), data, _describe_failed(trained))
+    return Outcome(_format_pedestrian_training(folder, trained, judged), data, _describe_failed(trained))
 
 
 def _describe_failed(trained: Trained) -> str | None:
@@ -175,7 +175,7 @@ def _describe_failed(trained: Trained) -> str | None:
     return f"{failed} of {seeds} seeds failed; the others stand in the results" if failed else None
 
 
-def _pedestrians_text(folder: Path, trained: Trained, judged: Judged) -> str:
+def _format_pedestrian_training(folder: Path, trained: Trained, judged: Judged) -> str:
     from roadaware.training.pedestrians.failures import group_seed_errors
 
     recipe = trained.recipe
@@ -223,7 +223,7 @@ def _with_interval(metrics: Any, name: str) -> str:
     return told if ends == "-" else f"{told} {ends}"
 
 
-def _pedestrians_data(folder: Path, trained: Trained, judged: Judged) -> dict[str, Any]:
+def _build_pedestrian_json(folder: Path, trained: Trained, judged: Judged) -> dict[str, Any]:
     return {
         "folder": str(folder),
         "protocol": trained.recipe.samples.protocol,
@@ -294,7 +294,7 @@ def train_several(recipes: Sequence[PedestrianRecipe], out: Path | None) -> Outc
     notes = {each.recipe.name: list(each.notes) for each in ran if each.notes}
     data = {"folder": str(folder), "models": group_results(rows), "failed": failed, "notes": notes}
     _write(folder, rows, data)
-    return Outcome(_several_text(rows, ran, folder), data, _why(failed, len(recipes)))
+    return Outcome(_format_several(rows, ran, folder), data, _why(failed, len(recipes)))
 
 
 def group_results(rows: pl.DataFrame) -> list[dict[str, Any]]:
@@ -374,7 +374,7 @@ def _why(failed: dict[str, list[str]], n: int) -> str | None:
     return f"{len(failed)} of {n} recipes failed, or a seed of them did; the others stand in the results"
 
 
-def _several_text(rows: pl.DataFrame, ran: Sequence[Ran], folder: Path) -> str:
+def _format_several(rows: pl.DataFrame, ran: Sequence[Ran], folder: Path) -> str:
     """A table for all recipes on the same samples, what failed, what is to be known, and where all is."""
     import polars as pl
 

@@ -93,9 +93,9 @@ def parse_shape(result: Mapping[str, Any], item: str, reading: Reading) -> Drawn
         return _span(value, item, reading)
     if all(name in value for name in ("start", "end")) and "text" not in value and "startOffset" not in value:
         if kind == "timeserieslabels":
-            return _shapes_seconds(value, "time", "tubes", item, reading)
+            return _parse_time_span(value, "time", "tubes", item, reading)
         if kind in ("labels", "audio", "audioplus"):
-            return _shapes_seconds(value, "sound", "sounds", item, reading)
+            return _parse_time_span(value, "sound", "sounds", item, reading)
     if kind in _DRAWS and all(name in value for name in _EDGES):
         return _box(result, value, item, reading)
     return None
@@ -192,7 +192,7 @@ def _track(result: Mapping[str, Any], value: Mapping[str, Any], item: str, readi
         reading.findings.warn("sequences that are not in the order of frames, put in it", reading.video)
     return Drawn(
         "track",
-        _shapes_size(result),
+        _parse_original_size(result),
         np.array(frames, dtype=np.int64) - 1,
         np.array([rows[frame][0] for frame in frames]),
         np.array([rows[frame][1] for frame in frames]),
@@ -239,7 +239,7 @@ def _box(result: Mapping[str, Any], value: Mapping[str, Any], item: str, reading
     if isinstance(numbers, str):
         return _reject_item(reading, "boxes", f"{item}, frame 0", numbers)
     one = np.zeros(1, dtype=np.int64)
-    return Drawn("box", _shapes_size(result), one, one.astype(np.bool_), np.array([numbers]))
+    return Drawn("box", _parse_original_size(result), one, one.astype(np.bool_), np.array([numbers]))
 
 
 def _span(value: Mapping[str, Any], item: str, reading: Reading) -> Drawn | str:
@@ -266,7 +266,7 @@ def _span(value: Mapping[str, Any], item: str, reading: Reading) -> Drawn | str:
     return Drawn("span", ranges=tuple(joined))
 
 
-def _shapes_seconds(
+def _parse_time_span(
     value: Mapping[str, Any], kind: str, table: str, item: str, reading: Reading
 ) -> Drawn | str:
     """A span in seconds."""
@@ -282,7 +282,7 @@ def _reject_item(reading: Reading, table: str, item: str, reason: str) -> str:
     return reason
 
 
-def _shapes_size(result: Mapping[str, Any]) -> tuple[int, int] | None:
+def _parse_original_size(result: Mapping[str, Any]) -> tuple[int, int] | None:
     width, height = (
         parse_int(result.get(f"original_{side}"), 1, MOST_PIXELS) for side in ("width", "height")
     )

@@ -170,7 +170,7 @@ def merge_named_tracks(held: Tracks) -> Tracks | None:
         if track.name is None:
             return None
         pieces.setdefault(track.name, []).append(track)
-    whole = [_instances_joined(parts) for parts in pieces.values()]
+    whole = [_join_instances(parts) for parts in pieces.values()]
     place = {name: n for n, name in enumerate(pieces)}
     tracks = [track for track in whole if track is not None]
     if len(tracks) < len(whole):
@@ -183,7 +183,7 @@ def merge_named_tracks(held: Tracks) -> Tracks | None:
     return Tracks(tracks, relations)
 
 
-def _instances_joined(parts: Sequence[Track]) -> Track | None:
+def _join_instances(parts: Sequence[Track]) -> Track | None:
     """The track that all parts were cut out of."""
     frames = np.concatenate([part.frames for part in parts])
     boxes = np.concatenate([part.boxes for part in parts])
@@ -406,7 +406,7 @@ def merge_overlapping_tracks(held: Tracks) -> Tracks:
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     to = place[to]
-    tracks = [_pieces_joined([held.tracks[k] for k in np.flatnonzero(to == n)]) for n in range(len(numbers))]
+    tracks = [_join_pieces([held.tracks[k] for k in np.flatnonzero(to == n)]) for n in range(len(numbers))]
     relations = [
         Relation(int(to[each.subject]), each.predicate, int(to[each.object]), each.start, each.end)
         for each in held.relations
@@ -456,7 +456,7 @@ def _apart(group: Ints, piece: Ints, rows: Ints, frame: Ints) -> Ints:
     return np.where(mixed, np.arange(len(group)), group)
 
 
-def _pieces_joined(parts: list[Track]) -> Track:
+def _join_pieces(parts: list[Track]) -> Track:
     if len(parts) == 1:
         return parts[0]
     frames, first = np.unique(np.concatenate([part.frames for part in parts]), return_index=True)

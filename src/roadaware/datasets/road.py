@@ -261,7 +261,7 @@ def build_road_tables(raw: RawVideo, terms: Terms) -> tuple[Tables, Findings]:
         "videos": pl.DataFrame([head], schema=_VIDEOS),
         "frames": raw.frames.select(pl.lit(raw.name).alias("video"), pl.all()),
         "boxes": _boxes(raw, tracks, size),
-        "labels": _tables_labels(raw, terms, findings),
+        "labels": _build_box_labels(raw, terms, findings),
         "tubes": tubes,
         "tube_labels": tube_labels,
         "frame_labels": _frame_labels(raw, terms.av, findings),
@@ -298,7 +298,7 @@ def _boxes(raw: RawVideo, tracks: Tracks, size: tuple[int, int]) -> pl.DataFrame
     )
 
 
-def _tables_labels(raw: RawVideo, terms: Terms, findings: Findings) -> pl.DataFrame:
+def _build_box_labels(raw: RawVideo, terms: Terms, findings: Findings) -> pl.DataFrame:
     """Every label of every box, by kind."""
     boxes = raw.boxes
     parts: list[_Found] = []

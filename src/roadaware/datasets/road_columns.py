@@ -290,7 +290,7 @@ def read_stretches(key: str, tubes: Any, at: Places, place: tuple[str, str], fin
         findings.reject("tubes", file, f"{video}, {key}", reason)
         tubes = {}
     faults = {
-        n: fault for n, tube in enumerate(tubes.values()) if (fault := _stretches_fault(tube, at)) is not None
+        n: fault for n, tube in enumerate(tubes.values()) if (fault := _check_tube_list(tube, at)) is not None
     }
     held = [tube for n, tube in enumerate(tubes.values()) if n not in faults]
     names = [name for n, name in enumerate(tubes) if n not in faults]
@@ -312,7 +312,7 @@ def read_stretches(key: str, tubes: Any, at: Places, place: tuple[str, str], fin
     )
 
 
-def _stretches_fault(tube: Any, at: Places) -> str | None:
+def _check_tube_list(tube: Any, at: Places) -> str | None:
     """Why a tube cannot be taken, None if it lists boxes or frames."""
     if not isinstance(tube, dict):
         return f"should be an object and is {describe_type(tube)}"

@@ -50,7 +50,15 @@ def add_annotation_errors(
         boxes: of each person, every fifth frame.
     """
     bench = _Bench(versions, videos, people, boxes)
-    for group in (_boxes, _box_faults, _sentences, _faults_relations, _faults_sounds, _labels, _rows):
+    for group in (
+        _boxes,
+        _box_faults,
+        _sentences,
+        _plant_relation_faults,
+        _plant_sound_faults,
+        _labels,
+        _rows,
+    ):
         group(bench)
     return tuple(bench.planted)
 
@@ -165,7 +173,7 @@ def _sentences(on: _Bench) -> None:
     on.tell("forbidden word", "sentence", 2, "S2", "disputed")
 
 
-def _faults_relations(on: _Bench) -> None:
+def _plant_relation_faults(on: _Bench) -> None:
     """Relations without duration, with oneself, outside their tracks, and one that round 2 does not see."""
     on.put((0,), "relations", 0, start_frame=100, end_frame=100)
     on.put(_CHECKED, "relations", 0, start_frame=100, end_frame=105)
@@ -179,7 +187,7 @@ def _faults_relations(on: _Bench) -> None:
     on.tell("missing", "relation", 2, "P3", "disputed")
 
 
-def _faults_sounds(on: _Bench) -> None:
+def _plant_sound_faults(on: _Bench) -> None:
     """A sound that starts later in round 1, and a box that is not where its sound starts."""
     frame = on.value("sounds", 5, "frame")
     on.put(_ALL, "boxes", on.sound_box(2, 1), frame=frame + 5)

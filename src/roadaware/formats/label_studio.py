@@ -535,7 +535,7 @@ def write_label_studio(
     annotators correct. Tracks are thinned to keyframes between which the boxes that Label Studio draws are
     nowhere further than the tolerance from those of the tables; frames are exact. Tubes with `spans` and no
     boxes become spans on the timeline, queries descriptions, relations arrows, and sounds regions of the
-    recording. Read back by `readers.read("label_studio", ...)`, or `read_predictions`.
+    recording. Read back by `datasets.read("label_studio", ...)`, or `read_predictions`.
 
     Args:
         tables: what to write; videos of one frame are pictures.
@@ -592,7 +592,7 @@ def read_predictions(
 
     Args:
         path: a file of tasks, or a folder or zip with some.
-        kinds: control to kind of label, as `readers.label_studio.read`, like the next two.
+        kinds: control to kind of label, as `datasets.label_studio.read`, like the next two.
         fps: frames per second.
         size: width and height in pixels.
 

@@ -179,7 +179,7 @@ _ERRORS = (*ZIP_ERRORS, SyntaxError)
 
 
 class MaskWriter(Growing):
-    """Writes `000000.encode_png`, `000001.encode_png`, ... in a zip archive; it has its name once `close` is through.
+    """Writes `000000.png`, `000001.png`, ... in a zip archive; it has its name once `close` is through.
 
     Args:
         path: where to; its folder must exist.

@@ -46,7 +46,7 @@ def interpolate_tubes(predictions: Predictions, config: InterpolationConfig | No
     """The predictions with boxes put into the gaps of paths, and without short paths and tubes.
 
     Corners, agentness and class scores run linearly from the detection before a gap to the one after it.
-    New boxes stand behind the others, by path and frame, with `interpolate_tubes`. Spans of labelled tubes on
+    New boxes stand behind the others, by path and frame, with `interpolated` true. Spans of labelled tubes on
     both sides of a filled gap become one. Detections of a path that is taken away stay, without tube.
 
     Args:

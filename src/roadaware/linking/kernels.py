@@ -282,7 +282,7 @@ def suppress_tubes(
     overlap: float,
     offset: float,
 ) -> Bools:
-    """Which tubes (t,) stay: in each group those that no better one overlaps by more than `compute_overlap`.
+    """Which tubes (t,) stay: in each group those that no better one overlaps by more than `overlap`.
 
     The overlap of two tubes is the mean IoU over the frames that both have, times their temporal IoU.
 

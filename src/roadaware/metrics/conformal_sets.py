@@ -52,7 +52,7 @@ def evaluate_coverage(
         UsageError: if the level leaves (0, 1), or there is no halving.
         InputError: if there are fewer than two pedestrians.
 
-    Source: Papadopoulos et al., ECML 2002; the rules are those of `statistics.calibrate_conformal`.
+    Source: Papadopoulos et al., ECML 2002; the rules are those of `statistics.conformal`.
     """
     if not 0 < level < 1:
         raise UsageError(f"conformal sets promise a share between 0 and 1, such as 0.9, not {level:g}")

@@ -36,7 +36,7 @@ class StreamingConfig:
     """What the clock does.
 
     Args:
-        scheduler: `validate_ready_times`, outputs are ready when the predictions say (`ready_s`, in seconds of the
+        scheduler: `recorded`, outputs are ready when the predictions say (`ready_s`, in seconds of the
             stream); `every`, every frame is worked on from the moment it is taken, as if by as many workers
             as it needs; `latest`, one worker takes the newest frame when it is free and skips the others;
             `queue`, one worker takes all frames one after the other.
@@ -261,7 +261,7 @@ def apply_latency(
         scenes: the truth, which says what frames there are and when they were taken.
         config: the clock; as recorded unless told.
         latency: seconds from the start of work on a frame to its output: one number, or for each video a
-            list by frame. None for the scheduler `validate_ready_times`, which takes `frames.ready_s`, else
+            list by frame. None for the scheduler `recorded`, which takes `frames.ready_s`, else
             `boxes.ready_s`: seconds since the video began, in Float64.
 
     Raises:
@@ -341,7 +341,7 @@ def select_processed_frames(
     """The predictions of the frames that a worker would have come to, with the time of each in `ready_s`.
 
     Link these to see what a tracker behind such a worker finds, and give the result to `apply_latency` with the
-    scheduler `validate_ready_times`.
+    scheduler `recorded`.
 
     Args:
         predictions: detections, not linked.

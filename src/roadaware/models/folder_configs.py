@@ -305,7 +305,7 @@ def check_processor_fields(said: Mapping[str, Any], where: str) -> dict[str, Any
     Raises:
         InputError: naming the field and what it holds.
     """
-    return {name: _value(name, value, where) for name, value in said.items() if _pictures_known(name)}
+    return {name: _value(name, value, where) for name, value in said.items() if _is_known_picture_key(name)}
 
 
 def _class(named: str, where: str) -> Any:
@@ -320,7 +320,7 @@ def _class(named: str, where: str) -> Any:
     )
 
 
-def _pictures_known(name: str) -> bool:
+def _is_known_picture_key(name: str) -> bool:
     return name in (
         *_FLAGS,
         *_SIZES,

@@ -236,7 +236,7 @@ def build_stats_section(
     blocks += [_table(counts, kind) for kind in kinds]
     if printed is not None and (found := _differences(printed)) is not None:
         blocks.append(found)
-    return Section(title, tuple(_stats_says(counts, printed)), tuple(blocks))
+    return Section(title, tuple(_describe_counts(counts, printed)), tuple(blocks))
 
 
 def count_bars(counts: pl.DataFrame, kind: str, printed: pl.DataFrame | None = None) -> Picture:
@@ -344,7 +344,7 @@ def _printed_note(printed: pl.DataFrame) -> Note:
     )
 
 
-def _stats_says(counts: pl.DataFrame, printed: pl.DataFrame | None) -> list[str]:
+def _describe_counts(counts: pl.DataFrame, printed: pl.DataFrame | None) -> list[str]:
     whole = counts.filter(pl.col("split") == "all")
     totals = whole.filter(pl.col("label").is_null())
     told = [

@@ -214,10 +214,10 @@ def plot_confusion(found: Confusion) -> Picture:
         axes.tick_params(length=0)
         for spine in axes.spines.values():
             spine.set_visible(False)
-    return Picture("Confusion of actions", _confusion_caption(found), figure)
+    return Picture("Confusion of actions", _describe_confusion(found), figure)
 
 
-def _confusion_caption(found: Confusion) -> str:
+def _describe_confusion(found: Confusion) -> str:
     """How to read it, and the largest confusions in words."""
     off = [
         (share, found.labels[row], found.columns[column])

@@ -205,7 +205,7 @@ def build_composition_section(held: Composition, *, title: str, notes: Sequence[
     blocks: list[Block] = [Facts(facts), _parts(held), *(Note(note, "doubt") for note in notes)]
     if len(held.classes):
         blocks.append(Pictures((plot_class_counts(held),), "Classes"))
-        blocks.append(_composition_classes(held))
+        blocks.append(_build_class_table(held))
         blocks.append(_top(held))
     if len(held.tags):
         blocks.append(_tags(held))
@@ -256,7 +256,7 @@ def _beside(value: int, printed: int | None) -> TableCell:
     )
 
 
-def _composition_classes(held: Composition) -> Table:
+def _build_class_table(held: Composition) -> Table:
     head = ("class", "super-class", "objects", "corner cases", "share", "common", *TRAINING_SETS)
     rows = tuple(
         (

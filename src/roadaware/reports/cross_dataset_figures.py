@@ -464,13 +464,13 @@ def compute_means(
         doubt: way to doubt.
         alike: other ways to doubt; what one of them lacks is left out, so that all have the same cells.
     """
-    rows = [_pictures_row(study, (model, tested, metric), (doubt, *alike)) for tested in study.tested]
+    rows = [_collect_picture_row(study, (model, tested, metric), (doubt, *alike)) for tested in study.tested]
     occurs = [kind for kind in KINDS if any(row[kind] is not None for row in rows)]
     whole = [row for row in rows if occurs and all(row[kind] is not None for kind in occurs)]
     return {kind: compute_mean(row[kind] for row in whole) for kind in KINDS}
 
 
-def _pictures_row(
+def _collect_picture_row(
     study: Study, where: tuple[str, str, str], doubts: Sequence[str]
 ) -> dict[str, float | None]:
     """Kind of cell to its value on one test set, with the first of ways to doubt; None where one lacks it."""
@@ -522,7 +522,7 @@ def plot_summary(study: Study, metrics: Sequence[str], *, model: str | None = No
             _rows(axes, [label for label, *_ in rows])
         _legend(figure, seen)
     told = "; ".join(
-        f"{label} {_pictures_told(row)}" for label, row in found[shown[0]] if any(_has_values(row))
+        f"{label} {_describe_picture_row(row)}" for label, row in found[shown[0]] if any(_has_values(row))
     )
     title = "Home, away and together" if model is None else f"Ways to doubt at home and away: {model}"
     same = "" if model is None else ", and over cells that every way to doubt has"
@@ -535,7 +535,7 @@ def list_row_kinds(row: Mapping[str, float | None]) -> list[str]:
     return [kind for kind in KINDS if row[kind] is not None]
 
 
-def _pictures_told(row: Mapping[str, float | None]) -> str:
+def _describe_picture_row(row: Mapping[str, float | None]) -> str:
     return ", ".join(f"{KINDS[kind].brief} {format_number(row[kind])}" for kind in list_row_kinds(row))
 
 
@@ -735,9 +735,9 @@ def plot_reliability_by_set(study: Study, model: str, trained_on: Sequence[str] 
             figure.delaxes(axes)
         figure.supxlabel("confidence", fontsize=8.5)
         figure.supylabel("accuracy", fontsize=8.5)
-        _reliability_legend(figure, study, names, looks)
+        _draw_reliability_legend(figure, study, names, looks)
     told = "; ".join(
-        f"{tested}: {_reliability_spoken(study, tested, held)}" for tested, held in found.items()
+        f"{tested}: {_describe_reliability(study, tested, held)}" for tested, held in found.items()
     )
     caption = (
         "Dotted: perfect; below it a model is surer than right. Bins are adaptive and hold the answers of "
@@ -825,7 +825,7 @@ def _panel(
     axes.grid(visible=True)
 
 
-def _reliability_legend(
+def _draw_reliability_legend(
     figure: Any, study: Study, names: Sequence[str], looks: Mapping[str, Mapping[str, Any]]
 ) -> None:
     from matplotlib.lines import Line2D
@@ -839,7 +839,7 @@ def _reliability_legend(
     )
 
 
-def _reliability_spoken(study: Study, tested: str, held: Mapping[str, Line]) -> str:
+def _describe_reliability(study: Study, tested: str, held: Mapping[str, Line]) -> str:
     return ", ".join(
         f"{HOME if name == tested else format_row_name(study, name)} {format_number(line.error)} "
         f"({format_signed(line.overconfidence)})"
@@ -975,7 +975,7 @@ def rank_models(study: Study, metric: str, *, alpha: float = ALPHA) -> Ranked:
     Source: Gesnouin et al., IV 2022, Figure 4, section III-C.
     """
     pairs = [(a, b) for b in study.tested for a in study.learnt if a != b]
-    held = {model: _ranks_values(study, model, metric, pairs) for model in study.models}
+    held = {model: _collect_rank_values(study, model, metric, pairs) for model in study.models}
     most = max((len(values) for values in held.values()), default=0)
     kept = [model for model in study.models if held[model] and 2 * len(held[model]) > most]
     left_out = tuple(model for model in study.models if model not in kept)
@@ -1005,7 +1005,7 @@ def rank_picture(study: Study, metric: str) -> Picture | str:
     return Picture(drawn.title, caption, drawn.figure)
 
 
-def _ranks_values(
+def _collect_rank_values(
     study: Study, model: str, metric: str, pairs: list[tuple[str, str]]
 ) -> dict[tuple[str, str], float]:
     found = {pair: study.at(model, *pair, metric) for pair in pairs}

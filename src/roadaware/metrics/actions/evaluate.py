@@ -169,7 +169,7 @@ def evaluate(
         seed: of the resamples.
 
     Returns:
-        The metrics; instances of the levels `claim`, `truth` and `evaluate_confusion`; facts with the capacity, and
+        The metrics; instances of the levels `claim`, `truth` and `confusion`; facts with the capacity, and
         how many frames were judged.
 
     Raises:

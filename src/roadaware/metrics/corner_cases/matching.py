@@ -293,7 +293,7 @@ class Recall:
             self._metrics(_product(counted, met), counted @ asked)
             for met, asked in zip(self.met, self.asked, strict=True)
         ]
-        whole = {name: _recall_mean([kind[name] for kind in kinds]) for name in kinds[0]}
+        whole = {name: _average_recalls([kind[name] for kind in kinds]) for name in kinds[0]}
         above = [
             self._plain(_product(counted, met), counted @ asked)
             for met, asked in zip(self.above_met, self.above_asked, strict=True)
@@ -406,7 +406,7 @@ def _level(shares: Floats, at: int | slice) -> Floats:
     return found
 
 
-def _recall_mean(values: list[Floats]) -> Floats:
+def _average_recalls(values: list[Floats]) -> Floats:
     """(draws,) mean over the classes that have objects."""
     stacked = np.stack(values)
     known = ~np.isnan(stacked)

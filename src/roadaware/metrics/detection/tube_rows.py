@@ -114,7 +114,7 @@ def extract_labelled_tubes(
     """The tubes of some classes in some videos; claims in other videos are left out, and counted in the log.
 
     Args:
-        tables: truth or claims. Tubes of agentness are the `select_paths`; the others are those with a label, whose
+        tables: truth or claims. Tubes of agentness are the paths; the others are those with a label, whose
             boxes are their parent's within their spans, or their own.
         classes: (kind, label) by name; labels are remapped by name from the vocabularies of `tables`.
         videos: the videos that count.

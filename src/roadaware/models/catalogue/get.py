@@ -453,7 +453,7 @@ def fetch_repository(
     except (InputError, KeyboardInterrupt):
         raise
     except Exception as error:  # the client raises whatever its parts do
-        raise _hub_refused(error, where, downloads) from error
+        raise _explain_hub_error(error, where, downloads) from error
     digests = {name: hash_file(downloads / name) for name in names}
     for name in names:
         said = getattr(listed[name].lfs, "sha256", None)
@@ -464,7 +464,7 @@ def fetch_repository(
     return {"revision": str(found.sha), "sha256": digests}
 
 
-def _hub_refused(error: Exception, where: str, downloads: Path) -> Exception:
+def _explain_hub_error(error: Exception, where: str, downloads: Path) -> Exception:
     """Why the client failed, in one line."""
     from huggingface_hub import errors
 

@@ -205,7 +205,7 @@ def load_predictor(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Answers
         UsageError: if a network drops nothing and should.
     """
     if fit.model not in CROSSING:
-        return _asking_tabular(fit, doubt, out)
+        return _predict_tabular(fit, doubt, out)
     network = _open_predictor(fit, doubt, study, out)
 
     def answers(domain: str, split: str) -> Floats:
@@ -228,7 +228,7 @@ def _open_predictor(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Predic
     return held
 
 
-def _asking_tabular(fit: Fit, doubt: str, out: Path) -> Answers:
+def _predict_tabular(fit: Fit, doubt: str, out: Path) -> Answers:
     from scipy.special import expit, logit
 
     from roadaware.statistics.calibration import fit_temperature

@@ -267,7 +267,7 @@ def build_signal_mesh(signal: Signal, frame: int) -> Mesh:
     """
     state = Light(int(signal.state[min(frame, len(signal.state) - 1)]))
     height = round(float(signal.position[2]), 2)
-    return _signals_lit(height, signal.for_walkers, state)
+    return _build_lit_signal(height, signal.for_walkers, state)
 
 
 def build_signal_soup(signal: Signal, frame: int, instance: int) -> Soup:
@@ -284,7 +284,7 @@ def build_signal_soup(signal: Signal, frame: int, instance: int) -> Soup:
 
 
 @lru_cache(maxsize=256)
-def _signals_lit(height: float, for_walkers: bool, state: Light) -> Mesh:
+def _build_lit_signal(height: float, for_walkers: bool, state: Light) -> Mesh:
     return _head(height, for_walkers).lit(0 if state is Light.BLACK else 1 << state)
 
 

@@ -21,7 +21,7 @@ _PREFIX = "action:"
 
 @dataclass(frozen=True)
 class Heard:
-    """The `build_sounds_table` table, and the vocabulary of its labels."""
+    """The `sounds` table, and the vocabulary of its labels."""
 
     table: pl.DataFrame
     words: tuple[str, ...]
@@ -53,7 +53,7 @@ def build_crowd_labels(held: list[Held]) -> pl.DataFrame:
 
 
 def build_relations_table(episode: Episode, tubes: pl.DataFrame, number: dict[int, int]) -> pl.DataFrame:
-    """The `build_relations_table` table: bonds as far as both tracks last.
+    """The `relations` table: bonds as far as both tracks last.
 
     Args:
         episode: the scene.
@@ -83,7 +83,7 @@ def build_relations_table(episode: Episode, tubes: pl.DataFrame, number: dict[in
 
 
 def build_queries_table(episode: Episode, tubes: pl.DataFrame, number: dict[int, int]) -> pl.DataFrame:
-    """The `build_queries_table` table: sentences about people who are seen, as far as their track lasts.
+    """The `queries` table: sentences about people who are seen, as far as their track lasts.
 
     Args:
         episode: the scene.
@@ -117,7 +117,7 @@ def build_queries_table(episode: Episode, tubes: pl.DataFrame, number: dict[int,
 
 
 def build_sounds_table(episode: Episode, boxes: pl.DataFrame, number: dict[int, int]) -> Heard:
-    """The `build_sounds_table` table: every noise, with the first frame that shows who makes it.
+    """The `sounds` table: every noise, with the first frame that shows who makes it.
 
     Args:
         episode: the scene.

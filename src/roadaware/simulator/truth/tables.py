@@ -185,7 +185,7 @@ def ego_SE3_camera(episode: Episode) -> Floats:  # noqa: N802, the project's way
 
 
 def build_sensors_table(episode: Episode) -> pl.DataFrame:
-    """The `build_sensors_table` table of a scene.
+    """The `sensors` table of a scene.
 
     Args:
         episode: the scene.

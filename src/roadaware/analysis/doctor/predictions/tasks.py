@@ -444,9 +444,9 @@ def check_predictions(
     found += (
         _report_refused("truth", scenes)
         + _report_refused("claims", predictions)
-        + _examination_odd("claims", predictions)
+        + _diagnose_oddities("claims", predictions)
     )
-    found += _examination_odd("truth", scenes)
+    found += _diagnose_oddities("truth", scenes)
     if {item.code for item in found} & {"empty_truth", "empty_claims", "names"}:
         return found
     boxed = join_boxes(scenes.boxes, predictions.boxes)
@@ -492,7 +492,7 @@ def _report_refused(what: str, held: TableSet) -> list[Diagnosis]:
     return kind(f"refused_{what}", says, evidence, "Mend the rows; `--json` lists the reasons.")
 
 
-def _examination_odd(what: str, held: TableSet) -> list[Diagnosis]:
+def _diagnose_oddities(what: str, held: TableSet) -> list[Diagnosis]:
     """Oddities that were read, but not as they stand."""
     found: list[Diagnosis] = []
     for case in held.meta.notes.get("warnings", []):
