@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-import functools
 import io
 import itertools
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import polars as pl
+import polars.selectors as cs
 import pytest
 from event_files import Events
-from small_files import Command
+from small_files import Command, Files
 
 sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.fuzzing import _hostile
 
+from roadaware.cli import main
 from roadaware.cli.event_runs import load_event_run
 from roadaware.cli.run_tables import read_table
-from roadaware.cli.runs import load_runs
+from roadaware.cli.runs import load, load_runs
+from roadaware.cli.scene_runs import load_scene_run
 from roadaware.errors import DamagedError
+from roadaware.metrics.metric_state import SCENE_COUNTS, SCENE_SUMMARY
 
 Change = Callable[..., pl.DataFrame]
 CHANGES: dict[str, Change] = {
@@ -37,8 +41,6 @@ CHANGES: dict[str, Change] = {
 
 @pytest.fixture(scope="module")
 def run(events: Events, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from roadaware.cli import main
-
     out = tmp_path_factory.mktemp("runs") / "road"
     words = ["evaluate", "road", "--truth", str(events.truth), "--predictions", str(events.saved)]
     assert main([*words, "--draws", "2", "-o", str(out)]) == 0
@@ -59,7 +61,9 @@ def test_every_column_of_every_table_is_looked_at(run: Path, tmp_path: Path) -> 
     columns = [(file, name) for file in tables for name in pl.read_parquet(run / file).columns]
     assert len(columns) >= 60
     for (file, name), change in zip(columns, itertools.cycle(CHANGES.values()), strict=False):
-        made = forged(run, tmp_path / "forged", file, functools.partial(change, name=name))
+        if name.startswith("caution_") and change is CHANGES["dropped"]:
+            change = CHANGES["other type"]
+        made = forged(run, tmp_path / "forged", file, partial(change, name=name))
         with pytest.raises(DamagedError, match=f"expected.*'{name}'"):
             load_runs(load_event_run, made)
 
@@ -89,6 +93,47 @@ def test_a_value_that_no_run_has_is_damage(run: Path, tmp_path: Path, what: str)
     made = forged(run, tmp_path / "forged", f"{file}.parquet", lambda table: table.with_columns(odd))
     with pytest.raises(DamagedError, match="expected"):
         load_runs(load_event_run, made)
+
+
+# Every table that is read back of runs of pedestrians and of scenes, column by column.
+
+PEDESTRIANS = ("scores", "truth", "order", "tte_frames", "pedestrian", "video")
+
+
+@pytest.mark.parametrize("name", PEDESTRIANS)
+def test_every_column_of_a_run_of_pedestrians_is_looked_at(
+    files: Files, roadaware: Command, tmp_path: Path, name: str
+) -> None:
+    words = ("evaluate", "pedestrians", "--scores", files.scores, "--samples", files.samples)
+    assert roadaware(*words, "--task", "action", "--draws", "2", "-o", tmp_path / "run").code == 0
+    for change in (CHANGES["dropped"], CHANGES["other type"]):
+        made = forged(tmp_path / "run", tmp_path / "forged", "per_sample.parquet", partial(change, name=name))
+        with pytest.raises(DamagedError, match=f"expected.*'{name}'"):
+            load_runs(load, made)
+
+
+def test_every_column_of_a_run_on_scenes_is_looked_at(chaos: Path, tmp_path: Path) -> None:
+    truth, claims = (str(chaos / "grounding" / name) for name in ("test_proc.json", "pred.json"))
+    words = ["evaluate", "grounding", "--truth", truth, "--predictions", claims, "--draws", "2"]
+    assert main([*words, "-o", str(tmp_path / "run")]) == 0
+    for file, columns in {"summary": SCENE_SUMMARY, "counts": SCENE_COUNTS}.items():
+        for name in columns:
+            for what in ("dropped", "other type"):
+                if what == "dropped" and name.startswith("caution_"):
+                    continue
+                change = partial(CHANGES[what], name=name)
+                made = forged(tmp_path / "run", tmp_path / "forged", f"{file}.parquet", change)
+                with pytest.raises(DamagedError, match=f"expected.*'{name}'"):
+                    load_runs(load_scene_run, made)
+
+
+def test_a_run_from_before_cautions_is_read(run: Path, tmp_path: Path) -> None:
+    older = forged(run, tmp_path / "older", "per_class.parquet", lambda t: t.drop(cs.starts_with("caution_")))
+    table = load_event_run(older).summary
+    assert set(table["caution_video"]) == {None}
+    assert table.drop(cs.starts_with("caution_")).equals(
+        load_event_run(run).summary.drop(cs.starts_with("caution_"))
+    )
 
 
 @pytest.mark.parametrize("words", [("compare", "{run}", "{forged}", "--draws", "2"), ("report", "{forged}")])

@@ -22,6 +22,8 @@ def read_table(
 ) -> pl.DataFrame:
     """A table whose columns are as due; the digest of a file says who wrote it last, not that it is right.
 
+    Runs that were written before version 0.9 have no columns of cautions; they get empty ones.
+
     Args:
         data: the content of a Parquet file.
         columns: name to type of those that are due, where any whole numbers stand for each other; further
@@ -37,6 +39,8 @@ def read_table(
     table = pl.read_parquet(io.BytesIO(data))
     below, among = below or {}, among or {}
     for name, kind in columns.items():
+        if name not in table.columns and name.startswith("caution_"):
+            table = table.with_columns(pl.lit(None, pl.String).alias(name))
         found = table.schema.get(name)
         if found is None or (found != kind and not (found.is_integer() and kind.is_integer())):
             raise ValueError(f"expected a column {name!r} of {kind}, found {found or 'none'}")

@@ -301,16 +301,24 @@ def _state(path: Path, data: bytes) -> tuple[SampleScores, list[str | None] | No
     """The samples of a run, and their scenarios where it has some."""
     import polars as pl
 
+    from roadaware.cli.run_tables import read_table
     from roadaware.metrics.scores import SampleScores
 
+    integers = dict.fromkeys(("truth", "order", "tte_frames"), pl.Int64)
+    texts = dict.fromkeys(("pedestrian", "video"), pl.String)
     try:
-        rows = pl.read_parquet(data)
-        scores = rows["scores"].to_numpy()
-        video = None if rows["video"].null_count() else rows["video"].to_numpy()
-        tte = None if rows["tte_frames"].null_count() else rows["tte_frames"].to_numpy()
-        truth, names, order = (rows[name].to_numpy() for name in ("truth", "pedestrian", "order"))
-    except pl.exceptions.PolarsError as error:
-        raise DamagedError(f"a column is missing: {error}", where=str(path), hint=AGAIN) from error
+        rows = read_table(data, {**integers, **texts}, filled=("truth", "order", "pedestrian"))
+        kind = rows.schema.get("scores")
+        if not isinstance(kind, pl.Array) or kind.inner != pl.Float64:
+            raise ValueError(f"expected a column 'scores' of arrays of numbers, found {kind or 'none'}")
+        if rows.schema.get("group", pl.String) != pl.String:
+            raise ValueError(f"expected a column 'group' of texts, found {rows.schema['group']}")
+    except (ValueError, pl.exceptions.PolarsError) as error:
+        raise DamagedError(f"a column is not as written: {error}", where=str(path), hint=AGAIN) from error
+    scores = rows["scores"].to_numpy()
+    video = None if rows["video"].null_count() else rows["video"].to_numpy()
+    tte = None if rows["tte_frames"].null_count() else rows["tte_frames"].to_numpy()
+    truth, names, order = (rows[name].to_numpy() for name in ("truth", "pedestrian", "order"))
     groups = rows["group"].to_list() if "group" in rows.columns else None
     return SampleScores(scores.reshape(len(rows), -1), truth, names, video, tte, order), groups
 

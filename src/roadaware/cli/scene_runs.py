@@ -238,10 +238,9 @@ def compare_scene_runs(
 def _result(
     task: SceneTask, results: Mapping[str, Any], held: Mapping[str, bytes], where: str
 ) -> SceneResult:
-    import polars as pl
-
+    from roadaware.cli.run_tables import read_table
     from roadaware.io.npz import decode
-    from roadaware.metrics.metric_state import SceneResult
+    from roadaware.metrics.metric_state import SCENE_COUNTS, SCENE_SUMMARY, SceneResult
 
     arrays, facts = decode(
         held[runs.SCENE_STATE], f"{where}/{runs.SCENE_STATE}", "the state of a run", runs.AGAIN
@@ -254,9 +253,12 @@ def _result(
         state = load_state_class(task).unpacked(arrays, facts)
     except InputError as error:
         raise DamagedError(error.message, where=f"{where}/{runs.SCENE_STATE}", hint=runs.AGAIN) from error
+    counts = read_table(held[_COUNTS], SCENE_COUNTS, filled=("items", "videos"))
+    if counts["group"].head(1).to_list() != [None]:
+        raise ValueError(f"expected a first row of the whole set in {_COUNTS}, found another")
     return SceneResult(
-        summary=pl.read_parquet(held[_SUMMARY]),
-        counts=pl.read_parquet(held[_COUNTS]),
+        summary=read_table(held[_SUMMARY], SCENE_SUMMARY, filled=("metric", "valid", "n")),
+        counts=counts,
         config=dict(numbers["config"]),
         notes=tuple(map(str, results["notes"])),
         makers={level: _reading(held[name]) for level, name in levels.items()},

@@ -20,6 +20,7 @@ from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_colum
 from roadaware.statistics.intervals import Scale, Units
 
 SCENE_SUMMARY: dict[str, Any] = {**SUMMARY, "label": pl.String}
+SCENE_COUNTS: dict[str, Any] = {"group": pl.String, "items": pl.Int64, "videos": pl.Int64}
 VARIANTS = ("_per_image", "_pooled")
 """Ends of metrics that are a second reading of another."""
 _AT_ONCE = 64
@@ -209,7 +210,7 @@ def build_result(
         counts.append({"group": name, "items": len(part), "videos": part["video"].n_unique()})
     return SceneResult(
         summary=pl.DataFrame(rows, schema=SCENE_SUMMARY),
-        counts=pl.DataFrame(counts, schema={"group": pl.String, "items": pl.Int64, "videos": pl.Int64}),
+        counts=pl.DataFrame(counts, schema=SCENE_COUNTS),
         config=to_dict(config),
         notes=(*(f"{n:,} {what} were left out" for what, n in left.items()), *notes),
         makers=dict(makers or {}),
