@@ -276,7 +276,7 @@ def _forms(secret: str) -> set[str]:
 
 
 def _secrets_in(text: str) -> set[str]:
-    if not text.partition("://")[2].strip("/?#@: "):
+    if not text.partition("://" if "://" in text else ":")[2].strip("/?#@: "):
         return set()  # a scheme alone has no secret, and is to be seen as what it is
     found = {text, text.partition("#")[0]}
     try:

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from roadaware.errors import UsageError
+from roadaware.io.sources import to_printable
 
 if TYPE_CHECKING:
     from roadaware.models.card import ModelCard
@@ -77,7 +78,7 @@ def load_model_class(name: str) -> type[TabularModel]:
         UsageError: if no such model has that name.
     """
     if name not in MODELS:
-        raise UsageError(f"no model is called '{name}'; there are {', '.join(MODELS)}")
+        raise UsageError(f"no model is called '{to_printable(name, 60)}'; there are {', '.join(MODELS)}")
     found: type[TabularModel] = _import_object(MODELS[name])
     return found
 
@@ -92,7 +93,7 @@ def get_crossing_entry(name: str) -> Entry:
         near = difflib.get_close_matches(name, [*CROSSING, *MODELS], n=1)
         meant = f"; did you mean '{near[0]}'?" if near else "."
         raise UsageError(
-            f"no network for pedestrians is called '{name}'{meant} There are {', '.join(CROSSING)}, and, "
+            f"no network for pedestrians is called '{to_printable(name, 60)}'{meant} There are {', '.join(CROSSING)}, and, "
             f"on hand features, {', '.join(MODELS)}"
         )
     found: Entry = _import_object(CROSSING[name])
@@ -118,7 +119,7 @@ def create(name: str, **config: Any) -> Any:
         return _import_object(entry.network)(config.pop("config", None) or entry.config_class(), **config)
     if name not in NETWORKS:
         raise UsageError(
-            f"no model is called '{name}'; there are {', '.join([*MODELS, *CROSSING, *NETWORKS])}"
+            f"no model is called '{to_printable(name, 60)}'; there are {', '.join([*MODELS, *CROSSING, *NETWORKS])}"
         )
     return _import_object("roadaware.models.retinanet3d.config:create")(
         NETWORKS[name].split(":")[1], **config

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal, get_args
 
 from roadaware.errors import UsageError
+from roadaware.io.sources import to_printable
 from roadaware.models.card import ModelCard
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class RetinaNetConfig:
         """Refuse what no network can be made of."""
         if self.backbone not in get_args(Backbone):
             raise UsageError(
-                f"no backbone is called '{self.backbone}'; there are {', '.join(get_args(Backbone))}"
+                f"no backbone is called '{to_printable(self.backbone, 60)}'; there are {', '.join(get_args(Backbone))}"
             )
         for depth in (self.depth, self.slowfast_depth):
             if depth not in BLOCKS:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from roadaware.errors import InputError, UsageError
+from roadaware.io.sources import to_printable
 from roadaware.models.folder_configs import build_transformers_config
 from roadaware.models.offline import block_network
 from roadaware.models.retinanet3d.config import BLOCKS, STRIDES_PX, RetinaNetConfig
@@ -45,7 +46,7 @@ class LibraryTrunk(Pyramid):
         found = getattr(transformers, config.trunk, None) if config.trunk.isidentifier() else None
         if not (isinstance(found, type) and issubclass(found, transformers.PretrainedConfig)):
             raise UsageError(
-                f"transformers {transformers.__version__} has no configuration called '{config.trunk}'"
+                f"transformers {transformers.__version__} has no configuration called '{to_printable(config.trunk, 60)}'"
             )
         fields: dict[str, Any] = dict(config.trunk_fields)
         make: Any = transformers.AutoBackbone.from_config
