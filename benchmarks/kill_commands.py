@@ -41,7 +41,9 @@ def make_inputs(folder: Path, names: Sequence[str]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     needed = {name.partition(" ")[0] for name in names}
     streets, corners, town = folder / "streets", folder / "corners", folder / "town"
-    if needed & {"watch", "predict", "train", "evaluate"}:
+    if "poses" in needed:
+        _save_tiny_poses(folder / "poses.safetensors")
+    if needed & {"watch", "predict", "train", "evaluate", "poses"}:
         _made("simulate", "--scenes", 3, "--seconds", 1, "--size", "128x96", "--fps", 6, "--out", streets)
     if needed & {"propose", "label"}:
         corner = ("--preset", "corner-cases", "--scenes", 4, "--seconds", 2, "--size", "96x64", "--fps", 9)
@@ -69,6 +71,14 @@ def _made(*words: object) -> None:
     subprocess.run(
         [sys.executable, "-m", "roadaware", *map(str, words), "-q"], check=True, env=one, stdout=-3
     )
+
+
+def _save_tiny_poses(path: Path) -> None:
+    """A reader of joints of some thousand weights, which the tests have."""
+    sys.path.append(str(_ROOT / "tests"))
+    from tiny_poses import save_tiny_poses  # type: ignore[import-not-found, unused-ignore]
+
+    save_tiny_poses(path)
 
 
 def _recipe(streets: Path) -> dict[str, object]:
@@ -130,6 +140,7 @@ def _commands(inputs: Path) -> dict[str, Command]:
         Command("predict", ["predict", str(_WEIGHTS), "--videos", streets, "--out", "out"]),
         Command("train", ["train", str(inputs / "detector.json"), "--out", "out"], ("--resume",)),
         Command("train predictors", _predictors(inputs)),
+        Command("poses", ["poses", str(inputs / "poses.safetensors"), "--videos", streets, "--out", "out"]),
         Command("propose", ["propose", str(inputs / "corners"), "--out", "out"]),
         Command("label select", _label(inputs, "select")),
         Command("label export", _label(inputs, "export")),

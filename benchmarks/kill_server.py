@@ -138,6 +138,8 @@ def serve() -> None:
 
 if __name__ == "__main__":
     for module in sys.stdin.readline().split():  # before the fork: no process imports them again
+        if module.partition(".")[0] == "onnxruntime":  # begins a thread as it is imported
+            continue
         with contextlib.suppress(Exception):  # some are only there once others have made them
             importlib.import_module(module)
     gc.freeze()

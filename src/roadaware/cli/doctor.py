@@ -259,7 +259,12 @@ def _datasets(folder: Path) -> list[str]:
 def _state(name: str) -> str:
     """The version of a library that could be imported, `missing`, or the error that it raised."""
     try:
-        found = import_module(name)
+        if name == "onnxruntime":
+            from roadaware.models.offline import import_onnxruntime
+
+            found = import_onnxruntime()
+        else:
+            found = import_module(name)
     except ModuleNotFoundError as error:
         return "missing" if error.name == name else f"ModuleNotFoundError: {error}"
     except Exception as error:  # a broken library raises whatever it does

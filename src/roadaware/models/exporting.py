@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from roadaware import __version__
 from roadaware import config as configs
 from roadaware.errors import FindingsError, UsageError
 from roadaware.io.files import write_atomically
+from roadaware.models.offline import import_onnxruntime
 from roadaware.models.retinanet3d.detector import Fit
 from roadaware.models.retinanet3d.layers import (
     EverySecond,
@@ -303,7 +303,7 @@ def _compare_outputs(
     data: bytes, network: RetinaNet3D, shown: Tensor, memories: Mapping[str, Tensor], names: Sequence[str]
 ) -> tuple[dict[str, tuple[int, ...]], float]:
     """Shapes of the outputs, and the worst relative difference to PyTorch, on a clip or a whole stream."""
-    onnxruntime = import_module("onnxruntime")
+    onnxruntime = import_onnxruntime()
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = torch.get_num_threads()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from torch.nn import functional
 from roadaware.arrays import Floats32
 from roadaware.models.graphs.graph import INPUT, Graph
 from roadaware.models.graphs.onnx_form import encode_onnx
+from roadaware.models.offline import import_onnxruntime
 
 # A `Graph` as a module of torch.
 
@@ -153,7 +153,7 @@ class Runner:
 
 
 def _session(graph: Graph) -> Any:
-    runtime: Any = import_module("onnxruntime")
+    runtime = import_onnxruntime()
     options = runtime.SessionOptions()
     options.intra_op_num_threads = torch.get_num_threads()
     options.log_severity_level = _QUIET
