@@ -29,11 +29,12 @@ def find_pose_error(pose: npt.ArrayLike) -> str:
     if np.abs(found[3] - [0, 0, 0, 1]).max() > _RIGID:
         return f"its last row is {found[3].tolist()}, not 0 0 0 1"
     turn = found[:3, :3]
-    size = float(np.linalg.det(turn))
-    if abs(size - 1) > _RIGID:
+    with np.errstate(all="ignore"):  # numbers may be as large and as small as there are
+        size = float(np.linalg.det(turn))
+        off = float(np.abs(turn @ turn.T - np.eye(3)).max())
+    if not abs(size - 1) <= _RIGID:
         return f"its rotation has the determinant {size:.4g}"
-    off = float(np.abs(turn @ turn.T - np.eye(3)).max())
-    return f"its axes are off by {off:.2g} from right angles" if off > _RIGID else ""
+    return "" if off <= _RIGID else f"its axes are off by {off:.2g} from right angles"
 
 
 def invert_pose(pose: npt.ArrayLike) -> Floats:
