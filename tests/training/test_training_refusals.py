@@ -99,6 +99,9 @@ def test_an_optimizer_goes_on_with_its_memory_and_with_the_decay_that_is_asked_f
     second = build_optimizer(network, ScheduleRecipe(**{**usual, "weight_decay": 0.3, "betas": (0.8, 0.9)}))
     resume_optimizer(second, state)
     assert [(g["weight_decay"], g["betas"]) for g in second.param_groups] == [(0.3, (0.8, 0.9))] * 2
+    rates = [group["lr"] for group in first.param_groups]
+    assert len(set(rates)) == 2
+    assert [group["lr"] for group in second.param_groups] == rates
     assert all(
         torch.equal(second.state[p]["exp_avg"], first.state[p]["exp_avg"]) for p in network.parameters()
     )

@@ -149,6 +149,8 @@ def set_rate(optimizer: torch.optim.Optimizer, value: float) -> None:
 def resume_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
     """Take up a saved state, with the decay and momentum that an optimizer of `build_optimizer` has now.
 
+    The rate is that of the saved state, until `set_rate`: where no step is left, nothing changes.
+
     Args:
         optimizer: its weights are where they will stay.
         state: as its `state_dict` gave it.
@@ -163,7 +165,7 @@ def resume_optimizer(optimizer: torch.optim.Optimizer, state: Mapping[str, Any])
             "schedule.optimizer, bias_lr, part_lr, decay_all, model.freeze and freeze_batch_norm as they "
             "were, and no weight_decay at 0 that was not, or begin another run with --out"
         )
-    meant = [{name: value for name, value in group.items() if name != "params"} for group in now]
+    meant = [{name: value for name, value in group.items() if name not in ("params", "lr")} for group in now]
     optimizer.load_state_dict(dict(state))
     for group, options in zip(optimizer.param_groups, meant, strict=True):
         group.update(options)
