@@ -240,6 +240,10 @@ _OUT = "Folder of the run; runs/watch-<name of the source> unless told."
 _FPS = (
     "Pictures per second of a folder (12 unless told); of others, look at no more frames a second than this."
 )
+_RECORDED = (
+    "Frames per second at which a film was recorded, where it plays faster or slower than that, as a time "
+    "lapse does. Default: the rate at which it plays."
+)
 _BUDGET = (
     "Of a camera, pass over frames that would be answered later than this; always the newest unless told."
 )
@@ -273,6 +277,7 @@ def watch(
         bool, Parameter(help="Write no annotated film.", negative="", show_default=False)
     ] = False,
     fps: Annotated[float | None, Parameter(help=_FPS)] = None,
+    recorded_fps: Annotated[float | None, Parameter(help=_RECORDED)] = None,
     budget_ms: Annotated[float | None, Parameter(help=_BUDGET)] = None,
     realtime: Annotated[bool, Parameter(help=_REALTIME), Switch] = False,
     seconds: Annotated[float | None, Parameter(help=_SECONDS)] = None,
@@ -305,11 +310,13 @@ def watch(
     from roadaware.online.frame_queue import SystemClock
     from roadaware.online.sources import open_source
 
-    config = replace(_config(budget_ms, seconds, threshold, label_threshold, rescale=rescale), fps=fps)
+    config = _config(budget_ms, seconds, threshold, label_threshold, rescale=rescale)
+    config = replace(config, fps=fps, recorded_fps=recorded_fps)
     _check(iou, threads, name, out)
     clock = SystemClock()
     with ExitStack() as held:
-        opened = held.enter_context(closing(open_source(source, fps, clock=clock, follow=follow)))
+        opened = open_source(source, fps, clock=clock, follow=follow, recorded_fps=recorded_fps)
+        held.enter_context(closing(opened))
         folder = out or Path("runs") / f"watch-{_stem(opened)}"
         outputs.WATCH.check(folder, overwrite=overwrite)
         choice = _chosen(weights, opened, looks)

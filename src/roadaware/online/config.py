@@ -20,7 +20,10 @@ class WatchConfig:
         jump_gap_s: a path may miss frames for so long, where that is more than the linker's `jump_gap`
             frames of those that are looked at, and than its own `jump_gap_s`.
         fps: frames a second that are looked at, where the source has more; None for all.
-        begin_after: detections of at least `begin_score` that prove a tube; then it is told and drawn.
+        recorded_fps: frames a second at which a film was recorded, where it plays faster or slower; None for
+            the rate at which it plays.
+        begin_after: detections of at least `begin_score` that prove a tube; then it is told and drawn. Of
+            fewer than ten frames a second fewer are needed, in proportion.
         begin_score: agentness that each of them needs.
         keep_share: a tube that is proven goes on with detections of this share of `begin_score`; weaker ones
             are linked and kept in the tables, and otherwise passed over.
@@ -38,6 +41,7 @@ class WatchConfig:
     linker: LinkerConfig = field(default_factory=LinkerConfig.default)
     jump_gap_s: float = 1 / 3
     fps: float | None = None
+    recorded_fps: float | None = None
     begin_after: int = 3
     begin_score: float = 0.2
     keep_share: float = 2 / 3
@@ -57,8 +61,10 @@ class WatchConfig:
             raise UsageError(
                 "a tube is told after at least one detection, with an agentness from 0 to 1 and a share of it"
             )
-        if self.fps is not None and not 0 < self.fps < math.inf:
-            raise UsageError(f"fps should be more than 0 frames a second, not {self.fps!r}")
+        for name in ("fps", "recorded_fps"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise UsageError(f"{name} should be more than 0 frames a second, not {value!r}")
         for name in ("jump_gap_s", "budget_s", "seconds"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < math.inf:
@@ -67,6 +73,9 @@ class WatchConfig:
     def linker_at(self, fps: float | None) -> LinkerConfig:
         """The linker for a rate.
 
+        Of fewer than ten frames a second paths and tubes need fewer boxes, in proportion, and of fewer than
+        five those overlap less: things move farther in between.
+
         Args:
             fps: frames per second of the source; None where it is not known.
 
@@ -74,7 +83,38 @@ class WatchConfig:
         (4, 10)
         >>> WatchConfig(fps=2.0).linker_at(12.0).jump_gap  # every sixth frame is looked at
         24
+        >>> slow = WatchConfig().linker_at(2.0)
+        >>> slow.min_path_len, slow.min_tube_len
+        (1, 0)
         """
         gap = round(self.jump_gap_s * fps) if fps else 0
         step = max(1, math.ceil(fps / self.fps - 1e-6)) if fps and self.fps else 1
-        return replace(self.linker, jump_gap=min(max(self.linker.jump_gap * step, gap), 10_000))
+        share, linker = self._share_of_usual(fps), self.linker
+        if share < 1:
+            length, labelled = math.ceil(linker.min_path_len * share), linker.min_tube_len * share - 0.5
+            linker = replace(linker, min_path_len=length, min_tube_len=max(0, math.floor(labelled)))
+        if share < _FAR:
+            linker = replace(linker, min_iou=min(linker.min_iou, _FAR_IOU))
+        return replace(linker, jump_gap=min(max(linker.jump_gap * step, gap), 10_000))
+
+    def begin_after_at(self, fps: float | None) -> int:
+        """Detections that prove a tube at a rate.
+
+        Args:
+            fps: frames per second of the source; None where it is not known.
+
+        >>> [WatchConfig().begin_after_at(fps) for fps in (2.0, 6.0, 10.0, 30.0)]
+        [1, 2, 3, 3]
+        """
+        return math.ceil(self.begin_after * self._share_of_usual(fps))
+
+    def _share_of_usual(self, fps: float | None) -> float:
+        """The rate that is looked at as a share of the usual one; at most 1."""
+        looked = min(rate for rate in (fps, self.fps, _USUAL_FPS) if rate)
+        return looked / _USUAL_FPS
+
+
+_USUAL_FPS = 10.0
+"""Frames per second for which the linker's counts of boxes are meant, and above."""
+_FAR, _FAR_IOU = 0.5, 0.2
+"""Below this share of the usual rate boxes of one thing overlap no more than this."""

@@ -27,6 +27,7 @@ OUTCOMES = MappingProxyType(
         "silent": "sound tracks that cannot be read, or not from some time on: the film is silent there",
         "rescaled": "frames of another size, scaled to that of the first",
         "rate": "the source states another rate than its times show",
+        "jumps": "things are elsewhere in every frame: the film may be faster than it was recorded",
         "clock": "jumps of the source's clock",
         "reconnected": "times the connection was made anew",
     }

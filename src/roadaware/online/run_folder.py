@@ -93,7 +93,8 @@ class RunFolder:
             )
         self._film: Film | None = None
         if draw is not None:
-            sound = Path(source.path) if source.path is not None else None
+            heard = source.path is not None and config.recorded_fps is None
+            sound = Path(str(source.path)) if heard else None
             told = partial(source.outcomes.tell, "silent", 1)
             self._film = Film(folder / FILM, source.fps, sound, source.start_s, told)
         self.problems: list[str] = []

@@ -117,7 +117,12 @@ class PictureFiles:
 
 
 def open_source(
-    name: str | Path, fps: float | None = None, *, clock: Clock | None = None, follow: bool = False
+    name: str | Path,
+    fps: float | None = None,
+    *,
+    clock: Clock | None = None,
+    follow: bool = False,
+    recorded_fps: float | None = None,
 ) -> Source:
     """The frames of whatever a name stands for.
 
@@ -128,14 +133,22 @@ def open_source(
             most so many frames a second, evenly by their times.
         clock: says when frames come; that of the machine unless told.
         follow: of an http address, go where redirects and HLS playlists point, see `NetworkStream`.
+        recorded_fps: frames a second at which a film was recorded, where it plays at another rate, see
+            `VideoFile`.
 
     Raises:
-        UsageError: if `fps` is not positive, or an address cannot be read.
+        UsageError: if a rate is not positive, `recorded_fps` is given for what is no film, or an address
+            cannot be read.
         InputError: if there is nothing of this name, or it shows no video.
     """
     clock, text = clock or SystemClock(), str(name)
-    if fps is not None and not 0 < fps <= 1000:
-        raise UsageError(f"fps should be more than 0 and at most 1000, not {fps!r}")
+    for what, rate in (("fps", fps), ("recorded_fps", recorded_fps)):
+        if rate is not None and not 0 < rate <= 1000:
+            raise UsageError(f"{what} should be more than 0 and at most 1000, not {rate!r}")
+    if recorded_fps is not None and not Path(text).is_file():
+        raise UsageError(
+            "recorded_fps is for a film; of a folder of pictures, fps says how many make a second"
+        )
     if text.isdecimal() and not _exists(text):
         device, form = get_camera_device(int(text))
         return Camera(f"camera {text}", lambda: NetworkStream(device, form, fps), clock, fps=fps)
@@ -148,7 +161,7 @@ def open_source(
     if not path.exists():
         hint = "name a video, a folder of pictures, a glob in quotes, a camera's number or an address"
         raise InputError("expected a source of frames, found nothing", where=to_printable(text), hint=hint)
-    return VideoFile(path, clock, fps)
+    return VideoFile(path, clock, fps, recorded_fps)
 
 
 def _exists(text: str) -> bool:

@@ -35,6 +35,8 @@ class VideoFile:
         path: a regular file.
         clock: says when a frame came.
         fps: take at most so many frames a second, evenly; None for all.
+        recorded_fps: frames a second at which it was recorded, where it plays at another rate: times are
+            stretched so that they are those of the recording.
 
     Raises:
         EmptyMediaError: if it holds no frame.
@@ -46,7 +48,9 @@ class VideoFile:
 
     live = False
 
-    def __init__(self, path: Path, clock: Clock, fps: float | None = None) -> None:
+    def __init__(
+        self, path: Path, clock: Clock, fps: float | None = None, recorded_fps: float | None = None
+    ) -> None:
         self.outcomes = Outcomes()
         self.name, self.path = path.name, str(path)
         self._where, self._clock, self._thinning = to_printable(str(path)), clock, Thinning(fps)
@@ -55,6 +59,9 @@ class VideoFile:
         self._scale = get_time_base(self._stream, self._where)
         self.n_frames, self.start_s = len(self._times), float(self._times[0]) * self._scale
         self.fps = self._rate()
+        if recorded_fps is not None and self.fps is not None:
+            self._scale *= self.fps / recorded_fps
+            self.fps = recorded_fps
         self._promised = int(self._stream.frames or 0)
         self._ending: Ending | None = None
         self._taken = 0

@@ -23,6 +23,13 @@ _WAIT_S = 0.25
 _FOREVER_S = 1e9
 
 
+_QUICK_FPS, _MANY_ANEW = 8.0, 0.35
+_JUMPS = (
+    "of what is found continues nothing of the frame before: if this film plays faster than it was recorded, say "
+    "at how many frames a second that was (--recorded-fps)"
+)
+
+
 class Output(Protocol):
     """Takes what is seen, in order."""
 
@@ -107,7 +114,8 @@ def watch(
         once the output is ended.
     """
     linker = config.linker_at(source.fps)
-    run = _Run(source, Watcher(detector, config, linker, clock, annotators), output, clock)
+    watcher = Watcher(detector, config, linker, clock, annotators, source.fps)
+    run = _Run(source, watcher, output, clock)
     begin_s = clock.now_s()
     try:
         while run.progress.ending is None:
@@ -140,6 +148,7 @@ class _Run:
         self.progress = Progress()
         self._usual_s = 0.0
         self._sparing = Sparing()
+        self._jumps_told = False
 
     def step(self, config: WatchConfig) -> Ending | None:
         """One frame, or a short wait; why there are no more."""
@@ -189,6 +198,7 @@ class _Run:
         for seen in self.watcher.step(fitted):
             self._take(seen)
         spent_s = self.clock.now_s() - begin_s
+        self._notice_jumps()
         self._usual_s = spent_s if not self.progress.frames else 0.8 * self._usual_s + 0.2 * spent_s
         self.progress.busy_s += spent_s
         self.progress.frames += 1
@@ -218,6 +228,15 @@ class _Run:
         self.progress.latency.add(seen.latency_s)
         self.progress.tubes, self.progress.begun = len(seen.tubes), self.watcher.begun
         self.progress.probable = self.watcher.tubes.probable
+
+    def _notice_jumps(self) -> None:
+        """Tell once of a film in which hardly anything is found again in the next frame."""
+        share, fps = self.watcher.share_anew, self.source.fps
+        if self._jumps_told or self.source.live or fps is None or fps < _QUICK_FPS:
+            return
+        if share is not None and share > _MANY_ANEW:
+            self._jumps_told = True
+            self.source.outcomes.tell("jumps", 1, f"{share:.0%} {_JUMPS}")
 
     def _tell(self) -> None:
         """Log what happened to the source, and write all of it into the events."""

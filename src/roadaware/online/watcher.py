@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.finalize import build_closed_paths
-from roadaware.linking.linker import Linker, Path
+from roadaware.linking.linker import Linker, Path, Update
 from roadaware.models.detector import Detector, FrameDetections, TimedDetector
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import Event, make_source_event, make_tube_event, make_vehicle_event
@@ -25,6 +25,8 @@ from roadaware.tasks.road_events import AV_ACTION
 # Warming up: what is done once in a process is done before the first frame, so that no frame waits for it.
 
 _PICTURE_PX = (240, 320, 3)
+_ENOUGH_BOXES = 30
+"""From so many on it is said what share of them continues no path."""
 
 
 def warm_up_linker(config: LinkerConfig, kinds: Layout) -> None:
@@ -109,6 +111,7 @@ class Watcher:
         linker: the linker's config, which depends on the rate of the source.
         clock: tells how long the detector took.
         annotators: say more of live tubes.
+        fps: frames per second of the source; None where it is not known.
     """
 
     def __init__(
@@ -118,6 +121,7 @@ class Watcher:
         linker: LinkerConfig,
         clock: Clock,
         annotators: Sequence[Annotator] = (),
+        fps: float | None = None,
     ) -> None:
         self.detector, self.config, self.linker_config = detector, config, linker
         self._clock, self._annotators = clock, annotators
@@ -126,13 +130,15 @@ class Watcher:
         self._linker = Linker(linker, kinds.width, l2_columns=first)
         warm_up_linker(linker, kinds)  # neither a frame nor the end of a path should wait for it
         least = config.begin_score
-        self.tubes = LiveTubes(kinds, config.labels, least, least * config.keep_share, config.begin_after)
+        proof = config.begin_after_at(fps)
+        self.tubes = LiveTubes(kinds, config.labels, least, least * config.keep_share, proof)
         actions = {AV_ACTION: detector.av_labels} if detector.av_labels else {}
         self._vehicle, self._vehicle_told = Smoothed(Layout(actions), config.labels), False
         self._given: deque[SourceFrame] = deque()
         self._time_s: float | None = None
         self._now: tuple[int, float] = (0, 0.0)
         self.begun = 0
+        self._strong = self._anew = 0
         detector.reset()
 
     def step(self, frame: SourceFrame) -> list[Seen]:
@@ -172,6 +178,7 @@ class Watcher:
         time_s = self._single(frame.t_s)
         update = self._linker.update(frame.number, found.boxes, found.agentness, found.scores, t_s=time_s)
         seen, over = self.tubes.update(frame, found, update)
+        self._count_anew(found, update)
         found_tubes = [tube for tube, _ in seen]
         news = [each for annotator in self._annotators for each in annotator(found_tubes, frame)]
         news = [(tube, what) for tube, what in news if tube.told]
@@ -194,6 +201,17 @@ class Watcher:
             events=events,
             ready_s=ready_s,
         )
+
+    @property
+    def share_anew(self) -> float | None:
+        """Share of the strong boxes behind the first frame that continue no path; None of too few."""
+        return self._anew / self._strong if self._strong >= _ENOUGH_BOXES else None
+
+    def _count_anew(self, found: FrameDetections, update: Update) -> None:
+        if update.frame:
+            strong = found.agentness >= self.config.begin_score
+            self._strong += int(strong.sum())
+            self._anew += int((strong & np.isin(update.numbers, update.began)).sum())
 
     def _single(self, t_s: float) -> float:
         """A time in single precision, as tables hold it, but later than the one before: so a linker that
