@@ -8,10 +8,11 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from cyclopts import App, CycloptsError
+from cyclopts import CycloptsError, Group, Parameter
 
 from roadaware import __version__
 from roadaware.addresses import is_address_like, keep_secret, reset_secrets
@@ -22,7 +23,7 @@ from roadaware.cli.baseline import baseline
 from roadaware.cli.calibration import calibration
 from roadaware.cli.check import check
 from roadaware.cli.compare import compare
-from roadaware.cli.cross import cross
+from roadaware.cli.cross_dataset import cross_dataset
 from roadaware.cli.demo import demo
 from roadaware.cli.doctor import doctor
 from roadaware.cli.draw import draw
@@ -32,8 +33,17 @@ from roadaware.cli.interrupts import Terminated, handle_interrupts, stop_childre
 from roadaware.cli.label import label
 from roadaware.cli.link import link
 from roadaware.cli.models import models
-from roadaware.cli.options import USUAL, Common, Outcome
-from roadaware.cli.outputs import check_paths
+from roadaware.cli.options import (
+    USUAL,
+    Command,
+    Common,
+    Outcome,
+    Output,
+    add_commands,
+    create_app,
+    get_name,
+)
+from roadaware.cli.outputs import FILE, check_paths
 from roadaware.cli.poses import poses
 from roadaware.cli.predict import predict
 from roadaware.cli.prelabel import prelabel
@@ -45,67 +55,81 @@ from roadaware.cli.rescore import rescore
 from roadaware.cli.segment import segment
 from roadaware.cli.simulate import simulate
 from roadaware.cli.stats import stats
-from roadaware.cli.text import format_paragraphs
 from roadaware.cli.train import train
 from roadaware.cli.watch import watch
 from roadaware.errors import RoadawareError, UsageError
 
 USAGE, DISK, INTERNAL, PIPE, INTERRUPTED, TERMINATED = 2, 4, 70, 141, 130, 143
+_SHELL = "The shell to complete in. [default: the one this runs in]"
+_SCRIPT = "Write the script to this file and install nothing; - prints it."
 _DISK_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
 
-app = App(
-    name="roadaware",
+app = create_app(
+    "roadaware",
+    """
+    Turn road video into road events, and know how far to trust them.
+
+    First time here? `roadaware demo` makes a small data set and runs every step on it.
+    `roadaware COMMAND --help` explains a command, with an example.
+
+    Exit codes: 0 fine, 1 findings under --strict or --fail-under, 2 wrong request, 3 unreadable
+    input, 4 output could not be written, 70 a fault of roadaware, 130 interrupted, 141 closed pipe,
+    143 terminated.
+    """,
     version=__version__,
-    help=format_paragraphs("""
-        Turn road video into road events, and know how far to trust them.
-
-        First time here? `roadaware demo` makes a small data set and runs every step on it.
-        `roadaware COMMAND --help` explains a command, with an example.
-
-        Exit codes: 0 fine, 1 findings under --strict or --fail-under, 2 wrong request, 3 unreadable
-        input, 4 output could not be written, 70 a fault of roadaware, 130 interrupted, 141 closed pipe,
-        143 terminated.
-        """),
-    help_format="plaintext",
 )
-_COMMANDS: tuple[Callable[..., Any] | App, ...] = (
-    demo,
-    simulate,
-    draw,
-    read,
-    stats,
-    audit,
-    check,
-    doctor,
-    models,
-    baseline,
-    train,
-    predict,
-    watch,
-    poses,
-    segment,
-    propose,
-    prelabel,
-    rescore,
-    ablate,
-    label,
-    export,
-    link,
-    evaluate,
-    calibration,
-    compare,
-    cross,
-    reproduce,
-    report,
-)
-for _place, _command in enumerate(_COMMANDS):
-    if isinstance(_command, App):
-        _command.sort_key = _place
-        app.command(_command)
-    else:
-        app.command(_command, help=format_paragraphs(_command.__doc__ or ""), sort_key=_place)
-COMMANDS = tuple(_c.name[0] if isinstance(_c, App) else _c.__name__ for _c in _COMMANDS)
-"""The names of all commands."""
+_GROUPS: dict[str, tuple[Command, ...]] = {
+    "Data": (read, stats, audit, check),
+    "Simulate": (simulate,),
+    "Train": (train, baseline, models),
+    "Predict and track": (predict, link, watch, poses, export),
+    "Corner cases": (propose, rescore, segment, prelabel, label, ablate),
+    "Evaluate": (evaluate, calibration, compare, reproduce, cross_dataset),
+    "Show": (report, draw, doctor, demo),
+}
+"""The commands in the order of work."""
+for _place, (_title, _commands) in enumerate(_GROUPS.items()):
+    add_commands(app, _commands, group=Group(_title, sort_key=_place))
+COMMANDS = tuple(get_name(command) for commands in _GROUPS.values() for command in commands)
+"""The names of all commands, in the order of work."""
+
+
+@app.command(name="--install-completion", help_format="plaintext")
+def install_completion(
+    *,
+    shell: Annotated[Literal["bash", "zsh", "fish"] | None, Parameter(help=_SHELL)] = None,
+    output: Annotated[Path | None, Output, Parameter(help=_SCRIPT), FILE] = None,
+    common: Common = USUAL,
+) -> Outcome:
+    """Install completion of commands and options for bash, zsh or fish.
+
+    For example:
+
+        roadaware --install-completion
+
+        roadaware --install-completion --shell zsh --output ~/.zfunc/_roadaware
+    """
+    from cyclopts.completion.detect import ShellDetectionError, detect_shell
+
+    try:
+        name = shell or detect_shell()
+    except ShellDetectionError:
+        name = "unknown"
+    if name not in ("bash", "zsh", "fish"):
+        raise UsageError("it is not known which shell this is; add --shell bash, zsh or fish")
+    if output is None:
+        path = app.install_completion(shell=name)
+        return Outcome(f"installed {path}; open a new shell to use it", {"shell": name, "path": str(path)})
+    script = app.generate_completion(shell=name)
+    if str(output) in ("-", "/dev/stdout"):
+        return Outcome(script, {"shell": name, "script": script})
+    folders.write_text(output, script)
+    return Outcome(f"wrote {output}", {"shell": name, "path": str(output)})
+
+
+_OPTIONS = Group("Options", sort_key=len(_GROUPS))
+for _option in ("--help", "--version", "--install-completion"):
+    app[_option].group = (_OPTIONS,)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -114,8 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: the words after `roadaware`; those of the process where None.
     """
-    words = normalize_json_option(list(sys.argv[1:] if arguments is None else arguments))
     console.configure_streams()
+    words = list(sys.argv[1:] if arguments is None else arguments)
     _keep_secrets(words)
     try:
         with handle_interrupts():
@@ -139,16 +163,58 @@ def _keep_secrets(words: Sequence[str]) -> None:
                 keep_secret(given)
 
 
-def normalize_json_option(words: Sequence[str]) -> list[str]:
-    """Write a bare `--json`, and `--json -`, as `--json=-`: standard output.
+_FORMER_VERBS = {"cross": "cross-dataset"}
+"""Commands that have another name now; the old one works for one version, and says the new one."""
+_FORMER_OPTIONS = {"--draws": "--resamples"}
+"""Options that have another name now; the old one works."""
+_PREDICT = ("roadaware predict street-small --videos drive.mp4 -o found", "`predict` detects in each frame")
+_SHOW = ("roadaware watch drive.mp4 -o run", "`watch` writes the video with what it found, and a page")
+_READ = ("roadaware read jaad JAAD -o tables", "`read` takes a dataset in its own format and saves tables")
+_WRONG_VERBS = {
+    "detect": _PREDICT,
+    "infer": _PREDICT,
+    "inference": _PREDICT,
+    "track": ("roadaware link found/predictions -o tubes", "`link` joins detections to tubes over time"),
+    "view": _SHOW,
+    "visualize": _SHOW,
+    "visualise": _SHOW,
+    "plot": _SHOW,
+    "convert": _READ,
+    "import": _READ,
+    "datasets": ("roadaware read --help", "`read` names the datasets"),
+    "annotate": ("roadaware label --help", "`label` brings proposals to annotators and back"),
+    "benchmark": (
+        "roadaware evaluate road --truth TRUTH --predictions PREDICTIONS",
+        "`evaluate` scores predictions",
+    ),
+    "info": ("roadaware doctor", "`doctor` looks at the installation, `stats` and `read` at a dataset"),
+    "list": ("roadaware models list", "`models list` lists the models"),
+}
+"""What people type, from other tools: a line to copy, and what it does."""
 
-    >>> normalize_json_option(["doctor", "--json", "-", "-v"]), normalize_json_option(["doctor", "--json"])
+
+def prepare_words(words: Sequence[str]) -> list[str]:
+    """The words as the commands know them: former names replaced, a bare `--json` written out.
+
+    A bare `--json`, and `--json -`, become `--json=-`: standard output.
+
+    Raises:
+        UsageError: if the command is one of another tool; names ours.
+
+    >>> prepare_words(["doctor", "--json", "-", "-v"]), prepare_words(["doctor", "--json"])
     (['doctor', '--json=-', '-v'], ['doctor', '--json=-'])
     """
     found: list[str] = []
     rest = list(words)
+    if rest and rest[0] in _FORMER_VERBS:
+        console.print_error(f"roadaware: `{rest[0]}` is now called `{_FORMER_VERBS[rest[0]]}`")
+        rest[0] = _FORMER_VERBS[rest[0]]
+    if rest and rest[0] not in COMMANDS:
+        _refuse_wrong_verb(rest[0])
     while rest:
         word = rest.pop(0)
+        option, equals, value = word.partition("=")
+        word = f"{_FORMER_OPTIONS.get(option, option)}{equals}{value}"
         if word == "--json" and (not rest or rest[0].startswith("-")):
             word = "--json=-"
             if rest and rest[0] == "-":
@@ -157,10 +223,22 @@ def normalize_json_option(words: Sequence[str]) -> list[str]:
     return found
 
 
+def _refuse_wrong_verb(word: str) -> None:
+    """Raise a UsageError with a line to copy where we know what a word of another tool asks for."""
+    line, what = _WRONG_VERBS.get(word.lower(), ("", ""))
+    subject = re.fullmatch("eval(?:uate)?[-_](.+)", word.lower())
+    if subject and (name := subject[1].replace("_", "-")) in evaluate:
+        line, what = f"roadaware evaluate {name} --help", "`evaluate` takes the subject as a word of its own"
+        if name == "road":
+            line = "roadaware evaluate road --truth TRUTH --predictions PREDICTIONS"
+    if line:
+        raise UsageError(f'unknown command "{word}": {what}\n  {line}')
+
+
 def _run_guarded(words: list[str]) -> int:
     """Run, and turn whatever is raised into a message and an exit code."""
     try:
-        code = _run(words)
+        code = _run(prepare_words(words))
         sys.stdout.flush()
     except CycloptsError as error:
         return _complain(str(error), USAGE, hint="`roadaware --help` lists the commands and their options.")
@@ -248,7 +326,7 @@ def _internal(error: BaseException) -> int:
     name = type(error).__name__
     hint = "This is a fault of roadaware, not of your data; run it again with -vv and report what it prints."
     if isinstance(error, MemoryError):
-        hint = "There was not enough memory; use fewer draws or a smaller part of the data."
+        hint = "There was not enough memory; use fewer resamples or a smaller part of the data."
     if isinstance(error, ImportError):
         hint = "A library could not be loaded: too little memory, or a broken installation (see `pip check`)."
     lines = str(error).splitlines()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, folders, outputs, text
 from roadaware.cli.options import (
@@ -17,12 +17,13 @@ from roadaware.cli.options import (
     Common,
     Html,
     Outcome,
-    OutputFolder,
+    Output,
     Overwrite,
     Several,
     Switch,
+    add_commands,
+    create_app,
 )
-from roadaware.cli.text import format_paragraphs
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -288,18 +289,17 @@ def _notes(found: Quality) -> list[str]:
     return [text.format_bullets(notes)] if notes else []
 
 
-check = App(
-    name="check",
-    help=format_paragraphs("""
-        Check annotations: against a second pair of eyes, dictionaries, and the rules that always hold.
+check = create_app(
+    "check",
+    """
+    Check annotations: against a second pair of eyes, dictionaries, and the rules that always hold.
 
-        For example:
+    For example:
 
-            roadaware check example runs/rounds
+        roadaware check example runs/rounds
 
-            roadaware check annotations runs/rounds/original runs/rounds/round1 runs/rounds/round2
-        """),
-    help_format="plaintext",
+        roadaware check annotations runs/rounds/original runs/rounds/round1 runs/rounds/round2
+    """,
 )
 _FILE = "a native file or folder, or tables that `read -o` saved."
 _WORDS = "Text file of words that no description may hold, one word or phrase a line."
@@ -320,7 +320,7 @@ def check_annotations(
     limits: Limits = USUAL_LIMITS,
     native: Native = USUAL_NATIVE,
     html: Html = None,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
@@ -417,10 +417,7 @@ def example(
     return Outcome(said, {"folder": str(folder), "seed": seed, "planted": planted})
 
 
-check.command(
-    check_annotations, name="annotations", help=format_paragraphs(check_annotations.__doc__ or ""), sort_key=0
-)
-check.command(example, help=format_paragraphs(example.__doc__ or ""), sort_key=1)
+add_commands(check, (check_annotations, example), check_annotations="annotations")
 
 
 def render_quality_page(found: Quality) -> str:

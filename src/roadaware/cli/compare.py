@@ -10,15 +10,15 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, runs
 from roadaware.cli.options import (
-    MOST_DRAWS,
+    MOST_RESAMPLES,
     USUAL,
     Common,
     ConfigName,
     Html,
     Outcome,
+    Resamples,
     Seed,
     TaskName,
-    parse_resamples,
     validate_range,
 )
 from roadaware.errors import InputError, UsageError
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 Compared = TypeVar("Compared", bound="Paired")
 
-_CONFIG = "How csv files are judged, `default` unless said; run folders bring their own."
+_CONFIG = "How csv files are judged; run folders bring their own. [default: default]"
 
-_DRAWS = "Most evaluations for each interval; percentile:1000 gives percentiles of resamples."
+_RESAMPLES = "Most evaluations for each interval; percentile:1000 gives percentiles of resamples."
 
 
 def compare(
@@ -44,7 +44,7 @@ def compare(
     task: Annotated[TaskName | None, Parameter(help="What was asked, for csv files.")] = None,
     config: Annotated[ConfigName | None, Parameter(help=_CONFIG)] = None,
     draws: Annotated[
-        int, Parameter(help=_DRAWS, validator=validate_range(1, MOST_DRAWS), converter=parse_resamples)
+        Resamples, Parameter(help=_RESAMPLES, validator=validate_range(1, MOST_RESAMPLES))
     ] = 1000,
     seed: Seed = 0,
     html: Html = None,

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, pedestrians
 from roadaware.cli.event_findings import count_refusals, list_warnings
-from roadaware.cli.options import USUAL, Common, Draws, Outcome, Seed, Several, Switch
+from roadaware.cli.options import USUAL, Common, Outcome, Resamples, Seed, Several, Switch
 from roadaware.cli.scene_runs import NOWHERE, Kept, write_scene_run
 from roadaware.cli.scene_tables import format_facts
 from roadaware.cli.scene_tasks import CORNER_CASES, get_config, set_fields
@@ -232,7 +232,7 @@ class CornerJudging:
     config: Annotated[str, Parameter(help=_CONFIG)] = "default"
     fields: Annotated[tuple[str, ...], Parameter(name="--set", help=_SET), Several] = ()
     by: Annotated[tuple[str, ...], Parameter(help=_BY), Several] = ()
-    draws: Draws = 0
+    draws: Resamples = 0
     seed: Seed = 0
     fail_under: Annotated[tuple[str, ...], Parameter(help=_BARS), Several] = ()
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False

@@ -18,9 +18,9 @@ from roadaware.cli.options import (
     WHOLE_SEED,
     Common,
     ConfigName,
-    Draws,
     Outcome,
-    OutputFolder,
+    Output,
+    Resamples,
     Switch,
     TaskName,
 )
@@ -50,8 +50,8 @@ _OVERWRITE = "Not needed: an earlier demo is replaced anyway, and nothing else e
 def demo(
     *,
     data: Annotated[Path | None, Parameter(help="A folder with jaad/ and pie/ as released.")] = None,
-    folder: Annotated[Path, Parameter(help=_FOLDER), OutputFolder, outputs.DEMO] = Path("runs/demo"),
-    draws: Draws = 200,
+    folder: Annotated[Path, Parameter(help=_FOLDER), Output, outputs.DEMO] = Path("runs/demo"),
+    draws: Resamples = 200,
     seed: Annotated[int, Parameter(help=_SEED, validator=WHOLE_SEED)] = 0,
     overwrite: Annotated[bool, Parameter(help=_OVERWRITE), Switch] = False,
     common: Common = USUAL,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
-from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Several, Switch, validate_range
+from roadaware.cli.options import USUAL, Common, Outcome, Output, Several, Switch, validate_range
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def draw(
     folder: Annotated[Path, Parameter(help=_FOLDER)],
     /,
     *,
-    out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.FOLDER] = None,
+    out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.FOLDER] = None,
     videos: Annotated[tuple[str, ...], Parameter(help="Only these; all unless told."), Several] = (),
     frames: Annotated[int, Parameter(help="Pictures on a sheet.", validator=validate_range(1, 400))] = 12,
     sheet_only: Annotated[bool, Parameter(help="Write no film."), Switch] = False,

@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from cyclopts import App
-
 from roadaware.cli.corner_cases import corner_cases
 from roadaware.cli.events import road, ucf24
+from roadaware.cli.options import add_commands, create_app
 from roadaware.cli.pedestrians import pedestrians
 from roadaware.cli.scenes import actions, grounding, relations, sound
-from roadaware.cli.text import format_paragraphs
 
-evaluate = App(
-    name="evaluate",
+evaluate = create_app(
+    "evaluate",
+    """
+    Score what a model claims against the truth, as published (--config reference) or as we recommend.
+
+    `roadaware evaluate SUBJECT --help` explains a subject. All of them take --config, --draws for
+    95 % intervals, --fail-under for pipelines, -o for a run folder with a report, and --json.
+
+    For example:
+
+        roadaware evaluate pedestrians --scores model.csv \\
+            --samples samples.csv --task action --draws 1000
+
+        roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
+            --predictions detections --config reference --json result.json
+
+        roadaware evaluate ucf24 --truth pyannot_with_class_names.pkl \\
+            --predictions linked --config reference -o runs/mine
+    """,
     alias=["eval"],
-    help=format_paragraphs("""
-        Score what a model claims against the truth, as published (--config reference) or as we recommend.
-
-        `roadaware evaluate SUBJECT --help` explains a subject. All of them take --config, --draws for
-        95 % intervals, --fail-under for pipelines, -o for a run folder with a report, and --json.
-
-        For example:
-
-            roadaware evaluate pedestrians --scores model.csv \\
-                --samples samples.csv --task action --draws 1000
-
-            roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
-                --predictions detections --config reference --json result.json
-
-            roadaware evaluate ucf24 --truth pyannot_with_class_names.pkl \\
-                --predictions linked --config reference -o runs/mine
-        """),
-    help_format="plaintext",
 )
-_SUBJECTS: tuple[Callable[..., Any], ...] = (
-    pedestrians,
-    road,
-    ucf24,
-    actions,
-    relations,
-    grounding,
-    sound,
-    corner_cases,
-)
-for _place, _subject in enumerate(_SUBJECTS):
-    evaluate.command(_subject, help=format_paragraphs(_subject.__doc__ or ""), sort_key=_place)
+add_commands(evaluate, (pedestrians, road, ucf24, actions, relations, grounding, sound, corner_cases))

@@ -15,11 +15,11 @@ from roadaware.cli.event_scoring import evaluate_split as scored_claims
 from roadaware.cli.options import (
     USUAL,
     Common,
-    Draws,
     MetricConfig,
     Outcome,
-    OutputFolder,
+    Output,
     Overwrite,
+    Resamples,
     Seed,
     Several,
     Switch,
@@ -62,7 +62,7 @@ Truth = Annotated[Path, Parameter(help=_TRUTH)]
 Predicted = Annotated[list[Path], Parameter(help=_PREDICTIONS), Several]
 Split = Annotated[str | None, Parameter(help=_SPLIT)]
 Images = Annotated[Path | None, Parameter(help=IMAGES)]
-RunFolder = Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT]
+RunFolder = Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT]
 
 
 @Parameter(name="*")
@@ -82,7 +82,7 @@ class Judging:
     min_score: Annotated[float | None, Parameter(help=_MIN_SCORE)] = None
     clock: Clock = OFFLINE
     size: Annotated[str, Parameter(help=_SIZE)] = NETWORK_SIZE
-    draws: Draws = 0
+    draws: Resamples = 0
     seed: Seed = 0
     fail_under: Annotated[tuple[str, ...], Parameter(help=_BARS), Several] = ()
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False

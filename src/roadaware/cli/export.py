@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
 from roadaware.cli.folders import make_folder
-from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
+from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def export(
     *,
     out: Annotated[
         Path,
-        OutPlace,
+        Output,
         Parameter(help="The file, such as model.onnx."),
         outputs.NEW_FILE,
     ],

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, folders, outputs, text
 from roadaware.cli.event_findings import count_refusals, list_warnings
@@ -15,17 +14,17 @@ from roadaware.cli.options import (
     USUAL,
     WHOLE_SEED,
     Common,
-    Draws,
     Outcome,
-    OutPlace,
-    OutputFolder,
+    Output,
     Overwrite,
+    Resamples,
     Seed,
     Several,
     Switch,
+    add_commands,
+    create_app,
     validate_range,
 )
-from roadaware.cli.text import format_paragraphs
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -232,11 +231,11 @@ def agree(
     *,
     iou: Annotated[float, Parameter(help=_IOU)] = 0.5,
     kind: Annotated[str, Parameter(help=_KIND)] = "corner",
-    draws: Draws = 1000,
+    draws: Resamples = 1000,
     seed: Seed = 0,
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
     videos: Annotated[Path | None, Parameter(help=_VIDEOS)] = None,
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None,
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
@@ -383,7 +382,7 @@ def export(
     /,
     *,
     videos: Annotated[Path, Parameter(help=_EXPORT_VIDEOS)],
-    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.TASKS],
+    out: Annotated[Path, Output, Parameter(help=_OUT), outputs.TASKS],
     as_: Annotated[tuple[Form, ...], Parameter(name="--as", help=_AS), Several] = ("labelstudio",),
     pictures: Annotated[Path | None, Parameter(name="--list", help=_LIST)] = None,
     most: Annotated[int | None, Parameter(help=_MOST)] = None,
@@ -563,7 +562,7 @@ def import_labels(
     /,
     *,
     still_px: Annotated[float, Parameter(help=_STILL)] = 0.5,
-    folder: Annotated[Path | None, Parameter(help=_IMPORT_FOLDER), OutputFolder, outputs.RESULT] = None,
+    folder: Annotated[Path | None, Parameter(help=_IMPORT_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     strict: Annotated[bool, Parameter(help=_IMPORT_STRICT), Switch] = False,
     common: Common = USUAL,
@@ -715,9 +714,9 @@ def select(
     least_score: Annotated[float, Parameter(help=_LEAST)] = 0.0,
     unit: Annotated[Literal["objects", "pictures"], Parameter(help=_UNIT)] = "objects",
     seconds: Seconds = USUAL_SECONDS,
-    draws: Draws = 1000,
+    draws: Resamples = 1000,
     seed: Seed = 0,
-    folder: Annotated[Path | None, Parameter(help=_SELECT_FOLDER), OutputFolder, outputs.RESULT] = None,
+    folder: Annotated[Path | None, Parameter(help=_SELECT_FOLDER), Output, outputs.RESULT] = None,
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
@@ -875,24 +874,23 @@ def _format_curve(found: Curve) -> list[str]:
     ]
 
 
-label = App(
-    name="label",
-    help=format_paragraphs("""
-        Bring proposals of corner cases to people, and back: select, export, import, agree.
+label = create_app(
+    "label",
+    """
+    Bring proposals of corner cases to people, and back: select, export, import, agree.
 
-        For example:
+    For example:
 
-            roadaware label example runs/streets
+        roadaware label example runs/streets
 
-            roadaware label select runs/streets/proposals --truth runs/streets/scenes -o runs/list
+        roadaware label select runs/streets/proposals --truth runs/streets/scenes -o runs/list
 
-            roadaware label export runs/streets/proposals --videos runs/streets/scenes --all --out runs/tasks
+        roadaware label export runs/streets/proposals --videos runs/streets/scenes --all --out runs/tasks
 
-            roadaware label import runs/tasks runs/streets/corrected.json -o runs/labels
+        roadaware label import runs/tasks runs/streets/corrected.json -o runs/labels
 
-            roadaware label agree runs/labels -o runs/consensus
-        """),
-    help_format="plaintext",
+        roadaware label agree runs/labels -o runs/consensus
+    """,
 )
 
 
@@ -932,12 +930,4 @@ def example(
     return Outcome(said, {"folder": str(folder), "seed": seed, **asdict(facts)})
 
 
-_VERBS: dict[str, Callable[..., Outcome]] = {
-    "example": example,
-    "select": select,
-    "export": export,
-    "import": import_labels,
-    "agree": agree,
-}
-for _place, (_name, _verb) in enumerate(_VERBS.items()):
-    label.command(_verb, name=_name, help=format_paragraphs(_verb.__doc__ or ""), sort_key=_place)
+add_commands(label, (example, select, export, import_labels, agree), import_labels="import")

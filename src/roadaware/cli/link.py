@@ -14,7 +14,7 @@ from roadaware.cli import console, event_inputs, outputs, text
 from roadaware.cli.event_findings import list_warnings
 from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, Claims, EventSet
 from roadaware.cli.linker_choice import select_linker
-from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, OutPlace, Overwrite, Several, Switch
+from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Output, Overwrite, Several, Switch
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def link(
     detections: Annotated[list[Path], Parameter(help=_DETECTIONS)],
     /,
     *,
-    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.TABLES],
+    out: Annotated[Path, Output, Parameter(help=_OUT), outputs.TABLES],
     config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     dataset: Annotated[EventSet | None, Parameter(help=_DATASET)] = None,

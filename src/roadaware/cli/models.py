@@ -5,32 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from roadaware.cli import console, text
-from roadaware.cli.options import USUAL, Common, Outcome, Overwrite
-from roadaware.cli.text import format_paragraphs
+from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, add_commands, create_app
 
 if TYPE_CHECKING:
     from roadaware.models.catalogue.entries import Entry
 
-models = App(
-    name="models",
-    help=format_paragraphs("""
-        Trained models of others: which there are, fetched into the cache folder, looked at, removed.
+models = create_app(
+    "models",
+    """
+    Trained models of others: which there are, fetched into the cache folder, looked at, removed.
 
-        Their names stand wherever a command takes weights. Nothing of them is part of roadaware, and each has
-        a licence of its own.
+    Their names stand wherever a command takes weights. Nothing of them is part of roadaware, and each has
+    a licence of its own.
 
-        For example:
+    For example:
 
-            roadaware models list
+        roadaware models list
 
-            roadaware models get street-small
+        roadaware models get street-small
 
-            roadaware watch drive.mp4 --weights street-small
-        """),
-    help_format="plaintext",
+        roadaware watch drive.mp4 --weights street-small
+    """,
 )
 _NAME = "As `models list` shows it."
 _FROM = "What was fetched elsewhere: the archive of the package, the folder of the hub, or the file."
@@ -145,7 +143,4 @@ def _cell(value: Any) -> str:
     return text.format_cell(str(value))
 
 
-models.command(list_models, name="list", help=format_paragraphs(list_models.__doc__ or ""))
-models.command(get, name="get", help=format_paragraphs(get.__doc__ or ""))
-models.command(show, name="show", help=format_paragraphs(show.__doc__ or ""))
-models.command(remove, name="remove", help=format_paragraphs(remove.__doc__ or ""))
+add_commands(models, (list_models, get, show, remove), list_models="list")

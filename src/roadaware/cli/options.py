@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import Group, Parameter, Token
+from cyclopts import App, Group, Parameter, Token
 
 from roadaware.cli.outputs import FILE
+from roadaware.cli.text import format_paragraphs
+
+Command = Callable[..., Any] | App
+
+
+def create_app(name: str, about: str, **how: Any) -> App:
+    """A command that holds others; `about` is its help as it stands in a docstring."""
+    return App(name=name, help=format_paragraphs(about), help_format="plaintext", **how)
+
+
+def get_name(command: Command) -> str:
+    """The word that starts a command."""
+    return command.name[0] if isinstance(command, App) else command.__name__.replace("_", "-")
+
+
+def add_commands(app: App, commands: Iterable[Command], group: Group | None = None, **names: str) -> None:
+    """Make functions and other apps commands of an app, in this order.
+
+    Args:
+        app: that gets them.
+        commands: functions, whose docstrings become their help, or apps.
+        group: heading in the app's help.
+        names: of functions that are not called as the command is: function=command.
+    """
+    for place, command in enumerate(commands):
+        if isinstance(command, App):
+            command.sort_key = place
+            command.group = (group,) if group else ()
+            app.command(command)
+            continue
+        app.command(
+            command,
+            name=names.get(command.__name__, get_name(command)),
+            help=format_paragraphs(command.__doc__ or ""),
+            help_format="plaintext",
+            group=group,
+            sort_key=place,
+        )
+
 
 _SHARED = Group("Shared options", sort_key=100)
 
@@ -29,14 +68,14 @@ def validate_range(low: int, high: int) -> Callable[[Any, int | None], None]:
     return check
 
 
-MOST_DRAWS = 100_000
+MOST_RESAMPLES = 100_000
 """The ends of an interval have settled long before; more is taken for a slip."""
 WHOLE_SEED = validate_range(0, 2**32 - 1)
 Seed = Annotated[int, Parameter(help="Seed of the resamples.", validator=WHOLE_SEED)]
 
 
 def parse_resamples(_: Any, tokens: Sequence[Token]) -> int:
-    """A number of draws, with the name of the method before it where it is not the default.
+    """A number of resamples, with the name of the method before it where it is not the default.
 
     Raises:
         ValueError: if it is neither `N` nor `percentile:N`.
@@ -49,12 +88,13 @@ def parse_resamples(_: Any, tokens: Sequence[Token]) -> int:
     return encode_resample_count(int(number), "percentile" if name == "percentile" else "jackknife")
 
 
-Draws = Annotated[
+Resamples = Annotated[
     int,
     Parameter(
+        name="--resamples",
         help="95 % intervals, each from at most so many evaluations; 0 for none, at most 100,000. "
         "percentile:1000 gives percentiles of resamples instead of the jackknife.",
-        validator=validate_range(0, MOST_DRAWS),
+        validator=validate_range(0, MOST_RESAMPLES),
         converter=parse_resamples,
     ),
 ]
@@ -64,8 +104,7 @@ Html = Annotated[
     Path | None, Parameter(help="Write the result as a page: one file, offline, printable."), FILE
 ]
 Overwrite = Annotated[bool, Parameter(help="Replace an earlier result there."), Switch]
-OutputFolder = Parameter(name=["--output", "-o"])
-OutPlace = Parameter(name=["--out", "-o", "--output"])
+Output = Parameter(name=["--output", "-o", "--out"])
 MetricConfig = Annotated[
     ConfigName,
     Parameter(help="`reference` judges as the published evaluator does, `default` as we recommend."),

@@ -250,7 +250,7 @@ def _paths(hints: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[_
 
 def _format_option(name: str) -> str:
     """An output's option, as people say it."""
-    return {"folder": "--output", "page": "--output"}.get(name, f"--{name}")
+    return {"folder": "--output", "page": "--output", "out": "--output"}.get(name, f"--{name}")
 
 
 def _parse_paths(text: str) -> Iterator[Path]:

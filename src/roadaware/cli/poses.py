@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, outputs, text
 from roadaware.cli.interrupts import Terminated
-from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, validate_range
+from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.errors import InputError, UsageError
 from roadaware.models.catalogue.entries import resolve_weights
 
@@ -40,7 +40,7 @@ def poses(
     /,
     *,
     videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
-    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.POSES],
+    out: Annotated[Path, Output, Parameter(help=_OUT), outputs.POSES],
     boxes: Annotated[Path | None, Parameter(help=_BOXES)] = None,
     reader: Annotated[str | None, Parameter(help=_READER)] = None,
     split: Annotated[str | None, Parameter(help="Of the data set; all videos unless told.")] = None,

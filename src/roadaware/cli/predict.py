@@ -17,7 +17,7 @@ from roadaware.cli.options import (
     Common,
     ConfigName,
     Outcome,
-    OutPlace,
+    Output,
     Overwrite,
     Several,
     Switch,
@@ -83,7 +83,7 @@ def predict(
     split: Annotated[str | None, Parameter(help="Of the data set; all videos unless told.")] = None,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
-    out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.PREDICTIONS] = None,
+    out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.PREDICTIONS] = None,
     threshold: Annotated[float, Parameter(help="Agentness that a box needs.")] = 0.025,
     nms: Annotated[float, Parameter(help="Overlap above which the weaker box goes; 1 keeps all.")] = 0.5,
     top: Annotated[

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from roadaware.cli import console, datasets, outputs, text
 from roadaware.cli.devices import Device, Precision, select_device
 from roadaware.cli.interrupts import Terminated
-from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, validate_range
+from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.errors import InputError
 from roadaware.models.catalogue.entries import resolve_weights
 
@@ -48,7 +48,7 @@ def prelabel(
     *,
     clip: Annotated[Path, Parameter(help=_CLIP)],
     videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
-    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.PRELABELS],
+    out: Annotated[Path, Output, Parameter(help=_OUT), outputs.PRELABELS],
     reader: Annotated[str | None, Parameter(help=_READER)] = None,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",

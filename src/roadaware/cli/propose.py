@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
 from roadaware.cli.datasets import DatasetKind, detect_reader, find_root
-from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, validate_range
+from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def propose(
     dataset: Annotated[Path, Parameter(help=_DIR)],
     /,
     *,
-    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.PROPOSALS],
+    out: Annotated[Path, Output, Parameter(help=_OUT), outputs.PROPOSALS],
     reader: Annotated[DatasetKind | None, Parameter(help=_READER)] = None,
     split: Annotated[str | None, Parameter(help=_SPLIT)] = None,
     semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, runs
-from roadaware.cli.options import USUAL, Common, Outcome, OutputFolder
+from roadaware.cli.options import USUAL, Common, Outcome, Output
 from roadaware.cli.watch_page import is_watch
 from roadaware.errors import InputError, UsageError
 
@@ -22,9 +22,7 @@ _DRAWS = 200
 
 def report(
     *folders: Annotated[Path, Parameter(help="Run folders.")],
-    page: Annotated[Path, Parameter(help="The file to write."), OutputFolder, outputs.FILE] = Path(
-        "report.html"
-    ),
+    page: Annotated[Path, Parameter(help="The file to write."), Output, outputs.FILE] = Path("report.html"),
     common: Common = USUAL,
 ) -> Outcome:
     """Make the HTML report of run folders: one file, offline, printable; several runs stand side by side.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, text
-from roadaware.cli.options import USUAL, Common, Draws, Html, Outcome
+from roadaware.cli.options import USUAL, Common, Html, Outcome, Resamples
 from roadaware.cli.outputs import check_paths
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def reproduce(
     *,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,
     html: Html = None,
-    draws: Draws = 0,
+    draws: Resamples = 0,
     baselines: Annotated[bool, Parameter(help=_BASELINES, negative="--no-baselines")] = True,
     common: Common = USUAL,
 ) -> Outcome:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, outputs, text
 from roadaware.cli.folders import make_folder
-from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, validate_range
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    Outcome,
+    Output,
+    Overwrite,
+    Several,
+    Switch,
+    add_commands,
+    create_app,
+    validate_range,
+)
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -49,25 +60,24 @@ _STRICT = "Exit with 1 if pictures could not be opened."
 _STRICT_ROWS = "Exit with 1 if rows or files of truth or detections were refused."
 _OUT = "Where the re-scored proposals go: a new or empty folder."
 
-rescore = App(
-    name="rescore",
-    help=text.format_paragraphs("""
-        Rank proposals of corner cases by how unlike known objects they are.
+rescore = create_app(
+    "rescore",
+    """
+    Rank proposals of corner cases by how unlike known objects they are.
 
-        `fit-energy` learns from a detector of known classes how sure it is of known and of unknown objects;
-        `fit-memory` keeps what common objects and background look like. `apply` gives proposals a new score
-        and keeps the old one beside it. Fit on other pictures than those that are judged: a re-scorer
-        knows its pictures and refuses them.
+    `fit-energy` learns from a detector of known classes how sure it is of known and of unknown objects;
+    `fit-memory` keeps what common objects and background look like. `apply` gives proposals a new score
+    and keeps the old one beside it. Fit on other pictures than those that are judged: a re-scorer
+    knows its pictures and refuses them.
 
-        For example:
+    For example:
 
-            roadaware rescore fit-energy --truth runs/home \\
-                --detections runs/found/predictions --out energy.npz
+        roadaware rescore fit-energy --truth runs/home \\
+            --detections runs/found/predictions --out energy.npz
 
-            roadaware rescore apply runs/proposals/proposals --fit energy.npz \\
-                --detections runs/away/predictions --out runs/rescored
-        """),
-    help_format="plaintext",
+        roadaware rescore apply runs/proposals/proposals --fit energy.npz \\
+            --detections runs/away/predictions --out runs/rescored
+    """,
 )
 
 
@@ -75,7 +85,7 @@ def fit_energy(
     *,
     truth: Annotated[list[Path], Parameter(help=_TRUTH), Several],
     detections: Annotated[list[Path], Parameter(help=_FIT_DETECTIONS), Several],
-    out: Annotated[Path, OutPlace, Parameter(help=_OUT_FIT), outputs.MODEL],
+    out: Annotated[Path, Output, Parameter(help=_OUT_FIT), outputs.MODEL],
     kind: Annotated[str, Parameter(help=_KIND)] = "agent",
     form: Annotated[Literal["softplus", "logsumexp"], Parameter(help=_FORM)] = "softplus",
     temperature: Annotated[float, Parameter(help=_TEMPERATURE)] = 1.5,
@@ -119,7 +129,7 @@ def fit_memory(
     dataset: Annotated[list[Path], Parameter(help=_DATASET)],
     /,
     *,
-    out: Annotated[Path, OutPlace, Parameter(help=_OUT_FIT), outputs.MODEL],
+    out: Annotated[Path, Output, Parameter(help=_OUT_FIT), outputs.MODEL],
     features: Annotated[str, Parameter(help=_FEATURES)] = "plain",
     weights: Annotated[Path | None, Parameter(help=_WEIGHTS)] = None,
     semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
@@ -165,7 +175,7 @@ def apply(
     /,
     *,
     fit: Annotated[list[Path], Parameter(help=_FIT), Several],
-    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.TABLES],
+    out: Annotated[Path, Output, Parameter(help=_OUT), outputs.TABLES],
     detections: Annotated[Path | None, Parameter(help=_DETECTIONS)] = None,
     dataset: Annotated[Path | None, Parameter(help=f"{_APART} {_DATASET}")] = None,
     pictures: Annotated[Path | None, Parameter(help=_PICTURES)] = None,
@@ -279,9 +289,7 @@ def _applied_text(out: Path, told: list[dict[str, Any]], count: int) -> str:
     return "\n".join(lines)
 
 
-_VERBS: tuple[Callable[..., Any], ...] = (fit_energy, fit_memory, apply)
-for _place, _verb in enumerate(_VERBS):
-    rescore.command(_verb, help=text.format_paragraphs(_verb.__doc__ or ""), sort_key=_place)
+add_commands(rescore, (fit_energy, fit_memory, apply))
 
 # What re-scoring is given: truth, pictures and detections, and one re-scorer after the other.
 

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from roadaware import __version__
 from roadaware.cli import console, folders, outputs, pedestrians, runs
 from roadaware.cli.folders import MARKER, add_marker, encode_json, write_text
-from roadaware.cli.options import Html, Outcome, OutputFolder, Overwrite
+from roadaware.cli.options import Html, Outcome, Output, Overwrite
 from roadaware.cli.scene_tasks import SceneTask, get_task, load_config_class, load_state_class
 from roadaware.errors import DamagedError, InputError, UsageError
 
@@ -396,7 +396,7 @@ class Kept:
     """Where a run is kept."""
 
     html: Html = None
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), OutputFolder, outputs.RESULT] = None
+    folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None
     overwrite: Overwrite = False
 
     @property

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from roadaware.cli import console, datasets, pedestrians, scene_runs
 from roadaware.cli.datasets import OPTION
 from roadaware.cli.event_findings import count_refusals, list_warnings
-from roadaware.cli.options import USUAL, Common, Draws, Outcome, Seed, Several, Switch
+from roadaware.cli.options import USUAL, Common, Outcome, Resamples, Seed, Several, Switch
 from roadaware.cli.scene_runs import NOWHERE, Kept, write_scene_run
 from roadaware.cli.scene_tasks import (
     TASKS,
@@ -340,7 +340,7 @@ class Judging:
     option: Annotated[tuple[str, ...], Parameter(help=OPTION), Several] = ()
     by: Annotated[tuple[str, ...], Parameter(help=_BY), Several] = ()
     categories: Annotated[Path | None, Parameter(help=_CATEGORIES)] = None
-    draws: Draws = 0
+    draws: Resamples = 0
     seed: Seed = 0
     fail_under: Annotated[tuple[str, ...], Parameter(help=_BARS), Several] = ()
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, select_device
 from roadaware.cli.interrupts import Terminated
-from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Several, Switch, validate_range
+from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.models.catalogue.entries import resolve_weights
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def segment(
     /,
     *,
     videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
-    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.MASKS],
+    out: Annotated[Path, Output, Parameter(help=_OUT), outputs.MASKS],
     reader: Annotated[str | None, Parameter(help=_READER)] = None,
     split: Annotated[str | None, Parameter(help="Of the data set; all videos unless told.")] = None,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, text
-from roadaware.cli.options import USUAL, WHOLE_SEED, Common, Outcome, OutPlace, Switch, validate_range
+from roadaware.cli.options import USUAL, WHOLE_SEED, Common, Outcome, Output, Switch, validate_range
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _MOST_SCENES = 100_000
 
 def simulate(
     *,
-    out: Annotated[Path, OutPlace, Parameter(help=_OUT), outputs.SIMULATION],
+    out: Annotated[Path, Output, Parameter(help=_OUT), outputs.SIMULATION],
     preset: Annotated[str, Parameter(help=_PRESET)] = "road",
     domain: Annotated[str | None, Parameter(help=_DOMAIN)] = None,
     scenes: Annotated[int, Parameter(help="How many.", validator=validate_range(1, _MOST_SCENES))] = 1,

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, folders, outputs, runs, text
 from roadaware.cli.interrupts import Terminated
-from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Several, Switch
+from roadaware.cli.options import USUAL, Common, Outcome, Output, Several, Switch
 from roadaware.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def train(
     recipe: Annotated[list[Path], Parameter(help=_RECIPE)],
     /,
     *,
-    out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.FOLDER] = None,
+    out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.FOLDER] = None,
     resume: Annotated[bool, Parameter(help=_RESUME), Switch] = False,
     weights: Annotated[str | None, Parameter(help=_WEIGHTS)] = None,
     on: Annotated[Path | None, Parameter(help=_ON)] = None,

@@ -24,7 +24,7 @@ from roadaware.cli import console, outputs, text
 from roadaware.cli.devices import Device, Precision, log_warmup, select_device, set_threads
 from roadaware.cli.interrupts import stop_gracefully
 from roadaware.cli.linker_choice import select_linker
-from roadaware.cli.options import USUAL, Common, Outcome, OutPlace, Overwrite, Switch
+from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch
 from roadaware.cli.street_choice import (
     AS_IT_SUITS,
     Choice,
@@ -271,7 +271,7 @@ def watch(
     /,
     *,
     weights: Annotated[tuple[Path, ...], Parameter(help=_WEIGHTS, negative="", show_default=False)] = (),
-    out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.WATCH] = None,
+    out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.WATCH] = None,
     name: Annotated[str | None, Parameter(help=_NAME)] = None,
     no_video: Annotated[
         bool, Parameter(help="Write no annotated film.", negative="", show_default=False)

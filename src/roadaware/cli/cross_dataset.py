@@ -1,4 +1,4 @@
-"""`roadaware cross`: predictors of pedestrians, trained at home and tested away from it."""
+"""`roadaware cross-dataset`: predictors of pedestrians, trained at home and tested away from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, folders, outputs
-from roadaware.cli.options import USUAL, Common, Draws, Outcome, OutPlace, Several, validate_range
+from roadaware.cli.options import USUAL, Common, Outcome, Output, Resamples, Several, validate_range
 from roadaware.cli.text import format_bullets, format_cell, format_interval, format_number, format_table
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _JOBS = "Models that learn side by side, on one thread each."
 _LIST = ("models", "domains", "doubted", "pretrained", "pretraining")
 
 
-def cross(
+def cross_dataset(
     study: Annotated[Path | None, Parameter(help=_STUDY)] = None,
     /,
     *,
@@ -45,10 +45,10 @@ def cross(
     doubted: Annotated[str | None, Parameter(help=_DOUBTED)] = None,
     pretrained: Annotated[str | None, Parameter(help=_PRETRAINED)] = None,
     pretraining: Annotated[str | None, Parameter(help=_PRETRAINING)] = None,
-    draws: Draws | None = None,
+    draws: Resamples | None = None,
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,
-    out: Annotated[Path | None, OutPlace, Parameter(help=_OUT), outputs.FOLDER] = None,
+    out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.FOLDER] = None,
     jobs: Annotated[int, Parameter(help=_JOBS, validator=validate_range(1, 256))] = 1,
     common: Common = USUAL,
 ) -> Outcome:
@@ -66,10 +66,10 @@ def cross(
 
     For example:
 
-        roadaware cross --models steady,boosting --domains crossing@1,crossing@1+city-b \\
+        roadaware cross-dataset --models steady,boosting --domains crossing@1,crossing@1+city-b \\
             --seeds 2 --out runs/away
 
-        roadaware cross configs/cross/jaad-and-towns.yaml --data DATA --jobs 2
+        roadaware cross-dataset configs/cross/jaad-and-towns.yaml --data DATA --jobs 2
     """
     from roadaware.protocols.cross_dataset.run import run
 
