@@ -132,7 +132,7 @@ CASES: dict[tuple[str, ...], Case] = {
     ),
     ("calibration",): _case(f"IN/ped/action.csv {_SCORED} -o OUT", "-o:folder"),
     ("compare",): _case("IN/runs/ped IN/runs/ped2 --draws 5 --html OUT", "--html:file"),
-    ("cross",): _case(
+    ("cross-dataset",): _case(
         "--models logistic --domains jaad-all=IN/streets/one,crossing@1=IN/streets/two --seeds 1 --draws 0 "
         "--out OUT",
         "--out:folder",

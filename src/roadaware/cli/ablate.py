@@ -34,18 +34,20 @@ if TYPE_CHECKING:
     from roadaware.protocols.copg_ablation import Cell, GridFound, Score
     from roadaware.scenes.tables import Scenes
 
-_DIR = "A dataset with sweeps and calibration: made-up scenes, or KITTI, nuScenes, ONCE."
+_DIR = "A dataset with sweeps and calibration: synthetic scenes, or KITTI, nuScenes, ONCE."
 _OUT = "Where results go: a new or empty folder, or one of the same command, which is continued."
-_READER = "Which dataset it is; seen from its files unless told."
+_READER = "Name of the dataset's reader. [default: detected from its files]"
 _GRID = (
-    "NAME=V1,V2: knobs and values instead of those of the paper's Tables 5 to 7, such as theta_deg=4,8; "
+    "NAME=V1,V2: parameters and values instead of those of the paper's Tables 5 to 7, such as theta_deg=4,8; "
     "several may follow, and background=road+sky,sky. A configuration's own value is always among them."
 )
-_CONFIG = "Whose knobs are turned: default, reference or both."
+_CONFIG = "Whose parameters are varied: default, reference or both."
 _SEMANTICS = (
-    "What pixels show: `truth` or `erring` of made-up scenes, or a folder of masks, as for `propose`."
+    "What pixels show: `truth` or `erring` of synthetic scenes, or a folder of masks, as for `propose`."
 )
-_DETECTIONS = "Common objects: `truth` or `erring` of made-up scenes, or saved predictions, as for `propose`."
+_DETECTIONS = (
+    "Common objects: `truth` or `erring` of synthetic scenes, or saved predictions, as for `propose`."
+)
 _TRUTH = "What proposals are judged against; the set's own boxes, where they say which are corner cases."
 _SPLIT = "Only the videos of this split."
 _PROCESSES = "Parts at a time; 0 for as many as there are cores."
@@ -74,18 +76,18 @@ def ablate(
     strict: Annotated[bool, Parameter(help=STRICT), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
-    """Turn the knobs of the proposals one at a time: AP, AR, proposals and pictures with one, with intervals.
+    """Ablate the proposals, one parameter at a time: AP, AR, proposals and images with one, with intervals.
 
-    The tables of the paper's appendix B, on your set, beside the printed rows. What a knob does not change
-    is not done again: a step runs once for each picture and each value of the knobs that it depends on.
-    Interrupted, the same command goes on where it was. A picture with a broken sweep is counted and left out.
+    The tables of the paper's appendix B, on your set, beside the printed rows. What a parameter does not
+    change is not computed again: a step runs once for each image and each value of its parameters.
+    Interrupted, the same command goes on where it was. An image with a broken sweep is counted and left out.
 
     For example:
 
-        roadaware ablate made-up --semantics erring --detections erring --out knobs
+        roadaware ablate synthetic --semantics erring --detections erring --output knobs
 
-        roadaware ablate made-up --config default --grid theta_deg=4,8 standing_m=0,1 \\
-            --out few
+        roadaware ablate synthetic --config default --grid theta_deg=4,8 standing_m=0,1 \\
+            --output few
     """
     from roadaware.analysis.corner_tables import build_ablation_table
     from roadaware.corner_cases.runner import load_run_inputs
@@ -204,16 +206,14 @@ def _write(out: Path, table: Any, data: dict[str, Any]) -> None:
 def _text(table: Any, found: GridFound, left_out: list[str], truth: Scenes | None, rows: list[Cell]) -> str:
     from roadaware.cli import text
 
-    lines = [
-        f"{found.pictures:,} pictures with a sweep; AP, AR in fractions, * is the configuration as it is"
-    ]
+    lines = [f"{found.pictures:,} images with a sweep; AP, AR in fractions, * is the configuration as it is"]
     lines += format_ablation_tables(table)
     if truth is None:
         lines.append("AP and AR are unknown: nothing says which objects are corner cases (see --truth)")
     lines += [f"left out: {text.format_cell(each)}" for each in left_out]
     if found.skipped:
         total = sum(found.skipped.values())
-        lines.append(f"{total:,} pictures without proposals because of this:")
+        lines.append(f"{total:,} images without proposals because of this:")
         lines.append(
             text.format_bullets(
                 f"{count:,}: {text.format_cell(reason)}" for reason, count in found.skipped.items()
@@ -221,7 +221,7 @@ def _text(table: Any, found: GridFound, left_out: list[str], truth: Scenes | Non
         )
     if found.made and found.seconds:
         rate = found.made * len(rows) / found.seconds
-        lines.append(f"{rate:,.0f} rows of a picture per CPU second; {_runs(found)}")
+        lines.append(f"{rate:,.0f} rows of an image per CPU second; {_runs(found)}")
     return "\n\n".join(lines)
 
 

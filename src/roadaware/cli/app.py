@@ -69,7 +69,7 @@ app = create_app(
     """
     Turn road video into road events, and know how far to trust them.
 
-    First time here? `roadaware demo` makes a small data set and runs every step on it.
+    First time here? `roadaware demo` makes a small dataset and runs every step on it.
     `roadaware COMMAND --help` explains a command, with an example.
 
     Exit codes: 0 fine, 1 findings under --strict or --fail-under, 2 wrong request, 3 unreadable

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from roadaware.analysis.audit import Audit
     from roadaware.scenes.tables import Scenes
 
-_TASK = "Whose samples; action, and intention on PIE, unless said."
+_TASK = "Whose samples. [default: action, and intention on PIE]"
 _STRICT = "Exit with 1 if something serious, or a warning, was found."
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
     from roadaware.tasks.pedestrians import Baseline
 
-_MODELS = "Which baselines; all that answer the task unless said."
+_MODELS = "Names of the baselines. [default: all that answer the task]"
 _FOLDER = "Write the runs here: one folder per model, and a report."
 
 

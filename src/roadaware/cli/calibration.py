@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from roadaware.metrics.scores import SampleScores
 
 _BY = "Also by these: columns of SAMPLES, or scenarios of the protocol (scale, state, speed, signal ...)."
-_CONFIG = "Adaptive bins as published (`reference`), or with their faults mended (`default`)."
+_CONFIG = "Adaptive bins as published (`reference`), or corrected (`default`)."
 _FOLDER = "Write results, bins as a table and a report with the diagrams here."
 _WIDTHS = "How many bins of equal width stand beside the adaptive ones."
 _SETS = (
     "Also sets of labels that promise to hold the true one this often, such as 0.9, and how often they do."
 )
-_TASK = "What was asked; unless told, 1 score a sample is action, 3 are intention, 12 are risk."
+_TASK = "The task. [default: by the scores of a sample: 1 action, 3 intention, 12 risk]"
 MOST_LABELS = 24
 TTE_EDGES_FRAMES = (15, 30, 45, 60, 75, 90)
 FRAMES_PER_SECOND = 30.0

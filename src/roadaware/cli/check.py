@@ -331,7 +331,7 @@ def check_annotations(
     judges round 1 on its own: what it does not agree with is disputed, and two further annotators decide.
     Boxes are compared edge by edge (8 px at 1280x720, so 2 px at 320x180), starts and ends within 2 frames
     at 5 per second; exactly the limit passes. Labels are looked up in the dictionaries of Chaotic World,
-    descriptions searched for words that you list, and structure is checked: boxes inside the picture, ends
+    descriptions searched for words that you list, and structure is checked: boxes inside the image, ends
     after starts, known persons, nobody his own object, relations inside both tracks, boxes of sounds where
     the sound starts, reviewers that differ.
 

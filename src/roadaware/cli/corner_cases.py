@@ -32,7 +32,7 @@ Classes = Literal["base", "2022"]
 
 @dataclass(frozen=True)
 class Routing:
-    """What the claims' classes mean, and which classes of the truth are common.
+    """What the predictions' classes mean, and which classes of the truth are common.
 
     Args:
         trained_on: a training set, `coda` for the truth's own classes, or a csv; None for none of them.
@@ -51,7 +51,7 @@ class Routing:
     risk: bool = False
 
     def check(self) -> None:
-        """Know what the claims mean.
+        """Know what the predictions mean.
 
         Raises:
             UsageError: if nothing or too much is said.
@@ -70,17 +70,17 @@ class Routing:
 def open_corner_inputs(
     truth: Path, corner: Path | None, predictions: Path, routing: Routing
 ) -> tuple[Given, Version]:
-    """Truth and claims with what is common and what novel, and the version of the separation.
+    """Truth and predictions with what is common and what novel, and the version of the separation.
 
     Args:
-        truth: COCO annotations, tables that `read -o` saved, or made-up scenes.
+        truth: COCO annotations, tables that `read -o` saved, or synthetic scenes.
         corner: COCO annotations of the corner cases, where they are in a file of their own.
         predictions: COCO results, or saved Predictions.
         routing: what their classes mean.
 
     Raises:
         UsageError: if an option does not fit.
-        InputError: if truth or claims cannot be read, or are about something else.
+        InputError: if truth or predictions cannot be read, or are about something else.
     """
     from roadaware.analysis.doctor.data import check_overlap
     from roadaware.protocols.coda import label_truth
@@ -190,24 +190,24 @@ def _label_predictions(claims: Predictions, routing: Routing, version: Version) 
     return label_predictions(claims, _training(routing))
 
 
-_TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or made-up scenes."
+_TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or synthetic scenes."
 _CORNER = "COCO annotations of the corner cases, where they are in a file of their own (CODA 2022)."
-_PREDICTIONS = "What is claimed: COCO results (.json), or Predictions that were saved."
+_PREDICTIONS = "The predictions: COCO results (.json), or saved Predictions."
 _TRAINED_ON = (
     "What the detector learnt on, which tells what its classes answer: soda10m, bdd100k, waymo, coda (the "
     "classes of the truth), or a csv with id, label, common and novel."
 )
-_AGNOSTIC = "The claims are proposals: leave their classes aside."
+_AGNOSTIC = "The predictions are proposals without classes."
 _CATEGORIES = "A COCO file whose categories tell what the numbers in the results stand for."
 _CLASSES = (
-    "Which classes are common: base (buses are novel) or 2022 (buses are common); told from the truth "
-    "unless given."
+    "Which classes are common: base (buses are novel) or 2022 (buses are common). [default: by the ground "
+    "truth]"
 )
 _CONFIG = "How it is judged: default, reference, coda2022 or coco; see above."
 _SET = "FIELD=VALUE: change single fields of the config, such as precision=always."
-_BY = "Also by slice: period, weather, domain, density, or another column of the pictures."
+_BY = "Also by slice: period, weather, domain, density, or another column of the images."
 _BARS = "METRIC=VALUE, as fractions: exit with 1 if a metric is lower, or undefined."
-_STRICT = "Exit with 1 if annotations or claims were refused, or something is odd about them."
+_STRICT = "Exit with 1 if annotations or predictions were refused, or something is odd about them."
 
 Truth = Annotated[Path, Parameter(help=_TRUTH)]
 Predicted = Annotated[Path, Parameter(help=_PREDICTIONS)]
@@ -216,7 +216,7 @@ Predicted = Annotated[Path, Parameter(help=_PREDICTIONS)]
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Claimed:
-    """What the claims' classes mean."""
+    """What the predictions' classes mean."""
 
     trained_on: Annotated[str | None, Parameter(help=_TRAINED_ON)] = None
     agnostic: Annotated[bool, Parameter(help=_AGNOSTIC), Switch] = False
@@ -257,12 +257,12 @@ def corner_cases(
     Needs COCO annotations and COCO results. --trained-on says what the detector's classes answer, --agnostic
     that it has none, as a region proposal network. --config is `default`, `reference` (crowds alone are
     ignored, as pycocotools does), `coda2022` (the four numbers of the challenge) or `coco` (all classes, AP
-    too). What the whole picture and random boxes would score stands beside every number.
+    too). What the whole image and random boxes would score stands beside every number.
 
     For example:
 
         roadaware evaluate corner-cases --truth corner_case.json --predictions results.json \\
-            --trained-on soda10m --draws 1000 --by weather domain -o runs/mine
+            --trained-on soda10m --resamples 1000 --by weather domain -o runs/mine
 
         roadaware evaluate corner-cases --truth instance_val_common.json \\
             --corner instance_val_agnostic_corner.json --predictions results.json \\
@@ -290,7 +290,7 @@ def corner_cases(
 
 
 def _beside(scenes: Scenes, routing: Routing, version: str) -> dict[str, Any]:
-    """How claims were routed, and the printed rows that may stand beside, JSON-ready."""
+    """How predictions were routed, and the printed rows that may stand beside, JSON-ready."""
     from roadaware.protocols.coda import TRAINING_SETS
     from roadaware.protocols.printed_coda import select_printed
 
@@ -319,7 +319,7 @@ def format_corner_run(run: SceneRun) -> str:
     row = run.result.counts.row(0, named=True)
     heading = (
         f"{', '.join(run.facts.get('claims', [run.name]))} on {truth.get('dataset') or 'unnamed truth'}: "
-        f"{row['items']:,} pictures; config {run.config_name}"
+        f"{row['items']:,} images; config {run.config_name}"
     )
     found = [f"{count:,} {what}" for what, count in run.facts.get("findings", {}).items()]
     routing = [f"{name}: {value}" for name, value in run.facts.get("routing", {}).items()]
@@ -343,7 +343,7 @@ def format_corner_run(run: SceneRun) -> str:
 
 
 def _groups(result: SceneResult, *, intervals: bool) -> str:
-    """Each group with the claims, their intervals, and the trivial answers."""
+    """Each group with the predictions, their intervals, and the trivial answers."""
     from roadaware.analysis.corner_tables import CLAIMS, build_lines, select_columns
 
     columns = select_columns(result)
@@ -411,7 +411,7 @@ def _format_printed(result: SceneResult, printed: list[dict[str, Any]]) -> str:
     if not ends:
         return ""
     numbers = ", ".join(dict.fromkeys(row["table"] for row in printed))
-    told = [f"printed in tables {numbers} of the paper, of other detectors on CODA's pictures:"]
+    told = [f"printed in tables {numbers} of the paper, of other detectors on CODA's images:"]
     for group in dict.fromkeys(heading.partition(" ")[0] for heading in ends):
         places = [n for n, heading in enumerate(ends) if heading.startswith(f"{group} ")]
         header = [f"{group}: detector", *(list(ends)[n].partition(" ")[2] for n in places)]

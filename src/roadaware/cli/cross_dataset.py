@@ -23,12 +23,12 @@ _DOMAINS = "Where they learn and are tested: jaad-behaviour,jaad-all,pie,crossin
 _SEEDS = "Fits of each network on each domain."
 _CONFIG = "Samples as published (`reference`), or with honest labels (`default`)."
 _SCENES = "Of a simulated domain that is made for the study."
-_DOUBTED = "Models that are also asked in every way to doubt, with commas."
+_DOUBTED = "Models that are also evaluated with every estimate of uncertainty, with commas."
 _PRETRAINED = "Networks that also go on from another domain, with commas; --pretraining says which."
 _PRETRAINING = "Where first and where then, with commas: 'crossing@1>jaad-all'."
 _SET = "Other fields of the study, such as learning.updates=300."
-_OUT = "Folder of the study; named after its digest unless told. The same command goes on there."
-_DATA = "Folder that holds jaad/ and pie/; that of ROADAWARE_DATA_DIR unless told."
+_OUT = "Folder of the study; the same command goes on there. [default: runs/cross-DIGEST]"
+_DATA = "Folder that holds jaad/ and pie/. [default: ROADAWARE_DATA_DIR]"
 _JOBS = "Models that learn side by side, on one thread each."
 _LIST = ("models", "domains", "doubted", "pretrained", "pretraining")
 
@@ -52,13 +52,13 @@ def cross_dataset(
     jobs: Annotated[int, Parameter(help=_JOBS, validator=validate_range(1, 256))] = 1,
     common: Common = USUAL,
 ) -> Outcome:
-    """Train predictors on each of several domains, test each on all, and say what is left away from home.
+    """Train predictors on each of several domains, test each on all: in-domain and out-of-domain.
 
     A domain is JAAD (with behaviour tags, or all), PIE where its boxes are, or a preset of the simulator in
-    a town, which is made as tables without pictures. Samples are cut as Gesnouin et al. (IV 2022) cut them.
+    a town, which is made as tables without images. Samples are cut as Gesnouin et al. (IV 2022) cut them.
     Every model sees boxes alone. The folder gets the table of all cells, their scores, and a page with the
-    figures and tables of that paper from these runs: home against away, training sets together, ranks and
-    whether they differ, ways to doubt, and what training on the simulator first gives.
+    figures and tables of that paper from these runs: in-domain against out-of-domain, training sets together,
+    ranks and whether they differ, estimates of uncertainty, and what pretraining on the simulator gives.
 
     Interrupted, the same command goes on. A path that does not exist is refused at once. What fails later, a
     fit or a domain that cannot be used, leaves the others, is named with its reason, and ends the command
@@ -67,7 +67,7 @@ def cross_dataset(
     For example:
 
         roadaware cross-dataset --models steady,boosting --domains crossing@1,crossing@1+city-b \\
-            --seeds 2 --out runs/away
+            --seeds 2 --output runs/away
 
         roadaware cross-dataset configs/cross/jaad-and-towns.yaml --data DATA --jobs 2
     """
@@ -225,7 +225,7 @@ def _ranks(study: Study) -> str:
             f"{NAMES[metric]}: {listed}; Friedman p {held.p:.2g} over {held.sets} pairs of sets, {differ} of "
             f"{len(held.pairs)} pairs of models differ at alpha {held.alpha:g}"
         )
-    return "mean ranks away from home, 1 is best:\n" + format_bullets(lines)
+    return "mean out-of-domain ranks, 1 is best:\n" + format_bullets(lines)
 
 
 def _missing(results: CrossResults) -> Iterator[str]:

@@ -29,7 +29,7 @@ MADE_UP = "simulator"
 def open_dataset(dataset: str, path: Path, **options: Any) -> Scenes:
     """A dataset's tables: read from its files, or opened from a folder that `read -o` wrote.
 
-    Made-up scenes stand for any dataset: what is asked of them then says whether they are fit for it.
+    Synthetic scenes stand for any dataset: what is asked of them then says whether they are fit for it.
 
     Args:
         dataset: name of a reader.
@@ -279,5 +279,5 @@ def find_root(name: str, path: Path) -> Path:
     with importlib.import_module(get_reader(name).module).find(path) as source:
         found: Path = source.path / source.prefix if source.prefix else source.path
     if not found.is_dir():
-        raise UsageError(f"{path} is an archive: unpack it, sweeps and pictures are opened one by one")
+        raise UsageError(f"{path} is an archive: unpack it, sweeps and images are opened one by one")
     return found

@@ -42,8 +42,8 @@ _WHERE: dict[ConfigName, str] = {"reference": "", "default": " where the labels 
 _DATA, _EVENTS, _CHAOS, _WATCHED = "data", "events", "chaos", "watched"
 _MADE_UP, _PAGE = "made-up", "report.html"
 _SCORES, _SAMPLES = "scores.csv", "samples.csv"
-_FOLDER = "Where data set, runs and report go; an earlier demo there, finished or not, is replaced."
-_SEED = "Seed of what is made up and of the resamples."
+_FOLDER = "Where dataset, runs and report go; an earlier demo there, finished or not, is replaced."
+_SEED = "Seed of the synthetic scenes and of the resamples."
 _OVERWRITE = "Not needed: an earlier demo is replaced anyway, and nothing else ever."
 
 
@@ -58,11 +58,10 @@ def demo(
 ) -> Outcome:
     """Run every step once: watch, read, audit, train, link, evaluate, report. Takes a minute or two.
 
-    Without --data it first makes up short scenes that nobody has filmed: traffic, people at crossings and
-    a crowd. The detector that came with roadaware watches the traffic, which it has not seen before, and is
-    judged. On the scenes the demo audits and trains, links detections to tubes and scores them, and scores
-    actions, relations, sentences and sounds in every published way. Then it writes a small data set in the
-    format of JAAD, with known defects, and shows that the audit finds them. With --data it takes the real
+    Without --data it first simulates short scenes: traffic, people at crossings and a crowd. The bundled
+    detector watches the traffic, which it has not seen before, and is scored. On the scenes the
+    demo audits and trains, links detections to tubes and scores them, and scores actions, relations, sentences
+    and sounds in every published way. Then it writes a small dataset in the format of JAAD, with known defects, and shows that the audit finds them. With --data it takes the real
     annotations in DIR/jaad (and DIR/pie), and ends with the published tables, obtained beside printed.
 
     For example:
@@ -108,7 +107,7 @@ class _Show:
 
 
 def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
-    """The demo on scenes and a data set of our own."""
+    """The demo on scenes and a dataset of our own."""
     from roadaware.cli.demo_scenes import FOLDER, build_scenes_section, make_up, run_chaos, run_events
     from roadaware.cli.demo_watch import watch_scenes
     from roadaware.cli.pages import build_reading_section
@@ -134,14 +133,14 @@ def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]
 def _wishes(
     scenes: Scenes, root: Path, show: _Show, draws: int, seed: int
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Do they want to cross? An audit and baselines, where the made-up crossings have samples enough."""
-    show.step("Audit the made-up crossings", f"audit pie {root}")
+    """Do they want to cross? An audit and baselines, where the synthetic crossings have samples enough."""
+    show.step("Audit the synthetic crossings", f"audit pie {root}")
     sections: list[Section] = []
     try:
         sections.append(_audit(scenes, show, "pie-intention@iv2024")[1])
         trained = _baselines(scenes, show, root, draws, seed, dataset="pie", tasks=("intention",))
     except (InputError, UsageError) as error:
-        show.say(f"   too little was made up for that: {error}")
+        show.say(f"   too little was simulated for that: {error}")
         return {}, sections
     return _values(_runs(trained, draws, seed)), [*sections, *_sections(trained, draws, seed)]
 
@@ -149,13 +148,13 @@ def _wishes(
 def _run_planted_defects(
     output: Path, show: _Show, draws: int, seed: int
 ) -> tuple[dict[str, Any], list[Section]]:
-    """A data set in the form of JAAD with known defects: are they found, and what do baselines make of it?"""
+    """A dataset in the form of JAAD with known defects: are they found, and what do baselines make of it?"""
 
     from roadaware.cli.pages import build_reading_section
     from roadaware.demo_data import write_demo
 
     root = output / _DATA
-    with console.show_progress("writing a data set") as progress:
+    with console.show_progress("writing a dataset") as progress:
         facts = write_demo(root, seed=seed, progress=progress)
     show.step("Read annotations with planted defects", f"read jaad {root}")
     scenes = _read(root, show)
@@ -186,7 +185,8 @@ def _real(data: Path, output: Path, show: _Show, draws: int, seed: int) -> dict[
     honest = _baselines(scenes, show, root, draws, seed, "default")
     tables = reproduce_folder(data, draws=0, baselines=trained)
     show.step(
-        "Compare the baselines with the released scores", f"reproduce iv2024 --data {data} --draws {draws}"
+        "Compare the baselines with the released scores",
+        f"reproduce iv2024 --data {data} --resamples {draws}",
     )
     pairs = compare_released(tables, draws=max(draws, 1), seed=seed)
     show.say("\n".join(f"{name}\n{format_headline(pair)}" for name, pair in pairs))
@@ -358,7 +358,7 @@ def compare_planted_defects(facts: DemoFacts, audit: Audit, scenes: Scenes) -> l
 
     Args:
         facts: what was planted.
-        audit: of the same data set.
+        audit: of the same dataset.
         scenes: as read, with what was refused.
     """
     planted = facts.counts()

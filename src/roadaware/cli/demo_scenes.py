@@ -47,14 +47,14 @@ LEARNT_SEEDS = (101, 102, 103)
 
 @dataclass(frozen=True)
 class Shooting:
-    """What is made up of one preset.
+    """What is simulated of one preset.
 
     Args:
         scenes: how many.
         seconds: of each.
         size: width and height.
         fps: frames per second.
-        bare: whether only tables and film are kept, without masks and sound.
+        bare: whether only tables and video are kept, without masks and sound.
     """
 
     scenes: int
@@ -72,7 +72,7 @@ SHOOTINGS = {
 
 
 def make_up(output: Path, show: Shows, seed: int) -> dict[str, Scenes]:
-    """Make up scenes of each preset, and read them.
+    """Simulate scenes of each preset, and read them.
 
     Args:
         output: the demo's folder, without scenes of an earlier one.
@@ -86,7 +86,7 @@ def make_up(output: Path, show: Shows, seed: int) -> dict[str, Scenes]:
 
     seed = select_seed(seed)
     commands = [_command(output, preset, seed) for preset in SHOOTINGS]
-    show.step("Make up scenes that nobody has seen", commands[0])
+    show.step("Simulate scenes that nobody has seen", commands[0])
     show.say("\n".join(f"   $ roadaware {command}" for command in commands[1:]))
     found = {}
     for preset, shooting in SHOOTINGS.items():
@@ -121,8 +121,8 @@ def build_scenes_section(output: Path, made: dict[str, Scenes]) -> Section:
     from roadaware.reports.page import Pictures, Section
 
     pictures = tuple(_picture(output / FOLDER / preset, preset, scenes) for preset, scenes in made.items())
-    says = tuple(f"Made up {preset}: {_sizes(scenes)}." for preset, scenes in made.items())
-    return Section("Made-up scenes", says, (Pictures(pictures),))
+    says = tuple(f"Simulated {preset}: {_sizes(scenes)}." for preset, scenes in made.items())
+    return Section("Synthetic scenes", says, (Pictures(pictures),))
 
 
 def _picture(root: Path, preset: str, scenes: Scenes) -> Picture:
@@ -133,12 +133,12 @@ def _picture(root: Path, preset: str, scenes: Scenes) -> Picture:
     for place, name in enumerate(names[:_SHOWN]):
         more = place < _SHOWN % len(names) if len(names) < _SHOWN else 0
         frames += _frames(root, scenes, name, max(1, _SHOWN // len(names)) + more)
-    told = f"Frames of {len(names)} made-up scenes with the boxes, actions and places that the tables hold."
-    return plot_sheet(frames, _COLUMNS, title=f"{preset.capitalize()}, as made up", caption=told)
+    told = f"Frames of {len(names)} synthetic scenes with the boxes, actions and places that the tables hold."
+    return plot_sheet(frames, _COLUMNS, title=f"{preset.capitalize()}, as simulated", caption=told)
 
 
 def _frames(root: Path, scenes: Scenes, video: str, count: int) -> list[npt.NDArray[np.uint8]]:
-    """Some frames of a film, evenly over its length."""
+    """Some frames of a video, evenly over its length."""
     import numpy as np
 
     from roadaware.io.video import VideoReader
@@ -172,7 +172,7 @@ def _command(output: Path, preset: str, seed: int) -> str:
     size = "x".join(map(str, each.size))
     return (
         f"simulate --preset {preset} --scenes {each.scenes} --seconds {each.seconds:g} --size {size} "
-        f"--fps {each.fps:g} --seed {seed}{bare} --out {output / FOLDER / preset}"
+        f"--fps {each.fps:g} --seed {seed}{bare} --output {output / FOLDER / preset}"
     )
 
 
@@ -190,7 +190,7 @@ def _processes() -> int:
 
 CHAOS_FOLDER = "chaos"
 _BLUR = 0.5
-_UNFIT = {"hcstvg-official": "it counts every true box, and made-up people are boxed beyond their sentence"}
+_UNFIT = {"hcstvg-official": "it counts every true box, and synthetic people are boxed beyond their sentence"}
 _TITLES = {
     "actions": "Who does what in a crowd",
     "relations": "Who does what to whom",
@@ -202,11 +202,11 @@ _TITLES = {
 def run_chaos(
     output: Path, truth: Path, scenes: Scenes, show: Shows, draws: int, seed: int
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Make up a model that watches the crowd badly; judge four tasks, each in every way.
+    """Simulate a model that watches the crowd badly; score four tasks, each in every way.
 
     Args:
         output: the demo's folder.
-        truth: where the films of the crowd lie.
+        truth: where the videos of the crowd lie.
         scenes: what is true of them.
         show: prints the steps.
         draws: resamples of videos.
@@ -228,7 +228,7 @@ def run_chaos(
         save(simulate_predictions(scenes, name, seed=seed, blur=_BLUR), claims, overwrite=True)
         show.step(
             f"{_TITLES[name]}, judged as published and as we recommend",
-            f"evaluate {name} --truth {truth} --predictions {claims} --draws {draws}",
+            f"evaluate {name} --truth {truth} --predictions {claims} --resamples {draws}",
         )
         runs, lacking = _evaluate_configs(task, truth, claims, draws, seed)
         show.say("\n".join([format_scene_runs(runs), *lacking]))
@@ -240,7 +240,7 @@ def run_chaos(
 def _evaluate_configs(
     task: SceneTask, truth: Path, claims: Path, draws: int, seed: int
 ) -> tuple[list[SceneRun], list[str]]:
-    """The same claims under each named configuration, the first with pictures; and which do not apply."""
+    """The same predictions under each named configuration, the first with images; and which do not apply."""
     from roadaware.cli.scene_tasks import get_config, list_configs
     from roadaware.cli.scenes import Judging, Reading, open_task_inputs, run_scene_task
 
@@ -264,20 +264,20 @@ def _evaluate_configs(
 
 EVENTS_FOLDER, DETECTIONS = "events", "detections"
 _CONFIGS: tuple[ConfigName, ...] = ("reference", "default")
-_NAMES: dict[ConfigName, str] = {"reference": "published builder", "default": "mended builder"}
+_NAMES: dict[ConfigName, str] = {"reference": "published builder", "default": "corrected builder"}
 _THRESHOLDS: dict[str, Any] = {"frame_thresholds": ("0.5",), "video_thresholds": ("0.2", "0.5")}
 _SIZE = (682, 512)
-"""Of images in detection files; tables have pixels of the films."""
+"""Of images in detection files; tables have pixels of the videos."""
 
 
 def run_events(
     output: Path, truth: Path, scenes: Scenes, show: Shows, draws: int, seed: int
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Make up a detector that sees the films badly; link, judge, compare.
+    """Simulate a detector that sees the videos badly; link, score, compare.
 
     Args:
         output: the demo's folder.
-        truth: where the films lie.
+        truth: where the videos lie.
         scenes: what is true of them.
         show: prints the steps.
         draws: resamples of videos.
@@ -304,11 +304,13 @@ def run_events(
         "tracks": scenes.boxes["tube"].n_unique(),
         "detections": len(claims.boxes),
     }
-    show.step("Link detections to tubes", f"link {detections} --truth {truth} --config default --out TUBES")
+    show.step(
+        "Link detections to tubes", f"link {detections} --truth {truth} --config default --output TUBES"
+    )
     show.say("   {detections:,} detections of {boxes:,} boxes of {tracks:,} road users".format(**facts))
     runs = [_linked_and_judged(root, truth, detections, config, draws, seed) for config in _CONFIGS]
-    command = f"evaluate road --truth {truth} --predictions {root / 'default'} --draws {draws}"
-    show.step("Score road events: the published tube builder beside the mended one", command)
+    command = f"evaluate road --truth {truth} --predictions {root / 'default'} --resamples {draws}"
+    show.step("Score road events: the published tube builder beside the corrected one", command)
     show.say(format_event_runs(runs))
     first, second = reversed(runs)
     matches = (first.matches, second.matches)
@@ -354,7 +356,7 @@ def _gains(found: DetectionComparison) -> str:
         for row in rows.drop_nulls(["difference", "low_video"]).iter_rows(named=True)
     ]
     lines = text.format_bullets(told)
-    return "\n".join([f"What mending gains in video-mAP at 0.2:\n{lines}", *text.list_cautions(lines)])
+    return "\n".join([f"dAP by error type, in video-mAP at 0.2:\n{lines}", *text.list_cautions(lines)])
 
 
 def get_means(run: EventRun) -> dict[str, float | None]:

@@ -1,4 +1,4 @@
-"""The demo on watching: made-up films that the detector has not seen, watched as `watch` does, and judged."""
+"""The demo on watching: synthetic videos that the detector has not seen, watched as `watch` does, and judged."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _THRESHOLDS: dict[str, Any] = {"frame_thresholds": ("0.5",), "video_thresholds":
 _CURVES = ("agent",)
 _SHOWN, _SHOWN_FROM = 3, 0.4
 _MOST_BYTES = 2 << 20
-"""Of a film that is put into the page."""
+"""Of a video that is put into the page."""
 _SIZE = (682, 512)
-"""Of images in detection files; tables have pixels of the films."""
+"""Of images in detection files; tables have pixels of the videos."""
 
 
 def watch_scenes(
     output: Path, truth: Path, scenes: Scenes, show: Shows, draws: int, seed: int
 ) -> tuple[dict[str, Any], list[Section]]:
-    """Watch films with the detector that came with roadaware, and judge what was seen.
+    """Watch videos with the bundled detector, and score what was seen.
 
     Args:
         output: the demo's folder.
-        truth: where the films lie.
+        truth: where the videos lie.
         scenes: what is true of them.
         show: prints the steps.
         draws: resamples of videos.
@@ -53,7 +53,7 @@ def watch_scenes(
     root = output / FOLDER
     names = [str(name) for name in scenes.videos["video"].to_list()]
     commands = [_command(root, truth, scenes, name) for name in names]
-    show.step("Watch films that the detector has not seen", commands[0])
+    show.step("Watch videos that the detector has not seen", commands[0])
     try:
         weights = _find_weights()
         told = _watch_videos(root, truth, scenes, weights, names)
@@ -63,7 +63,7 @@ def watch_scenes(
     show.say("\n".join(f"   $ roadaware {command}" for command in commands[1:]))
     show.say(_told_text(told, weights))
     options = " ".join(f"--{name.replace('_', '-')} {each[0]}" for name, each in _THRESHOLDS.items())
-    command = f"evaluate road --truth {truth} --predictions {root / TABLES} {options} --draws {draws}"
+    command = f"evaluate road --truth {truth} --predictions {root / TABLES} {options} --resamples {draws}"
     show.step("Score what was watched", command)
     run = _evaluate_videos(root, truth, weights, draws, seed)
     show.say(format_event_runs([run]))
@@ -117,7 +117,7 @@ def _watch_videos(
 
 
 def _evaluate_videos(root: Path, truth: Path, weights: Path, draws: int, seed: int) -> EventRun:
-    """The films of all watches together, judged as we recommend."""
+    """The videos of all watches together, judged as we recommend."""
     from roadaware.cli.event_inputs import open_claims, open_truth, select_split
     from roadaware.cli.event_scoring import Asked, build_event_run, evaluate_split
 
@@ -131,7 +131,7 @@ def _evaluate_videos(root: Path, truth: Path, weights: Path, draws: int, seed: i
 def _section(
     run: EventRun, output: Path, truth: Path, scenes: Scenes, told: dict[str, dict[str, Any]], seed: int
 ) -> Section:
-    """Pictures, films and honest words before the numbers."""
+    """Images, videos and honest words before the numbers."""
     from roadaware.cli.event_pages import build_event_run_section
     from roadaware.reports.page import Note, Pictures
 
@@ -140,7 +140,7 @@ def _section(
     doubts = _doubts(scenes, seed)
     return replace(
         section,
-        title=f"Watched: {run.name} on films that it has not seen",
+        title=f"Watched: {run.name} on videos that it has not seen",
         says=(_sentence(told), *section.says, doubts),
         blocks=(pictures, _films(output, list(told)), Note(doubts, "doubt"), *section.blocks),
     )
@@ -155,28 +155,28 @@ def _doubts(scenes: Scenes, seed: int) -> str:
     driven = labels.filter(labels["kind"].cast(str) == AV_ACTION)["label"].n_unique()
     alone = " The own vehicle does one thing in all of them, so its action is no test." if driven < 2 else ""
     return (
-        f"The detector learnt from made-up scenes with the seeds {seeds}; these have the seed "
+        f"The detector learnt from synthetic scenes with the seeds {seeds}; these have the seed "
         f"{select_seed(seed)}, so it has seen none of them. But one program made both: the numbers say how well "
         f"it does in that world, and nothing of real roads. The intervals are over {len(scenes.videos)} "
-        f"films, which is few.{alone}"
+        f"videos, which is few.{alone}"
     )
 
 
 def _picture(output: Path, truth: Path, scenes: Scenes, names: Sequence[str]) -> Picture:
-    """A moment of each film: what was told on the left, what is true on the right."""
+    """A moment of each video: what was told on the left, what is true on the right."""
     from roadaware.reports.copg import plot_sheet
 
     frames = [frame for name in names for frame in _pair(output / FOLDER / name, truth, scenes, name)]
     told = (
-        "Of each film the moment with the most to see. On the left what was told by then: number, agent and "
+        "Of each video the moment with the most to see. On the left what was predicted by then: number, agent and "
         "score, actions and places, and along the lower edge what the own vehicle does. On the right what is "
         "true."
     )
-    return plot_sheet(frames, 2, title="Told, and true", caption=told)
+    return plot_sheet(frames, 2, title="Predicted, and ground truth", caption=told)
 
 
 def _pair(folder: Path, truth: Path, scenes: Scenes, name: str) -> list[npt.NDArray[np.uint8]]:
-    """The same frame of the film that was drawn, and of the film with the truth on it."""
+    """The same frame of the video that was drawn, and of the video with the truth on it."""
     from roadaware.io.video import VideoReader
     from roadaware.online.run_folder import FILM
     from roadaware.reports.drawing import collect_marks, draw_marks, iterate_titles
@@ -193,7 +193,7 @@ def _pair(folder: Path, truth: Path, scenes: Scenes, name: str) -> list[npt.NDAr
 
 
 def _films(output: Path, names: Sequence[str]) -> Films:
-    """Links to all films; the first is in the page, where it is small enough."""
+    """Links to all videos; the first is in the page, where it is small enough."""
     from roadaware.online.run_folder import FILM
     from roadaware.reports.page import Films
 
@@ -203,8 +203,8 @@ def _films(output: Path, names: Sequence[str]) -> Films:
     played = (
         f"The first, {names[0]}, can be played here" if content else "None is small enough to be played here"
     )
-    told = f"{played}; all of them lie beside this page, with what was told in events.jsonl:"
-    return Films(told, paths, content, "The films")
+    told = f"{played}; all of them lie beside this page, with the predictions in events.jsonl:"
+    return Films(told, paths, content, "The videos")
 
 
 def _sentence(told: dict[str, dict[str, Any]]) -> str:
@@ -212,7 +212,7 @@ def _sentence(told: dict[str, dict[str, Any]]) -> str:
     frames, tubes = (sum(each[what] for each in told.values()) for what in ("frames", "tubes"))
     spent_s = sum(each["watched_s"] for each in told.values())
     rate = f", {frames / spent_s:.0f} frames per second on one core, drawing included" if spent_s else ""
-    return f"It watched {len(told)} films, {frames:,} frames{rate}, and told {tubes:,} tubes."
+    return f"It watched {len(told)} videos, {frames:,} frames{rate}, and reported {tubes:,} tubes."
 
 
 def _told_text(told: dict[str, dict[str, Any]], weights: Path) -> str:
@@ -237,4 +237,4 @@ def _told_text(told: dict[str, dict[str, Any]], weights: Path) -> str:
 def _command(root: Path, truth: Path, scenes: Scenes, name: str) -> str:
     from roadaware.scenes.sensors import find_video_path
 
-    return f"watch {find_video_path(scenes, truth, name)} --name {name} --out {root / name}"
+    return f"watch {find_video_path(scenes, truth, name)} --name {name} --output {root / name}"

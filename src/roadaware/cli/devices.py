@@ -50,7 +50,7 @@ def select_device(device: str, precision: str) -> tuple[torch.device, torch.dtyp
 
 
 def set_threads(files: Sequence[Path], threads: int = 0) -> None:
-    """Let torch use so many threads; for one small network one, unless they are told.
+    """Let torch use so many threads; by default one for one small network.
 
     Threads that wait for each other after every layer of a few milliseconds cost more than they bring, most
     of all beside other work.

@@ -29,7 +29,7 @@ _MARKS = {"wrong": "bad", "suspicious": "odd"}
 _SUBJECT = "environment, pedestrians, actions, relations, grounding, sound, or a dataset: jaad, pie, ..."
 _DATA = "DATASET=PATH, to compare names, order and truth with the dataset's own."
 _TRUTH = "For actions, relations, grounding, sound: what is true, as `evaluate` takes it."
-_CLAIMS = "For these: what a model claims."
+_CLAIMS = "For these: the predictions."
 _LABELS = "For actions: the label map."
 _STRICT = "Exit with 1 if anything is wrong or suspicious."
 
@@ -56,7 +56,7 @@ def doctor(
     looks for what is wrong with the folder: frame base, scale of boxes, splits, refused rows. With
     `pedestrians` it looks at your own scores and samples: names that do not exist, classes from 1,
     percent or logits, reversed columns, shuffled rows, seconds for frames, the wrong split or frame rate.
-    With `actions`, `relations`, `grounding` or `sound` it looks at claims beside the truth: names that
+    With `actions`, `relations`, `grounding` or `sound` it looks at predictions beside the truth: names that
     differ, boxes of another size or written as sides, frames and labels shifted by one, numbers of persons
     for scores, subjects and objects exchanged, spans in seconds, maps that lie on their side.
 
@@ -115,21 +115,21 @@ def _pedestrians(
 def _claims(
     subject: str, truth: Path | None, predictions: Path | None, labels: Path | None
 ) -> Sequence[Diagnosis]:
-    """What is the matter with claims about scenes; claims that cannot be read at all are a finding too."""
+    """What is the matter with predictions about scenes; predictions that cannot be read at all are a finding too."""
     from roadaware.analysis.doctor import Diagnosis
     from roadaware.analysis.doctor.predictions import check_predictions
     from roadaware.cli.scene_tasks import TASKS
     from roadaware.cli.scenes import Reading, open_claims, open_truth
 
     if truth is None or predictions is None:
-        raise UsageError(f"doctor {subject} needs --truth TRUTH and --predictions CLAIMS")
+        raise UsageError(f"doctor {subject} needs --truth TRUTH and --predictions PREDICTIONS")
     task = TASKS[subject]
     scenes = open_truth(task, truth, Reading(labels=labels))
     try:
         claims = open_claims(task, predictions, scenes)
     except InputError as error:
         where = error.where or str(predictions)
-        return [Diagnosis("unread", "wrong", error.message, where, error.hint or "Mend the file.")]
+        return [Diagnosis("unread", "wrong", error.message, where, error.hint or "Correct the file.")]
     return check_predictions(subject, claims, scenes)
 
 

@@ -1,4 +1,4 @@
-"""`roadaware draw`: films and contact sheets with what the tables say drawn on them."""
+"""`roadaware draw`: videos and contact sheets with what the tables say drawn on them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
 
 _FOLDER = "A folder that `simulate` wrote."
-_OUT = "Where the films and sheets go; the folder `draw_marks` inside it unless told."
+_OUT = "Folder for the videos and contact sheets. [default: draw_marks inside SCENES]"
 _SMALL, _SHEET_COLUMNS = 400, 4
 
 
@@ -24,18 +24,18 @@ def draw(
     /,
     *,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.FOLDER] = None,
-    videos: Annotated[tuple[str, ...], Parameter(help="Only these; all unless told."), Several] = (),
-    frames: Annotated[int, Parameter(help="Pictures on a sheet.", validator=validate_range(1, 400))] = 12,
-    sheet_only: Annotated[bool, Parameter(help="Write no film."), Switch] = False,
+    videos: Annotated[tuple[str, ...], Parameter(help="Names of videos. [default: all]"), Several] = (),
+    frames: Annotated[int, Parameter(help="Images on a sheet.", validator=validate_range(1, 400))] = 12,
+    sheet_only: Annotated[bool, Parameter(help="Write no video."), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
-    """Draw boxes, agents, actions and places on made-up films, and a contact sheet of each scene.
+    """Draw boxes, agents, actions and places on synthetic videos, and a contact sheet of each scene.
 
     For example:
 
-        roadaware draw made-up
+        roadaware draw synthetic
 
-        roadaware draw made-up --videos road-0000 --frames 24 --sheet-only --out pictures
+        roadaware draw synthetic --videos road-0000 --frames 24 --sheet-only --output images
     """
     from roadaware.cli.folders import make_folder
     from roadaware.datasets import read

@@ -1,4 +1,4 @@
-"""`roadaware evaluate`: how good are these claims, one command per subject."""
+"""`roadaware evaluate`: how good are these predictions, one command per subject."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from roadaware.cli.scenes import actions, grounding, relations, sound
 evaluate = create_app(
     "evaluate",
     """
-    Score what a model claims against the truth, as published (--config reference) or as we recommend.
+    Score predictions against ground truth, as published (--config reference) or as we recommend.
 
-    `roadaware evaluate SUBJECT --help` explains a subject. All of them take --config, --draws for
+    `roadaware evaluate SUBJECT --help` explains a subject. All of them take --config, --resamples for
     95 % intervals, --fail-under for pipelines, -o for a run folder with a report, and --json.
 
     For example:
 
         roadaware evaluate pedestrians --scores model.csv \\
-            --samples samples.csv --task action --draws 1000
+            --samples samples.csv --task action --resamples 1000
 
         roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
             --predictions detections --config reference --json result.json

@@ -1,4 +1,4 @@
-"""What of road events is not as it should be: rows refused, claims elsewhere, sizes that do not fit."""
+"""What of road events is not as it should be: rows refused, predictions elsewhere, sizes that do not fit."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class LeftOut:
     """What is not judged, by reason.
 
     Args:
-        findings: what ought not to be: refused rows, claims on what the truth does not know.
-        elsewhere: what was not asked for, such as claims in videos of another split.
+        findings: what ought not to be: refused rows, predictions on what the truth does not know.
+        elsewhere: what was not asked for, such as predictions in videos of another split.
     """
 
     findings: dict[str, int] = field(default_factory=dict)
@@ -94,10 +94,10 @@ def check_truth(scenes: Scenes, split: str | None) -> None:
 def select_known_videos(
     claims: Predictions, videos: Iterable[str], known: Iterable[str], left: LeftOut
 ) -> Predictions:
-    """The claims in some videos; what lies elsewhere is counted, frames where they have neither box nor tube.
+    """The predictions in some videos; what lies elsewhere is counted, frames where they have neither box nor tube.
 
     Args:
-        claims: what was claimed.
+        claims: what was predicted.
         videos: those that are judged.
         known: all videos of the truth.
         left: takes the counts.
@@ -177,7 +177,7 @@ def count_empty_videos(claims: Predictions, scenes: Scenes) -> dict[str, int]:
 
 
 def check_image_size(claims: Predictions, scenes: Scenes) -> tuple[str, ...]:
-    """Whether the size of images that claims are said to be in can be right, in words where it cannot.
+    """Whether the size of images that predictions are said to be in can be right, in words where it cannot.
 
     Args:
         claims: boxes, and the size in `videos`; nothing is said where that is unknown.
@@ -197,13 +197,15 @@ def check_image_size(claims: Predictions, scenes: Scenes) -> tuple[str, ...]:
         boxes.select(((pl.col("x2_px") > _reach(width)) | (pl.col("y2_px") > _reach(height))).sum()).item()
     )
     if 2 * beyond > len(boxes):
-        return (f"{beyond:,} of {len(boxes):,} claimed boxes lie outside {size}: {asked}",)
+        return (f"{beyond:,} of {len(boxes):,} predicted boxes lie outside {size}: {asked}",)
     right, lower = boxes.select(pl.col("x2_px").max(), pl.col("y2_px").max()).row(0)
     if right < _SMALL_SHARE * width and lower < _SMALL_SHARE * height:
-        return (f"all claimed boxes lie within the first {right:.0f}x{lower:.0f} pixels of {size}: {asked}",)
+        return (
+            f"all predicted boxes lie within the first {right:.0f}x{lower:.0f} pixels of {size}: {asked}",
+        )
     judged, missed = _best_that_miss(boxes, scenes)
     if 2 * missed > judged:
-        told = f"in {missed:,} of {judged:,} frames the best claimed box meets no true one"
+        told = f"in {missed:,} of {judged:,} frames the best predicted box meets no true one"
         return (f"{told}; boxes are read as pixels of {size}: {asked}",)
     return ()
 
@@ -214,7 +216,7 @@ def _reach(side: float) -> float:
 
 
 def _best_that_miss(boxes: pl.DataFrame, scenes: Scenes) -> tuple[int, int]:
-    """Frames with claims and truth, and how many of them have a best claim that overlaps no true box."""
+    """Frames with predictions and truth, and how many of them have a best prediction that overlaps no true box."""
     import polars as pl
 
     columns = set(scenes.videos.columns)

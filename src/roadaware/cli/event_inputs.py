@@ -1,4 +1,4 @@
-"""Truth and claims of road events as the commands take them, in every form that they come in."""
+"""Truth and predictions of road events as the commands take them, in every form that they come in."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _LABEL_LISTS = ("kinds of labels with one list", "used labels that no box can ha
 
 @dataclass(frozen=True, eq=False)
 class Claims:
-    """What a model claims, and where it came from.
+    """The predictions, and where they came from.
 
     Args:
         path: the file or folder.
@@ -139,7 +139,7 @@ def open_claims(
     videos: Sequence[str] | None = None,
     images: Path | None = None,
 ) -> Claims:
-    """Claims in any of the forms.
+    """Predictions in any of the forms.
 
     Args:
         path: file or folder.
@@ -202,7 +202,7 @@ def detect_form(path: Path) -> Form:
     if path.suffix.lower() in _SUFFIXES:
         return _SUFFIXES[path.suffix.lower()]
     raise InputError(
-        f"expected claims of road events, found a file that ends in '{path.suffix}'",
+        f"expected predictions of road events, found a file that ends in '{path.suffix}'",
         where=str(path),
         hint=f"Give {_FORMS}.",
     )
@@ -252,7 +252,7 @@ def convert_kinds(kinds: Sequence[str], scenes: Scenes) -> tuple[str, ...]:
 
 
 def assign_labels(claims: Predictions, scenes: Scenes) -> Predictions:
-    """Claims whose labels were only numbered, with the labels of the truth.
+    """Predictions whose labels were only numbered, with the labels of the truth.
 
     Raises:
         InputError: if there are as many numbered labels as the truth has none.
@@ -264,7 +264,7 @@ def assign_labels(claims: Predictions, scenes: Scenes) -> Predictions:
             continue
         if len(labels) != len(theirs):
             raise InputError(
-                f"the claims number {len(labels)} labels of {kind}, and the truth has {len(theirs)}",
+                f"the predictions number {len(labels)} labels of {kind}, and the truth has {len(theirs)}",
                 hint="link or read the detections again with --truth, so that their labels have names",
             )
         named[kind] = theirs
@@ -274,7 +274,7 @@ def assign_labels(claims: Predictions, scenes: Scenes) -> Predictions:
 
 
 def add_dense_scores(claims: Predictions) -> Predictions:
-    """Claims whose boxes have scored labels, with these as dense scores, which is what the linker reads."""
+    """Predictions whose boxes have scored labels, with these as dense scores, which is what the linker reads."""
     import numpy as np
     import polars as pl
 

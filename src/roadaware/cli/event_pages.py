@@ -213,7 +213,7 @@ def _printed_blocks(run: EventRun) -> list[Block]:
 
 
 def _faults(run: EventRun) -> list[Block]:
-    """Why claims fail, where that was looked at."""
+    """Why predictions fail, where that was looked at."""
     from roadaware.reports.events import build_error_blocks
 
     return [] if run.faults is None else build_error_blocks(run.faults)

@@ -45,7 +45,7 @@ class EventRun:
     """One evaluation of road events.
 
     Args:
-        name: of the model, for tables and pictures.
+        name: of the model, for tables and images.
         dataset: of the truth.
         config: how it was judged.
         summary: every metric with level, overlap, threshold, kind and label.
@@ -93,7 +93,7 @@ def build_event_run_facts(run: EventRun) -> dict[str, Any]:
 
 
 def digest_matches(matches: Mapping[str, Matches]) -> str:
-    """Sixteen hexadecimal digits over what was claimed and what is true, as far as it was judged."""
+    """Sixteen hexadecimal digits over what was predicted and what is true, as far as it was judged."""
     total = hashlib.blake2b(digest_size=8)
     for level, held in sorted(matches.items()):
         ranked = held.ranked()

@@ -1,4 +1,4 @@
-"""Claims of road events brought together and judged: boxes from detections, tubes from where they are."""
+"""Predictions of road events brought together and judged: boxes from detections, tubes from where they are."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _FAULTS_AT = {"frame": 0.5, "video": 0.2}
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of claims.
+    """What is asked of predictions.
 
     Args:
         dataset: whose published parameters tubes are built with.
@@ -98,7 +98,7 @@ class Scored:
         matches: level to its matches.
         notes: what happened on the way, in words.
         left: what was left out, by reason.
-        linker: how tubes were built here, or where the claims' tubes say it; None where unknown.
+        linker: how tubes were built here, or where the predictions' tubes say it; None where unknown.
         strips: tubes that went wrong, where they were asked for.
         faults: what mending each kind of fault would gain, where it was asked for.
         tracking: tracking metric to its value and interval, where it was asked for.
@@ -121,7 +121,7 @@ class Scored:
 
 
 def evaluate_split(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], asked: Asked) -> Scored:
-    """Judge what was claimed in the videos of a split.
+    """Judge what was predicted in the videos of a split.
 
     Args:
         whole: all of the truth.
@@ -130,8 +130,8 @@ def evaluate_split(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], aske
         asked: what is asked.
 
     Raises:
-        UsageError: if two claims are of the same, or nothing that was asked for is claimed.
-        InputError: if claims and truth do not fit each other.
+        UsageError: if two predictions are of the same, or nothing that was asked for is predicted.
+        InputError: if predictions and truth do not fit each other.
     """
     from roadaware.analysis.doctor.data import check_overlap, reject_zero_score
     from roadaware.scenes.advice import get_advice
@@ -156,7 +156,7 @@ def evaluate_split(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], aske
         words = ", ".join([f"config {asked.config}", f"parameters of {asked.dataset}", *said])
         notes.append(f"tubes were built from the detections by the linker ({words})")
     if of_boxes is None and asked.only is None:
-        notes.append("boxes of frames are not judged: only tubes are claimed")
+        notes.append("boxes of frames are not judged: only tubes are predicted")
     summary, matches, told = _evaluate_levels(of_boxes, of_tubes, scenes, config, asked, left)
     notes += [*told, *list_warnings(whole)]
     values, held = summary["value"].drop_nulls(), of_boxes if of_boxes is not None else of_tubes
@@ -194,7 +194,7 @@ def select_composites(
     if asked.composites is None:
         if held != {"product"}:
             return config, []
-        note = "the claims hold products of marginals as scores of duplexes and events"
+        note = "the predictions hold products of marginals as scores of duplexes and events"
         return replace(config, composite_scores="product"), [note]
     how = None if tubes is None else _infer_composites(tubes)
     if tubes is not None and how is not None and how != asked.composites:
@@ -271,23 +271,23 @@ def build_event_run(
 def _sides(
     claims: Sequence[Claims], only: Literal["frame", "video"] | None
 ) -> tuple[Claims | None, Claims | None]:
-    """Which claims boxes are judged by, and which tubes."""
+    """Which predictions boxes are judged by, and which tubes."""
     found: dict[str, Claims | None] = {}
     for what in ("boxes", "tubes"):
         held = [each for each in claims if (each.has_boxes if what == "boxes" else each.has_tubes)]
         if len(held) > 1:
             names = " and ".join(each.path.name for each in held)
-            raise UsageError(f"{names} both claim {what}; name one of them, or evaluate each by itself")
+            raise UsageError(f"{names} both hold {what}; name one of them, or evaluate each by itself")
         found[what] = held[0] if held else None
     boxes = None if only == "video" and found["tubes"] is not None else found["boxes"]
     tubes = None if only == "frame" else found["tubes"]
     if only == "frame" and boxes is None:
-        raise UsageError("--only frame needs detections, and only tubes are claimed")
+        raise UsageError("--only frame needs detections, and only tubes are predicted")
     return boxes, tubes
 
 
 def _within(claims: Claims | None, whole: Scenes, scenes: Scenes, left: LeftOut) -> Predictions | None:
-    """The claims in the videos that are judged; what lies elsewhere is counted."""
+    """The predictions in the videos that are judged; what lies elsewhere is counted."""
     if claims is None:
         return None
     judged, known = ([str(video) for video in tables.videos["video"].to_list()] for tables in (scenes, whole))
@@ -320,7 +320,7 @@ def _evaluate_levels(
     asked: Asked,
     left: LeftOut,
 ) -> tuple[pl.DataFrame, dict[str, Matches], tuple[str, ...]]:
-    """Both levels, each by its own claims: summary, matches, notes; what was left out is counted."""
+    """Both levels, each by its own predictions: summary, matches, notes; what was left out is counted."""
     import polars as pl
 
     from roadaware.analysis.event_results import build_video_slices
@@ -407,7 +407,7 @@ _LATENCY = (
     "simulated clock. Detections are linked again, in the frames that were worked on."
 )
 _SCHEDULER = (
-    "One worker takes the newest frame when it is free (latest, unless told), or all frames one after the "
+    "One worker takes the newest frame when it is free (latest, the default), or all frames one after the "
     "other (queue); or each frame has a worker of its own (every)."
 )
 _FPS = "Frames per second, for videos of which the truth tells neither rate nor times."
@@ -448,7 +448,7 @@ def evaluate_streaming(
     Args:
         whole: all of the truth.
         scenes: the split.
-        claims: what is claimed, detections among it.
+        claims: what is predicted, detections among it.
         asked: what was asked of them offline.
         came: what came of it.
         clock: when outputs are ready.
@@ -467,7 +467,7 @@ def evaluate_streaming(
 
     given = next((each for each in claims if each.has_boxes), None)
     if given is None:
-        raise UsageError("--latency needs detections, and only tubes are claimed")
+        raise UsageError("--latency needs detections, and only tubes are predicted")
     config = _timing(scenes, clock)
     then = replace(config, scheduler="recorded")
     detections = _drop_tubes(given.tables)
@@ -572,7 +572,7 @@ def _drop_tubes(claims: Predictions) -> Predictions:
 
 
 def _linker(given: Claims, asked: Asked) -> LinkerConfig:
-    """How the claims were linked if they say it, else as config and detector have it; gaps are kept."""
+    """How the predictions were linked if they say it, else as config and detector have it; gaps are kept."""
     from roadaware.cli.linker_choice import select_linker
     from roadaware.config import from_dict
     from roadaware.linking.config import LinkerConfig
@@ -588,7 +588,7 @@ def _linker(given: Claims, asked: Asked) -> LinkerConfig:
 def _link_stream(
     seen: Predictions, given: Claims, scenes: Scenes, came: Scored, linker: LinkerConfig
 ) -> Predictions:
-    """Tubes from the frames that were worked on, without short ones where the claims left these out."""
+    """Tubes from the frames that were worked on, without short ones where the predictions left these out."""
     from roadaware.cli.link import list_steps
     from roadaware.config import from_dict
     from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
@@ -654,7 +654,7 @@ def select_tracking_threshold(tubes: Predictions, asked: float | None) -> tuple[
     scored = boxes.is_empty() or ("score" in boxes.columns and boxes["score"].null_count() < len(boxes))
     if asked is not None:
         if not scored:
-            raise UsageError("--min-score asks for scores of boxes, and these claims have none")
+            raise UsageError("--min-score asks for scores of boxes, and these predictions have none")
         return asked, f"boxes at or above {asked:g}, as asked for"
     advice = get_advice(tubes.meta)
     if advice.min_score is not None and scored:

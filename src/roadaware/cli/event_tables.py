@@ -118,7 +118,7 @@ def format_event_comparison(found: Any) -> str:
             "classes that differ:\n"
             + format_table(["class", *header[1:]], differ[:_MOST_CLASSES], colour=_tone)
         )
-    note = f"in per cent; difference = {format_cell(first)} - {format_cell(second)}; {found.draws} draws of videos, "
+    note = f"in per cent; difference = {format_cell(first)} - {format_cell(second)}; {found.draws} resamples of videos, "
     return "\n\n".join([*parts, f"{note}seed {found.seed}"])
 
 

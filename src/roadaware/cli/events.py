@@ -1,4 +1,4 @@
-"""`roadaware evaluate road` and `ucf24`: how good are claimed boxes, tubes and actions of the vehicle."""
+"""`roadaware evaluate road` and `ucf24`: how good are predicted boxes, tubes and actions of the vehicle."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
 OverlapName = Literal["stiou", "siou", "tiou"]
 _TRUTH = "The annotations: a release's file, an export of VoTT, or tables that `read -o` saved of either."
 _PREDICTIONS = (
-    "What is claimed: tables that `link` wrote, a folder of per-frame detections, a tube file (.pkl), COCO "
+    "The predictions: tables that `link` wrote, a folder of per-frame detections, a tube file (.pkl), COCO "
     "results (.json) or MOT text (.txt); detections and tubes may be two of them."
 )
-_SPLIT = "The split that is judged, `all` for every video; unless told all of ROAD, `test` of UCF101-24."
+_SPLIT = "The split that is evaluated; `all` for every video. [default: all of ROAD, `test` of UCF101-24]"
 _BY = "Also by group: split, or a column of the videos (weather ...), or one of its values (night)."
 _KINDS = (
     "Only these kinds of labels: agentness agent action location duplex event, or as the files name them."
 )
 _AT = "Overlaps that count as a hit, as 0.5 or 0.5:0.95 (the mean over ten)."
 _OVERLAP = "How tubes are compared: in space and time, in space, in time."
-_COMPOSITES = "Scores of duplexes and events: as claimed, or products of those of their parts."
+_COMPOSITES = (
+    "Scores of duplexes and events: as predicted (joint), or products of those of their parts (product)."
+)
 _ONLY = "Judge only boxes and the vehicle's action (frame), or only tubes (video)."
 _SIZE = "Width and height of the images that boxes of detection files are in."
 _BARS = "METRIC=VALUE, in per cent: exit with 1 if a metric is lower, or undefined."
 _TRACKING = "Also HOTA, identity and CLEAR metrics of the paths, whatever their labels."
-_MIN_SCORE = (
-    "Of the paths that --tracking judges, the boxes from this score on; default: the detector's threshold."
-)
+_MIN_SCORE = "Lowest score of a box in the paths that --tracking judges. [default: the detector's threshold]"
 _STRICT = (
-    "Exit with 1 if truth or claims were refused, claims are on what the truth lacks or nobody annotated, or "
+    "Exit with 1 if truth or predictions were refused, predictions are on what the truth lacks or nobody annotated, or "
     "a judged video has none."
 )
 _FOLDER = "Write the run here: settings, results, classes, matches, report."
@@ -104,7 +104,7 @@ def road(
 ) -> Outcome:
     """Score road events: frame-mAP, video-mAP and the vehicle's action, as on ROAD and ROAD-Waymo.
 
-    Needs the annotations and what a model claims. Tubes are built by `link` under the same --config where
+    Needs the annotations and the predictions. Tubes are built by `link` under the same --config where
     only detections are given. Values are in per cent; the JSON holds them by threshold, kind and class.
 
     For example:
@@ -113,7 +113,7 @@ def road(
             --predictions detections-30-08-50 --config reference --json result.json
 
         roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
-            --predictions linked --draws 1000 --by weather -o runs/mine
+            --predictions linked --resamples 1000 --by weather -o runs/mine
     """
     return _evaluate_events("road", (truth, predictions, images), split, judging, folder, overwrite=overwrite)
 
@@ -131,7 +131,7 @@ def ucf24(
 ) -> Outcome:
     """Score action tubes: frame-mAP, video-mAP and actions of frames, as on UCF101-24.
 
-    Needs the corrected annotations (pyannot_with_class_names.pkl) and what a model claims. Tubes are built
+    Needs the corrected annotations (pyannot_with_class_names.pkl) and the predictions. Tubes are built
     by `link` under the same --config where only detections are given. Values are in per cent.
 
     For example:
@@ -234,7 +234,7 @@ def _score_inputs(
     split: str | None,
     size_px: tuple[int, int],
 ) -> tuple[Scored, dict[str, Any]]:
-    """Truth and claims opened, brought together, and judged: offline, and what stands beside that."""
+    """Truth and predictions opened, brought together, and judged: offline, and what stands beside that."""
     from roadaware.cli.event_pages import group_calibration
 
     whole = event_inputs.open_truth(truth, asked.dataset)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from roadaware.models.exporting import Exported
 
 _WEIGHTS = "The detector, as `train` writes it (model.safetensors)."
-_CLIP = "Take clips of so many frames; of a network with no stream form 8 unless told."
+_CLIP = "Frames of a clip. [default: 8, of a network with no stream form]"
 _STREAM = "Take one frame after another, the memories as inputs and outputs; causal networks where they can."
-_SIZE = "Width and height of the pictures that will be fitted to the network."
+_SIZE = "Width and height of the images that will be fitted to the network."
 
 
 def export(
@@ -43,9 +43,9 @@ def export(
 
     For example:
 
-        roadaware export model.safetensors --out model.onnx --stream --size 320x240
+        roadaware export model.safetensors --output model.onnx --stream --size 320x240
 
-        roadaware export model.safetensors --out model.onnx --clip 8
+        roadaware export model.safetensors --output model.onnx --clip 8
     """
     if clip is not None and (stream or not 1 <= clip <= 1024):
         raise UsageError("give --stream, or --clip with a number of frames from 1 to 1024, not both")

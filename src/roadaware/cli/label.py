@@ -48,7 +48,7 @@ class Seconds:
     """What work costs: one person's seconds, assumptions to be replaced by what you measure."""
 
     look: Annotated[float, Parameter(name="--look-s")] = 10.0
-    """Seconds to look a picture over."""
+    """Seconds to look an image over."""
     judge: Annotated[float, Parameter(name="--judge-s")] = 2.0
     """Seconds to keep or delete a proposal."""
     correct: Annotated[float, Parameter(name="--correct-s")] = 10.0
@@ -84,11 +84,11 @@ def open_proposals(path: Path) -> Predictions:
 
 
 def open_with_images(path: Path, root: Path | None) -> tuple[Scenes, Path]:
-    """A set with its pictures: a dataset, or saved tables beside them; and the folder its paths start at.
+    """A set with its images: a dataset, or saved tables beside them; and the folder its paths start at.
 
     Args:
         path: of the set.
-        root: the folder that paths start at; the dataset's own, or that above saved tables, unless told.
+        root: the folder that paths start at; by default the dataset's own, or that above saved tables.
 
     Raises:
         DatasetNotFoundError: if it is no dataset that is known.
@@ -108,7 +108,7 @@ def open_with_images(path: Path, root: Path | None) -> tuple[Scenes, Path]:
 
 
 def list_images(scenes: Scenes) -> pl.DataFrame:
-    """video and frame of all pictures of a set.
+    """video and frame of all images of a set.
 
     Raises:
         InputError: if its tables do not say.
@@ -123,12 +123,12 @@ def list_images(scenes: Scenes) -> pl.DataFrame:
         )
         frames = pl.concat([frames, counted.explode("frame").drop_nulls()])
     if frames.is_empty():
-        raise InputError("the tables name no pictures", where=scenes.meta.dataset or None)
+        raise InputError("the tables name no images", where=scenes.meta.dataset or None)
     return frames
 
 
 def read_image_list(path: Path) -> list[tuple[str, int]]:
-    """The pictures of a list that `label select` wrote, in its order: csv or JSON, or the folder with both.
+    """The images of a list that `label select` wrote, in its order: csv or JSON, or the folder with both.
 
     Raises:
         InputError: if it cannot be read, or is none.
@@ -192,7 +192,7 @@ def open_sent_proposals(path: Path) -> Predictions:
     missing = [name for name in ("task", *PICTURES) if name not in sent.frames.columns]
     if missing:
         raise InputError(
-            f"expected pictures with the columns of an export, which lacks {', '.join(missing)}",
+            f"expected images with the columns of an export, which lacks {', '.join(missing)}",
             where=str(path / SENT),
             hint="Export again, into a new folder.",
         )
@@ -218,8 +218,8 @@ CONSENSUS, DISPUTES = "consensus", "disputed"
 _LABELS = "What `label import` wrote, or saved tables with `boxes.annotator`."
 _IOU = "Boxes of two annotators that overlap less are of different things."
 _KIND = "The kind of label that is compared."
-_VIDEOS = "The dataset, for --draw: one of `propose`, or saved tables beside their pictures."
-_DRAW = "Also draw the first so many disputed pictures, with the boxes of every annotator."
+_VIDEOS = "The dataset, for --draw: one of `propose`, or saved tables beside their images."
+_DRAW = "Also draw the first so many disputed images, with the boxes of every annotator."
 _FOLDER = "Write the consensus as tables, the disputes, the agreement and a page into this folder."
 _STRICT = "Exit with 1 if anything is disputed."
 _PAGE = "report.html"
@@ -244,8 +244,8 @@ def agree(
 
     Boxes are paired one to one by overlap. Agreement is told on what is there (drawn by all, by one), where
     it is (overlap) and what it is (Krippendorff's alpha), for all, for every two annotators and by class,
-    with intervals over pictures and over videos. What half or fewer drew, classes without a majority, and
-    pictures that one alone saw are disputes, for a further look.
+    with intervals over images and over videos. What half or fewer drew, classes without a majority, and
+    images that one alone saw are disputes, for a further look.
 
     For example:
 
@@ -259,7 +259,7 @@ def agree(
     if not 0 < iou <= 1:
         raise UsageError(f"--iou lies above 0 and up to 1, not {iou}")
     if draw and (videos is None or folder is None):
-        raise UsageError("--draw needs --videos, where the pictures are, and --output, where they go")
+        raise UsageError("--draw needs --videos, where the images are, and --output, where they go")
     scenes = open_labels(path)
     with console.log_step("comparing"):
         things = group_objects(scenes, kind=kind, least=iou)
@@ -281,7 +281,7 @@ def agree(
 
 
 def _draw_disputes(scenes: Scenes, agreed: Consensus, videos: Path, most: int) -> dict[str, bytes]:
-    """Disputed pictures as PNG files."""
+    """Disputed images as PNG files."""
     import io
 
     from PIL import Image
@@ -342,12 +342,10 @@ def _text(found: BoxAgreement, agreed: Consensus, data: dict[str, Any]) -> str:
     ]
     counts = [f"{row['things']:,} by {row['n_found']} of {row['n_saw']}" for row in data["found_by"]]
     lines = [
-        f"{data['pictures']:,} pictures that two or more of {len(data['annotators'])} annotators saw; "
+        f"{data['pictures']:,} images that two or more of {len(data['annotators'])} annotators saw; "
         f"{data['pictures_one_alone_saw']:,} that one alone saw",
         f"things drawn: {'; '.join(counts) or 'none'}",
-        text.format_table(
-            ["of", "measure", "value", "over pictures", "over videos", "rests on"], rows, left=2
-        ),
+        text.format_table(["of", "measure", "value", "over images", "over videos", "rests on"], rows, left=2),
         "",
         f"{data['boxes_agreed']:,} boxes that most drew; {data['disputes']:,} disputes for a further look:",
     ]
@@ -361,19 +359,19 @@ def _text(found: BoxAgreement, agreed: Consensus, data: dict[str, Any]) -> str:
 Form = Literal["labelstudio", "coco", "parquet"]
 TASKS, CONFIG, COCO, PARQUET = "tasks.json", "labelling.xml", "tasks.coco.json", "tasks.parquet"
 _PROPOSALS = "What `propose` wrote, or saved predictions with boxes."
-_EXPORT_VIDEOS = "The dataset that they are of: one of `propose`, or saved tables beside their pictures."
-_ROOT = "The folder that paths in saved tables start at; the one above them unless told."
+_EXPORT_VIDEOS = "The dataset that they are of: one of `propose`, or saved tables beside their images."
+_ROOT = "The folder that paths in saved tables start at. [default: the one above them]"
 _OUT = "A new or empty folder; it is what `label import` asks for later."
-_AS = "What people work with; several may follow."
-_LIST = "Only the pictures of this list, in its order: list.csv of `label select`, or its folder."
-_MOST = "The first so many pictures."
-_ALL = "Also pictures without a proposal, where something may have been missed."
+_AS = "Formats of the tasks; several may follow."
+_LIST = "Only the images of this list, in its order: list.csv of `label select`, or its folder."
+_MOST = "The first so many images."
+_ALL = "Also images without a proposal, where something may have been missed."
 _SERVED = (
     "The folder that Label Studio serves (LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT); paths start there. "
-    "That of the dataset unless told, or --out where pictures are written there."
+    "[default: that of the dataset, or --output where images are written there]"
 )
-_COPY = "Copy stills into --out, so that it holds all that is needed."
-_CLASSES = "Classes that people choose from; those of CODA unless told. Those of pre-labels are added."
+_COPY = "Copy stills into --output, so that it holds all that is needed."
+_CLASSES = "Classes that annotators choose from; those of pre-labels are added. [default: those of CODA]"
 _EXPORT_KIND = "The kind of label that pre-labels are."
 
 
@@ -395,25 +393,25 @@ def export(
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
-    """Write proposals as tasks for people who keep, correct, delete and add boxes.
+    """Write proposals as tasks for annotators who keep, correct, delete and add boxes.
 
-    Pictures with a proposal are written, those with the best proposal first, each proposal with its score and
-    its pre-label as class. Frames of films become pictures in --out; interrupted, the same command goes on
-    with them. --out keeps what was sent, so that `label import` can say what became of each proposal.
+    Images with a proposal are written, those with the best proposal first, each proposal with its score and
+    its pre-label as class. Frames of videos become images in --output; interrupted, the same command goes on
+    with them. --output keeps what was sent, so that `label import` can say what became of each proposal.
 
     For example:
 
-        roadaware label export runs/streets/proposals --videos runs/streets/scenes --out runs/tasks \\
+        roadaware label export runs/streets/proposals --videos runs/streets/scenes --output runs/tasks \\
             --as labelstudio coco parquet --classes traffic_cone dog debris barrier
 
-        roadaware label export proposals --videos KITTI --list runs/list --most 500 --served KITTI --out tasks
+        roadaware label export proposals --videos KITTI --list runs/list --most 500 --served KITTI --output tasks
     """
     from roadaware.formats.proposal_tasks import select_task_proposals
 
     if not as_:
         raise UsageError("--as names at least one of labelstudio, coco and parquet")
     if most is not None and most < 1:
-        raise UsageError(f"--most is a number of pictures from 1 on, not {most}")
+        raise UsageError(f"--most is a number of images from 1 on, not {most}")
     claims = open_proposals(path)
     scenes, base = open_with_images(videos, root)
     places = _places(claims, scenes, pictures, all_pictures=all_pictures)[:most]
@@ -428,10 +426,10 @@ def export(
 def _places(
     claims: Predictions, scenes: Scenes, listing: Path | None, *, all_pictures: bool
 ) -> list[tuple[str, int]]:
-    """The pictures that are sent out, in the order of the work.
+    """The images that are sent out, in the order of the work.
 
     Raises:
-        UsageError: if a listed picture is not of the set, or no picture is left.
+        UsageError: if a listed image is not of the set, or no image is left.
     """
     import polars as pl
 
@@ -450,17 +448,17 @@ def _places(
     if lost:
         video, frame = lost[0]
         raise UsageError(
-            f"{len(lost)} pictures are not of the set that --videos names, first {video}, frame {frame}"
+            f"{len(lost)} images are not of the set that --videos names, first {video}, frame {frame}"
         )
     if not chosen:
-        raise UsageError("no picture has a proposal; --all sends pictures without one, too")
+        raise UsageError("no image has a proposal; --all sends images without one, too")
     return chosen
 
 
 def _collect_image_files(
     scenes: Scenes, base: Path, places: list[tuple[str, int]], out: Path, served: Path | None, *, copy: bool
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """The files of the pictures, and how many have none, by reason.
+    """The files of the images, and how many have none, by reason.
 
     Raises:
         InputError: if none can be read.
@@ -470,7 +468,7 @@ def _collect_image_files(
     bad: dict[str, int] = {}
 
     def refused(_: tuple[str, int], error: InputError) -> None:
-        what = f"pictures: {error.message}"
+        what = f"images: {error.message}"
         bad[what] = bad.get(what, 0) + 1
 
     with console.show_progress("pictures") as shown:
@@ -478,7 +476,7 @@ def _collect_image_files(
             scenes, base, places, out, served=served, copy=copy, refused=refused, progress=shown
         )
     if frames.is_empty():
-        raise InputError(f"none of {len(places)} pictures can be read; {next(iter(bad))}", where=str(base))
+        raise InputError(f"none of {len(places)} images can be read; {next(iter(bad))}", where=str(base))
     return frames, bad
 
 
@@ -522,7 +520,7 @@ def _format_export(sent: Predictions, out: Path, written: list[str], left_out: d
     words = sent.meta.vocabularies["corner"]
     shown = text.format_cell(str(out))
     lines = [
-        f"{len(sent.frames):,} pictures with {len(sent.boxes):,} proposals, {len(sent.labels):,} of them "
+        f"{len(sent.frames):,} images with {len(sent.boxes):,} proposals, {len(sent.labels):,} of them "
         f"with a class, {len(words)} classes to choose from",
         *(f"left out: {count:,} {text.format_cell(what)}" for what, count in left_out.items()),
         *(f"  {shown}/{name}" for name in written),
@@ -530,7 +528,7 @@ def _format_export(sent: Predictions, out: Path, written: list[str], left_out: d
     if TASKS in written:
         lines += [
             f"Label Studio: paste {CONFIG} into the labelling interface, import {TASKS}, and serve the "
-            "pictures with LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED=true; export as JSON"
+            "images with LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED=true; export as JSON"
         ]
     lines.append(f"next: roadaware label import {shown} CORRECTED.json -o LABELS")
     return "\n".join(lines)
@@ -550,7 +548,7 @@ def _data(sent: Predictions, out: Path, written: list[str], left_out: dict[str, 
 # `roadaware label import`: what people made of proposals, read back as tables.
 
 _TASKS = "The folder that `label export` wrote."
-_CORRECTED = "What people left: a Label Studio export (JSON), or COCO or Parquet, a file per annotator."
+_CORRECTED = "What annotators made: a Label Studio export (JSON), or COCO or Parquet, a file per annotator."
 _STILL = "An edge that moved by no more counts as kept, in pixels."
 _IMPORT_FOLDER = "Write the labels, what became of each proposal, and a page into this folder."
 _IMPORT_STRICT = "Exit with 1 if anything was refused."
@@ -571,7 +569,7 @@ def import_labels(
 
     Boxes that keep the number of their proposal are compared with it; where a file has lost all numbers,
     with the proposal that they overlap most. Several annotators stand side by side, told apart by name.
-    Turned boxes, boxes outside their picture, and pictures that were not sent out are refused and counted.
+    Turned boxes, boxes outside their image, and images that were not sent out are refused and counted.
 
     For example:
 
@@ -588,7 +586,7 @@ def import_labels(
     from roadaware.formats.corrections import merge_answers, read_corrections
 
     if not corrected:
-        raise UsageError("name at least one file that people corrected, behind the folder of the tasks")
+        raise UsageError("name at least one file that annotators corrected, behind the folder of the tasks")
     if not 0 <= still_px <= 1000:
         raise UsageError(f"--still-px is a number of pixels from 0 to 1000, not {still_px}")
     sent = open_sent_proposals(tasks)
@@ -655,7 +653,7 @@ def _format_import(
 ) -> str:
     pictures = data["pictures"]
     lines = [
-        f"{pictures['done']:,} of {pictures['sent']:,} pictures done, {len(scenes.boxes):,} boxes by "
+        f"{pictures['done']:,} of {pictures['sent']:,} images done, {len(scenes.boxes):,} boxes by "
         f"{len(people)} annotators",
         _table(classes, digits=2),
         "",
@@ -665,7 +663,7 @@ def _format_import(
     if labour is not None:
         names = {"look_s": "look", "judge_s": "judge", "correct_s": "correct", "draw_s": "draw"}
         told = " ".join(f"--{name}-s {labour[key]:.1f}" for key, name in names.items())
-        lines += ["", f"fitted to the times of {labour['pictures']:,} pictures, for `label select`: {told}"]
+        lines += ["", f"fitted to the times of {labour['pictures']:,} images, for `label select`: {told}"]
     lines += [f"refused: {count:,} {text.format_cell(what)}" for what, count in data["refused"].items()]
     lines += [f"note: {text.format_cell(note)}" for note in data["notes"]]
     if folder is not None and len(people) > 1:
@@ -687,17 +685,17 @@ def _table(held: pl.DataFrame, digits: int) -> str:
 # `roadaware label select`: which pictures are worth a look, and what that saves.
 
 _SELECT_VIDEOS = (
-    "The dataset that they are of, for pictures without a proposal; else only those with one are ranked."
+    "The dataset that they are of, for images without a proposal; else only those with one are ranked."
 )
-_TRUTH = "The same with `boxes.corner_case`, such as made-up scenes: measures what the list finds."
+_TRUTH = "The same with `boxes.corner_case`, such as synthetic scenes: measures what the list finds."
 _BY = (
-    "What makes a picture worth a look: the count of proposals, the chance of any (as if scores were "
+    "What makes an image worth a look: the count of proposals, the chance of any (as if scores were "
     "chances), the best score, or the sum of scores."
 )
-_REPEAT = "Each higher picture of the same video multiplies the worth by this; 1 for no heed."
+_REPEAT = "Each higher image of the same video multiplies the worth by this; 1 for no heed."
 _SCORE = "The column of the boxes that ranks them, from 0 to 1, such as one that `rescore` wrote."
 _LEAST = "Proposals with a lower score do not count."
-_UNIT = "What is to be found: objects, each once, or pictures with a corner case."
+_UNIT = "What is to be found: objects, each once, or images with a corner case."
 _SELECT_FOLDER = "Write list.csv, list.json and a page with the curve into this folder."
 _MOST_SHOWN = 10
 
@@ -720,17 +718,17 @@ def select(
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
-    """Rank pictures by their proposals, and say what looking at the list costs against looking at all.
+    """Rank images by their proposals, and say what looking at the list costs against looking at all.
 
-    Pictures of scenes that stand higher already are worth less. With truth, the share of corner cases found
-    is measured over the share of pictures looked at, beside chance, chance that takes each video in turn,
+    Images of scenes that stand higher already are worth less. With truth, the share of corner cases found
+    is measured over the share of images looked at, beside chance, chance that takes each video in turn,
     and the best order there could be, with intervals over videos.
 
     For example:
 
         roadaware label select runs/streets/proposals --videos runs/streets/scenes -o runs/list
 
-        roadaware label select proposals --truth runs/made-up --by any -o runs/list
+        roadaware label select proposals --truth runs/synthetic --by any -o runs/list
     """
     from roadaware.analysis.annotation.cost import estimate_cost, measure_worth
     from roadaware.analysis.annotation.discovery_curve import compute_discovery_curve
@@ -757,7 +755,7 @@ def select(
 
 
 def _with_one(claims: Predictions) -> pl.DataFrame:
-    """The pictures that have a proposal."""
+    """The images that have a proposal."""
     import polars as pl
 
     return claims.boxes.select(pl.col("video").cast(pl.String), "frame").unique().sort("video", "frame")
@@ -802,7 +800,7 @@ def _save_selection(
     from roadaware.reports.page import report
 
     with console.log_step("report"):
-        page = report([build_selection_section(costs, found)], title="Pictures worth a look")
+        page = report([build_selection_section(costs, found)], title="Images worth a look")
     files = {
         "list.csv": format_csv(table).encode(),
         "list.json": encode_json({"pictures": data["pictures"]}).encode(),
@@ -838,12 +836,12 @@ def _format_selection(
     lines = [
         text.format_table(["rank", "video", "frame", "priority", "why"], rows, left=2),
         "",
-        f"{costs['listed']:,} of {costs['pictures']:,} pictures have a proposal: looking at them and judging "
+        f"{costs['listed']:,} of {costs['pictures']:,} images have a proposal: looking at them and judging "
         f"{costs['proposals']:,} proposals takes {text.format_duration(costs['seconds'])}, looking at all "
         f"{text.format_duration(costs['seconds_of_all'])}{saved}",
     ]
     if not all_known:
-        lines.append("pictures without a proposal are not known: say --videos")
+        lines.append("images without a proposal are not known: say --videos")
     if found is None:
         return "\n".join([*lines, "what the list misses is not known without --truth"])
     return "\n".join([*lines, "", *_format_curve(found)])
@@ -866,10 +864,10 @@ def _format_curve(found: Curve) -> list[str]:
     totals = found.totals
     return [
         f"measured on {totals['objects']:,.0f} objects in {totals['with_a_case']:,.0f} of "
-        f"{totals['pictures']:,.0f} pictures; {totals['hits']:,.0f} of {totals['proposals']:,.0f} proposals "
+        f"{totals['pictures']:,.0f} images; {totals['hits']:,.0f} of {totals['proposals']:,.0f} proposals "
         "meet one",
         text.format_table(header, rows, left=2),
-        "saved: against looking at all pictures without proposals and drawing every box; intervals are over "
+        "saved: against looking at all images without proposals and drawing every box; intervals are over "
         "videos",
     ]
 
@@ -877,7 +875,7 @@ def _format_curve(found: Curve) -> list[str]:
 label = create_app(
     "label",
     """
-    Bring proposals of corner cases to people, and back: select, export, import, agree.
+    Bring proposals of corner cases to annotators, and back: select, export, import, agree.
 
     For example:
 
@@ -885,7 +883,7 @@ label = create_app(
 
         roadaware label select runs/streets/proposals --truth runs/streets/scenes -o runs/list
 
-        roadaware label export runs/streets/proposals --videos runs/streets/scenes --all --out runs/tasks
+        roadaware label export runs/streets/proposals --videos runs/streets/scenes --all --output runs/tasks
 
         roadaware label import runs/tasks runs/streets/corrected.json -o runs/labels
 
@@ -904,9 +902,9 @@ def example(
     seed: Annotated[int, Parameter(help="Where chance comes from.", validator=WHOLE_SEED)] = 0,
     common: Common = USUAL,
 ) -> Outcome:
-    """Write made-up pictures with truth, proposals and what three annotators made of them, to try `label` on.
+    """Write synthetic images with truth, proposals and what three annotators made of them, to try `label` on.
 
-    It has pictures, scenes (the truth, as tables), proposals, corrected.json (a Label Studio export of
+    It has images, scenes (the truth, as tables), proposals, corrected.json (a Label Studio export of
     three annotators with stated errors) and planted.json (what was planted).
 
     For example:
@@ -920,10 +918,10 @@ def example(
     facts = write_labelling_demo(folder, seed=seed)
     shown = text.format_cell(str(folder))
     said = (
-        f"wrote {shown}: {facts.pictures} pictures, {facts.with_a_case} with {facts.cases} corner cases, "
+        f"wrote {shown}: {facts.pictures} images, {facts.with_a_case} with {facts.cases} corner cases, "
         f"{facts.proposals} proposals, and what {len(facts.annotators)} annotators left\n"
         f"$ roadaware label select {shown}/{PROPOSALS} --truth {shown}/{SCENES}\n"
-        f"$ roadaware label export {shown}/{PROPOSALS} --videos {shown}/{SCENES} --all --out TASKS\n"
+        f"$ roadaware label export {shown}/{PROPOSALS} --videos {shown}/{SCENES} --all --output TASKS\n"
         f"$ roadaware label import TASKS {shown}/{EXPORT} -o LABELS\n"
         f"$ roadaware label agree LABELS -o CONSENSUS"
     )

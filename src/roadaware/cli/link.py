@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _STEPS = Group("Before and after linking", sort_key=50)
 _NOTE = "after_detector"
-_FUSE = "Boxes of several sets that overlap by more than this become one; 0.55 unless told."
-_WEIGHTS = "What the scores of each set count, in the order of the sets; 1 each unless told."
+_FUSE = "Boxes of several sets that overlap by more than this become one. [default: 0.55]"
+_WEIGHTS = "Weight of each set's scores, in the order of the sets. [default: 1 each]"
 _NMS = (
     "Suppress first, in each set by itself: boxes that overlap a box of more agentness, as the published "
     "detector does, or the class scores that an overlapping box has more of."
 )
-_NMS_IOU = "The greatest overlap that --nms bears; 0.5 unless told."
+_NMS_IOU = "The greatest overlap that --nms allows. [default: 0.5]"
 _SHORT = "Boxes that a path needs, and frames that a labelled tube needs; shorter ones are left out."
 
 
@@ -98,7 +98,7 @@ def filter_tubes(tubes: Predictions, steps: Steps) -> Predictions:
     """The tubes without short ones, if asked.
 
     Raises:
-        UsageError: if paths are claimed for consecutive frames whatever frames their boxes were found in.
+        UsageError: if paths are predicted for consecutive frames whatever frames their boxes were found in.
     """
     if steps.min_length == 1:
         return tubes
@@ -106,7 +106,7 @@ def filter_tubes(tubes: Predictions, steps: Steps) -> Predictions:
 
     if "consecutive" in tubes.tubes.columns and tubes.tubes["consecutive"].any():
         raise UsageError(
-            "--min-length counts the frames of a path, and the published builder claims others than it "
+            "--min-length counts the frames of a path, and the published builder reports others than it "
             "found; use --config default"
         )
     return interpolate_tubes(tubes, InterpolationConfig(max_gap=0, min_length=steps.min_length))
@@ -164,14 +164,16 @@ _DATASET = "Whose published parameters; guessed from the number of classes: 24 a
 _CONFIG = "`reference` builds tubes box for box as the published code, `default` as we recommend."
 _OUT = "Where the tables go, with the tubes in them."
 _SIZE = "Width and height of the images that boxes of detection files are in."
-_IOU = "Smallest overlap of a link; default: as the detector advises, else that of the configuration."
-_JUMP_GAP = "Frames that a path may miss, whatever time they take; default: 4 frames or 1.5 s."
+_IOU = "Smallest overlap of a link. [default: as the detector advises, else that of the configuration]"
+_JUMP_GAP = "Frames that a path may miss, whatever time they take. [default: 4 frames or 1.5 s]"
 _TRIM = "How labels are cut out of a path: not at all, each by itself, or against each other."
 _ASSIGNMENT = "Paths choose in turn, all at once, or so and those left once more."
-_COMPOSITES = "Scores of duplexes and events: as claimed, or products of those of their parts."
+_COMPOSITES = (
+    "Scores of duplexes and events: as predicted (joint), or products of those of their parts (product)."
+)
 _EVENTS = (
     "Give detections of agents actions, locations, duplexes and events by the event head, from how boxes "
-    "move. The own motion is then only what boxes tell of it: `predict --events` looks at the pictures."
+    "move. The own motion is then only what boxes tell of it: `predict --events` looks at the images."
 )
 
 
@@ -204,13 +206,13 @@ def link(
 
     For example:
 
-        roadaware link detections-30-08-50 --config reference --out linked
+        roadaware link detections-30-08-50 --config reference --output linked
 
         roadaware link detections-30-08-50 --truth road_trainval_v1.0.json \\
-            --iou 0.25 --trim indiv --out linked
+            --iou 0.25 --trim indiv --output linked
 
         roadaware link detections-a detections-b --weights 2 1 --nms agentness \\
-            --min-length 6 --out fused
+            --min-length 6 --output fused
     """
     from roadaware.scenes.advice import get_advice
     from roadaware.scenes.store import save
@@ -289,7 +291,7 @@ def _link_tubes(claims: Predictions, config: LinkerConfig) -> tuple[Predictions,
 
 
 def apply_composites(claims: Predictions, how: Literal["joint", "product"]) -> Predictions:
-    """The claims with the scores of composite kinds as claimed, or made of those of their parts.
+    """The predictions with the scores of composite kinds as predicted, or made of those of their parts.
 
     Raises:
         InputError: if it is not known what composite labels are made of.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 models = create_app(
     "models",
     """
-    Trained models of others: which there are, fetched into the cache folder, looked at, removed.
+    List, fetch, show and remove trained models of others, in the cache folder.
 
     Their names stand wherever a command takes weights. Nothing of them is part of roadaware, and each has
     a licence of its own.
@@ -88,7 +88,7 @@ def get(
 
 
 def show(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USUAL) -> Outcome:
-    """Say all that is known of a model: what it tells apart, licence, source, digest, scores.
+    """Print all that is known of a model: classes, licence, source, digest, scores.
 
     For example:
 

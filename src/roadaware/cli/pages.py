@@ -39,7 +39,7 @@ def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
 
     Args:
         run: what to show.
-        scenes: with the samples of the run in its order, for the picture of one pedestrian.
+        scenes: with the samples of the run in its order, for the image of one pedestrian.
     """
     from roadaware.reports.evaluation import build_evaluation_section
     from roadaware.reports.gallery import plot_evaluation, plot_story
@@ -106,7 +106,7 @@ def build_audit_section(found: Audit) -> Section:
 
 
 def render_reproduction(found: Reproduction) -> str:
-    """A page for a repeated experiment: its tables, and the pictures of what could be judged.
+    """A page for a repeated experiment: its tables, and the images of what could be judged.
 
     Args:
         found: what came of it.

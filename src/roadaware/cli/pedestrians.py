@@ -188,7 +188,7 @@ def pedestrians(
     For example:
 
         roadaware evaluate pedestrians --scores model.csv \\
-            --samples samples.csv --task action --draws 1000
+            --samples samples.csv --task action --resamples 1000
 
         roadaware evaluate pedestrians --scores pf_action_jaad.csv \\
             --protocol jaad-action@iv2024 --data JAAD-JAAD_2.0.zip \\

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from roadaware.tasks.poses import PoseRun
     from roadaware.training.footage import Film
 
-_VIDEOS = "Where people are seen: a data set, or films and folders of films with --boxes."
-_BOXES = "Whose joints: saved predictions, best the tubes of `link`. Default: the people of the data set."
+_VIDEOS = "Where people are seen: a dataset, or videos and folders of videos with --boxes."
+_BOXES = "Whose joints: saved predictions, best the tubes of `link`. [default: the people of the dataset]"
 _WEIGHTS = "A name of `models list`, or the file of such a model."
 _OUT = "Where joints go: a new or empty folder, or one of the same command, which is continued."
-_READER = "Which data set it is, such as jaad; seen from its files unless told."
-_MEDIA = "Folder that the films of the data set lie below; the data set's unless told."
-_FILMS = "Where films lie below it, such as JAAD_clips/{video}.mp4; as its tables say unless told."
+_READER = "Name of the dataset's reader, such as jaad. [default: detected from its files]"
+_MEDIA = "Folder that the dataset's videos lie below. [default: the dataset's]"
+_FILMS = "Where videos lie below it, such as JAAD_clips/{video}.mp4. [default: as its tables say]"
 _THRESHOLD = "Joints of a lower score count as not seen."
-_DRAW = "Draw the joints into the first so many pictures with people, as PNG in the folder."
+_DRAW = "Draw the joints into the first so many images with people, as PNG in the folder."
 _SHOWN = 10
 
 
@@ -43,30 +43,30 @@ def poses(
     out: Annotated[Path, Output, Parameter(help=_OUT), outputs.POSES],
     boxes: Annotated[Path | None, Parameter(help=_BOXES)] = None,
     reader: Annotated[str | None, Parameter(help=_READER)] = None,
-    split: Annotated[str | None, Parameter(help="Of the data set; all videos unless told.")] = None,
+    split: Annotated[str | None, Parameter(help="A split of the dataset. [default: all videos]")] = None,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
     threshold: Annotated[float, Parameter(help=_THRESHOLD)] = 0.2,
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
     overwrite: Overwrite = False,
-    strict: Annotated[bool, Parameter(help="Exit with 1 if a picture cannot be read."), Switch] = False,
+    strict: Annotated[bool, Parameter(help="Exit with 1 if an image cannot be read."), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
     """Find the 17 joints of each person in a box: a table that predictors of pedestrians read.
 
-    A square around each box is looked at by itself. Joints are in pixels of the picture, in COCO's order,
+    A square around each box is processed by itself. Joints are in pixels of the image, in COCO's order,
     each with a score; one that is hardly seen stands at 0. A video is kept as soon as it is whole; after
     Ctrl-C or a crash the same command goes on with the next one.
 
     For example:
 
         roadaware poses --videos JAAD-JAAD_2.0.zip --reader jaad --media JAAD \\
-            --films "JAAD_clips/{video}.mp4" --out poses
+            --films "JAAD_clips/{video}.mp4" --output poses
 
         roadaware train trouspi-net-jaad-poses --set samples.root=JAAD-JAAD_2.0.zip \\
             samples.poses=poses/poses.parquet
 
-        roadaware poses --videos drive.mp4 --boxes runs/street/tubes --out poses --draw 8
+        roadaware poses --videos drive.mp4 --boxes runs/street/tubes --output poses --draw 8
     """
     from roadaware.cli.predict_videos import collect_videos
     from roadaware.models.graphs.movenet import open_poses
@@ -84,7 +84,7 @@ def poses(
     table, gone = _looked(run, looker, asked, people)
     drawn = _drawn(table, asked, out, draw) if draw else 0
     data = _data(run, table, gone, drawn)
-    failed = f"--strict: {len(gone)} pictures or videos cannot be read" if strict and gone else None
+    failed = f"--strict: {len(gone)} images or videos cannot be read" if strict and gone else None
     return Outcome(_text(data), data, failed)
 
 
@@ -100,8 +100,8 @@ def _tables(boxes: Path | None, asked: Asked) -> Any:
     if boxes is None:
         if asked.scenes is None:
             raise UsageError(
-                "films do not say where people are: --boxes names tables that do, such as those of "
-                "`roadaware predict --videos FILM --out RUN` and `roadaware link RUN/predictions --out TUBES`"
+                "videos do not say where people are: --boxes names tables that do, such as those of "
+                "`roadaware predict --videos VIDEO --output RUN` and `roadaware link RUN/predictions --output TUBES`"
             )
         return asked.scenes
     if not datasets.is_saved(boxes):
@@ -161,7 +161,7 @@ def _looked(
 def _of_film(
     looker: PoseReader, film: Film, people: pl.DataFrame, gone: list[str]
 ) -> tuple[pl.DataFrame, npt.NDArray[np.float32]]:
-    """The people in pictures that can be read, and their joints."""
+    """The people in images that can be read, and their joints."""
     import numpy as np
     import polars as pl
 
@@ -181,7 +181,7 @@ def _of_film(
 
 
 def _drawn(table: pl.DataFrame, asked: Asked, out: Path, count: int) -> int:
-    """Draw the first pictures; how many there were."""
+    """Draw the first images; how many there were."""
     import io
 
     import numpy as np
@@ -230,7 +230,7 @@ def _text(data: dict[str, Any]) -> str:
         f"joints: {text.format_cell(data['file'])}",
     ]
     if data["gone"]:
-        lines.append(f"{len(data['gone']):,} pictures or videos cannot be read:")
+        lines.append(f"{len(data['gone']):,} images or videos cannot be read:")
         lines.append(text.format_bullets([text.format_cell(reason) for reason in data["gone"][:_SHOWN]]))
     lines.append(f"next: roadaware train RECIPE --set samples.poses={text.format_cell(data['file'])}")
     return "\n".join(lines)

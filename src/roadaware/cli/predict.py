@@ -49,24 +49,24 @@ if TYPE_CHECKING:
 _WEIGHTS = (
     "The detector: a name of `models list`, or a file as `train` writes it (model.safetensors); several with "
     "the same anchors are averaged. Or the folder of an object detector of transformers, or of a zero-shot "
-    "one with --texts. Default: of real films the one of `models list` that is installed, else ours."
+    "one with --texts. [default: of real videos the one of `models list` that is installed, else the bundled one]"
 )
 _VIDEOS = (
-    "Films, folders of films, or one data set: its release with --reader, saved tables, made-up scenes. "
+    "Videos, folders of videos, or one dataset: its release with --reader, saved tables, synthetic scenes. "
     "KITTI, nuScenes and ONCE need no --reader."
 )
 _TEXTS = (
     "What a zero-shot detector (Grounding DINO, OWLv2) looks for, such as tyre,dog; they become the labels."
 )
-_OUT = "Folder of the run; runs/predict-<name of the weights> unless told."
-_READER = "Which data set it is, such as road or ucf24."
-_MEDIA = "Folder that the films of the data set lie below; the data set's unless told."
+_OUT = "Folder of the run. [default: runs/predict-WEIGHTS]"
+_READER = "Which dataset it is, such as road or ucf24."
+_MEDIA = "Folder that the dataset's videos lie below. [default: the dataset's]"
 _FILMS = (
-    "Where films lie below it, such as videos/{video}.mp4 or rgb-images/{video}/{number:05d}.jpg; as its "
-    "tables say unless told."
+    "Where videos lie below it, such as videos/{video}.mp4 or rgb-images/{video}/{number:05d}.jpg. [default: "
+    "as its tables say]"
 )
 _CONFIG = "Clips as released (`reference`: from the end, the last two frames left to the next), or `default`."
-_CLIP = "Frames of a clip, 8 or 32 as published; 8 unless told. A causal network needs none."
+_CLIP = "Frames of a clip, 8 or 32 as published; a causal network needs none. [default: 8]"
 _BATCH = "Clips, or frames of a causal network, that are looked at together."
 _OBJECTS = "Folder of an object detector of transformers: its boxes, scored by the network."
 _MEAN = "What is averaged of several networks."
@@ -80,7 +80,7 @@ def predict(
     *,
     videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
     reader: Annotated[str | None, Parameter(help=_READER)] = None,
-    split: Annotated[str | None, Parameter(help="Of the data set; all videos unless told.")] = None,
+    split: Annotated[str | None, Parameter(help="A split of the dataset. [default: all videos]")] = None,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.PREDICTIONS] = None,
@@ -110,14 +110,14 @@ def predict(
 
     For example:
 
-        roadaware predict model.safetensors --videos made-up --out runs/found
+        roadaware predict model.safetensors --videos synthetic --output runs/found
 
         roadaware predict model.safetensors --videos road_trainval_v1.0.json --reader road \\
-            --films "videos/{video}.mp4" --split val_1 --clip 8 --batch 4 --out runs/road
+            --films "videos/{video}.mp4" --split val_1 --clip 8 --batch 4 --output runs/road
 
-        roadaware link runs/found/predictions --out runs/found/tubes
+        roadaware link runs/found/predictions --output runs/found/tubes
 
-        roadaware predict GROUNDING-DINO --texts "tyre,traffic cone" --videos KITTI --out runs/novel
+        roadaware predict GROUNDING-DINO --texts "tyre,traffic cone" --videos KITTI --output runs/novel
     """
     from roadaware.cli.predict_videos import collect_videos
 
@@ -235,7 +235,7 @@ def _with_events(
 
     if any(film.stills for film in asked.films):
         if events:
-            raise UsageError("--events needs films: still pictures tell nothing of how anybody moves")
+            raise UsageError("--events needs videos: still images do not show how anybody moves")
         return detector
     linker = select_linker("default", "road", advice)[0]
     wrapped = add_event_head(events, detector, linker)
@@ -262,8 +262,8 @@ def _process_videos(run: PredictionRun, detector: VideoDetector, asked: Asked) -
     films = {film.video: film for film in asked.films}
     if any(film.stills for film in asked.films) and not detector.single:
         raise UsageError(
-            "these are still pictures: name the folder of an object detector of transformers, which looks at "
-            "each by itself; a network of ours needs films"
+            "these are still images: name the folder of an object detector of transformers, which looks at "
+            "each by itself; a network of ours needs videos"
         )
     wanted = run.wanted(asked.facts)
     for video, reason in asked.refused.items():
@@ -348,7 +348,7 @@ def _text(data: dict[str, Any], detector: VideoDetector) -> str:
     names = ("videos", "frames", "boxes")
     rows = [(name, f"{data[name]:,}") for name in names]
     if data["missing"]:
-        rows.append(("pictures that cannot be read", f"{data['missing']:,}"))
+        rows.append(("images that cannot be read", f"{data['missing']:,}"))
     if data["refused"]:
         rows.append(("videos refused", f"{len(data['refused']):,}"))
     kinds = ", ".join(f"{len(labels)} of {kind}" for kind, labels in detector.kinds.items())
@@ -361,9 +361,9 @@ def _text(data: dict[str, Any], detector: VideoDetector) -> str:
             )
         )
     shown = text.format_cell(data["predictions"])
-    after = f"link {shown} --out TUBES"
+    after = f"link {shown} --output TUBES"
     if "agent" not in detector.kinds:
         after = f"evaluate corner-cases --truth TRUTH --predictions {shown} --agnostic"
     elif data["still_pictures"]:
-        after = f"propose DATASET --detections {shown} --out PROPOSALS"
+        after = f"propose DATASET --detections {shown} --output PROPOSALS"
     return "\n".join([*lines, "", f"wrote {shown}", f"  roadaware {after}"])

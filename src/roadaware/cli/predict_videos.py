@@ -1,4 +1,4 @@
-"""The videos that commands look at: of data sets, also of still pictures, of folders of films, or films."""
+"""The videos that commands look at: of data sets, also of still images, of folders of videos, or videos."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Asked:
 
     @property
     def synthetic(self) -> bool:
-        """Whether all of them are films of the simulator."""
+        """Whether all of them are videos of the simulator."""
         from roadaware.simulator.synthetic_films import is_synthetic_film
 
         return bool(self.films) and all(is_synthetic_film(film.path) for film in self.films)
@@ -57,26 +57,26 @@ def collect_videos(
     """The videos behind some paths.
 
     Args:
-        paths: one data set, or films and folders of films.
-        reader: of the data set; where None, films, unless the path holds saved tables, made-up scenes or a
+        paths: one dataset, or videos and folders of videos.
+        reader: of the dataset; where None, videos, unless the path holds saved tables, synthetic scenes or a
             set with sweeps (KITTI, nuScenes, ONCE), which is told from its files.
-        split: of the data set.
-        media: folder that its films lie below; the data set's unless told.
-        pattern: of their paths, as `data.films` of a recipe; those of its tables unless told.
+        split: of the dataset.
+        media: folder that its videos lie below; by default the dataset's.
+        pattern: of their paths, as `data.films` of a recipe; by default those of its tables.
 
     Raises:
-        UsageError: if a path is of no use, or two films have the same name.
-        InputError: if the data set cannot be read, or none of its films opened.
+        UsageError: if a path is of no use, or two videos have the same name.
+        InputError: if the dataset cannot be read, or none of its videos opened.
     """
     first = paths[0]
     if reader or datasets.is_saved(first) or datasets.is_made_up(first):
         if len(paths) > 1:
-            raise UsageError("--videos takes one data set, or any number of films and folders of films")
+            raise UsageError("--videos takes one dataset, or any number of videos and folders of videos")
         return _of_set(first, reader or datasets.MADE_UP, split, media, pattern)
     if len(paths) == 1 and (found := _with_sweeps(first)):
         return _of_set(first, found, split, media, pattern)
     if split or media or pattern:
-        raise UsageError("--split, --media and --films belong to a data set: name it with --reader")
+        raise UsageError("--split, --media and --films belong to a dataset: name it with --reader")
     films: dict[str, Path] = {}
     for path in (each for given in paths for each in _films(given)):
         if path.stem in films:
@@ -86,7 +86,7 @@ def collect_videos(
 
 
 def _with_sweeps(path: Path) -> str | None:
-    """The reader of a set with sweeps at a path; None where films lie there, or none of these sets."""
+    """The reader of a set with sweeps at a path; None where videos lie there, or none of these sets."""
     from roadaware.cli.datasets import detect_reader
 
     if not path.is_dir() or any(each.suffix.lower() in _FILMS for each in path.iterdir()):
@@ -99,7 +99,7 @@ def _with_sweeps(path: Path) -> str | None:
 
 @contextmanager
 def iterate_video_images(film: Film) -> Iterator[Iterator[npt.NDArray[np.uint8]]]:
-    """The pictures of a film, in order.
+    """The images of a video, in order.
 
     Args:
         film: as `collect_videos` found it.
@@ -116,12 +116,12 @@ def iterate_video_images(film: Film) -> Iterator[Iterator[npt.NDArray[np.uint8]]
 def detect_stills(
     film: Film, detector: VideoDetector, moved: Callable[[int], None]
 ) -> tuple[list[FrameDetections], list[str]]:
-    """What is detected in still pictures, each by itself, and why others could not be read.
+    """What is detected in still images, each by itself, and why others could not be read.
 
     Args:
-        film: of still pictures.
-        detector: that looks at pictures one by one (`single`).
-        moved: told how many pictures are done.
+        film: of still images.
+        detector: that looks at images one by one (`single`).
+        moved: told how many images are done.
     """
     from dataclasses import replace
 
@@ -166,7 +166,7 @@ def _of_set(path: Path, reader: str, split: str | None, media: Path | None, patt
     try:
         films, refused = find_videos(scenes, root, pattern)
     except InputError as error:
-        hint = "--media is the folder that paths start from, --films says where films lie in it"
+        hint = "--media is the folder that paths start from, --films says where videos lie in it"
         raise InputError(error.message, where=error.where, hint=hint) from error
     rows = {str(row["video"]): row for row in scenes.videos.iter_rows(named=True)}
     known = ("video", "scene", "width_px", "height_px", "fps", "n_frames", "path", "splits")
@@ -216,10 +216,10 @@ def _of_films(paths: dict[str, Path]) -> Asked:
 
 
 def _films(path: Path) -> list[Path]:
-    """A film, or those of a folder.
+    """A video, or those of a folder.
 
     Raises:
-        InputError: if nothing is there, or no film in the folder.
+        InputError: if nothing is there, or no video in the folder.
     """
     if not path.exists():
         raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
@@ -228,15 +228,15 @@ def _films(path: Path) -> list[Path]:
     found = sorted(each for each in path.iterdir() if each.suffix.lower() in _FILMS)
     if not found:
         raise InputError(
-            "expected films, or a data set, and found neither",
+            "expected videos, or a dataset, and found neither",
             where=str(path),
-            hint=f"films end in {', '.join(_FILMS)}; name the reader of a data set with --reader",
+            hint=f"videos end in {', '.join(_FILMS)}; name the reader of a dataset with --reader",
         )
     return found
 
 
 def _stamp(film: Film) -> str:
-    """Changes when the film does, or its first picture, or any of still pictures."""
+    """Changes when the video does, or its first image, or any of still images."""
     if film.stills:
         return _stamp_of_stills(film)
     path = film.picture(0) if film.is_pictures else Path(film.path)

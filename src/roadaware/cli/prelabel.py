@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 _PROPOSALS = "Saved predictions, such as the folder `proposals` that `propose` wrote."
 _CLIP = "A name of `models list`, or the folder of a CLIP of transformers, with its tokenizer.json."
 _VIDEOS = (
-    "The pictures of the proposals: KITTI, nuScenes, ONCE, made-up scenes, saved tables, another set with "
-    "--reader, or films and folders of films."
+    "The images of the proposals: KITTI, nuScenes, ONCE, synthetic scenes, saved tables, another set with "
+    "--reader, or videos and folders of videos."
 )
 _OUT = "Where the result goes: a new or empty folder, or one of the same command, which is continued."
-_READER = "Which data set it is; seen from its files unless told."
-_MEDIA = "Folder that the pictures of the data set lie below; the data set's unless told."
-_FILMS = "Where films lie below it, such as videos/{video}.mp4; as its tables say unless told."
-_TEXTS = "Labels to choose from, such as tyre,dog; the classes of CODA that are known by name unless told."
-_TEMPLATE = "What a label stands in, with {} for it; several are averaged. Three usual ones unless told."
+_READER = "Name of the dataset's reader. [default: detected from its files]"
+_MEDIA = "Folder that the dataset's images lie below. [default: the dataset's]"
+_FILMS = "Where videos lie below it, such as videos/{video}.mp4. [default: as its tables say]"
+_TEXTS = "Labels to choose from, such as tyre,dog. [default: the classes of CODA that are known by name]"
+_TEMPLATE = "Sentence around a label, with {} for it; several are averaged. [default: three usual ones]"
 _MARGIN = "Of a box's longer side, added around it before it is cut out."
 _SHOWN = 10
 _WORDS = {"suitcace": "suitcase", "misc": "object"}
@@ -65,14 +65,14 @@ def prelabel(
 ) -> Outcome:
     """Name proposals with CLIP: columns `prelabel` and `prelabel_score`, and the best few of both.
 
-    For each box the picture is cut around it, and the labels are ranked by how well they fit: a help for
+    For each box the image is cut around it, and the labels are ranked by how well they fit: a help for
     those who label, not a result. Scores are probabilities among the given labels. Nothing is downloaded.
-    After Ctrl-C or a crash the same command goes on. Boxes whose picture is not there are counted and stay
+    After Ctrl-C or a crash the same command goes on. Boxes whose image is not there are counted and stay
     without.
 
     For example:
 
-        roadaware prelabel proposals/proposals --clip CLIP-VIT-B-32 --videos KITTI --out prelabelled
+        roadaware prelabel proposals/proposals --clip CLIP-VIT-B-32 --videos KITTI --output prelabelled
 
         roadaware evaluate corner-cases --truth TRUTH --predictions prelabelled/predictions --trained-on coda
     """
@@ -146,7 +146,7 @@ def _namer(
 def _films(
     claims: Predictions, videos: list[Path], reader: str | None, media: Path | None, pattern: str
 ) -> dict[str, Film]:
-    """Video to its pictures.
+    """Video to its images.
 
     Raises:
         InputError: if none of the proposals' videos is there.
@@ -155,7 +155,7 @@ def _films(
 
     from roadaware.cli.predict_videos import collect_videos
 
-    with console.log_step("opening the pictures"):
+    with console.log_step("opening the images"):
         asked = collect_videos(videos, reader, None, media, pattern)
     wanted = claims.boxes["video"].cast(pl.String).unique(maintain_order=True).to_list()
     found = {film.video: film for film in asked.films}
@@ -163,7 +163,7 @@ def _films(
         raise InputError(
             f"the proposals are about {len(wanted)} videos ({', '.join(wanted[:3])}, ...), none of which is "
             f"among the {len(asked.order)} that are given ({', '.join(asked.order[:3])}, ...)",
-            hint="name the data set that the proposals were made for",
+            hint="name the dataset that the proposals were made for",
         )
     return found
 

@@ -1,4 +1,4 @@
-"""`roadaware propose`: boxes around what nobody labelled, from LiDAR sweeps and pictures."""
+"""`roadaware propose`: boxes around what nobody labelled, from LiDAR sweeps and images."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from roadaware.corner_cases.run_stats import Tally
     from roadaware.corner_cases.runner import Order
 
-_DIR = "A dataset with sweeps and calibration: KITTI, nuScenes, ONCE, or made-up scenes."
+_DIR = "A dataset with sweeps and calibration: KITTI, nuScenes, ONCE, or synthetic scenes."
 _OUT = "Where proposals go: a new or empty folder, or one of the same command, which is continued."
-_READER = "Which dataset it is; seen from its files unless told."
+_READER = "Name of the dataset's reader. [default: detected from its files]"
 _SEMANTICS = (
-    "What pixels show, to remove background: `truth` of made-up scenes, `erring` for it with the faults "
+    "What pixels show, to remove background: `truth` of synthetic scenes, `erring` for it with the faults "
     "of a segmenter, or a folder of grey PNGs, "
     "VIDEO/000000.png, with classes.json (names by number; those of Cityscapes unless it is there)."
 )
-_DETECTIONS = "Common objects to suppress: `truth` or `erring` of made-up scenes, or saved predictions."
+_DETECTIONS = "Common objects to suppress: `truth` or `erring` of synthetic scenes, or saved predictions."
 _OBJECTS = (
     "Instead of --detections: an object detector that looks for common objects first, a name of "
     "`models list` or what `predict` takes; what it finds is kept in OUT-objects."
 )
-_KNOB = "A knob of the configuration, NAME=VALUE, such as theta_deg=4; several may follow."
+_KNOB = "A parameter of the configuration, NAME=VALUE, such as theta_deg=4; several may follow."
 _STAGE = "After which step: initial (geometry alone), intermediate (background removed), final."
 _SPLIT = "Only the videos of this split."
-_PROCESSES = "Pictures at a time; 0 for as many as there are cores."
-STRICT = "Exit with 1 if pictures were left out, or rows or files of the set refused."
+_PROCESSES = "Images at a time; 0 for as many as there are cores."
+STRICT = "Exit with 1 if images were left out, or rows or files of the set refused."
 _SHOWN = 10
-_DRAW = "Also draw every step for the first so many pictures that have a proposal."
+_DRAW = "Also draw every step for the first so many images that have a proposal."
 
 
 def propose(
@@ -61,18 +61,18 @@ def propose(
 ) -> Outcome:
     """Propose corner cases: boxes around what stands on the road and no detector knows.
 
-    Ground is removed from a sweep, its returns are clustered, clusters become boxes in the picture, and what
+    Ground is removed from a sweep, its returns are clustered, clusters become boxes in the image, and what
     is background or a common object is dropped; a step whose input is not given is left out. Interrupted,
-    the same command goes on where it was. A picture with a broken sweep or calibration is counted and left
-    out; once its file is mended, the same command makes up for it.
+    the same command goes on where it was. An image with a broken sweep or calibration is counted and left
+    out; once its file is corrected, the same command makes up for it.
 
     For example:
 
-        roadaware propose runs/made-up --semantics truth --detections truth --out proposals
+        roadaware propose runs/synthetic --semantics truth --detections truth --output proposals
 
-        roadaware propose KITTI --out proposals --draw 4 --knob theta_deg=10 max_distance_m=30
+        roadaware propose KITTI --output proposals --draw 4 --knob theta_deg=10 max_distance_m=30
 
-        roadaware propose KITTI --objects street-small --out proposals
+        roadaware propose KITTI --objects street-small --output proposals
     """
     from roadaware.corner_cases.runner import PROPOSALS, run
     from roadaware.scenes.store import save
@@ -100,7 +100,7 @@ def propose(
 
 
 def _found(weights: Path, dataset: Path, reader: str | None, split: str | None, out: Path) -> str:
-    """Where the detections of the pictures lie, once all are made; the same command goes on with them."""
+    """Where the detections of the images lie, once all are made; the same command goes on with them."""
     from roadaware.cli.predict import predict
     from roadaware.tasks.prediction_runs import TABLES
 
@@ -114,10 +114,10 @@ def describe_lost(skipped: Mapping[str, int], refused: int) -> str | None:
     """What `--strict` turns into exit code 1, in words.
 
     Args:
-        skipped: pictures that were left out, by reason.
+        skipped: images that were left out, by reason.
         refused: rows and files of the set that its reader did not take.
     """
-    told = [f"{sum(skipped.values()):,} pictures were left out"] if skipped else []
+    told = [f"{sum(skipped.values()):,} images were left out"] if skipped else []
     told += [f"{refused:,} rows or files of the set were refused"] if refused else []
     return f"--strict: {' and '.join(told)}" if told else None
 
@@ -126,14 +126,14 @@ def _require_opened(order: Order, tally: Tally) -> None:
     """Refuse a set of which nothing was proposed for.
 
     Raises:
-        InputError: if no picture has a sweep that can be used, with the commonest reason.
+        InputError: if no image has a sweep that can be used, with the commonest reason.
     """
     if tally.opened:
         return
     reasons = [f"{text.format_cell(reason)} ({count:,} times)" for reason, count in tally.skipped.items()]
     again = f"roadaware read {order.reader} {text.format_cell(order.root)} says what the reader refused"
     raise InputError(
-        f"no picture can be proposed for: {reasons[0] if reasons else 'there are none'}",
+        f"no image can be proposed for: {reasons[0] if reasons else 'there are none'}",
         where=text.format_cell(order.root),
         hint=again if tally.refused else "check which folder and which sensors these are",
     )
@@ -216,7 +216,7 @@ def _absolute(given: str | None) -> str | None:
 
 
 def _draw(order: Order, out: Path, count: int) -> int:
-    """Draw the steps of the first pictures with a proposal; how many there were."""
+    """Draw the steps of the first images with a proposal; how many there were."""
     import io
 
     from PIL import Image
@@ -246,7 +246,7 @@ def _draw(order: Order, out: Path, count: int) -> int:
             name = f"{done:04d}-{moment.video.replace('/', '-')}-{moment.frame:06d}.png"
             write_atomically(folder / name, held.getvalue())
             done += 1
-    console.print_note(f"drew {done} pictures in {folder}")
+    console.print_note(f"drew {done} images in {folder}")
     return done
 
 
@@ -258,24 +258,24 @@ def _text(order: Order, target: Path, tally: Tally, drawn: int) -> str:
     ]
     rows = [(step, f"{count:,}") for step, count in tally.proposals.items()]
     lines = [
-        f"{tally.pictures:,} pictures with a sweep, {tally.with_one:,} of them with a proposal",
+        f"{tally.pictures:,} images with a sweep, {tally.with_one:,} of them with a proposal",
         text.format_table(["proposals", "count"], rows),
     ]
     if left_out:
         lines.append(f"left out, since nothing was given for it: {' and '.join(left_out)}")
     if tally.skipped:
         total = sum(tally.skipped.values())
-        lines += [f"{total:,} pictures without proposals because of this:", _format_reasons(tally.skipped)]
+        lines += [f"{total:,} images without proposals because of this:", _format_reasons(tally.skipped)]
     if tally.odd:
-        lines += ["odd about pictures with proposals:", _format_reasons(tally.odd)]
+        lines += ["odd about images with proposals:", _format_reasons(tally.odd)]
     if tally.wondered:
         lines += ["odd about the set itself:", _format_reasons(tally.wondered)]
     if tally.refused:
         again = f"roadaware read {order.reader} {text.format_cell(order.root)}"
         lines.append(f"{tally.refused:,} rows or files of the set were refused; {again} says which and why")
     if tally.made and tally.seconds:
-        lines.append(f"{tally.made / tally.seconds:,.1f} pictures per CPU second")
-    lines += [f"{drawn} pictures drawn"] if drawn else []
+        lines.append(f"{tally.made / tally.seconds:,.1f} images per CPU second")
+    lines += [f"{drawn} images drawn"] if drawn else []
     lines.append(
         f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {text.format_cell(target)} --agnostic"
     )
@@ -287,7 +287,7 @@ def _format_reasons(reasons: dict[str, int]) -> str:
     told = [f"{count:,}: {text.format_cell(reason)}" for reason, count in list(reasons.items())[:_SHOWN]]
     more = len(reasons) - _SHOWN
     return text.format_bullets(
-        [*told, f"and {more:,} further reasons (--json tells all)"] if more > 0 else told
+        [*told, f"and {more:,} further reasons (--json lists all)"] if more > 0 else told
     )
 
 

@@ -37,7 +37,9 @@ def report(
     from roadaware.cli.folders import write_text
 
     if not folders:
-        raise UsageError("name at least one run folder, as `evaluate -o RUN` or `watch --out RUN` writes it")
+        raise UsageError(
+            "name at least one run folder, as `evaluate -o RUN` or `watch --output RUN` writes it"
+        )
     if any(is_watch(folder) for folder in folders):
         return _watch_page(folders, page)
     found = [member for folder in folders for member in runs.list_runs(folder)]
@@ -51,7 +53,7 @@ def report(
 
 
 def _watch_page(folders: Sequence[Path], page: Path) -> Outcome:
-    """The page of a watch; beside its film, unless another place is named."""
+    """The page of a watch; beside its video, unless another place is named."""
     from roadaware.cli.folders import write_text
     from roadaware.cli.watch_page import read_summary, render_watch_page
 

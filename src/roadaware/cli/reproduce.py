@@ -32,7 +32,7 @@ _MEANINGS = {
     "differs": "not as printed",
     "not_reproducible": "cannot be obtained",
 }
-_DATA = "The folder with jaad/ and pie/; ROADAWARE_DATA_DIR unless said."
+_DATA = "Folder that holds jaad/ and pie/. [default: ROADAWARE_DATA_DIR]"
 _BASELINES = "Train the models without pixels and show them beside."
 
 

@@ -33,30 +33,28 @@ if TYPE_CHECKING:
     from roadaware.tasks.unknown_memory import CommonMemory as CommonSet
 
 Classes = Literal["base", "2022"]
-_TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or made-up scenes."
-_FIT_DETECTIONS = (
-    "Saved predictions with a score for each class, as `predict` writes them, of those pictures."
-)
+_TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or synthetic scenes."
+_FIT_DETECTIONS = "Saved predictions with a score for each class, as `predict` writes them, of those images."
 _OUT_FIT = "The file that the re-scorer is written to."
 _KIND = "The labels whose scores are taken."
 _FORM = "`softplus` for a sigmoid for each class, `logsumexp` for a softmax, as ORE."
 _TEMPERATURE = "That logits are divided by."
 _MIN_IOU = "Overlap from which on a detection is of an object, or of a proposal."
-_CLASSES = "Which classes are common, as in `evaluate corner-cases`; told from the truth unless given."
-_DATASET = "The pictures: made-up scenes, KITTI, nuScenes, ONCE, saved tables, or a COCO file."
-_PICTURES = "Folder that the paths of pictures start at; that of the dataset unless told."
+_CLASSES = "Which classes are common, as in `evaluate corner-cases`. [default: by the ground truth]"
+_DATASET = "The images: synthetic scenes, KITTI, nuScenes, ONCE, saved tables, or a COCO file."
+_PICTURES = "Folder that the paths of images start at. [default: that of the dataset]"
 _FEATURES = "What describes crops: plain (no network), vgg16, resnet50, or a folder of an image model."
 _WEIGHTS = "Image weights of vgg16 or resnet50; without them they are drawn from the seed."
 _SEMANTICS = "What pixels show, as in `propose`: background is then cropped where a map says so."
-_PROPOSALS = "Saved proposals of these pictures: those that lie on no object are kept as background."
+_PROPOSALS = "Saved proposals of these images: those that lie on no object are kept as background."
 _SIZE = "Features that the bank keeps at most."
 _NEIGHBOURS = "Nearest features whose distances are averaged."
 _FIT = "Files that `rescore fit-energy` or `fit-memory` wrote; several are applied one after the other."
-_APART = "For memory banks, and so that energies fitted on other pictures of the same videos are refused."
-_DETECTIONS = "For energies: what the detector says of the pictures of the proposals."
+_APART = "For memory banks, and so that energies fitted on other images of the same videos are refused."
+_DETECTIONS = "For energies: what the detector says of the images of the proposals."
 _COMBINE = "The new score: the old one times what is found (product), or what is found (alone)."
-_LEAK = "Go on although the re-scorer was fitted on some of these pictures or videos; the result says so."
-_STRICT = "Exit with 1 if pictures could not be opened."
+_LEAK = "Go on although the re-scorer was fitted on some of these images or videos; the result says so."
+_STRICT = "Exit with 1 if images could not be opened."
 _STRICT_ROWS = "Exit with 1 if rows or files of truth or detections were refused."
 _OUT = "Where the re-scored proposals go: a new or empty folder."
 
@@ -67,16 +65,16 @@ rescore = create_app(
 
     `fit-energy` learns from a detector of known classes how sure it is of known and of unknown objects;
     `fit-memory` keeps what common objects and background look like. `apply` gives proposals a new score
-    and keeps the old one beside it. Fit on other pictures than those that are judged: a re-scorer
-    knows its pictures and refuses them.
+    and keeps the old one beside it. Fit on other images than those that are judged: a re-scorer
+    knows its images and refuses them.
 
     For example:
 
         roadaware rescore fit-energy --truth runs/home \\
-            --detections runs/found/predictions --out energy.npz
+            --detections runs/found/predictions --output energy.npz
 
         roadaware rescore apply runs/proposals/proposals --fit energy.npz \\
-            --detections runs/away/predictions --out runs/rescored
+            --detections runs/away/predictions --output runs/rescored
     """,
 )
 
@@ -102,7 +100,7 @@ def fit_energy(
     For example:
 
         roadaware rescore fit-energy --truth runs/home \\
-            --detections runs/found/predictions --out energy.npz
+            --detections runs/found/predictions --output energy.npz
     """
 
     from roadaware.corner_cases.energy import EnergyConfig
@@ -150,7 +148,7 @@ def fit_memory(
 
     For example:
 
-        roadaware rescore fit-memory runs/home --semantics erring --out memory.npz
+        roadaware rescore fit-memory runs/home --semantics erring --output memory.npz
     """
 
     from roadaware.corner_cases.memory import MemoryConfig
@@ -191,13 +189,13 @@ def apply(
 ) -> Outcome:
     """Give proposals a new score; `score_before`, `unknown_energy` and `unknown_memory` stand beside it.
 
-    No row is lost: where no detection overlaps a proposal, or its picture cannot be opened, what is found is
+    No row is lost: where no detection overlaps a proposal, or its image cannot be opened, what is found is
     0.5, which speaks for neither.
 
     For example:
 
         roadaware rescore apply runs/proposals/proposals --fit memory.npz energy.npz \\
-            --dataset runs/away --detections runs/found-away/predictions --out runs/rescored
+            --dataset runs/away --detections runs/found-away/predictions --output runs/rescored
     """
 
     from roadaware.corner_cases.scorer_file import open_fitted
@@ -220,7 +218,7 @@ def apply(
 
 def _describe_unopened(pictures: int) -> str | None:
     """What `--strict` turns into exit code 1, in words."""
-    return f"--strict: {pictures:,} pictures could not be opened" if pictures else None
+    return f"--strict: {pictures:,} images could not be opened" if pictures else None
 
 
 def _fitted_data(fitted: Fitted, out: Path) -> dict[str, Any]:
@@ -246,7 +244,7 @@ def _fitted_text(fitted: Fitted, out: Path) -> str:
 
     model, about = fitted.model, fitted.about
     sets = ", ".join(name or "an unnamed set" for name in about["datasets"])
-    lines = [f"fitted on {about['pictures']:,} pictures of {sets} (fit {fitted.digest})"]
+    lines = [f"fitted on {about['pictures']:,} images of {sets} (fit {fitted.digest})"]
     if isinstance(model, EnergyModel):
         rows = [
             (name, f"{about[name]:,}", f"{each.shape:.3g}", f"{each.scale:.3g}", f"{each.location:.3g}")
@@ -257,10 +255,10 @@ def _fitted_text(fitted: Fitted, out: Path) -> str:
     else:
         crops = ", ".join(f"{about[name]:,} {name}" for name in ("common", "background", "proposals"))
         lines.append(f"crops: {crops}; the bank keeps {len(model.features):,} of {fitted.asked['features']}")
-        lines += [f"{about['refused']:,} pictures could not be opened"] if about["refused"] else []
+        lines += [f"{about['refused']:,} images could not be opened"] if about["refused"] else []
         more = "--dataset DATASET"
     lines.append(
-        f"next: roadaware rescore apply PROPOSALS --fit {text.format_cell(str(out))} {more} --out OUT"
+        f"next: roadaware rescore apply PROPOSALS --fit {text.format_cell(str(out))} {more} --output OUT"
     )
     return "\n".join(lines)
 
@@ -268,22 +266,20 @@ def _fitted_text(fitted: Fitted, out: Path) -> str:
 def _applied_text(out: Path, told: list[dict[str, Any]], count: int) -> str:
     lines = []
     for each in told:
-        what = "a detection" if each["by"] == "energy" else "a picture to look at"
+        what = "a detection" if each["by"] == "energy" else "an image to look at"
         lines.append(f"{each['by']} (fit {each['fit']}): {each['met']:,} of {count:,} proposals have {what}")
         if each["neutral"]:
             lines.append(f"  the other {each['neutral']:,} keep the neutral 0.5")
         lines += [
-            f"  {n:,} pictures could not be opened: {text.format_cell(why)}"
+            f"  {n:,} images could not be opened: {text.format_cell(why)}"
             for why, n in each["refused"].items()
         ]
         if each["leaked"]:
-            lines.append(
-                f"  LEAK: it was fitted on {each['leaked']:,} of these {each['pictures']:,} pictures"
-            )
+            lines.append(f"  LEAK: it was fitted on {each['leaked']:,} of these {each['pictures']:,} images")
         if each["shared_videos"]:
-            lines.append(f"  LEAK: it was fitted on pictures of {each['shared_videos']:,} of these videos")
+            lines.append(f"  LEAK: it was fitted on images of {each['shared_videos']:,} of these videos")
         elif each["shared_videos"] is None:
-            lines.append("  whether it was fitted on other pictures of these videos is not known")
+            lines.append("  whether it was fitted on other images of these videos is not known")
     shown = text.format_cell(str(out))
     lines.append(f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {shown} --agnostic")
     return "\n".join(lines)
@@ -300,12 +296,12 @@ class Asked:
 
     Args:
         detections: for energies.
-        dataset: whose pictures memory banks look at.
+        dataset: whose images memory banks look at.
         pictures: folder that their paths start at; that of the dataset where None.
         features: folder of the image model that a bank was made with, if it was.
         weights: image weights that it was made with, if it was.
         combine: how the new score is made.
-        allow_leak: whether re-scorers may have been fitted on these pictures.
+        allow_leak: whether re-scorers may have been fitted on these images.
     """
 
     detections: Path | None
@@ -327,7 +323,7 @@ class Asked:
                 "energies are those of detections: give --detections, by the detector of the fit"
             )
         if fitted.by == "memory" and self.dataset is None:
-            raise UsageError("a memory bank looks at pictures: give --dataset, that of the proposals")
+            raise UsageError("a memory bank looks at images: give --dataset, that of the proposals")
 
 
 def open_saved_predictions(path: Path) -> Predictions:
@@ -346,7 +342,7 @@ def open_labelled_truth(path: Path, classes: Version | None) -> Scenes:
     """Annotations with what is common and what novel.
 
     Args:
-        path: a COCO file, saved tables or made-up scenes.
+        path: a COCO file, saved tables or synthetic scenes.
         classes: which classes are common; told from the truth where None.
 
     Raises:
@@ -360,10 +356,10 @@ def open_labelled_truth(path: Path, classes: Version | None) -> Scenes:
 
 
 def open_image_set(path: Path, pictures: Path | None, classes: Version | None = None) -> tuple[Scenes, Path]:
-    """A set with what is common and what novel, and the folder that the paths of its pictures start at.
+    """A set with what is common and what novel, and the folder that the paths of its images start at.
 
     Args:
-        path: a COCO file, saved tables, made-up scenes, or a release with sweeps.
+        path: a COCO file, saved tables, synthetic scenes, or a release with sweeps.
         pictures: that folder; told from the path where None.
         classes: which classes are common; told from the truth where None.
 
@@ -375,20 +371,20 @@ def open_image_set(path: Path, pictures: Path | None, classes: Version | None = 
 
     root = pictures or (path if path.is_dir() else path.parent)
     if not root.is_dir():
-        raise InputError("there is no such folder of pictures", where=str(root))
+        raise InputError("there is no such folder of images", where=str(root))
     if datasets.is_saved(path) and pictures is None:
-        raise UsageError(f"{path} holds tables alone: say where their pictures are with --pictures")
+        raise UsageError(f"{path} holds tables alone: say where their images are with --pictures")
     scenes = _scenes_at(path, classes)
     return (add_image_paths(scenes) if _is_annotated(path) else scenes), root
 
 
 def _is_annotated(path: Path) -> bool:
-    """Whether it is a file, saved tables or made-up scenes, and no release with sweeps."""
+    """Whether it is a file, saved tables or synthetic scenes, and no release with sweeps."""
     return path.is_file() or datasets.is_saved(path) or datasets.is_made_up(path)
 
 
 def _scenes_at(path: Path, classes: Version | None = None) -> Scenes:
-    """A set with what is common and what novel, of which no picture is needed."""
+    """A set with what is common and what novel, of which no image is needed."""
     if _is_annotated(path):
         return open_labelled_truth(path, classes)
     from roadaware.cli.datasets import detect_reader
@@ -418,7 +414,7 @@ def build_common_sets(
 
     Args:
         paths: of each.
-        pictures: folder of the pictures of each, told from the paths where None.
+        pictures: folder of the images of each, told from the paths where None.
         proposals: of each, if any.
         semantics: what their pixels show, if known.
         classes: which classes are common; told from the truth where None.
@@ -453,7 +449,7 @@ def apply_one(held: Predictions, fitted: Fitted, asked: Asked) -> tuple[Predicti
         asked: what it needs.
 
     Raises:
-        UsageError: if it was fitted on these pictures, or others of their videos, and that is not allowed.
+        UsageError: if it was fitted on these images, or others of their videos, and that is not allowed.
         InputError: if what it is given does not fit.
     """
     from roadaware.corner_cases.known_objects import score_energy_novelty
@@ -493,14 +489,14 @@ def apply_one(held: Predictions, fitted: Fitted, asked: Asked) -> tuple[Predicti
 
 
 def _open_set(asked: Asked, *, pictures: bool) -> tuple[Scenes | None, Path]:
-    """The set of the proposals, if it is told, and the folder of its pictures, if they are wanted."""
+    """The set of the proposals, if it is told, and the folder of its images, if they are wanted."""
     if asked.dataset is None:
         return None, Path()
     return open_image_set(asked.dataset, asked.pictures) if pictures else (_scenes_at(asked.dataset), Path())
 
 
 def _shared_videos(held: Predictions, fitted: Fitted, scenes: Scenes, *, allowed: bool) -> int | None:
-    """From how many videos of the proposals the re-scorer has pictures; None where that is not known.
+    """From how many videos of the proposals the re-scorer has images; None where that is not known.
 
     Raises:
         UsageError: if there are some and that is not allowed.

@@ -37,7 +37,7 @@ class Run:
     """One evaluation.
 
     Args:
-        name: of the model, for tables and pictures.
+        name: of the model, for tables and images.
         state: the scores beside their truth.
         config: how they were judged.
         result: what came out.

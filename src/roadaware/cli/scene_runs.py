@@ -1,4 +1,4 @@
-"""The run folder of a task on scenes: settings, numbers, the state behind them, what its pictures show."""
+"""The run folder of a task on scenes: settings, numbers, the state behind them, what its images show."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class SceneRun:
     """One evaluation of a task on scenes.
 
     Args:
-        name: of the model, for tables and pictures.
+        name: of the model, for tables and images.
         task: what was asked.
         config_name: how it was judged, by name.
         result: what came out.
         draws: bootstrap resamples.
         seed: of the resamples.
-        facts: what else belongs to it, JSON-ready: truth, its digest, claims, findings.
-        pictures: what the pictures of its report show, JSON-ready.
+        facts: what else belongs to it, JSON-ready: truth, its digest, predictions, findings.
+        pictures: what the images of its report show, JSON-ready.
     """
 
     name: str
@@ -279,7 +279,7 @@ def _reading(data: bytes) -> Callable[[], pl.DataFrame]:
 
 
 def collect_figure_data(task: SceneTask, given: Given, result: SceneResult) -> dict[str, Any]:
-    """What the pictures of a task show, JSON-ready, so that a page can be made again without the data."""
+    """What the images of a task show, JSON-ready, so that a page can be made again without the data."""
     from roadaware.analysis import scene_cases
 
     makers = {
@@ -344,7 +344,7 @@ def render_scene_comparison(found: Any) -> str:
 
 
 def _pictures(held: Mapping[str, Any], name: str) -> Iterator[Picture]:
-    """The pictures of a run, whichever of them its task has."""
+    """The images of a run, whichever of them its task has."""
     from roadaware.analysis.action_confusion import Confusion
     from roadaware.analysis.behaviour_graphs import BehaviourGraph
     from roadaware.analysis.scene_cases import HeardMap

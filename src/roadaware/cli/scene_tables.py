@@ -96,7 +96,7 @@ def format_scene_comparison(found: Any) -> str:
     if differ:
         shown = format_table(["class", *header[1:]], differ[:_MOST_CLASSES], colour=_tone)
         parts.append(f"classes that differ:\n{shown}")
-    note = f"difference = {format_cell(first)} - {format_cell(second)}; {found.draws} draws of videos, seed {found.seed}"
+    note = f"difference = {format_cell(first)} - {format_cell(second)}; {found.draws} resamples of videos, seed {found.seed}"
     return "\n\n".join([*parts, "\n".join([*format_facts(found.beside), note])])
 
 

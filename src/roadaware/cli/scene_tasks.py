@@ -37,7 +37,7 @@ class SceneTask:
         name: of the command, and of the package with its metrics.
         title: what it is in words.
         readers: of annotations that hold its truth, by name.
-        claims: module and function that read native claims.
+        claims: module and function that read native predictions.
         state: module and class of what was judged.
         forms: what those are in words, for errors.
         truth: the tables that its truth lies in.
@@ -94,7 +94,7 @@ TASKS: dict[str, SceneTask] = {
         ),
         SceneTask(
             "sound",
-            "sounds found in pictures",
+            "sounds found in images",
             ("vggss", "flickr_soundnet", "chaotic_world", "label_studio", "simulator"),
             ("roadaware.formats.sound_maps", "read_sound_maps"),
             ("roadaware.metrics.sound.evaluate", "LocalisedSounds"),
@@ -116,7 +116,7 @@ CORNER_CASES = SceneTask(
     "pictures",
     "class",
 )
-"""Detectors on corner cases, whose truth and claims are opened by a command of their own."""
+"""Detectors on corner cases, whose truth and predictions are opened by a command of their own."""
 
 
 def get_task(name: str) -> SceneTask:
@@ -178,7 +178,7 @@ def set_fields(task: SceneTask, config: Any, texts: Sequence[str]) -> Any:
 
 
 def read_claims(task: SceneTask, path: Path, scenes: Scenes) -> Predictions:
-    """Native claims as Predictions.
+    """Native predictions as Predictions.
 
     Raises:
         InputError: if they cannot be read, or none of them is about the truth.

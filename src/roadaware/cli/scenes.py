@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # Truth and claims of the tasks on scenes as the commands take them: native files, or saved tables.
 
 _COMPARED = {"actions": ("action",), "relations": ("predicate",), "grounding": (), "sound": ()}
-"""Kinds of labels whose names claims and truth have to share."""
+"""Kinds of labels whose names predictions and truth have to share."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Truth and claims of a task.
+    """Truth and predictions of a task.
 
     Args:
         scenes: the truth.
-        predictions: the claims.
-        findings: what ought not to be, in words, to how often: rows refused, claims on what the truth lacks.
+        predictions: the predictions.
+        findings: what ought not to be, in words, to how often: rows refused, predictions on what the truth lacks.
         notes: what the reader of the truth wondered at, in words.
-        lacking: what claims or truth have alone, in words.
+        lacking: what predictions or truth have alone, in words.
     """
 
     scenes: Scenes
@@ -75,17 +75,17 @@ class Given:
 
 
 def open_task_inputs(task: SceneTask, truth: Path, predictions: Path, how: Reading) -> Given:
-    """Truth and claims, from whatever form they come in.
+    """Truth and predictions, from whatever form they come in.
 
     Args:
         task: what is asked.
         truth: a native file or folder, or tables that `read -o` saved.
-        predictions: native claims, or a saved set of Predictions.
+        predictions: native predictions, or a saved set of Predictions.
         how: the truth is read.
 
     Raises:
         UsageError: if the reader is unknown, not one of the task's, or lacks an option.
-        InputError: if truth or claims cannot be read, or there is no truth to judge against.
+        InputError: if truth or predictions cannot be read, or there is no truth to judge against.
     """
     for path in (truth, predictions):
         if not path.exists():
@@ -106,7 +106,7 @@ def open_task_inputs(task: SceneTask, truth: Path, predictions: Path, how: Readi
 
 
 def _check_kinds(task: SceneTask, claims: Predictions, where: str) -> None:
-    """Refuse claims with boxes, and without any label of the kind that is judged.
+    """Refuse predictions with boxes, and without any label of the kind that is judged.
 
     Raises:
         InputError: if they know none.
@@ -117,7 +117,7 @@ def _check_kinds(task: SceneTask, claims: Predictions, where: str) -> None:
             f"expected boxes with labels of the kind {_COMPARED[task.name][0]}, found those of "
             f"{', '.join(sorted(known)) or 'none'}",
             where=where,
-            hint="these are claims of another task or data set: every score would be 0 and mean nothing",
+            hint="these are predictions of another task or dataset: every score would be 0 and mean nothing",
         )
 
 
@@ -193,11 +193,11 @@ def mask_moments(scenes: Scenes, path: Path) -> Scenes:
 
 
 def open_claims(task: SceneTask, path: Path, scenes: Scenes) -> Predictions:
-    """The claims of a task.
+    """The predictions of a task.
 
     Args:
         task: what is asked.
-        path: native claims, or a saved set of Predictions.
+        path: native predictions, or a saved set of Predictions.
         scenes: what they are about.
 
     Raises:
@@ -264,7 +264,7 @@ def _read(name: str, path: Path, how: Reading) -> Scenes:
 
 
 def count_warnings(claims: Predictions) -> dict[str, int]:
-    """What the reader of the claims wondered at: in words, to how often."""
+    """What the reader of the predictions wondered at: in words, to how often."""
     found: dict[str, int] = {}
     for item in claims.meta.notes.get("warnings", []):
         first = f", first {item['example']}" if item.get("example") else ""
@@ -314,14 +314,14 @@ def add_categories(scenes: Scenes, path: Path) -> Scenes:
 
 
 _TRUTH = "The annotations: a native file or folder, or tables that `read -o` saved."
-_PREDICTIONS = "What is claimed: a native file or folder, or Predictions that were saved."
+_PREDICTIONS = "The predictions: a native file or folder, or saved Predictions."
 _CONFIG = "How it is judged: `default`, as we recommend, or as a published evaluator does; see above."
-_READER = "Whose annotations they are; found from what is in them unless told."
+_READER = "Name of the annotations' reader. [default: detected from their content]"
 _SET = "FIELD=VALUE: change single fields of the config, such as setting=predcls."
 _BY = "Also by slice: category, density, ..., as the page of the task lists them."
 _CATEGORIES = "What happens in each video, to slice by: csv with video and category."
 _BARS = "METRIC=VALUE, as fractions: exit with 1 if a metric is lower, or undefined."
-_STRICT = "Exit with 1 if truth or claims were refused, or claims are about what the truth lacks."
+_STRICT = "Exit with 1 if truth or predictions were refused, or predictions are about what the truth lacks."
 _LABELS = "The list of labels that numbers in the csv files stand for (.pbtxt, .txt or .csv)."
 _EXCLUDE = "The timestamps that are not judged: csv with video and time."
 
@@ -361,17 +361,17 @@ def actions(
 ) -> Outcome:
     """Score who does what: frame-mAP of actions, as on AVA and Chaotic World.
 
-    Needs the annotations (AVA csv, or Chaotic World's with a header) and claims with a score in the last
+    Needs the annotations (AVA csv, or Chaotic World's with a header) and predictions with a score in the last
     column. --config is `default`, `ava-official` (the code of the ActivityNet challenge), `mmaction2` or
     `paper` (average precision without interpolation). Numbers of two configs are not comparable.
 
     For example:
 
-        roadaware evaluate actions --truth ava_val_v2.2.csv --predictions claims.csv \\
+        roadaware evaluate actions --truth ava_val_v2.2.csv --predictions predictions.csv \\
             --labels action_list.pbtxt --exclude excluded.csv --config ava-official --json result.json
 
-        roadaware evaluate actions --truth AR_ava_format/annotation --predictions claims.csv \\
-            --draws 1000 --by category density -o runs/mine
+        roadaware evaluate actions --truth AR_ava_format/annotation --predictions predictions.csv \\
+            --resamples 1000 --by category density -o runs/mine
     """
     how = Reading(judging.reader, judging.option, labels, exclude)
     return _run_command(TASKS["actions"], (truth, predictions, how), judging, kept)
@@ -387,18 +387,18 @@ def relations(
 ) -> Outcome:
     """Score who does what to whom: relations between tubes, as on VidVRD, and frame by frame.
 
-    Needs the annotations (VidVRD or VidOR JSON, one file a video) and claims in the form of the VidVRD
+    Needs the annotations (VidVRD or VidOR JSON, one file a video) and predictions in the form of the VidVRD
     challenge. --config is `default`, `vidvrd` (tubelets), or `frame-sg-with`, `frame-sg-semi`,
-    `frame-sg-no` (frame by frame, with one, some or all predicates per pair). Claims are judged with their
+    `frame-sg-no` (frame by frame, with one, some or all predicates per pair). Predictions are judged with their
     own boxes; `--set setting=predcls` judges predicates on the true tubes.
 
     For example:
 
-        roadaware evaluate relations --truth VidVRD/test --predictions claims.json \\
+        roadaware evaluate relations --truth VidVRD/test --predictions predictions.json \\
             --config vidvrd --json result.json
 
-        roadaware evaluate relations --truth truth --predictions claims.json \\
-            --set setting=predcls --draws 1000 -o runs/mine
+        roadaware evaluate relations --truth truth --predictions predictions.json \\
+            --set setting=predcls --resamples 1000 -o runs/mine
     """
     return _run_command(TASKS["relations"], (truth, predictions, None), judging, kept)
 
@@ -413,17 +413,17 @@ def grounding(
 ) -> Outcome:
     """Score when and where a sentence happens: overlap in time, and of boxes in space and time.
 
-    Needs the annotations (HC-STVG or VidSTG, raw or as TubeDETR prepares them) and claims in the form of
+    Needs the annotations (HC-STVG or VidSTG, raw or as TubeDETR prepares them) and predictions in the form of
     TubeDETR's results or of the HC-STVG challenge. --config is `default`, `tubedetr-hcstvg`,
     `tubedetr-vidstg` or `hcstvg-official`.
 
     For example:
 
-        roadaware evaluate grounding --truth test_proc.json --predictions claims.json \\
+        roadaware evaluate grounding --truth test_proc.json --predictions predictions.json \\
             --config tubedetr-hcstvg --json result.json
 
-        roadaware evaluate grounding --truth val_annotations.json --predictions claims.json \\
-            --draws 1000 --by sentence_kind -o runs/mine
+        roadaware evaluate grounding --truth val_annotations.json --predictions predictions.json \\
+            --resamples 1000 --by sentence_kind -o runs/mine
     """
     return _run_command(TASKS["grounding"], (truth, predictions, None), judging, kept)
 
@@ -439,7 +439,7 @@ def sound(
     """Score where a sound comes from: consensus IoU of localisation maps, beside the whole image.
 
     Needs the annotations (VGG-SS JSON, Flickr-SoundNet XML, or Chaotic World's csv of sounds) and a map for
-    each picture: a folder of .npy files, an .npz archive, or JSON. --config is `default`, `vggss`,
+    each image: a folder of .npy files, an .npz archive, or JSON. --config is `default`, `vggss`,
     `flickr` or `paper`. What the whole image and a box in its centre would score stands beside.
 
     For example:
@@ -448,7 +448,7 @@ def sound(
             --config vggss --json result.json
 
         roadaware evaluate sound --truth flickr_test_xml --predictions maps --config flickr \\
-            --draws 1000 --by sound_class -o runs/mine
+            --resamples 1000 --by sound_class -o runs/mine
     """
     return _run_command(TASKS["sound"], (truth, predictions, None), judging, kept)
 
@@ -471,15 +471,15 @@ def _run_command(
 def run_scene_task(
     task: SceneTask, given: Given, config: object, judging: Judging, predictions: Path, *, details: bool
 ) -> SceneRun:
-    """Truth and claims judged.
+    """Truth and predictions judged.
 
     Args:
         task: what is asked.
-        given: truth and claims.
+        given: truth and predictions.
         config: how they are judged.
         judging: what else is asked for.
-        predictions: where the claims lie, for their name.
-        details: whether pictures are wanted.
+        predictions: where the predictions lie, for their name.
+        details: whether images are wanted.
     """
     from roadaware.cli.scene_runs import collect_figure_data
 

@@ -1,4 +1,4 @@
-"""`roadaware segment`: what each pixel of pictures shows, as masks that `propose` reads."""
+"""`roadaware segment`: what each pixel of images shows, as masks that `propose` reads."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _FOLDER = (
     "or MaskFormer."
 )
 _VIDEOS = (
-    "The pictures: KITTI, nuScenes, ONCE, made-up scenes, saved tables, another set with --reader, or films "
-    "and folders of films."
+    "The images: KITTI, nuScenes, ONCE, synthetic scenes, saved tables, another set with --reader, or videos "
+    "and folders of videos."
 )
 _OUT = "Where masks go: a new or empty folder, or one of the same command, which is continued."
-_READER = "Which data set it is; seen from its files unless told."
-_MEDIA = "Folder that the pictures of the data set lie below; the data set's unless told."
-_FILMS = "Where films lie below it, such as videos/{video}.mp4; as its tables say unless told."
+_READER = "Name of the dataset's reader. [default: detected from its files]"
+_MEDIA = "Folder that the dataset's images lie below. [default: the dataset's]"
+_FILMS = "Where videos lie below it, such as videos/{video}.mp4. [default: as its tables say]"
 _SHOWN = 10
 
 
@@ -49,7 +49,7 @@ class _Seen:
         pixels: of each class, of the masks that were written.
         written: masks.
         before: masks that were there.
-        gone: pictures that cannot be read, each with the reason.
+        gone: images that cannot be read, each with the reason.
     """
 
     pixels: npt.NDArray[np.int64]
@@ -65,28 +65,28 @@ def segment(
     videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
     out: Annotated[Path, Output, Parameter(help=_OUT), outputs.MASKS],
     reader: Annotated[str | None, Parameter(help=_READER)] = None,
-    split: Annotated[str | None, Parameter(help="Of the data set; all videos unless told.")] = None,
+    split: Annotated[str | None, Parameter(help="A split of the dataset. [default: all videos]")] = None,
     media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
     films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
-    batch: Annotated[int, Parameter(help="Pictures at a time.", validator=validate_range(1, 4096))] = 1,
+    batch: Annotated[int, Parameter(help="Images at a time.", validator=validate_range(1, 4096))] = 1,
     device: Device = "auto",
     precision: Precision = "fp32",
     overwrite: Overwrite = False,
-    strict: Annotated[bool, Parameter(help="Exit with 1 if a picture cannot be read."), Switch] = False,
+    strict: Annotated[bool, Parameter(help="Exit with 1 if an image cannot be read."), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
-    """Say what each pixel shows: a grey PNG for each picture, as `propose --semantics` reads them.
+    """Segment images: a grey PNG of classes for each, as `propose --semantics` reads them.
 
     The folder is one of transformers, on the disk: config.json, model.safetensors and
     preprocessor_config.json. Nothing is downloaded. A mask is kept as soon as it is whole; after Ctrl-C or a
-    crash the same command goes on with the next picture. A picture that cannot be read is counted and left
+    crash the same command goes on with the next image. An image that cannot be read is counted and left
     out, and tried again the next time.
 
     For example:
 
-        roadaware segment SEGFORMER-CITYSCAPES --videos KITTI --out masks
+        roadaware segment SEGFORMER-CITYSCAPES --videos KITTI --output masks
 
-        roadaware propose KITTI --semantics masks --out proposals
+        roadaware propose KITTI --semantics masks --output proposals
     """
     from roadaware.cli.predict_videos import collect_videos
     from roadaware.models.loading import digest_model_files
@@ -103,7 +103,7 @@ def segment(
     seen = _write_masks(run, segmenter, asked, batch)
     data = _data(out, run, seen, asked)
     gone = len(seen.gone) + len(asked.refused)
-    failed = f"--strict: {gone} pictures or videos cannot be read" if strict and gone else None
+    failed = f"--strict: {gone} images or videos cannot be read" if strict and gone else None
     return Outcome(_text(data, run), data, failed)
 
 
@@ -161,7 +161,7 @@ def _counts(mask: Any, classes: int) -> npt.NDArray[np.int64]:
 
 
 def _alike(shots: Iterator[Shot], batch: int, seen: _Seen) -> Iterator[list[Shot]]:
-    """Pictures of one size in groups; those that cannot be read are noted."""
+    """Images of one size in groups; those that cannot be read are noted."""
     held: list[Shot] = []
     for shot in shots:
         if shot.picture is None:
@@ -205,7 +205,7 @@ def _text(data: dict[str, Any], run: MaskRun) -> str:
     if rows:
         lines.append(text.format_table(["class", "pixels"], rows))
     if data["gone"]:
-        lines += [f"{data['gone']:,} pictures cannot be read, and are tried again by the same command:"]
+        lines += [f"{data['gone']:,} images cannot be read, and are tried again by the same command:"]
         lines.append(text.format_bullets([text.format_cell(reason) for reason in data["gone_first"]]))
     if not set(BACKGROUND) & set(run.labels):
         lines.append(
@@ -213,6 +213,6 @@ def _text(data: dict[str, Any], run: MaskRun) -> str:
             "with `propose --knob background=NAME,NAME`"
         )
     lines.append(
-        f"next: roadaware propose DATASET --semantics {text.format_cell(data['folder'])} --out PROPOSALS"
+        f"next: roadaware propose DATASET --semantics {text.format_cell(data['folder'])} --output PROPOSALS"
     )
     return "\n".join(lines)

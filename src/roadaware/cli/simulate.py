@@ -1,4 +1,4 @@
-"""`roadaware simulate`: make up scenes with exact truth, films, masks, sweeps and sound."""
+"""`roadaware simulate`: make up scenes with exact truth, videos, masks, sweeps and sound."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ if TYPE_CHECKING:
     from roadaware.simulator.config import SceneConfig
 
 _PRESET = (
-    "What is made up: road, crossing, corner-cases, chaos or kerb; a version may follow, as road@2, and is "
-    "the first unless told."
+    "What is simulated: road, crossing, corner-cases, chaos or kerb; a version may follow, as road@2. [default "
+    "version: the first]"
 )
-_DOMAIN = "The town: city-a, city-b, night-rain, snow-suburb, low-sun; the preset's own unless told."
+_DOMAIN = "The town: city-a, city-b, night-rain, snow-suburb, low-sun. [default: the preset's]"
 _OUT = "Where the scenes go: a new or empty folder, or one of the same command, which is continued."
-_SIZE = "Width and height of the pictures, even; the preset's unless told."
-_TIME = "Of the day: day, dusk or night; drawn for each scene unless it or --weather is told, then day."
-_WEATHER = "clear, overcast, rain, snow or low-sun; drawn unless it or --time is told, then clear."
-_LIDAR = "Sweep a LiDAR, or none; the preset's own choice unless told."
+_SIZE = "Width and height of the images, even. [default: the preset's]"
+_TIME = "Time of day: day, dusk or night. [default: sampled for each scene; day where --weather is given]"
+_WEATHER = (
+    "clear, overcast, rain, snow or low-sun. [default: sampled for each scene; clear where --time is given]"
+)
+_LIDAR = "Simulate a LiDAR, or none. [default: the preset's]"
 _PROCESSES = "Scenes at a time; 0 for as many as there are cores."
-_TABLES_ONLY = "Draw nothing: everybody is a plain block, and the tables alone are written, much sooner."
+_TABLES_ONLY = "Render nothing: everybody is a plain block, and only the tables are written, much sooner."
 _SEED = "Of the scenes: the same seed makes the same."
 _MOST_SCENES = 100_000
 
@@ -47,23 +49,23 @@ def simulate(
     lidar: Annotated[bool | None, Parameter(help=_LIDAR, negative="--no-lidar")] = None,
     depth: Annotated[bool, Parameter(help="Also keep the distance of every pixel."), Switch] = False,
     no_masks: Annotated[bool, Parameter(help="Keep no masks."), Switch] = False,
-    no_sound: Annotated[bool, Parameter(help="A film without sound."), Switch] = False,
+    no_sound: Annotated[bool, Parameter(help="A video without sound."), Switch] = False,
     tables_only: Annotated[bool, Parameter(help=_TABLES_ONLY), Switch] = False,
     processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(0, 256))] = 0,
     common: Common = USUAL,
 ) -> Outcome:
-    """Make up road scenes: a town, those who live in it, and what a camera, LiDAR and microphone get of it.
+    """Simulate road scenes: a town, its road users, and what a camera, LiDAR and microphone record.
 
-    Every scene has a film with sound, masks of instances and classes, and the truth of every task as tables:
+    Every scene has a video with sound, masks of instances and classes, and the truth of every task as tables:
     `roadaware read simulator DIR` opens them, `roadaware draw DIR` shows them. The same command with the same
     seed makes the same scenes; interrupted, it goes on where it was when it is given again.
 
     For example:
 
-        roadaware simulate --preset road --scenes 4 --seed 0 --out made-up
+        roadaware simulate --preset road --scenes 4 --seed 0 --output synthetic
 
         roadaware simulate --preset crossing --domain night-rain --scenes 20 \\
-            --size 320x240 --fps 12 --out night
+            --size 320x240 --fps 12 --output night
     """
     from roadaware.simulator.config import build_scene_config
     from roadaware.simulator.generate import Kept, Order, generate_scenes

@@ -205,7 +205,7 @@ def count_corner_cases(
     """The composition of a set of corner cases.
 
     Args:
-        path: COCO annotations, saved tables or made-up scenes.
+        path: COCO annotations, saved tables or synthetic scenes.
         corner: those of the corner cases, where they are in a file of their own.
         folder: where tables and a page go; None for nowhere.
         overwrite: replace an earlier result there.

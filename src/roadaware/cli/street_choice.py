@@ -1,4 +1,4 @@
-"""Which detector looks where nobody names one: the bundled one at synthetic films, else a real one."""
+"""Which detector looks where nobody names one: the bundled one at synthetic videos, else a real one."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 HEAD = "events-simulated.safetensors"
 """The file among the weights that came with roadaware which is no detector but the event head."""
 _EVENTS = (
-    "Give tubes actions, locations, duplexes and events by the event head, from how boxes move. Default: "
-    "with detectors that tell agents alone."
+    "Give tubes actions, locations, duplexes and events by the event head, from how boxes move. [default: "
+    "with detectors of agents alone]"
 )
 EventsOption = Annotated[bool | None, Parameter(help=_EVENTS, negative="--no-events", show_default=False)]
 
@@ -95,13 +95,13 @@ _OBJECTS = ("objects",)
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Looks:
-    """How large pictures are shown to a detector that takes any size."""
+    """How large images are shown to a detector that takes any size."""
 
     size: int | None = None
-    """Longer side that pictures are brought to, a multiple of 32, for detectors of any size, as street-small.
-    Default: 640 of a camera, 1024 of a film."""
+    """Longer side that images are brought to, a multiple of 32, for detectors of any size, as street-small.
+    Default: 640 of a camera, 1024 of a video."""
     tiles: Annotated[bool, Switch] = False
-    """Look at three parts of each picture besides the whole of it, for what is far (as street-small)."""
+    """Look at three parts of each image besides the whole of it, for what is far (as street-small)."""
 
 
 AS_IT_SUITS = Looks()
@@ -147,7 +147,7 @@ def select_detector(named: Sequence[Path], *, synthetic: bool, live: bool, looks
 
     Args:
         named: paths, or names of the catalogue.
-        synthetic: whether the source is a film of the simulator.
+        synthetic: whether the source is a video of the simulator.
         live: whether it is a camera.
         looks: what was asked of sizes.
 

@@ -29,7 +29,7 @@ _WEIGHTS = (
     "What a detector begins with, instead of what its recipe says: a name of `models list`, a checkpoint, or "
     "the folder of an object detector."
 )
-_OUT = "Folder of the run, or of a folder for each of several; in runs/ unless told."
+_OUT = "Folder of the run, or of a folder for each of several. [default: in runs/]"
 _RESUME = "Go on from the folder's last checkpoint."
 _SET = "Fields of the recipe with other values, such as schedule.lr=0.001 data.roots=[a,b]."
 _ON = "A file with samples that recipes of predictors learn from instead of their own."
@@ -50,7 +50,7 @@ def train(
 ) -> Outcome:
     """Train what a recipe names: a detector of road events, or a predictor of what pedestrians will do.
 
-    A detector learns from films and annotations. Its folder holds checkpoints, a log of every step and, in
+    A detector learns from videos and annotations. Its folder holds checkpoints, a log of every step and, in
     the end, the detector as model.safetensors (an object detector of transformers as a folder, model/) with
     its card. Ctrl-C saves and ends; the same command with --resume goes on as if nothing had happened.
 
@@ -63,16 +63,16 @@ def train(
 
     For example:
 
-        roadaware train simulator --out runs/compact --set data.roots=made-up
+        roadaware train simulator --output runs/compact --set data.roots=synthetic
 
-        roadaware train simulator --out runs/compact --set data.roots=made-up --resume
+        roadaware train simulator --output runs/compact --set data.roots=synthetic --resume
 
         roadaware train objects-road --weights rtdetr-r18 --set data.roots=ROAD/road_trainval_v1.0.json \\
             data.media=ROAD
 
         roadaware train steady-jaad --set samples.root=JAAD-JAAD_2.0.zip
 
-        roadaware train configs/pedestrians/*-jaad.yaml --out runs/jaad
+        roadaware train configs/pedestrians/*-jaad.yaml --output runs/jaad
 
         roadaware train crossing-jaad \\
             --on configs/pedestrians/on/pie.yaml --set samples.root=PIE
@@ -91,7 +91,7 @@ def train(
     outputs.FOLDER.check(folder)
     if (folder / _LAST).exists() and not resume:
         # Before the loop is loaded, which says the same and takes a while.
-        raise UsageError(f"{folder} holds a run: go on with --resume, or name another folder with --out")
+        raise UsageError(f"{folder} holds a run: go on with --resume, or name another folder with --output")
     if chosen.model.weights:
         chosen.model.weights_path()  # said at once, before the data are read
     from roadaware.training.loop import train as trained
@@ -154,7 +154,7 @@ def train_predictors(recipe: PedestrianRecipe, out: Path | None) -> Outcome:
 
     Args:
         recipe: of the predictors.
-        out: folder of the run; named after the recipe and its digest unless told.
+        out: folder of the run; by default named after the recipe and its digest.
     """
     from roadaware.config import digest
     from roadaware.training.pedestrians.run import evaluate_run, train_predictors
@@ -211,7 +211,7 @@ def _ahead(judged: Judged) -> list[str]:
         for name, found in judged.ahead.items()
     ]
     told = text.format_table(["boxes ahead", *(_AHEAD[metric] for metric in shown)], rows)
-    return ["", told, "pixels are those of the original pictures; cell is the share of right final cells", ""]
+    return ["", told, "pixels are those of the original images; cell is the share of right final cells", ""]
 
 
 def _with_interval(metrics: Any, name: str) -> str:
@@ -266,7 +266,7 @@ def train_several(recipes: Sequence[PedestrianRecipe], out: Path | None) -> Outc
 
     Args:
         recipes: of predictors of pedestrians.
-        out: folder of the runs, `runs` unless told; each gets a folder in it.
+        out: folder of the runs, by default `runs`; each gets a folder in it.
 
     Raises:
         UsageError: if two recipes are the same.

@@ -1,4 +1,4 @@
-"""`roadaware watch`: from a camera or a film to road events, as they happen."""
+"""`roadaware watch`: from a camera or a video to road events, as they happen."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def format_progress(
         *([f"{_clock((n_frames - done) / pace)} left"] if n_frames and pace > 0 else []),
         f"latency {1e3 * (progress.latency.percentile_s(50) or 0):.0f} ms "
         f"(p99 {1e3 * (progress.latency.percentile_s(99) or 0):.0f})",
-        f"{progress.begun:,} tubes ({progress.tubes} in the picture)",
+        f"{progress.begun:,} tubes ({progress.tubes} in the image)",
         *([f"{progress.probable} probably crossing"] if progress.probable else []),
     ]
     return "  ".join([*parts, *([f"{dropped:,} dropped"] if dropped else [])])
@@ -227,43 +227,39 @@ def _clock(seconds: float) -> str:
 
 
 _SOURCE = (
-    "A video or GIF, a folder of pictures, a glob in quotes, the number of a camera (0), or an address "
+    "A video or GIF, a folder of images, a glob in quotes, the number of a camera (0), or an address "
     "(rtsp://, http://)."
 )
 _WEIGHTS = (
     "The detector: a name of `models list`, a file as `train` writes it (model.safetensors), or the folder "
-    "of an object detector of transformers. Default: of a real film the one of `models list` that is "
-    "installed, else the one that came with roadaware. Said again, networks of the same anchors are averaged."
+    "of an object detector of transformers; given several times, networks of the same anchors are averaged. "
+    "[default: of a real video the one of `models list` that is installed, else the bundled one]"
 )
-_NAME = "What the tables call the stream; the name of its file unless told."
-_OUT = "Folder of the run; runs/watch-<name of the source> unless told."
-_FPS = (
-    "Pictures per second of a folder (12 unless told); of others, look at no more frames a second than this."
-)
+_NAME = "Name of the stream in the tables. [default: that of its file]"
+_OUT = "Folder of the run. [default: runs/watch-SOURCE]"
+_FPS = "Images per second of a folder [default: 12]; of others, process no more frames a second than this."
 _RECORDED = (
-    "Frames per second at which a film was recorded, where it plays faster or slower than that, as a time "
-    "lapse does. Default: the rate at which it plays."
+    "Frames per second at which a video was recorded, where it plays faster or slower than that, as a time "
+    "lapse does. [default: the rate at which it plays]"
 )
-_BUDGET = (
-    "Of a camera, pass over frames that would be answered later than this; always the newest unless told."
-)
-_REALTIME = "Treat a film as if a camera filmed it now: frames are lost to a detector that is too slow."
-_SECONDS = "Of the stream, after which to stop."
+_BUDGET = "Of a camera, skip frames that would be answered later than this. [default: always the newest]"
+_REALTIME = "Treat a video as a live camera: frames are lost to a detector that is too slow."
+_SECONDS = "Stop after this much of the stream."
 _THRESHOLD = (
-    "Agentness of the three boxes that prove a tube, so that it is told and drawn; it goes on with boxes of "
-    "two thirds of it. Default: as the detector advises, or 0.2."
+    "Agentness of the three boxes that prove a tube, so that it is reported and drawn; it goes on with boxes of "
+    "two thirds of it. [default: as the detector advises, or 0.2]"
 )
 _LABEL = (
-    "Score at which a label begins to be told; below two thirds of it, it no longer is. Default: 0.3, or the "
-    "score that proves a tube where that is less."
+    "Score at which a label begins to be reported; below two thirds of it, it no longer is. [default: 0.3, or the "
+    "score that proves a tube where that is less]"
 )
-_IOU = "Overlap that a link of tubes needs; default: as the detector advises, or 0.5."
-_THREADS = "Of the detector; unless told one for a small network, else as many as there are cores."
+_IOU = "Overlap that a link of tubes needs. [default: as the detector advises, or 0.5]"
+_THREADS = "Threads of the detector. [default: 1 for a small network, else as many as there are cores]"
 _FOLLOW = (
     "Go where an http address redirects to, and to what an HLS playlist names; to another machine only if it "
     "is of the open net."
 )
-_RESCALE = "Scale pictures to the size of the first where a source changes it, instead of ending."
+_RESCALE = "Scale images to the size of the first where a source changes it, instead of ending."
 
 
 def watch(
@@ -274,7 +270,7 @@ def watch(
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.WATCH] = None,
     name: Annotated[str | None, Parameter(help=_NAME)] = None,
     no_video: Annotated[
-        bool, Parameter(help="Write no annotated film.", negative="", show_default=False)
+        bool, Parameter(help="Write no annotated video.", negative="", show_default=False)
     ] = False,
     fps: Annotated[float | None, Parameter(help=_FPS)] = None,
     recorded_fps: Annotated[float | None, Parameter(help=_RECORDED)] = None,
@@ -295,17 +291,17 @@ def watch(
     overwrite: Overwrite = False,
     common: Common = USUAL,
 ) -> Outcome:
-    """Watch a film or a camera: agents, what they do and where, as tubes, and what the own vehicle does.
+    """Watch a video or a camera: agents, what they do and where, as tubes, and what the own vehicle does.
 
-    Writes events.jsonl as things happen, and at the end the tables `evaluate` takes (predictions/), a film
+    Writes events.jsonl as things happen, and at the end the tables `evaluate` takes (predictions/), a video
     with the sound of the source (video.mp4), a page (report.html) and summary.json. Ctrl-C ends it with all
     saved. Each pedestrian is given a probability of crossing and a region of risk (crossing.parquet).
 
     For example:
 
-        roadaware watch drive.mp4 --out runs/drive
+        roadaware watch drive.mp4 --output runs/drive
 
-        roadaware watch rtsp://camera/1 --budget-ms 200 --seconds 600 --no-video --out runs/camera
+        roadaware watch rtsp://camera/1 --budget-ms 200 --seconds 600 --no-video --output runs/camera
     """
     from roadaware.online.frame_queue import SystemClock
     from roadaware.online.sources import open_source
@@ -363,7 +359,7 @@ def _chosen(weights: Sequence[Path], opened: Source, looks: Looks) -> Choice:
 
 
 def _wrap_source(opened: Source, clock: Clock, *, realtime: bool) -> Source:
-    """A film as it is or at its own pace; a camera connected anew.
+    """A video as it is or at its own pace; a camera connected anew.
 
     What nobody read of it while everything warmed up is stale, or it has hung up.
     """
@@ -428,7 +424,7 @@ def load_detector(
         device: as of `--device`.
         precision: as of `--precision`.
         threads: as of `--threads`.
-        views: which parts of a picture are looked at, by a detector of any size.
+        views: which parts of an image are looked at, by a detector of any size.
 
     Raises:
         UsageError: if they do not go together, or the device cannot be used.
@@ -453,7 +449,7 @@ def _warm_up(detector: Detector, linker: LinkerConfig) -> None:
 
 
 def build_drawing(detector: Detector, notice: str = "") -> Drawing:
-    """What makes frames of the film of what a detector sees, with a notice on each of them."""
+    """What makes frames of the video of what a detector sees, with a notice on each of them."""
     from roadaware.reports.live_drawing import LiveDrawing
 
     return LiveDrawing(detector.kinds.get("agent", ()), notice)
@@ -476,11 +472,11 @@ def _made_apart(
     name: str | None,
     models: Sequence[Mapping[str, str]],
 ) -> None:
-    """Make the folder; one of pictures must not be written into, nor the watched file be replaced."""
+    """Make the folder; one of images must not be written into, nor the watched file be replaced."""
     from roadaware.online.run_folder import build_run_record, prepare
 
     if source.path is not None and Path(source.path).resolve().is_relative_to(folder.resolve()):
-        raise UsageError(f"{folder} holds the source; name another folder with --out")
+        raise UsageError(f"{folder} holds the source; name another folder with --output")
     prepare(folder, overwrite=overwrite, record=build_run_record(source, config, name, models))
 
 
@@ -504,7 +500,7 @@ def watch_source(
         config: of the watch.
         folder: made by `prepare`.
         clock: of the source too.
-        draw: makes a frame of the film; None for no film.
+        draw: makes a frame of the video; None for no video.
         video: what the tables call it; the name of its file where None.
         annotator: says who may cross; of this watch alone.
         notice: what the summary's readers should know of the detector.

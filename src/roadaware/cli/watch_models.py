@@ -27,7 +27,7 @@ def describe_models(
     Args:
         files: of the detector.
         annotator: with the predictors that are asked.
-        views: how pictures are shown to the detector; None where it has its own way.
+        views: how images are shown to the detector; None where it has its own way.
         detector: as it is asked, with the event head or without.
     """
     from roadaware.models.detector import read_notes

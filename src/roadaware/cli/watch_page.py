@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from roadaware.reports.page import Section
 
 _MOST_BYTES = 6 << 20
-"""A film up to this size is in the page, and can be played there."""
+"""A video up to this size is in the page, and can be played there."""
 _THUMB_PX = 480
 _LIMIT = 1 << 26
 _WEAK = 1.25
 NOTHING = (
     "Nothing was found. Try --threshold 0.1 for weaker boxes, another --weights that was trained on such "
-    "pictures, and look at the film: is it the right way up, sharp, and are road users larger than 20 pixels?"
+    "images, and look at the video: is it the right way up, sharp, and are road users larger than 20 pixels?"
 )
 
 
@@ -53,7 +53,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise DamagedError(f"expected JSON, found: {error}", where=str(path)) from error
     if not isinstance(found, dict) or found.get("format") != "roadaware-watch":
-        raise InputError("expected the summary of a watch", where=str(path), hint="watch the film again")
+        raise InputError("expected the summary of a watch", where=str(path), hint="watch the video again")
     return found
 
 
@@ -65,7 +65,7 @@ def render_watch_page(
     Args:
         folder: of the watch.
         found: its summary, where it is at hand.
-        beside: the folder of the page, where that is another: the film is linked from there.
+        beside: the folder of the page, where that is another: the video is linked from there.
 
     Raises:
         InputError: if it is none.
@@ -78,7 +78,7 @@ def render_watch_page(
         sections = _sections(folder, summary, beside or folder)
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise DamagedError(
-            f"a field is missing or of a wrong kind: {error}", where=str(folder), hint="watch the film again"
+            f"a field is missing or of a wrong kind: {error}", where=str(folder), hint="watch the video again"
         ) from error
     return report(sections, title=f"Watched: {summary['source']}", subtitle=_subtitle(summary))
 
@@ -193,7 +193,7 @@ def list_uncertainties(summary: Mapping[str, Any], told: Watched) -> tuple[str, 
 
 
 def _film(folder: Path, beside: Path) -> list[Any]:
-    """The film: in the page where it is small, and linked where it lies beside or below it."""
+    """The video: in the page where it is small, and linked where it lies beside or below it."""
     from roadaware.online.run_folder import FILM
     from roadaware.reports.page import Films
 
@@ -201,14 +201,14 @@ def _film(folder: Path, beside: Path) -> list[Any]:
     if not path.is_file():
         return []
     content = path.read_bytes() if path.stat().st_size <= _MOST_BYTES else b""
-    words = "The film with everything drawn on it (H.264, plays in browsers)."
+    words = "The video with everything drawn on it (H.264, plays in browsers)."
     place = Path(os.path.relpath(path.resolve(), beside.resolve()))
     links = () if ".." in place.parts else (place.as_posix(),)
     return [Films(words if links else f"{words} It lies at {path}.", links, content)]
 
 
 def _thumbnails(folder: Path, moments: Sequence[Moment], summary: Mapping[str, Any]) -> tuple[Any, ...]:
-    """A frame of the film for each moment; none where there is no film."""
+    """A frame of the video for each moment; none where there is no video."""
     from roadaware.io.video import VideoReader
     from roadaware.online.run_folder import FILM
     from roadaware.reports.watched import plot_thumbnail
