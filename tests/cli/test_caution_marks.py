@@ -2,8 +2,8 @@
 
 import pytest
 
-from roadaware.cli import runs, text
 from roadaware.cli.options import parse_resamples
+from roadaware.reports import runs, terminal
 from roadaware.reports import text as words
 from roadaware.reports.page import Mark, Section, Table
 from roadaware.statistics.cautions import AT_END, FEW, MEANINGS
@@ -19,15 +19,15 @@ class Given:
 
 def test_a_mark_stands_behind_an_interval_and_a_line_says_what_it_means():
     row = {"low_video": 0.481, "high_video": 0.667, "caution_video": FEW, "low_pedestrian": None}
-    assert text.format_row_interval(row) == "[0.481, 0.667]?"
-    assert text.format_row_interval(row, "pedestrian") == "-"
-    assert text.format_interval(0.56, 0.667, 2, AT_END, sign="+") == "[+0.56, +0.67]!"
-    assert text.format_interval(0.56, 0.667, 2) == "[0.56, 0.67]"
-    shown = text.format_table(["metric", "95 %"], [["map", text.format_row_interval(row)]])
+    assert terminal.format_row_interval(row) == "[0.481, 0.667]?"
+    assert terminal.format_row_interval(row, "pedestrian") == "-"
+    assert terminal.format_interval(0.56, 0.667, 2, AT_END, sign="+") == "[+0.56, +0.67]!"
+    assert terminal.format_interval(0.56, 0.667, 2) == "[0.56, 0.67]"
+    shown = terminal.format_table(["metric", "95 %"], [["map", terminal.format_row_interval(row)]])
     assert shown.splitlines()[-1] == f"? {MEANINGS[FEW]}"
-    both = text.format_table(["metric", "95 %"], [["a", "[0, 1]!"], ["b", "[0, 1]?"]])
+    both = terminal.format_table(["metric", "95 %"], [["a", "[0, 1]!"], ["b", "[0, 1]?"]])
     assert both.splitlines()[-2:] == [f"? {MEANINGS[FEW]}", f"! {MEANINGS[AT_END]}"]
-    assert MEANINGS[FEW] not in text.format_table(["why?"], [["really!"], ["[0, 1]"]])
+    assert MEANINGS[FEW] not in terminal.format_table(["why?"], [["really!"], ["[0, 1]"]])
 
 
 def test_pages_mark_them_too():

@@ -11,7 +11,7 @@ import pytest
 from event_files import Events
 from small_files import Command, Files
 
-from roadaware.cli import event_runs, runs
+from roadaware.reports import event_runs, runs
 
 FILES = {
     *("config.json", "results.json", "per_class.parquet", "matches.json", "tubes.json", "faults.parquet"),

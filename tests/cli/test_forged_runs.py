@@ -21,12 +21,12 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 from benchmarks.fuzzing import _hostile
 
 from roadaware.cli import main
-from roadaware.cli.event_runs import load_event_run
-from roadaware.cli.run_tables import read_table
-from roadaware.cli.runs import load, load_runs
-from roadaware.cli.scene_runs import load_scene_run
 from roadaware.errors import DamagedError
 from roadaware.metrics.metric_state import SCENE_COUNTS, SCENE_SUMMARY
+from roadaware.reports.event_runs import load_event_run
+from roadaware.reports.run_tables import read_table
+from roadaware.reports.runs import load, load_runs
+from roadaware.reports.scene_runs import load_scene_run
 
 Change = Callable[..., pl.DataFrame]
 CHANGES: dict[str, Change] = {

@@ -14,8 +14,10 @@ import polars as pl
 import pytest
 from small_files import Command, Files, write_files
 
-from roadaware.cli import folders, main, runs
+from roadaware.cli import main
 from roadaware.errors import DiskError, UsageError
+from roadaware.io import folders
+from roadaware.reports import runs
 
 
 def make(roadaware: Command, files: Files, folder: Path, *more: object) -> int:
@@ -293,7 +295,7 @@ def test_compare_takes_no_options_that_runs_would_ignore(
 WRITER = """
 import sys
 from pathlib import Path
-from roadaware.cli.folders import write_result_folder, add_marker
+from roadaware.io.folders import write_result_folder, add_marker
 print("started", flush=True)
 for version in range(10**9):
     text = str(version % 10).encode() * 20_000

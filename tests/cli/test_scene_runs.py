@@ -11,8 +11,9 @@ import pytest
 from event_files import Events
 from small_files import Command
 
-from roadaware.cli import main, runs, scene_runs
-from roadaware.cli.scene_tasks import TASKS
+from roadaware.analysis.scene_tasks import TASKS
+from roadaware.cli import main
+from roadaware.reports import runs, scene_runs
 
 FILES = {
     *("config.json", "results.json", "summary.parquet", "summary.csv", "counts.parquet"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, folders, outputs
+from roadaware.cli import console, outputs
 from roadaware.cli.datasets import DatasetKind
 from roadaware.cli.options import (
     USUAL,
@@ -24,8 +24,9 @@ from roadaware.cli.options import (
     validate_range,
 )
 from roadaware.cli.propose import STRICT, build_order, describe_lost
-from roadaware.cli.text import format_interval, format_number, format_table
 from roadaware.errors import UsageError
+from roadaware.io import folders
+from roadaware.reports.terminal import format_interval, format_number, format_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -204,19 +205,19 @@ def _write(out: Path, table: Any, data: dict[str, Any]) -> None:
 
 
 def _text(table: Any, found: GridFound, left_out: list[str], truth: Scenes | None, rows: list[Cell]) -> str:
-    from roadaware.cli import text
+    from roadaware.reports import terminal
 
     lines = [f"{found.pictures:,} images with a sweep; AP, AR in fractions, * is the configuration as it is"]
     lines += format_ablation_tables(table)
     if truth is None:
         lines.append("AP and AR are unknown: nothing says which objects are corner cases (see --truth)")
-    lines += [f"left out: {text.format_cell(each)}" for each in left_out]
+    lines += [f"left out: {terminal.format_cell(each)}" for each in left_out]
     if found.skipped:
         total = sum(found.skipped.values())
         lines.append(f"{total:,} images without proposals because of this:")
         lines.append(
-            text.format_bullets(
-                f"{count:,}: {text.format_cell(reason)}" for reason, count in found.skipped.items()
+            terminal.format_bullets(
+                f"{count:,}: {terminal.format_cell(reason)}" for reason, count in found.skipped.items()
             )
         )
     if found.made and found.seconds:

@@ -16,7 +16,7 @@ from cyclopts import CycloptsError, Group, Parameter
 
 from roadaware import __version__
 from roadaware.addresses import is_address_like, keep_secret, reset_secrets
-from roadaware.cli import console, folders
+from roadaware.cli import console
 from roadaware.cli.ablate import ablate
 from roadaware.cli.audit import audit
 from roadaware.cli.baseline import baseline
@@ -58,6 +58,7 @@ from roadaware.cli.stats import stats
 from roadaware.cli.train import train
 from roadaware.cli.watch import watch
 from roadaware.errors import RoadawareError, UsageError
+from roadaware.io import folders
 
 USAGE, DISK, INTERNAL, PIPE, INTERRUPTED, TERMINATED = 2, 4, 70, 141, 130, 143
 _SHELL = "The shell to complete in. [default: the one this runs in]"

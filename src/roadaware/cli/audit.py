@@ -51,15 +51,15 @@ def audit(
 
         roadaware audit jaad JAAD --task risk --html audit.html --strict
     """
-    from roadaware.cli.folders import write_text
+    from roadaware.cli.results import write_page
 
     asked: TaskName = task or ("intention" if dataset == "pie" else "action")
     found = run_audit(datasets.open_dataset(dataset, path), f"{dataset}-{asked}@iv2024", config)
     if html is not None:
-        from roadaware.cli.pages import audit_page
+        from roadaware.reports.audit import audit_section
+        from roadaware.reports.page import report
 
-        write_text(html, audit_page(found))
-        console.print_note(f"wrote {html}")
+        write_page(html, report([audit_section(found)], title=f"Audit of {found.dataset}"))
     from roadaware.analysis.audit import render
 
     serious, warnings = (len(found.of_severity(severity)) for severity in ("serious", "warning"))

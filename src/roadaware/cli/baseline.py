@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, folders, outputs, runs
+from roadaware.cli import console, datasets, outputs
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -24,6 +24,9 @@ from roadaware.cli.options import (
     Several,
     TaskName,
 )
+from roadaware.cli.results import write_result
+from roadaware.io import folders
+from roadaware.reports import runs
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison
@@ -68,7 +71,6 @@ def baseline(
     pairs = compare_baselines(found, draws=draws, seed=seed)
     if folder is not None:
         save(found, pairs, folder, title=f"Baselines: {protocol}", overwrite=overwrite)
-        console.print_note(f"wrote {folder} (report: {folder / 'report.html'})")
     return Outcome(_text(found, pairs, protocol, config), _data(found, pairs))
 
 
@@ -128,20 +130,21 @@ def save(
     Raises:
         DiskError, UsageError: as `folders.put_folder`.
     """
-    from roadaware.cli.pages import run_page
+    from roadaware.reports.run_pages import run_page
 
-    files = {
-        f"{run.name}/{name}": data
-        for run in found
-        for name, data in runs.build_run_files(run, run_page([run])).items()
-    }
-    files["report.html"] = run_page(found, pairs, title).encode("utf-8", errors="backslashreplace")
+    with console.log_step("report"):
+        files = {
+            f"{run.name}/{name}": data
+            for run in found
+            for name, data in runs.build_run_files(run, run_page([run])).items()
+        }
+        files["report.html"] = run_page(found, pairs, title).encode("utf-8", errors="backslashreplace")
     marked = folders.add_marker(files, {"schema": runs.SCHEMA, **_data(found, pairs)})
-    folders.write_result_folder(folder, marked, overwrite=overwrite)
+    write_result(folder, marked, overwrite=overwrite)
 
 
 def _text(found: list[runs.Run], pairs: list[Comparison], protocol: str, config: str) -> str:
-    from roadaware.cli.tables import format_headline, format_runs
+    from roadaware.reports.run_text import format_headline, format_runs
 
     head = f"{protocol}, config {config}: {len(found[0].state)} test samples"
     return "\n\n".join([head, format_runs(found), *(format_headline(pair) for pair in pairs)])

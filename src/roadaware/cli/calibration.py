@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware import __version__
-from roadaware.cli import console, folders, outputs, runs
+from roadaware.cli import console, outputs
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -25,8 +25,16 @@ from roadaware.cli.options import (
     validate_range,
 )
 from roadaware.cli.pedestrians import SplitName
-from roadaware.cli.text import format_bullets, format_cell, format_interval, format_number, format_table
+from roadaware.cli.results import write_result
 from roadaware.errors import InputError
+from roadaware.reports import runs
+from roadaware.reports.terminal import (
+    format_bullets,
+    format_cell,
+    format_interval,
+    format_number,
+    format_table,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -142,10 +150,7 @@ def _write_calibration(
         result = evaluate(held.state, chosen, draws=draws, seed=seed, groupings=[*times, *groupings])
     found = as_json(held.state, result, chosen, facts)
     if folder is not None:
-        folders.write_result_folder(
-            folder, build_calibration_files(found, result, seconds), overwrite=overwrite
-        )
-        console.print_note(f"wrote {folder} (report: {folder / 'report.html'})")
+        write_result(folder, build_calibration_files(found, result, seconds), overwrite=overwrite)
     return Outcome(as_text(found), found)
 
 
@@ -222,8 +227,8 @@ def as_json(
         config: how.
         facts: what else belongs to it.
     """
-    from roadaware.cli.runs import digest_scores
     from roadaware.config import digest
+    from roadaware.reports.runs import digest_scores
 
     return {
         "schema": SCHEMA,
@@ -350,7 +355,7 @@ def _format_conformal_sets(found: Mapping[str, Any]) -> str:
 
 
 def _slices(groups: Mapping[str, Any]) -> str:
-    from roadaware.cli.tables import get_sort_key
+    from roadaware.reports.run_text import get_sort_key
 
     rows = [
         [
@@ -383,8 +388,8 @@ def build_calibration_files(
         result: what was found.
         seconds: group to its mean time to event, for the groups of time.
     """
-    from roadaware.cli.folders import add_marker
     from roadaware.io.csv import format_csv
+    from roadaware.io.folders import add_marker
     from roadaware.reports.calibration import build_calibration_section
     from roadaware.reports.page import report
     from roadaware.reports.text import capitalize_text

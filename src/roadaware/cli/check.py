@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, folders, outputs, text
+from roadaware.cli import console, datasets, outputs
 from roadaware.cli.options import (
     USUAL,
     WHOLE_SEED,
@@ -24,7 +24,10 @@ from roadaware.cli.options import (
     add_commands,
     create_app,
 )
+from roadaware.cli.results import write_page, write_result
 from roadaware.errors import InputError, UsageError
+from roadaware.io import folders
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     from roadaware.analysis.quality import Dictionary, ForbiddenWords, Quality, QualityConfig
@@ -221,9 +224,9 @@ def format_quality(found: Quality) -> str:
     columns = ("items", "pass", "fail", "disputed")
     rows = [["all", *(summary[name] for name in columns)]]
     rows += [[what, *(held[name] for name in columns)] for what, held in summary["by_kind"].items()]
-    parts = [text.format_table(["what", "in all", "pass", "fail", "disputed"], rows)]
+    parts = [terminal.format_table(["what", "in all", "pass", "fail", "disputed"], rows)]
     if summary["by_rule"]:
-        parts.append(text.format_table(["rule", "items"], summary["by_rule"].items()))
+        parts.append(terminal.format_table(["rule", "items"], summary["by_rule"].items()))
     wrong = found.items.filter(pl.col("status") != "pass")
     parts.append(_first(wrong.head(_SHOWN).to_dicts(), len(wrong)))
     parts += [_agreement(found), *_notes(found)]
@@ -236,8 +239,10 @@ def _first(rows: list[dict[str, Any]], count: int) -> str:
     lines = []
     for row in rows:
         mark = "bad" if row["status"] == "fail" else "odd"
-        lines.append(text.apply_style(f"{row['status']}: {text.format_cell(format_item_name(row))}", mark))
-        lines += [f"    {text.format_cell(reason)}" for reason in row["reasons"]]
+        lines.append(
+            terminal.apply_style(f"{row['status']}: {terminal.format_cell(format_item_name(row))}", mark)
+        )
+        lines += [f"    {terminal.format_cell(reason)}" for reason in row["reasons"]]
     if count > len(rows):
         lines.append(f"... and {count - len(rows):,} more; --html, -o and --json show them")
     return "\n".join(lines)
@@ -249,11 +254,11 @@ def _agreement(found: Quality) -> str:
     whole = found.agreement.filter(pl.col("level") == "all")
     names = ("mean_iou", "share_edges", "share_times", "mean_start", "mean_end")
     rows = [
-        [row["pair"], *(text.format_number(row[name]) for name in names)]
+        [row["pair"], *(terminal.format_number(row[name]) for name in names)]
         for row in whole.iter_rows(named=True)
     ]
     header = ["agreement", "mean IoU", "edges within", "times within", "mean start", "mean end"]
-    parts = [text.format_table(header, rows)]
+    parts = [terminal.format_table(header, rows)]
     labels = found.labels.filter(pl.col("level") == "all")
     if len(labels):
         rows = [
@@ -261,11 +266,13 @@ def _agreement(found: Quality) -> str:
                 row["kind"],
                 row["pair"],
                 row["units"],
-                *(text.format_number(row[n]) for n in ("equal", "kappa", "alpha")),
+                *(terminal.format_number(row[n]) for n in ("equal", "kappa", "alpha")),
             ]
             for row in labels.iter_rows(named=True)
         ]
-        parts.append(text.format_table(["labels", "pair", "items", "equal", "kappa", "alpha"], rows, left=2))
+        parts.append(
+            terminal.format_table(["labels", "pair", "items", "equal", "kappa", "alpha"], rows, left=2)
+        )
     return "\n\n".join(parts)
 
 
@@ -286,7 +293,7 @@ def _notes(found: Quality) -> list[str]:
         notes.append(
             f"{facts['videos_of_unknown_rate']} videos of unknown rate: a frame counts as one of --frames"
         )
-    return [text.format_bullets(notes)] if notes else []
+    return [terminal.format_bullets(notes)] if notes else []
 
 
 check = create_app(
@@ -345,7 +352,6 @@ def check_annotations(
         roadaware check annotations ava1.csv ava2.csv --labels list.pbtxt \\
             --dictionary none --frames 10 --frame-rate file
     """
-    from roadaware.cli.folders import write_text
 
     config, allowed, words = (
         limits.config(),
@@ -363,8 +369,7 @@ def check_annotations(
     with console.log_step("checking"):
         found = checked(*scenes, config=config, dictionary=allowed, words=words)
     if html is not None:
-        write_text(html, render_quality_page(found))
-        console.print_note(f"wrote {html}")
+        write_page(html, render_quality_page(found))
     if folder is not None:
         _save(found, folder, overwrite=overwrite)
     summary = found.summary()
@@ -394,8 +399,8 @@ def example(
     """
     from dataclasses import asdict
 
-    from roadaware.cli.folders import encode_json, make_folder, write_text
     from roadaware.demo_data.annotations import FORBIDDEN, generate_annotation_rounds
+    from roadaware.io.folders import encode_json, make_folder, write_text
     from roadaware.scenes.store import save
 
     rounds = generate_annotation_rounds(seed=seed)
@@ -408,7 +413,7 @@ def example(
         folder / "words.txt", "".join(f"{word}\n" for word in ("# never in a description", *FORBIDDEN))
     )
     write_text(folder / "planted.json", encode_json({"seed": seed, "planted": planted}))
-    shown = text.format_cell(folder)
+    shown = terminal.format_cell(folder)
     said = (
         f"wrote {shown}: original, round1, round2, words.txt and planted.json ({len(planted)} faults)\n"
         f"$ roadaware check annotations {shown}/original {shown}/round1 {shown}/round2 "
@@ -433,8 +438,8 @@ def _save(found: Quality, folder: Path, *, overwrite: bool) -> None:
     """Items, agreement and page as one result folder."""
     import polars as pl
 
-    from roadaware.cli.runs import encode_parquet
     from roadaware.io.csv import format_csv
+    from roadaware.reports.runs import encode_parquet
 
     flat = found.items.with_columns(
         pl.col(name).list.join("; ")
@@ -449,5 +454,4 @@ def _save(found: Quality, folder: Path, *, overwrite: bool) -> None:
         _PAGE: render_quality_page(found).encode("utf-8", errors="backslashreplace"),
     }
     data = {name: value for name, value in found.to_dict(most=0).items() if name != "items"}
-    folders.write_result_folder(folder, folders.add_marker(files, data), overwrite=overwrite)
-    console.print_note(f"wrote {folder} (report: {folder / _PAGE})")
+    write_result(folder, folders.add_marker(files, data), overwrite=overwrite)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, runs
+from roadaware.cli import console
 from roadaware.cli.options import (
     MOST_RESAMPLES,
     USUAL,
@@ -22,6 +22,7 @@ from roadaware.cli.options import (
     validate_range,
 )
 from roadaware.errors import InputError, UsageError
+from roadaware.reports import runs
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Paired
@@ -63,8 +64,8 @@ def compare(
         roadaware compare runs/mine runs/theirs --html difference.html
     """
     from roadaware.analysis.compare import compare as paired
-    from roadaware.cli.pages import render_comparison
-    from roadaware.cli.tables import format_comparison
+    from roadaware.reports.run_pages import render_comparison
+    from roadaware.reports.run_text import format_comparison
 
     if _is_run(a) != _is_run(b):
         raise UsageError("compare two csv files or two run folders, not one of each")
@@ -90,9 +91,9 @@ def compare(
 def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outcome:
     """Two runs of road events, from the matches in their folders."""
     from roadaware.analysis.compare import compare_detections as paired
-    from roadaware.cli import event_runs
-    from roadaware.cli.event_pages import render_event_comparison
-    from roadaware.cli.event_tables import format_event_comparison
+    from roadaware.reports import event_runs
+    from roadaware.reports.event_pages import render_event_comparison
+    from roadaware.reports.event_text import format_event_comparison
 
     first, second = runs.load_runs(event_runs.load_event_run, a, b)
     with console.log_step("resampling"):
@@ -112,9 +113,9 @@ def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outco
 
 def _scenes(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outcome:
     """Two runs of one task on scenes, from the states in their folders."""
-    from roadaware.cli import scene_runs
-    from roadaware.cli.scene_runs import render_scene_comparison
-    from roadaware.cli.scene_tables import format_scene_comparison
+    from roadaware.reports import scene_runs
+    from roadaware.reports.scene_runs import render_scene_comparison
+    from roadaware.reports.scene_text import format_scene_comparison
 
     first, second = runs.load_runs(scene_runs.load_scene_run, a, b)
     with console.log_step("resampling"):
@@ -126,11 +127,10 @@ def _build_outcome(
     found: Compared, html: Path | None, page: Callable[[Compared], str], text: Callable[[Compared], str]
 ) -> Outcome:
     """The comparison, written as a page if one was asked for."""
-    from roadaware.cli.folders import write_text
+    from roadaware.cli.results import write_page
 
     if html is not None:
-        write_text(html, page(found))
-        console.print_note(f"wrote {html}")
+        write_page(html, page(found))
     return Outcome(text(found), build_comparison_json(found))
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from roadaware.addresses import mask_secrets
-from roadaware.cli.text import clip_text, encode_invisible
 from roadaware.errors import NOTE
+from roadaware.reports.terminal import clip_text, encode_invisible
 
 _EVERY_S = 5.0
 

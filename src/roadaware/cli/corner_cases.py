@@ -9,20 +9,26 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, pedestrians
+from roadaware.analysis.scene_tasks import CORNER_CASES, get_config, set_fields
+from roadaware.cli import console, datasets, results
 from roadaware.cli.event_findings import count_refusals, list_warnings
 from roadaware.cli.options import USUAL, Common, Outcome, Resamples, Seed, Several, Switch
-from roadaware.cli.scene_runs import NOWHERE, Kept, write_scene_run
-from roadaware.cli.scene_tables import format_facts
-from roadaware.cli.scene_tasks import CORNER_CASES, get_config, set_fields
-from roadaware.cli.scenes import Given, Judging, count_warnings, run_scene_task
-from roadaware.cli.text import format_bullets, format_cell, format_number, format_row_interval, format_table
+from roadaware.cli.results import NOWHERE, Kept
+from roadaware.cli.scenes import Given, Judging, count_warnings, run_scene_task, write_scene_run
 from roadaware.errors import InputError, UsageError
+from roadaware.reports.scene_text import format_facts
+from roadaware.reports.terminal import (
+    format_bullets,
+    format_cell,
+    format_number,
+    format_row_interval,
+    format_table,
+)
 
 if TYPE_CHECKING:
-    from roadaware.cli.scene_runs import SceneRun
     from roadaware.metrics.metric_state import SceneResult
     from roadaware.protocols.coda import TrainingSet, Version
+    from roadaware.reports.scene_runs import SceneRun
     from roadaware.scenes.tables import Predictions, Scenes
 
 # Truth and claims about corner cases as the commands take them: COCO files, saved tables, made-up scenes.
@@ -269,7 +275,7 @@ def corner_cases(
             --trained-on coda --config coda2022 --json result.json
     """
 
-    lowest = pedestrians.parse_bars(judging.fail_under, pedestrians.FRACTIONS)
+    lowest = results.parse_bars(judging.fail_under, results.FRACTIONS)
     config = set_fields(CORNER_CASES, get_config(CORNER_CASES, judging.config), judging.fields)
     routing = Routing(
         claimed.trained_on,

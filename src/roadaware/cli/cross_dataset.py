@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, folders, outputs
+from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Resamples, Several, validate_range
-from roadaware.cli.text import format_bullets, format_cell, format_interval, format_number, format_table
+from roadaware.io import folders
+from roadaware.reports.terminal import (
+    format_bullets,
+    format_cell,
+    format_interval,
+    format_number,
+    format_table,
+)
 
 if TYPE_CHECKING:
     from roadaware.protocols.cross_dataset.config import AwayStudy

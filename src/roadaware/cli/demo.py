@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, outputs, text
-from roadaware.cli.folders import encode_json, is_vacant, read_marker, write_text
+from roadaware.cli import console, datasets, outputs
 from roadaware.cli.options import (
     USUAL,
     WHOLE_SEED,
@@ -26,12 +25,14 @@ from roadaware.cli.options import (
 )
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import build_disk_error
+from roadaware.io.folders import encode_json, is_vacant, read_marker, write_text
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     from roadaware.analysis.audit import Audit
-    from roadaware.cli.runs import Run
     from roadaware.demo_data import DemoFacts
     from roadaware.reports.page import Section
+    from roadaware.reports.runs import Run
     from roadaware.scenes.tables import Scenes
     from roadaware.tasks.pedestrians import Baseline
 
@@ -61,8 +62,9 @@ def demo(
     Without --data it first simulates short scenes: traffic, people at crossings and a crowd. The bundled
     detector watches the traffic, which it has not seen before, and is scored. On the scenes the
     demo audits and trains, links detections to tubes and scores them, and scores actions, relations, sentences
-    and sounds in every published way. Then it writes a small dataset in the format of JAAD, with known defects, and shows that the audit finds them. With --data it takes the real
-    annotations in DIR/jaad (and DIR/pie), and ends with the published tables, obtained beside printed.
+    and sounds in every published way. Then it writes a small dataset in the format of JAAD, with known
+    defects, and shows that the audit finds them. With --data it takes the real annotations in DIR/jaad (and
+    DIR/pie), and ends with the published tables, obtained beside printed.
 
     For example:
 
@@ -77,7 +79,7 @@ def demo(
     found = _made_up(folder, show, draws, seed) if data is None else _real(data, folder, show, draws, seed)
     page = folder / _PAGE
     show.say(
-        f"\nThe report: {page}\nAll of it took {text.format_duration(time.monotonic() - show.started_s)}."
+        f"\nThe report: {page}\nAll of it took {terminal.format_duration(time.monotonic() - show.started_s)}."
     )
     return Outcome("", {**found, "report": str(page)})
 
@@ -97,8 +99,8 @@ class _Show:
     def step(self, title: str, command: str) -> None:
         """A new step, and the command that would do it alone."""
         self._step += 1
-        heading = text.apply_style(f"{self._step}. {title}", "title")
-        self.say(f"{chr(10) * (self._step > 1)}{heading}\n   $ roadaware {text.format_cell(command)}")
+        heading = terminal.apply_style(f"{self._step}. {title}", "title")
+        self.say(f"{chr(10) * (self._step > 1)}{heading}\n   $ roadaware {terminal.format_cell(command)}")
 
     def say(self, words: str) -> None:
         """A part of the result."""
@@ -110,7 +112,7 @@ def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]
     """The demo on scenes and a dataset of our own."""
     from roadaware.cli.demo_scenes import FOLDER, build_scenes_section, make_up, run_chaos, run_events
     from roadaware.cli.demo_watch import watch_scenes
-    from roadaware.cli.pages import build_reading_section
+    from roadaware.reports.audit import build_data_section
 
     remove_folders(output, (_MADE_UP, _EVENTS, _CHAOS, _WATCHED))
     made = make_up(output, show, seed)
@@ -121,7 +123,7 @@ def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]
     on_crowd, of_crowd = run_chaos(output, where["chaos"], made["chaos"], show, draws, seed)
     planted, of_planted = _run_planted_defects(output, show, draws, seed)
     shown = [build_scenes_section(output, made), *of_films]
-    shown += [build_reading_section(scenes) for scenes in made.values()]
+    shown += [build_data_section(scenes) for scenes in made.values()]
     _write_report(output, [*shown, *of_wishes, *of_road, *of_crowd, *of_planted], "Demo")
     sizes = {
         preset: {name: len(rows) for name, rows in each.filled().items()} for preset, each in made.items()
@@ -150,8 +152,8 @@ def _run_planted_defects(
 ) -> tuple[dict[str, Any], list[Section]]:
     """A dataset in the form of JAAD with known defects: are they found, and what do baselines make of it?"""
 
-    from roadaware.cli.pages import build_reading_section
     from roadaware.demo_data import write_demo
+    from roadaware.reports.audit import build_data_section
 
     root = output / _DATA
     with console.show_progress("writing a dataset") as progress:
@@ -165,16 +167,17 @@ def _run_planted_defects(
     trained = _baselines(scenes, show, root, draws, seed, tasks=("action",))
     found = _runs(trained, draws, seed)
     _own_scores(output, found[0], show)
-    sections = [build_reading_section(scenes), audited, *_sections(trained, draws, seed)]
+    sections = [build_data_section(scenes), audited, *_sections(trained, draws, seed)]
     told = {"pedestrians": facts.pedestrians, "boxes": facts.boxes, "models": _values(found)}
     return {"planted": [check.as_dict() for check in checks], **told}, sections
 
 
 def _real(data: Path, output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
     """The demo on real annotations, up to the published tables."""
-    from roadaware.cli.pages import build_reading_section, build_reproduction_report
     from roadaware.cli.reproduce import compare_released, format_reproduction, reproduce_folder
-    from roadaware.cli.tables import format_headline
+    from roadaware.reports.audit import build_data_section
+    from roadaware.reports.reproduction import build_reproduction_report
+    from roadaware.reports.run_text import format_headline
 
     root = data / "jaad"
     show.step("Read", f"read jaad {root}")
@@ -191,7 +194,7 @@ def _real(data: Path, output: Path, show: _Show, draws: int, seed: int) -> dict[
     pairs = compare_released(tables, draws=max(draws, 1), seed=seed)
     show.say("\n".join(f"{name}\n{format_headline(pair)}" for name, pair in pairs))
     sections = [
-        build_reading_section(scenes),
+        build_data_section(scenes),
         audited,
         *_sections(trained, draws, seed),
         *build_reproduction_report(tables),
@@ -218,13 +221,13 @@ def _read(root: Path, show: _Show) -> Scenes:
 
 def _audit(scenes: Scenes, show: _Show | None, protocol: str = "jaad-action@iv2024") -> tuple[Any, Section]:
     from roadaware.cli.audit import run_audit
-    from roadaware.cli.pages import build_audit_section
+    from roadaware.reports.audit import audit_section
 
     found = run_audit(scenes, protocol, "reference")
     rows = [(item.severity, item.name, item.count, item.out_of) for item in found.findings]
     if show is not None:
-        show.say(text.format_table(["severity", "finding", "count", "of"], rows, left=2))
-    return found, build_audit_section(found)
+        show.say(terminal.format_table(["severity", "finding", "count", "of"], rows, left=2))
+    return found, audit_section(found)
 
 
 def _baselines(
@@ -240,7 +243,7 @@ def _baselines(
 ) -> _Trained:
     """The baselines of some tasks, trained and judged, by protocol."""
     from roadaware.cli.baseline import compare_baselines, train
-    from roadaware.cli.tables import format_headline, format_runs
+    from roadaware.reports.run_text import format_headline, format_runs
     from roadaware.scenes.sampling import get_protocol, sample
 
     trained: _Trained = {}
@@ -268,9 +271,9 @@ def _runs(trained: _Trained, draws: int, seed: int, config: ConfigName = "refere
 
 def _own_scores(output: Path, run: Run, show: _Show) -> None:
     """A model's scores as csv files, and the command that judges them."""
-    from roadaware.cli.folders import write_text
     from roadaware.cli.pedestrians import from_files
     from roadaware.formats.score_tables import format_samples, format_scores
+    from roadaware.io.folders import write_text
     from roadaware.metrics.pedestrians import evaluate_samples
 
     scores, samples = output / _SCORES, output / _SAMPLES
@@ -284,15 +287,15 @@ def _own_scores(output: Path, run: Run, show: _Show) -> None:
     judged = from_files(scores, samples, "action").state
     again = evaluate_samples(judged, run.config)
     names = ("auc", "average_precision", "balanced_accuracy", "f1")
-    values = ", ".join(f"{name} {text.format_number(again.value(name))}" for name in names)
+    values = ", ".join(f"{name} {terminal.format_number(again.value(name))}" for name in names)
     show.say(f"   {run.name} from its csv file: {values}")
 
 
 def _sections(trained: _Trained, draws: int, seed: int, config: ConfigName = "reference") -> list[Section]:
     """A section per run and per pair of runs; the first also shows one pedestrian over time."""
     from roadaware.cli.baseline import compare_baselines
-    from roadaware.cli.pages import run_section
     from roadaware.reports.evaluation import build_comparison_section
+    from roadaware.reports.run_pages import run_section
 
     sections: list[Section] = []
     for protocol, items in trained.items():
@@ -306,7 +309,7 @@ def _sections(trained: _Trained, draws: int, seed: int, config: ConfigName = "re
 
 
 def _write_report(output: Path, sections: list[Section], title: str) -> None:
-    from roadaware.cli.folders import write_text
+    from roadaware.io.folders import write_text
     from roadaware.reports.page import report
 
     with console.log_step("report"):
@@ -380,7 +383,7 @@ def format_checks(checks: Sequence[Check]) -> str:
         for item in checks
     ]
     header = ["planted defect", "found by", "planted", "found", ""]
-    return text.format_table(
+    return terminal.format_table(
         header, rows, left=2, colour=lambda row: "bad" if row[-1].strip() == "MISSED" else None
     )
 

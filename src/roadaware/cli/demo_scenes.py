@@ -7,20 +7,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from roadaware.cli import console, datasets, text
+from roadaware.cli import console, datasets
 from roadaware.cli.options import ConfigName
 from roadaware.errors import InputError
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from roadaware.analysis.compare import DetectionComparison
-    from roadaware.cli.event_runs import EventRun
-    from roadaware.cli.scene_runs import SceneRun
-    from roadaware.cli.scene_tasks import SceneTask
+    from roadaware.analysis.scene_tasks import SceneTask
+    from roadaware.reports.event_runs import EventRun
     from roadaware.reports.page import Section
     from roadaware.reports.picture import Picture
+    from roadaware.reports.scene_runs import SceneRun
     from roadaware.scenes.tables import Scenes
     from roadaware.simulator.generate import Order
 
@@ -215,10 +216,10 @@ def run_chaos(
     Returns:
         What was found, JSON-ready, and its sections of the report.
     """
-    from roadaware.cli.scene_runs import build_scene_run_section
-    from roadaware.cli.scene_tables import format_scene_runs
-    from roadaware.cli.scene_tasks import TASKS
+    from roadaware.analysis.scene_tasks import TASKS
     from roadaware.demo_data.watched import simulate_predictions
+    from roadaware.reports.scene_runs import build_scene_run_section
+    from roadaware.reports.scene_text import format_scene_runs
     from roadaware.scenes.store import save
 
     values: dict[str, Any] = {}
@@ -241,7 +242,7 @@ def _evaluate_configs(
     task: SceneTask, truth: Path, claims: Path, draws: int, seed: int
 ) -> tuple[list[SceneRun], list[str]]:
     """The same predictions under each named configuration, the first with images; and which do not apply."""
-    from roadaware.cli.scene_tasks import get_config, list_configs
+    from roadaware.analysis.scene_tasks import get_config, list_configs
     from roadaware.cli.scenes import Judging, Reading, open_task_inputs, run_scene_task
 
     given = open_task_inputs(task, truth, claims, Reading())
@@ -287,9 +288,9 @@ def run_events(
         What was found, JSON-ready, and its sections of the report.
     """
     from roadaware.analysis.compare import compare_detections
-    from roadaware.cli.event_pages import build_event_run_section
-    from roadaware.cli.event_tables import format_event_runs
     from roadaware.demo_data.detector import Detector, simulate_detections
+    from roadaware.reports.event_pages import build_event_run_section
+    from roadaware.reports.event_text import format_event_runs
     from roadaware.reports.events import build_event_comparison_section
     from roadaware.scenes.store import save
 
@@ -352,11 +353,11 @@ def _gains(found: DetectionComparison) -> str:
     )
     told = [
         f"{row['kind']}: {100 * row['difference']:+.1f} points "
-        f"{text.format_interval(100 * row['low_video'], 100 * row['high_video'], 1, row['caution_video'])}"
+        f"{terminal.format_interval(100 * row['low_video'], 100 * row['high_video'], 1, row['caution_video'])}"
         for row in rows.drop_nulls(["difference", "low_video"]).iter_rows(named=True)
     ]
-    lines = text.format_bullets(told)
-    return "\n".join([f"dAP by error type, in video-mAP at 0.2:\n{lines}", *text.list_cautions(lines)])
+    lines = terminal.format_bullets(told)
+    return "\n".join([f"dAP by error type, in video-mAP at 0.2:\n{lines}", *terminal.list_cautions(lines)])
 
 
 def get_means(run: EventRun) -> dict[str, float | None]:

@@ -9,15 +9,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roadaware.cli import text
 from roadaware.cli.demo_scenes import LEARNT_SEEDS, Shows, select_seed
 from roadaware.errors import InputError, UsageError
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from roadaware.cli.event_runs import EventRun
+    from roadaware.reports.event_runs import EventRun
     from roadaware.reports.page import Films, Section
     from roadaware.reports.picture import Picture
     from roadaware.scenes.tables import Predictions, Scenes
@@ -48,7 +48,7 @@ def watch_scenes(
     Returns:
         What was found, JSON-ready, and its sections of the report; where nothing can watch, why.
     """
-    from roadaware.cli.event_tables import format_event_runs
+    from roadaware.reports.event_text import format_event_runs
 
     root = output / FOLDER
     names = [str(name) for name in scenes.videos["video"].to_list()]
@@ -132,7 +132,7 @@ def _section(
     run: EventRun, output: Path, truth: Path, scenes: Scenes, told: dict[str, dict[str, Any]], seed: int
 ) -> Section:
     """Images, videos and honest words before the numbers."""
-    from roadaware.cli.event_pages import build_event_run_section
+    from roadaware.reports.event_pages import build_event_run_section
     from roadaware.reports.page import Note, Pictures
 
     section = build_event_run_section(run, _CURVES)
@@ -231,7 +231,7 @@ def _told_text(told: dict[str, dict[str, Any]], weights: Path) -> str:
         (name, n, f"{fps:.1f}", f"{late:.0f}", tubes, events) for name, n, fps, late, tubes, events in rows
     ]
     columns = ["film", "frames", "frames per s", "latency p50, ms", "tubes", "events"]
-    return f"   with {weights.name}\n{text.format_table(columns, shown, left=1)}"
+    return f"   with {weights.name}\n{terminal.format_table(columns, shown, left=1)}"
 
 
 def _command(root: Path, truth: Path, scenes: Scenes, name: str) -> str:

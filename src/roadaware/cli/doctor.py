@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware import __version__
-from roadaware.cli import datasets, text
+from roadaware.cli import datasets
 from roadaware.cli.options import USUAL, Common, Outcome, Switch, TaskName
 from roadaware.errors import InputError, UsageError
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     from roadaware.analysis.doctor import Diagnosis
@@ -77,7 +78,7 @@ def doctor(
     if subject == "pedestrians":
         found = _pedestrians(scores, samples, task, data)
         return _outcome(found, f"{_name(scores)} against {_name(samples)}", strict=strict)
-    from roadaware.cli.scene_tasks import TASKS
+    from roadaware.analysis.scene_tasks import TASKS
     from roadaware.datasets import READERS
 
     if subject in TASKS:
@@ -118,7 +119,7 @@ def _claims(
     """What is the matter with predictions about scenes; predictions that cannot be read at all are a finding too."""
     from roadaware.analysis.doctor import Diagnosis
     from roadaware.analysis.doctor.predictions import check_predictions
-    from roadaware.cli.scene_tasks import TASKS
+    from roadaware.analysis.scene_tasks import TASKS
     from roadaware.cli.scenes import Reading, open_claims, open_truth
 
     if truth is None or predictions is None:
@@ -135,7 +136,7 @@ def _claims(
 
 def _outcome(found: Sequence[Diagnosis], what: str, *, strict: bool) -> Outcome:
     serious = [item for item in found if item.severity != "note"]
-    head = f"{text.format_cell(what)}: "
+    head = f"{terminal.format_cell(what)}: "
     head += f"{len(found)} finding{'s' * (len(found) != 1)}" if found else "nothing found that looks wrong"
     blocks = [_block(item) for item in found]
     data = {"subject": what, "diagnoses": [asdict(item) for item in found]}
@@ -144,8 +145,10 @@ def _outcome(found: Sequence[Diagnosis], what: str, *, strict: bool) -> Outcome:
 
 
 def _block(item: Diagnosis) -> str:
-    says = text.apply_style(f"{item.severity}: {text.format_cell(item.says)}", _MARKS.get(item.severity))
-    return f"{says}\n  seen:   {text.format_cell(item.evidence)}\n  remedy: {text.format_cell(item.remedy)}"
+    says = terminal.apply_style(
+        f"{item.severity}: {terminal.format_cell(item.says)}", _MARKS.get(item.severity)
+    )
+    return f"{says}\n  seen:   {terminal.format_cell(item.evidence)}\n  remedy: {terminal.format_cell(item.remedy)}"
 
 
 def _name(path: Path | None) -> str:
@@ -165,9 +168,9 @@ def report_environment() -> Outcome:
     """Versions, folders, disk and the environment variables that count."""
     facts = _facts()
     rows = [(name.replace("_", " "), value) for name, value in _format_facts(facts)]
-    lines = [text.format_table(["what", "found"], rows, left=2)]
+    lines = [terminal.format_table(["what", "found"], rows, left=2)]
     if facts["remarks"]:
-        lines += ["", text.format_bullets(facts["remarks"])]
+        lines += ["", terminal.format_bullets(facts["remarks"])]
     return Outcome("\n".join(lines), facts)
 
 
@@ -184,7 +187,7 @@ def _facts() -> dict[str, Any]:
     here = Path.cwd()
     free = shutil.disk_usage(here).free
     if free < _LOW_BYTES:
-        remarks.append(f"only {text.format_bytes(free)} are free in {here}")
+        remarks.append(f"only {terminal.format_bytes(free)} are free in {here}")
     libraries = {name: _state(name) for name in _LIBRARIES}
     remarks += [f"{name} does not work: {state}" for name, state in libraries.items() if "Error" in state]
     return {
@@ -218,10 +221,13 @@ def _format_facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("libraries", ", ".join(f"{name} {state}" for name, state in facts["libraries"].items())),
         ("CUDA", facts["cuda"]),
         ("models", ", ".join(facts["models"]) or "none is installed (`roadaware models list`)"),
-        ("cache folder", f"{facts['cache_folder'] or 'none'} ({text.format_bytes(facts['cache_bytes'])})"),
+        (
+            "cache folder",
+            f"{facts['cache_folder'] or 'none'} ({terminal.format_bytes(facts['cache_bytes'])})",
+        ),
         ("data folder", facts["data_folder"] or "not set (ROADAWARE_DATA_DIR)"),
         ("data found", ", ".join(facts["data_found"]) or "nothing"),
-        ("free disk here", text.format_bytes(facts["free_bytes_here"])),
+        ("free disk here", terminal.format_bytes(facts["free_bytes_here"])),
         ("variables", variables or "none that count"),
     ]
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, outputs, text
+from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Several, Switch, validate_range
 from roadaware.errors import UsageError
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
@@ -37,8 +38,8 @@ def draw(
 
         roadaware draw synthetic --videos road-0000 --frames 24 --sheet-only --output images
     """
-    from roadaware.cli.folders import make_folder
     from roadaware.datasets import read
+    from roadaware.io.folders import make_folder
 
     target = out or folder / "drawn"
     outputs.FOLDER.check(target)
@@ -56,7 +57,7 @@ def draw(
             written += _draw_video(scenes, folder, name, target, frames, film=not sheet_only)
             shown(place + 1, len(videos or names))
     lines = [
-        f"wrote {len(written)} files to {text.format_cell(str(target))}",
+        f"wrote {len(written)} files to {terminal.format_cell(str(target))}",
         *(f"  {name}" for name in written),
     ]
     return Outcome("\n".join(lines), {"folder": str(target), "files": written})

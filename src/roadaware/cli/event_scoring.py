@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     import polars as pl
 
     from roadaware.analysis.worst_tubes import Strip
-    from roadaware.cli.event_runs import EventRun
     from roadaware.linking.config import LinkerConfig
     from roadaware.metrics.detection.config import DetectionConfig
     from roadaware.metrics.detection.matches import Matches
     from roadaware.metrics.streaming import StreamingConfig
+    from roadaware.reports.event_runs import EventRun
     from roadaware.scenes.tables import Predictions, Scenes
 
 _COMPOSITES = {"duplex", "event"}
@@ -234,7 +234,7 @@ def build_event_run(
         split: that was judged; None for all.
         claims: names of the files and folders that were judged.
     """
-    from roadaware.cli.event_runs import EventRun
+    from roadaware.reports.event_runs import EventRun
 
     facts: dict[str, Any] = {
         "split": split,
@@ -461,9 +461,9 @@ def evaluate_streaming(
     """
     if clock.latency is None:
         return None
-    from roadaware.cli.event_runs import EventRun, build_metrics_json
     from roadaware.config import to_dict
     from roadaware.metrics.streaming import apply_latency, select_processed_frames
+    from roadaware.reports.event_runs import EventRun, build_metrics_json
 
     given = next((each for each in claims if each.has_boxes), None)
     if given is None:
@@ -485,53 +485,6 @@ def evaluate_streaming(
     told: dict[str, Any] = {"latency_s": clock.latency, "scheduler": config.scheduler, "times": config.times}
     told |= {"fps": clock.fps, "linker": None if asked.only == "frame" else to_dict(linker)}
     return {**build_metrics_json(run, map_native_kinds(scenes)), "clock": told}
-
-
-def build_streaming_rows(
-    summary: pl.DataFrame, found: Mapping[str, Any]
-) -> tuple[list[str], list[tuple[str, list[float | None]]]]:
-    """The headline means, offline and streaming beside each other.
-
-    Args:
-        summary: the offline metrics.
-        found: what `evaluate_streaming` gave.
-
-    Returns:
-        what the columns hold, and for each kind its values in per cent.
-    """
-    from roadaware.analysis.event_results import FRAME, select_headline, select_means
-
-    grid = select_means(summary)
-    columns = select_headline(grid.columns)
-    rows = []
-    for kind in grid.rows:
-        values: list[float | None] = []
-        for column in columns:
-            offline = grid.cells.get((kind, column))
-            level = found["frame"] if column.level == FRAME else found["video"].get(column.overlap, {})
-            then = level.get(column.threshold, {}).get(kind, {}).get("mean")
-            values += [None if offline is None or offline.value is None else 100 * offline.value, then]
-        rows.append((kind, values))
-    return [name for column in columns for name in (column.words, "streaming")], rows
-
-
-def format_streaming(summary: pl.DataFrame, found: Mapping[str, Any] | None) -> str:
-    """The same as a table to print; nothing where nothing was timed."""
-    if found is None:
-        return ""
-    from roadaware.cli.text import format_number, format_table
-
-    names, rows = build_streaming_rows(summary, found)
-    title = f"mean AP, %: {describe_clock(found)}"
-    return format_table(
-        [title, *names], [(kind, *(format_number(value, 2) for value in held)) for kind, held in rows]
-    )
-
-
-def describe_clock(found: Mapping[str, Any]) -> str:
-    """The clock in words."""
-    clock = found["clock"]
-    return f"offline, and streaming at {clock['latency_s']:g} s a frame ({clock['scheduler']})"
 
 
 def _timing(scenes: Scenes, clock: Clock) -> StreamingConfig:

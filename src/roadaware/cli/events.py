@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, event_inputs, event_runs, folders, outputs, pedestrians
+from roadaware.cli import console, event_inputs, outputs, results
 from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, EventSet
 from roadaware.cli.event_scoring import OFFLINE, Asked, Clock, Scored, build_event_run, evaluate_streaming
 from roadaware.cli.event_scoring import evaluate_split as scored_claims
@@ -24,11 +24,12 @@ from roadaware.cli.options import (
     Several,
     Switch,
 )
-from roadaware.cli.text import format_cell
 from roadaware.errors import UsageError
+from roadaware.reports import event_runs
+from roadaware.reports.terminal import format_cell
 
 if TYPE_CHECKING:
-    from roadaware.cli.event_runs import EventRun
+    from roadaware.reports.event_runs import EventRun
 
 OverlapName = Literal["stiou", "siou", "tiou"]
 _TRUTH = "The annotations: a release's file, an export of VoTT, or tables that `read -o` saved of either."
@@ -156,14 +157,18 @@ def _evaluate_events(
     *,
     overwrite: bool,
 ) -> Outcome:
-    from roadaware.cli.event_pages import build_json_facts, render_event_runs
-    from roadaware.cli.event_runs import build_groups_json, build_metrics_json
-    from roadaware.cli.event_scoring import format_streaming
-    from roadaware.cli.event_tables import format_dropped, format_event_result, format_tracking
+    from roadaware.reports.event_pages import build_json_facts, render_event_runs
+    from roadaware.reports.event_runs import build_groups_json, build_metrics_json
+    from roadaware.reports.event_text import (
+        format_dropped,
+        format_event_result,
+        format_streaming,
+        format_tracking,
+    )
 
     judging.clock.check()
     _check_floor(judging)
-    lowest = pedestrians.parse_bars(judging.fail_under, pedestrians.PER_CENT)
+    lowest = results.parse_bars(judging.fail_under, results.PER_CENT)
     size_px = event_inputs.parse_size(judging.size)
     asked = _build_request(dataset, judging, details=folder is not None)
     scored, facts = _score_inputs(asked, judging.clock, *given, split, size_px)
@@ -173,22 +178,19 @@ def _evaluate_events(
     run = build_event_run(scored, asked, name=name, split=split, claims=names)
     run = replace(run, facts={**run.facts, **facts})
     metrics = event_runs.collect_metrics(run.summary)
-    pedestrians.check(lowest, metrics)
+    results.check(lowest, metrics)
     native = event_inputs.map_native_kinds(scored.scenes)
     numbers = build_metrics_json(run, native)
     if folder is not None:
-        folders.write_result_folder(
-            folder,
-            event_runs.build_event_run_files(run, render_event_runs([run]), numbers),
-            overwrite=overwrite,
-        )
-        console.print_note(f"wrote {folder} (report: {folder / 'report.html'})")
+        with console.log_step("report"):
+            files = event_runs.build_event_run_files(run, render_event_runs([run]), numbers)
+        results.write_result(folder, files, overwrite=overwrite)
     lines = [_heading(run, scored), format_dropped(scored.left.everything), *map(format_cell, run.notes)]
     lines.append(format_event_result(run.summary, intervals=bool(judging.draws)))
     tracked = run.facts.get("tracked", "")
     lines.append(format_tracking(run.facts.get("tracking"), tracked, intervals=bool(judging.draws)))
     lines.append(format_streaming(run.summary, run.facts.get("streaming")))
-    failed = pedestrians.describe_failure(metrics, lowest, pedestrians.PER_CENT)
+    failed = results.describe_failure(metrics, lowest, results.PER_CENT)
     if failed is None and judging.strict and scored.left.findings:
         failed = f"--strict: {format_dropped(scored.left.findings).replace(chr(10), '; ')}"
     beside, facts = build_json_facts(event_runs.build_event_run_facts(run))
@@ -235,7 +237,7 @@ def _score_inputs(
     size_px: tuple[int, int],
 ) -> tuple[Scored, dict[str, Any]]:
     """Truth and predictions opened, brought together, and judged: offline, and what stands beside that."""
-    from roadaware.cli.event_pages import group_calibration
+    from roadaware.reports.event_pages import group_calibration
 
     whole = event_inputs.open_truth(truth, asked.dataset)
     scenes = event_inputs.select_split(whole, split, asked.kinds)
@@ -244,7 +246,7 @@ def _score_inputs(
     came = scored_claims(whole, scenes, claims, asked)
     beside = {
         "streaming": evaluate_streaming(whole, scenes, claims, asked, came, clock),
-        "calibration": group_calibration(came, asked.by),
+        "calibration": group_calibration(came.scenes, came.matches, asked.by),
     }
     return came, {name: found for name, found in beside.items() if found is not None}
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, outputs, text
-from roadaware.cli.folders import make_folder
+from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch
 from roadaware.errors import UsageError
+from roadaware.io.folders import make_folder
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     from roadaware.models.exporting import Exported
@@ -85,7 +86,7 @@ def _text(done: Exported, out: Path, why: str | None) -> str:
         ("out", *each) for each in done.outputs.items()
     ]
     rows = [(way, name, "x".join(map(str, shape))) for way, name, shape in shapes if "_" not in name]
-    lines = [text.format_table(["", "name", "shape"], rows, left=3), ""]
+    lines = [terminal.format_table(["", "name", "shape"], rows, left=3), ""]
     memories = sum("_" in name for name in done.inputs)
     if memories:
         lines.append(
@@ -94,7 +95,9 @@ def _text(done: Exported, out: Path, why: str | None) -> str:
     if done.form == "clip" and why:
         lines.append(f"a clip and no stream, since {why}")
     lines.append(f"worst difference to PyTorch: {done.difference:.1e} of the largest value")
-    return "\n".join([*lines, f"wrote {text.format_cell(str(out))}, {text.format_bytes(done.n_bytes)}"])
+    return "\n".join(
+        [*lines, f"wrote {terminal.format_cell(str(out))}, {terminal.format_bytes(done.n_bytes)}"]
+    )
 
 
 def _data(done: Exported, out: Path) -> dict[str, Any]:

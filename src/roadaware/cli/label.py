@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, folders, outputs, text
+from roadaware.cli import console, datasets, outputs
 from roadaware.cli.event_findings import count_refusals, list_warnings
 from roadaware.cli.options import (
     USUAL,
@@ -25,7 +25,10 @@ from roadaware.cli.options import (
     create_app,
     validate_range,
 )
+from roadaware.cli.results import write_result
 from roadaware.errors import InputError, UsageError
+from roadaware.io import folders
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     import polars as pl
@@ -324,8 +327,7 @@ def _save(
         **pictures,
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
-    folders.write_result_folder(folder, folders.add_marker(files, data), overwrite=overwrite)
-    console.print_note(f"wrote {folder} (truth: {folder / CONSENSUS}, report: {folder / _PAGE})")
+    write_result(folder, folders.add_marker(files, data), overwrite=overwrite, also=f"truth: {CONSENSUS}")
 
 
 def _text(found: BoxAgreement, agreed: Consensus, data: dict[str, Any]) -> str:
@@ -333,9 +335,9 @@ def _text(found: BoxAgreement, agreed: Consensus, data: dict[str, Any]) -> str:
         (
             row["group"] or "all",
             row["measure"].replace("_", " "),
-            text.format_number(row["value"]),
-            text.format_row_interval(row, "picture", 2),
-            text.format_row_interval(row, "video", 2),
+            terminal.format_number(row["value"]),
+            terminal.format_row_interval(row, "picture", 2),
+            terminal.format_row_interval(row, "video", 2),
             f"{row['n']:,}",
         )
         for row in found.table.iter_rows(named=True)
@@ -345,12 +347,14 @@ def _text(found: BoxAgreement, agreed: Consensus, data: dict[str, Any]) -> str:
         f"{data['pictures']:,} images that two or more of {len(data['annotators'])} annotators saw; "
         f"{data['pictures_one_alone_saw']:,} that one alone saw",
         f"things drawn: {'; '.join(counts) or 'none'}",
-        text.format_table(["of", "measure", "value", "over images", "over videos", "rests on"], rows, left=2),
+        terminal.format_table(
+            ["of", "measure", "value", "over images", "over videos", "rests on"], rows, left=2
+        ),
         "",
         f"{data['boxes_agreed']:,} boxes that most drew; {data['disputes']:,} disputes for a further look:",
     ]
     reasons = agreed.disputes["reason"].value_counts().sort("count", descending=True)
-    lines += [f"  {count:,} {text.format_cell(reason)}" for reason, count in reasons.iter_rows()]
+    lines += [f"  {count:,} {terminal.format_cell(reason)}" for reason, count in reasons.iter_rows()]
     return "\n".join(lines)
 
 
@@ -494,9 +498,9 @@ def _write(sent: Predictions, out: Path, forms: tuple[Form, ...]) -> list[str]:
     """
     import shutil
 
-    from roadaware.cli.folders import make_folder
     from roadaware.formats import proposal_tasks as tasks
     from roadaware.io.files import write_atomically
+    from roadaware.io.folders import make_folder
     from roadaware.scenes.store import save
 
     files: dict[str, bytes] = {}
@@ -518,11 +522,11 @@ def _write(sent: Predictions, out: Path, forms: tuple[Form, ...]) -> list[str]:
 
 def _format_export(sent: Predictions, out: Path, written: list[str], left_out: dict[str, int]) -> str:
     words = sent.meta.vocabularies["corner"]
-    shown = text.format_cell(str(out))
+    shown = terminal.format_cell(str(out))
     lines = [
         f"{len(sent.frames):,} images with {len(sent.boxes):,} proposals, {len(sent.labels):,} of them "
         f"with a class, {len(words)} classes to choose from",
-        *(f"left out: {count:,} {text.format_cell(what)}" for what, count in left_out.items()),
+        *(f"left out: {count:,} {terminal.format_cell(what)}" for what, count in left_out.items()),
         *(f"  {shown}/{name}" for name in written),
     ]
     if TASKS in written:
@@ -630,10 +634,10 @@ def _save_import(
     *,
     overwrite: bool,
 ) -> None:
-    from roadaware.cli.runs import encode_parquet
     from roadaware.io.csv import format_csv
     from roadaware.reports.annotation import build_corrections_section
     from roadaware.reports.page import report
+    from roadaware.reports.runs import encode_parquet
 
     page = report([build_corrections_section(classes, people)], title="Corrected proposals")
     files = {
@@ -644,8 +648,7 @@ def _save_import(
         "annotators.csv": format_csv(people).encode(),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
-    folders.write_result_folder(folder, folders.add_marker(files, data), overwrite=overwrite)
-    console.print_note(f"wrote {folder} (labels: {folder / LABELS}, report: {folder / _PAGE})")
+    write_result(folder, folders.add_marker(files, data), overwrite=overwrite, also=f"labels: {LABELS}")
 
 
 def _format_import(
@@ -664,22 +667,22 @@ def _format_import(
         names = {"look_s": "look", "judge_s": "judge", "correct_s": "correct", "draw_s": "draw"}
         told = " ".join(f"--{name}-s {labour[key]:.1f}" for key, name in names.items())
         lines += ["", f"fitted to the times of {labour['pictures']:,} images, for `label select`: {told}"]
-    lines += [f"refused: {count:,} {text.format_cell(what)}" for what, count in data["refused"].items()]
-    lines += [f"note: {text.format_cell(note)}" for note in data["notes"]]
+    lines += [f"refused: {count:,} {terminal.format_cell(what)}" for what, count in data["refused"].items()]
+    lines += [f"note: {terminal.format_cell(note)}" for note in data["notes"]]
     if folder is not None and len(people) > 1:
-        lines.append(f"next: roadaware label agree {text.format_cell(str(folder))} -o CONSENSUS")
+        lines.append(f"next: roadaware label agree {terminal.format_cell(str(folder))} -o CONSENSUS")
     return "\n".join(lines)
 
 
 def _table(held: pl.DataFrame, digits: int) -> str:
     rows = [
         [
-            text.format_number(value, digits) if isinstance(value, float) or value is None else value
+            terminal.format_number(value, digits) if isinstance(value, float) or value is None else value
             for value in row
         ]
         for row in held.iter_rows()
     ]
-    return text.format_table([name.replace("_", " ") for name in held.columns], rows)
+    return terminal.format_table([name.replace("_", " ") for name in held.columns], rows)
 
 
 # `roadaware label select`: which pictures are worth a look, and what that saves.
@@ -794,8 +797,8 @@ def _save_selection(
     *,
     overwrite: bool,
 ) -> None:
-    from roadaware.cli.folders import encode_json
     from roadaware.io.csv import format_csv
+    from roadaware.io.folders import encode_json
     from roadaware.reports.annotation import build_selection_section, plot_discovery
     from roadaware.reports.page import report
 
@@ -810,8 +813,7 @@ def _save_selection(
         files["curve.csv"] = _points(found).encode()
         files["curve.png"] = plot_discovery(found).png()
     facts = {name: value for name, value in data.items() if name != "pictures"}
-    folders.write_result_folder(folder, folders.add_marker(files, facts), overwrite=overwrite)
-    console.print_note(f"wrote {folder} (list: {folder / 'list.csv'}, report: {folder / _PAGE})")
+    write_result(folder, folders.add_marker(files, facts), overwrite=overwrite, also="list: list.csv")
 
 
 def _points(found: Curve) -> str:
@@ -834,11 +836,11 @@ def _format_selection(
     ]
     saved = f", {100 * costs['saved']:.0f} % less" if all_known else ""
     lines = [
-        text.format_table(["rank", "video", "frame", "priority", "why"], rows, left=2),
+        terminal.format_table(["rank", "video", "frame", "priority", "why"], rows, left=2),
         "",
         f"{costs['listed']:,} of {costs['pictures']:,} images have a proposal: looking at them and judging "
-        f"{costs['proposals']:,} proposals takes {text.format_duration(costs['seconds'])}, looking at all "
-        f"{text.format_duration(costs['seconds_of_all'])}{saved}",
+        f"{costs['proposals']:,} proposals takes {terminal.format_duration(costs['seconds'])}, looking at all "
+        f"{terminal.format_duration(costs['seconds_of_all'])}{saved}",
     ]
     if not all_known:
         lines.append("images without a proposal are not known: say --videos")
@@ -853,10 +855,10 @@ def _format_curve(found: Curve) -> list[str]:
             f"{100 * row['found']:.0f} %",
             row["order"],
             f"{100 * row['looked_share']:.1f} %",
-            text.format_interval(row["looked_low"], row["looked_high"], 3, row["caution"]),
-            text.format_duration(row["seconds"]),
+            terminal.format_interval(row["looked_low"], row["looked_high"], 3, row["caution"]),
+            terminal.format_duration(row["seconds"]),
             f"{100 * row['saved']:.0f} %",
-            text.format_interval(row["saved_low"], row["saved_high"], 2, row["caution"]),
+            terminal.format_interval(row["saved_low"], row["saved_high"], 2, row["caution"]),
         )
         for row in found.table.iter_rows(named=True)
     ]
@@ -866,7 +868,7 @@ def _format_curve(found: Curve) -> list[str]:
         f"measured on {totals['objects']:,.0f} objects in {totals['with_a_case']:,.0f} of "
         f"{totals['pictures']:,.0f} images; {totals['hits']:,.0f} of {totals['proposals']:,.0f} proposals "
         "meet one",
-        text.format_table(header, rows, left=2),
+        terminal.format_table(header, rows, left=2),
         "saved: against looking at all images without proposals and drawing every box; intervals are over "
         "videos",
     ]
@@ -916,7 +918,7 @@ def example(
     from roadaware.demo_data.labelling import EXPORT, PROPOSALS, SCENES, write_labelling_demo
 
     facts = write_labelling_demo(folder, seed=seed)
-    shown = text.format_cell(str(folder))
+    shown = terminal.format_cell(str(folder))
     said = (
         f"wrote {shown}: {facts.pictures} images, {facts.with_a_case} with {facts.cases} corner cases, "
         f"{facts.proposals} proposals, and what {len(facts.annotators)} annotators left\n"

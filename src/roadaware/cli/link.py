@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from roadaware.cli import console, event_inputs, outputs, text
+from roadaware.cli import console, event_inputs, outputs
 from roadaware.cli.event_findings import list_warnings
 from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, Claims, EventSet
 from roadaware.cli.linker_choice import select_linker
 from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Output, Overwrite, Several, Switch
 from roadaware.errors import InputError, UsageError
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig
@@ -306,22 +307,23 @@ def apply_composites(claims: Predictions, how: Literal["joint", "product"]) -> P
 def _text(tubes: Predictions, claims: list[Claims], elapsed_s: float, out: Path, said: list[str]) -> str:
     counts = count_linked(tubes)
     rows = [(name, f"{count:,}") for name, count in counts.items() if not isinstance(count, dict)]
+    names = " and ".join(terminal.format_cell(each.path.name) for each in claims)
     lines = [
-        f"linked {' and '.join(text.format_cell(each.path.name) for each in claims)} in {text.format_duration(elapsed_s)}",
+        f"linked {names} in {terminal.format_duration(elapsed_s)}",
         *describe_steps(tubes),
         *said,
         "",
-        text.format_table(["", "count"], rows),
+        terminal.format_table(["", "count"], rows),
     ]
     per_kind = counts["labelled tubes"]
     if per_kind:
         kinds = [
             (kind, f"{held['tubes']:,}", held["labels"], held["length"]) for kind, held in per_kind.items()
         ]
-        lines += ["", text.format_table(["kind", "tubes", "labels used", "median frames"], kinds)]
-    lines += [f"{count:,} {text.format_cell(what)}" for what, count in _count_dropped(claims).items()]
+        lines += ["", terminal.format_table(["kind", "tubes", "labels used", "median frames"], kinds)]
+    lines += [f"{count:,} {terminal.format_cell(what)}" for what, count in _count_dropped(claims).items()]
     name = "ucf24" if event_inputs.infer_dataset(tubes) == "ucf24" else "road"
-    lines += ["", f"next: roadaware evaluate {name} --truth TRUTH --predictions {text.format_cell(out)}"]
+    lines += ["", f"next: roadaware evaluate {name} --truth TRUTH --predictions {terminal.format_cell(out)}"]
     return "\n".join(lines)
 
 

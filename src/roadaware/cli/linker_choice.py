@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from roadaware.cli.event_inputs import EventSet
 from roadaware.cli.options import ConfigName
-from roadaware.cli.text import format_cell
+from roadaware.reports.terminal import format_cell
 
 if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, text
+from roadaware.cli import console
 from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, add_commands, create_app
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     from roadaware.models.catalogue.entries import Entry
@@ -54,7 +55,7 @@ def list_models(*, common: Common = USUAL) -> Outcome:
         )
         for each in found
     ]
-    table = text.format_table(["name", "for", "installed", "what", "MB"], rows, left=4)
+    table = terminal.format_table(["name", "for", "installed", "what", "MB"], rows, left=4)
     lines = [table, "", "`roadaware models show NAME` says licence, source and scores"]
     return Outcome("\n".join(lines), {"models": found})
 
@@ -84,7 +85,7 @@ def get(
     entry = find_entry(name)
     folder = get_model(entry, given, overwrite=overwrite, tell=console.print_note)
     data = {**_facts(entry), "folder": str(folder)}
-    return Outcome(f"{name}: {text.format_cell(str(folder))}\n  licence: {entry.licence}", data)
+    return Outcome(f"{name}: {terminal.format_cell(str(folder))}\n  licence: {entry.licence}", data)
 
 
 def show(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USUAL) -> Outcome:
@@ -100,7 +101,7 @@ def show(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USU
     rows = [
         (field.replace("_", " "), _cell(value)) for field, value in facts.items() if value not in ("", None)
     ]
-    return Outcome(text.format_table(["what", "found"], rows, left=2), facts)
+    return Outcome(terminal.format_table(["what", "found"], rows, left=2), facts)
 
 
 def remove(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USUAL) -> Outcome:
@@ -113,7 +114,7 @@ def remove(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = U
     from roadaware.models.catalogue.entries import remove_model
 
     size = remove_model(name)
-    told = f"removed {name}: {text.format_bytes(size)}" if size else f"{name} was not installed"
+    told = f"removed {name}: {terminal.format_bytes(size)}" if size else f"{name} was not installed"
     return Outcome(told, {"name": name, "bytes": size})
 
 
@@ -140,7 +141,7 @@ def _facts(entry: Entry) -> dict[str, Any]:
 def _cell(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {_cell(each)}" for name, each in value.items() if each not in ("", None))
-    return text.format_cell(str(value))
+    return terminal.format_cell(str(value))
 
 
 add_commands(models, (list_models, get, show, remove), list_models="list")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Group, Parameter, Token
 
 from roadaware.cli.outputs import FILE
-from roadaware.cli.text import format_paragraphs
+from roadaware.reports.terminal import format_paragraphs
 
 Command = Callable[..., Any] | App
 

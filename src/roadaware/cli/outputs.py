@@ -11,8 +11,8 @@ from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from roadaware.cli.folders import check_result, is_vacant, list_result_files, read_marker
 from roadaware.errors import DiskError, InputError, UsageError
+from roadaware.io.folders import check_result, is_vacant, list_result_files, read_marker
 
 Rule = Callable[[Path, bool], None]
 """Raises a UsageError where something in a folder may not be replaced, or only by `--overwrite`."""
@@ -295,7 +295,7 @@ def _damages(output: Path, given: Path, *, whole: bool) -> bool:
         given: the input.
         whole: whether all of a folder is the input, but pages that were written into it; else what runs list.
     """
-    from roadaware.cli.folders import list_result_files
+    from roadaware.io.folders import list_result_files
 
     if output == given or (output.exists() and given.exists() and output.samefile(given)):
         return True

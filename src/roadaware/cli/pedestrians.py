@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, folders, outputs, runs
+from roadaware.cli import console, outputs, results
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -26,6 +26,7 @@ from roadaware.cli.options import (
     TaskName,
 )
 from roadaware.errors import UsageError
+from roadaware.reports import runs
 
 if TYPE_CHECKING:
     from roadaware.metrics.pedestrians import Task
@@ -66,92 +67,6 @@ def _finite(number: str, text: str) -> float:
     if not math.isfinite(value):
         raise UsageError(f"--fail-under {text}: {number!r} is not a finite number")
     return value
-
-
-# `--fail-under METRIC=VALUE`: bars on the scale on which results are printed.
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How a command prints its metrics, and so how their bars are written.
-
-    Args:
-        top: what a metric of 1 is printed as: 1, or 100 for per cent.
-        unit: printed behind a value.
-        example: a bar as it is written.
-    """
-
-    top: float
-    unit: str
-    example: str
-
-    def slip(self, value: float) -> str | None:
-        """What is said of a value that was meant on the other scale; None if it need not be."""
-        if self.top > 1:
-            return f"bars are in per cent; write {100 * value:g}" if 0 < value < 1 else None
-        return f"bars are fractions; write {value / 100:g}" if value > 1 else None
-
-
-PER_CENT = Scale(100.0, " %", "frame_map@0.5:agent=40")
-FRACTIONS = Scale(1.0, "", "map@0.5=0.25")
-
-
-def parse_bars(texts: Sequence[str], scale: Scale) -> dict[str, float]:
-    """Metric to the lowest value that passes, on the scale.
-
-    Raises:
-        UsageError: if something is not METRIC=VALUE, or a value is not on the scale.
-    """
-    bars: dict[str, float] = {}
-    for text in texts:
-        name, equals, number = text.rpartition("=")
-        if not equals or not name:
-            raise UsageError(f"--fail-under needs METRIC=VALUE, such as {scale.example}; got {text!r}")
-        try:
-            value = float(number)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or not 0 <= value <= 100:
-            raise UsageError(f"--fail-under {text}: {number!r} is not a number from 0 to {scale.top:g}")
-        if slip := scale.slip(value):
-            raise UsageError(f"--fail-under {text}: {slip}")
-        bars[name] = value
-    return bars
-
-
-def check(bars: Mapping[str, float], metrics: Mapping[str, float | None]) -> None:
-    """Know every metric that has a bar.
-
-    Raises:
-        UsageError: if there is no such metric; names the nearest.
-    """
-    for name in bars:
-        if name not in metrics:
-            near = difflib.get_close_matches(name, metrics, n=3, cutoff=0.4)
-            guess = (
-                f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(list(metrics)[:8])}."
-            )
-            raise UsageError(f"--fail-under: no metric {name!r}. {guess}")
-
-
-def describe_failure(
-    metrics: Mapping[str, float | None], bars: Mapping[str, float], scale: Scale = FRACTIONS
-) -> str | None:
-    """What missed its bar, in words; None if nothing did. An undefined metric misses its bar.
-
-    Args:
-        metrics: name to value in [0, 1].
-        bars: name to the lowest value that passes, on the scale.
-        scale: how values and bars are written.
-    """
-    missed = []
-    for name, bar in bars.items():
-        value = metrics.get(name)
-        if value is None:
-            missed.append(f"{name} is undefined, {bar:g}{scale.unit} was asked for")
-        elif scale.top * value < bar:
-            missed.append(f"{name} is {scale.top * value:.6g}{scale.unit}, {bar:g}{scale.unit} was asked for")
-    return f"below --fail-under: {'; '.join(missed)}" if missed else None
 
 
 SplitName = Literal["train", "val", "test"]
@@ -205,10 +120,14 @@ def pedestrians(
     run = _run(held, asked, config, by or [], scores.stem, draws, seed, protocol or "")
     facts = runs.summarize_run(run)
     if folder is not None:
-        _save(run, folder, overwrite=overwrite)
-    from roadaware.cli.tables import run_text
+        from roadaware.reports.run_pages import run_page
 
-    return Outcome(run_text(run), facts, describe_failure(facts["metrics"], lowest))
+        with console.log_step("report"):
+            files = runs.build_run_files(run, run_page([run]))
+        results.write_result(folder, files, overwrite=overwrite)
+    from roadaware.reports.run_text import run_text
+
+    return Outcome(run_text(run), facts, results.describe_failure(facts["metrics"], lowest))
 
 
 def _run(
@@ -238,13 +157,6 @@ def _run(
     if judged.scenes is not None:
         facts["sampling"] = judged.scenes.meta.notes["protocol"]
     return runs.Run(name, judged.state, chosen, result, draws, seed, protocol, facts, groups)
-
-
-def _save(run: runs.Run, folder: Path, *, overwrite: bool) -> None:
-    from roadaware.cli.pages import run_page
-
-    folders.write_result_folder(folder, runs.build_run_files(run, run_page([run])), overwrite=overwrite)
-    console.print_note(f"wrote {folder} (report: {folder / 'report.html'})")
 
 
 # Scores and samples as the commands take them: two csv files, or a csv file against a dataset's samples.

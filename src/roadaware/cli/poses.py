@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, outputs, text
+from roadaware.cli import console, datasets, outputs
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.errors import InputError, UsageError
 from roadaware.models.catalogue.entries import resolve_weights
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,9 +133,9 @@ def _looked(
     of_video = {str(key[0]): part for key, part in people.group_by("video", maintain_order=True)}
     films = [film for film in asked.films if film.video in of_video]
     if not films:
-        first = text.format_cell(asked.films[0].video) if asked.films else "not there"
+        first = terminal.format_cell(asked.films[0].video) if asked.films else "not there"
         raise InputError(
-            f"the boxes are of {text.format_cell(str(next(iter(of_video))))}, and none of {len(asked.films)} videos "
+            f"the boxes are of {terminal.format_cell(str(next(iter(of_video))))}, and none of {len(asked.films)} videos "
             f"is: the first is {first}"
         )
     total, done = sum(len(of_video[film.video]) for film in films), 0
@@ -227,10 +228,12 @@ def _text(data: dict[str, Any]) -> str:
     lines = [
         f"{data['boxes']:,} boxes around {data['people']:,} people in {data['videos']:,} videos; "
         f"{data['joints_seen']:.1f} of 17 joints seen on average, none of {data['without']:,}",
-        f"joints: {text.format_cell(data['file'])}",
+        f"joints: {terminal.format_cell(data['file'])}",
     ]
     if data["gone"]:
         lines.append(f"{len(data['gone']):,} images or videos cannot be read:")
-        lines.append(text.format_bullets([text.format_cell(reason) for reason in data["gone"][:_SHOWN]]))
-    lines.append(f"next: roadaware train RECIPE --set samples.poses={text.format_cell(data['file'])}")
+        lines.append(
+            terminal.format_bullets([terminal.format_cell(reason) for reason in data["gone"][:_SHOWN]])
+        )
+    lines.append(f"next: roadaware train RECIPE --set samples.poses={terminal.format_cell(data['file'])}")
     return "\n".join(lines)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, outputs, text
+from roadaware.cli import console, outputs
 from roadaware.cli.devices import Device, Precision, select_device, set_threads
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import (
@@ -33,6 +33,7 @@ from roadaware.cli.street_choice import (
 )
 from roadaware.errors import InputError, UsageError
 from roadaware.models.catalogue.entries import resolve_weights
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     import torch
@@ -318,7 +319,7 @@ def _one(
 
 
 def _refuse(run: PredictionRun, video: str, reason: str) -> None:
-    console.print_error(f"{text.format_cell(video)} is left out: {reason}")
+    console.print_error(f"{terminal.format_cell(video)} is left out: {reason}")
     run.refuse(video, reason)
 
 
@@ -352,15 +353,15 @@ def _text(data: dict[str, Any], detector: VideoDetector) -> str:
     if data["refused"]:
         rows.append(("videos refused", f"{len(data['refused']):,}"))
     kinds = ", ".join(f"{len(labels)} of {kind}" for kind, labels in detector.kinds.items())
-    lines = [f"labels: {kinds}", "", text.format_table(["", "found"], rows)]
+    lines = [f"labels: {kinds}", "", terminal.format_table(["", "found"], rows)]
     if data["refused"]:
         lines += ["", "refused, and tried again by the same command:"]
         lines.append(
-            text.format_bullets(
-                f"{video}: {text.format_one_line(why)}" for video, why in data["refused"].items()
+            terminal.format_bullets(
+                f"{video}: {terminal.format_one_line(why)}" for video, why in data["refused"].items()
             )
         )
-    shown = text.format_cell(data["predictions"])
+    shown = terminal.format_cell(data["predictions"])
     after = f"link {shown} --output TUBES"
     if "agent" not in detector.kinds:
         after = f"evaluate corner-cases --truth TRUTH --predictions {shown} --agnostic"

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, outputs, text
+from roadaware.cli import console, datasets, outputs
 from roadaware.cli.devices import Device, Precision, select_device
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.errors import InputError
 from roadaware.models.catalogue.entries import resolve_weights
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     import polars as pl
@@ -238,13 +239,15 @@ def _data(target: Path, result: Predictions, gone: dict[str, int]) -> dict[str, 
 
 def _text(data: dict[str, Any]) -> str:
     rows = [
-        (text.format_cell(name), f"{count:,}") for name, count in list(data["prelabels"].items())[:_SHOWN]
+        (terminal.format_cell(name), f"{count:,}") for name, count in list(data["prelabels"].items())[:_SHOWN]
     ]
     lines = [f"{data['boxes'] - data['without']:,} of {data['boxes']:,} boxes are named"]
-    lines.append(text.format_table(["pre-label", "boxes"], rows))
+    lines.append(terminal.format_table(["pre-label", "boxes"], rows))
     if data["gone"]:
         lines.append(f"{data['without']:,} boxes are without, and are tried again by the same command:")
         lines.append(
-            text.format_bullets(f"{count:,}: {text.format_cell(why)}" for why, count in data["gone"].items())
+            terminal.format_bullets(
+                f"{count:,}: {terminal.format_cell(why)}" for why, count in data["gone"].items()
+            )
         )
-    return "\n".join([*lines, f"wrote {text.format_cell(data['folder'])}"])
+    return "\n".join([*lines, f"wrote {terminal.format_cell(data['folder'])}"])

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, outputs, text
+from roadaware.cli import console, outputs
 from roadaware.cli.datasets import DatasetKind, detect_reader, find_root
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.errors import InputError, UsageError
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     from roadaware.corner_cases.config import CopgConfig
@@ -130,11 +131,11 @@ def _require_opened(order: Order, tally: Tally) -> None:
     """
     if tally.opened:
         return
-    reasons = [f"{text.format_cell(reason)} ({count:,} times)" for reason, count in tally.skipped.items()]
-    again = f"roadaware read {order.reader} {text.format_cell(order.root)} says what the reader refused"
+    reasons = [f"{terminal.format_cell(reason)} ({count:,} times)" for reason, count in tally.skipped.items()]
+    again = f"roadaware read {order.reader} {terminal.format_cell(order.root)} says what the reader refused"
     raise InputError(
         f"no image can be proposed for: {reasons[0] if reasons else 'there are none'}",
-        where=text.format_cell(order.root),
+        where=terminal.format_cell(order.root),
         hint=again if tally.refused else "check which folder and which sensors these are",
     )
 
@@ -259,7 +260,7 @@ def _text(order: Order, target: Path, tally: Tally, drawn: int) -> str:
     rows = [(step, f"{count:,}") for step, count in tally.proposals.items()]
     lines = [
         f"{tally.pictures:,} images with a sweep, {tally.with_one:,} of them with a proposal",
-        text.format_table(["proposals", "count"], rows),
+        terminal.format_table(["proposals", "count"], rows),
     ]
     if left_out:
         lines.append(f"left out, since nothing was given for it: {' and '.join(left_out)}")
@@ -271,22 +272,22 @@ def _text(order: Order, target: Path, tally: Tally, drawn: int) -> str:
     if tally.wondered:
         lines += ["odd about the set itself:", _format_reasons(tally.wondered)]
     if tally.refused:
-        again = f"roadaware read {order.reader} {text.format_cell(order.root)}"
+        again = f"roadaware read {order.reader} {terminal.format_cell(order.root)}"
         lines.append(f"{tally.refused:,} rows or files of the set were refused; {again} says which and why")
     if tally.made and tally.seconds:
         lines.append(f"{tally.made / tally.seconds:,.1f} images per CPU second")
     lines += [f"{drawn} images drawn"] if drawn else []
     lines.append(
-        f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {text.format_cell(target)} --agnostic"
+        f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {terminal.format_cell(target)} --agnostic"
     )
     return "\n".join(lines)
 
 
 def _format_reasons(reasons: dict[str, int]) -> str:
     """The commonest reasons with their numbers, and how many more there are."""
-    told = [f"{count:,}: {text.format_cell(reason)}" for reason, count in list(reasons.items())[:_SHOWN]]
+    told = [f"{count:,}: {terminal.format_cell(reason)}" for reason, count in list(reasons.items())[:_SHOWN]]
     more = len(reasons) - _SHOWN
-    return text.format_bullets(
+    return terminal.format_bullets(
         [*told, f"and {more:,} further reasons (--json lists all)"] if more > 0 else told
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, outputs, text
+from roadaware.cli import console, datasets, outputs
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -20,6 +20,7 @@ from roadaware.cli.options import (
     Switch,
 )
 from roadaware.datasets import READERS
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
@@ -77,19 +78,19 @@ def read(
 
 def _text(scenes: Scenes, elapsed_s: float) -> str:
     meta = scenes.meta
-    lines = [f"{text.format_cell(meta.dataset)}, read in {text.format_duration(elapsed_s)}", ""]
+    lines = [f"{terminal.format_cell(meta.dataset)}, read in {terminal.format_duration(elapsed_s)}", ""]
     rows = [(name, f"{len(frame):,}") for name, frame in scenes.filled().items()]
-    lines.append(text.format_table(["table", "rows"], rows))
+    lines.append(terminal.format_table(["table", "rows"], rows))
     splits = _splits(scenes)
     if splits:
         rows = [(name, str(count)) for name, count in splits.items()]
-        lines += ["", text.format_table(["split", "videos"], rows)]
+        lines += ["", terminal.format_table(["split", "videos"], rows)]
     lines += ["", *_format_refused(scenes)]
     odd = _warnings(scenes)
     if odd:
         told = [f"{item['what']}: {item['count']}, first {item['example']}" for item in odd]
-        lines += ["", "odd, but read:", text.format_bullets(told)]
-    lines += ["", f"licence: {text.format_cell(meta.licence) or 'not stated'}"]
+        lines += ["", "odd, but read:", terminal.format_bullets(told)]
+    lines += ["", f"licence: {terminal.format_cell(meta.licence) or 'not stated'}"]
     return "\n".join(lines)
 
 
@@ -103,7 +104,7 @@ def _format_refused(scenes: Scenes) -> list[str]:
     ]
     lines = [
         f"{len(rejected)} refused:",
-        text.format_table(["table", "file", "line", "item", "reason"], rows, left=5),
+        terminal.format_table(["table", "file", "line", "item", "reason"], rows, left=5),
     ]
     more = len(rejected) - _SHOWN
     return lines + ([f"... and {more} more; --json lists all of them"] if more > 0 else [])

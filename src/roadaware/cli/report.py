@@ -11,10 +11,11 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, outputs, runs
+from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, Common, Outcome, Output
-from roadaware.cli.watch_page import is_watch
 from roadaware.errors import InputError, UsageError
+from roadaware.reports import runs
+from roadaware.reports.watch_page import is_watch
 
 # A difference says nothing without its intervals, so runs judged without draws are compared with some.
 _DRAWS = 200
@@ -34,7 +35,7 @@ def report(
 
         roadaware report runs/mine runs/theirs -o report.html
     """
-    from roadaware.cli.folders import write_text
+    from roadaware.io.folders import write_text
 
     if not folders:
         raise UsageError(
@@ -47,15 +48,16 @@ def report(
     if len(kinds) > 1:
         raise UsageError(f"some runs are of {', others of '.join(kinds)}; make a page of each kind")
     makers = {"scenes": _of_scenes, "road events": _of_events, "pedestrians": _of_pedestrians}
-    made = makers[next(iter(kinds))](found)
+    with console.log_step("report"):
+        made = makers[next(iter(kinds))](found)
     write_text(page, made.html)
     return Outcome(f"{made.shown}\n\nwrote {page}".strip(), {"report": str(page), "runs": made.summaries})
 
 
 def _watch_page(folders: Sequence[Path], page: Path) -> Outcome:
     """The page of a watch; beside its video, unless another place is named."""
-    from roadaware.cli.folders import write_text
-    from roadaware.cli.watch_page import read_summary, render_watch_page
+    from roadaware.io.folders import write_text
+    from roadaware.reports.watch_page import read_summary, render_watch_page
 
     if len(folders) > 1:
         raise UsageError("the page of a watch is of one run; name one folder")
@@ -76,8 +78,8 @@ class _Made:
 
 def _of_pedestrians(found: Sequence[Path]) -> _Made:
     from roadaware.analysis.compare import compare
-    from roadaware.cli.pages import run_page
-    from roadaware.cli.tables import format_runs
+    from roadaware.reports.run_pages import run_page
+    from roadaware.reports.run_text import format_runs
 
     loaded = runs.load_runs(runs.load, *found)
     compared = _pairs(loaded, lambda a, b, **how: compare(a.state, b.state, a.config, **how))
@@ -88,9 +90,9 @@ def _of_pedestrians(found: Sequence[Path]) -> _Made:
 
 def _of_events(found: Sequence[Path]) -> _Made:
     from roadaware.analysis.compare import compare_detections
-    from roadaware.cli.event_pages import render_event_runs
-    from roadaware.cli.event_runs import build_event_run_facts, load_event_run
-    from roadaware.cli.event_tables import format_event_runs
+    from roadaware.reports.event_pages import render_event_runs
+    from roadaware.reports.event_runs import build_event_run_facts, load_event_run
+    from roadaware.reports.event_text import format_event_runs
 
     loaded = runs.load_runs(load_event_run, *found)
     compared = _pairs(loaded, lambda a, b, **how: compare_detections(a.matches, b.matches, a.config, **how))
@@ -102,13 +104,13 @@ def _of_events(found: Sequence[Path]) -> _Made:
 
 
 def _of_scenes(found: Sequence[Path]) -> _Made:
-    from roadaware.cli.scene_runs import (
+    from roadaware.reports.scene_runs import (
         build_scene_run_facts,
         compare_scene_runs,
         load_scene_run,
         render_scene_runs,
     )
-    from roadaware.cli.scene_tables import format_scene_runs
+    from roadaware.reports.scene_text import format_scene_runs
 
     loaded = runs.load_runs(load_scene_run, *found)
     called = Counter((run.task.name, run.name) for run in loaded)

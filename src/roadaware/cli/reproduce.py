@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, text
+from roadaware.cli import console, datasets
 from roadaware.cli.options import USUAL, Common, Html, Outcome, Resamples
 from roadaware.cli.outputs import check_paths
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison
@@ -58,19 +59,19 @@ def reproduce(
 
         ROADAWARE_DATA_DIR=DATA roadaware reproduce iv2024 --json cells.json
     """
-    from roadaware.cli.folders import write_text
+    from roadaware.cli.results import write_page
 
     source = datasets.find_data_folder(data)
     check_paths(reproduce, {"data": source, "html": html, "common": common})
     found = reproduce_folder(source, draws=draws, baselines=baselines)
     pairs = compare_released(found, draws=draws) if draws else []
     if html is not None:
-        from roadaware.cli.pages import render_reproduction
+        from roadaware.reports.page import report
+        from roadaware.reports.reproduction import build_reproduction_report
 
-        write_text(html, render_reproduction(found))
-        console.print_note(f"wrote {html}")
+        write_page(html, report(build_reproduction_report(found), title="IV 2024 repeated"))
     from roadaware.cli.compare import build_comparison_json
-    from roadaware.cli.tables import format_headline
+    from roadaware.reports.run_text import format_headline
 
     shown = [format_reproduction(found), *(f"{name}\n{format_headline(pair)}" for name, pair in pairs)]
     compared = [{"protocol": name, **build_comparison_json(pair)} for name, pair in pairs]
@@ -127,7 +128,7 @@ def format_reproduction(found: Reproduction) -> str:
     blocks.append("marks: " + "; ".join(legend))
     reasons = _reasons(found.cells)
     if reasons:
-        blocks.append("why:\n" + "\n".join(f"  {text.format_cell(reason)}" for reason in reasons))
+        blocks.append("why:\n" + "\n".join(f"  {terminal.format_cell(reason)}" for reason in reasons))
     blocks.append(f"{len(found.cells)} cells: " + ", ".join(counted))
     return "\n\n".join(blocks)
 
@@ -151,17 +152,17 @@ def _table(cells: Sequence[Cell]) -> str:
         row = [
             MARKS[cell.status][0],
             f"{cell.metric} ({cell.group})" if cell.group else cell.metric,
-            text.format_number(cell.obtained),
+            terminal.format_number(cell.obtained),
             f"{cell.printed:.{cell.digits}f}",
         ]
-        row += [text.format_interval(cell.low, cell.high)] * ranges
-        rows.append([*row, *(text.format_number(cell.beside.get(name)) for name in others)])
+        row += [terminal.format_interval(cell.low, cell.high)] * ranges
+        rows.append([*row, *(terminal.format_number(cell.beside.get(name)) for name in others)])
     first = shown[0]
     head = f"Table {first.table}, {first.dataset.upper()} {first.task}, {first.model}"
     absent = len(cells) - len(shown)
     tail = f"\n({absent} more cells of this table cannot be obtained)" if absent else ""
     styles = dict(MARKS.values())
-    body = text.format_table(header, rows, left=2, colour=lambda row: styles.get(row[0].strip()))
+    body = terminal.format_table(header, rows, left=2, colour=lambda row: styles.get(row[0].strip()))
     return f"{head}\n{body}{tail}"
 
 

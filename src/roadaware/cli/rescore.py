@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, outputs, text
-from roadaware.cli.folders import make_folder
+from roadaware.cli import console, datasets, outputs
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -24,6 +23,8 @@ from roadaware.cli.options import (
     validate_range,
 )
 from roadaware.errors import InputError, UsageError
+from roadaware.io.folders import make_folder
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     from roadaware.corner_cases.scorer_file import Fitted
@@ -250,7 +251,7 @@ def _fitted_text(fitted: Fitted, out: Path) -> str:
             (name, f"{about[name]:,}", f"{each.shape:.3g}", f"{each.scale:.3g}", f"{each.location:.3g}")
             for name, each in (("known", model.known), ("unknown", model.unknown))
         ]
-        lines.append(text.format_table(["objects", "boxes", "shape", "scale", "location"], rows))
+        lines.append(terminal.format_table(["objects", "boxes", "shape", "scale", "location"], rows))
         more = "--detections DETECTIONS"
     else:
         crops = ", ".join(f"{about[name]:,} {name}" for name in ("common", "background", "proposals"))
@@ -258,7 +259,7 @@ def _fitted_text(fitted: Fitted, out: Path) -> str:
         lines += [f"{about['refused']:,} images could not be opened"] if about["refused"] else []
         more = "--dataset DATASET"
     lines.append(
-        f"next: roadaware rescore apply PROPOSALS --fit {text.format_cell(str(out))} {more} --output OUT"
+        f"next: roadaware rescore apply PROPOSALS --fit {terminal.format_cell(str(out))} {more} --output OUT"
     )
     return "\n".join(lines)
 
@@ -271,7 +272,7 @@ def _applied_text(out: Path, told: list[dict[str, Any]], count: int) -> str:
         if each["neutral"]:
             lines.append(f"  the other {each['neutral']:,} keep the neutral 0.5")
         lines += [
-            f"  {n:,} images could not be opened: {text.format_cell(why)}"
+            f"  {n:,} images could not be opened: {terminal.format_cell(why)}"
             for why, n in each["refused"].items()
         ]
         if each["leaked"]:
@@ -280,7 +281,7 @@ def _applied_text(out: Path, told: list[dict[str, Any]], count: int) -> str:
             lines.append(f"  LEAK: it was fitted on images of {each['shared_videos']:,} of these videos")
         elif each["shared_videos"] is None:
             lines.append("  whether it was fitted on other images of these videos is not known")
-    shown = text.format_cell(str(out))
+    shown = terminal.format_cell(str(out))
     lines.append(f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {shown} --agnostic")
     return "\n".join(lines)
 

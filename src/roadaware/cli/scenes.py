@@ -5,18 +5,14 @@ evaluation.
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, pedestrians, scene_runs
-from roadaware.cli.datasets import OPTION
-from roadaware.cli.event_findings import count_refusals, list_warnings
-from roadaware.cli.options import USUAL, Common, Outcome, Resamples, Seed, Several, Switch
-from roadaware.cli.scene_runs import NOWHERE, Kept, write_scene_run
-from roadaware.cli.scene_tasks import (
+from roadaware.analysis.scene_tasks import (
     TASKS,
     SceneTask,
     check_truth,
@@ -25,11 +21,17 @@ from roadaware.cli.scene_tasks import (
     read_claims,
     set_fields,
 )
+from roadaware.cli import console, datasets, results
+from roadaware.cli.datasets import OPTION
+from roadaware.cli.event_findings import count_refusals, list_warnings
+from roadaware.cli.options import USUAL, Common, Outcome, Resamples, Seed, Several, Switch
+from roadaware.cli.results import NOWHERE, Kept
 from roadaware.errors import InputError, UsageError
 from roadaware.io.text_rows import read_csv_rows
+from roadaware.reports import scene_runs
 
 if TYPE_CHECKING:
-    from roadaware.cli.scene_runs import SceneRun
+    from roadaware.reports.scene_runs import SceneRun
     from roadaware.scenes.tables import Predictions, Scenes
 
 # Truth and claims of the tasks on scenes as the commands take them: native files, or saved tables.
@@ -456,9 +458,9 @@ def sound(
 def _run_command(
     task: SceneTask, given: tuple[Path, Path, Reading | None], judging: Judging, kept: Kept
 ) -> Outcome:
-    from roadaware.cli.scene_tables import run_text
+    from roadaware.reports.scene_text import run_text
 
-    lowest = pedestrians.parse_bars(judging.fail_under, pedestrians.FRACTIONS)
+    lowest = results.parse_bars(judging.fail_under, results.FRACTIONS)
     config = set_fields(task, get_config(task, judging.config), judging.fields)
     truth, predictions, how = given
     both = open_task_inputs(task, truth, predictions, how or Reading(judging.reader, judging.option))
@@ -481,7 +483,7 @@ def run_scene_task(
         predictions: where the predictions lie, for their name.
         details: whether images are wanted.
     """
-    from roadaware.cli.scene_runs import collect_figure_data
+    from roadaware.reports.scene_runs import collect_figure_data
 
     with console.log_step("scoring"):
         result = evaluate_task(
@@ -502,7 +504,7 @@ def run_scene_task(
     pictures = {}
     if details:
         with console.log_step("pictures"):
-            pictures = collect_figure_data(task, given, result)
+            pictures = collect_figure_data(task, given.predictions, given.scenes, result)
     return scene_runs.SceneRun(
         predictions.stem or str(predictions),
         task,
@@ -523,3 +525,46 @@ def run_scene_task(
         },
         pictures,
     )
+
+
+def write_scene_run(
+    run: SceneRun,
+    kept: Kept,
+    lowest: Mapping[str, float],
+    *,
+    strict: bool,
+    text: Callable[[SceneRun], str],
+    odd: Sequence[str] = (),
+) -> Outcome:
+    """Write a run where it is kept, and tell of it.
+
+    Args:
+        run: what was judged.
+        kept: where it is written.
+        lowest: metric to the lowest value that passes.
+        strict: whether what was refused is a failure.
+        text: the run for people.
+        odd: what else is a failure then, in words.
+
+    Raises:
+        UsageError: if a metric with a bar is unknown.
+        DiskError: if a file cannot be written.
+    """
+    from roadaware.metrics.metric_state import as_json
+
+    metrics = run.result.values()
+    results.check(lowest, metrics)
+    if kept.wanted:
+        with console.log_step("report"):
+            page = scene_runs.render_scene_runs([run])
+        kept.write(lambda: scene_runs.build_scene_run_files(run, page), page)
+    failed = results.describe_failure(metrics, lowest)
+    if failed is None and strict:
+        failed = _findings(run.facts["findings"], odd)
+    return Outcome(text(run), {**as_json(run.result), "run": scene_runs.build_scene_run_facts(run)}, failed)
+
+
+def _findings(found: Mapping[str, int], odd: Sequence[str]) -> str | None:
+    """What `--strict` turns into exit code 1, in words."""
+    told = [*(f"{count:,} {what}" for what, count in found.items()), *odd]
+    return f"--strict: {'; '.join(told)}" if told else None

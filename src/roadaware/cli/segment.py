@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, outputs, text
+from roadaware.cli import console, outputs
 from roadaware.cli.devices import Device, Precision, select_device
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.models.catalogue.entries import resolve_weights
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -117,7 +118,7 @@ def _write_masks(run: MaskRun, segmenter: Segmenter, asked: Asked, batch: int) -
 
     seen = _Seen(pixels=np.zeros(len(segmenter.labels), dtype=np.int64))
     for video, reason in asked.refused.items():
-        console.print_error(f"{text.format_cell(video)} is left out: {reason}")
+        console.print_error(f"{terminal.format_cell(video)} is left out: {reason}")
     total = sum(len(film.frames) for film in asked.films)
     try:
         with console.show_progress("segmenting") as progress:
@@ -199,20 +200,20 @@ def _text(data: dict[str, Any], run: MaskRun) -> str:
 
     lines = [f"{data['written']:,} masks written, {data['there_already']:,} were there already"]
     rows = [
-        (text.format_cell(label), f"{share:.1%}")
+        (terminal.format_cell(label), f"{share:.1%}")
         for label, share in islice(data["share_of_pixels"].items(), _SHOWN)
     ]
     if rows:
-        lines.append(text.format_table(["class", "pixels"], rows))
+        lines.append(terminal.format_table(["class", "pixels"], rows))
     if data["gone"]:
         lines += [f"{data['gone']:,} images cannot be read, and are tried again by the same command:"]
-        lines.append(text.format_bullets([text.format_cell(reason) for reason in data["gone_first"]]))
+        lines.append(terminal.format_bullets([terminal.format_cell(reason) for reason in data["gone_first"]]))
     if not set(BACKGROUND) & set(run.labels):
         lines.append(
             "none of the classes is called as background is (road, building, sky, ...): name those that are "
             "with `propose --knob background=NAME,NAME`"
         )
     lines.append(
-        f"next: roadaware propose DATASET --semantics {text.format_cell(data['folder'])} --output PROPOSALS"
+        f"next: roadaware propose DATASET --semantics {terminal.format_cell(data['folder'])} --output PROPOSALS"
     )
     return "\n".join(lines)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, outputs, text
+from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, WHOLE_SEED, Common, Outcome, Output, Switch, validate_range
 from roadaware.errors import UsageError
+from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     from roadaware.simulator.config import SceneConfig
@@ -142,7 +143,7 @@ def _text(out: Path, config: SceneConfig, scenes: int, made: int) -> str:
     lines = [
         f"{scenes:,} scene{'s' * (scenes > 1)} of {config.name}, {config.seconds:g} s at {camera.fps:g} "
         f"frames per second, {camera.width_px}x{camera.height_px}; {made:,} made now",
-        f"  roadaware read simulator {text.format_cell(str(out))}",
-        f"  roadaware draw {text.format_cell(str(out))}",
+        f"  roadaware read simulator {terminal.format_cell(str(out))}",
+        f"  roadaware draw {terminal.format_cell(str(out))}",
     ]
     return "\n".join(lines)

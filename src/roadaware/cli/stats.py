@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, folders, outputs, text
+from roadaware.cli import console, datasets, outputs
 from roadaware.cli.corner_cases import infer_version, open_truth
 from roadaware.cli.event_findings import count_refusals, list_warnings
 from roadaware.cli.options import (
@@ -20,7 +20,10 @@ from roadaware.cli.options import (
     Several,
     Switch,
 )
-from roadaware.cli.text import format_cell, format_number, format_table
+from roadaware.cli.results import write_result
+from roadaware.io import folders
+from roadaware.reports import terminal
+from roadaware.reports.terminal import format_cell, format_number, format_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -88,7 +91,7 @@ def stats(
 
 
 def _format_refused(scenes: Scenes) -> list[str]:
-    return [f"{n:,} {text.format_cell(what)}" for what, n in count_refusals(scenes, "the truth").items()]
+    return [f"{n:,} {terminal.format_cell(what)}" for what, n in count_refusals(scenes, "the truth").items()]
 
 
 def _of_kinds(rows: pl.DataFrame, kinds: list[str] | None) -> pl.DataFrame:
@@ -99,9 +102,9 @@ def _of_kinds(rows: pl.DataFrame, kinds: list[str] | None) -> pl.DataFrame:
 
 def _text(scenes: Scenes, counts: pl.DataFrame, printed: pl.DataFrame | None) -> str:
     parts = [
-        f"{text.format_cell(scenes.meta.dataset)}: {len(scenes.videos):,} videos; boxes/tubes by class and split"
+        f"{terminal.format_cell(scenes.meta.dataset)}: {len(scenes.videos):,} videos; boxes/tubes by class and split"
     ]
-    parts += [*_format_refused(scenes), *map(text.format_cell, list_warnings(scenes))]
+    parts += [*_format_refused(scenes), *map(terminal.format_cell, list_warnings(scenes))]
     parts += [_kind_text(counts, kind) for kind in counts["kind"].unique(maintain_order=True)]
     if printed is not None:
         parts.append(_printed_text(printed))
@@ -125,7 +128,7 @@ def _kind_text(counts: pl.DataFrame, kind: str) -> str:
         ]
         for row, n in zip(held.iter_rows(), sizes, strict=True)
     ]
-    return text.format_table([kind, *held.columns[1:], "log scale"], rows)
+    return terminal.format_table([kind, *held.columns[1:], "log scale"], rows)
 
 
 def format_bar(value: int, most: int) -> str:
@@ -155,7 +158,7 @@ def _printed_text(printed: pl.DataFrame) -> str:
                 rows.append((row["kind"], row["label"] or "total", row["split"], what, row[what], theirs))
     if rows:
         lines.append(
-            text.format_table(["kind", "class", "split", "what", "counted", "printed"], rows, left=4)
+            terminal.format_table(["kind", "class", "split", "what", "counted", "printed"], rows, left=4)
         )
     return "\n\n".join(lines)
 
@@ -175,9 +178,9 @@ def _data(scenes: Scenes, counts: pl.DataFrame, printed: pl.DataFrame | None) ->
 def _save(
     scenes: Scenes, counts: pl.DataFrame, printed: pl.DataFrame | None, folder: Path, *, overwrite: bool
 ) -> None:
-    from roadaware.cli.runs import encode_parquet
     from roadaware.reports.audit import build_stats_section
     from roadaware.reports.page import report
+    from roadaware.reports.runs import encode_parquet
 
     title = f"Counts of {scenes.meta.dataset or 'a data set'}"
     page = report(
@@ -187,10 +190,7 @@ def _save(
         _ROWS: encode_parquet(counts if printed is None else printed),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
-    folders.write_result_folder(
-        folder, folders.add_marker(files, _data(scenes, counts, printed)), overwrite=overwrite
-    )
-    console.print_note(f"wrote {folder} (report: {folder / _PAGE})")
+    write_result(folder, folders.add_marker(files, _data(scenes, counts, printed)), overwrite=overwrite)
 
 
 # `roadaware stats coda`: what a set of corner cases is made of, beside what the paper prints of CODA.
@@ -300,13 +300,12 @@ def _beside(value: int, printed: int | None) -> str:
 def _save_composition(
     scenes: Scenes, held: Composition, data: dict[str, Any], folder: Path, *, overwrite: bool
 ) -> None:
-    from roadaware.cli.runs import encode_parquet
     from roadaware.reports.corner_section import build_composition_section
     from roadaware.reports.page import report
+    from roadaware.reports.runs import encode_parquet
 
     title = f"Corner cases of {scenes.meta.dataset or 'a set'}"
     page = report([build_composition_section(held, title=title, notes=list_warnings(scenes))], title=title)
     files = {f"{name}.parquet": encode_parquet(getattr(held, name)) for name in _TABLES}
     files[_STATS_PAGE] = page.encode("utf-8", errors="backslashreplace")
-    folders.write_result_folder(folder, folders.add_marker(files, data), overwrite=overwrite)
-    console.print_note(f"wrote {folder} (report: {folder / _STATS_PAGE})")
+    write_result(folder, folders.add_marker(files, data), overwrite=overwrite)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, folders, outputs, runs, text
+from roadaware.cli import console, outputs
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Several, Switch
 from roadaware.errors import UsageError
+from roadaware.io import folders
+from roadaware.reports import runs, terminal
 
 if TYPE_CHECKING:
     import polars as pl
@@ -119,10 +121,10 @@ def _predictors(recipes: list[PedestrianRecipe], out: Path | None, read: int) ->
 
 
 def _text(came: TrainedDetector) -> str:
-    lines = [f"{came.steps:,} steps; {text.format_cell(str(came.model))}"]
+    lines = [f"{came.steps:,} steps; {terminal.format_cell(str(came.model))}"]
     if came.metrics:
         rows = [(name, f"{100 * value:.1f}") for name, value in came.metrics.items()]
-        lines += ["", text.format_table(["", "per cent"], rows)]
+        lines += ["", terminal.format_table(["", "per cent"], rows)]
     return "\n".join(lines)
 
 
@@ -188,7 +190,7 @@ def _format_pedestrian_training(folder: Path, trained: Trained, judged: Judged) 
     lines = [
         f"{recipe.network.name} on {recipe.samples.protocol} ({recipe.samples.config}), test: "
         f"{len(judged.scenes.samples):,} samples; 95 % intervals over pedestrians",
-        text.format_table(["", *shown], rows, left=1),
+        terminal.format_table(["", *shown], rows, left=1),
         f"chosen on validation by {recipe.choose}; by seed {best}",
         *_ahead(judged),
         *judged.notes,
@@ -206,11 +208,14 @@ def _ahead(judged: Judged) -> list[str]:
     rows = [
         (
             name,
-            *(text.format_number(found.get(metric), 1 if metric.endswith("px") else 3) for metric in shown),
+            *(
+                terminal.format_number(found.get(metric), 1 if metric.endswith("px") else 3)
+                for metric in shown
+            ),
         )
         for name, found in judged.ahead.items()
     ]
-    told = text.format_table(["boxes ahead", *(_AHEAD[metric] for metric in shown)], rows)
+    told = terminal.format_table(["boxes ahead", *(_AHEAD[metric] for metric in shown)], rows)
     return ["", told, "pixels are those of the original images; cell is the share of right final cells", ""]
 
 
@@ -218,8 +223,8 @@ def _with_interval(metrics: Any, name: str) -> str:
     row = next(row for row in metrics.of_group(None).iter_rows(named=True) if row["metric"] == name)
     if not row["valid"]:
         return "–"
-    ends = text.format_row_interval(row, "pedestrian")
-    told = text.format_number(row["value"])
+    ends = terminal.format_row_interval(row, "pedestrian")
+    told = terminal.format_number(row["value"])
     return told if ends == "-" else f"{told} {ends}"
 
 
@@ -324,8 +329,8 @@ def group_results(rows: pl.DataFrame) -> list[dict[str, Any]]:
 
 def _keep_test(each: Ran) -> None:
     """Write what was judged now as a run folder, which `compare` and `report` take."""
-    from roadaware.cli.pages import run_page
     from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
+    from roadaware.reports.run_pages import run_page
 
     if each.said is None:
         return
@@ -389,7 +394,7 @@ def _format_several(rows: pl.DataFrame, ran: Sequence[Ran], folder: Path) -> str
     for what, told in (("failed", [each.failed for each in ran]), ("notes", [each.notes for each in ran])):
         lines = [f"{each.recipe.name}: {line}" for each, said in zip(ran, told, strict=True) for line in said]
         if lines:
-            blocks.append(f"{what}\n" + text.format_bullets(lines))
+            blocks.append(f"{what}\n" + terminal.format_bullets(lines))
     blocks.append(f"every metric, seed and interval: {folder}/results.csv, .parquet and .json")
     return "\n\n".join(blocks)
 
@@ -405,14 +410,14 @@ def _table(part: pl.DataFrame, samples: SamplesRecipe) -> str:
     metrics = [name for name in SHOWN if name in set(part["metric"])]
     body = [_row(model, metrics) for model in group_results(part)]
     for name, values in iterate_printed(samples, first["samples"]):
-        cells = [text.format_number(values.get(metric), 2) for metric in metrics]
+        cells = [terminal.format_number(values.get(metric), 2) for metric in metrics]
         body.append([f"{name} (printed)", *cells, "", "", ""])
     where = "" if samples.protocol.startswith(f"{samples.reader}-") else f" on {samples.root}"
     head = (
         f"{first['protocol']} ({first['config']}){where}, test: {first['samples']:,} samples of "
         f"{first['pedestrians']:,} pedestrians; means over seeds, 95 % intervals over pedestrians"
     )
-    return f"{head}\n{text.format_table(['', *metrics, 'parameters', 'CPU s', 'inputs'], body)}"
+    return f"{head}\n{terminal.format_table(['', *metrics, 'parameters', 'CPU s', 'inputs'], body)}"
 
 
 def _row(model: dict[str, Any], metrics: Sequence[str]) -> list[str]:
@@ -420,15 +425,15 @@ def _row(model: dict[str, Any], metrics: Sequence[str]) -> list[str]:
     cells = []
     for metric in metrics:
         found = run["metrics"][metric]
-        told = text.format_number(found["value"])
+        told = terminal.format_number(found["value"])
         low, high = found["pedestrian"]
-        ends = text.format_interval(low, high, caution=found["cautions"]["pedestrian"])
+        ends = terminal.format_interval(low, high, caution=found["cautions"]["pedestrian"])
         cells.append(f"{told} {ends}" if metric in _WITH_INTERVAL and ends != "-" else told)
     return [
         model["model"],
         *cells,
         f"{model['parameters']:,}",
-        text.format_number(run["cpu_s"], 0),
+        terminal.format_number(run["cpu_s"], 0),
         model["inputs"],
     ]
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from cyclopts import Parameter
 
 from roadaware.addresses import mask_secrets
-from roadaware.cli import console, outputs, text
+from roadaware.cli import console, outputs
 from roadaware.cli.devices import Device, Precision, log_warmup, select_device, set_threads
 from roadaware.cli.interrupts import stop_gracefully
 from roadaware.cli.linker_choice import select_linker
@@ -35,8 +35,9 @@ from roadaware.cli.street_choice import (
 )
 from roadaware.cli.watch_crossing import CrossingOption, build_annotator
 from roadaware.cli.watch_models import describe_models
-from roadaware.cli.watch_page import NOTHING, write_page
 from roadaware.errors import DiskError, InputError, UsageError
+from roadaware.reports import terminal
+from roadaware.reports.watch_page import NOTHING
 
 if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig
@@ -554,10 +555,15 @@ def _text(found: dict[str, Any], folder: Path) -> str:
         *_crossing_rows(found),
     ]
     rows += [(each["meaning"], f"{each['count']:,}") for each in found["outcomes"].values()]
-    lines = [f"watched {text.format_cell(found['source'])}", "", text.format_table(["", "found"], rows), ""]
+    lines = [
+        f"watched {terminal.format_cell(found['source'])}",
+        "",
+        terminal.format_table(["", "found"], rows),
+        "",
+    ]
     if not found["tubes"] and found["frames"]:
         lines += [NOTHING, ""]
-    return "\n".join([*lines, f"wrote {text.format_cell(str(folder))}: {', '.join(found['files'])}"])
+    return "\n".join([*lines, f"wrote {terminal.format_cell(str(folder))}: {', '.join(found['files'])}"])
 
 
 def _crossing_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
@@ -570,3 +576,25 @@ def _crossing_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("of those, answered for", f"{found['crossing']['answered']:,}"),
         ("ms for each pedestrian in a frame", "–" if each is None else f"{each:.2f}"),
     ]
+
+
+def write_page(folder: Path, found: dict[str, Any]) -> bool:
+    """Write the page into the folder of a watch that just ended; whether there is one.
+
+    A page that cannot be made is no fault of the watch: it is complained of, and `report` makes it later.
+
+    Args:
+        folder: of the watch.
+        found: its summary.
+    """
+    from roadaware.errors import RoadawareError
+    from roadaware.online.run_folder import PAGE
+    from roadaware.reports.page import save
+    from roadaware.reports.watch_page import render_watch_page
+
+    try:
+        save(render_watch_page(folder, found), folder / PAGE)
+    except RoadawareError as error:
+        console.print_error(f"no page was made of the watch: {error}")
+        return False
+    return True

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from roadaware.cli import console
-from roadaware.cli.event_runs import EventRun, build_detection_result, build_event_run_facts
+from roadaware.reports.event_runs import EventRun, build_detection_result, build_event_run_facts
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from roadaware.cli.event_scoring import Scored
     from roadaware.metrics.detection.matches import Matches
     from roadaware.reports.curves import Panel
     from roadaware.reports.page import Block, Section
+    from roadaware.scenes.tables import Scenes
 
 # What stands beside the average precision of road events: tracks, streaming, scores by slice.
 
@@ -34,14 +33,17 @@ def build_json_facts(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
     return beside, {name: value for name, value in facts.items() if name not in _BESIDE}
 
 
-def group_calibration(came: Scored, by: Sequence[str]) -> list[dict[str, Any]] | None:
+def group_calibration(
+    scenes: Scenes, matches: Mapping[str, Matches], by: Sequence[str]
+) -> list[dict[str, Any]] | None:
     """How far scores can be believed in each slice of videos, kind by kind; None without such slices.
 
     Slices that tell boxes of one frame apart, such as by height, are left out: a box that nobody asks about
     there is neither right nor wrong.
 
     Args:
-        came: what was judged.
+        scenes: the ground truth that was judged.
+        matches: level to its matches.
         by: names of slices, as `--by` has them.
 
     Returns:
@@ -53,12 +55,12 @@ def group_calibration(came: Scored, by: Sequence[str]) -> list[dict[str, Any]] |
     from roadaware.metrics.detection.calibration import build_calibration_table
 
     rows: list[dict[str, Any]] = []
-    for name, part in build_video_slices(came.scenes, by).items():
+    for name, part in build_video_slices(scenes, by).items():
         if part.of_boxes or part.videos is None:
             continue
         groups = dict.fromkeys(part.videos, name)
         for level, of, threshold in CALIBRATED_AT:
-            held = came.matches.get(level)
+            held = matches.get(level)
             if held is None or threshold not in held.thresholds:
                 continue
             table = build_calibration_table(held, threshold, groups=groups)
@@ -67,9 +69,42 @@ def group_calibration(came: Scored, by: Sequence[str]) -> list[dict[str, Any]] |
     return rows or None
 
 
+def build_streaming_rows(
+    summary: pl.DataFrame, found: Mapping[str, Any]
+) -> tuple[list[str], list[tuple[str, list[float | None]]]]:
+    """The headline means, offline and streaming beside each other.
+
+    Args:
+        summary: the offline metrics.
+        found: what `evaluate_streaming` gave.
+
+    Returns:
+        what the columns hold, and for each kind its values in per cent.
+    """
+    from roadaware.analysis.event_results import FRAME, select_headline, select_means
+
+    grid = select_means(summary)
+    columns = select_headline(grid.columns)
+    rows = []
+    for kind in grid.rows:
+        values: list[float | None] = []
+        for column in columns:
+            offline = grid.cells.get((kind, column))
+            level = found["frame"] if column.level == FRAME else found["video"].get(column.overlap, {})
+            then = level.get(column.threshold, {}).get(kind, {}).get("mean")
+            values += [None if offline is None or offline.value is None else 100 * offline.value, then]
+        rows.append((kind, values))
+    return [name for column in columns for name in (column.words, "streaming")], rows
+
+
+def describe_clock(found: Mapping[str, Any]) -> str:
+    """The clock in words."""
+    clock = found["clock"]
+    return f"offline, and streaming at {clock['latency_s']:g} s a frame ({clock['scheduler']})"
+
+
 def build_tracking_blocks(run: EventRun) -> list[Block]:
     """Tracking and streaming, where they were asked for, as blocks of a report."""
-    from roadaware.cli.event_scoring import build_streaming_rows, describe_clock
     from roadaware.reports.event_tables import build_streaming_table, build_tracking_table
 
     blocks: list[Block] = []
@@ -110,12 +145,11 @@ def render_event_runs(runs: Sequence[EventRun], comparisons: Sequence[Any] = (),
     from roadaware.reports.events import build_event_comparison_section
     from roadaware.reports.page import report
 
-    with console.log_step("report"):
-        sections = [build_event_run_section(run) for run in runs]
-        sections += [build_event_comparison_section(found) for found in comparisons]
-        heading = title or ", ".join(run.name for run in runs)
-        about = sorted({f"{run.dataset} {run.facts.get('split') or ''}".strip() for run in runs})
-        return report(sections, title=heading, subtitle=", ".join(["road events", *about]))
+    sections = [build_event_run_section(run) for run in runs]
+    sections += [build_event_comparison_section(found) for found in comparisons]
+    heading = title or ", ".join(run.name for run in runs)
+    about = sorted({f"{run.dataset} {run.facts.get('split') or ''}".strip() for run in runs})
+    return report(sections, title=heading, subtitle=", ".join(["road events", *about]))
 
 
 def build_event_run_section(run: EventRun, curves: Sequence[str] | None = None) -> Section:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from roadaware import __version__
-from roadaware.cli.folders import FORMAT, MARKER, add_marker, digest, encode_json, list_result_files
 from roadaware.errors import DamagedError, InputError
+from roadaware.io.folders import FORMAT, MARKER, add_marker, digest, encode_json, list_result_files
 
 if TYPE_CHECKING:
     from roadaware.metrics.pedestrians import PedestrianConfig
@@ -301,8 +301,8 @@ def _state(path: Path, data: bytes) -> tuple[SampleScores, list[str | None] | No
     """The samples of a run, and their scenarios where it has some."""
     import polars as pl
 
-    from roadaware.cli.run_tables import read_table
     from roadaware.metrics.scores import SampleScores
+    from roadaware.reports.run_tables import read_table
 
     integers = dict.fromkeys(("truth", "order", "tte_frames"), pl.Int64)
     texts = dict.fromkeys(("pedestrian", "video"), pl.String)

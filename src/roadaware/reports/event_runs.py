@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from roadaware import __version__
-from roadaware.cli import runs
-from roadaware.cli.folders import MARKER, add_marker, encode_json
 from roadaware.errors import DamagedError
+from roadaware.io.folders import MARKER, add_marker, encode_json
+from roadaware.reports import runs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -143,10 +143,10 @@ def load_event_run(folder: Path) -> EventRun:
     import polars as pl
 
     from roadaware.analysis.worst_tubes import Strip
-    from roadaware.cli.run_tables import read_table
     from roadaware.config import from_dict
     from roadaware.metrics.detection.config import DetectionConfig
     from roadaware.metrics.detection.evaluate import AV_ACTION, DETECTION_SUMMARY, FRAME, VIDEO
+    from roadaware.reports.run_tables import read_table
 
     results, held = runs.read_contents(folder)
     try:
@@ -205,7 +205,7 @@ def _read_faults(data: bytes) -> pl.DataFrame:
     """What mending each kind of fault would gain."""
     import polars as pl
 
-    from roadaware.cli.run_tables import read_table
+    from roadaware.reports.run_tables import read_table
 
     words = dict.fromkeys(("level", "kind", "fault", "meaning"), pl.String)
     numbers = dict.fromkeys(("map", "mended_map", "gain", "threshold"), pl.Float64)
@@ -227,8 +227,8 @@ def _each_match(held: Mapping[str, bytes]) -> Iterator[tuple[str, Matches]]:
     import numpy as np
     import polars as pl
 
-    from roadaware.cli.run_tables import read_table
     from roadaware.metrics.detection.matches import Matches
+    from roadaware.reports.run_tables import read_table
 
     for level, named in json.loads(held[_INDEX]).items():
         name = level.replace(":", "_")

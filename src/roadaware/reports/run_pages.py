@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from roadaware.cli import console
-from roadaware.cli.runs import Run, digest_scores
+from roadaware.reports.runs import Run, digest_scores
 
 if TYPE_CHECKING:
-    from roadaware.analysis.audit import Audit
     from roadaware.analysis.compare import Comparison
-    from roadaware.protocols.iv2024 import Reproduction
     from roadaware.reports.page import Section
     from roadaware.scenes.tables import Scenes
 
@@ -27,11 +24,10 @@ def run_page(runs: Sequence[Run], comparisons: Sequence[Comparison] = (), title:
     from roadaware.reports.evaluation import build_comparison_section
     from roadaware.reports.page import report
 
-    with console.log_step("report"):
-        sections = [run_section(run) for run in runs]
-        sections += [build_comparison_section(comparison) for comparison in comparisons]
-        heading = title or ", ".join(run.name for run in runs)
-        return report(sections, title=heading, subtitle=_subtitle(runs))
+    sections = [run_section(run) for run in runs]
+    sections += [build_comparison_section(comparison) for comparison in comparisons]
+    heading = title or ", ".join(run.name for run in runs)
+    return report(sections, title=heading, subtitle=_subtitle(runs))
 
 
 def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
@@ -81,58 +77,3 @@ def _subtitle(runs: Sequence[Run]) -> str:
     tasks = sorted({run.config.task for run in runs})
     protocols = sorted({run.protocol for run in runs if run.protocol})
     return ", ".join(["pedestrians", *tasks, *protocols])
-
-
-def audit_page(found: Audit) -> str:
-    """A page for an audit.
-
-    Args:
-        found: what was checked.
-    """
-    from roadaware.reports.page import report
-
-    return report([build_audit_section(found)], title=f"Audit of {found.dataset}")
-
-
-def build_audit_section(found: Audit) -> Section:
-    """An audit as a section.
-
-    Args:
-        found: what was checked.
-    """
-    from roadaware.reports.audit import audit_section
-
-    return audit_section(found)
-
-
-def render_reproduction(found: Reproduction) -> str:
-    """A page for a repeated experiment: its tables, and the images of what could be judged.
-
-    Args:
-        found: what came of it.
-    """
-    from roadaware.reports.page import report
-
-    return report(build_reproduction_report(found), title="IV 2024 repeated")
-
-
-def build_reproduction_report(found: Reproduction) -> list[Section]:
-    """A repeated experiment: its tables, then one section per set of released scores.
-
-    Args:
-        found: what came of it.
-    """
-    from roadaware.reports.reproduction import build_question_sections, build_reproduction_section
-
-    return [build_reproduction_section(found), *build_question_sections(found)]
-
-
-def build_reading_section(scenes: Scenes) -> Section:
-    """What was read, as a section.
-
-    Args:
-        scenes: as read.
-    """
-    from roadaware.reports.audit import build_data_section
-
-    return build_data_section(scenes)

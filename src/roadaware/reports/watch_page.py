@@ -83,28 +83,6 @@ def render_watch_page(
     return report(sections, title=f"Watched: {summary['source']}", subtitle=_subtitle(summary))
 
 
-def write_page(folder: Path, found: dict[str, Any]) -> bool:
-    """Write the page into the folder of a watch that just ended; whether there is one.
-
-    A page that cannot be made is no fault of the watch: it is complained of, and `report` makes it later.
-
-    Args:
-        folder: of the watch.
-        found: its summary.
-    """
-    from roadaware.cli import console
-    from roadaware.errors import RoadawareError
-    from roadaware.online.run_folder import PAGE
-    from roadaware.reports.page import save
-
-    try:
-        save(render_watch_page(folder, found), folder / PAGE)
-    except RoadawareError as error:
-        console.print_error(f"no page was made of the watch: {error}")
-        return False
-    return True
-
-
 def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Section]:
     from roadaware.analysis.watched import summarise_events
     from roadaware.online.events import read_events

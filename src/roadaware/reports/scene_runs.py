@@ -7,26 +7,22 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 from roadaware import __version__
-from roadaware.cli import console, folders, outputs, pedestrians, runs
-from roadaware.cli.folders import MARKER, add_marker, encode_json, write_text
-from roadaware.cli.options import Html, Outcome, Output, Overwrite
-from roadaware.cli.scene_tasks import SceneTask, get_task, load_config_class, load_state_class
+from roadaware.analysis.scene_tasks import SceneTask, get_task, load_config_class, load_state_class
 from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.io.folders import MARKER, add_marker, encode_json
+from roadaware.reports import runs
 
 if TYPE_CHECKING:
     import polars as pl
 
     from roadaware.analysis.compare import SceneComparison
-    from roadaware.cli.scenes import Given
     from roadaware.metrics.metric_state import SceneResult
     from roadaware.reports.page import Section
     from roadaware.reports.picture import Picture
-    from roadaware.scenes.tables import Scenes
+    from roadaware.scenes.tables import Predictions, Scenes
 
 _SUMMARY, _COUNTS, _PICTURES, _PAGE = "summary.parquet", "counts.parquet", "pictures.json", "report.html"
 _LEVEL = "instances_"
@@ -238,9 +234,9 @@ def compare_scene_runs(
 def _result(
     task: SceneTask, results: Mapping[str, Any], held: Mapping[str, bytes], where: str
 ) -> SceneResult:
-    from roadaware.cli.run_tables import read_table
     from roadaware.io.npz import decode
     from roadaware.metrics.metric_state import SCENE_COUNTS, SCENE_SUMMARY, SceneResult
+    from roadaware.reports.run_tables import read_table
 
     arrays, facts = decode(
         held[runs.SCENE_STATE], f"{where}/{runs.SCENE_STATE}", "the state of a run", runs.AGAIN
@@ -278,7 +274,9 @@ def _reading(data: bytes) -> Callable[[], pl.DataFrame]:
 # Pages of the tasks on scenes out of what a run holds, and what their pictures show out of the data.
 
 
-def collect_figure_data(task: SceneTask, given: Given, result: SceneResult) -> dict[str, Any]:
+def collect_figure_data(
+    task: SceneTask, predictions: Predictions, scenes: Scenes, result: SceneResult
+) -> dict[str, Any]:
     """What the images of a task show, JSON-ready, so that a page can be made again without the data."""
     from roadaware.analysis import scene_cases
 
@@ -290,7 +288,7 @@ def collect_figure_data(task: SceneTask, given: Given, result: SceneResult) -> d
     }
     if task.name not in makers:
         return {}
-    return makers[task.name](given.predictions, given.scenes, result)
+    return makers[task.name](predictions, scenes, result)
 
 
 def render_scene_runs(runs: Sequence[SceneRun], comparisons: Sequence[Any] = (), title: str = "") -> str:
@@ -304,17 +302,16 @@ def render_scene_runs(runs: Sequence[SceneRun], comparisons: Sequence[Any] = (),
     from roadaware.reports.page import report
     from roadaware.reports.scene_section import build_scene_comparison_section
 
-    with console.log_step("report"):
-        sections = [build_scene_run_section(run) for run in runs]
-        sections += [build_scene_comparison_section(found) for found in comparisons]
-        heading = title or ", ".join(dict.fromkeys(run.name for run in runs))
-        about = dict.fromkeys(run.task.title for run in runs)
-        return report(sections, title=heading, subtitle=", ".join(about))
+    sections = [build_scene_run_section(run) for run in runs]
+    sections += [build_scene_comparison_section(found) for found in comparisons]
+    heading = title or ", ".join(dict.fromkeys(run.name for run in runs))
+    about = dict.fromkeys(run.task.title for run in runs)
+    return report(sections, title=heading, subtitle=", ".join(about))
 
 
 def build_scene_run_section(run: SceneRun) -> Section:
     """One run as a section."""
-    from roadaware.cli.scene_tasks import CORNER_CASES
+    from roadaware.analysis.scene_tasks import CORNER_CASES
     from roadaware.reports.corner_section import build_corner_section
     from roadaware.reports.scene_section import build_scene_section
     from roadaware.reports.text import capitalize_text
@@ -383,81 +380,3 @@ def _about(run: SceneRun) -> dict[str, str]:
     if found:
         about["findings"] = "; ".join(f"{n:,} {what}" if n else what for what, n in found.items())
     return about
-
-
-# Where a run on scenes goes: a folder, a page, the terminal, and what makes it fail.
-
-_FOLDER = "Write the run here: settings, results, state, instances, report."
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Kept:
-    """Where a run is kept."""
-
-    html: Html = None
-    folder: Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESULT] = None
-    overwrite: Overwrite = False
-
-    @property
-    def wanted(self) -> bool:
-        """Whether the run is kept at all, and so needs a page."""
-        return self.html is not None or self.folder is not None
-
-    def write(self, run: SceneRun) -> None:
-        """Write the run to its folder and its page, those of them that were asked for."""
-
-        if not self.wanted:
-            return
-        page = render_scene_runs([run])
-        if self.folder is not None:
-            folders.write_result_folder(
-                self.folder, build_scene_run_files(run, page), overwrite=self.overwrite
-            )
-            console.print_note(f"wrote {self.folder} (report: {self.folder / 'report.html'})")
-        if self.html is not None:
-            write_text(self.html, page)
-            console.print_note(f"wrote {self.html}")
-
-
-NOWHERE = Kept()
-
-
-def write_scene_run(
-    run: SceneRun,
-    kept: Kept,
-    lowest: Mapping[str, float],
-    *,
-    strict: bool,
-    text: Callable[[SceneRun], str],
-    odd: Sequence[str] = (),
-) -> Outcome:
-    """Write a run where it is kept, and tell of it.
-
-    Args:
-        run: what was judged.
-        kept: where it is written.
-        lowest: metric to the lowest value that passes.
-        strict: whether what was refused is a failure.
-        text: the run for people.
-        odd: what else is a failure then, in words.
-
-    Raises:
-        UsageError: if a metric with a bar is unknown.
-        DiskError: if a file cannot be written.
-    """
-    from roadaware.metrics.metric_state import as_json
-
-    metrics = run.result.values()
-    pedestrians.check(lowest, metrics)
-    kept.write(run)
-    failed = pedestrians.describe_failure(metrics, lowest)
-    if failed is None and strict:
-        failed = _findings(run.facts["findings"], odd)
-    return Outcome(text(run), {**as_json(run.result), "run": build_scene_run_facts(run)}, failed)
-
-
-def _findings(found: Mapping[str, int], odd: Sequence[str]) -> str | None:
-    """What `--strict` turns into exit code 1, in words."""
-    told = [*(f"{count:,} {what}" for what, count in found.items()), *odd]
-    return f"--strict: {'; '.join(told)}" if told else None

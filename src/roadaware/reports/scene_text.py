@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from roadaware.cli.text import format_bullets, format_cell, format_number, format_row_interval, format_table
+from roadaware.reports.terminal import (
+    format_bullets,
+    format_cell,
+    format_number,
+    format_row_interval,
+    format_table,
+)
 from roadaware.reports.text import format_fact, format_name
 
 if TYPE_CHECKING:
-    from roadaware.cli.scene_runs import SceneRun
     from roadaware.metrics.metric_state import SceneResult
+    from roadaware.reports.scene_runs import SceneRun
 
 _MOST_CLASSES = 80
 _DIGITS = 4

@@ -6,8 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from roadaware.cli.runs import Run
-from roadaware.cli.text import format_bullets, format_cell, format_number, format_row_interval, format_table
+from roadaware.reports.runs import Run
+from roadaware.reports.terminal import (
+    format_bullets,
+    format_cell,
+    format_number,
+    format_row_interval,
+    format_table,
+)
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison

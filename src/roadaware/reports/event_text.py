@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from roadaware.cli.text import format_bullets, format_cell, format_interval, format_number, format_table
+from roadaware.reports.terminal import (
+    format_bullets,
+    format_cell,
+    format_interval,
+    format_number,
+    format_table,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
     from roadaware.analysis.event_results import Column, Grid, Value
-    from roadaware.cli.event_runs import EventRun
+    from roadaware.reports.event_runs import EventRun
 
 _MOST_CLASSES = 80
 
@@ -95,6 +101,19 @@ def format_tracking(found: dict[str, Any] | None, tracked: str = "", *, interval
         rows.append([*cells, ends] if intervals else cells)
     header = ["paths as tracks, %", "value", "95 % by video"][: 3 if intervals else 2]
     return "\n".join([*([tracked] if tracked else []), format_table(header, rows)])
+
+
+def format_streaming(summary: pl.DataFrame, found: Mapping[str, Any] | None) -> str:
+    """The headline means, offline and on the simulated clock; nothing where nothing was timed."""
+    if found is None:
+        return ""
+    from roadaware.reports.event_pages import build_streaming_rows, describe_clock
+
+    names, rows = build_streaming_rows(summary, found)
+    title = f"mean AP, %: {describe_clock(found)}"
+    return format_table(
+        [title, *names], [(kind, *(format_number(value, 2) for value in held)) for kind, held in rows]
+    )
 
 
 def format_dropped(dropped: dict[str, int]) -> str:
