@@ -304,7 +304,7 @@ def test_sound_that_cannot_be_decoded_is_said_once(tmp_path: Path, fourcc: str) 
 
 
 def test_a_film_that_no_decoder_knows_is_exit_3_and_is_left_out_of_many(tmp_path: Path) -> None:
-    from roadaware.cli.predict_videos import collect_videos
+    from roadaware.cli.predict_videos import VideoSource
 
     (tmp_path / "films").mkdir()
     good, bad = tmp_path / "films" / "good.mp4", tmp_path / "films" / "bad.mp4"
@@ -314,7 +314,7 @@ def test_a_film_that_no_decoder_knows_is_exit_3_and_is_left_out_of_many(tmp_path
     (tmp_path / "films" / "folder.mp4").mkdir()
     (tmp_path / "films" / "loop.mp4").symlink_to("loop.mp4")
     (tmp_path / "films" / "zero.mp4").symlink_to("/dev/zero")
-    found = collect_videos([tmp_path / "films"], None, None, None, "")
+    found = VideoSource().collect([tmp_path / "films"])
     assert [film.video for film in found.films] == ["good"]
     assert sorted(found.refused) == ["bad", "folder", "loop", "pipe", "zero"]
     assert "no decoder knows its codec" in found.refused["bad"]

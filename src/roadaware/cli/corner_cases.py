@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from roadaware.analysis.event_findings import count_refusals, list_warnings
 from roadaware.analysis.scene_tasks import CORNER_CASES, get_config, set_fields
 from roadaware.cli import console, datasets, results
-from roadaware.cli.event_findings import count_refusals, list_warnings
-from roadaware.cli.options import USUAL, Common, Outcome, Resamples, Seed, Several, Switch
-from roadaware.cli.results import NOWHERE, Kept
-from roadaware.cli.scenes import Given, Judging, count_warnings, run_scene_task, write_scene_run
+from roadaware.cli.options import USUAL, Common, Outcome, Switch
+from roadaware.cli.results import AS_USUAL, NOWHERE, FieldScoring, Kept
+from roadaware.cli.scenes import Given, count_warnings, run_scene_task, write_scene_run
 from roadaware.errors import InputError, UsageError
-from roadaware.reports.scene_text import format_facts
-from roadaware.reports.terminal import (
-    format_bullets,
-    format_cell,
-    format_number,
-    format_row_interval,
-    format_table,
-)
 
 if TYPE_CHECKING:
-    from roadaware.metrics.metric_state import SceneResult
     from roadaware.protocols.coda import TrainingSet, Version
-    from roadaware.reports.scene_runs import SceneRun
     from roadaware.scenes.tables import Predictions, Scenes
 
 # Truth and claims about corner cases as the commands take them: COCO files, saved tables, made-up scenes.
@@ -209,11 +198,6 @@ _CLASSES = (
     "Which classes are common: base (buses are novel) or 2022 (buses are common). [default: by the ground "
     "truth]"
 )
-_CONFIG = "How it is judged: default, reference, coda2022 or coco; see above."
-_SET = "FIELD=VALUE: change single fields of the config, such as precision=always."
-_BY = "Also by slice: period, weather, domain, density, or another column of the images."
-_BARS = "METRIC=VALUE, as fractions: exit with 1 if a metric is lower, or undefined."
-_STRICT = "Exit with 1 if annotations or predictions were refused, or something is odd about them."
 
 Truth = Annotated[Path, Parameter(help=_TRUTH)]
 Predicted = Annotated[Path, Parameter(help=_PREDICTIONS)]
@@ -230,22 +214,7 @@ class Claimed:
     classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class CornerJudging:
-    """How corner cases are judged."""
-
-    config: Annotated[str, Parameter(help=_CONFIG)] = "default"
-    fields: Annotated[tuple[str, ...], Parameter(name="--set", help=_SET), Several] = ()
-    by: Annotated[tuple[str, ...], Parameter(help=_BY), Several] = ()
-    draws: Resamples = 0
-    seed: Seed = 0
-    fail_under: Annotated[tuple[str, ...], Parameter(help=_BARS), Several] = ()
-    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False
-
-
 ANYTHING = Claimed()
-AS_USUAL = CornerJudging()
 
 
 def corner_cases(
@@ -254,7 +223,7 @@ def corner_cases(
     corner: Annotated[Path | None, Parameter(help=_CORNER)] = None,
     predictions: Predicted,
     claimed: Claimed = ANYTHING,
-    judging: CornerJudging = AS_USUAL,
+    judging: FieldScoring = AS_USUAL,
     kept: Kept = NOWHERE,
     common: Common = USUAL,
 ) -> Outcome:
@@ -263,7 +232,8 @@ def corner_cases(
     Needs COCO annotations and COCO results. --trained-on says what the detector's classes answer, --agnostic
     that it has none, as a region proposal network. --config is `default`, `reference` (crowds alone are
     ignored, as pycocotools does), `coda2022` (the four numbers of the challenge) or `coco` (all classes, AP
-    too). What the whole image and random boxes would score stands beside every number.
+    too). What the whole image and random boxes would score stands beside every number. --by slices by period,
+    weather, domain, density, or another column of the images.
 
     For example:
 
@@ -274,6 +244,8 @@ def corner_cases(
             --corner instance_val_agnostic_corner.json --predictions results.json \\
             --trained-on coda --config coda2022 --json result.json
     """
+
+    from roadaware.reports.corner_text import format_corner_run
 
     lowest = results.parse_bars(judging.fail_under, results.FRACTIONS)
     config = set_fields(CORNER_CASES, get_config(CORNER_CASES, judging.config), judging.fields)
@@ -287,10 +259,7 @@ def corner_cases(
     )
     routing.check()
     given, version = open_corner_inputs(truth, corner, predictions, routing)
-    how = Judging(
-        config=judging.config, fields=judging.fields, by=judging.by, draws=judging.draws, seed=judging.seed
-    )
-    run = run_scene_task(CORNER_CASES, given, config, how, predictions, details=False)
+    run = run_scene_task(CORNER_CASES, given, config, judging, predictions, details=False)
     run = replace(run, facts={**run.facts, **_beside(given.scenes, routing, version)})
     return write_scene_run(run, kept, lowest, strict=judging.strict, text=format_corner_run, odd=given.notes)
 
@@ -310,134 +279,3 @@ def _beside(scenes: Scenes, routing: Routing, version: str) -> dict[str, Any]:
         if routing.merged
         else [],
     }
-
-
-# Results on corner cases as the tables that the command prints, as fractions in [0, 1].
-
-_DIGITS = 4
-
-
-def format_corner_run(run: SceneRun) -> str:
-    """One run: groups beside trivial answers, slices, classes, and what is printed."""
-    from roadaware.analysis.corner_tables import group_undefined, select_plain_facts
-
-    truth = run.facts.get("truth", {})
-    row = run.result.counts.row(0, named=True)
-    heading = (
-        f"{', '.join(run.facts.get('claims', [run.name]))} on {truth.get('dataset') or 'unnamed truth'}: "
-        f"{row['items']:,} images; config {run.config_name}"
-    )
-    found = [f"{count:,} {what}" for what, count in run.facts.get("findings", {}).items()]
-    routing = [f"{name}: {value}" for name, value in run.facts.get("routing", {}).items()]
-    reasons = group_undefined(run.result)
-    parts = [
-        "\n".join(
-            [format_cell(heading), *map(format_cell, routing), *format_facts(select_plain_facts(run.result))]
-        ),
-        "\n".join(format_cell(note) for note in (*truth.get("notes", []), *found, *run.result.notes)),
-        _groups(run.result, intervals=bool(run.draws)),
-        _total(run.result),
-        _slices(run.result, intervals=bool(run.draws)),
-        _classes(run.result),
-        _format_printed(run.result, run.facts.get("printed", [])),
-        "undefined:\n"
-        + format_bullets(f"{', '.join(_short(names))}: {why}" for why, names in reasons.items())
-        if reasons
-        else "",
-    ]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _groups(result: SceneResult, *, intervals: bool) -> str:
-    """Each group with the predictions, their intervals, and the trivial answers."""
-    from roadaware.analysis.corner_tables import CLAIMS, build_lines, select_columns
-
-    columns = select_columns(result)
-    rows = []
-    for line in build_lines(result):
-        group = line.group if line.answer == CLAIMS else ""
-        rows.append([group, line.answer, *(_value(line.rows[heading]) for heading in columns)])
-        if (
-            intervals
-            and line.answer == CLAIMS
-            and any((row or {}).get("valid") for row in line.rows.values())
-        ):
-            ends = (line.rows[heading] or {} for heading in columns)
-            shown = (format_row_interval(row, "video") for row in ends)
-            rows.append(["", "95 % by scene", *shown])
-    return format_table(["group", "answer", *columns], rows, left=2)
-
-
-def _total(result: SceneResult) -> str:
-    """The sum of the challenge of 2022, where it is asked for."""
-    rows = [row for row in result.whole() if row["metric"] == "total"]
-    beside = "".join(
-        f"; {name} {format_number(values.get('total'), _DIGITS)}" for name, values in result.baselines.items()
-    )
-    return "".join(
-        f"total of common AP, all AP, all AR and corner AR: {_value(row, intervals=True)}{beside}"
-        for row in rows
-    )
-
-
-def _slices(result: SceneResult, *, intervals: bool) -> str:
-    from roadaware.analysis.corner_tables import build_slice_header, build_slice_lines
-
-    if not result.groups:
-        return ""
-    rows = [
-        [name, f"{pictures:,}", *(_value(each, intervals=intervals) for each in cells)]
-        for name, pictures, cells in build_slice_lines(result)
-    ]
-    return format_table(["slice", "pictures", *build_slice_header(result)], rows)
-
-
-def _classes(result: SceneResult) -> str:
-    """Classes and super-classes with their objects and recall in each group."""
-    from roadaware.analysis.corner_tables import build_class_lines
-
-    groups, metrics, lines = build_class_lines(result)
-    if not lines:
-        return ""
-    rows = [
-        [
-            label,
-            *("-" if n is None else f"{n:,}" for n in counts),
-            *(_value(row, intervals=True) for row in found),
-        ]
-        for label, counts, found in lines
-    ]
-    return format_table(["class", *(f"{group} objects" for group in groups), *metrics], rows)
-
-
-def _format_printed(result: SceneResult, printed: list[dict[str, Any]]) -> str:
-    from roadaware.analysis.corner_tables import build_printed_lines, select_printed_columns
-
-    ends = select_printed_columns(result, printed)
-    if not ends:
-        return ""
-    numbers = ", ".join(dict.fromkeys(row["table"] for row in printed))
-    told = [f"printed in tables {numbers} of the paper, of other detectors on CODA's images:"]
-    for group in dict.fromkeys(heading.partition(" ")[0] for heading in ends):
-        places = [n for n, heading in enumerate(ends) if heading.startswith(f"{group} ")]
-        header = [f"{group}: detector", *(list(ends)[n].partition(" ")[2] for n in places)]
-        rows = [
-            [name, *(format_number(values[n], 3) for n in places)]
-            for name, values in build_printed_lines(result, printed)
-            if any(values[n] is not None for n in places)
-        ]
-        told.append(format_table(header, rows))
-    return "\n\n".join(told)
-
-
-def _value(row: Mapping[str, Any] | None, *, intervals: bool = False) -> str:
-    if row is None or row["value"] is None:
-        return "-"
-    shown = format_number(row["value"], _DIGITS)
-    if not intervals or row.get("low_video") is None:
-        return shown
-    return f"{shown} {format_row_interval(row, 'video')}"
-
-
-def _short(names: list[str], most: int = 4) -> list[str]:
-    return [*names[:most], f"and {len(names) - most} more"] if len(names) > most + 1 else names

@@ -174,9 +174,10 @@ def _run_planted_defects(
 
 def _real(data: Path, output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
     """The demo on real annotations, up to the published tables."""
-    from roadaware.cli.reproduce import compare_released, format_reproduction, reproduce_folder
+    from roadaware.cli.reproduce import compare_released, reproduce_folder
     from roadaware.reports.audit import build_data_section
     from roadaware.reports.reproduction import build_reproduction_report
+    from roadaware.reports.reproduction_text import format_reproduction
     from roadaware.reports.run_text import format_headline
 
     root = data / "jaad"

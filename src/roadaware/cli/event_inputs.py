@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from roadaware.cli import console, datasets
-from roadaware.cli.event_findings import (
+from roadaware.analysis.event_findings import (
     NO_SCORE,
     PER_CENT,
     LeftOut,
@@ -19,6 +18,7 @@ from roadaware.cli.event_findings import (
     find_unread,
     list_warnings,
 )
+from roadaware.cli import console, datasets
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
-from roadaware.cli import console
-from roadaware.cli.event_findings import (
+from roadaware.analysis.event_findings import (
     LeftOut,
     check_image_size,
     count_empty_videos,
     list_warnings,
     select_known_videos,
 )
+from roadaware.cli import console
 from roadaware.cli.event_inputs import (
     Claims,
     EventSet,

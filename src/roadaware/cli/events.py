@@ -19,8 +19,6 @@ from roadaware.cli.options import (
     Outcome,
     Output,
     Overwrite,
-    Resamples,
-    Seed,
     Several,
     Switch,
 )
@@ -38,7 +36,6 @@ _PREDICTIONS = (
     "results (.json) or MOT text (.txt); detections and tubes may be two of them."
 )
 _SPLIT = "The split that is evaluated; `all` for every video. [default: all of ROAD, `test` of UCF101-24]"
-_BY = "Also by group: split, or a column of the videos (weather ...), or one of its values (night)."
 _KINDS = (
     "Only these kinds of labels: agentness agent action location duplex event, or as the files name them."
 )
@@ -49,13 +46,8 @@ _COMPOSITES = (
 )
 _ONLY = "Judge only boxes and the vehicle's action (frame), or only tubes (video)."
 _SIZE = "Width and height of the images that boxes of detection files are in."
-_BARS = "METRIC=VALUE, in per cent: exit with 1 if a metric is lower, or undefined."
 _TRACKING = "Also HOTA, identity and CLEAR metrics of the paths, whatever their labels."
 _MIN_SCORE = "Lowest score of a box in the paths that --tracking judges. [default: the detector's threshold]"
-_STRICT = (
-    "Exit with 1 if truth or predictions were refused, predictions are on what the truth lacks or nobody annotated, or "
-    "a judged video has none."
-)
 _FOLDER = "Write the run here: settings, results, classes, matches, report."
 _TENTH = ("0.2", "0.5", "0.75", "0.5:0.95")
 
@@ -68,11 +60,10 @@ RunFolder = Annotated[Path | None, Parameter(help=_FOLDER), Output, outputs.RESU
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Judging:
+class Judging(results.Scoring):
     """How road events are judged."""
 
     config: MetricConfig = "default"
-    by: Annotated[tuple[str, ...], Parameter(help=_BY), Several] = ()
     kinds: Annotated[tuple[str, ...], Parameter(help=_KINDS), Several] = ()
     frame_thresholds: Annotated[tuple[str, ...], Parameter(help=_AT), Several] = _TENTH
     video_thresholds: Annotated[tuple[str, ...], Parameter(help=_AT), Several] = _TENTH
@@ -83,10 +74,6 @@ class Judging:
     min_score: Annotated[float | None, Parameter(help=_MIN_SCORE)] = None
     clock: Clock = OFFLINE
     size: Annotated[str, Parameter(help=_SIZE)] = NETWORK_SIZE
-    draws: Resamples = 0
-    seed: Seed = 0
-    fail_under: Annotated[tuple[str, ...], Parameter(help=_BARS), Several] = ()
-    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False
 
 
 AS_USUAL = Judging()
@@ -106,7 +93,8 @@ def road(
     """Score road events: frame-mAP, video-mAP and the vehicle's action, as on ROAD and ROAD-Waymo.
 
     Needs the annotations and the predictions. Tubes are built by `link` under the same --config where
-    only detections are given. Values are in per cent; the JSON holds them by threshold, kind and class.
+    only detections are given. Values are in per cent; the JSON holds them by threshold, kind and class. --by
+    groups by split, height, or a column of the videos (weather ...) or one of its values (night).
 
     For example:
 

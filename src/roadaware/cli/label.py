@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from roadaware.analysis.event_findings import count_refusals, list_warnings
 from roadaware.cli import console, datasets, outputs
-from roadaware.cli.event_findings import count_refusals, list_warnings
 from roadaware.cli.options import (
     USUAL,
     WHOLE_SEED,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 
+from roadaware.analysis.event_findings import list_warnings
 from roadaware.cli import console, event_inputs, outputs
-from roadaware.cli.event_findings import list_warnings
 from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, Claims, EventSet
 from roadaware.cli.linker_choice import select_linker
 from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Output, Overwrite, Several, Switch

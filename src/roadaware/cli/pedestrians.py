@@ -72,17 +72,67 @@ def _finite(number: str, text: str) -> float:
 SplitName = Literal["train", "val", "test"]
 _BY = "Also by scenario: scale, state, speed, ego_action, signal, road, lanes ...; several make a product."
 _BARS = "METRIC=VALUE, several if need be: exit with 1 if a metric is lower, or undefined."
+_TASK = "The task; --protocol implies it."
 _FOLDER = "Write the run here: settings, results, rows per sample and pedestrian, report."
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SampleSource:
+    """The samples that scores are of: a file, or a protocol on a dataset."""
+
+    samples: Annotated[Path | None, Parameter(help="The samples, in the same order.")] = None
+    task: Annotated[TaskName | None, Parameter(help=_TASK)] = None
+    protocol: Annotated[str | None, Parameter(help="Instead of --samples: its name, with --data.")] = None
+    data: Annotated[Path | None, Parameter(help="The protocol's dataset: folder or zip.")] = None
+    split: Annotated[SplitName, Parameter(help="Which samples of the protocol.")] = "test"
+
+    def match(
+        self, scores: Path, config: ConfigName, *, any_task: bool = False
+    ) -> tuple[Judged, Task | None]:
+        """Scores beside their ground truth, and the task.
+
+        Args:
+            scores: the csv file.
+            config: of the protocol.
+            any_task: whether a samples file without task will do: the number of scores then tells the classes.
+
+        Raises:
+            InputError: at the first row that is not right, or if the numbers of rows differ.
+            UsageError: if not exactly one of samples and protocol is named, or what belongs to it is missing.
+        """
+        from roadaware.cli.datasets import sample_dataset
+
+        if (self.samples is None) == (self.protocol is None):
+            raise UsageError(
+                "name the samples: either --samples SAMPLES.csv, or --protocol NAME and --data PATH"
+            )
+        if self.samples is not None:
+            if self.task is None and not any_task:
+                raise UsageError("--samples needs --task action, intention or risk")
+            return from_files(scores, self.samples, self.task), self.task
+        protocol = str(self.protocol)
+        dataset, asked = parse_protocol(protocol)
+        if self.task is not None and self.task != asked:
+            raise UsageError(
+                f"--protocol {protocol} asks for {asked}, --task for {self.task}; leave one away"
+            )
+        if self.data is None:
+            raise UsageError(
+                f"--protocol {protocol} needs --data PATH, the folder or zip of {dataset.upper()}"
+            )
+        cut = f"{protocol} with --config {config}"
+        held = sample_dataset(dataset, self.data, protocol, config, (self.split,))
+        return from_dataset(scores, held, asked, self.split, cut), asked
+
+
+NO_SAMPLES = SampleSource()
 
 
 def pedestrians(
     *,
     scores: Annotated[Path, Parameter(help="The model's output, in [0, 1].")],
-    samples: Annotated[Path | None, Parameter(help="The samples, in the same order.")] = None,
-    task: Annotated[TaskName | None, Parameter(help="What was asked; a protocol says so itself.")] = None,
-    protocol: Annotated[str | None, Parameter(help="Instead of --samples: its name, with --data.")] = None,
-    data: Annotated[Path | None, Parameter(help="The protocol's dataset: folder or zip.")] = None,
-    split: Annotated[SplitName, Parameter(help="Which samples of the protocol.")] = "test",
+    source: SampleSource = NO_SAMPLES,
     by: Annotated[list[str] | None, Parameter(help=_BY), Several] = None,
     config: MetricConfig = "default",
     draws: Resamples = 0,
@@ -114,10 +164,10 @@ def pedestrians(
     """
 
     lowest = parse_thresholds(fail_under or [])
-    held, asked = match_truth(scores, samples, task, protocol, data, split, config)
+    held, asked = source.match(scores, config)
     if asked is None:
         raise UsageError("name what was asked: --task action, intention or risk")
-    run = _run(held, asked, config, by or [], scores.stem, draws, seed, protocol or "")
+    run = _run(held, asked, config, by or [], scores.stem, draws, seed, source.protocol or "")
     facts = runs.summarize_run(run)
     if folder is not None:
         from roadaware.reports.run_pages import run_page
@@ -177,51 +227,6 @@ class Judged:
     state: SampleScores
     clipped: int
     scenes: Scenes | None = None
-
-
-def match_truth(
-    scores: Path,
-    samples: Path | None,
-    task: Task | None,
-    protocol: str | None,
-    data: Path | None,
-    split: str,
-    config: ConfigName,
-    *,
-    any_task: bool = False,
-) -> tuple[Judged, Task | None]:
-    """Scores beside their truth, and what was asked, from a samples file or a protocol on a dataset.
-
-    Args:
-        scores: the csv file.
-        samples: the csv file, or None.
-        task: what was asked, or None where the protocol says it.
-        protocol: its name, or None.
-        data: the protocol's dataset, or None.
-        split: which samples of the protocol.
-        config: of the protocol.
-        any_task: whether a samples file without task will do: the number of scores then tells the classes.
-
-    Raises:
-        InputError: at the first row that is not right, or if the numbers of rows differ.
-        UsageError: if not exactly one of samples and protocol is named, or what belongs to it is missing.
-    """
-    from roadaware.cli.datasets import sample_dataset
-
-    if (samples is None) == (protocol is None):
-        raise UsageError("name the samples: either --samples SAMPLES.csv, or --protocol NAME and --data PATH")
-    if samples is not None:
-        if task is None and not any_task:
-            raise UsageError("--samples needs --task action, intention or risk")
-        return from_files(scores, samples, task), task
-    dataset, asked = parse_protocol(str(protocol))
-    if task is not None and task != asked:
-        raise UsageError(f"--protocol {protocol} asks for {asked}, --task for {task}; leave one away")
-    if data is None:
-        raise UsageError(f"--protocol {protocol} needs --data PATH, the folder or zip of {dataset.upper()}")
-    cut = f"{protocol} with --config {config}"
-    held = sample_dataset(dataset, data, str(protocol), config, (split,))
-    return from_dataset(scores, held, asked, split, cut), asked
 
 
 def assign_scenarios(scenes: Scenes, by: list[str], config: ConfigName) -> list[str]:

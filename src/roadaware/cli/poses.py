@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from roadaware.cli import console, datasets, outputs
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
+from roadaware.cli.predict_videos import ALL_VIDEOS, VideoSource
 from roadaware.errors import InputError, UsageError
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.reports import terminal
@@ -28,9 +29,6 @@ _VIDEOS = "Where people are seen: a dataset, or videos and folders of videos wit
 _BOXES = "Whose joints: saved predictions, best the tubes of `link`. [default: the people of the dataset]"
 _WEIGHTS = "A name of `models list`, or the file of such a model."
 _OUT = "Where joints go: a new or empty folder, or one of the same command, which is continued."
-_READER = "Name of the dataset's reader, such as jaad. [default: detected from its files]"
-_MEDIA = "Folder that the dataset's videos lie below. [default: the dataset's]"
-_FILMS = "Where videos lie below it, such as JAAD_clips/{video}.mp4. [default: as its tables say]"
 _THRESHOLD = "Joints of a lower score count as not seen."
 _DRAW = "Draw the joints into the first so many images with people, as PNG in the folder."
 _SHOWN = 10
@@ -43,10 +41,7 @@ def poses(
     videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
     out: Annotated[Path, Output, Parameter(help=_OUT), outputs.POSES],
     boxes: Annotated[Path | None, Parameter(help=_BOXES)] = None,
-    reader: Annotated[str | None, Parameter(help=_READER)] = None,
-    split: Annotated[str | None, Parameter(help="A split of the dataset. [default: all videos]")] = None,
-    media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
-    films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
+    source: VideoSource = ALL_VIDEOS,
     threshold: Annotated[float, Parameter(help=_THRESHOLD)] = 0.2,
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
     overwrite: Overwrite = False,
@@ -69,7 +64,6 @@ def poses(
 
         roadaware poses --videos drive.mp4 --boxes runs/street/tubes --output poses --draw 8
     """
-    from roadaware.cli.predict_videos import collect_videos
     from roadaware.models.graphs.movenet import open_poses
     from roadaware.models.loading import digest_model_files
     from roadaware.tasks.poses import PoseRun, people_in
@@ -78,7 +72,7 @@ def poses(
     with console.log_step("opening the model"):
         looker = open_poses(path)
     with console.log_step("opening the videos"):
-        asked = collect_videos(videos, reader, split, media, films)
+        asked = source.collect(videos)
         people = people_in(_tables(boxes, asked))
     settings = {"weights": digest_model_files(path), "people": _digest(people)}
     run = PoseRun(out, settings, threshold, overwrite=overwrite)

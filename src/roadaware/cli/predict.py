@@ -23,6 +23,7 @@ from roadaware.cli.options import (
     Switch,
     validate_range,
 )
+from roadaware.cli.predict_videos import ALL_VIDEOS, VideoSource
 from roadaware.cli.street_choice import (
     AS_IT_SUITS,
     Choice,
@@ -60,12 +61,6 @@ _TEXTS = (
     "What a zero-shot detector (Grounding DINO, OWLv2) looks for, such as tyre,dog; they become the labels."
 )
 _OUT = "Folder of the run. [default: runs/predict-WEIGHTS]"
-_READER = "Which dataset it is, such as road or ucf24."
-_MEDIA = "Folder that the dataset's videos lie below. [default: the dataset's]"
-_FILMS = (
-    "Where videos lie below it, such as videos/{video}.mp4 or rgb-images/{video}/{number:05d}.jpg. [default: "
-    "as its tables say]"
-)
 _CONFIG = "Clips as released (`reference`: from the end, the last two frames left to the next), or `default`."
 _CLIP = "Frames of a clip, 8 or 32 as published; a causal network needs none. [default: 8]"
 _BATCH = "Clips, or frames of a causal network, that are looked at together."
@@ -80,10 +75,7 @@ def predict(
     /,
     *,
     videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
-    reader: Annotated[str | None, Parameter(help=_READER)] = None,
-    split: Annotated[str | None, Parameter(help="A split of the dataset. [default: all videos]")] = None,
-    media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
-    films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
+    source: VideoSource = ALL_VIDEOS,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.PREDICTIONS] = None,
     threshold: Annotated[float, Parameter(help="Agentness that a box needs.")] = 0.025,
     nms: Annotated[float, Parameter(help="Overlap above which the weaker box goes; 1 keeps all.")] = 0.5,
@@ -120,12 +112,10 @@ def predict(
 
         roadaware predict GROUNDING-DINO --texts "tyre,traffic cone" --videos KITTI --output runs/novel
     """
-    from roadaware.cli.predict_videos import collect_videos
-
     rule = _rule(config, threshold, nms, top)
     named = [resolve_weights(path, _TASKS) for path in weights]
     with console.log_step("opening the videos"):
-        asked = collect_videos(videos, reader, split, media, films)
+        asked = source.collect(videos)
     choice = select_detector(named, synthetic=asked.synthetic, live=False, looks=looks)
     folder = out or Path("runs") / f"predict-{_stem(choice.files[0])}"
     outputs.PREDICTIONS.check(folder, overwrite=overwrite)

@@ -7,15 +7,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-import numpy.typing as npt
+from cyclopts import Parameter
 
 from roadaware.cli import datasets
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from roadaware.models.detector import FrameDetections
     from roadaware.models.videos import VideoDetector
     from roadaware.scenes.tables import Scenes
@@ -23,6 +25,12 @@ if TYPE_CHECKING:
     from roadaware.training.footage import Film
 
 _FILMS = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg", ".ts")
+_READER = "Name of the dataset's reader, such as jaad or road. [default: detected from its files]"
+_MEDIA = "Folder that the dataset's videos or images lie below. [default: the dataset's]"
+_VIDEO_PATHS = (
+    "Where videos lie below it, such as videos/{video}.mp4 or rgb-images/{video}/{number:05d}.jpg. [default: "
+    "as its tables say]"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,38 +59,45 @@ class Asked:
         return bool(self.films) and all(is_synthetic_film(film.path) for film in self.films)
 
 
-def collect_videos(
-    paths: Sequence[Path], reader: str | None, split: str | None, media: Path | None, pattern: str
-) -> Asked:
-    """The videos behind some paths.
+@Parameter(name="*")
+@dataclass(frozen=True)
+class VideoSource:
+    """Which videos of a dataset, and where they lie."""
 
-    Args:
-        paths: one dataset, or videos and folders of videos.
-        reader: of the dataset; where None, videos, unless the path holds saved tables, synthetic scenes or a
-            set with sweeps (KITTI, nuScenes, ONCE), which is told from its files.
-        split: of the dataset.
-        media: folder that its videos lie below; by default the dataset's.
-        pattern: of their paths, as `data.films` of a recipe; by default those of its tables.
+    reader: Annotated[str | None, Parameter(help=_READER)] = None
+    split: Annotated[str | None, Parameter(help="A split of the dataset. [default: all videos]")] = None
+    media: Annotated[Path | None, Parameter(help=_MEDIA)] = None
+    films: Annotated[str, Parameter(help=_VIDEO_PATHS, show_default=False)] = ""
 
-    Raises:
-        UsageError: if a path is of no use, or two videos have the same name.
-        InputError: if the dataset cannot be read, or none of its videos opened.
-    """
-    first = paths[0]
-    if reader or datasets.is_saved(first) or datasets.is_made_up(first):
-        if len(paths) > 1:
-            raise UsageError("--videos takes one dataset, or any number of videos and folders of videos")
-        return _of_set(first, reader or datasets.MADE_UP, split, media, pattern)
-    if len(paths) == 1 and (found := _with_sweeps(first)):
-        return _of_set(first, found, split, media, pattern)
-    if split or media or pattern:
-        raise UsageError("--split, --media and --films belong to a dataset: name it with --reader")
-    films: dict[str, Path] = {}
-    for path in (each for given in paths for each in _films(given)):
-        if path.stem in films:
-            raise UsageError(f"{path} and {films[path.stem]} have the same name: look at them one by one")
-        films[path.stem] = path
-    return _of_films(films)
+    def collect(self, paths: Sequence[Path]) -> Asked:
+        """The videos behind some paths: one dataset, or videos and folders of videos.
+
+        Without a reader they are videos, unless the path holds saved tables, synthetic scenes or a set with
+        sweeps (KITTI, nuScenes, ONCE), which is detected from its files.
+
+        Raises:
+            UsageError: if a path is of no use, or two videos have the same name.
+            InputError: if the dataset cannot be read, or none of its videos opened.
+        """
+        first = paths[0]
+        where = (self.split, self.media, self.films)
+        if self.reader or datasets.is_saved(first) or datasets.is_made_up(first):
+            if len(paths) > 1:
+                raise UsageError("--videos takes one dataset, or any number of videos and folders of videos")
+            return _of_set(first, self.reader or datasets.MADE_UP, *where)
+        if len(paths) == 1 and (found := _with_sweeps(first)):
+            return _of_set(first, found, *where)
+        if any(where):
+            raise UsageError("--split, --media and --films belong to a dataset: name it with --reader")
+        films: dict[str, Path] = {}
+        for path in (each for given in paths for each in _films(given)):
+            if path.stem in films:
+                raise UsageError(f"{path} and {films[path.stem]} have the same name: look at them one by one")
+            films[path.stem] = path
+        return _of_films(films)
+
+
+ALL_VIDEOS = VideoSource()
 
 
 def _with_sweeps(path: Path) -> str | None:
@@ -102,7 +117,7 @@ def iterate_video_images(film: Film) -> Iterator[Iterator[npt.NDArray[np.uint8]]
     """The images of a video, in order.
 
     Args:
-        film: as `collect_videos` found it.
+        film: as `VideoSource.collect` found it.
     """
     from roadaware.training.footage import Footage
 

@@ -12,6 +12,7 @@ from roadaware.cli import console, datasets, outputs
 from roadaware.cli.devices import Device, Precision, select_device
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
+from roadaware.cli.predict_videos import ALL_VIDEOS, VideoSource
 from roadaware.errors import InputError
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.reports import terminal
@@ -32,9 +33,6 @@ _VIDEOS = (
     "--reader, or videos and folders of videos."
 )
 _OUT = "Where the result goes: a new or empty folder, or one of the same command, which is continued."
-_READER = "Name of the dataset's reader. [default: detected from its files]"
-_MEDIA = "Folder that the dataset's images lie below. [default: the dataset's]"
-_FILMS = "Where videos lie below it, such as videos/{video}.mp4. [default: as its tables say]"
 _TEXTS = "Labels to choose from, such as tyre,dog. [default: the classes of CODA that are known by name]"
 _TEMPLATE = "Sentence around a label, with {} for it; several are averaged. [default: three usual ones]"
 _MARGIN = "Of a box's longer side, added around it before it is cut out."
@@ -50,9 +48,7 @@ def prelabel(
     clip: Annotated[Path, Parameter(help=_CLIP)],
     videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
     out: Annotated[Path, Output, Parameter(help=_OUT), outputs.PRELABELS],
-    reader: Annotated[str | None, Parameter(help=_READER)] = None,
-    media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
-    films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
+    source: VideoSource = ALL_VIDEOS,
     texts: Annotated[tuple[str, ...], Parameter(help=_TEXTS, show_default=False), Several] = (),
     template: Annotated[tuple[str, ...], Parameter(help=_TEMPLATE, show_default=False), Several] = (),
     top: Annotated[int, Parameter(help="Labels that are kept.", validator=validate_range(1, 100))] = 3,
@@ -85,7 +81,7 @@ def prelabel(
     labels, words = select_prelabels(texts)
     rule, templates = CropRule(margin), template or TEMPLATES
     claims = _open_proposals(proposals)
-    found = _films(claims, videos, reader, media, films)
+    found = _films(claims, videos, source)
     namer, weights = _namer(clip, words, templates, batch, select_device(device, precision))
     settings: dict[str, Any] = {"proposals": _digest(proposals), "clip": weights, "labels": labels}
     settings |= {"words": words, "templates": templates, "top": top, "margin": margin, "precision": precision}
@@ -144,9 +140,7 @@ def _namer(
         return found, digest_model_files(folder)
 
 
-def _films(
-    claims: Predictions, videos: list[Path], reader: str | None, media: Path | None, pattern: str
-) -> dict[str, Film]:
+def _films(claims: Predictions, videos: list[Path], source: VideoSource) -> dict[str, Film]:
     """Video to its images.
 
     Raises:
@@ -154,10 +148,8 @@ def _films(
     """
     import polars as pl
 
-    from roadaware.cli.predict_videos import collect_videos
-
     with console.log_step("opening the images"):
-        asked = collect_videos(videos, reader, None, media, pattern)
+        asked = source.collect(videos)
     wanted = claims.boxes["video"].cast(pl.String).unique(maintain_order=True).to_list()
     found = {film.video: film for film in asked.films}
     if wanted and not found.keys() & set(wanted):

@@ -12,9 +12,15 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import Html, Output, Overwrite
+from roadaware.cli.options import Html, Output, Overwrite, Resamples, Seed, Several, Switch
 from roadaware.errors import UsageError
 from roadaware.io import folders
+
+_BY = "Also by slice: split, or what the documentation of the subject lists (weather, density, category ...)."
+_BARS = "METRIC=VALUE on the scale that is printed: exit with 1 if a metric is lower, or undefined."
+_STRICT = "Exit with 1 if ground truth or predictions were refused, or they do not fit each other."
+_CONFIG = "Named configuration of the metric: `default`, or a published evaluator; see above."
+_SET = "FIELD=VALUE: change single fields of the config, such as setting=predcls."
 
 # `--fail-under METRIC=VALUE`: bars on the scale on which results are printed.
 
@@ -100,6 +106,30 @@ def describe_failure(
         elif scale.top * value < bar:
             missed.append(f"{name} is {scale.top * value:.6g}{scale.unit}, {bar:g}{scale.unit} was asked for")
     return f"below --fail-under: {'; '.join(missed)}" if missed else None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Scoring:
+    """What all evaluations of tasks on scenes and of road events are asked."""
+
+    by: Annotated[tuple[str, ...], Parameter(help=_BY), Several] = ()
+    draws: Resamples = 0
+    seed: Seed = 0
+    fail_under: Annotated[tuple[str, ...], Parameter(help=_BARS), Several] = ()
+    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class FieldScoring(Scoring):
+    """The same, where a config is named and single fields of it may be changed."""
+
+    config: Annotated[str, Parameter(help=_CONFIG)] = "default"
+    fields: Annotated[tuple[str, ...], Parameter(name="--set", help=_SET), Several] = ()
+
+
+AS_USUAL = FieldScoring()
 
 
 # Where results go: a folder, a page.

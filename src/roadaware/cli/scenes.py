@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from roadaware.analysis.event_findings import count_refusals, list_warnings
 from roadaware.analysis.scene_tasks import (
     TASKS,
     SceneTask,
@@ -23,9 +24,8 @@ from roadaware.analysis.scene_tasks import (
 )
 from roadaware.cli import console, datasets, results
 from roadaware.cli.datasets import OPTION
-from roadaware.cli.event_findings import count_refusals, list_warnings
-from roadaware.cli.options import USUAL, Common, Outcome, Resamples, Seed, Several, Switch
-from roadaware.cli.results import NOWHERE, Kept
+from roadaware.cli.options import USUAL, Common, Outcome, Several
+from roadaware.cli.results import NOWHERE, FieldScoring, Kept
 from roadaware.errors import InputError, UsageError
 from roadaware.io.text_rows import read_csv_rows
 from roadaware.reports import scene_runs
@@ -317,13 +317,8 @@ def add_categories(scenes: Scenes, path: Path) -> Scenes:
 
 _TRUTH = "The annotations: a native file or folder, or tables that `read -o` saved."
 _PREDICTIONS = "The predictions: a native file or folder, or saved Predictions."
-_CONFIG = "How it is judged: `default`, as we recommend, or as a published evaluator does; see above."
 _READER = "Name of the annotations' reader. [default: detected from their content]"
-_SET = "FIELD=VALUE: change single fields of the config, such as setting=predcls."
-_BY = "Also by slice: category, density, ..., as the page of the task lists them."
 _CATEGORIES = "What happens in each video, to slice by: csv with video and category."
-_BARS = "METRIC=VALUE, as fractions: exit with 1 if a metric is lower, or undefined."
-_STRICT = "Exit with 1 if truth or predictions were refused, or predictions are about what the truth lacks."
 _LABELS = "The list of labels that numbers in the csv files stand for (.pbtxt, .txt or .csv)."
 _EXCLUDE = "The timestamps that are not judged: csv with video and time."
 
@@ -333,19 +328,12 @@ Predicted = Annotated[Path, Parameter(help=_PREDICTIONS)]
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Judging:
-    """How a task on scenes is judged."""
+class Judging(FieldScoring):
+    """How a task on scenes is evaluated, and how its truth is read."""
 
-    config: Annotated[str, Parameter(help=_CONFIG)] = "default"
-    fields: Annotated[tuple[str, ...], Parameter(name="--set", help=_SET), Several] = ()
     reader: Annotated[str | None, Parameter(help=_READER)] = None
     option: Annotated[tuple[str, ...], Parameter(help=OPTION), Several] = ()
-    by: Annotated[tuple[str, ...], Parameter(help=_BY), Several] = ()
     categories: Annotated[Path | None, Parameter(help=_CATEGORIES)] = None
-    draws: Resamples = 0
-    seed: Seed = 0
-    fail_under: Annotated[tuple[str, ...], Parameter(help=_BARS), Several] = ()
-    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False
 
 
 AS_USUAL = Judging()
@@ -471,7 +459,7 @@ def _run_command(
 
 
 def run_scene_task(
-    task: SceneTask, given: Given, config: object, judging: Judging, predictions: Path, *, details: bool
+    task: SceneTask, given: Given, config: object, judging: FieldScoring, predictions: Path, *, details: bool
 ) -> SceneRun:
     """Truth and predictions judged.
 

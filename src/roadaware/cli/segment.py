@@ -13,6 +13,7 @@ from roadaware.cli import console, outputs
 from roadaware.cli.devices import Device, Precision, select_device
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
+from roadaware.cli.predict_videos import ALL_VIDEOS, VideoSource
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.reports import terminal
 
@@ -36,9 +37,6 @@ _VIDEOS = (
     "and folders of videos."
 )
 _OUT = "Where masks go: a new or empty folder, or one of the same command, which is continued."
-_READER = "Name of the dataset's reader. [default: detected from its files]"
-_MEDIA = "Folder that the dataset's images lie below. [default: the dataset's]"
-_FILMS = "Where videos lie below it, such as videos/{video}.mp4. [default: as its tables say]"
 _SHOWN = 10
 
 
@@ -65,10 +63,7 @@ def segment(
     *,
     videos: Annotated[list[Path], Parameter(help=_VIDEOS), Several],
     out: Annotated[Path, Output, Parameter(help=_OUT), outputs.MASKS],
-    reader: Annotated[str | None, Parameter(help=_READER)] = None,
-    split: Annotated[str | None, Parameter(help="A split of the dataset. [default: all videos]")] = None,
-    media: Annotated[Path | None, Parameter(help=_MEDIA)] = None,
-    films: Annotated[str, Parameter(help=_FILMS, show_default=False)] = "",
+    source: VideoSource = ALL_VIDEOS,
     batch: Annotated[int, Parameter(help="Images at a time.", validator=validate_range(1, 4096))] = 1,
     device: Device = "auto",
     precision: Precision = "fp32",
@@ -89,7 +84,6 @@ def segment(
 
         roadaware propose KITTI --semantics masks --output proposals
     """
-    from roadaware.cli.predict_videos import collect_videos
     from roadaware.models.loading import digest_model_files
     from roadaware.models.segmenters import open_segmenter
     from roadaware.tasks.resumable_runs import MaskRun
@@ -98,7 +92,7 @@ def segment(
     with console.log_step("opening the segmenter"):
         segmenter = open_segmenter(folder, device=place[0], dtype=place[1])
     with console.log_step("opening the videos"):
-        asked = collect_videos(videos, reader, split, media, films)
+        asked = source.collect(videos)
     settings = {"weights": digest_model_files(folder), "precision": precision}
     run = MaskRun(out, settings, segmenter.labels, overwrite=overwrite)
     seen = _write_masks(run, segmenter, asked, batch)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from roadaware.analysis.event_findings import count_refusals, list_warnings
 from roadaware.cli import console, datasets, outputs
 from roadaware.cli.corner_cases import infer_version, open_truth
-from roadaware.cli.event_findings import count_refusals, list_warnings
 from roadaware.cli.options import (
     USUAL,
     Common,

@@ -60,6 +60,11 @@ def build_reproduction_section(
     return Section(title, tuple(_says(reproduction)), tuple(blocks))
 
 
+def build_reproduction_report(found: Reproduction) -> list[Section]:
+    """A repeated experiment: its tables, then one section for each set of released scores."""
+    return [build_reproduction_section(found), *build_question_sections(found)]
+
+
 def build_question_sections(reproduction: Reproduction, model: str = "PedFormer") -> list[Section]:
     """One section for each set of released scores: all its metrics, and pictures with our models beside.
 
