@@ -40,7 +40,16 @@ KEPT = "ROADAWARE_FUZZING_KEPT"
 """The variable that names a folder for the inputs that failed."""
 _NOT_MINE = (".mp4", ".png", ".jpg", ".wav", ".bin", ".safetensors", ".yaml")
 """Files that other targets change."""
-_TAME = ("--processes", "--jobs", "--threads", "--device", "--weights", "--scenes", "--seconds", "--draws")
+_TAME = (
+    "--processes",
+    "--jobs",
+    "--threads",
+    "--device",
+    "--weights",
+    "--scenes",
+    "--seconds",
+    "--resamples",
+)
 """Options whose valid values may cost any time, processes or networks; they get only what is refused."""
 _WRITTEN = ("--json", "--html", "--out", "--output", "-o")
 _REFUSED = ("-1", "nan", "", "x", "9" * 30, "1e400")

@@ -81,7 +81,7 @@ def ablate(
 
     For example:
 
-        roadaware ablate synthetic --semantics erring --detections erring --output knobs
+        roadaware ablate synthetic --semantics erring --detections erring --output ablation
 
         roadaware ablate synthetic --config default --grid theta_deg=4,8 standing_m=0,1 \\
             --output few

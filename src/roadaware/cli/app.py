@@ -62,7 +62,7 @@ from roadaware.io import folders
 
 USAGE, DISK, INTERNAL, PIPE, INTERRUPTED, TERMINATED = 2, 4, 70, 141, 130, 143
 _SHELL = "The shell to complete in. [default: the one this runs in]"
-_SCRIPT = "Write the script to this file and install nothing; - prints it."
+_SCRIPT = "Write the script to this file and install nothing; /dev/stdout prints it."
 _DISK_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
 
 app = create_app(
@@ -122,10 +122,9 @@ def install_completion(
         path = app.install_completion(shell=name)
         return Outcome(f"installed {path}; open a new shell to use it", {"shell": name, "path": str(path)})
     script = app.generate_completion(shell=name)
-    if str(output) in ("-", "/dev/stdout"):
-        return Outcome(script, {"shell": name, "script": script})
     folders.write_text(output, script)
-    return Outcome(f"wrote {output}", {"shell": name, "path": str(output)})
+    console.print_note(f"wrote {output}")
+    return Outcome("", {"shell": name, "path": str(output)})
 
 
 _OPTIONS = Group("Options", sort_key=len(_GROUPS))
@@ -166,7 +165,15 @@ def _keep_secrets(words: Sequence[str]) -> None:
 
 _FORMER_VERBS = {"cross": "cross-dataset"}
 """Commands that have another name now; the old one works for one version, and says the new one."""
-_FORMER_OPTIONS = {"--draws": "--resamples"}
+_FORMER_OPTIONS = {
+    "--draws": "--resamples",
+    "--jobs": "--processes",
+    "--knob": "--set",
+    "--least-score": "--min-score",
+    "--model": "--models",
+    "--pictures": "--media",
+    "--root": "--media",
+}
 """Options that have another name now; the old one works."""
 _PREDICT = ("roadaware predict street-small --videos drive.mp4 -o found", "`predict` detects in each frame")
 _SHOW = ("roadaware watch drive.mp4 -o run", "`watch` writes the video with what it found, and a page")

@@ -43,7 +43,7 @@ def baseline(
     /,
     *,
     task: Annotated[TaskName, Parameter(help="What is asked.")] = "action",
-    model: Annotated[list[str] | None, Parameter(help=_MODELS), Several] = None,
+    model: Annotated[list[str] | None, Parameter(name="--models", help=_MODELS), Several] = None,
     config: SampleConfig = "default",
     draws: Resamples = 1000,
     seed: Seed = 0,
@@ -62,7 +62,7 @@ def baseline(
         roadaware baseline jaad JAAD-JAAD_2.0.zip --task action
 
         roadaware baseline jaad JAAD --task risk --config reference \\
-            --model constant-velocity -o runs/risk
+            --models constant-velocity -o runs/risk
     """
     protocol = f"{dataset}-{task}@iv2024"
     scenes = datasets.sample_dataset(dataset, path, protocol, config)

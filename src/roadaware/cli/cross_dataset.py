@@ -47,7 +47,7 @@ def cross_dataset(
     changes: Annotated[list[str] | None, Parameter(name="--set", help=_SET), Several] = None,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,
     out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.FOLDER] = None,
-    jobs: Annotated[int, Parameter(help=_JOBS, validator=validate_range(1, 256))] = 1,
+    jobs: Annotated[int, Parameter(name="--processes", help=_JOBS, validator=validate_range(1, 256))] = 1,
     common: Common = USUAL,
 ) -> Outcome:
     """Train predictors on each of several domains, test each on all: in-domain and out-of-domain.
@@ -67,7 +67,7 @@ def cross_dataset(
         roadaware cross-dataset --models steady,boosting --domains crossing@1,crossing@1+city-b \\
             --seeds 2 --output runs/away
 
-        roadaware cross-dataset configs/cross/jaad-and-towns.yaml --data DATA --jobs 2
+        roadaware cross-dataset configs/cross/jaad-and-towns.yaml --data DATA --processes 2
     """
     from roadaware.protocols.cross_dataset.run import run
 

@@ -98,7 +98,9 @@ Resamples = Annotated[
         converter=parse_resamples,
     ),
 ]
-Several = Parameter(negative="", consume_multiple=True)
+Several = Parameter(
+    negative="", consume_multiple=True, show_default=lambda value: " ".join(map(str, value or ())) or "none"
+)
 Switch = Parameter(negative="", show_default=False)
 Html = Annotated[
     Path | None, Parameter(help="Write the result as a page: one file, offline, printable."), FILE

@@ -53,7 +53,7 @@ def propose(
     detections: Annotated[str | None, Parameter(help=_DETECTIONS)] = None,
     objects: Annotated[Path | None, Parameter(help=_OBJECTS)] = None,
     stage: Annotated[Literal["initial", "intermediate", "final"], Parameter(help=_STAGE)] = "final",
-    knob: Annotated[tuple[str, ...], Parameter(help=_KNOB), Several] = (),
+    knob: Annotated[tuple[str, ...], Parameter(name="--set", help=_KNOB), Several] = (),
     draw: Annotated[int, Parameter(help=_DRAW, validator=validate_range(0, 1000))] = 0,
     processes: Annotated[int, Parameter(help=_PROCESSES, validator=validate_range(0, 256))] = 1,
     overwrite: Overwrite = False,
@@ -65,13 +65,13 @@ def propose(
     Ground is removed from a sweep, its returns are clustered, clusters become boxes in the image, and what
     is background or a common object is dropped; a step whose input is not given is left out. Interrupted,
     the same command goes on where it was. An image with a broken sweep or calibration is counted and left
-    out; once its file is corrected, the same command makes up for it.
+    out; once its file is corrected, the same command adds it.
 
     For example:
 
         roadaware propose runs/synthetic --semantics truth --detections truth --output proposals
 
-        roadaware propose KITTI --output proposals --draw 4 --knob theta_deg=10 max_distance_m=30
+        roadaware propose KITTI --output proposals --draw 4 --set theta_deg=10 max_distance_m=30
 
         roadaware propose KITTI --objects street-small --output proposals
     """
@@ -196,7 +196,7 @@ def configure_copg(knobs: tuple[str, ...]) -> CopgConfig:
     for each in knobs:
         name, given, value = each.partition("=")
         if not given or name not in names:
-            raise UsageError(f"--knob is NAME=VALUE with one of {', '.join(sorted(names))}; not {each!r}")
+            raise UsageError(f"--set is NAME=VALUE with one of {', '.join(sorted(names))}; not {each!r}")
         changes[name] = _knob(name, value)
     return dataclasses.replace(CopgConfig(), **changes)
 

@@ -133,7 +133,7 @@ def fit_memory(
     weights: Annotated[Path | None, Parameter(help=_WEIGHTS)] = None,
     semantics: Annotated[str | None, Parameter(help=_SEMANTICS)] = None,
     proposals: Annotated[list[Path] | None, Parameter(help=_PROPOSALS), Several] = None,
-    pictures: Annotated[list[Path] | None, Parameter(help=_PICTURES), Several] = None,
+    pictures: Annotated[list[Path] | None, Parameter(name="--media", help=_PICTURES), Several] = None,
     size: Annotated[int, Parameter(help=_SIZE, validator=validate_range(1, 1_000_000))] = 1000,
     neighbours: Annotated[int, Parameter(help=_NEIGHBOURS, validator=validate_range(1, 1000))] = 3,
     seed: Annotated[int, Parameter(help="Of what is drawn.", validator=validate_range(0, 2**32 - 1))] = 0,
@@ -177,7 +177,7 @@ def apply(
     out: Annotated[Path, Output, Parameter(help=_OUT), outputs.TABLES],
     detections: Annotated[Path | None, Parameter(help=_DETECTIONS)] = None,
     dataset: Annotated[Path | None, Parameter(help=f"{_APART} {_DATASET}")] = None,
-    pictures: Annotated[Path | None, Parameter(help=_PICTURES)] = None,
+    pictures: Annotated[Path | None, Parameter(name="--media", help=_PICTURES)] = None,
     features: Annotated[
         str | None, Parameter(help="Folder of the image model, where the bank has one.")
     ] = None,
@@ -374,7 +374,7 @@ def open_image_set(path: Path, pictures: Path | None, classes: Version | None = 
     if not root.is_dir():
         raise InputError("there is no such folder of images", where=str(root))
     if datasets.is_saved(path) and pictures is None:
-        raise UsageError(f"{path} holds tables alone: say where their images are with --pictures")
+        raise UsageError(f"{path} holds tables alone: say where their images are with --media")
     scenes = _scenes_at(path, classes)
     return (add_image_paths(scenes) if _is_annotated(path) else scenes), root
 
@@ -427,7 +427,7 @@ def build_common_sets(
     from roadaware.corner_cases.sources import SemanticSource
     from roadaware.tasks.unknown_memory import CommonMemory
 
-    check_pairs(paths, pictures, "DATASET", "--pictures")
+    check_pairs(paths, pictures, "DATASET", "--media")
     check_pairs(paths, proposals, "DATASET", "--proposals")
     found = []
     for place, path in enumerate(paths):

@@ -205,7 +205,7 @@ def _text(data: dict[str, Any], run: MaskRun) -> str:
     if not set(BACKGROUND) & set(run.labels):
         lines.append(
             "none of the classes is called as background is (road, building, sky, ...): name those that are "
-            "with `propose --knob background=NAME,NAME`"
+            "with `propose --set background=NAME,NAME`"
         )
     lines.append(
         f"next: roadaware propose DATASET --semantics {terminal.format_cell(data['folder'])} --output PROPOSALS"

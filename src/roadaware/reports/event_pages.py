@@ -191,11 +191,11 @@ def render_event_comparison(found: Any) -> str:
 def _about(run: EventRun) -> dict[str, str]:
     facts, truth = run.facts, run.facts.get("truth", {})
     about = {
-        "claims": ", ".join(facts.get("claims", [])),
+        "predictions": ", ".join(facts.get("claims", [])),
         "truth": f"{truth.get('dataset', run.dataset)}, split {facts.get('split') or 'all'}",
         "judged": f"{truth.get('videos', 0):,} videos, {truth.get('boxes', 0):,} true boxes",
         "data digest": build_event_run_facts(run)["data_digest"],
-        "draws": str(run.draws),
+        "resamples": str(run.draws),
         "seed": str(run.seed),
     }
     dropped = facts.get("dropped") or {}

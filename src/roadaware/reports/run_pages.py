@@ -44,7 +44,7 @@ def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
     pictures = plot_evaluation(run.state, run.result, name=run.name)
     if scenes is not None:
         pictures.append(plot_story(scenes, run.state))
-    about = {"data digest": digest_scores(run.state), "draws": str(run.draws), "seed": str(run.seed)}
+    about = {"data digest": digest_scores(run.state), "resamples": str(run.draws), "seed": str(run.seed)}
     if run.protocol:
         about = {"protocol name": run.protocol, **about}
     named = run.facts.get("config_name")

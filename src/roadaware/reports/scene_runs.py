@@ -370,10 +370,10 @@ def _about(run: SceneRun) -> dict[str, str]:
     row = run.result.counts.row(0, named=True)
     truth = run.facts.get("truth", {})
     about = {
-        "claims": ", ".join(run.facts.get("claims", [])),
+        "predictions": ", ".join(run.facts.get("claims", [])),
         "truth": f"{truth.get('dataset') or 'unnamed'} ({truth.get('digest', '')})",
         "judged": f"{row['videos']:,} videos, {row['items']:,} {run.task.items}",
-        "draws": f"{run.draws:,}, seed {run.seed}",
+        "resamples": f"{run.draws:,}, seed {run.seed}",
     }
     found = {**run.facts.get("findings", {}), **{f"truth: {note}": 0 for note in truth.get("notes", [])}}
     found |= dict.fromkeys(run.facts.get("lacking", []), 0)

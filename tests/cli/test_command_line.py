@@ -1,0 +1,165 @@
+"""The command line as a whole: groups, hints for words of other tools, former names, completion, plain words."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cyclopts import App
+from cyclopts.completion.detect import ShellDetectionError
+from small_files import Command
+
+from roadaware.cli import app
+
+GROUPS = (
+    *("Data", "Simulate", "Train", "Predict and track", "Corner cases", "Evaluate", "Show", "Options"),
+)
+WRONG_VERBS = {
+    "detect": "roadaware predict ",
+    "track": "roadaware link ",
+    "view": "roadaware watch ",
+    "convert": "roadaware read ",
+    "datasets": "roadaware read ",
+    "visualize": "roadaware watch ",
+    "Eval-Road": "roadaware evaluate road ",
+    "evaluate_corner_cases": "roadaware evaluate corner-cases ",
+    "infer": "roadaware predict ",
+    "annotate": "roadaware label ",
+    "benchmark": "roadaware evaluate road ",
+    "info": "roadaware doctor",
+    "list": "roadaware models list",
+}
+DIALECT = re.compile(
+    r"unless (told|said|given)|\bclaim(s|ed)?\b|\bma(d|k)es? up\b|made-up|\bmended\b|\bdraws of\b|--draws|\bfilms?\b|"
+    r"\bpictures?\b|\bknobs?\b|away from home|turn the",
+    re.IGNORECASE,
+)
+"""Words that the field has others for; names of options and files are left out before they are sought."""
+
+
+def every_command(group: App, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], App]]:
+    for name in group:
+        if name.startswith("-") or name == "eval":
+            continue
+        below = group[name]
+        yield (*before, name), below
+        yield from every_command(below, (*before, name))
+
+
+def options(command: App) -> set[str]:
+    if command.default_command is None:
+        return set()
+    return {name for argument in command.assemble_argument_collection() for name in argument.names}
+
+
+KNOWN = dict(every_command(app.app))
+
+
+def test_the_help_lists_every_command_once_in_the_order_of_work(roadaware: Command) -> None:
+    text = roadaware("--help").out
+    places = [text.index(f"─ {title} ─") for title in GROUPS]
+    assert places == sorted(places)
+    listed = re.findall(r"^│ ([a-z][a-z-]+)(?: \(eval\))?  ", text, re.MULTILINE)
+    assert tuple(listed) == app.COMMANDS
+    assert len(set(listed)) == len(listed)
+
+
+@pytest.mark.parametrize("word", WRONG_VERBS)
+def test_a_word_of_another_tool_gets_a_line_to_copy(roadaware: Command, word: str) -> None:
+    done = roadaware(word, "drive.mp4")
+    assert (done.code, done.out) == (2, "")
+    message, line = done.err.splitlines()
+    assert message.startswith(f'roadaware: unknown command "{word}": ')
+    assert line.startswith(f"  {WRONG_VERBS[word]}")
+    words = shlex.split(line)[1:]
+    command = max((name for name in KNOWN if tuple(words[: len(name)]) == name), key=len)
+    given = {each for each in words if each.startswith("-") and each != "--help"}
+    assert given <= options(KNOWN[command])
+
+
+def test_other_wrong_words_get_the_nearest_command_and_option(roadaware: Command) -> None:
+    assert 'Did you mean "predict"' in roadaware("predct").err
+    assert 'Did you mean --resamples?' in roadaware("compare", "a", "b", "--resample", "5").err
+    assert roadaware("evaluate-nothing").code == 2
+
+
+def test_a_former_command_works_and_says_the_new_name(roadaware: Command) -> None:
+    done = roadaware("cross", "--help")
+    assert done.code == 0
+    assert done.err == "roadaware: `cross` is now called `cross-dataset`\n"
+    assert done.out == roadaware("cross-dataset", "--help").out
+    assert "cross" not in KNOWN
+
+
+def test_former_options_stand_for_the_new_ones_and_for_no_other() -> None:
+    every = {name for command in KNOWN.values() for name in options(command)}
+    assert set(app._FORMER_OPTIONS) & every == set()
+    assert set(app._FORMER_OPTIONS.values()) <= every
+    words = ["compare", "a", "--draws", "5", "--draws=6", "--drawsx", "draws"]
+    assert app.prepare_words(words) == [
+        *("compare", "a", "--resamples", "5", "--resamples=6", "--drawsx", "draws"),
+    ]
+
+
+def test_shared_options_have_one_spelling() -> None:
+    for name, command in KNOWN.items():
+        held = options(command)
+        if held & {"--output", "--out", "-o"}:
+            assert {"--output", "--out", "-o"} <= held, name
+        assert not held & {"--draws", "--ground-truth", "--pred", "--bootstrap"}, name
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_written_with_every_command(roadaware: Command, tmp_path: Path, shell: str) -> None:
+    script = tmp_path / "roadaware.script"
+    done = roadaware("--install-completion", "--shell", shell, "--output", script)
+    assert done.code == 0
+    text = script.read_text(encoding="utf-8")
+    assert [name for name in app.COMMANDS if not re.search(rf"\b{name}\b", text)] == []
+    for option in ("resamples", "output", "tracking"):
+        assert re.search(rf"(--|-l ){option}\b", text)
+
+
+def test_completion_is_installed_at_home(
+    roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    path = Path(roadaware("--install-completion", "--shell", "bash", "--json").data["path"])
+    assert path.is_relative_to(tmp_path)
+    assert str(path) in (tmp_path / ".bashrc").read_text()
+
+
+def test_completion_asks_for_the_shell_where_it_is_not_known(
+    roadaware: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown() -> str:
+        raise ShellDetectionError("no shell")
+
+    monkeypatch.setattr("cyclopts.completion.detect.detect_shell", unknown)
+    done = roadaware("--install-completion")
+    assert done.code == 2
+    assert "--shell bash" in done.err
+
+
+def test_completion_loads_no_heavy_library() -> None:
+    code = (
+        "import sys; from roadaware.cli.app import app; app.generate_completion(shell='bash'); "
+        "print(sorted({'torch', 'polars', 'numpy', 'numba', 'matplotlib', 'scipy'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", [(), *KNOWN], ids=" ".join)
+def test_help_speaks_the_words_of_the_field(roadaware: Command, name: tuple[str, ...]) -> None:
+    text = roadaware(*name, "--help").out
+    text = re.sub(r"\[choices: [^]]*\]", "", text)
+    plain = re.sub(r"--?[\w-]+|`[^`]*`|[\w./-]*/[\w./-]+", " ", text)
+    assert DIALECT.findall(plain) == []
+    assert "[default: ()]" not in text
