@@ -16,9 +16,7 @@ from small_files import Command
 
 from roadaware.cli import app
 
-GROUPS = (
-    *("Data", "Simulate", "Train", "Predict and track", "Corner cases", "Evaluate", "Show", "Options"),
-)
+GROUPS = (*("Data", "Simulate", "Train", "Predict and track", "Corner cases", "Evaluate", "Show", "Options"),)
 WRONG_VERBS = {
     "detect": "roadaware predict ",
     "track": "roadaware link ",
@@ -84,7 +82,7 @@ def test_a_word_of_another_tool_gets_a_line_to_copy(roadaware: Command, word: st
 
 def test_other_wrong_words_get_the_nearest_command_and_option(roadaware: Command) -> None:
     assert 'Did you mean "predict"' in roadaware("predct").err
-    assert 'Did you mean --resamples?' in roadaware("compare", "a", "b", "--resample", "5").err
+    assert "Did you mean --resamples?" in roadaware("compare", "a", "b", "--resample", "5").err
     assert roadaware("evaluate-nothing").code == 2
 
 
@@ -152,7 +150,9 @@ def test_completion_loads_no_heavy_library() -> None:
         "import sys; from roadaware.cli.app import app; app.generate_completion(shell='bash'); "
         "print(sorted({'torch', 'polars', 'numpy', 'numba', 'matplotlib', 'scipy'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
     assert done.stdout.strip() == "[]"
 
 

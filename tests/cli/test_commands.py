@@ -34,7 +34,7 @@ def test_every_subject_of_evaluate_is_taught(roadaware: Command, subject: str) -
     assert f"roadaware evaluate {subject}" in roadaware("evaluate", "--help").out
     done = roadaware("evaluate", subject, "--help")
     assert f"roadaware evaluate {subject}" in done.out.split("For example:")[1]
-    for option in ("--config", "--draws", "--fail-under", "--json", "--output"):
+    for option in ("--config", "--resamples", "--fail-under", "--json", "--output"):
         assert option in done.out
 
 

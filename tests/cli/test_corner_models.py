@@ -276,7 +276,7 @@ def test_networks_of_ours_need_films(
     monkeypatch.setattr(loading, "open_videos", lambda *_, **__: film)
     (tmp_path / "model.safetensors").write_bytes(b"weights")
     done = roadaware("predict", tmp_path / "model.safetensors", "--videos", kitti, "--out", tmp_path / "out")
-    assert (done.code, "these are still pictures" in done.err) == (2, True)
+    assert (done.code, "these are still images" in done.err) == (2, True)
 
 
 def test_boxes_for_texts_are_labelled_by_them(

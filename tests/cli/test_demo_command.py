@@ -29,7 +29,7 @@ def test_the_demo_finds_what_it_planted_and_needs_no_torch(demo_run: Demo, roada
     assert "MISSED" not in done.out
     assert "The report: runs/demo/report.html" in done.out
     assert (folder / "report.html").stat().st_size > 50_000
-    assert "too little was made up for that" in done.out
+    assert "too little was simulated for that" in done.out
     assert "left out: torch is not installed: pip install 'roadaware[models]'" in done.out
     for command in ("simulate", "watch", "read", "audit", "baseline", "link", "evaluate"):
         assert f"$ roadaware {command}" in done.out

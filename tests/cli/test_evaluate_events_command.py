@@ -246,7 +246,7 @@ def test_fail_under(roadaware: Command, events: Events, bars: list[str], code: i
         (["--draws", "-1"], 2, "0 or more"),
         (["--size", "682"], 2, "WIDTHxHEIGHT"),
         (["--predictions", "absent"], 3, "absent"),
-        (["--predictions", "CLAIMS", "CLAIMS"], 2, "both claim boxes"),
+        (["--predictions", "CLAIMS", "CLAIMS"], 2, "both hold boxes"),
         (["--truth", "absent.json"], 3, "absent.json"),
         (["-o", "."], 2, "holds other things"),
     ],

@@ -71,7 +71,7 @@ def test_two_runs_are_compared_without_the_data(
     done = roadaware("compare", *folders, "--draws", "30", "--html", page)
     assert done.code == 0
     assert "video_map@0.2:agent" in done.out
-    assert "30 draws of videos" in done.out
+    assert "30 resamples of videos" in done.out
     assert "intervals over videos" in page.read_text(encoding="utf-8")
     data = roadaware("compare", *folders, "--draws", "30", "--json").data
     row = data["metrics"]["video_map@0.2:agent"]

@@ -56,7 +56,7 @@ def test_a_list_holds_all_pictures_with_reasons_and_feeds_an_export(
 
 def test_without_truth_only_what_is_known_is_told(roadaware: Command, streets: Path) -> None:
     done = roadaware("label", "select", streets / "streets/proposals")
-    assert "pictures without a proposal are not known" in done.out
+    assert "images without a proposal are not known" in done.out
     assert "what the list misses is not known" in done.out
     data = roadaware(
         "label", "select", streets / "streets/proposals", "--videos", streets / "streets/scenes", "--json"

@@ -105,7 +105,7 @@ def test_impossible_outputs_are_refused_before_anything_is_loaded_or_read(tmp_pa
     assert sorted(tmp_path.rglob("*")) == before
 
 
-ADDS = {("draw",), ("train",), ("cross",)}
+ADDS = {("draw",), ("train",), ("cross-dataset",)}
 """Commands that add to a folder, whatever is in it, where it is no result of another command."""
 
 

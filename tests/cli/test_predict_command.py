@@ -229,7 +229,7 @@ def test_other_settings_and_other_folders_are_refused(
         (["--clip", "8", "--out", tmp_path / "x"], "frame by frame"),
         (["--nms", "2", "--out", tmp_path / "x"], "from 0 to 1"),
         (["--device", "cuda:9", "--out", tmp_path / "x"], "cuda:9"),
-        (["--split", "val", "--out", tmp_path / "x"], "belong to a data set"),
+        (["--split", "val", "--out", tmp_path / "x"], "belong to a dataset"),
     ):
         done = roadaware("predict", weights["stream"], "--videos", film, *wrong)
         assert done.code == 2, done.err

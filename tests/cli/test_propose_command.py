@@ -108,7 +108,7 @@ def test_strict_fails_where_pictures_were_left_out_or_files_refused(root, tmp_pa
     words = [str(bad), "-q", "--strict"]
     for verb, more in (("propose", []), ("ablate", ["--grid", "theta_deg=8", "--config", "default"])):
         assert main([verb, *words, *more, "--out", str(tmp_path / verb)]) == 1
-        said = "--strict: 2 pictures were left out and 1 rows or files of the set were refused"
+        said = "--strict: 2 images were left out and 1 rows or files of the set were refused"
         assert said in capsys.readouterr().err
 
 

@@ -105,7 +105,7 @@ def test_other_frames_of_one_film_are_refused(tmp_path, capsys):
     assert main([*apply, str(tmp_path / "refused"), *told]) == 2
     assert "pictures of 1 of these 1 videos" in capsys.readouterr().err.replace("\n", " ")
     assert main([*apply, str(tmp_path / "leaky"), *told, "--allow-leak"]) == 0
-    assert "LEAK: it was fitted on pictures of 1 of these videos" in capsys.readouterr().out
+    assert "LEAK: it was fitted on images of 1 of these videos" in capsys.readouterr().out
     assert main([*apply, str(tmp_path / "unknown")]) == 0
     assert "is not known" in capsys.readouterr().out
 
@@ -138,12 +138,12 @@ def test_wrong_requests_say_what_is_wrong(sets, fits, tmp_path, capsys):
     for words, code, told in (
         ([*apply, fits[0]], 2, "give --detections"),
         ([*apply, fits[1]], 2, "give --dataset"),
-        ([*apply, fits[1], "--dataset", home / "tables"], 2, "say where their pictures are"),
+        ([*apply, fits[1], "--dataset", home / "tables"], 2, "say where their images are"),
         ([*apply, home / "tables" / "meta.json"], 3, "not a fitted re-scorer"),
         ([*fit, home / "found", home / "found"], 2, "1 of --truth and 2 of --detections"),
         ([*fit, home / "found", "--temperature", "0"], 2, "a temperature lies in"),
         ([*fit, home / "proposals"], 3, "one score a box"),
-        ([*memory, "--pictures", home / "none"], 3, "no such folder of pictures"),
+        ([*memory, "--pictures", home / "none"], 3, "no such folder of images"),
         ([*memory, "--pictures", home / "pictures", "--features", "magic"], 2, "features are plain"),
     ):
         assert main([str(word) for word in words]) == code, words

@@ -104,7 +104,7 @@ def test_two_runs_are_compared_without_the_data(roadaware: Command, folders: Pat
     pair = (folders / "relations", folders / "fewer")
     done = roadaware("compare", *pair, "--draws", "40", "--html", page)
     assert done.code == 0
-    assert "40 draws of videos, seed 0" in done.out
+    assert "40 resamples of videos, seed 0" in done.out
     assert "intervals over videos" in page.read_text(encoding="utf-8")
     row = roadaware("compare", *pair, "--draws", "40", "--json").data["metrics"]["recall@50"]
     values = [

@@ -133,7 +133,7 @@ def test_the_line_counts_the_tubes_of_the_summary_and_the_time_that_is_left() ->
     progress = Progress(frames=50, t_s=5.0, last_number=49, tubes=3, begun=12)
     line = format_progress(progress, 10.0, 0, 200)
     assert line.startswith("[####............]  25 %  frame 50 of 200  00:05.0  10.0 fps  0:15 left")
-    assert "12 tubes (3 in the picture)" in line
+    assert "12 tubes (3 in the image)" in line
     assert (
         format_progress(progress, 5.0, 0, 200, 10.0).count("0:15 left") == 1
     )  # every second frame is looked at

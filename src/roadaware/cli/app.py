@@ -112,11 +112,12 @@ def install_completion(
     """
     from cyclopts.completion.detect import ShellDetectionError, detect_shell
 
-    try:
-        name = shell or detect_shell()
-    except ShellDetectionError:
-        name = "unknown"
-    if name not in ("bash", "zsh", "fish"):
+    name = shell
+    if name is None:
+        with contextlib.suppress(ShellDetectionError):
+            found = detect_shell()
+            name = found if found != "powershell" else None
+    if name is None:
         raise UsageError("it is not known which shell this is; add --shell bash, zsh or fish")
     if output is None:
         path = app.install_completion(shell=name)

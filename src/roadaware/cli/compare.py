@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -25,11 +24,8 @@ from roadaware.errors import InputError, UsageError
 from roadaware.reports import runs
 
 if TYPE_CHECKING:
-    from roadaware.analysis.compare import Paired
     from roadaware.metrics.pedestrians import PedestrianConfig
     from roadaware.metrics.scores import SampleScores
-
-Compared = TypeVar("Compared", bound="Paired")
 
 _CONFIG = "How csv files are judged; run folders bring their own. [default: default]"
 
@@ -63,75 +59,33 @@ def compare(
 
         roadaware compare runs/mine runs/theirs --html difference.html
     """
-    from roadaware.analysis.compare import compare as paired
-    from roadaware.reports.run_pages import render_comparison
-    from roadaware.reports.run_text import format_comparison
+    from roadaware.analysis.compare import compare as compare_scores
+    from roadaware.cli.results import write_page
+    from roadaware.reports.run_kinds import KINDS
 
     if _is_run(a) != _is_run(b):
         raise UsageError("compare two csv files or two run folders, not one of each")
-    if not runs.is_run(a):
+    found: Any
+    how: dict[str, Any] = {"draws": draws, "seed": seed, "names": _names(a, b)}
+    if runs.is_run(a):
+        kinds = (runs.describe_kind(a), runs.describe_kind(b))
+        if kinds[0] != kinds[1]:
+            raise UsageError(f"one run is of {kinds[0]}, the other of {kinds[1]}; compare two of a kind")
+        _refuse_options(samples=samples, task=task, config=config)
+        kind = KINDS[kinds[0]]
+        first, second = runs.load_runs(kind.load, a, b)
+        with console.log_step("resampling"):
+            found = kind.compare(first, second, **how)
+    else:
+        kind = KINDS["pedestrians"]
         one, two, chosen = _files(a, b, samples, task, config or "default")
         with console.log_step("resampling"):
-            found = paired(one, two, chosen, draws=draws, seed=seed, names=_names(a, b))
-        return _build_outcome(found, html, render_comparison, format_comparison)
-    kinds = (runs.describe_kind(a), runs.describe_kind(b))
-    if kinds[0] != kinds[1]:
-        raise UsageError(f"one run is of {kinds[0]}, the other of {kinds[1]}; compare two of a kind")
-    _refuse_options(samples=samples, task=task, config=config)
-    if kinds[0] == "road events":
-        return _events(a, b, draws, seed, html)
-    if kinds[0] == "scenes":
-        return _scenes(a, b, draws, seed, html)
-    one, two, chosen = _runs(a, b)
-    with console.log_step("resampling"):
-        found = paired(one, two, chosen, draws=draws, seed=seed, names=_names(a, b))
-    return _build_outcome(found, html, render_comparison, format_comparison)
-
-
-def _events(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outcome:
-    """Two runs of road events, from the matches in their folders."""
-    from roadaware.analysis.compare import compare_detections as paired
-    from roadaware.reports import event_runs
-    from roadaware.reports.event_pages import render_event_comparison
-    from roadaware.reports.event_text import format_event_comparison
-
-    first, second = runs.load_runs(event_runs.load_event_run, a, b)
-    with console.log_step("resampling"):
-        found = paired(
-            first.matches,
-            second.matches,
-            first.config,
-            draws=draws,
-            seed=seed,
-            names=_names(a, b),
-            config_b=second.config,
-        )
-    for name, (one, two) in found.differs.items():
-        console.print_note(f"{name}: {found.names[0]} {one}, {found.names[1]} {two}")
-    return _build_outcome(found, html, render_event_comparison, format_event_comparison)
-
-
-def _scenes(a: Path, b: Path, draws: int, seed: int, html: Path | None) -> Outcome:
-    """Two runs of one task on scenes, from the states in their folders."""
-    from roadaware.reports import scene_runs
-    from roadaware.reports.scene_runs import render_scene_comparison
-    from roadaware.reports.scene_text import format_scene_comparison
-
-    first, second = runs.load_runs(scene_runs.load_scene_run, a, b)
-    with console.log_step("resampling"):
-        found = scene_runs.compare_scene_runs(first, second, draws=draws, seed=seed, names=_names(a, b))
-    return _build_outcome(found, html, render_scene_comparison, format_scene_comparison)
-
-
-def _build_outcome(
-    found: Compared, html: Path | None, page: Callable[[Compared], str], text: Callable[[Compared], str]
-) -> Outcome:
-    """The comparison, written as a page if one was asked for."""
-    from roadaware.cli.results import write_page
-
+            found = compare_scores(one, two, chosen, **how)
+    for name, (one_value, other_value) in (getattr(found, "differs", None) or {}).items():
+        console.print_note(f"{name}: {found.names[0]} {one_value}, {found.names[1]} {other_value}")
     if html is not None:
-        write_page(html, page(found))
-    return Outcome(text(found), build_comparison_json(found))
+        write_page(html, kind.render_comparison(found))
+    return Outcome(kind.format_comparison(found), build_comparison_json(found))
 
 
 def build_comparison_json(comparison: Any) -> dict[str, Any]:
@@ -178,13 +132,6 @@ def _refuse_options(**given: object) -> None:
             f"{', '.join(named)} cannot be said of run folders, which bring their own; leave it away, or "
             "evaluate again"
         )
-
-
-def _runs(a: Path, b: Path) -> tuple[SampleScores, SampleScores, PedestrianConfig]:
-    first, second = runs.load_runs(runs.load, a, b)
-    if first.config != second.config:
-        raise UsageError(f"{a} and {b} were judged by different configs; evaluate both with the same")
-    return first.state, second.state, first.config
 
 
 def _files(

@@ -103,11 +103,12 @@ def propose(
 def _found(weights: Path, dataset: Path, reader: str | None, split: str | None, out: Path) -> str:
     """Where the detections of the images lie, once all are made; the same command goes on with them."""
     from roadaware.cli.predict import predict
+    from roadaware.cli.predict_videos import VideoSource
     from roadaware.tasks.prediction_runs import TABLES
 
     folder = out.with_name(f"{out.name}-objects")
     outputs.PREDICTIONS.check(folder)
-    predict((weights,), videos=[dataset], reader=reader, split=split, out=folder)
+    predict((weights,), videos=[dataset], source=VideoSource(reader=reader, split=split), out=folder)
     return str(folder / TABLES)
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -47,11 +45,17 @@ def report(
     kinds = dict.fromkeys(runs.describe_kind(member) for member in found)
     if len(kinds) > 1:
         raise UsageError(f"some runs are of {', others of '.join(kinds)}; make a page of each kind")
-    makers = {"scenes": _of_scenes, "road events": _of_events, "pedestrians": _of_pedestrians}
+    from roadaware.reports.run_kinds import KINDS, load_named_runs
+
+    kind = KINDS[next(iter(kinds))]
     with console.log_step("report"):
-        made = makers[next(iter(kinds))](found)
-    write_text(page, made.html)
-    return Outcome(f"{made.shown}\n\nwrote {page}".strip(), {"report": str(page), "runs": made.summaries})
+        loaded = load_named_runs(kind, found)
+        groups = kind.split(loaded)
+        html = kind.render(loaded, [pair for held in groups for pair in _pairs(held, kind.compare)])
+        shown = "\n\n".join(kind.format(held) for held in groups)
+    write_text(page, html)
+    summaries = [kind.summarize(run) for run in loaded]
+    return Outcome(f"{shown}\n\nwrote {page}".strip(), {"report": str(page), "runs": summaries})
 
 
 def _watch_page(folders: Sequence[Path], page: Path) -> Outcome:
@@ -65,63 +69,6 @@ def _watch_page(folders: Sequence[Path], page: Path) -> Outcome:
     write_text(page, render_watch_page(folders[0], found, page.parent))
     facts = {name: found[name] for name in ("source", "frames", "tubes", "events")}
     return Outcome(f"wrote {page}", {"report": str(page), "runs": [facts]})
-
-
-@dataclass(frozen=True)
-class _Made:
-    """A page, its runs as text, and their facts."""
-
-    html: str
-    shown: str
-    summaries: list[dict[str, Any]]
-
-
-def _of_pedestrians(found: Sequence[Path]) -> _Made:
-    from roadaware.analysis.compare import compare
-    from roadaware.reports.run_pages import run_page
-    from roadaware.reports.run_text import format_runs
-
-    loaded = runs.load_runs(runs.load, *found)
-    compared = _pairs(loaded, lambda a, b, **how: compare(a.state, b.state, a.config, **how))
-    tasks = {run.config.task for run in loaded}
-    shown = format_runs(loaded) if len(tasks) == 1 else ""
-    return _Made(run_page(loaded, compared), shown, [runs.summarize_run(run) for run in loaded])
-
-
-def _of_events(found: Sequence[Path]) -> _Made:
-    from roadaware.analysis.compare import compare_detections
-    from roadaware.reports.event_pages import render_event_runs
-    from roadaware.reports.event_runs import build_event_run_facts, load_event_run
-    from roadaware.reports.event_text import format_event_runs
-
-    loaded = runs.load_runs(load_event_run, *found)
-    compared = _pairs(loaded, lambda a, b, **how: compare_detections(a.matches, b.matches, a.config, **how))
-    return _Made(
-        render_event_runs(loaded, compared),
-        format_event_runs(loaded),
-        [build_event_run_facts(run) for run in loaded],
-    )
-
-
-def _of_scenes(found: Sequence[Path]) -> _Made:
-    from roadaware.reports.scene_runs import (
-        build_scene_run_facts,
-        compare_scene_runs,
-        load_scene_run,
-        render_scene_runs,
-    )
-    from roadaware.reports.scene_text import format_scene_runs
-
-    loaded = runs.load_runs(load_scene_run, *found)
-    called = Counter((run.task.name, run.name) for run in loaded)
-    loaded = [
-        replace(run, name=member.name) if called[run.task.name, run.name] > 1 else run
-        for run, member in zip(loaded, found, strict=True)
-    ]
-    by_task = [[run for run in loaded if run.task is task] for task in dict.fromkeys(r.task for r in loaded)]
-    pairs = [pair for held in by_task for pair in _pairs(held, compare_scene_runs)]
-    shown = "\n\n".join(format_scene_runs(held) for held in by_task)
-    return _Made(render_scene_runs(loaded, pairs), shown, [build_scene_run_facts(run) for run in loaded])
 
 
 def _pairs(loaded: Sequence[Any], compare: Callable[..., Any]) -> list[Any]:
