@@ -1,7 +1,6 @@
 """What commands with results share: bars that results have to reach, and where results are written."""
 
-from __future__ import annotations
-
+# No postponed annotations here: cyclopts looks up those of inherited fields in the module of the subclass.
 import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
