@@ -147,6 +147,9 @@ def infer_shapes(graph: Graph) -> dict[str, Shape]:
     missing = [name for name in graph.outputs.values() if name not in found]
     if missing or not graph.outputs:
         raise DamagedError(f"no step makes the outputs {', '.join(missing)[:80] or '(none is named)'}")
+    for what in graph.outputs:
+        if what == INPUT or not what.isidentifier():
+            raise DamagedError(f"an output of a network cannot be called {what[:40]!r}")
     return found
 
 
