@@ -194,6 +194,7 @@ class PredictionRun:
             DiskError: if the disk refuses; the parts are still there.
         """
         if self._finished:
+            self._remove_parts()  # who was killed in the midst of that left some
             return
         names = [name for name in videos if name in self.done]
         self.done = {name: self.done[name] for name in names}
@@ -204,7 +205,10 @@ class PredictionRun:
         self._finished = not self.failed
         self._write()
         if self._finished:
-            shutil.rmtree(self.folder / PARTS, ignore_errors=True)
+            self._remove_parts()
+
+    def _remove_parts(self) -> None:
+        shutil.rmtree(self.folder / PARTS, ignore_errors=True)
 
     def _join(self, parts: Sequence[Mapping[str, Any]]) -> None:
         """One set of all parts, in little memory: tables are streamed from file to file."""
