@@ -23,7 +23,7 @@ class Value:
     Args:
         value: null where undefined.
         low, high: ends of the interval, null where there is none.
-        n: what it is made from: classes for a mean, true boxes or tubes for a class.
+        n: what it is made from: classes for a mean, ground-truth boxes or tubes for a class.
         reason: why it is undefined.
         caution: why the interval is to be taken with caution.
     """
@@ -149,7 +149,7 @@ def build_video_slices(scenes: Scenes, names: Sequence[str]) -> dict[str, Slice]
     """The groups that names stand for, each called `name=value`.
 
     Args:
-        scenes: the truth that is judged.
+        scenes: the ground truth that is judged.
         names: `split`; `height` of boxes; a column of the videos or of the boxes, for each of its values; or
             one such value of a video (`night`), for the videos that have it and those that do not.
 

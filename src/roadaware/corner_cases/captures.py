@@ -1,4 +1,4 @@
-"""Capture: what one LiDAR and one camera saw at one moment, with what else is known of the picture."""
+"""Capture: what one LiDAR and one camera saw at one moment, with what else is known of the image."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Camera:
     Args:
         intrinsics: (3, 3) camera matrix, pixels.
         camera_SE3_lidar: (4, 4) takes points of the LiDAR to the camera: x right, y down, z ahead.
-        width_px: of the picture.
-        height_px: of the picture.
+        width_px: of the image.
+        height_px: of the image.
 
     Raises:
         InputError: if a matrix is none of these.
@@ -106,7 +106,7 @@ class CommonObjects:
     Args:
         boxes: (m, 4) x1, y1, x2, y2 in pixels.
         scores: (m,) from 0 to 1.
-        told: whether the detector tells anything of the video; where not, it may never have looked at it.
+        told: whether the detector has predictions for the video; where not, it may never have processed it.
     """
 
     boxes: Floats
@@ -127,7 +127,7 @@ class Capture:
 
     Args:
         points: (n, 3 or more) x, y, z in metres in the LiDAR's frame, z up, in the order they were written.
-        camera: that took the picture.
+        camera: that took the image.
         ring: (n,) number of each return's beam; None where the data does not say.
         layout: name of the LiDAR, or such as `64 rings x 900 columns`; None where it is not known.
         semantics: what each pixel shows; None to remove no background.

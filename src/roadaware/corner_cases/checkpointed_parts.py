@@ -145,7 +145,7 @@ def write_part(folder: Path, number: int, table: pl.DataFrame, told: Mapping[str
         folder: of all parts.
         number: of the part.
         table: its rows.
-        told: about it, JSON-ready.
+        told: its notes, JSON-ready.
 
     Raises:
         DiskError: if the disk refuses.
@@ -179,10 +179,10 @@ def _parse_json(path: Path) -> Any:
         return None
 
 
-# Resuming: which finished parts still hold, by the files that their pictures were made of.
+# Resuming: which finished parts still hold, by the files that their images were made of.
 
 MARKS = "marks"
-"""What a part tells of the files of its pictures."""
+"""What a part tells of the files of its images."""
 
 
 def describe_sources(semantics: SemanticSource, detections: DetectionSource) -> dict[str, str]:
@@ -198,13 +198,13 @@ def describe_sources(semantics: SemanticSource, detections: DetectionSource) -> 
 def digest_part_files(
     captures: Captures, semantics: SemanticSource, moments: Sequence[Moment], left: Collection[int]
 ) -> dict[str, Any]:
-    """How the files of a part's pictures stand, for `is_part_current`.
+    """How the files of a part's images stand, for `is_part_current`.
 
     Args:
         captures: of the set.
         semantics: of the same.
         moments: of the part.
-        left: places among them of pictures that were left out.
+        left: places among them of images that were left out.
     """
 
     def files(places: Iterable[int]) -> Iterator[Path]:
@@ -224,16 +224,16 @@ def digest_part_files(
 def is_part_current(
     told: Mapping[str, Any], captures: Captures, semantics: SemanticSource, moments: Sequence[Moment]
 ) -> bool:
-    """Whether a finished part needs not be made again: no file of a picture that was left out has changed.
+    """Whether a finished part needs not be made again: no file of an image that was left out has changed.
 
     Args:
-        told: by the part.
+        told: notes of the part.
         captures: of the set.
         semantics: of the same.
         moments: of the part.
 
     Raises:
-        UsageError: if the sweep, picture or mask of something that was proposed for has changed.
+        UsageError: if the sweep, image or mask of something that was proposed for has changed.
     """
     marks = told.get(MARKS)
     if not isinstance(marks, dict) or not isinstance(marks.get("left"), list):
@@ -247,7 +247,7 @@ def is_part_current(
 
 
 def format_moment(moment: Moment) -> str:
-    """How a picture is called in messages.
+    """How an image is called in messages.
 
     Args:
         moment: its.

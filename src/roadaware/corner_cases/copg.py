@@ -1,4 +1,4 @@
-"""COPG: proposals of corner cases from one LiDAR sweep and one picture, every step's result kept.
+"""COPG: proposals of corner cases from one LiDAR sweep and one image, every step's result kept.
 
 Source: Li et al., "CODA: a real-world road corner case dataset for object detection in autonomous driving",
 ECCV 2022, section 4.2 and Figure 5."""
@@ -108,7 +108,7 @@ def score_proposals(
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """What the returns of one sweep say, before any picture; serves every camera of that moment.
+    """What the returns of one sweep say, before any image; serves every camera of that moment.
 
     Args:
         points: (n, 3) float32 metres.
@@ -131,7 +131,7 @@ class Geometry:
 
 @dataclass(frozen=True, eq=False)
 class Proposals:
-    """Boxes of one picture after each step; the later ones are parts of `boxes`, the initial proposals.
+    """Boxes of one image after each step; the later ones are parts of `boxes`, the initial proposals.
 
     Args:
         geometry: what the returns say.
@@ -164,7 +164,7 @@ def propose(
 
     Args:
         capture: what was seen.
-        config: the knobs; their defaults unless told.
+        config: the parameters (default: `CopgConfig()`).
         geometry: of the same sweep, where another camera has needed it already.
 
     Raises:
@@ -193,7 +193,7 @@ def build_proposals(
         boxes: (m) of `project_clusters`.
         background: (m,) of `compute_background`.
         overlap: (m,) of `compute_object_overlap`.
-        config: the knobs.
+        config: the parameters.
         name: of the capture.
     """
     intermediate = np.ones(len(boxes), dtype=np.bool_)
@@ -213,12 +213,12 @@ def build_proposals(
 
 
 def project_clusters(found: Geometry, capture: Capture, config: CopgConfig, kept: Bools) -> Boxes:
-    """Boxes in the picture around some clusters; none depends on what else is kept.
+    """Boxes in the image around some clusters; none depends on what else is kept.
 
     Args:
         found: what the returns say.
         capture: whose camera sees them.
-        config: the knobs.
+        config: the parameters.
         kept: (k,) which clusters.
     """
     return project(
@@ -240,9 +240,9 @@ def compute_object_overlap(boxes: Boxes, capture: Capture, config: CopgConfig) -
     """(m,) greatest overlap of each box with a common object; None where there are no detections.
 
     Args:
-        boxes: (m) of a picture.
+        boxes: (m) of an image.
         capture: with the detections.
-        config: the knobs.
+        config: the parameters.
     """
     if capture.common is None:
         return None
@@ -254,12 +254,12 @@ def compute_background(found: Geometry, boxes: Boxes, capture: Capture, config: 
 
     Args:
         found: what the returns say.
-        boxes: (m) of a picture.
+        boxes: (m) of an image.
         capture: with the semantic map.
-        config: the knobs.
+        config: the parameters.
 
     Raises:
-        InputError: if the map is of another size than the picture, or knows no background.
+        InputError: if the map is of another size than the image, or knows no background.
     """
     if capture.semantics is None:
         return None
@@ -278,11 +278,11 @@ def compute_background(found: Geometry, boxes: Boxes, capture: Capture, config: 
 
 
 def extract_geometry(capture: Capture, config: CopgConfig | None = None) -> Geometry:
-    """The steps before the picture: check, ground, range image, clusters, limits.
+    """The steps before the image: check, ground, range image, clusters, limits.
 
     Args:
         capture: what was seen; its camera is not asked.
-        config: the knobs; their defaults unless told.
+        config: the parameters (default: `CopgConfig()`).
 
     Raises:
         InputError: if returns are in another unit or frame, or rings do not fit them.
@@ -303,7 +303,7 @@ def estimate_ground(points: Floats32, checked: PointCheck, capture: Capture, con
         points: (n, 3) metres.
         checked: which are usable.
         capture: tells which way is up.
-        config: the knobs.
+        config: the parameters.
     """
     return find_ground(
         points,
@@ -326,7 +326,7 @@ def build_grid(points: Floats32, checked: PointCheck, capture: Capture, config: 
         points: (n, 3) metres.
         checked: which are usable.
         capture: tells what is known of the LiDAR.
-        config: the knobs.
+        config: the parameters.
 
     Raises:
         InputError: if rings do not fit the returns.
@@ -353,7 +353,7 @@ def extract_clusters(
         checked: which are usable.
         ground: which of them are ground.
         grid: where they lie in the image.
-        config: the knobs.
+        config: the parameters.
     """
     solid = checked.usable & ~ground.removed
     image = fill(grid, solid)
@@ -374,7 +374,7 @@ def apply_cluster_limits(clusters: Clusters, config: CopgConfig) -> npt.NDArray[
 
     Args:
         clusters: (k) of a sweep.
-        config: the knobs.
+        config: the parameters.
     """
     return check_cluster_limits(
         clusters,

@@ -25,9 +25,9 @@ class MemoryConfig:
     Args:
         size: features that the bank keeps at most.
         neighbours: of a crop in the bank, whose distances are averaged.
-        background: crops of background from each picture, at most.
+        background: crops of background from each image, at most.
         background_share: of the pixels of a crop that a semantic map must call background.
-        apart_iou: overlap with a true object below which a proposal counts as background.
+        apart_iou: overlap with a ground-truth object below which a proposal counts as background.
         min_side_px: smaller boxes are not taken.
         seed: of crops of background and of the choice.
     """
@@ -113,7 +113,7 @@ def fit_memory(features: npt.ArrayLike, groups: npt.ArrayLike, config: MemoryCon
 
     Args:
         features: (n, d) of crops.
-        groups: (n,) whole numbers: the video, or picture, that each is from.
+        groups: (n,) whole numbers: the video, or image, that each is from.
         config: how it is made.
 
     Raises:

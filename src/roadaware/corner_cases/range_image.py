@@ -151,8 +151,8 @@ def assign_grid_cells(
         checked: which of them are usable.
         ring: (n,) number of the beam, in any order; None where the data does not say.
         layout: of the sensor, where its name is known.
-        columns: in a turn; the layout's, or as many as the returns' own steps make where these are much
-            wider or there is no layout, unless told.
+        columns: in a turn (default: the layout's, or as many as the returns' own steps make where these are much
+            wider or there is no layout,).
         rows: of the image where there are neither rings nor beams.
         reach_rows: how many rows further a neighbour is looked for.
         repair_rows: the same where rows are bins.
@@ -191,7 +191,7 @@ def fill(grid: Grid, solid: npt.NDArray[np.bool_] | None = None) -> Floats32:
 
     Args:
         grid: of `assign_grid_cells`.
-        solid: (n,) which returns are no ground; all unless told.
+        solid: (n,) which returns are no ground (default: all).
     """
     from roadaware.corner_cases.point_kernels import fill as write
 

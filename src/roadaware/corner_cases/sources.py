@@ -1,4 +1,4 @@
-"""Sources of what is known of a picture beside its returns: semantic maps and detections."""
+"""Sources of what is known of an image beside its returns: semantic maps and detections."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ CLASSES = "classes.json"
 
 
 class SemanticSource:
-    """What each pixel of a picture shows.
+    """What each pixel of an image shows.
 
     Args:
-        where: `truth` for that of made-up scenes, `erring` for it with faults; a folder with a grey PNG for
-            each picture, `<video>/<frame as six digits>.png`; None for nothing.
+        where: `truth` for that of synthetic scenes, `erring` for it with faults; a folder with a grey PNG for
+            each image, `<video>/<frame as six digits>.png`; None for nothing.
         scenes: the set.
         root: its folder.
 
     Raises:
-        UsageError: if truth is asked of a set that is not made up.
+        UsageError: if ground truth is asked of a set that is not synthetic.
         InputError: if there is no such folder, or its names of classes are none.
     """
 
@@ -61,7 +61,7 @@ class SemanticSource:
         return digest(repr(self._names).encode())
 
     def files(self, video: str, frame: int) -> list[Path]:
-        """The files that tell what a picture shows, be they there or not.
+        """The files that tell what an image shows, be they there or not.
 
         Args:
             video: its name.
@@ -73,7 +73,7 @@ class SemanticSource:
         return [] if is_outside(name) else [self._folder / name]
 
     def of(self, video: str, frame: int) -> SemanticMap | None:
-        """The map of a picture.
+        """The map of an image.
 
         Raises:
             InputError: if it cannot be read, or is not there.
@@ -97,7 +97,7 @@ class DetectionSource:
         scenes: the set.
 
     Raises:
-        UsageError: if truth is asked of a set that does not say which boxes are corner cases.
+        UsageError: if ground truth is asked of a set that does not say which boxes are corner cases.
         InputError: if there are no such Predictions, or all of them are of videos that are not in the set.
     """
 
@@ -121,7 +121,7 @@ class DetectionSource:
         return digest(repr((sorted(self._told), told)).encode())
 
     def of(self, video: str, frame: int) -> CommonObjects | None:
-        """The objects of a picture."""
+        """The objects of an image."""
         if self._where == TRUTH:
             return select_common_objects(self._scenes, video, frame)
         if self._where == ERRING:
@@ -133,7 +133,7 @@ class DetectionSource:
 
 
 def _require_truth(where: str | None, scenes: Scenes, instead: str) -> None:
-    """Refuse to take as truth what a set does not know.
+    """Refuse to take as ground truth what a set does not know.
 
     Raises:
         UsageError: if it is asked for, and the set does not say which boxes are corner cases.
@@ -166,7 +166,7 @@ def _require_shared(told: frozenset[str], scenes: Scenes, where: str) -> None:
 
 
 def _by_picture(claims: Predictions) -> dict[tuple[str, int], npt.NDArray[np.float64]]:
-    """Picture to corners and scores."""
+    """Image to corners and scores."""
     boxes = _without_lights(claims)
     if "score" not in boxes.columns:
         boxes = boxes.with_columns(score=pl.lit(1.0))

@@ -1,4 +1,4 @@
-"""AVA: who does what, in a picture a second, boxes in shares of the picture, several actions for a box.
+"""AVA: who does what, in an image a second, boxes in shares of the image, several actions for a box.
 
 Gu and others, "AVA: A video dataset of spatio-temporally localized atomic visual actions", CVPR 2018;
 annotations under CC BY 4.0, research.google.com/ava.
@@ -62,7 +62,7 @@ def read_labels(data: bytes, where: str, findings: Findings) -> LabelMap:
     """The label map of a file.
 
     It is protocol text, lines of `id: name`, or rows of `id,name`, with or without a header for the columns.
-    An action without a name of its own is called by its number; equal names are told apart by it.
+    An action without a name of its own is called by its number; equal names are distinguished by it.
 
     Args:
         data: the file's bytes.
@@ -667,7 +667,7 @@ def read(
         labels: a label map that lies elsewhere.
         excluded: excluded moments that lie elsewhere.
         processes: not used: files are read by one process.
-        progress: told how many files are read, of how many.
+        progress: called with the number of files read and the total.
 
     Raises:
         InputError: if there are several label maps, one cannot be read, or no file of annotations can.

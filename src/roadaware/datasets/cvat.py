@@ -23,7 +23,7 @@ from roadaware.io.xml import (
     scan_records,
 )
 
-# One kind of file over a batch of videos: read, scanned, and what is wrong with it told.
+# One kind of file over a batch of videos: read, scanned, and what is wrong with it reported.
 
 Place = tuple[int, str]
 

@@ -17,7 +17,7 @@ from roadaware.errors import InputError
 from roadaware.io.json import describe_type, escape_surrogates, format_value, parse_int
 from roadaware.io.sources import to_printable
 
-# What a result of Label Studio draws: a box over time, a box on a picture, a span of frames, a sound.
+# What a result of Label Studio draws: a box over time, a box on an image, a span of frames, a sound.
 
 MOST_FRAMES = 200_000
 MOST_PIXELS = 65_535
@@ -55,12 +55,12 @@ class Drawn:
     """Where and when a region is; what does not belong to its kind is None or empty.
 
     Args:
-        kind: track (keyframes in a video), box (on a picture), span (of frames), time (a span in seconds)
+        kind: track (keyframes in a video), box (on an image), span (of frames), time (a span in seconds)
             or sound.
-        size: width and height of the picture, where the region says so.
+        size: width and height of the image, where the region says so.
         frames: (k,) of the keyframes, from 0, ascending.
         enabled: (k,) whether the box goes on behind them.
-        values: (k, 5) left, top, width and height in hundredths of the picture, rotation in degrees.
+        values: (k, 5) left, top, width and height in hundredths of the image, rotation in degrees.
         n_frames: of the video, where said.
         rate: frames per second, where said.
         ranges: spans of frames, half open.
@@ -143,7 +143,7 @@ def convert_to_corners(values: Floats, size: tuple[int, int]) -> Floats:
 
     Args:
         values: (n, 5) left, top, width and height in hundredths, degrees clockwise about the corner.
-        size: width and height of the picture in pixels.
+        size: width and height of the image in pixels.
     """
     scale = np.array([*size, *size]) / 100
     left, top, width, height = (values[:, :4] * scale).T
@@ -234,7 +234,7 @@ def _numbers(value: Mapping[str, Any]) -> list[float] | str:
 
 
 def _box(result: Mapping[str, Any], value: Mapping[str, Any], item: str, reading: Reading) -> Drawn | str:
-    """A box on a picture."""
+    """A box on an image."""
     numbers = _numbers(value)
     if isinstance(numbers, str):
         return _reject_item(reading, "boxes", f"{item}, frame 0", numbers)
@@ -384,12 +384,12 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Task:
-    """A video, picture or recording with everything that is said of it.
+    """A video, image or recording with everything that is said of it.
 
     Args:
         file: it stands in.
         name: of the task.
-        video: name of the video or picture.
+        video: name of the video or image.
         media: its kind: video, image, audio; empty where not said.
         path: of the media, as the export has it.
         size: width and height in pixels, where the task's data or a region says so.
@@ -495,7 +495,7 @@ def _task(value: Mapping[str, Any], place: int, file: str, which: Which, finding
 
 
 def _media_name(path: str) -> str:
-    """The name of a video or picture: the last part of its path, without what an upload puts before it."""
+    """The name of a video or image: the last part of its path, without what an upload puts before it."""
     local = _LOCAL.search(path)
     plain = local[1] if local else re.split(r"[?#]", path, maxsplit=1)[0]
     last = unquote(plain.rstrip("/").rpartition("/")[2])

@@ -519,8 +519,8 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
     Args:
         source: see `find`.
-        processes: workers for files that need the slow way; as many as there are cores unless given.
-        progress: told how many videos are done, of how many.
+        processes: workers for files that need the slow way (default: as many as there are cores).
+        progress: called with the number of videos done and the total.
 
     Raises:
         InputError: if no video can be read.

@@ -521,7 +521,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     Args:
         source: see `find`.
         processes: not used: one file is read by one process.
-        progress: told how many hundredths of the files' text are read, of how many.
+        progress: called with the number of hundredths of the files' text read and the total.
 
     Raises:
         InputError: if no video can be read.

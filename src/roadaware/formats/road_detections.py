@@ -56,7 +56,7 @@ class Kinds:
 
     Args:
         vocabularies: kind to its labels in the order of the columns.
-        meta: what else is known of the set, for the claims' own meta.
+        meta: what else is known of the set, for the predictions' own meta.
     """
 
     vocabularies: Mapping[str, tuple[str, ...]]
@@ -82,7 +82,7 @@ class Kinds:
         return ", ".join(f"{len(self.vocabularies[kind])} {kind}" for kind in self.classes)
 
     def claims_meta(self, *, boxes: bool = False, frames: bool = False, **changes: Any) -> Meta:
-        """The meta of claims under these names.
+        """The meta of predictions under these names.
 
         Args:
             boxes: whether the boxes have dense class scores.
@@ -150,7 +150,7 @@ def infer_label_kinds(width: int | None, av_width: int | None, where: str) -> Ki
     )
 
 
-# From the arrays of detection files to the tables of claims; what cannot be taken is refused by name.
+# From the arrays of detection files to the tables of predictions; what cannot be taken is refused by name.
 
 _AGENTNESS = 4
 
@@ -301,7 +301,7 @@ def _frames(read: Read, kinds: Kinds, findings: Findings) -> tuple[pl.DataFrame,
     return table.filter(good).with_columns(column), True
 
 
-# Claims written as the pickles that the published code of ROAD reads.
+# Predictions written as the pickles that the published code of ROAD reads.
 
 _PROTOCOL = 4
 _EMPTY_COLUMNS = 200
@@ -451,10 +451,10 @@ def read_detections(
         size: width and height of the images that the corners are pixels of.
         vocabularies: kind to labels, in place of those of the scenes. Without either, 148 class scores are
             those of ROAD 1.0 and 24 those of UCF101-24, their labels numbered.
-        videos: only these; all unless told.
+        videos: only these (default: all).
         first_frame: number of the first frame of a video in the files' names.
         strict: anything rejected is an error.
-        progress: told how many files are done, of how many.
+        progress: called with the number of files done and the total.
 
     Raises:
         DatasetNotFoundError: if there are no files of detections.

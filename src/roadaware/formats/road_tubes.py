@@ -32,7 +32,7 @@ from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_l
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
-# From the tables of claimed tubes to the lists of dicts of a published tube file.
+# From the tables of predicted tubes to the lists of dicts of a published tube file.
 
 Lists = dict[str, dict[str, list[dict[str, Any]]]]
 _OPTIONAL = {
@@ -259,7 +259,7 @@ def read_tubes(
         first_frame: number of the first frame of a video in the file: 1 as the published code counts, which
             takes the numbers of its detection files; 0 for files that count from 0.
         strict: anything rejected is an error.
-        progress: told how many tubes are done, of how many.
+        progress: called with the number of tubes done and the total.
 
     Raises:
         DatasetNotFoundError: if there is no such file.

@@ -172,7 +172,7 @@ def read_raw_samples(path: Path) -> RawSamples:
 
 
 def read_samples(path: Path, classes: int) -> SampleFile:
-    """A samples file whose values are right: truth in 0..classes-1, tte_frames whole and not negative.
+    """A samples file whose values are right: ground truth in 0..classes-1, tte_frames whole and not negative.
 
     Raises:
         InputError: as `read_raw_samples`, and at the first value that is not right.

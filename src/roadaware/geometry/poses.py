@@ -83,7 +83,7 @@ def project_3d_boxes(
     *,
     near_m: float = 0.1,
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """(n, 4) x1, y1, x2, y2 around boxes in space, cut to the picture, and (n,) whether there is anything.
+    """(n, 4) x1, y1, x2, y2 around boxes in space, cut to the image, and (n,) whether there is anything.
 
     Edges that pass the plane before the camera are cut there, so that a box beside the camera has bounds too.
 

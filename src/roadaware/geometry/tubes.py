@@ -74,7 +74,7 @@ def from_runs(
         tube: (r,) the tube of each run, not decreasing.
         video: (n,) the video of each tube.
         start: (n,) where not negative, the tube's rows stand for the frames from there on, one after
-            the other, whatever their own frames are; no tube unless told.
+            the other, whatever their own frames are (default: no tube).
 
     Raises:
         ValueError: if a tube has a frame twice or its frames run backwards; `args[1]` is that tube.

@@ -16,7 +16,7 @@ def suppress(corners: Floats, order: Ints, group: Ints, iou: float) -> npt.NDArr
 
     Args:
         corners: (n, 4) all boxes.
-        order: (k,) rows of the boxes looked at, frame by frame, the best of each frame first.
+        order: (k,) rows of the boxes considered, frame by frame, the best of each frame first.
         group: (n,) the frame of each box.
         iou: the greatest overlap that is borne.
 

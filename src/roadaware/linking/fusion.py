@@ -24,7 +24,7 @@ class FusionConfig:
     """How boxes are fused.
 
     Args:
-        weights: what each detector's scores count; 1 each unless given.
+        weights: what each detector's scores count (default: 1 each).
         iou: a box joins those whose mean it overlaps by more than this.
         min_score: boxes of less agentness are left out.
     """

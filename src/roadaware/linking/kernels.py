@@ -289,7 +289,7 @@ def suppress_tubes(
     Args:
         boxes: (r, 4) of all detections.
         rows: (n,) detections, path after path.
-        frames: (n,) the frames they are claimed for.
+        frames: (n,) the frames they are assigned to.
         starts: (t,) where each tube starts in `rows`.
         stops: (t,) where it ends.
         order: (t,) tubes group by group, the best first.

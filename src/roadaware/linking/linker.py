@@ -196,7 +196,7 @@ class Linker:
         With the class score `mean` this costs the same however long the paths are.
 
         Args:
-            columns: the class scores of one kind (see `scenes.dense_scores.Layout.columns`); all unless told.
+            columns: the class scores of one kind (see `scenes.dense_scores.Layout.columns`) (default: all).
             k: labels per path.
         """
         from roadaware.linking.candidates import FIRST_FRAME, FRAME, LAST, LENGTH

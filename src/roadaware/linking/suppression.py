@@ -29,7 +29,7 @@ class NmsConfig:
         min_score: scores must be above this: boxes of less agentness are taken away, class scores below
             it are left as they are and suppress nothing.
         top: boxes that a frame keeps, those of most agentness; None for all.
-        kinds: whose classes are suppressed; all but agentness unless named.
+        kinds: whose classes are suppressed (default: all but agentness).
     """
 
     by: Literal["agentness", "class"] = "agentness"

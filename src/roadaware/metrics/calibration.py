@@ -34,7 +34,7 @@ from roadaware.statistics.intervals import Scale, Units
 class CalibrationConfig(AdaptiveBins):
     """The adaptive bins, and what else calibration depends on.
 
-    `reference()` bins as the published code does, `default()` has its faults mended; the fields below are
+    `reference()` bins as the published code does, `default()` has its errors corrected; the fields below are
     the same in both.
 
     Args:
@@ -327,7 +327,7 @@ def evaluate(
     """How well confidence tells how often the model is right, as a whole and by group.
 
     The confidence of a sample is its largest probability, max(p, 1 - p) for one probability; it is right
-    when the class decided for is the true one. `ece` and `mce` use adaptive bins, which are made anew in
+    when the class decided for is the ground-truth one. `ece` and `mce` use adaptive bins, which are made anew in
     every resample; `uniform_ece` and `uniform_mce` bins of equal width.
 
     Args:

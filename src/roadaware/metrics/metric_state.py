@@ -140,7 +140,7 @@ class SceneResult(MetricResult):
 
     Args:
         state: what they are made from.
-        left_out: what of claims and truth was not judged, in words, to how often.
+        left_out: what of predictions and ground truth was not judged, in words, to how often.
         baselines: name of a trivial answer (whole image, centre, ...) to its metrics.
         facts: what belongs beside every number, JSON-ready: frames judged, capacity, ...
     """
@@ -245,7 +245,7 @@ def split_slices(state: Judged, by: Sequence[str]) -> dict[str, Bools]:
 def resample_metrics(state: State, draws: int, seed: int) -> dict[tuple[str, str | None], Floats]:
     """Metric and label to its (draws,) values under the weightings of the videos that intervals are made of.
 
-    Equal numbers of videos, draws and seeds give equal weightings: two models can be compared on them.
+    Equal numbers of videos, resamples and seeds give equal weightings: two models can be compared on them.
 
     Args:
         state: with at least two videos.
@@ -285,10 +285,10 @@ def compute_values(state: Judged) -> dict[str, float | None]:
 
 
 def crowd_density(boxes: pl.Expr) -> pl.Expr:
-    """How crowded pictures are: `0`, `1`, `2-4`, `5-9` or `10+`; null where it is not known.
+    """How crowded images are: `0`, `1`, `2-4`, `5-9` or `10+`; null where it is not known.
 
     Args:
-        boxes: true boxes in a picture, or their mean over pictures, which is rounded up from the half on.
+        boxes: ground-truth boxes in an image, or their mean over images, which is rounded up from the half on.
     """
     density = pl.lit("10+")
     for end, name in reversed(_DENSITIES):

@@ -76,7 +76,7 @@ class MetricResult:
         """The rows behind the summary, made now: what was predicted for each, and how well.
 
         Args:
-            level: which rows, one of `levels`; the first of them unless told.
+            level: which rows, one of `levels` (default: the first of them).
 
         Raises:
             UsageError: if there is no such level.

@@ -65,7 +65,7 @@ class BoxScores:
         Args:
             maps: of each level (B, width, T, H, W).
             frames: (n,) which of the T each box lies in, int64.
-            boxes: (n, 4) x1, y1, x2, y2 in pixels of the network's picture.
+            boxes: (n, 4) x1, y1, x2, y2 in pixels of the network's image.
             clip: which of the B.
 
         Returns:
@@ -198,7 +198,7 @@ class Union(VideoDetector):
         Args:
             pictures: of the frames.
             maps: of the pyramid.
-            begin: where the first of the pictures stands in them.
+            begin: where the first of the images stands in them.
             av: (T, V) of the frames.
             clip: which of the maps' clips.
         """
@@ -242,7 +242,7 @@ class MeanNetwork(nn.Module):
         mean: of `logits`, which keeps a single network as it is to the last bit, or of `probabilities`.
 
     Raises:
-        UsageError: if none is given, or they differ in anchors, pictures or numbers of classes.
+        UsageError: if none is given, or they differ in anchors, images or numbers of classes.
     """
 
     def __init__(self, networks: Sequence[RetinaNet3D], mean: Mean = "logits") -> None:

@@ -59,7 +59,7 @@ _NEVER = (
 )  # fmt: skip
 """Fields that change nothing about what a model computes, or that it is asked with otherwise than planned.
 
-Anchors are those of the picture that is looked at; those of a size that a file names may fill all memory.
+Anchors are those of the image that is looked at; those of a size that a file names may fill all memory.
 """
 _DTYPES = ("float32", "float16", "bfloat16", "float64")
 _PART = re.compile(r"_config(_dict)?$")
@@ -67,7 +67,7 @@ _WHOLE = "save the whole model with `save_pretrained` into one folder; nothing i
 
 
 def list_image_types() -> tuple[str, ...]:
-    """Types of models of transformers that look at pictures, alone or with texts."""
+    """Types of models of transformers that look at images, alone or with texts."""
     named = [name for name in modeling_auto.MODEL_FOR_IMAGE_MAPPING_NAMES if "timm" not in name]
     return (*named, *_PAIRS)
 
@@ -252,10 +252,10 @@ def _parts(config: Any) -> Iterator[Any]:
             yield from _parts(value)
 
 
-# How a folder of transformers prepares pictures, taken only as far as it is known and within limits.
+# How a folder of transformers prepares images, taken only as far as it is known and within limits.
 
 MOST_PX = 4096
-"""The longest side that pictures are brought to; the largest of a supported model is 1,333."""
+"""The longest side that images are brought to; the largest of a supported model is 1,333."""
 _FILTERS = range(6)
 _FLAGS = (
     "do_resize", "do_rescale", "do_normalize", "do_center_crop", "do_pad", "do_convert_rgb",
@@ -371,7 +371,7 @@ def _is_side(value: Any) -> bool:
 
 
 def _is_colour(value: Any, least: float) -> bool:
-    """Whether it is a number, or one for each channel; of pictures in [0, 1] or in [0, 255]."""
+    """Whether it is a number, or one for each channel; of images in [0, 1] or in [0, 255]."""
     values = value if isinstance(value, list) else [value]
     whole = all(is_number(each) and math.isfinite(each) and least <= each <= 255 for each in values)
     return whole and len(values) in (1, 3)

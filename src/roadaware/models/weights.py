@@ -156,10 +156,10 @@ def open_detector(
 
     Args:
         path: of the file.
-        rule: which boxes are told.
+        rule: which boxes are reported.
         device: where it runs.
-        dtype: what it computes with, such as bfloat16; that of the file unless told. Boxes and scores are
-            told in float32.
+        dtype: what it computes with, such as bfloat16 (default: that of the file). Boxes and scores are
+            reported in float32.
 
     Raises:
         InputError: if there is no such file, it is none of ours, or of a later version.

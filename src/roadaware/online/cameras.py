@@ -41,7 +41,7 @@ _NO_PROTOCOL = "none"
 
 
 class Shot(NamedTuple):
-    """A frame as a connection gives it: the time it states, its picture (None where it cannot be
+    """A frame as a connection gives it: the time it states, its image (None where it cannot be
     decoded), and whether its data was damaged.
     """
 
@@ -70,7 +70,7 @@ class NetworkStream:
         source: the address, or the name of a device.
         form: of a device, as PyAV calls it; None for the network.
         fps: asked of a device.
-        wait_s: a connection that takes longer has failed, and so has a stream without a picture for as long.
+        wait_s: a connection that takes longer has failed, and so has a stream without an image for as long.
         follow: of http, go where redirects and HLS playlists point; other machines than the one of the
             address must be of the open net.
 
@@ -121,7 +121,7 @@ class NetworkStream:
                     part.close()
 
     def _shots(self) -> Iterator[Shot]:
-        # All streams, since one without pictures would be read for ever in search of a picture.
+        # All streams, since one without images would be read for ever in search of an image.
         packets, seen_s = self._file.demux(), time.monotonic()
         while True:
             self._patience.renew()

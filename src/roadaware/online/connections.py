@@ -195,7 +195,7 @@ def make_status_error(status: int, *, known: bool = False) -> StreamError:
 
     Args:
         status: of HTTP or RTSP.
-        known: whether it was told user and password.
+        known: whether it was given user and password.
     """
     if status == 401 and known:
         hint = "check user and password, and percent-encode what is special in them"
@@ -290,7 +290,7 @@ _HASHES = {"md5": "md5", "sha-256": "sha256", "sha-512-256": "sha512_256"}
 
 @dataclass
 class Challenge:
-    """How a camera wants to be told who asks.
+    """How a camera wants to be given user and password.
 
     Args:
         kind: `basic` or `digest`.

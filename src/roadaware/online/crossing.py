@@ -59,7 +59,7 @@ class Follower:
 
     Args:
         foresight: is grown as needed; of this stream alone.
-        rule: what is told.
+        rule: what is reported.
     """
 
     foresight: Foresight
@@ -88,8 +88,8 @@ class Follower:
             numbers: (n) theirs, each once.
             boxes: (n, 4) x1, y1, x2, y2 in pixels.
             t_s: time of the frame.
-            size_px: width and height of the picture.
-            shift_px: how far a turn of the camera moved the picture since the frame before, to the right and
+            size_px: width and height of the image.
+            shift_px: how far a turn of the camera moved the image since the frame before, to the right and
                 down: the past of all is moved with it, so that only what they did themselves is left.
         """
         self._forget(t_s)
@@ -174,7 +174,7 @@ class CrossingAnnotator:
 
     Args:
         foresight: of this watch alone.
-        rule: what is told, and who is a pedestrian.
+        rule: what is reported, and who is a pedestrian.
         clock: says how long it takes.
         motion: says how the camera moved; by default seen in the pixels.
     """
@@ -202,7 +202,7 @@ class CrossingAnnotator:
 
         Args:
             tubes: found in the frame.
-            frame: with its picture.
+            frame: with its image.
         """
         begin_s = self._clock.now_s()
         people = [tube for tube in tubes if self._is_pedestrian(tube)]
@@ -227,7 +227,7 @@ class CrossingAnnotator:
         return news
 
     def _is_pedestrian(self, tube: LiveTube) -> bool:
-        """Whether a tube is told to be one, with the probability that the rule asks for."""
+        """Whether a tube is predicted to be one, with the probability that the rule asks for."""
         if not tube.labels.tells("agent", self.rule.agents):
             return False
         scores = tube.labels.every("agent")

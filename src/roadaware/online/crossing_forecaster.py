@@ -26,7 +26,7 @@ USUAL_FPS = 30.0
 """The rate of JAAD and PIE, taken where a predictor does not say what it learnt from."""
 _WITHIN = 0.9
 _NOBODY_PX, _SIZE_PX = (300.0, 200.0, 330.0, 290.0), (640, 480)
-"""The box and the picture that predictors are warmed up with."""
+"""The box and the image that predictors are warmed up with."""
 _TASKS = {"action": "crossing", "risk": "risk"}
 _UNKNOWN = {
     "ego": "a film does not tell how the own vehicle moves",
@@ -44,7 +44,7 @@ class Foresight:
 
     Args:
         crossing: tells the probability of crossing (task `action`); None to leave it out.
-        risk: tells the region of the picture where somebody will be (task `risk`); None to leave it out.
+        risk: tells the region of the image where somebody will be (task `risk`); None to leave it out.
         window: show every predictor windows, even those that can remember.
         files: what they were read from, for the record.
 
@@ -123,7 +123,7 @@ class Foresight:
         Args:
             rows: (n,) theirs, each once.
             frames: of each (k, 4) corners in pixels at the rate of the predictors, oldest first.
-            size_px: width and height of the picture.
+            size_px: width and height of the image.
         """
         size = np.array(size_px, np.float64)
         counts = self._count[rows] + [len(each) for each in frames]
@@ -138,7 +138,7 @@ class Foresight:
             self._look_again(rows[anew], size)
 
     def shift(self, rows: Ints, by_px: tuple[float, float]) -> None:
-        """Move the past of some pedestrians, as a camera that turns moves it against the newest picture.
+        """Move the past of some pedestrians, as a camera that turns moves it against the newest image.
 
         Args:
             rows: theirs.
@@ -189,7 +189,7 @@ class Foresight:
 
         Args:
             rows: (n,) theirs.
-            size_px: width and height of the picture.
+            size_px: width and height of the image.
         """
         size = np.array(size_px, np.float64)
         said = {

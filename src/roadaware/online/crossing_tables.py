@@ -121,24 +121,24 @@ def build_forecast_table(
     *,
     tubes: Sequence[int] | None = None,
 ) -> pl.DataFrame:
-    """What would be told in a stream of pedestrians whose boxes stand in tables, frame by frame.
+    """The crossing forecasts that a stream would give for pedestrians whose boxes stand in tables, frame by frame.
 
-    With true boxes it says what the predictors are worth apart from any detector: join `samples` by `tube`
+    With ground-truth boxes it says what the predictors are worth apart from any detector: join `samples` by `tube`
     and by `frame` = `end_frame` - 1 for the answers at the end of each observation.
 
     Args:
         scenes: with boxes in tubes and sizes of the videos. Where neither times of frames nor a rate of the
             video stand there, as in JAAD, frames are as far apart as the predictors have them.
         foresight: is given every video by itself.
-        rule: what is told; whom it takes for pedestrians does not matter here.
-        tubes: of the pedestrians; unless told those that `track_label` calls so, all where there is none.
+        rule: what is reported; whom it takes for pedestrians does not matter here.
+        tubes: of the pedestrians (default: those that `track_label` calls so, all where there is none).
 
     Returns:
         A row for each pedestrian and frame in which something could be said: `video`, `tube`, `frame`, `t_s`,
         and as `build_forecast_columns`; by video, frame and tube.
 
     Raises:
-        InputError: if the size of a picture is unknown.
+        InputError: if the size of an image is unknown.
     """
     schema = _schema(crossing=foresight.asks_crossing, regions=len(foresight.regions))
     empty = pl.DataFrame(schema={"video": pl.String, **_WHERE, **schema})
@@ -191,7 +191,7 @@ def _mask_unknown(table: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _collect_pedestrian_boxes(scenes: Scenes, tubes: Sequence[int] | None, usual_fps: float) -> pl.DataFrame:
-    """The boxes of pedestrians with the time of their frame and the size of their picture, in order."""
+    """The boxes of pedestrians with the time of their frame and the size of their image, in order."""
     held = scenes.tubes
     if tubes is not None:
         held = held.filter(pl.col("tube").is_in(list(tubes)))

@@ -1,4 +1,4 @@
-"""Frames that wait to be looked at: few of them, for a live picture is worth little once it is old."""
+"""Frames that wait to be processed: few of them, for a live image is worth little once it is old."""
 
 from __future__ import annotations
 

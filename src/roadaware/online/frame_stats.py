@@ -1,4 +1,4 @@
-"""What can happen to frames on their way, by name: counted always, told when it is news."""
+"""What can happen to frames on their way, by name: counted always, reported when it is news."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Ending:
     Args:
         reason: `end`: all was seen; `time`: as long as asked; `stopped`: somebody stopped it; the others are
             faults: the file ends before its content does (`short`) or is broken (`broken`), the camera is
-            `gone`, pictures changed their size (`resized`), there was none (`empty`), the output could not be
+            `gone`, images changed their size (`resized`), there was none (`empty`), the output could not be
             written (`disk`), the program `failed`.
         message: for people.
     """
@@ -82,7 +82,7 @@ class Happening:
 
 
 class Outcomes:
-    """Counts of what happened; may be told from any thread.
+    """Counts of what happened; may be called from any thread.
 
     >>> outcomes = Outcomes()
     >>> outcomes.tell("lost", 3, "3 frames did not arrive")
@@ -125,7 +125,7 @@ class Outcomes:
             return {what: self._counts[what] for what in OUTCOMES if what in self._counts}
 
     def news(self) -> list[Happening]:
-        """What was told since the last call."""
+        """What was reported since the last call."""
         with self._lock:
             told = list(self._news)
             self._news.clear()

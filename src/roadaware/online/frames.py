@@ -11,7 +11,7 @@ from roadaware.online.frame_stats import Ending, Outcomes
 
 @dataclass(frozen=True, eq=False)
 class SourceFrame:
-    """A picture of a source.
+    """An image of a source.
 
     Args:
         number: counts from 0; numbers that are missing belong to frames that did not arrive.

@@ -84,7 +84,7 @@ class HttpBody:
 
     @property
     def whole(self) -> bool:
-        """Whether the answer said how long it is: a film, not a camera."""
+        """Whether the answer said how long it is: a video, not a camera."""
         return self._size is not None
 
     @property

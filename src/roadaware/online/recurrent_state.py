@@ -37,7 +37,7 @@ class Memory(Protocol):
             before: (n, 4) the box before these; anything where there is none.
             frames: (n, k, 4) corners in pixels, oldest first.
             known: (n,) whether there is a box before.
-            size_px: (2,) width and height of the picture.
+            size_px: (2,) width and height of the image.
         """
 
     def passes(self, rows: Ints, size_px: Floats) -> list[Floats]:
@@ -45,7 +45,7 @@ class Memory(Protocol):
 
         Args:
             rows: (n,) theirs.
-            size_px: (2,) width and height of the picture.
+            size_px: (2,) width and height of the image.
         """
 
 
@@ -134,7 +134,7 @@ def build_window_inputs(corners_px: Floats, size_px: Floats, names: Sequence[str
 
     Args:
         corners_px: (n, t, 4).
-        size_px: (2,) width and height of the picture.
+        size_px: (2,) width and height of the image.
         names: of inputs, as `crossing_inputs.boxes.FORMS` has them.
     """
     n, frames = corners_px.shape[:2]

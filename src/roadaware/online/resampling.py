@@ -20,7 +20,7 @@ class Pace:
         bridge_s: two boxes of a pedestrian that are no further apart are joined by a straight line; beyond
             that nothing is known of the time between, and the past is begun anew.
         snap: a box no further than this share of a frame from where an even frame lies is taken for it, and
-            even frames are counted from it on. So a film of that rate, or of 29.97 for 30, gives its own
+            even frames are counted from it on. So a video of that rate, or of 29.97 for 30, gives its own
             boxes, whatever its time stamps are rounded to.
         steady_s: boxes are read off a straight line through those that came, see `Line`, in which an old one
             loses all but a third of its weight in so many seconds; 0 takes them as they come.
@@ -86,7 +86,7 @@ class Line:
         return (self._square * self._sum - self._age * self._moment) / apart
 
     def shift(self, by: Floats) -> None:
-        """Move every box that came, as a camera that turns moves the past against the newest picture.
+        """Move every box that came, as a camera that turns moves the past against the newest image.
 
         Args:
             by: (4,) added to each box.

@@ -1,4 +1,4 @@
-"""The folder of a watch: events as they happen, tables, film and a summary, each whole or not there."""
+"""The folder of a watch: events as they happen, tables, video and a summary, each whole or not there."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RunFolder:
         detector: that looks.
         config: of the watch.
         clock: of the watch.
-        draw: makes a frame of the film; None for no film.
+        draw: makes a frame of the video; None for no video.
         video: what the tables call the stream; as `get_video_name` has it where None.
         crossing: the annotator that pedestrians have their outlook from, whose table is kept too.
         notice: what readers of the summary should know of the detector.
@@ -232,10 +232,10 @@ class RunFolder:
 def build_run_record(
     source: Source, config: WatchConfig, video: str | None, models: Models
 ) -> dict[str, Any]:
-    """What tells the watch of a film from all others, JSON-ready; empty for what cannot be seen twice.
+    """What tells the watch of a video from all others, JSON-ready; empty for what cannot be seen twice.
 
     Args:
-        source: a film, or a camera.
+        source: a video, or a camera.
         config: of the watch.
         video: what the tables call it.
         models: that are asked.

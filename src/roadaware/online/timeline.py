@@ -23,7 +23,7 @@ class Timeline:
     changes it in the dark lets frames seem lost for long.
 
     Args:
-        outcomes: is told.
+        outcomes: counts what happened.
     """
 
     def __init__(self, outcomes: Outcomes) -> None:

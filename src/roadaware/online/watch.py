@@ -60,15 +60,15 @@ class Progress:
     """How far a watch is.
 
     Args:
-        frames: that were looked at.
+        frames: that were processed.
         t_s: time of the newest.
         size: (height, width) of the first.
         last_number: of the newest.
         spent_s: since the watch began.
         busy_s: of those in the detector and behind it.
         latency: of its frames.
-        tubes: those told of that were found in the newest frame.
-        begun: tubes that were told.
+        tubes: the reported ones that were found in the newest frame.
+        begun: tubes that were reported.
         probable: pedestrians who live and will probably cross.
         ending: why it is over; None while it goes on.
     """
@@ -106,11 +106,11 @@ def watch(
         output: is ended, but where it fails itself.
         clock: of the source too.
         stopped: asked between frames whether to stop.
-        tick: told after each frame, and while none comes.
+        tick: called after each frame, and while none comes.
         annotators: say more of live tubes.
 
     Returns:
-        How far it came, and why it ended; faults of source and disk are told there. Any other fault is raised
+        How far it came, and why it ended; faults of source and disk are reported there. Any other fault is raised
         once the output is ended.
     """
     linker = config.linker_at(source.fps)
@@ -230,7 +230,7 @@ class _Run:
         self.progress.probable = self.watcher.tubes.probable
 
     def _notice_jumps(self) -> None:
-        """Tell once of a film in which hardly anything is found again in the next frame."""
+        """Tell once of a video in which hardly anything is found again in the next frame."""
         share, fps = self.watcher.share_anew, self.source.fps
         if self._jumps_told or self.source.live or fps is None or fps < _QUICK_FPS:
             return

@@ -1,4 +1,4 @@
-"""Watcher: pictures go through detector and linker, and what changed comes out as events."""
+"""Watcher: images go through detector and linker, and what changed comes out as events."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def warm_up_linker(config: LinkerConfig, kinds: Layout) -> None:
 
 
 def warm_up_detector(detector: Detector) -> None:
-    """Show a detector a black picture, and have it answer even if it would wait for more.
+    """Show a detector a black image, and have it answer even if it would wait for more.
 
     Args:
         detector: is reset before and after.
@@ -65,9 +65,9 @@ class Seen:
         found: its detections.
         numbers: (n,) number of the tube that each belongs to, -1 for none.
         ended: the paths that closed.
-        tubes: those found in it and told of, by their numbers.
+        tubes: those found in it and reported, by their numbers.
         vehicle: all actions of the own vehicle with their smoothed scores; empty where there are none.
-        doing: those of them that are told.
+        doing: those of them that are reported.
         events: in order.
         ready_s: when all this was known, in seconds of the stream.
     """
@@ -142,7 +142,7 @@ class Watcher:
         detector.reset()
 
     def step(self, frame: SourceFrame) -> list[Seen]:
-        """Give a picture to the detector; what became known by it, frame by frame.
+        """Give an image to the detector; what became known by it, frame by frame.
 
         Args:
             frame: later than all before, of the same size.

@@ -67,7 +67,7 @@ def load_printed(table: str | int | None = None, **where: str | None) -> pl.Data
     per cent); `threshold`; `value`, null where unreadable; `note`.
 
     Args:
-        table: its number; all of them unless given.
+        table: its number (default: all of them).
         where: column to the value that is wanted.
 
     Raises:

@@ -41,7 +41,7 @@ MOST_ROWS = 200
 
 
 def plot_discovery(curve: Curve) -> Picture:
-    """Share found over the share of pictures looked at, by each order, with bands over videos."""
+    """Share found over the share of images looked at, by each order, with bands over videos."""
     with set_style():
         figure, axes = create_canvas(1.25 * HALF, 0.95 * HALF)
         for place, (order, values) in enumerate(curve.found.items()):
@@ -77,7 +77,7 @@ def build_selection_section(planned: dict[str, float], curve: Curve | None) -> S
 
     Args:
         planned: what `labour.planned` gave.
-        curve: what `finding.curve` gave; None without truth.
+        curve: what `finding.curve` gave; None without ground truth.
     """
     says = (
         f"{format_count(round(planned['listed']))} of {format_count(round(planned['pictures']))} pictures have a proposal; "
@@ -186,13 +186,13 @@ def _hours(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
 
 
-# Disputed pictures with the boxes of every annotator, each in a colour of its own.
+# Disputed images with the boxes of every annotator, each in a colour of its own.
 
 _SMALL = 400
 
 
 def list_disputes(disputes: pl.DataFrame, most: int) -> list[tuple[str, int, str]]:
-    """The first pictures with a dispute: video, frame, and the reasons.
+    """The first images with a dispute: video, frame, and the reasons.
 
     Args:
         disputes: of a consensus.
@@ -204,13 +204,13 @@ def list_disputes(disputes: pl.DataFrame, most: int) -> list[tuple[str, int, str
 
 
 def draw_dispute(labels: Scenes, picture: Pixels, video: str, frame: int, *, title: str = "") -> Pixels:
-    """(H, W, 3) the picture with all boxes of all annotators, named by annotator and class.
+    """(H, W, 3) the image with all boxes of all annotators, named by annotator and class.
 
     Args:
         labels: of all annotators, with `boxes.annotator`.
         picture: (H, W, 3).
-        video: of the picture.
-        frame: of the picture.
+        video: of the figure.
+        frame: of the figure.
         title: written in its corner.
     """
     scale = 2 if picture.shape[0] < _SMALL else 1

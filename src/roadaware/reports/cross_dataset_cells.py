@@ -1,4 +1,4 @@
-"""What a study away from home found, cell by cell: means over seeds, and which cells are at home or away."""
+"""What a study out of domain found, cell by cell: means over seeds, and which cells are in-domain or away."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _Key = tuple[str, str, str, str, str]
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The results of a study, by what pictures and tables ask.
+    """The results of a study, by what figures and tables ask.
 
     Args:
         results: as they were opened.
@@ -108,7 +108,7 @@ class Study:
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
-        """Ways to doubt that took part, in the order in which pages name them."""
+        """Uncertainty methods that took part, in the order in which pages name them."""
         held = set(self.results.table["doubt"])
         return (*(name for name in DOUBT_NAMES if name in held), *sorted(held - set(DOUBT_NAMES)))
 
@@ -141,7 +141,7 @@ class Study:
             trained_on: a name of training sets.
             tested_on: a domain.
             metric: its name.
-            doubt: way to doubt.
+            doubt: uncertainty method.
         """
         rows = self._held.get((model, trained_on, tested_on, doubt, metric))
         return None if rows is None else _over_seeds(rows)
@@ -156,7 +156,7 @@ class Study:
             trained_on: a name of training sets.
             tested_on: a domain.
             metric: its name.
-            doubt: way to doubt.
+            doubt: uncertainty method.
         """
         rows = self._held.get((model, trained_on, tested_on, doubt, metric), [])
         return [(seed, value) for seed, value, *_ in rows if value is not None]
@@ -172,7 +172,7 @@ class Study:
             model: its name.
             tested_on: a domain.
             metric: its name.
-            doubt: way to doubt.
+            doubt: uncertainty method.
         """
         places = (
             (name, self.at(model, name, tested_on, metric, doubt))
@@ -190,7 +190,7 @@ class Study:
             model: its name.
             tested_on: a domain.
             metric: its name.
-            doubt: way to doubt.
+            doubt: uncertainty method.
             home: whether what it is tested on is among the training sets, or must not be.
         """
         for name in self.joined:

@@ -1,4 +1,4 @@
-"""How good predictions are, as a section of a report: what was judged how, every metric, and pictures."""
+"""How good predictions are, as a section of a report: what was judged how, every metric, and figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page: sections made of facts, tables, notes and pictures, put together into one offline HTML file."""
+"""The page: sections made of facts, tables, notes and figures, put together into one offline HTML file."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def build_caption(rows: Sequence[Sequence[TableCell]], told: str, over: str) -> 
 
     Args:
         rows: of the table.
-        told: what else is said of the values.
+        told: a remark on the values.
         over: what intervals are over.
     """
     known = (isinstance(cell, Mark) and cell.below and cell.tone != "mute" for row in rows for cell in row)
@@ -179,7 +179,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Pictures beside each other where the page is wide enough."""
+    """Figures beside each other where the page is wide enough."""
 
     kind: ClassVar[str] = "pictures"
     items: tuple[Picture, ...]
@@ -201,7 +201,7 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Films:
-    """Films that lie beside the page; one of them is in it, where it is small.
+    """Videos that lie beside the page; one of them is in it, where it is small.
 
     Args:
         caption: what is seen.

@@ -1,4 +1,4 @@
-"""One picture: a matplotlib figure, its title and caption, and its SVG: same data, same bytes."""
+"""One figure: a matplotlib figure, its title and caption, and its SVG: same data, same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of the road as the camera sees it: precision per risk region, and one pedestrian over time."""
+"""Figures of the road as the camera sees it: precision per risk region, and one pedestrian over time."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def _join_unique_texts(texts: Iterable[str], separator: str) -> str:
     return separator.join(dict.fromkeys(part for text in texts for part in text.split(separator) if part))
 
 
-# Boxes in pixels of images of another size: claims in those of the truth, one detector's in another's.
+# Boxes in pixels of images of another size: predictions in those of the ground truth, one detector's in another's.
 
 Sizes = Mapping[str, tuple[int, int]]
 """Width and height in pixels of the images of each video."""

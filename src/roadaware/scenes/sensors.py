@@ -33,10 +33,10 @@ MEDIA = MappingProxyType(
 
 
 def open_frame(scenes: Scenes, root: Path, video: str, frame: int) -> npt.NDArray[np.uint8]:
-    """(H, W, 3) uint8 picture of one frame; for many frames in a row, `VideoReader` is faster.
+    """(H, W, 3) uint8 image of one frame; for many frames in a row, `VideoReader` is faster.
 
     Args:
-        scenes: whose `videos.path`, or `frames.path` of a set of pictures, says where it lies.
+        scenes: whose `videos.path`, or `frames.path` of a set of images, says where it lies.
         root: the dataset's folder.
         video: its name.
         frame: counts from 0.
@@ -225,7 +225,7 @@ def _require_count(count: int, row: Mapping[str, Any], root: Path) -> None:
 
 
 def _still(scenes: Scenes, video: str, frame: int) -> str | None:
-    """Where the picture of a frame lies, in a set of pictures; None of other videos."""
+    """Where the image of a frame lies, in a set of images; None of other videos."""
     if "path" not in scenes.frames.columns:
         return None
     rows = scenes.frames.filter((pl.col("video") == video) & (pl.col("frame") == frame))

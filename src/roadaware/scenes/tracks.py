@@ -117,7 +117,7 @@ def extract_windows(
 
     A position counts the boxes of a tube, so a gap in its frames takes no place. T is the number of boxes
     that every sample observes; only where a tube ends are there fewer, and its last box is repeated. Where
-    a tube begins, its first is. Nothing behind an observation is looked at but by `after`.
+    a tube begins, its first is. Nothing behind an observation is read but by `after`.
 
     Args:
         scenes: the boxes.

@@ -101,7 +101,7 @@ def make_kerb(
     and so whose it is.
 
     Args:
-        config: what is made up.
+        config: what is simulated.
         conditions: light and weather.
         name: of the scene.
         seed: of the set.

@@ -1,4 +1,4 @@
-"""A spinning LiDAR, cast on the same triangles as the picture."""
+"""A spinning LiDAR, cast on the same triangles as the image."""
 
 from __future__ import annotations
 

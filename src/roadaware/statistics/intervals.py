@@ -1,4 +1,4 @@
-"""95 % intervals of any number over units that are drawn whole: videos, pedestrians, pictures."""
+"""95 % intervals of any number over units that are drawn whole: videos, pedestrians, images."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import numpy.typing as npt
 from roadaware.arrays import Floats, Ints32
 from roadaware.statistics.cautions import AT_END, ENOUGH, ENOUGH_SIGNED, FEW, LARGEST
 
-# Resampling of whole clusters: how often each occurs in a draw, and the percentiles of the draws.
+# Resampling of whole clusters: how often each occurs in a draw, and the percentiles of the resamples.
 
 PERCENTILES = (2.5, 97.5)
 MIN_VALID_SHARE = 0.95
 
 
 def sample_cluster_counts(n_clusters: int, draws: int, seed: int, at_once: int) -> Iterator[Ints32]:
-    """How often each cluster occurs in each of `draws` resamples with replacement, some draws at a time.
+    """How often each cluster occurs in each of `draws` resamples with replacement, some resamples at a time.
 
     Args:
         n_clusters: number of clusters; each draw takes as many.
         draws: number of resamples.
-        seed: of numpy's default generator; equal seeds give equal draws, however many come at once.
-        at_once: how many draws come at once, at least 1.
+        seed: of numpy's default generator; equal seeds give equal resamples, however many come at once.
+        at_once: how many resamples come at once, at least 1.
 
     Yields:
         (at_once or fewer, n_clusters) counts, at least one time; each row sums to n_clusters.
@@ -46,9 +46,9 @@ def sample_cluster_counts(n_clusters: int, draws: int, seed: int, at_once: int) 
 
 
 def compute_percentile_interval(values: Floats) -> tuple[float, float] | None:
-    """The 2.5 and 97.5 percentiles of draws; undefined draws (NaN) are dropped.
+    """The 2.5 and 97.5 percentiles of resamples; undefined draws (NaN) are dropped.
 
-    They are given only when at least 95 in 100 draws are defined: with more of them missing, they would speak
+    They are given only when at least 95 in 100 resamples are defined: with more of them missing, they would speak
     of the easy resamples alone.
 
     Args:
@@ -106,12 +106,12 @@ class PercentileDraws(int):
 
 
 def select_interval_method(draws: int) -> Method:
-    """Which method a number of draws asks for."""
+    """Which method a number of resamples asks for."""
     return "percentile" if isinstance(draws, PercentileDraws) else "jackknife"
 
 
 def encode_resample_count(draws: int, how: Method) -> int:
-    """The number of draws that asks for a method."""
+    """The number of resamples that asks for a method."""
     return PercentileDraws(draws) if how == "percentile" else int(draws)
 
 
@@ -196,7 +196,7 @@ class Units:
         """The interval of a number.
 
         By the jackknife it is refused where the number is undefined without one of the units: how far that
-        unit moves it is then unknown. By percentiles it is refused where over 5 in 100 draws are undefined.
+        unit moves it is then unknown. By percentiles it is refused where over 5 in 100 resamples are undefined.
 
         Args:
             value: the number, of all units; NaN gives no interval.

@@ -40,9 +40,9 @@ class Scene:
     Args:
         number: of the frame.
         t_s: its time.
-        size_px: width and height of the picture.
+        size_px: width and height of the image.
         motion: of the camera since the frame before; None where it is not known.
-        colours: (n, 4) shares of `lamps.LIGHTS` in each box; None without pictures.
+        colours: (n, 4) shares of `lamps.LIGHTS` in each box; None without images.
     """
 
     number: int
@@ -150,7 +150,7 @@ class EventLabeller:
             scores[at] = 0.5 * (scores[at] + told[:, shared[0]])
 
     def _columns(self, kind: str, labels: Sequence[str]) -> tuple[Pair, Pair]:
-        """Columns of the head and of the scores: of labels that it alone tells, and of those told by both."""
+        """Columns of the head and of the scores: of labels that it alone predicts, and of those that both predict."""
         start, own = self._layout.columns(kind).start, self._given.kinds.get(kind, ())
         alone = [k for k, label in enumerate(labels) if label not in own]
         both = [k for k, label in enumerate(labels) if label in own and label not in _LAMPS]
@@ -162,7 +162,7 @@ class EventLabeller:
         return pair(alone), pair(both)
 
     def _colour(self, scores: Floats32, colours: Floats32) -> None:
-        """Scores of what traffic lights show, by the picture."""
+        """Scores of what traffic lights show, by the image."""
         agents, actions = self.kinds["agent"], self.kinds["action"]
         first = self._layout.columns("agent").start
         light = scores[:, [first + agents.index(name) for name in _SIGNALS if name in agents]].max(
@@ -217,7 +217,7 @@ _USUAL_FPS = 12.0
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """A picture that the detector has not answered yet."""
+    """An image that the detector has not answered yet."""
 
     number: int
     t_s: float
@@ -227,14 +227,14 @@ class _Held:
 class EventDetector:
     """Detections of another detector with scores of actions, locations, duplexes and events.
 
-    It links detections itself, as whoever follows it will, and it finds the own motion in the pictures.
+    It links detections itself, as whoever follows it will, and it finds the own motion in the images.
     Numbers and times of frames are those that `tell_moment` gives, else those of `fps`.
 
     Args:
         detector: of agents.
         head: that scores.
         linker: what is linked with; the same as makes tubes later.
-        fps: pictures a second where nobody tells their times.
+        fps: images a second where nobody tells their times.
         focal_px: focal length of the camera; of a usual one where None.
 
     Raises:
@@ -260,19 +260,19 @@ class EventDetector:
         self._forget()
 
     single = False
-    """How somebody moves is seen in pictures that follow each other."""
+    """How somebody moves is seen in images that follow each other."""
 
     def tell_moment(self, number: int, t_s: float) -> None:
-        """Number and time of the picture that comes next, where a stream knows them.
+        """Number and time of the image that comes next, where a stream knows them.
 
         Args:
             number: counts frames, also those that did not arrive.
-            t_s: in seconds, later than that of the picture before.
+            t_s: in seconds, later than that of the image before.
         """
         self._moment = (number, t_s)
 
     def set_rate(self, fps: float | None, linker: LinkerConfig | None = None) -> None:
-        """Pictures a second of the next video, of which nobody tells times, and its linker.
+        """Images a second of the next video, of which nobody tells times, and its linker.
 
         Args:
             fps: 12 where None.
@@ -282,12 +282,12 @@ class EventDetector:
         self._labeller.reset(linker)
 
     def reset(self) -> None:
-        """Forget the stream: the next picture is frame 0 of another video."""
+        """Forget the stream: the next image is frame 0 of another video."""
         self.detector.reset()
         self._forget()
 
     def step(self, picture: Pixels) -> list[FrameDetections]:
-        """The frames that became known by one more picture.
+        """The frames that became known by one more image.
 
         Raises:
             InputError: as the detector.
@@ -374,13 +374,13 @@ def warm_up_events(linker: LinkerConfig) -> None:
         labeller.step(found, Scene(frame, frame / 10, (320, 240), motion))
 
 
-# Event labels of saved detections: the same head over tables, without pictures.
+# Event labels of saved detections: the same head over tables, without images.
 
 
 def add_events(predictions: Predictions, head: EventHead, linker: LinkerConfig) -> Predictions:
     """Detections of agents with scores of actions, locations, duplexes, events and the own vehicle's action.
 
-    Tables hold no pictures, so the own motion is only what boxes tell of it, and lights have no colours.
+    Tables hold no images, so the own motion is only what boxes tell of it, and lights have no colours.
 
     Args:
         predictions: detections with `score` and dense `scores`, not linked.

@@ -1,4 +1,4 @@
-"""Where pedestrian models meet truth: examples from sampled scenes; baselines trained, chosen and scored."""
+"""Where pedestrian models meet ground truth: examples from sampled scenes; baselines trained, chosen and scored."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Examples:
         video: (n,) names.
         sample: (n,) keys of the samples table.
         tte_frames: (n,) time to event, -1 where there is none.
-        traffic: (n, t, 10) state of the traffic as `crossing_inputs.traffic` gives it; None unless asked for.
+        traffic: (n, t, 10) state of the traffic as `crossing_inputs.traffic` gives it (default: None).
     """
 
     boxes: Floats
@@ -148,7 +148,7 @@ class Baseline:
 
 
 def fit(scenes: Scenes, task: Task, name: str, **config: Any) -> TabularModel:
-    """A model fitted on the train samples and chosen on the validation samples; test is not looked at.
+    """A model fitted on the train samples and chosen on the validation samples; test is not read.
 
     Args:
         scenes: with samples of `task`.

@@ -117,7 +117,7 @@ class PredictionRun:
         self.done, self._finished = dict(found["videos"]), bool(found["finished"])
 
     def wanted(self, videos: Sequence[VideoFacts]) -> list[VideoFacts]:
-        """The videos that are still to be looked at; parts of files that have changed no longer count."""
+        """The videos that are still to be processed; parts of files that have changed no longer count."""
         if self._finished and {v.video: v.stamp for v in videos} == {
             name: part["stamp"] for name, part in self.done.items()
         }:
@@ -139,8 +139,8 @@ class PredictionRun:
 
         Args:
             facts: of the video.
-            found: of all its frames that could be looked at.
-            missing: frames whose pictures cannot be read.
+            found: of all its frames that could be processed.
+            missing: frames whose images cannot be read.
 
         Raises:
             DiskError: if the disk refuses; the other parts are kept.

@@ -37,7 +37,7 @@ def build_learner(recipe: Recipe, classes: Classes) -> Learner:
 
     Args:
         recipe: names it.
-        classes: that it tells apart.
+        classes: that it distinguishes.
 
     Raises:
         UsageError: if it cannot be made.
@@ -61,7 +61,7 @@ class RoadLearner:
 
     Args:
         recipe: names the network, the seed and the file of weights.
-        classes: that it tells apart.
+        classes: that it distinguishes.
 
     Raises:
         UsageError: if the network cannot be made.
@@ -146,7 +146,7 @@ def build_detector_network(recipe: Recipe, config: RetinaNetConfig, classes: Cla
     Args:
         recipe: names the model, the seed and the file.
         config: of the network.
-        classes: that it tells apart.
+        classes: that it distinguishes.
 
     Raises:
         UsageError: if no weight of the file fits, or it is of other anchors or labels.

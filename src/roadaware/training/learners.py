@@ -45,7 +45,7 @@ class Learner(Protocol):
 
     @property
     def fit(self) -> Fitting:
-        """What is done to pictures."""
+        """What is done to images."""
         ...
 
     @property
@@ -81,7 +81,7 @@ class Learner(Protocol):
 
         Args:
             network: such as `network`, in `eval` mode.
-            rule: which boxes are told.
+            rule: which boxes are reported.
         """
         ...
 

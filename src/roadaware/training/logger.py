@@ -35,7 +35,7 @@ def read_log(folder: Path, name: str = LOG) -> list[dict[str, Any]]:
 
 
 class Journal:
-    """Writes lines behind those up to a step; a full disk is told once and does not end the run.
+    """Writes lines behind those up to a step; a full disk is reported once and does not end the run.
 
     `seconds` is how long the steps took that are behind it.
 

@@ -251,7 +251,7 @@ def train(
         recipe: everything the run is made of.
         out: its folder.
         resume: go on from the folder's last checkpoint, if it has one.
-        progress: told steps done, of how many.
+        progress: called with the steps done and the total.
 
     Raises:
         UsageError: if the recipe cannot be run, the folder holds a run and `resume` is not asked for, or
@@ -315,7 +315,7 @@ class Run:
         fabric: devices and processes.
         recipe: everything the run is made of.
         out: its folder.
-        progress: told steps done, of how many.
+        progress: called with the steps done and the total.
     """
 
     def __init__(self, fabric: Fabric, recipe: Recipe, out: Path, progress: Progress | None) -> None:

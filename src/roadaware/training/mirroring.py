@@ -1,4 +1,4 @@
-"""Mirroring: what labels become when a picture is turned left to right, by the sides in their names."""
+"""Mirroring: what labels become when an image is turned left to right, by the sides in their names."""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ from roadaware.training.recipe import Recipe
 T = TypeVar("T")
 Given = Mapping[str, Any]
 RECIPES = Path(__file__).with_name("recipes")
-"""The recipes that come along: `configs/` of the repository."""
+"""The bundled recipes: `configs/` of the repository."""
 
 
 def find_recipe(given: Path) -> Path:
-    """The file of a recipe: a path, or the name of a recipe that comes along, such as `objects-road`.
+    """The file of a recipe: a path, or the name of a bundled recipe, such as `objects-road`.
 
     What exists under the path is meant first. A name is that of a file without its ending.
 

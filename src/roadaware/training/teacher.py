@@ -1,4 +1,4 @@
-"""Teacher: what a trained detector says of films without labels, as truth that another one learns from."""
+"""Teacher: what a trained detector says of videos without labels, as ground truth that another one learns from."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _log = logging.getLogger("roadaware")
 
 
 def with_teacher(material: Material, recipe: Recipe, out: Path, device: torch.device | str) -> Material:
-    """The material, with what a teacher says of its films; as it is where the recipe names no teacher.
+    """The material, with what a teacher says of its videos; as it is where the recipe names no teacher.
 
-    What the teacher finds is kept film by film in `teacher/` of the run, and not looked for again.
+    What the teacher finds is kept video by video in `teacher/` of the run, and not looked for again.
 
     Args:
         material: with labels.
@@ -51,7 +51,7 @@ def with_teacher(material: Material, recipe: Recipe, out: Path, device: torch.de
 
     Raises:
         UsageError: if it does not tell what is to be learnt, or has nothing to look at.
-        InputError: if its weights or a film cannot be read.
+        InputError: if its weights or a video cannot be read.
         DiskError: if what it finds cannot be kept.
     """
     asked = recipe.teacher
@@ -75,7 +75,7 @@ def with_teacher(material: Material, recipe: Recipe, out: Path, device: torch.de
 
 
 def films_at(paths: Sequence[str]) -> list[Film]:
-    """Films, and those in folders, in order.
+    """Videos, and those in folders, in order.
 
     Raises:
         InputError: if one is not there, cannot be opened, or a folder holds none.
@@ -130,7 +130,7 @@ def _told(
 
 
 def _stamp(film: Film) -> str:
-    """Changes when the film does, or its first picture."""
+    """Changes when the video does, or its first image."""
     found = (film.picture(film.frames[0]) if film.is_pictures else Path(film.path)).stat()
     return f"{film.n_frames}-{found.st_size}-{found.st_mtime_ns}"
 

@@ -1,4 +1,4 @@
-"""Boxes of several annotators in one picture brought together: pairs, and groups that are one thing."""
+"""Boxes of several annotators in one image brought together: pairs, and groups that are one thing."""
 
 from __future__ import annotations
 

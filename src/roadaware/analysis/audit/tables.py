@@ -232,7 +232,7 @@ def check_tags_against_attribute(context: Context) -> Finding:
 
 
 def check_attribute_against_tags(context: Context) -> Finding:
-    """Pedestrians whose attribute claims a crossing that no box shows."""
+    """Pedestrians whose attribute predictions a crossing that no box shows."""
     rows = context.crossing.filter(pl.col("is_tagged") & (_crossing() == "crossing"))
     unseen = rows.filter(pl.col("first_tag").is_null())
     return build_finding(

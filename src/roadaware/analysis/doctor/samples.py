@@ -378,7 +378,7 @@ def check_same_order(found: Sequence[str], expected: Sequence[str]) -> list[Diag
 
 
 def check_flipped_truth(truth: Floats, expected: Floats) -> list[Diagnosis]:
-    """Whether the truth is that of the dataset, or its opposite.
+    """Whether the ground truth is that of the dataset, or its opposite.
 
     Args:
         truth: (n,) in the file.

@@ -248,8 +248,8 @@ def check(
         original: as first annotated.
         round1: as the first reviewer left it.
         round2: as the second reviewer would have it.
-        config: the limits; those of the paper unless given.
-        dictionary: the allowed labels; those of Chaotic World unless given.
+        config: the limits (default: those of the paper).
+        dictionary: the allowed labels (default: those of Chaotic World).
         words: words that no description may hold.
 
     Raises:

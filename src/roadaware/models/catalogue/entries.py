@@ -66,7 +66,7 @@ class GraphFacts:
 
     Args:
         model, weights: its files in the archive.
-        picture: the node that takes pictures.
+        picture: the node that takes images.
         outputs: nodes that are wanted, by what they mean.
         decoder: what makes sense of the outputs.
         labels: which list of names its channels have.
@@ -92,12 +92,12 @@ class Entry:
         name: by which commands take it.
         task: what it is for.
         about: what it is, in a line.
-        classes: what it tells apart, in words.
+        classes: what it distinguishes, in words.
         size_mb: megabytes that it takes once it is installed, about.
         licence: of the weights, in words; `licence_from` says where that stands.
         published: what its authors report; empty where nothing fits.
         measured: what was measured here.
-        cost: of a picture, relative to others.
+        cost: of an image, relative to others.
         source: where it comes from.
         graph: of a graph model alone.
     """

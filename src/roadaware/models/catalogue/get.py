@@ -240,7 +240,7 @@ def get_model(
         entry: of the catalogue.
         given: its archive, file or folder, instead of fetching it.
         overwrite: install it anew where it is installed.
-        tell: is told what is being done, in words.
+        tell: called with what is being done, in words.
 
     Raises:
         UsageError: if it has no public address and none was given, or another process installs it now.
@@ -414,7 +414,7 @@ def fetch_repository(
         source: of the model.
         downloads: exists; the files come to lie in it.
         most: bytes that all files may have together.
-        tell: is told what is being done.
+        tell: called with what is being done.
 
     Returns:
         What is known of it: `revision`, the commit; and `sha256` of each file.

@@ -189,7 +189,7 @@ class Trial:
 
 
 def score(criterion: Criterion, probability: Floats, truth: npt.NDArray[np.int64]) -> float:
-    """How well probabilities fit the truth; more is better, so the log loss comes with a minus.
+    """How well probabilities fit the ground truth; more is better, so the log loss comes with a minus.
 
     Args:
         criterion: balanced_accuracy (mean recall of the labels that occur) or log_loss.

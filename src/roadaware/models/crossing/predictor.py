@@ -46,7 +46,7 @@ class Predictor:
         labels: the words of its answers.
         facts: JSON-ready: protocol, recipe digest, seed, scores on validation, licence of the data.
         temperature: what logits are divided by, see Guo et al., ICML 2017; 1 leaves them.
-        doubt: what differs when it is asked again; nothing unless told.
+        doubt: what differs when it is asked again (default: nothing).
     """
 
     network: CrossingNet
@@ -69,7 +69,7 @@ class Predictor:
 
         Args:
             given: n samples with its inputs, in any order.
-            batch: samples at a time; pictures go in smaller ones.
+            batch: samples at a time; images go in smaller ones.
 
         Raises:
             InputError: if an input is missing or has another shape.
@@ -83,9 +83,9 @@ class Predictor:
     def also(self, given: InputSet, batch: int = 4096) -> dict[str, Floats]:
         """Answers beside the label, of the tasks that the network was taught; none for most networks.
 
-        `trajectory` (n, horizon, 4) holds boxes ahead in shares of the picture less those of the last
+        `trajectory` (n, horizon, 4) holds boxes ahead in shares of the image less those of the last
         observed box, `grid` (n, cells) the probability of each cell that the last of them may lie in. Both
-        are of the mean weights. `roadaware.tasks.targets` has the same of the truth.
+        are of the mean weights. `roadaware.tasks.targets` has the same of the ground truth.
 
         Args:
             given: as `logits` takes it.
@@ -249,7 +249,7 @@ def predict_logits(
         network: is asked.
         given: n samples with its inputs.
         tasks: `label` (n, n_scores) and those it was made for; nothing is asked where there are none.
-        batch: samples at a time; pictures go in smaller ones.
+        batch: samples at a time; images go in smaller ones.
     """
     if not tasks:
         return {}
@@ -274,7 +274,7 @@ def iterate_batches(given: InputSet, names: tuple[str, ...], size: int) -> Itera
     Args:
         given: n samples.
         names: of the inputs that are wanted.
-        size: samples at a time; a thirty-second of it where there are pictures.
+        size: samples at a time; a thirty-second of it where there are images.
     """
     if any(len(given.shapes[name]) == 4 for name in names):
         size = max(1, size // 32)
@@ -284,7 +284,7 @@ def iterate_batches(given: InputSet, names: tuple[str, ...], size: int) -> Itera
 
 
 def as_tensor(values: Numbers) -> Tensor:
-    """What a column gives as a network takes it: pictures (k, T, 3, H, W) in [0, 1], the rest as float32.
+    """What a column gives as a network takes it: images (k, T, 3, H, W) in [0, 1], the rest as float32.
 
     Args:
         values: (k, ...) float32, or (k, T, H, W, 3) uint8.

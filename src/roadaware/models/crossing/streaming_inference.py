@@ -30,7 +30,7 @@ class State:
         read: (M, P, sum of 1 + (kernel - 1) dilation, width) what each convolution has read, one convolution
             behind the other, oldest first.
         seen: (M, P, width) embeddings of the newest frame.
-        place: (P,) where the centre of the newest box is, in widths of the picture; 0 where none is read.
+        place: (P,) where the centre of the newest box is, in widths of the image; 0 where none is read.
     """
 
     read: Floats32

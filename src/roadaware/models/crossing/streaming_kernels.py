@@ -97,7 +97,7 @@ def compute_region_log_probs(
     Args:
         seen: (B, w).
         matrix, bias: (w, 3 p) and (3 p,) of p components: weights, offsets and log widths.
-        place: (B,) where the centre of each box is, in widths of the picture.
+        place: (B,) where the centre of each box is, in widths of the image.
         regions: how many there are.
     """
     places = len(bias) // 3

@@ -85,7 +85,7 @@ def find_horizon(scene: Floats, lens: Floats, boxes: Floats, classes: Floats, dt
     """Where the horizon is and how high the camera stands, by how low agents of known height stand.
 
     The lower edge of somebody of height H who stands on the ground lies camera height / H times his own
-    height in the picture below the horizon.
+    height in the image below the horizon.
 
     Args:
         scene: memories.

@@ -56,11 +56,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Shape:
-    """What comes out of a step: so many channels, each pixel standing for `stride` x `stride` of the picture.
+    """What comes out of a step: so many channels, each pixel standing for `stride` x `stride` of the image.
 
     Args:
         channels: how many.
-        stride: in pixels of the picture; 0 for what has no height and width left (a mean).
+        stride: in pixels of the image; 0 for what has no height and width left (a mean).
     """
 
     channels: int

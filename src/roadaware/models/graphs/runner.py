@@ -1,4 +1,4 @@
-"""Runner: a graph on pictures, by ONNX Runtime where it is installed, else by torch."""
+"""Runner: a graph on images, by ONNX Runtime where it is installed, else by torch."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ _BLOCK = 256
 
 
 class RawDetections(NamedTuple):
-    """The boxes kept in one frame, by falling agentness, in pixels of the network's picture.
+    """The boxes kept in one frame, by falling agentness, in pixels of the network's image.
 
     Args:
         boxes: (n, 4) corners, not clipped.
@@ -324,7 +324,7 @@ class LazyNetwork:
             self.trunk.forget()
 
     def _anchors_for(self, maps: list[Tensor]) -> Tensor:
-        """(N, 4), made once for pictures of one size."""
+        """(N, 4), made once for images of one size."""
         sizes = [map.shape[-2:] for map in maps]
         if sizes != self._sizes:
             self._sizes, self._anchors = sizes, to_at_least_float32(self.network.anchors_for(maps))

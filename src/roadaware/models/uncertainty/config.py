@@ -1,4 +1,4 @@
-"""DoubtConfig: how a network is asked more than once, so that its answers may differ."""
+"""DoubtConfig: how a network is evaluated several times, so that its outputs may differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Doubtful: whatever can be asked more than once, and what its passes say together."""
+"""Doubtful: whatever can be evaluated several times, and the statistics of its passes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Doubt:
     Args:
         mean: (n, k) probabilities.
         spread: (n, k) their standard deviation between passes.
-        entropy: (n) of the mean, in nats: all doubt.
+        entropy: (n) of the mean, in nats: the total uncertainty.
         mutual_information: (n) the part of it on which passes disagree; the rest all of them share.
     """
 

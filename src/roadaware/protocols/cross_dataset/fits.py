@@ -181,7 +181,7 @@ def _tabular(fit: Fit, study: AwayStudy, held: Material) -> TabularModel:
     return kind.create(**fields).fit(build_examples(held.cut, "train"), build_examples(held.cut, "val"))
 
 
-# Asking: what a fitted model says of a domain's samples, in each way to doubt it.
+# Asking: what a fitted model says of a domain's samples, with each uncertainty method.
 
 Answers = Callable[[str, str], Floats]
 _NEAREST = 1e-7
@@ -193,7 +193,7 @@ def load_predictor(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Answers
 
     Args:
         fit: that was made.
-        doubt: how it is asked.
+        doubt: the uncertainty method.
         study: says what networks look at, and how often they are asked.
         out: folder of the study.
 

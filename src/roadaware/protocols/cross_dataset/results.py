@@ -1,4 +1,4 @@
-"""CrossResults: what a study away from home found, as one long table, and the scores behind it."""
+"""CrossResults: what a study out of domain found, as one long table, and the scores behind it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AGAIN = "remove it; what else the folder holds is kept"
 SEEDS_JOINED = -1
 """The seed of an ensemble over seeds."""
 DOUBTS = ("deterministic", "temperature", "mc-dropout", "last-dropout", "last-flipout", "ensemble")
-"""Ways to doubt; `ensemble` is the mean over seeds, and has the seed -1."""
+"""Uncertainty methods; `ensemble` is the mean over seeds, and has the seed -1."""
 RESULTS: dict[str, Any] = {
     "model": pl.String,
     "trained_on": pl.String,
@@ -155,7 +155,7 @@ class CrossResults:
         return tuple(Cell(*row) for row in rows.iter_rows())
 
     def scores(self, cell: Cell) -> SampleScores:
-        """The probability of crossing of every test sample, beside its truth.
+        """The probability of crossing of every test sample, beside its ground truth.
 
         Args:
             cell: of the study.

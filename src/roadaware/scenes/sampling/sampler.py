@@ -470,7 +470,7 @@ class _Part:
 
 def _check(scenes: Scenes, protocol: EventProtocol) -> None:
     named = scenes.meta.dataset
-    # Made-up scenes are not of any of the published datasets, and say whose rules they are fit for.
+    # Synthetic scenes are not of any of the published datasets, and say whose rules they are fit for.
     if named and protocol.dataset not in (named.lower(), *scenes.meta.notes.get("sampled_as", ())):
         raise UsageError(f"the protocol is for {protocol.dataset} alone, and these scenes are '{named}'")
     needed = {"action": ["crossing"], "risk": ["crossing"]}.get(protocol.task, ["crossing", "intention_prob"])

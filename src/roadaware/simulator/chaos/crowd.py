@@ -1,5 +1,5 @@
 """A crowd: who belongs to it and where they are, how they move by simple social forces, and short
-descriptions that tell them apart.
+descriptions that distinguish them.
 """
 
 from __future__ import annotations

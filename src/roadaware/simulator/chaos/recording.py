@@ -166,7 +166,7 @@ def _poses(noted: npt.NDArray[np.int8], pace: Floats, fps: float) -> Ints:
     least = max(1, round(_SHORTEST_S * fps))
     edges = np.flatnonzero(np.diff(pose)) + 1
     for start, end in zip([0, *edges.tolist()], [*edges.tolist(), len(pose)], strict=True):
-        # Too short to be told from the stride before.
+        # Too short to be distinguished from the stride before.
         if end - start < least and start and free[start:end].all() and free[start - 1]:
             pose[start:end] = pose[start - 1]
     return pose

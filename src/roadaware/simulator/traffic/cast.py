@@ -107,7 +107,7 @@ class Spawner:
             ego: the own vehicle.
             frame: now.
             first: whether the scene begins, so that nobody has looked yet.
-            kind: of it; drawn by its share unless told.
+            kind: of it (default: drawn by its share).
         """
         kind = kind or draw_kind(self.rng, self.shares)
         use = {"Bus": 6, "Cyc": 7}.get(kind, 5)

@@ -15,7 +15,7 @@ from roadaware.simulator.traffic.paths import Event
 from roadaware.simulator.traffic.vehicle import Vehicle
 
 SAMPLES = 28
-"""Places on the way ahead that are looked at."""
+"""Places on the way ahead that are considered."""
 MARGIN_M = 0.25
 """Room to the side that is kept."""
 HARDEST = 6.0

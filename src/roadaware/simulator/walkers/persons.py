@@ -108,7 +108,7 @@ class Start:
 def draw_person(
     rng: np.random.Generator, behaviour: Behaviour, wants: bool, ages: tuple[str, ...] = ()
 ) -> Person:
-    """Somebody made up.
+    """A synthetic person.
 
     Args:
         rng: draws everything.

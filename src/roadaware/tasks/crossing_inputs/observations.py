@@ -69,7 +69,7 @@ class Observations:
 
     @cached_property
     def size_px(self) -> Floats:
-        """(n, 2) width and height of each sample's picture.
+        """(n, 2) width and height of each sample's image.
 
         Raises:
             InputError: if one is unknown.
@@ -197,7 +197,7 @@ def has_values(table: pl.DataFrame, column: str) -> bool:
 
 
 def one_hot(places: Floats, n: int) -> Floats:
-    """(..., n) one in the place that is told, zeros alone where it is NaN.
+    """(..., n) one in the given place, zeros alone where it is NaN.
 
     Args:
         places: (...) whole numbers from 0, NaN where unknown.

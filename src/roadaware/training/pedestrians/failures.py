@@ -49,7 +49,7 @@ def group_seed_errors(failed: Mapping[int, str]) -> dict[str, str]:
 
 
 def group_errors(failed: Mapping[str, str]) -> dict[str, str]:
-    """Names with commas, to why they failed; a reason that several share is told once.
+    """Names with commas, to why they failed; a reason that several share is reported once.
 
     Args:
         failed: name to why.

@@ -82,7 +82,7 @@ class Keeper:
         return bool(self.stop) or (self.path is not None and time.monotonic() >= self._next)
 
     def save(self, state: dict[str, Any]) -> None:
-        """Write where the fit stands; a disk that is full is told, and what stood there before still stands.
+        """Write where the fit stands; a disk that is full is reported, and what stood there before still stands.
 
         Args:
             state: tensors and plain data.
@@ -243,7 +243,7 @@ class Fitter:
         """Train to the end or until it gets no better, and leave the network as it was at its best.
 
         Args:
-            told: of every epoch.
+            told: called after every epoch.
             keeper: saves the fit on its way, and knows where it stood.
 
         Raises:

@@ -22,7 +22,7 @@ from roadaware.training.pedestrians.folds import flip_cells, flip_offsets
 from roadaware.training.pedestrians.recipe import LossRecipe, PathLoss, PedestrianRecipe, TasksRecipe
 
 _STILL = 1e-6
-"""Shares of the picture: sides that move less on train have no unit."""
+"""Shares of the image: sides that move less on train have no unit."""
 
 
 def get_task_weights(recipe: PedestrianRecipe) -> dict[str, float]:
@@ -82,7 +82,7 @@ class Ahead:
 
     @classmethod
     def of(cls, future: Futures) -> Self:
-        """What is true."""
+        """The targets."""
         return cls(torch.from_numpy(future.moved).float(), torch.from_numpy(future.cell))
 
     def some(self, rows: Tensor) -> Self:
@@ -90,7 +90,7 @@ class Ahead:
         return type(self)(self.moved[rows], self.cell[rows])
 
     def turned(self, which: Tensor) -> Self:
-        """As it is in a picture turned left to right.
+        """As it is in an image turned left to right.
 
         Args:
             which: (n) bool, the samples that are.
@@ -118,7 +118,7 @@ class Heads:
 
     @classmethod
     def of(cls, network: CrossingNet, future: Futures, recipe: PedestrianRecipe) -> Self:
-        """The heads that a network has, its paths told in which unit they come.
+        """The heads that a network has, with the unit of its paths.
 
         Args:
             network: its decoders of paths are changed.

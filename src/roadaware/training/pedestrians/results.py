@@ -210,7 +210,7 @@ def read_fit_record(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-# Choosing: how well scores fit the truth, more being better, to tell one epoch or fit from another.
+# Choosing: how well scores fit the ground truth, more being better, to tell one epoch or fit from another.
 
 
 def score_probabilities(criterion: Criterion, probability: Floats, truth: npt.NDArray[np.int64]) -> float:

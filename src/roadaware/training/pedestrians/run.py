@@ -108,13 +108,13 @@ def train_predictors(
     Args:
         recipe: everything.
         out: folder of the run.
-        progress: told epochs done, of how many.
+        progress: called with the epochs done and the total.
         material: of the recipe, where it was read already.
 
     Raises:
         UsageError: if the recipe cannot be run, the folder holds a run of another recipe or on other
             samples, or another process is at work in it.
-        InputError: if the annotations cannot be read, lack an input, or show one label only, or films are
+        InputError: if the annotations cannot be read, lack an input, or show one label only, or videos are
             missing.
         DiskError: if the folder cannot be written to.
         FailedSeedsError: if every seed failed.
@@ -205,7 +205,7 @@ def evaluate_run(
     Args:
         trained: what `train_predictors` gave.
         split: train, val or test.
-        config: of the metrics; as the recipe's samples are cut unless told.
+        config: of the metrics (default: as the recipe's samples are cut).
         draws: bootstrap draws.
         seed: of the bootstrap.
     """
@@ -346,7 +346,7 @@ class _Epochs:
     """Tells how far a run is.
 
     Args:
-        progress: told epochs done, of how many.
+        progress: called with the epochs done and the total.
         place: fits that are over.
         fits: of the run.
         recipe: says how many epochs a fit has.

@@ -65,7 +65,7 @@ def fit_tabular(
     """The model of a recipe, fitted unless it stands in the folder, and its answers.
 
     Of the recipe it reads task, samples, and the name and fields of the network. Its fit is the same for
-    every seed, so it is made once. Other fields that are set are told in a warning.
+    every seed, so it is made once. Other fields that are set are reported in a warning.
 
     Args:
         recipe: names a model on hand features.

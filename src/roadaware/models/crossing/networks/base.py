@@ -29,7 +29,7 @@ class Looked(NamedTuple):
 
 
 class CrossingNet(nn.Module):
-    """A network that ends in one linear layer, so that whoever doubts it can replace that layer.
+    """A network that ends in one linear layer, so that an uncertainty method can replace that layer.
 
     A subclass builds its layers in `build`, which returns the width of its embedding, and looks in `look`.
 
@@ -95,7 +95,7 @@ class CrossingNet(nn.Module):
         """The embedding of the inputs, and further answers.
 
         Args:
-            x: by name; sequences (B, T, d) float, pictures (B, T, 3, H, W) in [0, 1].
+            x: by name; sequences (B, T, d) float, images (B, T, 3, H, W) in [0, 1].
         """
 
     def forward(self, x: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -74,13 +74,13 @@ class MultiTaskNet(CrossingNet):
             super().standardise(name, mean, spread)
 
 
-# What tells where a pedestrian goes: boxes ahead and a cell of the picture; imports torch.
+# What tells where a pedestrian goes: boxes ahead and a cell of the image; imports torch.
 
 
 class PathDecoder(nn.Module):
     """An LSTM that is shown the same context at each frame ahead: (B, d) to boxes (B, horizon, 4).
 
-    Boxes are shares of the picture less those of the last observed box. What comes out of the last layer is
+    Boxes are shares of the image less those of the last observed box. What comes out of the last layer is
     in units of `spread` (4), the deviations of the sides on train, which training sets.
 
     Args:
@@ -282,14 +282,14 @@ class PedFormer(MultiTaskNet):
         return Looked(self.label(context, experts), extra)
 
 
-# Whereabouts: how likely somebody will be in each region of the picture; imports torch.
+# Whereabouts: how likely somebody will be in each region of the image; imports torch.
 
 
 class Whereabouts(nn.Module):
-    """A mixture of logistic distributions over where a pedestrian will be across the picture.
+    """A mixture of logistic distributions over where a pedestrian will be across the image.
 
     Each component lies as far from where the pedestrian is now as an embedding says, and is as wide as it
-    says. What lies beyond an edge of the picture belongs to the region at that edge.
+    says. What lies beyond an edge of the image belongs to the region at that edge.
 
     Args:
         width: of embeddings.
@@ -312,7 +312,7 @@ class Whereabouts(nn.Module):
 
         Args:
             embedding: (..., width).
-            place: (...) where the centre of the box is now, in widths of the picture.
+            place: (...) where the centre of the box is now, in widths of the image.
         """
         weight, offset, spread = self.tell(embedding).unflatten(-1, (3, self.places)).unbind(-2)
         centre, width = place[..., None] + offset, spread.clamp(*LOG_WIDTHS).exp()
