@@ -1,4 +1,4 @@
-"""What becomes of paths once they are over: gaps filled, weak paths dropped, labels given, tubes trimmed."""
+"""Post-processing of closed paths: fill gaps, drop weak paths, assign labels, trim tubes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Tube:
 
 @dataclass(frozen=True, eq=False)
 class ClosedPath:
-    """A path that is over, with what was interpolated, and its labelled tubes.
+    """A closed path with its interpolated boxes and its labelled tubes.
 
     Args:
         number: as the linker gave it.

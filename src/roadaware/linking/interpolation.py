@@ -20,7 +20,7 @@ _SPANS = pl.List(pl.List(pl.Int64))
 
 @dataclass(frozen=True)
 class InterpolationConfig:
-    """What is filled and what is too short.
+    """Which gaps are interpolated, and the minimum length of a tube.
 
     Args:
         max_gap: the longest run of missed frames that is filled; None for any.

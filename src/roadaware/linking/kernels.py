@@ -237,7 +237,7 @@ def link_frames(
 
 @kernel
 def find_invalid_detection(boxes: Floats, agentness: Floats, scores: Floats32) -> tuple[int, int]:
-    """What is wrong with the first wrong detection, and which it is: (0, 0) if nothing is.
+    """Error code and row of the first invalid detection; (0, 0) if all are valid.
 
     1 stands for a box that is not finite, 2 for one with a negative side, 3 and 4 for an agentness and a
     class score outside [0, 1].

@@ -50,7 +50,7 @@ class Path:
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """What one frame did.
+    """The paths that one frame began, continued and ended.
 
     Args:
         frame: its number.

@@ -20,7 +20,7 @@ from roadaware.scenes.tables import Predictions
 
 @dataclass(frozen=True)
 class NmsConfig:
-    """What is suppressed; the defaults are those that the detections of the published detector are made with.
+    """Options of non-maximum suppression; the defaults are those that the detections of the published detector are made with.
 
     Args:
         by: `agentness`, boxes that overlap a box of more agentness are taken away; `class`, a box stays and

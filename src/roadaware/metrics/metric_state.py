@@ -1,4 +1,4 @@
-"""What the metrics of scenes share: a state that merges, its values under any resample, a result."""
+"""Base of the metrics on scenes: a mergeable state, its values under any resample, a result."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Judged(ABC):
-    """What was judged, as arrays: two parts merge to the state of the whole, and any part can be cut out.
+    """Mergeable metric state as arrays: two parts merge to the state of the whole, and any part can be selected.
 
     A subclass is a frozen dataclass whose fields are arrays, tables, tuples of text or numbers, and one
     `config` of the class `config_type`.
@@ -285,7 +285,7 @@ def compute_values(state: Judged) -> dict[str, float | None]:
 
 
 def crowd_density(boxes: pl.Expr) -> pl.Expr:
-    """How crowded images are: `0`, `1`, `2-4`, `5-9` or `10+`; null where it is not known.
+    """Density of the images: `0`, `1`, `2-4`, `5-9` or `10+`; null where it is not known.
 
     Args:
         boxes: ground-truth boxes in an image, or their mean over images, which is rounded up from the half on.
@@ -365,7 +365,7 @@ def _tuples(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class ItemScores(Judged):
-    """Items and what each of them scored.
+    """Items and the scores of each.
 
     Args:
         items: one row each, with `video` and the column that `class_column` names.

@@ -447,7 +447,7 @@ class PedestrianCore:
         return np.ones((1, len(self.people.name)), dtype=np.int32)
 
     def units(self, unit: str, draws: int, seed: int) -> Units | None:
-        """The units of the pedestrians; None below two, and where they are not known.
+        """The resampling unit of each pedestrian; None where there are fewer than two, or they are unknown.
 
         Args:
             unit: `pedestrian`, or `video` (all its pedestrians come and go together).
@@ -781,7 +781,7 @@ def _clipping(n: int) -> tuple[str, ...]:
 
 
 def build_core(state: SampleScores, config: PedestrianConfig) -> PedestrianCore:
-    """The sums and sorts of a set of samples, for those who resample it themselves.
+    """The sums and sorts of a set of samples, for callers with their own resampling.
 
     Raises:
         InputError: if the scores do not fit the task.

@@ -33,7 +33,7 @@ _LARGEST_DENOMINATOR = 1001
 
 @dataclass(frozen=True)
 class StreamingConfig:
-    """What the clock does.
+    """The clock of streaming evaluation.
 
     Args:
         scheduler: `recorded`, outputs are ready when the predictions say (`ready_s`, in seconds of the
@@ -132,7 +132,7 @@ def _read_frame_times(video: str, frames: Ints, rows: pl.DataFrame | None) -> In
 
 
 def convert_to_nanoseconds(seconds: Any, what: str) -> Ints:
-    """Seconds as whole nanoseconds, rounded down; what takes too long is NEVER.
+    """Seconds as whole nanoseconds, rounded down; NEVER for values that do not fit.
 
     Raises:
         InputError: if one is negative or no number.
@@ -194,7 +194,7 @@ def _one_worker(taken: list[int], work: list[int], *, skips: bool) -> tuple[Ints
 
 
 def find_latest_output(instant: Ints, frames: Ints, ready: Ints, config: StreamingConfig) -> Ints:
-    """(n,) the place of the output that holds at each instant, -1 before there is one.
+    """(n,) index of the latest output at each instant, -1 before the first.
 
     Args:
         instant: (n,) nanoseconds.
@@ -298,7 +298,7 @@ def build_timetable(
     config: StreamingConfig | None = None,
     latency: Latency | None = None,
 ) -> pl.DataFrame:
-    """For each frame of the ground truth which output holds at its instant.
+    """For each frame of the ground truth the latest output at its instant.
 
     Args:
         predictions: as `apply_latency`.
@@ -338,7 +338,7 @@ def select_processed_frames(
     config: StreamingConfig,
     latency: Latency | None = None,
 ) -> Predictions:
-    """The predictions of the frames that a worker would have come to, with the time of each in `ready_s`.
+    """The predictions of the frames that a single worker would have processed, with the time of each in `ready_s`.
 
     Link these to see what a tracker behind such a worker finds, and give the result to `apply_latency` with the
     scheduler `recorded`.

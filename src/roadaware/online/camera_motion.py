@@ -39,7 +39,7 @@ class CameraMotion:
 
 
 class MotionEstimator(Protocol):
-    """Says how the camera moved, frame by frame, looking back only."""
+    """Estimates the camera motion frame by frame, from past frames only."""
 
     def step(self, picture: Pixels, boxes: Floats) -> CameraMotion:
         """The motion since the image before; none at the first.
@@ -134,7 +134,7 @@ class _Slopes:
 
     @property
     def textured(self) -> Bools:
-        """(t,) tiles that can tell how far they moved, whatever the direction."""
+        """(t,) whether a tile has enough texture in both directions to measure its motion."""
         weaker = 0.5 * (self.xx + self.yy - np.sqrt((self.xx - self.yy) ** 2 + 4 * self.xy**2))
         return np.asarray(weaker >= _LEAST_TEXTURE)
 

@@ -51,7 +51,7 @@ class Shot(NamedTuple):
 
 
 class Stream(Protocol):
-    """One connection: frames until it breaks or ends; `endless` says that an end is a break too."""
+    """One connection: frames until it breaks or ends; with `endless` an end counts as a break."""
 
     fps: float | None
     endless: bool
@@ -306,7 +306,7 @@ class Camera:
         return 1 / period_s if period_s else self._stated_fps
 
     def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
-        """The next frame to look at; None if none came in time, or none will come."""
+        """The next frame to process; None if none came in time, or the source has ended."""
         if self._thread and self._thread.ident is None:
             self._beat_s = self._clock.now_s()
             self._thread.start()
@@ -318,11 +318,11 @@ class Camera:
 
     @property
     def ending(self) -> Ending | None:
-        """Why no more frames come; None while some may."""
+        """Why the source ended; None while it is open."""
         return self._waiting.ending
 
     def refresh(self) -> None:
-        """Connect anew before the first frame is read: what nobody took since is stale, or it has hung up.
+        """Reconnect before the first frame is read, since buffered frames are stale or the connection is closed.
 
         A failure then is as any later one: there are more attempts.
         """
@@ -404,7 +404,7 @@ class Camera:
 
 
 def get_camera_device(index: int) -> tuple[str, str]:
-    """What PyAV opens for the camera of a number on this system, and by which format.
+    """Device path and format with which PyAV opens a camera by its number on this system.
 
     >>> get_camera_device(0) if sys.platform == "linux" else ("/dev/video0", "v4l2")
     ('/dev/video0', 'v4l2')

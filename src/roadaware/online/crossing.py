@@ -82,7 +82,7 @@ class Follower:
         size_px: tuple[int, int],
         shift_px: tuple[float, float] = (0.0, 0.0),
     ) -> list[Outlook | None]:
-        """What is expected of the pedestrians of one frame; None of those who were not seen for long enough.
+        """Crossing forecasts of the pedestrians of one frame; None for those not seen for long enough.
 
         Args:
             numbers: (n) theirs, each once.
@@ -260,7 +260,7 @@ class CrossingAnnotator:
                 self._answered, tube.answered = self._answered + (not tube.answered), True
 
     def summary(self) -> dict[str, Any]:
-        """JSON-ready: what was asked, by which rule, of whom, and how often.
+        """JSON-ready summary of the forecasts: predictors, rule, pedestrians and counts.
 
         `pedestrians` counts the tubes that were proven and taken for pedestrians, and `answered` those of
         them of which something could be said: people, where no tube broke. `pedestrian_frames` counts each

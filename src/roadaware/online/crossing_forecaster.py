@@ -40,7 +40,7 @@ _UNKNOWN = {
 
 
 class Foresight:
-    """Predictors that follow pedestrians, each of whom has a row.
+    """Predictors that follow pedestrians online, one row of state for each pedestrian.
 
     Args:
         crossing: tells the probability of crossing (task `action`); None to leave it out.
@@ -99,7 +99,7 @@ class Foresight:
         self._count = np.concatenate([self._count, np.zeros(more, np.int64)])
 
     def warm_up(self) -> None:
-        """Ask about somebody who is not there, so that the first who is need not wait for what is done once.
+        """Run the predictors once on a dummy pedestrian, so that the first real one need not wait for compilation.
 
         Kernels are compiled, or loaded where an earlier process kept them, and networks run for the first
         time. Nobody may be followed yet, and nobody is afterwards.
@@ -111,7 +111,7 @@ class Foresight:
         self.begin(rows)
 
     def begin(self, rows: Ints) -> None:
-        """Forget what was in some rows."""
+        """Reset some rows."""
         if len(rows):
             self._count[rows], self._moved[rows] = 0, False
             for memory in self._memories:
@@ -177,7 +177,7 @@ class Foresight:
         self._take(rows, past, size, self._past[rows, 0], known)
 
     def ready(self, rows: Ints) -> Bools:
-        """(n,) whether enough frames of a pedestrian were seen to be asked about.
+        """(n,) whether enough frames of a pedestrian were seen for a forecast.
 
         Args:
             rows: (n,) theirs.
@@ -185,7 +185,7 @@ class Foresight:
         return np.asarray(self._count[rows] >= self.frames)
 
     def ask(self, rows: Ints, size_px: tuple[int, int]) -> Answers:
-        """What is expected of some pedestrians.
+        """Forecasts for some pedestrians.
 
         Args:
             rows: (n,) theirs.
@@ -227,7 +227,7 @@ class Foresight:
         }
 
     def members(self) -> list[tuple[str, Path | None, dict[str, Any]]]:
-        """What each question is asked of: its word, a file, and the facts of a predictor in it."""
+        """The ensemble members of each task: its name, a file, and the facts of the predictor in it."""
         held = [(_TASKS[task], one.predictor) for task, some in self._members.items() for one in some]
         paths: list[Path | None] = [*self._files]
         paths += [None] * (len(held) - len(paths))
@@ -240,7 +240,7 @@ class Foresight:
 
 
 def open_foresight(paths: Sequence[Path], *, window: bool = False) -> Foresight:
-    """The predictors that some files hold; what each of them tells stands in it.
+    """Open the predictors of some files; each file states its task.
 
     Several of one question are averaged, each file or folder counting the same.
 

@@ -1,4 +1,4 @@
-"""Tables of what is expected of pedestrians: of a watch as it goes on, and of boxes that stand in tables."""
+"""Tables of crossing forecasts: of a running watch, and of boxes in tables."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class OutlookTable:
         self._parts = Parts(folder, "outlooks", schema)
 
     def add(self, seen: Seen) -> None:
-        """Take what is expected of the tubes of a frame.
+        """Add the forecasts for the tubes of a frame.
 
         Raises:
             DiskError: if the disk refuses.
@@ -91,7 +91,7 @@ class OutlookTable:
 def build_forecast_columns(
     outlooks: Sequence[Outlook], *, crossing: bool, regions: int = 0
 ) -> dict[str, npt.NDArray[Any]]:
-    """What n outlooks say: (n) `crossing`, `low`, `high` and `probable`; (n) `region` and (n, r) `regions`;
+    """Columns of n forecasts: (n) `crossing`, `low`, `high` and `probable`; (n) `region` and (n, r) `regions`;
     (n) `unknown`, empty where something is known. What nobody says is NaN or -1.
 
     Args:

@@ -21,7 +21,7 @@ _FPS, _LEAST_FPS = 25.0, 0.1
 
 
 class Film:
-    """Writes frames of uneven times at an even pace: one stands until the next, but not longer than 10 s.
+    """Writes frames of uneven times at a constant rate: each is repeated until the next, but not longer than 10 s.
 
     Args:
         path: of the mp4.
@@ -85,7 +85,7 @@ class Film:
         return True
 
     def abandon(self) -> None:
-        """Remove what was written."""
+        """Remove the file."""
         if self._writer is not None:
             self._writer.abandon()
 

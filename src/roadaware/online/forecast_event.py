@@ -1,4 +1,4 @@
-"""Outlook: what is expected of a pedestrian at a moment, and when that is news."""
+"""Outlook: the crossing forecast for a pedestrian at a moment, and when a change is reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROBABLE, IMPROBABLE, REGION = "crossing_probable", "crossing_improbable", "risk
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What is expected of n pedestrians.
+    """Forecasts for n pedestrians.
 
     Args:
         crossing: (n,) probabilities; None where nobody is asked.
@@ -45,7 +45,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is expected of one pedestrian.
+    """The forecast for one pedestrian.
 
     Args:
         crossing: probability of crossing; None where nobody was asked.
@@ -69,7 +69,7 @@ class Outlook:
     unknown: str | None = None
 
     def fields(self) -> dict[str, Any]:
-        """What events say of it, in words."""
+        """The forecast as fields of an event."""
         said: dict[str, Any] = {}
         if self.unknown is not None:
             return {"crossing": {"probable": False, "probability": None, "unknown": self.unknown}}
@@ -86,7 +86,7 @@ class Outlook:
 
 @dataclass(frozen=True)
 class OutlookRule:
-    """What is reported of pedestrians, and of whom.
+    """Thresholds of the crossing events, and which tubes count as pedestrians.
 
     Args:
         agents: labels of agents that are pedestrians; a tube is asked about in frames in which one of them is

@@ -63,14 +63,14 @@ class Waiting:
             self._changed.notify()
 
     def end(self, ending: Ending) -> None:
-        """No more will come."""
+        """Close the queue: no more frames are added."""
         with self._changed:
             self._ending = self._ending or ending
             self._changed.notify()
 
     @property
     def ending(self) -> Ending | None:
-        """Why no more frames come, once all were taken."""
+        """Why the source ended, once all frames were taken."""
         with self._changed:
             return None if self._frames else self._ending
 

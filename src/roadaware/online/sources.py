@@ -109,11 +109,11 @@ class PictureFiles:
 
     @property
     def ending(self) -> Ending | None:
-        """Why no more frames come; None while some may."""
+        """Why the source ended; None while it is open."""
         return self._ending
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: no resource is open."""
 
 
 def open_source(
@@ -124,7 +124,7 @@ def open_source(
     follow: bool = False,
     recorded_fps: float | None = None,
 ) -> Source:
-    """The frames of whatever a name stands for.
+    """Open the frame source that a name stands for: a file, folder, glob, camera or address.
 
     Args:
         name: a video file or GIF; a folder of images; a glob such as "run/*.jpg"; the number of a camera
@@ -193,7 +193,7 @@ class Realtime:
         self._begin_s: float | None = None
 
     def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
-        """The next frame to look at; None if none came in time, or none will come."""
+        """The next frame to process; None if none came in time, or the source has ended."""
         self._arrive()
         found = self._waiting.take(patience_s, 0.0)
         if found is not None or self._ahead is None:
@@ -205,7 +205,7 @@ class Realtime:
 
     @property
     def ending(self) -> Ending | None:
-        """Why no more frames come; None while some may."""
+        """Why the source ended; None while it is open."""
         return self._waiting.ending
 
     def close(self) -> None:

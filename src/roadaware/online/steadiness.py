@@ -1,4 +1,4 @@
-"""Steadiness: whether a camera is held as steadily as those that predictors learnt from."""
+"""Steadiness: whether a camera is as steady as those of the predictors' training data."""
 
 from __future__ import annotations
 
@@ -135,10 +135,10 @@ class Steadiness:
 
     @property
     def shaking(self) -> bool:
-        """Whether the image moves less evenly than allowed, or nobody knows how it moved."""
+        """Whether the image motion is less even than allowed, or unknown."""
         return self.shake > (self._limit if self._limit is not None else 1e9)
 
     @property
     def turned_away(self) -> bool:
-        """Whether the camera has turned too far for where somebody was seen before to mean anything."""
+        """Whether the camera has turned too far to use earlier positions."""
         return math.hypot(*self.turned_px) > _TURNED * self._width_px

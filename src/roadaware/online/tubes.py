@@ -1,4 +1,4 @@
-"""Live tubes: what is known of each path of the linker while it lives."""
+"""Live tubes: smoothed labels and state of each live path of the linker."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class LabelRule:
 
 
 def select_current_labels(scores: Floats32, before: Bools, most: int, rule: LabelRule) -> Bools:
-    """Which labels of one kind are reported now, of several things at once.
+    """Labels of one kind that are reported now, for several tubes at once.
 
     Args:
         scores: (n, c) smoothed scores of n things.
@@ -92,7 +92,7 @@ def select_current_labels(scores: Floats32, before: Bools, most: int, rule: Labe
 
 
 class SmoothedTable:
-    """The scores of many things over time, and the labels that are reported of them: a row of arrays each.
+    """Smoothed scores and reported labels of many tubes over time, a row of arrays each.
 
     Args:
         kinds: what the scores stand for.
@@ -109,7 +109,7 @@ class SmoothedTable:
         self._free = list(range(room))[::-1]
 
     def begin(self) -> Smoothed:
-        """A row of which nothing is known yet."""
+        """Begin an empty row."""
         if not self._free:
             room = len(self._t_s)
             self.scores, self.told = (
@@ -121,7 +121,7 @@ class SmoothedTable:
         return Smoothed(self.kinds, self.rule, self, self._free.pop())
 
     def end(self, row: int) -> Smoothed:
-        """What is known of a row, by itself; the row is free again."""
+        """The values of a row by itself; the row is free again."""
         alone = Smoothed(self.kinds, self.rule)
         table = alone.table
         table.scores[0], table.told[0], table._t_s[0] = self.scores[row], self.told[row], self._t_s[row]
@@ -171,7 +171,7 @@ class SmoothedTable:
 
 
 class Smoothed:
-    """The scores of one thing over time, and the labels that are reported of it.
+    """Smoothed scores and reported labels of one tube over time.
 
     Args:
         kinds: what the scores stand for.
@@ -233,7 +233,7 @@ class Smoothed:
 
 @dataclass(eq=False)
 class LiveTube:
-    """One tube as far as it has come.
+    """One tube up to now.
 
     Args:
         number: never used again.
@@ -278,7 +278,7 @@ class LiveTube:
 
 
 class Annotator(Protocol):
-    """Says more of live tubes, such as whether a pedestrian is about to cross.
+    """Adds notes to live tubes, such as whether a pedestrian is about to cross.
 
     Asked once in every frame, also in those without tubes. What it writes into `notes` and `outlook` of the
     tubes stands in the events and on the video.
@@ -295,7 +295,7 @@ class Annotator(Protocol):
 
 
 class LiveTubes:
-    """The tubes that live, of those paths of the linker that show that somebody is there.
+    """The live tubes: paths of the linker that are proven.
 
     A detector fills every frame with weak boxes, and the linker makes paths of all of them, as metrics that
     rank want it. Here a path needs boxes at or above a score to be followed. Once `proof` of them were found
@@ -331,7 +331,7 @@ class LiveTubes:
     def update(
         self, frame: SourceFrame, found: FrameDetections, update: Update
     ) -> tuple[list[tuple[LiveTube, bool]], list[LiveTube]]:
-        """What a frame did.
+        """The tubes that a frame began, changed and ended.
 
         Args:
             frame: with its number and time.

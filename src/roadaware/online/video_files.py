@@ -85,7 +85,7 @@ class VideoFile:
 
     @property
     def ending(self) -> Ending | None:
-        """Why no more frames come; None while some may."""
+        """Why the source ended; None while it is open."""
         return self._ending
 
     def close(self) -> None:

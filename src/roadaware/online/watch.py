@@ -31,10 +31,10 @@ _JUMPS = (
 
 
 class Output(Protocol):
-    """Takes what is seen, in order."""
+    """Receives the results frame by frame, in order."""
 
     def add(self, seen: Seen) -> None:
-        """What a frame brought.
+        """Receive the results of a frame.
 
         Raises:
             DiskError: if it cannot be written.
@@ -48,7 +48,7 @@ class Output(Protocol):
         """
 
     def end(self, last: Last) -> None:
-        """What remained when the stream ended; nothing follows.
+        """Receive the last results when the stream ends.
 
         Raises:
             DiskError: if it cannot be written.
@@ -97,7 +97,7 @@ def watch(
     tick: Callable[[Progress], None] | None = None,
     annotators: Sequence[Annotator] = (),
 ) -> Progress:
-    """Watch a source to its end; whatever ends it, what was seen is given to the output.
+    """Run detector and linker on a source to its end; whatever ends it, all results are given to the output.
 
     Args:
         source: is not closed.
@@ -160,7 +160,7 @@ class _Run:
             return Ending("failed", str(error))
 
     def end(self, *, owed: bool = True) -> None:
-        """Give what remains to the output.
+        """Give the last results to the output.
 
         Args:
             owed: ask the detector for the frames that it still owes.

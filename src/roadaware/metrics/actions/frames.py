@@ -60,7 +60,7 @@ def build_item_table(frames: Keyframes, kept: Bools) -> pl.DataFrame:
 
 
 def count_excluded(actions: Actions, config: ActionConfig) -> dict[str, int]:
-    """What of ground truth and predictions is not judged because of its frame, in words, to how often."""
+    """Count of ground truth and predictions left out because of their frame, by reason in words."""
     frames, claims = actions.frames, actions.claims.frame
     judged = mask_evaluated_frames(frames, config)
     unnamed = ~frames.known & ~judged

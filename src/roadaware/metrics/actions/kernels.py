@@ -13,7 +13,7 @@ NOBODY, ABSORBED = -1, -2
 
 @kernel
 def assign_heap_slots(start: Ints, rows: Floats, capacity: int) -> Ints:
-    """(n,) the place of each row in the heap of its frame, -1 where it was pushed out or never came in.
+    """(n,) the slot of each row in the heap of its frame, -1 where it was pushed out or not added.
 
     A full heap takes a row only if its score is higher than the lowest; the least row then leaves. Rows are
     sifted as Python's heapq does it, on which the places depend.

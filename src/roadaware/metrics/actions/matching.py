@@ -25,7 +25,7 @@ _YXYX = (1, 0, 3, 2)
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """Ground truth and predictions of the judged frames, and what meets what.
+    """Ground truth and predictions of the judged frames, and their matches.
 
     Args:
         actions: everything that was read.
@@ -175,5 +175,5 @@ def _flat(corners: Floats) -> Bools:
 
 
 def cast_to_single(numbers: Floats) -> Floats:
-    """The numbers as single precision holds them."""
+    """The numbers rounded to single precision."""
     return numbers.astype(np.float32).astype(np.float64)

@@ -1,4 +1,4 @@
-"""CornerConfig: which objects are asked for and how, when detectors are judged on corner cases."""
+"""CornerConfig: which objects count and how, when detectors are evaluated on corner cases."""
 
 from __future__ import annotations
 

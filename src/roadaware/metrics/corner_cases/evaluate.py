@@ -25,7 +25,7 @@ _CLASS_BLIND: tuple[Group, ...] = ("corner", "all")
 
 
 def summarize_objects(truth: Objects, claims: Claims, met: Mapping[Group, Met]) -> pl.DataFrame:
-    """One row per object that is asked for, in each group: `best_iou` is the overlap of the nearest prediction.
+    """One row per counted object, in each group: `best_iou` is the overlap of the nearest prediction.
 
     `rank` is the place of the prediction that met it at an overlap of 0.5, from 0 and null where none did;
     `met_share` the share of the ten thresholds at which one did.

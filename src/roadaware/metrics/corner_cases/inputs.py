@@ -46,7 +46,7 @@ class Marked:
 
 @dataclass(frozen=True, eq=False)
 class Claims(Marked):
-    """What is predicted, by image and falling score, equal ones in the order of the table.
+    """The predictions by image and falling score, equal scores in the order of the table.
 
     Args:
         score: (n,) of each.
@@ -136,7 +136,7 @@ def extract_objects(scenes: Scenes, *, area: str, risk: str = "any") -> Objects:
 
 
 def extract_proposals(predictions: Predictions, truth: Objects) -> tuple[Claims, int]:
-    """What is predicted about the images of a ground truth, and how many predictions are about others.
+    """The predictions on images of the ground truth, and the number of those on other images.
 
     Args:
         predictions: boxes with `score`, and `common`, `novel` and labels of the kind `corner` where the

@@ -15,7 +15,7 @@ from roadaware.statistics.average_precision import resample_average_precision
 
 @dataclass(frozen=True, eq=False)
 class Met:
-    """What became of the objects and predictions of a group.
+    """The matched and missed objects and predictions of a group.
 
     Args:
         rows: (m,) the objects, rows of the ground truth.
@@ -43,7 +43,7 @@ class Met:
 
 
 def list_group_classes(group: Group, truth: Objects) -> tuple[str, ...]:
-    """The classes that a group is asked for in."""
+    """The classes of a group."""
     return {"common": truth.commons, "classes": truth.labels}.get(group, (group,))
 
 
@@ -350,7 +350,7 @@ def compute_recalls(
     n_above: int,
     most: tuple[int, int, int],
 ) -> Recall:
-    """What was met, summed by video.
+    """Counts of matched objects, summed by video.
 
     Args:
         video: (m,) of each object.

@@ -1,4 +1,4 @@
-"""Which objects block a path that the vehicle may take, where camera, vehicle and ground are known."""
+"""Objects that block a path of the vehicle, where poses of camera, vehicle and ground are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was judged about corner cases, as arrays that merge: recall and precision of any resample."""
+"""Mergeable state of the corner-case metrics: recall and precision of any resample."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def build_corner_state(
     unanswered: dict[str, str],
     config: CornerConfig,
 ) -> JudgedCorners:
-    """The state out of what met in each group.
+    """Build the state from the matches of each group.
 
     Args:
         truth: all objects.

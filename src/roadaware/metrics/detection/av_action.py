@@ -1,4 +1,4 @@
-"""Matches of frame labels: how well the scores of whole frames rank what the vehicle does."""
+"""Matches of frame labels: the scores of whole frames against the own vehicle's actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the scores of boxes and tubes mean what they say: reliability per class and slice."""
+"""Calibration of the scores of boxes and tubes: reliability per class and slice."""
 
 from __future__ import annotations
 

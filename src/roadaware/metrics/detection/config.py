@@ -193,7 +193,7 @@ def list_tube_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]
 
 
 def is_agentness_scored(predictions: Predictions) -> bool:
-    """Whether `boxes.score` says how sure it is that there is something, whatever it is.
+    """Whether `boxes.score` is agentness: the confidence that there is an agent of any class.
 
     It is the score of a label where boxes have labels and no vocabulary names agentness, as in COCO results,
     and where boxes belong to tubes that have a kind themselves, as in files of tubes.

@@ -1,4 +1,4 @@
-"""Compiled loops that say of every prediction whether it is right and, if not, what is wrong with it."""
+"""Compiled loops that assign each prediction a hit or an error type."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _PLACED = (_SPACE, _TIME, _SPACE_TIME, _BROKEN, _SWITCHED)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evidence:
-    """The predictions of one kind, what they lie on, and the ground truth.
+    """The predictions of one kind, their overlaps, and the ground truth.
 
     Args:
         kind: of the labels.
@@ -91,7 +91,7 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
-    """What is wrong with each prediction, and which ground truth was missed.
+    """The error type of each prediction, and the ground truth that was missed.
 
     Args:
         evidence: predictions, ground truth and their overlaps.
@@ -393,7 +393,7 @@ def find_errors_by_kind(
     floor: float = FLOOR,
     kinds: Sequence[str] | None = None,
 ) -> list[Diagnosis]:
-    """What is wrong with every prediction, one diagnosis per kind; arguments as `build_error_table`."""
+    """The error type of every prediction, one diagnosis per kind; arguments as `build_error_table`."""
     from roadaware.errors import UsageError
 
     if level == "frame":

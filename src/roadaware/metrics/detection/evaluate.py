@@ -51,7 +51,7 @@ DETECTION_SUMMARY: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Asked:
-    """Where matches were made, and what is asked of them.
+    """The level of matches, and the metrics that are computed from them.
 
     Args:
         level: frame, video or av_action.
@@ -180,7 +180,7 @@ def build_video_weights(videos: Sequence[str], kept: Sequence[str] | None) -> np
 
 
 def defined_mean(values: Floats) -> Floats:
-    """Mean over the last axis of what is defined; NaN where nothing is."""
+    """Mean of the defined values over the last axis; NaN where none is."""
     defined = ~np.isnan(values)
     total = np.where(defined, values, 0.0).sum(axis=-1)
     count = np.asarray(defined.sum(axis=-1), dtype=np.float64)
@@ -429,7 +429,7 @@ class _Judge:
         video_thresholds: Sequence[float | str],
         overlaps: Sequence[Overlap],
     ) -> Iterator[tuple[str, tuple[Asked, Matches]]]:
-        """Each level's name, what is asked of it, and its matches."""
+        """Name, metrics and matches of each level."""
         boxes, tubes = build_thresholds(frame_thresholds), build_thresholds(video_thresholds)
         if boxes.values:
             kinds = self._kinds(list_box_kinds, describe_box_kinds)

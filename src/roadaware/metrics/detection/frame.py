@@ -195,7 +195,7 @@ class JudgedFrames:
         return counts
 
     def within(self, truth: Bools, claims: Bools) -> JudgedFrames:
-        """The same with some of the ground truth asked for, and some of the predictions called wrong where they are.
+        """The same with a part of the ground truth counted, and a part of the predictions counted as false positives.
 
         Args:
             truth: (m,) the ground-truth boxes that are asked for.
@@ -209,7 +209,7 @@ class JudgedFrames:
         return {f"claimed boxes {what}": n for what, n in self.claims.left_out.items()}
 
     def notes(self) -> tuple[str, ...]:
-        """What is not judged, or missing, besides, in words."""
+        """Further remarks on what is not judged or missing, in words."""
         made_up = self.claims.interpolated
         said = [f"{made_up:,} interpolated boxes are no claims of frames"] if made_up else []
         silent = [f"{kind} '{label}'" for c, (kind, label) in enumerate(self.classes) if self._unclaimed(c)]

@@ -148,7 +148,7 @@ def extract_predicted_boxes(
     *,
     interpolated: bool,
 ) -> ClaimedBoxes:
-    """The predicted boxes of the judged frames, and how many predictions lie elsewhere.
+    """The predicted boxes of the judged frames, and the number of predictions in other frames.
 
     Args:
         predictions: with boxes; `score` is that of agentness, `scores` those of the kinds in its layout;

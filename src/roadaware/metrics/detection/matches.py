@@ -20,7 +20,7 @@ from roadaware.statistics.average_precision import (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matches:
-    """The predictions of one level (boxes, tubes or frame labels), each for one class, beside what is asked.
+    """The predictions of one level (boxes, tubes or frame labels), each for one class, with the ground truth counts.
 
     Equal scores are ranked by video, in the order of `videos`, and then by `order`.
 

@@ -22,7 +22,7 @@ T = TypeVar("T", Scenes, Predictions)
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """What boxes are multiplied with before they are compared.
+    """Factors that bring boxes to a common image size before they are compared.
 
     Args:
         truth: (V, 4) factors of x1, y1, x2, y2 of the ground truth's boxes in each video.
@@ -55,7 +55,7 @@ def compute_scales(
 def scale_to_common_size(
     predictions: Predictions, scenes: Scenes, videos: Sequence[str], config: DetectionConfig
 ) -> tuple[Predictions, Scenes, Scales]:
-    """Predictions and ground truth, and what their boxes have yet to be multiplied with.
+    """Predictions and ground truth, and the factors still to be applied to their boxes.
 
     In single precision that is nothing: boxes are divided by the size of their image and multiplied by
     the other one, each rounded to 32 bits, as the published code does; those that are in pixels of it

@@ -1,4 +1,4 @@
-"""Slices: the part of a set that is asked about, by videos, by what holds of ground-truth boxes, or by their size."""
+"""Slices: the part of a set that is evaluated, by videos, by properties of ground-truth boxes, or by their size."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Slice:
 
     @property
     def of_boxes(self) -> bool:
-        """Whether it tells boxes of a frame apart, which tubes and labels of frames know nothing of."""
+        """Whether the slice selects boxes within a frame; it then has no values for tubes and frame labels."""
         return self.truth is not None or self.size is not None
 
 
 def apply_slice(judged: JudgedFrames, wanted: Slice, scenes: Scenes) -> JudgedFrames:
-    """The judged frames with the slice's boxes asked for.
+    """The judged frames with only the boxes of the slice counted.
 
     Raises:
         UsageError: if a condition names columns that are not there, or is none.

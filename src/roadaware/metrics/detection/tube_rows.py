@@ -1,4 +1,4 @@
-"""The labelled tubes of a set of tables as arrays: what is asked, and what is predicted."""
+"""The labelled tubes of a set of tables as arrays, of ground truth and of predictions."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def list_tube_classes(scenes: Scenes, kinds: Sequence[str]) -> tuple[Class, ...]
 
 
 def select_paths(tables: TableSet) -> pl.DataFrame:
-    """The tubes that stand for somebody, whatever their labels: those without parent and kind.
+    """The tubes of agents, whatever their labels: those without parent and kind.
 
     Where no ground-truth tube is without kind, all that have no parent are. Predictions with a kind are never: somebody
     is predicted once for each label there, with the score of the label.

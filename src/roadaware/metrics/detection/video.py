@@ -77,7 +77,7 @@ class JudgedTubes:
         )
 
     def on_ignored(self, thresholds: Sequence[float]) -> Bools:
-        """(n, T) which predictions overlap what is to ignore by at least each threshold."""
+        """(n, T) whether each prediction overlaps an ignored tube by at least each threshold."""
         enough: Bools = self.absorbed[self.claims.extent][:, None] >= np.array(thresholds, dtype=np.float64)
         return enough
 
@@ -103,7 +103,7 @@ class JudgedTubes:
         return np.searchsorted(self.truth.extent[by_extent], edges), by_extent
 
     def arrays(self) -> tuple[Ints, Ints, Floats, Ints, Ints]:
-        """What the kernels take of pairs and ground truth."""
+        """Pairs and ground truth as arrays for the kernels."""
         return self.pairs.offsets, self.pairs.second, self.overlap, *self.held
 
 
@@ -156,7 +156,7 @@ def build_tube_table(
     *,
     threshold: float = 0.5,
 ) -> pl.DataFrame:
-    """One row per predicted tube and label: what it overlaps most, and what it was matched with.
+    """One row per predicted tube and label: the ground-truth tube that it overlaps most, and its match.
 
     Args:
         predictions: as in `match_tubes`, like the next four.

@@ -61,7 +61,7 @@ def convert_frame_rate(fps: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Overlaps:
-    """What each of n sentences scored, NaN where undefined, and what it was made from.
+    """Scores of n sentences, NaN where undefined, and the counts behind them.
 
     Args:
         tiou: (n,) overlap in time.

@@ -89,7 +89,7 @@ class RelationConfig:
 
     @property
     def frames(self) -> bool:
-        """Whether relations are judged as they stand in each frame."""
+        """Whether relations are judged frame by frame."""
         return self.judges != "tubelets"
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Kernels of frames: which ground-truth triplets stand in each image, and which prediction finds them; imports numba."""
+"""Kernels of frames: the ground-truth triplets of each image, and the predictions that match them; imports numba."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def collect_true_triplets(
     once: bool,
     out: Any,
 ) -> int:
-    """The ground-truth relations that stand in each image with both boxes; how many there are.
+    """Collect the ground-truth relations of each image that have both boxes; returns their number.
 
     Args:
         image_starts: (V + 1,) where the images of each video begin.

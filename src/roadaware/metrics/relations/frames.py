@@ -111,7 +111,7 @@ def select_images(scenes: Scenes, videos: tuple[str, ...]) -> Images:
 def match_triplets(
     claims: Relations, truth: Relations, images: Images, n_videos: int, config: RelationConfig
 ) -> Triplets:
-    """Match the predictions that stand in each image, with both boxes, with its ground-truth triplets.
+    """Match the predictions of each image that have both boxes with its ground-truth triplets.
 
     The score of a prediction is the product of its own and those of its two tubes. Of the predictions of an image,
     each pair of tubes keeps its best predicates (the same predicate once); of these the best of the image

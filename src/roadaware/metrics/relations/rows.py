@@ -1,4 +1,4 @@
-"""Relations as arrays: who, what, to whom and when, with the boxes of the tubes they are between."""
+"""Relations as arrays: subject, predicate, object and time, with the boxes of both tubes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Relations:
 
 @dataclass(frozen=True)
 class Names:
-    """What numbers mean on one side, as numbers that both sides have in common.
+    """Map from the class numbers of one side to numbers that both sides share.
 
     Args:
         videos: the videos of the ground truth.

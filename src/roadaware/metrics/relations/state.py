@@ -1,4 +1,4 @@
-"""JudgedRelations: what was found of each video's relations, as counts that merge and resample."""
+"""JudgedRelations: counts of the relations found in each video, which merge and resample."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_TRUTH = "there is no true relation"
 
 @dataclass(frozen=True, eq=False)
 class JudgedRelations(Judged):
-    """The counts of V videos, C predicates and K numbers of predictions; what the config does not judge is 0.
+    """The counts of V videos, C predicates and K numbers of predictions; 0 for what the config does not judge.
 
     Args:
         items: (V rows) the videos, with `category`, `density` and `split`.

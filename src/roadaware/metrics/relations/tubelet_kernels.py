@@ -1,4 +1,4 @@
-"""Kernels of tubelets: which ground-truth relation each prediction finds, and what a video scores by it; imports numba."""
+"""Kernels of tubelets: the ground-truth relation that each prediction matches, and the scores of a video; imports numba."""
 
 from __future__ import annotations
 

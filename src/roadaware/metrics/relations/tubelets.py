@@ -14,7 +14,7 @@ from roadaware.metrics.relations.rows import Relations
 
 @dataclass(frozen=True, eq=False)
 class Tubelets:
-    """What the predictions of a set find.
+    """The matches of the predictions of a set.
 
     Args:
         truth: ground-truth relations by video.

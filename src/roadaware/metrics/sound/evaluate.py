@@ -25,7 +25,7 @@ _SOUNDS_AT_ONCE = 64
 
 @dataclass(frozen=True, eq=False)
 class SoundOverlaps:
-    """What each of n sounds was judged by.
+    """The overlaps of n sounds.
 
     Args:
         ciou: (n,) consensus IoU; 0 without a prediction, NaN where ground truth and prediction are both empty.
@@ -125,7 +125,7 @@ _SUCCESS = 0.5
 
 @dataclass(frozen=True, eq=False)
 class LocalisedSounds(ItemScores):
-    """Sounds and what their maps scored; the state of the sound metrics."""
+    """The state of the sound metrics: sounds and the scores of their maps."""
 
     config_type: ClassVar[type] = SoundConfig
     class_column: ClassVar[str] = "sound_class"
@@ -155,7 +155,7 @@ def evaluate(
     draws: int = 0,
     seed: int = 0,
 ) -> SceneResult:
-    """Overlaps of predicted maps with where sounds come from, as means over sounds.
+    """Overlaps of predicted localisation maps with the ground-truth regions, as means over sounds.
 
     `ciou` is the mean consensus IoU; `success@0.5` the share of sounds whose consensus IoU is at least 0.5,
     published under the name cIoU; `success_auc` the area under that share over the thresholds from 0 to 1,

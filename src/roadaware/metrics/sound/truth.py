@@ -1,4 +1,4 @@
-"""Which cells of the image each sound comes from, and how certain that is."""
+"""The cells of the image that each sound comes from, and their weights."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class SoundTruth:
         return first, self.edges[boxes], self.owner[boxes]
 
     def worth(self, config: SoundConfig) -> Floats:
-        """(n, most + 1) what a cell with 0, 1, ... votes is worth."""
+        """(n, most + 1) weight of a cell with 0, 1, ... votes."""
         votes = np.arange(self.most + 1, dtype=np.float64)
         if config.consensus == "mean":
             found: Floats = votes[None] / self.annotators[:, None]

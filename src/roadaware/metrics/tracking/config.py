@@ -1,4 +1,4 @@
-"""TrackingConfig: how paths are held against tracks, each choice a named field."""
+"""TrackingConfig: how paths are compared with tracks, each choice a named field."""
 
 from __future__ import annotations
 

@@ -268,7 +268,7 @@ def hota_rates(totals: Mapping[str, Floats], undefined: str) -> dict[str, Floats
 
 
 def identity_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floats]:
-    """Boxes that lie on the path of their track, for each video.
+    """Identity counts (IDTP and the like) of each video.
 
     Tracks and paths are paired one to one so that the number of frames in which the boxes of a pair
     overlap by at least the threshold is greatest; that number is IDTP. The other ground-truth boxes are IDFN, the
@@ -369,7 +369,7 @@ class TrackCounts:
 def track_counts(
     predictions: Predictions, scenes: Scenes, config: TrackingConfig | None = None
 ) -> TrackCounts:
-    """Count, video by video, what HOTA, CLEAR and identity metrics are made from.
+    """Count the inputs of HOTA, CLEAR and identity metrics, video by video.
 
     Args:
         predictions: paths: tubes without parent and kind.
@@ -508,7 +508,7 @@ def resample_rates(counts: TrackCounts, weights: npt.NDArray[Any], units: Units)
 
 
 def scale(metric: str) -> Scale:
-    """What kind of number a metric is, for its interval."""
+    """The scale of a metric (share or unbounded), for its interval."""
     return _SCALES.get(metric, "share")
 
 
