@@ -1,4 +1,4 @@
-"""Which actions are predicted of persons who do something else, as shares of what they do."""
+"""Confusion of actions: predicted actions of persons by their ground-truth action, as shares."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PAIRS_AT_ONCE = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class Confusion:
-    """What is predicted of persons, by what they do.
+    """Confusion table: predicted actions by ground-truth action.
 
     Args:
         labels: (k,) the actions that are true most often.
@@ -62,7 +62,7 @@ class Confusion:
 
 
 def compute_action_confusion(predictions: Predictions, scenes: Scenes) -> Confusion:
-    """What is predicted of the persons of each action.
+    """Compute the predicted actions of the persons of each ground-truth action.
 
     A ground-truth box is spoken for by the predicted box of its frame that it overlaps most, by at least one half. Of
     its n ground-truth actions, those among the n best-scored predicted ones are right; the others are shared out

@@ -1,4 +1,4 @@
-"""Who does what to whom over the frames of a video, true beside predicted, as data for an image."""
+"""Behaviour graphs: relations over the frames of a video, ground truth beside predictions, as data for a figure."""
 
 from __future__ import annotations
 

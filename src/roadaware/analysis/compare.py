@@ -54,7 +54,7 @@ class Paired:
     seed: int
 
     def verdict(self, metric: str) -> Verdict:
-        """What all intervals together say of A in this metric.
+        """Verdict on A from all intervals of this metric.
 
         Raises:
             UsageError: if there is no such metric.
@@ -100,7 +100,7 @@ def build_difference_row(a: float, b: float, interval: Interval | None) -> dict[
 
 
 def assign_verdict(interval: Interval | None, *, lower_is_better: bool = False) -> Verdict:
-    """What one interval of A - B says of A.
+    """Verdict on A from one interval of A - B.
 
     Args:
         interval: None, or one without ends, where there was nothing to resample.
@@ -486,7 +486,7 @@ class SceneComparison(Paired):
 
     @property
     def beside(self) -> dict[str, Any]:
-        """What of the configuration belongs beside every number: the capacity of a frame."""
+        """The field of the configuration to show beside every number: the capacity of a frame."""
         return {name: self.config[name] for name in _BESIDE if name in self.config}
 
 

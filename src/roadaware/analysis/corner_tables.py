@@ -154,13 +154,13 @@ class Line:
 
 
 def list_groups(result: SceneResult) -> list[str]:
-    """What was asked for, in the order of the result."""
+    """The groups of objects, in the order of the result."""
     held = {row["metric"].partition("_")[0] for row in result.whole()}
     return [group for group in result.config["groups"] if group in held and group in GROUPS]
 
 
 def select_columns(result: SceneResult) -> dict[str, str]:
-    """The headings that the result has something to say to."""
+    """The headings for which the result has values."""
     few, some, _ = result.config["max_detections"]
     names = dict(zip(DETECTOR_COLUMNS, DETECTOR_COLUMNS.values(), strict=True))
     found = {}
@@ -302,7 +302,7 @@ def assign_losses(
     instances: Ints,
     config: CopgConfig,
 ) -> list[str]:
-    """What became of each object: a name in `LOSSES`.
+    """The step that lost each object: a name in `LOSSES`.
 
     An object that a fitting initial box had is lost by the step that removed that box; of any other, the
     first step is named after which it could not have had one.
@@ -369,7 +369,7 @@ _ALSO = {"overcast": "cloudy", "sunny": "clear", "rain": "rainy"}
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """What a set is made of.
+    """Composition of a set: domains, classes, instances, weather and period.
 
     Args:
         parts: one row per domain and for all: `part`, `scenes`, `classes`, `instances`, `weather`, `period`

@@ -1,4 +1,4 @@
-"""What an evaluation of road events found, cut into the tables that people read: means, and classes."""
+"""Results of an evaluation of road events as tables: means, and classes."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def list_kinds(summary: pl.DataFrame) -> tuple[str, ...]:
 
 
 def select_headline(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns that stand for the others: boxes at 0.5, tubes at 0.2, or the first of their level."""
+    """The headline columns: boxes at 0.5, tubes at 0.2, or the first of their level."""
     found = []
     for level, usual in ((FRAME, "0.5"), (VIDEO, "0.2"), (AV, "")):
         held = [column for column in columns if column.level == level]

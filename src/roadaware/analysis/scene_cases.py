@@ -1,4 +1,4 @@
-"""What the images of a task on scenes show: cases out of ground truth and predictions, JSON-ready, best and worst."""
+"""Examples for the figures of a task on scenes: best and worst cases, JSON-ready."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ _OF_VIDEOS = ("map", "recall@50", "frame_recall@50")
 
 
 def collect_confusion(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
-    """Which actions are predicted of persons who do something else."""
+    """Confusion of predicted and ground-truth actions."""
     return {"confusion": compute_action_confusion(predictions, scenes).as_dict()}
 
 

@@ -1,4 +1,4 @@
-"""Background: what share of each box shows the road, buildings, plants or sky."""
+"""Background: share of each box that shows road, buildings, plants or sky."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Capture: what one LiDAR and one camera saw at one moment, with what else is known of the image."""
+"""Capture: one LiDAR sweep and one camera image of a moment, with calibration, semantic map and detections."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Camera:
 
 
 def ensure_rigid_pose(pose: Floats, name: str) -> None:
-    """Refuse what is no rotation and translation.
+    """Refuse a matrix that is no rotation and translation.
 
     Args:
         pose: (4, 4).
@@ -83,7 +83,7 @@ def ensure_rigid_pose(pose: Floats, name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SemanticMap:
-    """What each pixel shows.
+    """Semantic class of each pixel.
 
     Args:
         classes: (H, W) whole numbers.
@@ -101,7 +101,7 @@ class SemanticMap:
 
 @dataclass(frozen=True, eq=False)
 class CommonObjects:
-    """What a detector of common classes found.
+    """Detections of common classes.
 
     Args:
         boxes: (m, 4) x1, y1, x2, y2 in pixels.

@@ -33,7 +33,7 @@ _LIMIT = 1 << 28
 
 
 def make_parts(make: Callable[[int], None], due: Sequence[int], processes: int) -> Generator[int]:
-    """Make parts and tell the number of each as it is done.
+    """Make parts; yields the number of each as it is done.
 
     Args:
         make: makes the part of a number; other processes must be able to open it.
@@ -59,7 +59,7 @@ def measure_cpu_time() -> float:
 def prepare_result_folder(
     folder: Path, main: str, head: Mapping[str, Any], what: str, *, overwrite: bool = False
 ) -> None:
-    """Write what is asked for into a folder, or see that it says the same already.
+    """Write the request into a folder, or check that the folder has the same one.
 
     An order of which no part was done holds nothing that could be lost: another one takes its place.
 
@@ -118,7 +118,7 @@ def _difference(known: Mapping[str, Any], head: Mapping[str, Any]) -> str:
 
 
 def read_finished_part(folder: Path, number: int) -> dict[str, Any] | None:
-    """What a part that is done tells; None of one that is not, or is damaged.
+    """The notes of a finished part; None where it is not finished or damaged.
 
     Args:
         folder: of all parts.
@@ -139,7 +139,7 @@ def read_finished_part(folder: Path, number: int) -> dict[str, Any] | None:
 
 
 def write_part(folder: Path, number: int, table: pl.DataFrame, told: Mapping[str, Any]) -> None:
-    """Keep a part: its table, then what it tells, with which it is there.
+    """Write a part: its table, then its notes, which mark it as finished.
 
     Args:
         folder: of all parts.
@@ -186,7 +186,7 @@ MARKS = "marks"
 
 
 def describe_sources(semantics: SemanticSource, detections: DetectionSource) -> dict[str, str]:
-    """What must not change between the parts of one result, beside set and order.
+    """Digests of the sources that must not change between the parts of one result.
 
     Args:
         semantics: whose names of classes count here; its masks count part by part.
@@ -198,7 +198,7 @@ def describe_sources(semantics: SemanticSource, detections: DetectionSource) -> 
 def digest_part_files(
     captures: Captures, semantics: SemanticSource, moments: Sequence[Moment], left: Collection[int]
 ) -> dict[str, Any]:
-    """How the files of a part's images stand, for `is_part_current`.
+    """Digest of the state of the files of a part's images, for `is_part_current`.
 
     Args:
         captures: of the set.
@@ -256,7 +256,7 @@ def format_moment(moment: Moment) -> str:
 
 
 def digest_file_stats(paths: Iterable[Path]) -> str:
-    """What changes when a file does: of names, sizes, times and whether they can be read.
+    """Digest of names, sizes, times and readability of files.
 
     Args:
         paths: of files, be they there or not.

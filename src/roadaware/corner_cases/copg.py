@@ -39,7 +39,7 @@ def check_cluster_limits(
     max_height_m: float | None = None,
     min_height_m: float = 0.0,
 ) -> npt.NDArray[np.uint8]:
-    """(k,) uint8 what each cluster is, a place in `REASONS`: 0 where it is kept.
+    """(k,) uint8 reason why each cluster is dropped, an index in `REASONS`: 0 where it is kept.
 
     Where the ground is not known, heights drop nothing.
 
@@ -79,7 +79,7 @@ def score_proposals(
     background: Floats | None = None,
     overlap: Floats | None = None,
 ) -> Floats:
-    """(m,) a score in [0, 1] for each proposal: the product of what speaks for it.
+    """(m,) a score in [0, 1] for each proposal: the product of its cues.
 
     - the returns that it is made of, n / (n + 20): more returns are a more certain thing;
     - its nearness, 1 - distance / (2 max_distance_m): from 1 at the LiDAR to 1/2 at the limit;
@@ -108,7 +108,7 @@ def score_proposals(
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """What the returns of one sweep say, before any image; serves every camera of that moment.
+    """Geometry of one sweep before any image: ground, clusters and limits; shared by all cameras of that moment.
 
     Args:
         points: (n, 3) float32 metres.
@@ -160,7 +160,7 @@ class Proposals:
 def propose(
     capture: Capture, config: CopgConfig | None = None, geometry: Geometry | None = None
 ) -> Proposals:
-    """Boxes around what may be a corner case.
+    """Propose boxes around possible corner cases.
 
     Args:
         capture: what was seen.
@@ -186,7 +186,7 @@ def build_proposals(
     config: CopgConfig,
     name: str = "",
 ) -> Proposals:
-    """Proposals of boxes of which everything is known: scores, and what the two thresholds leave.
+    """Build proposals from complete boxes: scores, and the two thresholds on background and overlap.
 
     Args:
         geometry: what the returns say.
@@ -213,7 +213,7 @@ def build_proposals(
 
 
 def project_clusters(found: Geometry, capture: Capture, config: CopgConfig, kept: Bools) -> Boxes:
-    """Boxes in the image around some clusters; none depends on what else is kept.
+    """Boxes in the image around some clusters, each independent of the others.
 
     Args:
         found: what the returns say.
@@ -250,7 +250,7 @@ def compute_object_overlap(boxes: Boxes, capture: Capture, config: CopgConfig) -
 
 
 def compute_background(found: Geometry, boxes: Boxes, capture: Capture, config: CopgConfig) -> Floats | None:
-    """(m,) which share of each proposal is background; None where that is not known.
+    """(m,) share of background of each proposal; None where unknown.
 
     Args:
         found: what the returns say.
@@ -320,7 +320,7 @@ def estimate_ground(points: Floats32, checked: PointCheck, capture: Capture, con
 
 
 def build_grid(points: Floats32, checked: PointCheck, capture: Capture, config: CopgConfig) -> Grid:
-    """Where returns lie in the range image.
+    """Row and column of each return in the range image.
 
     Args:
         points: (n, 3) metres.
@@ -346,7 +346,7 @@ def build_grid(points: Floats32, checked: PointCheck, capture: Capture, config: 
 def extract_clusters(
     points: Floats32, checked: PointCheck, ground: Ground, grid: Grid, config: CopgConfig
 ) -> tuple[Floats32, Clusters]:
-    """The range image without ground, and what belongs together in it.
+    """The range image without ground, and its clusters.
 
     Args:
         points: (n, 3) metres.
@@ -370,7 +370,7 @@ def extract_clusters(
 
 
 def apply_cluster_limits(clusters: Clusters, config: CopgConfig) -> npt.NDArray[np.uint8]:
-    """(k,) what each cluster is, a place in `limits.REASONS`.
+    """(k,) reason why each cluster is dropped, an index in `limits.REASONS`.
 
     Args:
         clusters: (k) of a sweep.

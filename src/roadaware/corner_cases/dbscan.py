@@ -1,4 +1,4 @@
-"""DBSCAN in the place of the range image: what a general clusterer makes of the same ground-free returns."""
+"""DBSCAN as a baseline for the range image, on the same returns without ground."""
 
 from __future__ import annotations
 

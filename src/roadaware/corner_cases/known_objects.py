@@ -1,4 +1,4 @@
-"""Boxes of a detector of known classes: their energies, fitted to ground truth and asked about proposals."""
+"""Energies of the boxes of a detector of known classes, fitted to ground truth and applied to proposals."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Matching:
 
 @dataclass(frozen=True, eq=False)
 class Detected:
-    """What a detector said, image by image.
+    """Detections by image.
 
     Args:
         boxes: of each image (n, 4) x1, y1, x2, y2 in pixels.

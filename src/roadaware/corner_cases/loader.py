@@ -55,7 +55,7 @@ class Captures:
 
     @cached_property
     def moments(self) -> list[Moment]:
-        """What can be opened, by video and frame; `skipped` then counts the others by reason."""
+        """The frames that can be opened, by video and frame; `skipped` then counts the others by reason."""
         sweeps: dict[tuple[str, int], list[str]] = defaultdict(list)
         for scene, sensor, frame in self.scenes.sweeps.select("scene", "sensor", "frame").iter_rows():
             sweeps[scene, frame].append(sensor)
@@ -75,7 +75,7 @@ class Captures:
     def open(
         self, moment: Moment, *, semantics: SemanticMap | None = None, common: CommonObjects | None = None
     ) -> Capture:
-        """What was seen at a moment.
+        """Open the capture of a moment.
 
         Between image and sweep the vehicle moves: where both have a pose of the vehicle in the world, the
         way from LiDAR to camera leads through the world, else through the vehicle.

@@ -54,7 +54,7 @@ class ErrorModel:
 def apply_segmentation_noise(
     truth: SemanticMap, instances: npt.NDArray[np.integer], model: ErrorModel, rng: np.random.Generator
 ) -> SemanticMap:
-    """What a segmenter that errs would say.
+    """Simulate the output of an imperfect segmenter.
 
     Args:
         truth: (H, W) classes.
@@ -82,7 +82,7 @@ def apply_segmentation_noise(
 def apply_detection_noise(
     common: CommonObjects, others: Floats, model: ErrorModel, rng: np.random.Generator
 ) -> CommonObjects:
-    """What a detector that errs would call common objects.
+    """Simulate the common objects of an imperfect detector.
 
     Args:
         common: all common objects of an image.
@@ -129,7 +129,7 @@ NAMES = tuple(_OTHER.get(each.name, each.name.lower().replace("_", " ")) for eac
 
 
 def read_true_semantics(scenes: Scenes, root: Path, video: str, frame: int) -> SemanticMap:
-    """What each pixel of a synthetic image shows.
+    """Ground-truth class of each pixel of a synthetic image.
 
     Args:
         scenes: synthetic.
@@ -157,7 +157,7 @@ def select_common_objects(scenes: Scenes, video: str, frame: int) -> CommonObjec
 
 
 def simulate_semantics(scenes: Scenes, root: Path, video: str, frame: int, model: ErrorModel) -> SemanticMap:
-    """What a segmenter with the faults of a model would say of a synthetic image.
+    """Simulate a segmenter with the errors of a model on a synthetic image.
 
     Args:
         scenes: synthetic.
@@ -175,7 +175,7 @@ def simulate_semantics(scenes: Scenes, root: Path, video: str, frame: int, model
 
 
 def simulate_common_objects(scenes: Scenes, video: str, frame: int, model: ErrorModel) -> CommonObjects:
-    """What a detector with the faults of a model would call common objects.
+    """Simulate a detector with the errors of a model; returns its common objects.
 
     Args:
         scenes: with `boxes.corner_case`.

@@ -19,7 +19,7 @@ _NAMES = ("usable", "not finite", "at the origin", "of the own vehicle", "beyond
 
 @dataclass(frozen=True, eq=False)
 class PointCheck:
-    """What the returns of a sweep are.
+    """Usable returns of a sweep, and counts of the others.
 
     Args:
         judged: (n,) uint8, 0 where a return is usable.

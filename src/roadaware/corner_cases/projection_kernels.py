@@ -12,7 +12,7 @@ from roadaware.geometry.compiled import inline_kernel, kernel
 @kernel
 def compute_bounds(points: Any, found: Any, slot: Any, heights: Any, plane: Any, standing: float, pose: Any,
            lens: Any, size: Any, near: float, edges: Any, counts: Any) -> None:  # fmt: skip
-    """Between what pixels the returns of each cluster lie.
+    """Bounds in pixels of the returns of each cluster.
 
     Args:
         points: (n, 3) f32 metres in the LiDAR's frame.

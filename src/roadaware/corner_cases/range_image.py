@@ -72,7 +72,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
 
 
 def parse_layout(text: str | None) -> Layout | None:
-    """The layout that a row of `sensors` names; None where it says nothing that is known.
+    """The layout that a row of `sensors` names; None where it is unknown.
 
     Args:
         text: a name of `LAYOUTS`, or such as `64 rings x 900 columns`.
@@ -107,7 +107,7 @@ _EARLY = float(np.radians(0.25))
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Where each return lies in the image.
+    """Row and column of each return in the range image.
 
     Args:
         ranges: (n,) float32 metres; 0 where a return is not usable.

@@ -1,4 +1,4 @@
-"""Tally: what came of proposing for a set, gathered from what its parts tell."""
+"""Statistics of a run of proposals over a set, summed over its parts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NUMBERS = re.compile(r"[\d.]+(e[+-]?\d+)?")
 
 @dataclass(frozen=True)
 class Tally:
-    """What came of it.
+    """Counts of a run.
 
     Args:
         pictures: that have a sweep and calibration.

@@ -40,7 +40,7 @@ PROPOSALS = "proposals"
 
 @dataclass(frozen=True)
 class Order:
-    """What is proposed.
+    """A request for proposals: set, configuration and sources.
 
     Args:
         reader: of the dataset.
@@ -149,7 +149,7 @@ def find_due_parts(order: Order, folder: Path) -> list[int]:
 
 
 def build_part_digests(order: Order, number: int, left: Collection[Moment]) -> dict[str, Any]:
-    """How the files of a part's images stand, which the part tells.
+    """Digests of the files of a part's images, to be kept with the part.
 
     Args:
         order: what is asked for.
@@ -249,7 +249,7 @@ def iterate_captures(
 
 @dataclass
 class Held:
-    """What a process keeps of an order: the set and what stands beside it.
+    """State of a worker process: the set and its sources.
 
     Args:
         scenes: the set.

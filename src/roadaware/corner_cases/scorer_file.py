@@ -30,7 +30,7 @@ Prints = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A re-scorer, what it needs to be asked with, and what it was fitted on.
+    """A fitted re-scorer, its required inputs, and fingerprints of its training images.
 
     Args:
         model: of energies, or a bank of features.
@@ -98,7 +98,7 @@ def hash_videos(scenes: Scenes, videos: Iterable[str]) -> Prints | None:
 
 
 def check_apart(fitted: Fitted, videos: Prints, *, allowed: bool = False) -> int:
-    """From how many videos a re-scorer has images and is now asked about images.
+    """Number of videos that occur both in the fit of a re-scorer and in the images to score.
 
     Images of one video show the same objects, so that none of them is new.
 
@@ -121,7 +121,7 @@ def check_apart(fitted: Fitted, videos: Prints, *, allowed: bool = False) -> int
 
 
 def check_held_out(fitted: Fitted, pictures: Prints, *, allowed: bool = False) -> int:
-    """How many images a re-scorer was fitted on and is now asked about.
+    """Number of images that occur both in the fit of a re-scorer and in the images to score.
 
     Args:
         fitted: the re-scorer.

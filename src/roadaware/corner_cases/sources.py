@@ -1,4 +1,4 @@
-"""Sources of what is known of an image beside its returns: semantic maps and detections."""
+"""Sources of semantic maps and detections of an image."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CLASSES = "classes.json"
 
 
 class SemanticSource:
-    """What each pixel of an image shows.
+    """Semantic maps of images.
 
     Args:
         where: `truth` for that of synthetic scenes, `erring` for it with faults; a folder with a grey PNG for
@@ -61,7 +61,7 @@ class SemanticSource:
         return digest(repr(self._names).encode())
 
     def files(self, video: str, frame: int) -> list[Path]:
-        """The files that tell what an image shows, be they there or not.
+        """Paths of the files of an image's semantic map, existing or not.
 
         Args:
             video: its name.
@@ -114,7 +114,7 @@ class DetectionSource:
 
     @property
     def digest(self) -> str:
-        """Of all that the detector tells."""
+        """Digest of all detections."""
         if self._held is None:
             return ""
         told = [(video, frame, rows.tolist()) for (video, frame), rows in sorted(self._held.items())]

@@ -1,4 +1,4 @@
-"""Reuse: the proposals of many configurations for one image, each step once for what it depends on."""
+"""Step cache: proposals of many configurations for one image, each step computed once for its parameters."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Bench:
         self._of_picture: dict[Hashable, Any] = {}
 
     def propose(self, capture: Capture, sweep: Hashable = None) -> list[Proposals]:
-        """What `copg.propose` gives for each variant, bit for bit.
+        """The proposals of `copg.propose` for each variant, bit for bit.
 
         Args:
             capture: what was seen.

@@ -1,4 +1,4 @@
-"""Oddities: what is strange about a capture whose proposals are made all the same, in words to be counted."""
+"""Warnings about odd captures that are used all the same, as texts to be counted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _USUAL = (0.3, 0.7)
 
 
 def collect_warnings(capture: Capture, geometry: Geometry) -> list[str]:
-    """What is strange, each the same words but for numbers for every capture of which it is true.
+    """Warnings about a capture; equal texts but for numbers for the same problem.
 
     Args:
         capture: what was seen.

@@ -1,4 +1,4 @@
-"""AVA: who does what, in an image a second, boxes in shares of the image, several actions for a box.
+"""AVA: actions of persons in one frame a second, boxes in shares of the image, several actions for a box.
 
 Gu and others, "AVA: A video dataset of spatio-temporally localized atomic visual actions", CVPR 2018;
 annotations under CC BY 4.0, research.google.com/ava.
@@ -371,7 +371,7 @@ def parse_person_numbers(rows: pl.DataFrame, file: str, where: str, findings: Fi
 
 
 def read_first_column(data: bytes, where: str) -> list[str]:
-    """What stands in the first column below a header, each once.
+    """Distinct values of the first column below a header.
 
     Raises:
         InputError: if the file is no text, empty, has a line too long or a quote not closed.

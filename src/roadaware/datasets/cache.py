@@ -1,4 +1,4 @@
-"""What was read is kept as Parquet in the cache folder, and opened again while its source is the same."""
+"""Cache of read datasets as Parquet, valid while the source is unchanged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Glimpsed = dict[str, tuple[int, int] | str]
 
 @dataclass(frozen=True)
 class Entry:
-    """What a kept set was made from.
+    """Source and options that a cached set was read from.
 
     Args:
         reader: the reader's name.

@@ -1,4 +1,4 @@
-"""Chaotic World: who does what, and what is heard from where, in videos of disasters, crowds and violence.
+"""Chaotic World: actions, relations and localised sounds in videos of disasters, crowds and violence.
 
 Ong and others, "Chaotic World: A large and challenging benchmark for human behavior understanding in chaotic
 events", ICCV 2023; annotations from its authors on request.
@@ -170,7 +170,7 @@ _AVA = (
 
 @dataclass(frozen=True)
 class Columns:
-    """Where a file has what.
+    """Columns of a file.
 
     Args:
         count: how many columns its header names.
@@ -305,7 +305,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Sound:
-    """What is heard.
+    """One sound.
 
     Args:
         line: where it stands in the file.
@@ -472,7 +472,7 @@ _SCHEMAS = {
 
 @dataclass
 class Held:
-    """What the files hold.
+    """Content of the files.
 
     Args:
         actions: name of a file to its rows, see `chaotic_actions.read_actions`.

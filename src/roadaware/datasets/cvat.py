@@ -122,7 +122,7 @@ def split_rejected(rows: pl.DataFrame, key: Sequence[str], second: str) -> tuple
 
 
 def check_frame_records(raw: str, frame: str, record: str, owner: str) -> list[tuple[pl.Expr, str | pl.Expr]]:
-    """What can be wrong with a record's place: its owner, its frame number, the end of the video.
+    """Problems of a record's owner and frame number.
 
     Args:
         raw: column of the frame number as text.

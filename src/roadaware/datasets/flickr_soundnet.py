@@ -1,4 +1,4 @@
-"""Flickr-SoundNet: where the sound of an image comes from, boxes of several annotators on a 256 x 256 grid.
+"""Flickr-SoundNet: sound sources in images, boxes of several annotators on a 256 x 256 grid.
 
 Senocak, Oh, Kim, Yang and Kweon, "Learning to localize sound source in visual scenes", CVPR 2018;
 github.com/ardasnck/learning_to_localize_sound_source; annotations for research use.

@@ -1,4 +1,4 @@
-"""What a reader met on its way: rows counted, rows refused with their reasons, and oddities."""
+"""Issues of a reader: rows read, rows rejected with their reasons, and warnings."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Findings:
             known.count += count
 
     def merge(self, other: Findings) -> None:
-        """Take over what a later part of the work found."""
+        """Merge the issues of a later part."""
         self.read.update(other.read)
         self.left_out.update(other.left_out)
         self._gather()

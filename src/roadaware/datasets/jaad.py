@@ -304,7 +304,7 @@ _HEAD_SCHEMA = {
 
 @dataclass(frozen=True)
 class Part:
-    """A batch's rows, tubes numbered from 0; what was met on the way; why videos could not be read."""
+    """Rows of a batch, tubes numbered from 0; issues; reasons why videos could not be read."""
 
     videos: pl.DataFrame
     frames: pl.DataFrame

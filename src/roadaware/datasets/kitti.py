@@ -77,7 +77,7 @@ class Calibration:
 
 
 def parse_calibration(lines: Sequence[str], where: str) -> Calibration:
-    """What a calibration file says.
+    """Parse a calibration file.
 
     Points of the LiDAR come to camera 2 by Tr_velo_to_cam, R0_rect and the shift that is in P2.
 

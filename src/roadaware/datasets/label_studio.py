@@ -78,7 +78,7 @@ class Rows:
 
 
 def add_annotation(annotation: Annotation, clip: Clip, task: Task, held: Rows) -> None:
-    """Add what one annotator says."""
+    """Add the annotations of one annotator."""
     tubes: dict[str, tuple[int, _Spans]] = {}
     sounds: dict[str, int] = {}
     heard = _heard(annotation)

@@ -52,7 +52,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Where and when a region is; what does not belong to its kind is None or empty.
+    """Position and time of a region; fields of other kinds are None or empty.
 
     Args:
         kind: track (keyframes in a video), box (on an image), span (of frames), time (a span in seconds)
@@ -79,7 +79,7 @@ class Drawn:
 
 
 def parse_shape(result: Mapping[str, Any], item: str, reading: Reading) -> Drawn | str | None:
-    """What a result draws, why it cannot be taken, or None where it draws nothing that is read.
+    """The shape of a result, the reason why it is refused, or None where it has no shape that is read.
 
     What cannot be taken is refused here; the reason is given for the caller to know.
     """
@@ -321,7 +321,7 @@ _ARROWS = {"right": ((0, 1),), "left": ((1, 0),), "bi": ((0, 1), (1, 0))}
 
 @dataclass
 class Region:
-    """Something drawn or marked, with what is said of it.
+    """A region or span with its labels.
 
     Args:
         name: its identifier in the export.
@@ -349,7 +349,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Link:
-    """Who does what to whom, by names of regions."""
+    """A relation between two regions, by their names."""
 
     item: str
     subject: str
@@ -359,7 +359,7 @@ class Link:
 
 @dataclass
 class Annotation:
-    """What one annotator, or one model, says of a task.
+    """The annotation of a task by one annotator or model.
 
     Args:
         author: who it is, None where the export does not say.

@@ -48,7 +48,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Track:
-    """Somebody's boxes.
+    """Boxes of one subject or object.
 
     Args:
         name: what the file calls it, None where it has no name.
@@ -67,7 +67,7 @@ class Track:
 
 @dataclass(frozen=True)
 class Relation:
-    """Who does what to whom, by places in a list of tracks."""
+    """A relation between two tracks, by index."""
 
     subject: int
     predicate: str

@@ -81,7 +81,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a file says of its labels.
+    """Label vocabularies of a file.
 
     Args:
         boxes: the kinds that boxes and tubes carry, by their native names, in the file's order.

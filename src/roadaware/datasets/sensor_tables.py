@@ -67,7 +67,7 @@ class RowError(Exception):
 
 @dataclass
 class Sensed:
-    """Rows of the tables; what a row does not hold is null.
+    """Rows of the sensor tables; missing values are null.
 
     Args:
         findings: counts what is read, and takes what is refused.

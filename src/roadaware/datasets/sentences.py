@@ -1,4 +1,4 @@
-"""Sentences grounded in videos, collected from any file that tells of them, and made into tables."""
+"""Tables of sentences grounded in videos, shared by several datasets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RowError(Exception):
 
 @dataclass(frozen=True)
 class Clip:
-    """What a file says of a video; None where it does not.
+    """Facts of a file about a video; None where unknown.
 
     Args:
         name: of the video.

@@ -1,4 +1,4 @@
-"""Sounds shown in single images, with the boxes of where they come from, as tables."""
+"""Tables of sounds in single images with the boxes of their sources."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class RawTube:
 
 @dataclass(frozen=True)
 class Raw:
-    """What the file holds.
+    """Content of the file.
 
     Args:
         file: its name.

@@ -1,4 +1,4 @@
-"""VGG-SS: where the sound of an image comes from, 5,158 items of 221 classes of sound.
+"""VGG-SS: sound sources in images, 5,158 items of 221 classes of sound.
 
 Chen, Xie, Afouras, Nagrani, Vedaldi and Zisserman, "Localizing visual sounds the hard way", CVPR 2021;
 robots.ox.ac.uk/~vgg/research/lvs. The annotations of VGGSound, which it extends, are CC BY 4.0.

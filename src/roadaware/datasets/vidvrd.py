@@ -1,4 +1,4 @@
-"""VidVRD and VidOR: who does what to whom in videos, with a track for everybody who takes part.
+"""VidVRD and VidOR: relations in videos, with a track for each subject and object.
 
 Shang, Ren, Guo, Zhang and Chua, "Video visual relation detection", ACM MM 2017; Shang, Di, Xiao, Cao, Yang
 and Chua, "Annotating objects and relations in user-generated videos", ICMR 2019.

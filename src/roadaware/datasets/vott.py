@@ -88,7 +88,7 @@ class Shot:
 
 @dataclass
 class Sheet:
-    """What a file holds.
+    """Content of a file.
 
     Args:
         file: its name.

@@ -44,7 +44,7 @@ _NUMBERED = re.compile(r"(?:.*?)(\d{1,15})\.[^./]*$")
 
 @dataclass(frozen=True)
 class CocoIndex:
-    """What the images and categories of a COCO file are.
+    """Images and categories of a COCO file.
 
     Args:
         images: image id to (video, frame).
@@ -102,7 +102,7 @@ class CocoIndex:
 
 
 def read_json_document(path: Path) -> Any:
-    """What a JSON file holds.
+    """Parse a JSON file.
 
     Raises:
         DatasetNotFoundError: if there is no file.

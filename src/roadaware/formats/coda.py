@@ -62,7 +62,7 @@ def read_corner_cases(path: Path, corner: Path | None = None) -> Scenes:
 
 
 def build_predictions_index(scenes: Scenes, categories: Mapping[int, str]) -> CocoIndex:
-    """What the ids of COCO results on these images stand for.
+    """Images and categories for the ids of COCO results.
 
     Args:
         scenes: what `read_corner_cases` gave.

@@ -1,4 +1,4 @@
-"""Corrected proposals read back: what each annotator left, from Label Studio exports, COCO and Parquet."""
+"""Reader of corrected proposals by annotator, from Label Studio exports, COCO and Parquet."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ Place = tuple[str, int]
 
 @dataclass
 class Answers:
-    """What came back.
+    """Corrections of one or more annotators.
 
     Args:
         drawn: see `DRAWN`.
@@ -101,7 +101,7 @@ class _Rows:
         self.words = set(self.sent.meta.vocabularies[KIND])
 
     def lose(self, who: str, place: Place, proposal: int | None, *, named: bool = True) -> None:
-        """A box that came back was refused.
+        """Count a refused box.
 
         Args:
             who: left it.
@@ -158,7 +158,7 @@ class _Rows:
 
 
 def read_corrections(path: Path, sent: Predictions) -> Answers:
-    """What came back in a file: the form is inferred from its content.
+    """Read the corrections in a file; the format is inferred from its content.
 
     Label Studio: a JSON export of tasks; annotators are distinguished by `completed_by`; who cancelled has
     skipped the image. COCO: an annotation file, of one annotator, who is called as the file; a number in
@@ -192,7 +192,7 @@ def read_corrections(path: Path, sent: Predictions) -> Answers:
 
 
 def merge_answers(parts: Sequence[Answers]) -> Answers:
-    """What came back in several files; of an image that one person did twice the later file counts.
+    """Merge corrections of several files; where an annotator did an image twice, the later file counts.
 
     Args:
         parts: at least one.

@@ -1,4 +1,4 @@
-"""What the scenes tell about predictions that are read: which videos there are, how many frames each has."""
+"""Videos and frame counts of the scenes that predictions are read for."""
 
 from __future__ import annotations
 

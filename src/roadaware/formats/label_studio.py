@@ -166,7 +166,7 @@ Results = list[dict[str, Any]]
 
 @dataclass
 class Held:
-    """What is written, and the count of it."""
+    """Rows to write, and their counts."""
 
     tables: Scenes | Predictions
     controls: Controls
@@ -177,7 +177,7 @@ class Held:
     keyframes: int = 0
 
     def leave_out(self, what: str, count: int = 1) -> None:
-        """Count what the format cannot say."""
+        """Count items that the format cannot represent."""
         if count:
             self.left_out[what] = self.left_out.get(what, 0) + count
 
@@ -503,7 +503,7 @@ LOCAL_FILES = "/data/local-files/?d={name}"
 
 @dataclass
 class Written:
-    """What went into a file of tasks.
+    """Counts of what was written into a file of tasks.
 
     Args:
         tasks: how many.
@@ -529,7 +529,7 @@ def write_label_studio(
     tolerance_px: float = 0.5,
     media: str = LOCAL_FILES,
 ) -> Written:
-    """Write tasks that Label Studio imports: one per video or image, with what is known of it.
+    """Write tasks for Label Studio: one per video or image, with its annotations or predictions.
 
     Scenes become annotations, one for each annotator; Predictions become predictions with scores, which
     annotators correct. Tracks are thinned to keyframes between which the boxes that Label Studio draws are

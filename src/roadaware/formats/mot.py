@@ -399,7 +399,7 @@ def write_sequences(
     split: str = "all",
     first_pixel: float = FIRST_PIXEL,
 ) -> None:
-    """Write ground-truth tracks as MOT sequences: what TrackEval calls GT_FOLDER.
+    """Write ground-truth tracks as MOT sequences (GT_FOLDER of TrackEval).
 
     The folder holds `<benchmark>-<split>/<video>/gt/gt.txt` and `seqinfo.ini`, and the seqmap
     `seqmaps/<benchmark>-<split>.txt`. Everything is of class 1, the one that TrackEval's MotChallenge2DBox
@@ -431,7 +431,7 @@ def write_tracks(
     split: str = "all",
     first_pixel: float = FIRST_PIXEL,
 ) -> None:
-    """Write predicted tracks as MOT text: what TrackEval calls TRACKERS_FOLDER.
+    """Write predicted tracks as MOT text (TRACKERS_FOLDER of TrackEval).
 
     The folder holds `<benchmark>-<split>/<tracker>/data/<video>.txt`, a file for each video of the predictions.
     Boxes of tubes that are assigned to consecutive frames stand in the frames they are assigned to.

@@ -33,7 +33,7 @@ PICTURES = {
 
 
 def format_task_name(video: str, frame: int) -> str:
-    """What an image is called in tasks.
+    """Name of an image in tasks.
 
     >>> format_task_name("town-0001", 12)
     'town-0001/000012'

@@ -157,7 +157,7 @@ _AGENTNESS = 4
 
 @dataclass
 class Read:
-    """What was read so far: for every frame its video, number, boxes and scores."""
+    """Rows read so far: video, number, boxes and scores of every frame."""
 
     video: list[str] = field(default_factory=list)
     frame: list[int] = field(default_factory=list)
@@ -201,7 +201,7 @@ def drop_other_widths(read: Read, kinds: Kinds, findings: Findings) -> None:
 def build_detection_tables(
     read: Read, kinds: Kinds, size: tuple[int, int], findings: Findings
 ) -> Predictions:
-    """The tables of what was read."""
+    """Build tables from the rows read."""
     boxes = _boxes(read, kinds, findings)
     frames, scored = _frames(read, kinds, findings)
     names = sorted(set(read.video))

@@ -25,7 +25,7 @@ _REQUIRED = ("truth", "pedestrian", "tte_frames")
 
 @dataclass(frozen=True)
 class ScoreFile:
-    """What a scores file holds.
+    """Content of a scores file.
 
     Args:
         values: (n, k) one row of numbers per sample.
@@ -38,7 +38,7 @@ class ScoreFile:
 
 @dataclass(frozen=True)
 class SampleFile:
-    """What a samples file holds, rows in extraction order.
+    """Content of a samples file, rows in extraction order.
 
     Args:
         truth: (n,) index of the true class.

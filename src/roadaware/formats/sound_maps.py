@@ -1,4 +1,4 @@
-"""Maps of where a sound comes from as Predictions: a folder of .npy, one .npz, or JSON; read and written."""
+"""Sound localisation maps as Predictions: a folder of .npy, one .npz, or JSON; read and written."""
 
 from __future__ import annotations
 

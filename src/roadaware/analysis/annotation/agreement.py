@@ -1,4 +1,4 @@
-"""How far annotators of boxes agree: on what is there, where it is and what it is, with intervals."""
+"""Agreement of annotators of boxes: on existence, position and class, with intervals."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ DISPUTE: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    """What most agree on.
+    """Majority annotations, and the open disputes.
 
     Args:
         scenes: boxes that more than half of those who saw the image drew: each corner the median of theirs,
@@ -311,7 +311,7 @@ class Consensus:
 
 
 def build_consensus(things: Things, scenes: Scenes) -> Consensus:
-    """Ground truth by majority, and what is left to be decided.
+    """Build ground truth by majority, and the list of open disputes.
 
     Images that one alone saw are in neither: they stand among the disputes, unverified.
 

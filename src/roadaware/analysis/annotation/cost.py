@@ -1,4 +1,4 @@
-"""Labour: what looking, judging, correcting and drawing cost, and what a list of images holds."""
+"""Annotation cost: seconds of looking, judging, correcting and drawing for a list of images."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Labour:
 
 @dataclass(frozen=True, eq=False)
 class Worth:
-    """What each image holds, in the order of a list.
+    """Objects and proposals of each image, in the order of a list.
 
     Args:
         video: (n,) of each image.
@@ -96,7 +96,7 @@ def fit_cost(table: pl.DataFrame, looked: pl.DataFrame) -> tuple[Labour, int] | 
 
 
 def estimate_cost(listed: pl.DataFrame, labour: Labour, most: int | None = None) -> dict[str, float]:
-    """What a list is expected to cost where there is no ground truth: seconds of looking and judging alone.
+    """Expected cost of a list where there is no ground truth: seconds of looking and judging alone.
 
     Args:
         listed: what `ranked` gave.
@@ -119,7 +119,7 @@ def estimate_cost(listed: pl.DataFrame, labour: Labour, most: int | None = None)
 
 
 def measure_worth(listed: pl.DataFrame, claims: Predictions, truth: Scenes) -> Worth:
-    """What the images of a list hold.
+    """Count objects and proposals of the images of a list.
 
     Args:
         listed: video and frame of each image, in the order of the list.

@@ -1,4 +1,4 @@
-"""Finding: what has to be looked at until so much is found, by a list, by chance, and at best."""
+"""Discovery curve: share of images viewed until a share of objects is found, for a list, random order and the best order."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def compute_discovery_curve(
     seed: int = 0,
     points: int = 101,
 ) -> Curve:
-    """How much of what there is a list finds, beside chance and beside the best order there could be.
+    """Compute the share of objects found over the images viewed, for a list, random order and the best order.
 
     An object is found if it is in view in an image that was looked at: a person who looks sees it, proposal
     or not. `random` is the mean of 64 orders; `spread` too, of orders that take one image of every video in

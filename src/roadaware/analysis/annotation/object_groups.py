@@ -1,4 +1,4 @@
-"""Things: what several annotators drew in one image, with who saw the image and what each called it."""
+"""Object groups: boxes of several annotators in one image, with who saw the image and their classes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PAIR: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Things:
-    """What was drawn by whom.
+    """Objects and the boxes of each annotator.
 
     Args:
         pictures: video, frame, `annotators` who saw it, `proposals` that they were shown; those that two saw.

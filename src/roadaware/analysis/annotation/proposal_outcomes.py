@@ -1,4 +1,4 @@
-"""What became of proposals in the hands of annotators: kept, moved, renamed, deleted; and what was added."""
+"""Outcomes of proposals after annotation: kept, moved, renamed, deleted; and added boxes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def compute_outcomes(sent: Predictions, answers: Answers, *, still_px: float = S
 
 
 def summarize_outcomes(table: pl.DataFrame) -> pl.DataFrame:
-    """Counts by class, `all` last: of proposals by what they were called, of added boxes by what they became.
+    """Counts by class, `all` last: of proposals by their original class, of added boxes by their class.
 
     Args:
         table: what `compute_outcomes` gave.
@@ -95,7 +95,7 @@ def summarize_outcomes(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def summarize_annotators(table: pl.DataFrame, looked: pl.DataFrame) -> pl.DataFrame:
-    """What each annotator did: images, seconds where they are known, and what became of boxes.
+    """Statistics of each annotator: images, seconds where known, and outcomes of boxes.
 
     Args:
         table: what `compute_outcomes` gave.
@@ -123,7 +123,7 @@ def summarize_annotators(table: pl.DataFrame, looked: pl.DataFrame) -> pl.DataFr
 
 
 def build_labelled_scenes(sent: Predictions, answers: Answers, table: pl.DataFrame) -> Scenes:
-    """What annotators left as Scenes: corner cases with their annotator, side by side if there are several.
+    """The corrected annotations as Scenes: corner cases with their annotator, side by side if there are several.
 
     Boxes have `corner_case`, `annotator`, `proposal` and `fate`; labels are of the kind `corner`; frames have
     `annotators`, who looked, and `proposals`, what they were shown. `meta.notes["refused"]` holds annotator

@@ -1,4 +1,4 @@
-"""What can be wrong with a folder of annotations: frame base, box scale, splits, empty tables."""
+"""Checks of a folder of annotations: frame base, box scale, splits, empty tables."""
 
 from __future__ import annotations
 

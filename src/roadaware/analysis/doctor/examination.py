@@ -16,7 +16,7 @@ from roadaware.scenes.tables import Scenes
 
 @dataclass(frozen=True)
 class Extraction:
-    """What the dataset says the rows should be.
+    """The rows expected by the dataset.
 
     Args:
         dataset: its name.
@@ -41,7 +41,7 @@ def check_pedestrian_scores(
     task: str,
     extraction: Extraction | None = None,
 ) -> list[Diagnosis]:
-    """Why the numbers of somebody's pedestrian scores may be meaningless.
+    """Check a file of pedestrian scores for mistakes that make its metrics meaningless.
 
     Args:
         values: (n, k) scores as read.

@@ -1,4 +1,4 @@
-"""What can be wrong with a samples file: class numbers, units of time, names, order, the wrong split."""
+"""Checks of a samples file: class numbers, units of time, names, order, the wrong split."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def score_scale(scores: Floats) -> list[Diagnosis]:
 
 
 def check_constant_scores(scores: Floats) -> list[Diagnosis]:
-    """Whether the model says the same of every sample.
+    """Whether the scores of all samples are equal.
 
     Args:
         scores: (n, k) as read.

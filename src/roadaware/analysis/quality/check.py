@@ -176,7 +176,7 @@ _OF_ROUND_2 = ("round 2", "round 1 to round 2")
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """What a check of annotations found.
+    """Result of a check of annotations.
 
     Args:
         items: one row per item of any file: what, video, name, object, predicate, frame (null where it

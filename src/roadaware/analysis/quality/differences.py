@@ -1,4 +1,4 @@
-"""How far two rounds are apart: edges of boxes, starts and ends, labels, what is missing or added."""
+"""Differences of two annotation rounds: edges of boxes, starts and ends, labels, missing and added items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What annotations consist of: boxes, persons, relations, sentences, sounds, videos, one row each."""
+"""Items of annotations: boxes, persons, relations, sentences, sounds, videos, one row each."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def list_readings(both: Beside, size_px: tuple[float, float]) -> list[Reading]:
 def check_box_format(
     both: Beside, size_px: tuple[float, float], *, least_fit: float = 0.0
 ) -> list[Diagnosis]:
-    """The reading that fits the ground truth far better than the boxes as they stand, if there is one.
+    """The box format that fits the ground truth far better than the given one, if there is one.
 
     Args:
         both: ground truth and predictions.

@@ -425,7 +425,7 @@ _KEYS = {"queries": "query", "sounds": "sound"}
 def check_predictions(
     task: str, predictions: Predictions, scenes: Scenes, *, least_fit: float = 0.0
 ) -> list[Diagnosis]:
-    """Why the numbers of somebody's predictions about scenes may be meaningless.
+    """Check predictions on scenes for mistakes that make their metrics meaningless.
 
     Args:
         task: one of `TASKS`.
