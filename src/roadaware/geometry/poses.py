@@ -1,4 +1,4 @@
-"""Rigid poses as 4x4 matrices, named target_SE3_source, and what of a box in space a camera sees."""
+"""Rigid poses as 4x4 matrices, named target_SE3_source, and the projection of boxes in space."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EDGES = np.array([(a, b) for a, b in combinations(range(8), 2) if (_SIGNS[a] !=
 
 
 def find_pose_error(pose: npt.ArrayLike) -> str:
-    """What is wrong with a pose; empty where it is a rotation and a translation.
+    """The error of a pose in words; empty where it is a rotation and a translation.
 
     Args:
         pose: (4, 4).

@@ -240,7 +240,7 @@ class MaskWriter(Growing):
         self._target.finish()
 
     def abandon(self) -> None:
-        """Remove what was written."""
+        """Remove the unfinished file."""
         self._archive.fp = None  # its list of contents need not be written
         self._target.abandon()
 

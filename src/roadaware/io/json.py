@@ -199,7 +199,7 @@ def is_nested_deeper(text: str, most: int) -> bool:
 
 
 def describe_type(value: Any) -> str:
-    """What a value is, in words."""
+    """The type of a value in words."""
     return next((told for kind, told in _KINDS if isinstance(value, kind)), _plain_kind(value))
 
 

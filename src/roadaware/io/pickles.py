@@ -575,7 +575,7 @@ _HINT = (
 
 
 def load(data: bytes, where: str) -> Any:
-    """What a pickle holds: dicts, lists, tuples, text, bytes, numbers and numpy arrays (read-only).
+    """Load a pickle: dicts, lists, tuples, text, bytes, numbers and numpy arrays (read-only).
 
     Nothing of it is run or imported: the only names it may use are numpy's ndarray, dtype, _reconstruct and
     scalar, and stand-ins that check their arguments answer for them. Numbers of numpy become those of

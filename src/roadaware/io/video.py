@@ -364,7 +364,7 @@ class VideoWriter(Growing):
         self._target.finish()
 
     def abandon(self) -> None:
-        """Remove what was written."""
+        """Remove the unfinished file."""
         self._target.abandon()
 
 

@@ -411,7 +411,7 @@ _DEEPEST = 64
 
 @dataclass(frozen=True)
 class Tables:
-    """What a batch of documents holds.
+    """Tables of a batch of documents.
 
     Args:
         rows: `document` (place in the batch), `row` (place in the document), `owner` (place of the owner

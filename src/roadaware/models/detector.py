@@ -1,4 +1,4 @@
-"""What every detector of road events answers: images in, detections of frames out, in order, each once."""
+"""Interface of detectors of road events: images in, detections of frames out, in order, each once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roadaware.scenes.advice import Advice, merge_advice, parse_advice
 
 @dataclass(frozen=True, eq=False)
 class FrameDetections:
-    """What a detector predicts of one frame.
+    """Detections of one frame.
 
     Args:
         frame: counts from 0 in the order in which images were given.
@@ -50,7 +50,7 @@ class Detector(Protocol):
         """Forget the stream: the next image is frame 0 of another video."""
 
     def step(self, picture: Pixels) -> Sequence[FrameDetections]:
-        """The frames that became known by one more image, oldest first; none while it must wait.
+        """The frames completed by one more image, oldest first; empty while the detector looks ahead.
 
         Args:
             picture: (H, W, 3) uint8, red first; all of a stream have the same size.
@@ -60,7 +60,7 @@ class Detector(Protocol):
         """
 
     def finish(self) -> Sequence[FrameDetections]:
-        """The frames still owed when no more images come; forgets the stream."""
+        """The remaining frames at the end of the stream; resets the state."""
 
 
 @runtime_checkable
@@ -115,7 +115,7 @@ def read_advice(paths: Sequence[Path]) -> Advice:
 
 
 def read_training_data(paths: Sequence[Path]) -> str:
-    """What a detector was trained on, in words, where that is nothing real; empty otherwise.
+    """Training data of a detector in words, where it is synthetic alone; else empty.
 
     Args:
         paths: as of `read_advice`; one that learnt from real videos makes it empty.

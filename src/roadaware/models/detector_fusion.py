@@ -29,7 +29,7 @@ from roadaware.models.videos import VideoDetector
 
 
 class BoxScores:
-    """What the class head says of any box, not only of anchors.
+    """Class scores for any box, not only for anchors.
 
     The head sees, around the centre of a box, as many cells as its convolutions span, taken from the level
     whose anchors come nearest in size and stretched so that the box is as large as they are; it answers

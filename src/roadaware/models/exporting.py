@@ -44,7 +44,7 @@ _PICTURES, _OUTPUTS = "pictures", ("boxes", "scores", "av")
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written.
+    """Facts of an exported file.
 
     Args:
         form: of the file.

@@ -1,4 +1,4 @@
-"""What a folder of transformers says of its model, taken only as far as it is known and within limits."""
+"""Configs of transformers folders: known fields only, within limits."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def check_config(said: Mapping[str, Any], where: str) -> None:
 
 
 def refuse_adapter(folder: Path) -> None:
-    """Refuse a folder of what is added to another model.
+    """Refuse an adapter, which needs another model.
 
     Raises:
         InputError: if it is one.

@@ -1,4 +1,4 @@
-"""A detector from what lies on the disk: one network, several, an object detector or a zero-shot one."""
+"""Open a detector from disk: one network, several, an object detector or a zero-shot one."""
 
 from __future__ import annotations
 

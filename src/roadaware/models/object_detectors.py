@@ -243,7 +243,7 @@ def create_model(kind: str, fields: Mapping[str, Any], labels: Sequence[str]) ->
 def prepare_finetuning(
     folder: Path, fields: Mapping[str, Any], labels: Sequence[str]
 ) -> tuple[Any, dict[str, str]]:
-    """The model of a folder that is to tell other labels apart.
+    """Prepare the model of a folder for fine-tuning on other labels.
 
     A label begins with the weights of the class of its name, else of the class of COCO that stands for it
     (`COCO_AGENTS`); where there is neither they are random. Everything else is taken as it is.

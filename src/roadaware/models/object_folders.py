@@ -76,7 +76,7 @@ def load_preparation(folder: Path) -> Preparation:
 
 
 def read_folder_facts(folder: Path, labels: Sequence[str]) -> dict[str, Any] | None:
-    """What a folder of ours says: `kind` and `labels`, `version` and `notes`; None of a folder of others.
+    """Facts of a folder of ours: `kind` and `labels`, `version` and `notes`; None of a folder of others.
 
     Args:
         folder: of a model.

@@ -186,7 +186,7 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def move_to_model(given: dict[str, torch.Tensor], model: nn.Module) -> dict[str, torch.Tensor]:
-    """What a model takes, where the model is; images in the numbers that it computes with.
+    """Move a model's inputs to its device; images in its dtype.
 
     Args:
         given: what a `Preparer` made.

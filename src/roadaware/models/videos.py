@@ -56,7 +56,7 @@ class VideoDetector:
         self._given = self._answered = 0
 
     def follow(self, pictures: Sequence[Pixels]) -> Sequence[FrameDetections]:
-        """What is detected in the next images of a stream; `frame` is set by the caller.
+        """Detections in the next images of a stream; `frame` is set by the caller.
 
         Args:
             pictures: of (H, W, 3) uint8, all of one size.
@@ -64,7 +64,7 @@ class VideoDetector:
         raise NotImplementedError
 
     def look(self, pictures: Sequence[Sequence[Pixels]]) -> Sequence[Sequence[FrameDetections]]:
-        """What is detected in every frame of some clips; `frame` is set by the caller.
+        """Detections in every frame of some clips; `frame` is set by the caller.
 
         Args:
             pictures: of each clip `window` of (H, W, 3) uint8, all of one size.
@@ -72,7 +72,7 @@ class VideoDetector:
         raise NotImplementedError
 
     def forget(self) -> None:
-        """Begin a new stream in what `follow` remembers."""
+        """Reset the state of `follow` for a new stream."""
 
     def reset(self) -> None:
         """Forget the stream: the next image is frame 0 of another video."""
@@ -80,7 +80,7 @@ class VideoDetector:
         self._held, self._given, self._answered = [], 0, 0
 
     def step(self, picture: Pixels) -> list[FrameDetections]:
-        """The frames that became known by one more image.
+        """The frames completed by one more image.
 
         Raises:
             InputError: if it is no image, or of another size than the one before.
@@ -111,7 +111,7 @@ class VideoDetector:
         return found
 
     def detections(self, pictures: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
-        """What is detected in all frames of a video, in order.
+        """Detections in all frames of a video, in order.
 
         Args:
             pictures: of the frames.

@@ -37,7 +37,7 @@ _COUNTERS = "num_batches_tracked"
 
 @dataclass(frozen=True)
 class KeyReport:
-    """What became of each name when weights were loaded.
+    """Report on each name when weights were loaded: taken, missing or unexpected.
 
     Args:
         matched: the network's names that were filled.
@@ -172,7 +172,7 @@ def open_detector(
 
 
 def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
-    """The network of such a file, ready to infer, and what the file says of it.
+    """Open the network of a file, ready to infer, and its facts.
 
     Returns:
         The network, and `kinds`, `av_labels`, `version`, `notes` and the rest of what was saved.
@@ -209,7 +209,7 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
 
 
 def read_checkpoint_facts(path: Path) -> dict[str, Any]:
-    """What a file of ours says of itself, as `open_network` answers it; nothing where it is none of ours.
+    """Facts of a file of ours, as `open_network` returns them; empty for other files.
 
     Args:
         path: of a checkpoint of any form.

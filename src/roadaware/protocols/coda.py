@@ -1,4 +1,4 @@
-"""CODA's experiment: which objects are common and which novel, and what a detector's classes answer.
+"""CODA's experiment: common and novel objects, and the classes of a detector.
 
 `coda_classes.csv` and `coda_training.csv` in `data` hold both. The paper takes the classes of SODA10M for
 common, and merges vehicles; buses are novel in the base set and common in that of 2022. The 34 classes of the
@@ -75,7 +75,7 @@ class Route:
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """What detectors that learnt on a set call their boxes.
+    """Class names of detectors trained on a set.
 
     Args:
         name: of the set.
@@ -123,7 +123,7 @@ def map_own_categories(said: Mapping[str, int]) -> dict[int, str]:
 
 
 def load_training_set(name: str) -> TrainingSet:
-    """What detectors of a training set prediction.
+    """The class names of detectors trained on a set.
 
     Args:
         name: one of `TRAINING_SETS`, or the path of a csv with the columns id, label, common and novel (`yes`
@@ -153,7 +153,7 @@ def load_training_set(name: str) -> TrainingSet:
 
 
 def label_truth(scenes: Scenes, version: Version = "base", *, merged: bool = True) -> Scenes:
-    """The ground truth with what is common and what is novel: the columns `common` and `novel` of its boxes.
+    """The ground truth with common and novel objects marked: the columns `common` and `novel` of its boxes.
 
     An object is what its label of the kind `corner` says, else that of the kind `agent` or `object`. Objects
     without any, and those that are not known by name, are novel. Super-classes are added where none are.
@@ -173,7 +173,7 @@ def label_truth(scenes: Scenes, version: Version = "base", *, merged: bool = Tru
 
 
 def label_predictions(predictions: Predictions, training: TrainingSet) -> Predictions:
-    """The predictions with what they answer: the columns `common` and `novel` of their boxes.
+    """The predictions with common and novel classes marked: the columns `common` and `novel` of their boxes.
 
     A label that the training set does not have answers neither. Groups that the predictions cannot answer stand in
     `meta.notes` with the reason.

@@ -47,7 +47,7 @@ _VARIANT = "variant"
 
 @dataclass(frozen=True)
 class GridOrder:
-    """What is proposed.
+    """A request for an ablation of proposals.
 
     Args:
         source: set, masks and detections; its own configuration and stage are not asked.
@@ -60,7 +60,7 @@ class GridOrder:
 
 @dataclass(frozen=True, eq=False)
 class GridFound:
-    """What came of it.
+    """Result of an ablation.
 
     Args:
         proposals: of each variant.
@@ -418,7 +418,7 @@ class Score:
 
 
 def compute_states(proposals: Sequence[Predictions], scenes: Scenes) -> list[JudgedCorners]:
-    """What each set of proposals meets of the corner cases.
+    """Match each set of proposals with the corner cases.
 
     Args:
         proposals: of several variants.
@@ -432,7 +432,7 @@ def compute_states(proposals: Sequence[Predictions], scenes: Scenes) -> list[Jud
 
 
 def match_corner_cases(claims: Claims, truth: Objects) -> JudgedCorners:
-    """What predictions meet of the corner cases.
+    """Match predictions with the corner cases.
 
     Args:
         claims: about the images of the ground truth.

@@ -1,4 +1,4 @@
-"""The labelling of corner cases on a page: what a list finds, what became of proposals, who agrees."""
+"""Report of the annotation of corner cases: discovery curve, outcomes of proposals, agreement."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def plot_discovery(curve: Curve) -> Picture:
 
 
 def build_selection_section(planned: dict[str, float], curve: Curve | None) -> Section:
-    """What a list is expected to cost, and what it finds where that is known.
+    """Section on a list: expected cost, and the objects found where ground truth is known.
 
     Args:
         planned: what `labour.planned` gave.
@@ -113,7 +113,7 @@ def _finding_row(row: dict[str, Any]) -> tuple[TableCell, ...]:
 
 
 def build_corrections_section(classes: pl.DataFrame, people: pl.DataFrame) -> Section:
-    """What became of proposals.
+    """Section on the outcomes of proposals.
 
     Args:
         classes: what `fates.summary` gave.
@@ -131,7 +131,7 @@ def build_corrections_section(classes: pl.DataFrame, people: pl.DataFrame) -> Se
 
 
 def build_agreement_section(found: BoxAgreement, disputes: pl.DataFrame) -> Section:
-    """How far annotators agree, and what is left to be decided.
+    """Section on the agreement of annotators, and the open disputes.
 
     Args:
         found: what `agreement.box_agreement` gave.

@@ -1,4 +1,4 @@
-"""What is wrong with a data set or a protocol, as a section of a report: findings, reasons, examples."""
+"""Audit section of a report: findings in a dataset or protocol, with reasons and examples."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _FIRST_LETTERS = 26
 
 
 def plot_behaviour(graph: BehaviourGraph) -> Picture:
-    """One video: a lane for everybody, in it what they do to whom, true above predicted.
+    """Plot one video: a lane for each person with its relations, ground truth above predictions.
 
     Args:
         graph: lanes and arcs.

@@ -1,4 +1,4 @@
-"""Whether scores mean what they say, as a section of a report: bins, slices, and their figures."""
+"""Calibration section of a report: bins, slices, and their figures."""
 
 from __future__ import annotations
 

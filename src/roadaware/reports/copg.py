@@ -1,4 +1,4 @@
-"""What each step of the proposals of corner cases did, as images, after Figure 5 of the paper."""
+"""Images of each step of the proposals of corner cases, after Figure 5 of the paper."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WIDE = ("range image", "clusters")
 
 
 def draw_steps(proposals: Proposals, capture: Capture, picture: Pixels) -> dict[str, Pixels]:
-    """What each step did, in the order of `STEPS`.
+    """Draw the result of each step, in the order of `STEPS`.
 
     Args:
         proposals: of the capture.

@@ -1,4 +1,4 @@
-"""What a study out of domain found, cell by cell: means over seeds, and which cells are in-domain or away."""
+"""Cells of a cross-dataset study: means over seeds, and which cells are in-domain or cross-dataset."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DOUBT_NAMES = {
 
 @dataclass(frozen=True)
 class Found:
-    """What cells that differ in their seeds alone say of a metric.
+    """A metric over cells that differ in their seeds alone.
 
     Args:
         value: the mean over seeds; None where no seed has a value.
@@ -113,7 +113,7 @@ class Study:
         return (*(name for name in DOUBT_NAMES if name in held), *sorted(held - set(DOUBT_NAMES)))
 
     def doubts_of(self, model: str) -> tuple[str, ...]:
-        """Ways in which a model was asked, in the same order.
+        """Uncertainty methods of a model, in the same order.
 
         Args:
             model: its name.

@@ -946,7 +946,7 @@ FEWEST = 2
 
 @dataclass(frozen=True)
 class Ranked:
-    """What the pairs of sets say of the models.
+    """Ranking of the models over the pairs of sets.
 
     Args:
         comparison: ranks and tests; None where there are too few models or pairs.

@@ -1,4 +1,4 @@
-"""Conformal sets out of domain: what is left of a promise that was made on the training set's own road."""
+"""Conformal sets out of domain: coverage of thresholds that were fitted on the training set's own road."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ _PRETRAINING_READING = (
 
 @dataclass(frozen=True)
 class Effect:
-    """What learning elsewhere first changes on the domain that training ended with.
+    """Effect of pre-training on another domain.
 
     Args:
         model: its name.

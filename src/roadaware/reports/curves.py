@@ -121,7 +121,7 @@ def plot_reliability(
     ends: Floats | None = None,
     bands: tuple[Floats, Floats, npt.NDArray[np.integer]] | None = None,
 ) -> Picture:
-    """How often the model is right against how sure it says it is, with the samples of each bin.
+    """Reliability diagram: accuracy against confidence, with the samples of each bin.
 
     Args:
         confidence: (m,) mean confidence of the bin.

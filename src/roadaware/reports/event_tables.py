@@ -66,7 +66,7 @@ def build_class_ap_table(grid: Grid, kind: str) -> Table:
 
 
 def build_printed_table(rows: pl.DataFrame) -> Table:
-    """What the paper prints of the same thing, its best and its range over models, beside what was obtained.
+    """Printed numbers of the paper, its best and its range over models, beside ours.
 
     Args:
         rows: what `roadaware.protocols.tpami22.match_printed` gave.

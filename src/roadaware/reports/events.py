@@ -1,4 +1,4 @@
-"""How good predicted road events are, as a section of a report: means, classes, curves, the worst tubes."""
+"""Evaluation section of road events: means, classes, curves, the worst tubes."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ _STRONG = 0.25
 
 
 def build_error_blocks(faults: pl.DataFrame) -> list[Block]:
-    """One image for boxes and one for tubes, and what the faults mean.
+    """One figure for boxes and one for tubes, with the meaning of the error types.
 
     Args:
         faults: what `roadaware.metrics.detection.errors.build_error_table` gave for each level, with

@@ -60,7 +60,7 @@ def plot_evaluation(
 
 
 def list_answers(task: Task) -> tuple[str, ...]:
-    """What the classes of a task are called in the published protocol."""
+    """Names of the classes of a task in the published protocol."""
     return list_task_answers(Iv2024.reference(task))
 
 

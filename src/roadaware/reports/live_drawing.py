@@ -1,4 +1,4 @@
-"""What a watch sees, drawn on its frame: tubes with their labels, and what the own vehicle does."""
+"""Drawing of a watch on its frames: tubes with their labels, and the own vehicle's action."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def get_risk_colour(probability: float) -> Colour:
 
 
 def describe_forecast(outlook: Outlook | None) -> str | None:
-    """What is written beside a pedestrian; None where nothing is known of crossing.
+    """The text beside a pedestrian; None where there is no forecast.
 
     Args:
         outlook: of the pedestrian.
@@ -224,7 +224,7 @@ class LiveDrawing:
 
 
 def describe_tube(tube: LiveTube) -> tuple[str, ...]:
-    """What is written on a tube: number, agent and score; actions and locations; event; notes.
+    """The text on a tube: number, agent and score; actions and locations; event; notes.
 
     Args:
         tube: which.

@@ -1,4 +1,4 @@
-"""The check of annotations as sections of a page: what passed, what failed and why, who agrees."""
+"""Sections on a check of annotations: passed and failed items with reasons, agreement."""
 
 from __future__ import annotations
 

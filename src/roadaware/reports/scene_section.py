@@ -1,4 +1,4 @@
-"""How well a task on scenes was solved, as a section of a report: metrics, slices, classes, figures."""
+"""Evaluation section of a task on scenes: metrics, slices, classes, figures."""
 
 from __future__ import annotations
 

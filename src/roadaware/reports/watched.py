@@ -1,4 +1,4 @@
-"""The page of a watch: when there was what, the moments worth a look, and what to be careful with."""
+"""The page of a watch: timeline, highlights, and what is uncertain."""
 
 from __future__ import annotations
 

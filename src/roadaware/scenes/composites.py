@@ -65,7 +65,7 @@ def find_compositions(
 
 
 def set_compositions(meta: Meta, found: Sequence[Composition]) -> Meta:
-    """The meta that says what the composites are made of."""
+    """The meta with the parts of the composite labels."""
     children = {each.kind: each.children.tolist() for each in found}
     return replace(
         meta,

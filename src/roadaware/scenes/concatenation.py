@@ -260,7 +260,7 @@ def set_image_sizes(videos: pl.DataFrame, sizes: Sizes) -> pl.DataFrame:
 
 
 def compute_scale_factors(videos: pl.Series, own: Sizes, asked: Sizes) -> npt.NDArray[np.float64]:
-    """(n, 4) what x1, y1, x2, y2 are multiplied with to be pixels of images of the sizes asked for.
+    """(n, 4) factors of x1, y1, x2, y2 to pixels of images of the requested sizes.
 
     Args:
         videos: (n,) the video of each box.

@@ -1,4 +1,4 @@
-"""What the scene around a sample is like: size and state of the pedestrian, ego motion, signal and road."""
+"""Factors of a sample's scene: size and state of the pedestrian, ego motion, signal and road."""
 
 from __future__ import annotations
 

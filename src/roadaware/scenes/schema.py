@@ -312,7 +312,7 @@ def create_empty_table(name: str) -> pl.DataFrame:
 
 
 def is_blank(name: str, frame: pl.DataFrame) -> bool:
-    """Whether the table `name` says nothing: no rows, and no columns but the required ones."""
+    """Whether the table `name` is blank: no rows, and no columns but the required ones."""
     return frame.is_empty() and frame.schema == create_empty_table(name).schema
 
 

@@ -153,7 +153,7 @@ def open_points(scenes: Scenes, root: Path, scene: str, frame: int, sensor: str 
 
 
 def open_sweep_points(row: Mapping[str, Any], root: Path) -> PointCloud:
-    """Points of the LiDAR sweep of a row, for those who have it at hand already.
+    """Points of the LiDAR sweep of a row.
 
     Args:
         row: of the table `sweeps`.
@@ -168,7 +168,7 @@ def open_sweep_points(row: Mapping[str, Any], root: Path) -> PointCloud:
 
 
 def find_video_path(scenes: Scenes, root: Path, video: str) -> Path:
-    """Where a video lies.
+    """Path of a video.
 
     Args:
         scenes: whose `videos.path` says it.

@@ -19,7 +19,7 @@ from roadaware.scenes.schema import TABLES, check_labels, check_references, crea
 
 @dataclass(frozen=True)
 class Meta:
-    """What holds for a whole set of tables.
+    """Facts about a whole set of tables: vocabularies, dataset, notes.
 
     Args:
         dataset: its name.
@@ -220,7 +220,7 @@ def _same(a: pl.DataFrame, b: pl.DataFrame) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions(TableSet):
-    """What is predicted: the tables of Scenes with `score`, `scores` and `ready_s`."""
+    """Predictions: the tables of Scenes with `score`, `scores` and `ready_s`."""
 
     claimed: ClassVar[bool] = True
 

@@ -1,4 +1,4 @@
-"""Whether confidence means what it says: reliability bins, expected and largest calibration error."""
+"""Calibration: reliability bins, expected and maximum calibration error."""
 
 from __future__ import annotations
 
@@ -279,7 +279,7 @@ def reliability(confidence: npt.ArrayLike, correct: npt.ArrayLike, bins: Bins | 
 
 
 def compute_sorted_reliability(descending: Floats, correct: Floats, bins: AdaptiveBins) -> Reliability:
-    """The adaptive bins of samples that stand in order, for those who draw them again and again.
+    """Adaptive bins of sorted samples, for repeated resampling.
 
     Args:
         descending: (n,) confidences, n > 0, none above the one before.

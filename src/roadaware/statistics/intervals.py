@@ -98,7 +98,7 @@ _BLOCK = 1 << 21
 
 
 class PercentileDraws(int):
-    """So many resamples, between whose percentiles intervals lie; a plain number asks for the jackknife.
+    """Number of resamples for percentile intervals; a plain number selects the jackknife.
 
     >>> select_interval_method(PercentileDraws(200)), select_interval_method(200), PercentileDraws(200) == 200
     ('percentile', 'jackknife', True)
@@ -106,18 +106,18 @@ class PercentileDraws(int):
 
 
 def select_interval_method(draws: int) -> Method:
-    """Which method a number of resamples asks for."""
+    """The interval method that a number of resamples selects."""
     return "percentile" if isinstance(draws, PercentileDraws) else "jackknife"
 
 
 def encode_resample_count(draws: int, how: Method) -> int:
-    """The number of resamples that asks for a method."""
+    """The number of resamples that selects a method."""
     return PercentileDraws(draws) if how == "percentile" else int(draws)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A 95 % interval, and what it rests on.
+    """A 95 % interval, its method and number of units.
 
     Args:
         low: lower end, None where no interval can be given.
@@ -144,7 +144,7 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Units that come and go whole, and how often they are counted to see how a number varies.
+    """Resampling units and their weights in each resample.
 
     The jackknife leaves out one unit after the other, or one group of units of as equal size as can be where
     there are more units than `draws`. Percentiles need resamples with replacement.

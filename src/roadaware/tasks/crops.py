@@ -43,7 +43,7 @@ class PlainLooker:
 
 
 def load_crop_encoder(features: str, weights: Path | None = None, *, seed: int = 0) -> Looker:
-    """What describes crops.
+    """Load the encoder that computes features of crops.
 
     Args:
         features: `plain`, `vgg16`, `resnet50`, or a folder of an image model of transformers.

@@ -1,4 +1,4 @@
-"""What pedestrians a predictor learnt from: how small their boxes were, and how much their cameras shook."""
+"""Limits of a predictor's training data: the smallest boxes and the strongest camera shake."""
 
 from __future__ import annotations
 

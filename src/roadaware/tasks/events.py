@@ -35,7 +35,7 @@ _WHOLES = {"duplex": DUPLEXES, "event": EVENTS}
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What is known of a frame besides its detections.
+    """Context of a frame besides its detections.
 
     Args:
         number: of the frame.
@@ -272,7 +272,7 @@ class EventDetector:
         self._moment = (number, t_s)
 
     def set_rate(self, fps: float | None, linker: LinkerConfig | None = None) -> None:
-        """Images a second of the next video, of which nobody tells times, and its linker.
+        """Set the frame rate of the next video, which has no time stamps, and of its linker.
 
         Args:
             fps: 12 where None.
@@ -287,7 +287,7 @@ class EventDetector:
         self._forget()
 
     def step(self, picture: Pixels) -> list[FrameDetections]:
-        """The frames that became known by one more image.
+        """The frames completed by one more image.
 
         Raises:
             InputError: as the detector.
@@ -302,7 +302,7 @@ class EventDetector:
         return found
 
     def detections(self, pictures: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
-        """What is found in all frames of a video, in order.
+        """Detections of all frames of a video, in order.
 
         Args:
             pictures: of the frames.
@@ -357,7 +357,7 @@ class EventDetector:
 
 
 def warm_up_events(linker: LinkerConfig) -> None:
-    """Compile what the head and the own motion need, or load what an earlier process kept.
+    """Compile the kernels of the head and the own motion, or load them from the cache.
 
     Args:
         linker: as of `EventDetector`.

@@ -28,7 +28,7 @@ _log = logging.getLogger("roadaware")
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """What a model sees of n samples, and what it should say; frames are positions in the track.
+    """Inputs and targets of n samples; frames are positions in the track.
 
     Args:
         boxes: (n, t, 4) observed boxes in pixels.
@@ -130,7 +130,7 @@ TRIED: dict[Task, dict[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """One baseline, trained on train, chosen on validation, asked about test.
+    """One baseline: fitted on train, selected on validation, evaluated on test.
 
     Args:
         name: of the model.

@@ -128,7 +128,7 @@ class PoseRun:
                 path.unlink()
 
     def part(self, video: str) -> Path:
-        """Where the joints of a video lie.
+        """Path of the joints of a video.
 
         Raises:
             InputError: if its name leads out of the folder.

@@ -41,7 +41,7 @@ _RARER = 20
 
 @dataclass(frozen=True, eq=False)
 class VideoFacts:
-    """What is known of a video whose detections are kept.
+    """Facts about a video whose detections are kept.
 
     Args:
         video: its name.

@@ -1,4 +1,4 @@
-"""Pre-labels: what proposals may be, as a namer of crops says it, beside them in their tables."""
+"""Pre-labels: class probabilities of proposals by CLIP, as columns of their tables."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ class PrelabelRun:
         write_atomically(path.with_suffix(".json"), (json.dumps(told) + "\n").encode())
 
     def finish(self, labels: Sequence[str], note: Any) -> tuple[Predictions, dict[str, int]]:
-        """The proposals with what all parts say, and how many boxes are without, by reason.
+        """The proposals with the pre-labels of all parts, and the number of boxes without, by reason.
 
         Args:
             labels: the vocabulary.

@@ -1,4 +1,4 @@
-"""Folders of long work: what was asked for stands in a record, and the same work goes on where it was."""
+"""Resumable run folders: a record holds the request, and the same request continues where it stopped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LIMIT = 1 << 26
 def open_run_folder(
     folder: Path, record: str, kind: str, settings: Mapping[str, Any], *, overwrite: bool = False
 ) -> bool:
-    """Make the folder of some work, or see that it holds the same work; whether it goes on.
+    """Make a run folder, or check that it holds the same request; returns whether it continues.
 
     Args:
         folder: new, empty, or of the same work.
@@ -121,7 +121,7 @@ class MaskRun:
             raise build_disk_error(self.folder, 0, error) from error
 
     def path(self, video: str, frame: int) -> Path:
-        """Where the mask of an image lies.
+        """Path of the mask of an image.
 
         Args:
             video: its name.

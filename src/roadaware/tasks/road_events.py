@@ -1,4 +1,4 @@
-"""Road events: the ground truth of frames as arrays, what a detector found as predictions, and how good these are."""
+"""Road events: ground truth of frames as arrays, detections as Predictions, and their evaluation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Hot = Bools | Floats32
 
 @dataclass(frozen=True)
 class Classes:
-    """What a detector distinguishes.
+    """The classes of a detector.
 
     Args:
         kinds: kind of label of boxes to its labels, in the order of the scores.
@@ -241,7 +241,7 @@ def build_predictions(
     meta: Meta | None = None,
     frame_step: int = 1,
 ) -> Predictions:
-    """What a detector found, as tables that are linked and judged: boxes with dense scores, scores of frames.
+    """Build Predictions from detections: boxes with dense scores, scores of frames.
 
     Args:
         found: video to its detections, in the order of its frames.

@@ -1,4 +1,4 @@
-"""What comes behind an observation: boxes ahead, the cell they end in, and how far answers are off."""
+"""Targets after an observation: future boxes, their final cell, and the errors of predictions."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def predict_constant_velocity(observed_px: Floats, horizon: int, steps: int = 5)
 
 
 def compute_path_errors(paths_px: Floats, truth: Futures) -> dict[str, float | None]:
-    """How far boxes ahead are off, in pixels of the original image; None where nothing is known.
+    """Errors of future boxes in pixels of the original image; None where nothing is known.
 
     ade_px is the distance of centres, the mean over the known frames of a sample and then over samples;
     fde_px that of the last frame, over samples whose track reaches it. arb_px and frb_px are roots of the
@@ -155,7 +155,7 @@ def cell_accuracy(said: Floats, truth: Futures) -> float | None:
 
 
 def evaluate_future(said: Mapping[str, Floats], truth: Futures) -> dict[str, float | None]:
-    """What answers about the future are worth.
+    """Evaluate predicted futures: errors of boxes, accuracy of cells.
 
     Args:
         said: `trajectory` (n, h, 4) as `Futures.moved` has it, `grid` (n, cells); either may be missing.
@@ -170,7 +170,7 @@ def evaluate_future(said: Mapping[str, Floats], truth: Futures) -> dict[str, flo
 
 
 def evaluate_constant_velocity(truth: Futures) -> dict[str, float | None]:
-    """What it is worth to say that pedestrians go on as observed; a rule that every network has to beat.
+    """Evaluate the constant-velocity baseline, which every network has to beat.
 
     Args:
         truth: of the samples.

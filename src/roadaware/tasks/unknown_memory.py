@@ -33,7 +33,7 @@ _NONE = np.zeros((0, 4))
 
 @dataclass(frozen=True, eq=False)
 class CommonMemory:
-    """A set whose common objects and background are kept.
+    """Request for a memory bank of a set's common objects and background.
 
     Args:
         scenes: boxes with `corner_case`, or with `common`.
@@ -51,7 +51,7 @@ class CommonMemory:
 def fit_crops(
     sets: Sequence[CommonMemory], looker: Looker, config: MemoryConfig, *, progress: Progress | None = None
 ) -> Fitted:
-    """A bank of what common objects and background look like.
+    """Fit a memory bank of crops of common objects and background.
 
     Crops of background are drawn with the sizes of ground-truth objects: where a semantic map is given, so that
     nearly all of their pixels are background; else so that they touch no ground-truth object. Proposals that lie on

@@ -39,7 +39,7 @@ class FramesOfClip:
 def transform_clip(
     clip: FramesOfClip, how: AugmentRecipe, mirror: Mirror, rng: np.random.Generator
 ) -> FramesOfClip:
-    """The clip as chance has it; as many numbers are drawn whatever comes of them.
+    """Apply random augmentation to a clip; always draws the same number of random numbers.
 
     Args:
         clip: is changed.

@@ -295,7 +295,7 @@ class Batch:
 
     @property
     def names(self) -> str:
-        """What is in it, for messages."""
+        """Names of its content, for messages."""
         return ", ".join(sample.name for sample in self.samples)
 
 

@@ -1,4 +1,4 @@
-"""Build: what a recipe trains, with its first weights."""
+"""Builds the model of a recipe with its initial weights."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BASES = {"default": configs.default, "compact": configs.compact, "reference": c
 
 
 def build_learner(recipe: Recipe, classes: Classes) -> Learner:
-    """What is trained.
+    """Build the learner of a recipe.
 
     Args:
         recipe: names it.

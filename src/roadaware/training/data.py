@@ -26,7 +26,7 @@ _SAVED = "saved"
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """What a run learns from and is judged on.
+    """Training and validation data of a run.
 
     Args:
         scenes: to learn from.
@@ -92,7 +92,7 @@ class Material:
 
 
 def load_training_data(recipe: Recipe) -> Material:
-    """What a recipe names, read and opened.
+    """Read and open the data of a recipe.
 
     Args:
         recipe: the run.

@@ -55,7 +55,7 @@ class Film:
         return bool(self.stills) or "{number" in self.path or "{frame" in self.path
 
     def picture(self, frame: int) -> Path:
-        """Where the image of a frame lies."""
+        """Path of the image of a frame."""
         if self.stills:
             return Path(self.stills[frame])
         return Path(self.path.format(number=frame + 1, frame=frame))

@@ -105,7 +105,7 @@ def _ensure_parameters(network: nn.Module, beginnings: Iterable[str], where: str
 
 
 def build_optimizer(network: nn.Module, schedule: ScheduleRecipe) -> torch.optim.Optimizer:
-    """The optimizer; each group says in `times` what its rate is multiplied by.
+    """Build the optimizer; `times` of each parameter group multiplies its learning rate.
 
     Args:
         network: its parameters that learn.
@@ -221,7 +221,7 @@ class DivergedError(RoadawareError):
 
 @dataclass(frozen=True)
 class TrainedDetector:
-    """What came of a run.
+    """Result of a run.
 
     Args:
         folder: of the run.

@@ -15,7 +15,7 @@ OBJECTS = "objects"
 
 @dataclass(frozen=True)
 class ModelRecipe:
-    """What is trained.
+    """The model of a recipe.
 
     Args:
         name: in the registry; or `objects` for an object detector of transformers, which learns single
@@ -45,7 +45,7 @@ class ModelRecipe:
         return self.name == OBJECTS
 
     def weights_path(self) -> Path:
-        """Where the weights to begin with lie.
+        """Path of the initial weights.
 
         Raises:
             UsageError: if they are those of a model that is not installed, or none that is trained further.
@@ -65,7 +65,7 @@ class ModelRecipe:
 
 @dataclass(frozen=True)
 class DataRecipe:
-    """What it learns from.
+    """The data of a recipe.
 
     Args:
         reader: of the annotations.
@@ -224,7 +224,7 @@ class ValidationRecipe:
 
 @dataclass(frozen=True)
 class TeacherRecipe:
-    """A trained detector from which another one learns, where nobody labelled anything.
+    """A trained detector as teacher for frames without labels.
 
     It looks once at `films`, and at frames of the data that nobody annotated; what it finds is kept in the
     folder of the run. Labelled frames keep their labels, and teach alone what the own vehicle does.
@@ -247,7 +247,7 @@ class TeacherRecipe:
 
 @dataclass(frozen=True)
 class MachineRecipe:
-    """What it runs on; it changes rounding alone, but for devices and nodes, which multiply a step's clips.
+    """Hardware of a run; it changes rounding alone, but for devices and nodes, which multiply a step's clips.
 
     Args:
         accelerator: cpu, gpu, ... or `auto`.

@@ -174,7 +174,7 @@ def replace_fields(base: T, given: Given, where: str) -> T:
 
 
 def parse_pedestrian_recipe(given: Given) -> PedestrianRecipe:
-    """The recipe of a predictor of pedestrians that plain data says.
+    """Build the recipe of a pedestrian predictor from plain data.
 
     Raises:
         UsageError: if a key is unknown or a value is of the wrong kind; each names where.
@@ -183,7 +183,7 @@ def parse_pedestrian_recipe(given: Given) -> PedestrianRecipe:
 
 
 def parse_recipe(given: Given) -> Recipe:
-    """The recipe of a detector that plain data says.
+    """Build the recipe of a detector from plain data.
 
     Raises:
         UsageError: if a key is unknown or a value is of the wrong kind; each names where.

@@ -12,7 +12,7 @@ from types import FrameType
 
 
 class Stop:
-    """Which signal has asked the run to end.
+    """The signal that stops the run.
 
     Args:
         number: of the signal; None while it may go on.

@@ -1,4 +1,4 @@
-"""Teacher: what a trained detector says of videos without labels, as ground truth that another one learns from."""
+"""Teacher: pseudo-labels of a trained detector on videos without labels."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _log = logging.getLogger("roadaware")
 
 
 def with_teacher(material: Material, recipe: Recipe, out: Path, device: torch.device | str) -> Material:
-    """The material, with what a teacher says of its videos; as it is where the recipe names no teacher.
+    """The training data with a teacher's pseudo-labels; unchanged where the recipe names no teacher.
 
     What the teacher finds is kept video by video in `teacher/` of the run, and not looked for again.
 
@@ -177,7 +177,7 @@ def _joined(labels: VideoTruth, said: VideoTruth) -> VideoTruth:
 
 
 def teacher_row(recipe: Recipe, lessons: Mapping[str, VideoTruth]) -> list[tuple[str, str]]:
-    """What the card of a detector says of its teacher.
+    """The entry on the teacher in a detector's card.
 
     Args:
         recipe: of the run.

@@ -72,7 +72,7 @@ def get_linker_fields(recipe: Recipe) -> dict[str, Any]:
 
 
 def detect_video(detector: Detector, footage: Footage, film: int, step: int) -> list[FrameDetections]:
-    """What a detector finds in a video.
+    """Run a detector on a video; returns its detections.
 
     Args:
         detector: begins anew.

@@ -1,4 +1,4 @@
-"""Entry: one trained model of others, as the table says it."""
+"""Entry: one trained model of the catalogue's table."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ _LIMIT = 1 << 20
 
 
 def get_models_folder() -> Path:
-    """Where installed models lie: `models/` in the cache folder."""
+    """Folder of installed models: `models/` in the cache folder."""
     return get_cache_folder() / "models"
 
 
@@ -174,7 +174,7 @@ def find_installed_folder(entry: Entry) -> Path | None:
 
 
 def find_installed_path(entry: Entry) -> Path | None:
-    """What commands open of an installed model: a file of ours, or a folder of transformers.
+    """Path that commands open for an installed model: a file of ours, or a folder of transformers.
 
     Args:
         entry: of the catalogue.
@@ -186,7 +186,7 @@ def find_installed_path(entry: Entry) -> Path | None:
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """What the record of an installed model says; None where there is none.
+    """The record of an installed model; None where there is none.
 
     Args:
         folder: of the model.

@@ -64,7 +64,7 @@ _NO_NET = (
 
 
 def find_npm_command() -> list[str] | None:
-    """The words that run npm: that on the path, else what a wheel of node brought; None where neither is."""
+    """The command that runs npm: from the path, else from a wheel of node; None where neither is installed."""
     found = shutil.which("npm")
     if found:
         return [found]
@@ -408,7 +408,7 @@ def select_model_files(names: Sequence[str], where: str) -> list[str]:
 def fetch_repository(
     source: HubSource, downloads: Path, most: int, tell: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Bring the files of a repository into a folder; what a break left there goes on.
+    """Download the files of a repository into a folder; an interrupted download continues.
 
     Args:
         source: of the model.

@@ -49,7 +49,7 @@ def build_crossing_entry(
     weights: str,
     published: str = "",
 ) -> Entry:
-    """An entry whose card says what all networks for pedestrians have in common.
+    """Build an entry with the facts that all pedestrian networks share.
 
     Args:
         name: in the registry.

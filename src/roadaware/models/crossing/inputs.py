@@ -1,4 +1,4 @@
-"""What predictors look at: named columns of samples, in memory or made when asked for."""
+"""Inputs of predictors: named columns of samples, in memory or built on demand."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class InputSet:
-    """What n samples look like to a predictor.
+    """Inputs of n samples.
 
     Args:
         columns: by name, in the order in which a network is given them.

@@ -37,7 +37,7 @@ _LONGEST, _MOST_SIDES, _MOST_NUMBERS = 1 << 16, 5, 1 << 28
 
 @dataclass(eq=False)
 class Predictor:
-    """A network that was trained, and what it was trained for.
+    """A trained network with its task, inputs and facts.
 
     Args:
         network: ready to be asked.
@@ -110,7 +110,7 @@ class Predictor:
         return convert_logits(self.logits(given, batch))
 
     def passes(self, given: InputSet, n: int, seed: int = 0, batch: int = 4096) -> Floats:
-        """(passes, n, k) probabilities of single passes, all the same unless `doubt` says what differs.
+        """(passes, n, k) probabilities of single passes; all equal without an uncertainty method (`doubt`).
 
         Args:
             given: n samples.
@@ -126,7 +126,7 @@ class Predictor:
         return convert_logits(found.reshape(-1, found.shape[2])).reshape(found.shape)
 
     def pass_logits(self, given: InputSet, n: int, seed: int = 0, batch: int = 4096) -> Floats:
-        """(passes, n, k) what `passes` makes probabilities of, over the temperature; arguments as there."""
+        """(passes, n, k) logits of `passes` divided by the temperature; arguments as there."""
         self.check(given)
         with self._asked():
             found = sample_logits(
@@ -243,7 +243,7 @@ def is_predictor(path: Path) -> bool:
 def predict_logits(
     network: CrossingNet, given: InputSet, tasks: tuple[str, ...], batch: int = 4096
 ) -> dict[str, Floats]:
-    """What a network says in eval mode, before any sigmoid or softmax.
+    """Logits of a network in eval mode, before any sigmoid or softmax.
 
     Args:
         network: is asked.
@@ -284,7 +284,7 @@ def iterate_batches(given: InputSet, names: tuple[str, ...], size: int) -> Itera
 
 
 def as_tensor(values: Numbers) -> Tensor:
-    """What a column gives as a network takes it: images (k, T, 3, H, W) in [0, 1], the rest as float32.
+    """A column as a tensor for a network: images (k, T, 3, H, W) in [0, 1], the rest as float32.
 
     Args:
         values: (k, ...) float32, or (k, T, H, W, 3) uint8.

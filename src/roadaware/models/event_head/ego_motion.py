@@ -1,4 +1,4 @@
-"""Ego motion: how the camera turns and drives, by sparse flow of what stands still."""
+"""Ego motion: turn and speed of the camera by sparse flow of static points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features of tubes: what a frame's boxes and the own motion say of each tube, looking back only."""
+"""Features of tubes from boxes and own motion, from past frames only."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ def _bin(x_m: float) -> int:
 
 @kernel
 def aggregate_tubes(scene: Floats, maps: Floats, tubes: Floats, slots: Ints, dt: float) -> None:
-    """What all tubes of a frame together say of the own motion and of the road."""
+    """Features shared by all tubes of a frame: own motion and road."""
     n = len(slots)
     closing, pan = np.empty(n), np.empty(n)
     crossing, light, lights, light_closing = 0.0, 0.0, 0, 0.0

@@ -13,7 +13,7 @@ from roadaware.errors import UsageError
 
 @dataclass(frozen=True)
 class CropRule:
-    """What of an image is cut out for a box.
+    """The crop of an image for a box.
 
     Args:
         margin: of the longer side, added on every side.

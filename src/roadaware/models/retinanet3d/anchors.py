@@ -107,7 +107,7 @@ _LEAST_PX = 1.0
 
 
 def get_width_offset(config: RetinaNetConfig) -> float:
-    """What a width has beside the difference of its corners; `kmeans` anchors never had a pixel added."""
+    """Offset of widths and heights in pixels; `kmeans` anchors never had a pixel added."""
     return 1.0 if config.box_coding == "plus_one" and config.anchors == "retina" else 0.0
 
 

@@ -34,7 +34,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class RetinaNetConfig:
-    """What the network is; the defaults are what `default` gives.
+    """Config of a 3D-RetinaNet; the defaults are what `default` gives.
 
     Trunk:
         backbone: which features; `compact` is our small causal one, `transformers` a trunk of that library.

@@ -378,7 +378,7 @@ def prepare_clips(fit: Fit, clips: Sequence[Sequence[Pixels]], network: torch.nn
 
 
 def build_frame_detections(raw: RawDetections, fit: Fit, picture: Pixels) -> FrameDetections:
-    """What is kept in a frame, in pixels of its image; its number is not known here."""
+    """Detections of a frame in pixels of its image; the caller sets the frame number."""
     boxes = fit.back(raw.boxes, picture.shape[0], picture.shape[1])
     parts = (part.float().cpu().numpy() for part in (boxes, raw.agentness, raw.scores, raw.av))
     return FrameDetections(0, *(np.ascontiguousarray(part) for part in parts))

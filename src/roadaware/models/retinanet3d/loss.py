@@ -111,7 +111,7 @@ def _positive(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> tupl
 
 
 class Predicted(Protocol):
-    """What of a network's outputs the loss needs."""
+    """Network outputs that the loss needs."""
 
     @property
     def class_logits(self) -> Tensor:
@@ -131,7 +131,7 @@ class Predicted(Protocol):
 
 
 class Matches(NamedTuple):
-    """Which anchors stand for what.
+    """Matches of anchors and targets.
 
     Args:
         assigned: (B T, N) as `match` gives it; -1 also where a frame teaches nothing.
@@ -202,7 +202,7 @@ def aggregate_losses(
 
 
 def match_anchors(targets: Targets, anchors: Tensor, config: RetinaNetConfig) -> Matches:
-    """Which anchors stand for which boxes of a batch.
+    """Match anchors with the boxes of a batch.
 
     Args:
         targets: boxes and labels.
@@ -337,7 +337,7 @@ def select_hard_negatives(agentness: Tensor, assigned: Tensor, likeliest: int) -
 
 
 class ClassesWhereAsked:
-    """What the head of the classes says: agentness of all anchors, the other classes of some.
+    """Outputs of the class head: agentness of all anchors, the other classes of some.
 
     Args:
         head: convolutions over space, and a last one over space and time.

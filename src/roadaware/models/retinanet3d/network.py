@@ -71,7 +71,7 @@ class Head(nn.Sequential):
 
     @property
     def end(self) -> LevelConv:
-        """The layer that tells."""
+        """The output layer."""
         layer = self[len(self) - 1]
         if not isinstance(layer, LevelConv):
             raise TypeError(f"a head ends in a LevelConv, not {type(layer).__name__}")
@@ -127,7 +127,7 @@ def start_at(layer: nn.Conv3d, prior: float) -> None:
 
 
 class Features(NamedTuple):
-    """What heads look at.
+    """Feature maps for the heads.
 
     Args:
         maps: of each level, finest first, (B, width, T, H, W).
@@ -210,7 +210,7 @@ _BACKBONES = {
 
 
 class Outputs(NamedTuple):
-    """What the network says of B clips of T frames with N anchors.
+    """Network outputs for B clips of T frames with N anchors.
 
     Args:
         boxes: (B, T, N, 4) corners in pixels of the network's image, not clipped to it.

@@ -14,7 +14,7 @@ from roadaware.statistics import disagreement
 
 @runtime_checkable
 class Doubtful(Protocol):
-    """A predictor whose answer may differ from pass to pass."""
+    """A predictor whose output may differ from pass to pass."""
 
     def probabilities(self, given: InputSet) -> Floats:
         """(n, k) its one answer: k = 1 is that of label 1, else one of each label.
@@ -35,7 +35,7 @@ class Doubtful(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Doubt:
-    """What passes say together.
+    """Mean and uncertainty of passes.
 
     Args:
         mean: (n, k) probabilities.

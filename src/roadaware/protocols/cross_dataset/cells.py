@@ -1,4 +1,4 @@
-"""Cells: scores that were asked for or put together, judged, and kept each in a folder of its own."""
+"""Cells: scores of a model on a test set, evaluated and kept each in a folder."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def join(joined: Joined, study: AwayStudy, out: Path) -> None:
 
 
 def keep(cell: Cell, probability: Floats, study: AwayStudy, out: Path) -> None:
-    """Judge scores and write them with what they are worth.
+    """Evaluate scores and write them with their metrics.
 
     Args:
         cell: whose they are.

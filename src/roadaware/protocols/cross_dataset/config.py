@@ -168,7 +168,7 @@ class Learning:
 
 @dataclass(frozen=True)
 class AwayStudy:
-    """Every model learns on every domain and is asked about every other.
+    """A cross-dataset study: every model is trained on every domain and tested on all.
 
     Args:
         models: names in the registry, of those that predict crossing from boxes alone (`checks.ASKED`).
@@ -297,7 +297,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Plan:
-    """What there is to do.
+    """The fits and cells of a study.
 
     Args:
         rounds: of units; those of a round need no other of the same.
@@ -315,7 +315,7 @@ class Plan:
 
 
 def build_plan(study: AwayStudy, domains: Sequence[str]) -> Plan:
-    """What a study does on the domains that are there.
+    """Build the plan of a study on the available domains.
 
     Args:
         study: what is wanted.

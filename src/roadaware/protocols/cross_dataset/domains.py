@@ -40,7 +40,7 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Domain:
-    """Where a domain comes from.
+    """Source of a domain.
 
     Args:
         name: in the study.

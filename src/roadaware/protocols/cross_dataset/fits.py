@@ -1,4 +1,4 @@
-"""Fitting: one model learns one domain, and what it learnt is kept as one file."""
+"""Fits: one model trained on one domain, kept as one file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CrossResults: what a study out of domain found, as one long table, and the scores behind it."""
+"""CrossResults: results of a cross-dataset study as one long table, and the scores behind it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ has, and the share of sets without any. Cells that are put together of others ha
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """One set of scores: a model that learnt somewhere and was asked somewhere.
+    """Scores of a model trained on one domain and tested on one.
 
     Args:
         model: its name in the study.

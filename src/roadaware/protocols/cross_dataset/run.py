@@ -38,7 +38,7 @@ def run(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> CrossResults:
-    """Run a study, or what of it is not done yet, and put its results together.
+    """Run a study, or its unfinished part, and collect its results.
 
     A folder may be asked for more models, domains, seeds or uncertainty methods than before; what it holds is kept.
 

@@ -214,7 +214,7 @@ class Iv2022(Wacv2021):
 
 @dataclass(frozen=True)
 class NamedProtocol:
-    """A protocol and what it is asked for.
+    """A protocol by its name, with its dataset and task.
 
     Args:
         kind: the class of its config.

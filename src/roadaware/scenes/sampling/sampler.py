@@ -455,7 +455,7 @@ def sample(scenes: Scenes, protocol: EventProtocol) -> Scenes:
 
 
 def describe_exclusions(notes: Mapping[str, int]) -> str:
-    """What became of a split's pedestrians, in words; `notes` as under `meta.notes["sampling"]`."""
+    """Counts of a split's pedestrians with and without samples, in words; `notes` as under `meta.notes["sampling"]`."""
     lost = [f"{count} {reason.replace('_', ' ')}" for reason, count in notes.items() if count]
     return ", ".join(lost) or "no pedestrians"
 

@@ -27,7 +27,7 @@ _AROUND = np.array([-1, 0, 1])
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What is in the image, a row for each frame and instance that has pixels or would have some.
+    """Visibility: a row for each frame and instance that has pixels or would have some without occlusion.
 
     Args:
         frame: (n,) ascending.
@@ -229,7 +229,7 @@ RANGE_M = 140.0
 
 
 def simulate_block_view(episode: Episode, *, joints: bool = True) -> Seen:
-    """What would be seen if everybody were a block and nothing else were there; for tables without images.
+    """Visibility with actors as plain blocks; for tables without images.
 
     Args:
         episode: the scene.

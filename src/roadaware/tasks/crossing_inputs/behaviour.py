@@ -1,4 +1,4 @@
-"""What annotators saw a pedestrian do: refused unless asked for, since having such tags tells the label."""
+"""Annotated behaviour of a pedestrian: refused by default, since having such tags leaks the label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boxes as networks are given them: where, relative to what, and in which units."""
+"""Encodings of boxes for networks: position, reference and units."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Boxes(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GivenBoxes:
-    """Boxes that stand in no table.
+    """Boxes given as arrays rather than tables.
 
     Args:
         corners_px: (n, t, 4) x1, y1, x2, y2.
@@ -102,7 +102,7 @@ def scale_by_area(seen: Boxes) -> Floats:
 
 
 def encode_centre(seen: Boxes) -> Floats:
-    """(n, t, 8) centre in shares, log of width and height in shares, and what each changes by in a frame.
+    """(n, t, 8) centre in shares, log of width and height in shares, and the change of each per frame.
 
     Velocities look back to the box before, over as many frames as lie between. At the first observed box,
     and where a tube has ended and its last box is repeated, they are NaN. A box thinner than a pixel counts

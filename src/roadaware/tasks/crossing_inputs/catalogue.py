@@ -1,4 +1,4 @@
-"""The inputs by name: which there are, what they read, and those of a split put together."""
+"""Registry of inputs by name, the tables that they read, and the inputs of a split."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def describe_requirements(name: str) -> str:
 def build_inputs(
     scenes: Scenes, split: str, names: Sequence[str], *, leaks: bool = False, media: Media | None = None
 ) -> InputSet:
-    """What the samples of one split look like, in the order of `tasks.pedestrians.build_examples`.
+    """Build the inputs of the samples of one split, in the order of `tasks.pedestrians.build_examples`.
 
     Images are cut when they are taken; everything else is in memory. What is unknown is NaN.
 

@@ -1,4 +1,4 @@
-"""Images cut out of videos when they are asked for, two videos at once; what was cut is kept."""
+"""Crops of videos, cut on demand from two videos at once and cached."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def clip_to_image(corners_px: Floats, size_px: Floats) -> Ints:
 
 
 def add_box_context(corners_px: Floats, size_px: Floats, enlarge: float) -> Ints:
-    """(n, 4) the box and what is around it: grown, cut to the image, and widened to a square.
+    """(n, 4) the box with its surroundings: grown, cut to the image, and widened to a square.
 
     Every side moves out by half of `enlarge` times the shorter side of the box, whole pixels. The square
     has the height of what results; where it leaves the image on the left it is cut off, on the right it
@@ -100,7 +100,7 @@ class Cutter(Protocol):
 
     @property
     def key(self) -> dict[str, Any]:
-        """Plain data that changes whenever it would cut another thing."""
+        """Plain data that identifies the crop; equal keys give equal crops."""
 
     def regions(self, corners_px: Floats, size_px: Floats) -> Ints:
         """(m, 8) in whole pixels: what to cut out, and where the box is.
@@ -138,7 +138,7 @@ class Crop:
 
     @property
     def key(self) -> dict[str, Any]:
-        """What decides the pixels."""
+        """Plain data that decides the pixels."""
         return {"crop": self.form, "side": self.side, **to_dict(self.config)}
 
     def regions(self, corners_px: Floats, size_px: Floats) -> Ints:
@@ -183,7 +183,7 @@ class CategoryMap:
 
     @property
     def key(self) -> dict[str, Any]:
-        """What decides the shares."""
+        """Plain data that decides the shares."""
         return {"maps": CATEGORIES, "side": self.side, "classes": self.classes, "enlarge": self.enlarge}
 
     def regions(self, corners_px: Floats, size_px: Floats) -> Ints:
@@ -236,7 +236,7 @@ Wanted = tuple[Cutter, bytes, Ints, Ints]
 
 
 class CuttingFiles:
-    """A folder of files that are called after all that decides what is in them.
+    """Cache folder of crops; each file is named by a digest of everything that decides its content.
 
     Args:
         folder: made if it is not there.
@@ -382,7 +382,7 @@ Use = Callable[[int, Blocks], None]
 
 
 class Cuttings:
-    """What some cutters make of the boxes of all samples, each box once; safe to use from several threads.
+    """Crops of the boxes of all samples by several cutters, each box once; safe to use from several threads.
 
     Boxes stand in the order of videos and frames, in pieces of one video each. Whoever needs a box of a piece
     has the whole piece cut, for all cutters, so that a frame is decoded once as long as memory holds. Two

@@ -1,4 +1,4 @@
-"""Where images of frames come from: videos, the simulator's masks, or masks as single files."""
+"""Sources of the images of frames: videos, the simulator's masks, or masks as single files."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class CropConfig:
 
 @dataclass(frozen=True)
 class Media:
-    """What lies beside the tables.
+    """Files beside the tables: videos, masks and poses.
 
     Args:
         root: folder that the paths of the videos table start from; the dataset's folder.
@@ -120,7 +120,7 @@ class Footage(Protocol):
         """
 
     def digest(self, video: str, frames: list[int]) -> bytes:
-        """What the files hash to that show some frames of a video."""
+        """Digest of the files that show some frames of a video."""
 
 
 class Films:
@@ -155,7 +155,7 @@ class Films:
         return VideoReader(self._path(video))
 
     def digest(self, video: str, frames: list[int]) -> bytes:
-        """What the whole video hashes to."""
+        """Digest of the whole video."""
         return _digest(self._path(video))
 
 
@@ -186,7 +186,7 @@ class SimulatedMasks:
         return MaskReader(self._path(video))
 
     def digest(self, video: str, frames: list[int]) -> bytes:
-        """What the whole archive hashes to."""
+        """Digest of the whole archive."""
         return _digest(self._path(video))
 
 
@@ -209,7 +209,7 @@ class MaskFiles:
         return _Files(lambda frame: self._path(video, frame))
 
     def digest(self, video: str, frames: list[int]) -> bytes:
-        """What the files of these frames hash to."""
+        """Digest of the files of these frames."""
         return b"".join(_digest(self._path(video, frame)) for frame in frames)
 
 
@@ -222,7 +222,7 @@ class _Files:
         return decode_mask(read_file(path), str(path))
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Does nothing: no file is kept open."""
 
 
 def open_class_masks(scenes: Scenes, media: Media | None) -> Footage:

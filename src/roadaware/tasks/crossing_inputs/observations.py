@@ -1,4 +1,4 @@
-"""What every modality starts from: which rows of the tables each sample observes."""
+"""Observations: the rows of the tables that each sample observes, from which every modality starts."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class Observations:
 
 
 def collect_observations(scenes: Scenes, split: str) -> Observations:
-    """What the samples of one split observe.
+    """Collect the observations of the samples of one split.
 
     Args:
         scenes: with `samples` cut by a protocol, and boxes.
@@ -187,7 +187,7 @@ def convert_column(column: pl.Series, words: Sequence[str] | None = None) -> Flo
 
 
 def has_values(table: pl.DataFrame, column: str) -> bool:
-    """Whether a table has a column, and knows it anywhere.
+    """Whether a table has a column with any value.
 
     Args:
         table: any.

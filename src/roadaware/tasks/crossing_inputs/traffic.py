@@ -1,4 +1,4 @@
-"""What regulates the traffic: crossings, signs and lights in sight, and the kind of road."""
+"""State of the traffic: crossings, signs and lights in sight, and the kind of road."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Found:
 
 
 def apply_detector_errors(truth: SceneTruth, errors: DetectorErrors, rng: np.random.Generator) -> Found:
-    """What a detector finds of a scene.
+    """Simulate a detector's errors on a scene.
 
     Args:
         truth: of the scene.

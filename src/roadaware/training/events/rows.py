@@ -46,7 +46,7 @@ class MotionNoise:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Boxes of linked tubes with what is known and the ground truth of them.
+    """Boxes of linked tubes with their inputs and ground truth.
 
     Args:
         x: (n, features).
@@ -113,7 +113,7 @@ def build_linker_config(fps: float) -> LinkerConfig:
 def estimate_motion(
     truth: SceneTruth, noise: MotionNoise, rng: np.random.Generator, focal_px: float | None
 ) -> list[Motion | None]:
-    """What an estimator would say of the own motion in each frame, by the true poses and measured noise.
+    """Simulated estimate of the own motion in each frame, from true poses and measured noise.
 
     Args:
         truth: of the scene.

@@ -223,7 +223,7 @@ def save_truth(truth: SceneTruth, path: Path) -> None:
 
 
 def load_truth(path: Path) -> SceneTruth:
-    """Read what `save_truth` wrote.
+    """Read a file of `save_truth`.
 
     Raises:
         InputError: if it is no such file.

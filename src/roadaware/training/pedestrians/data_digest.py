@@ -1,4 +1,4 @@
-"""A digest of the samples that a recipe names: what was annotated of them, and the files of poses."""
+"""Digest of the samples of a recipe: their annotations, and the files of poses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heads beside the label: which are taught, what they should say and what counts as wrong; imports torch."""
+"""Auxiliary heads beside the label: their targets and losses; imports torch."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def get_head_sizes(recipe: PedestrianRecipe, protocol: EventProtocol) -> dict[st
 
 @dataclass(frozen=True, eq=False)
 class Ahead:
-    """What the heads should say about n samples.
+    """Targets of the heads for n samples.
 
     Args:
         moved: (n, h, 4) boxes less the last observed one in shares, NaN where the track has ended.
@@ -102,7 +102,7 @@ class Ahead:
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """What the heads of a network learn from n samples.
+    """Training targets and losses of the heads of a network.
 
     Args:
         truth: what they should say.
@@ -184,7 +184,7 @@ def cell_loss(said: Tensor, wanted: Tensor) -> Tensor:
 
 
 def encode_target(truth: Tensor, labels: int, smoothing: float = 0.0) -> Tensor:
-    """(n, k) what probabilities should be; k = 1 with two labels.
+    """(n, k) target probabilities; k = 1 with two labels.
 
     Args:
         truth: (n) indices of labels.

@@ -19,7 +19,7 @@ PathLoss = Literal["logcosh", "squares"]
 
 @dataclass(frozen=True)
 class NetworkRecipe:
-    """What is trained.
+    """The network of a recipe.
 
     Args:
         name: in the registry, such as sfgru or steady.
@@ -38,7 +38,7 @@ class NetworkRecipe:
 
 @dataclass(frozen=True)
 class SamplesRecipe:
-    """What it learns from.
+    """The samples of a recipe.
 
     Args:
         reader: of the annotations.
@@ -75,7 +75,7 @@ class SamplesRecipe:
 
 @dataclass(frozen=True)
 class LossRecipe:
-    """What counts as wrong.
+    """The loss of a recipe.
 
     Args:
         label: `plain` cross-entropy, or `ordinal`: for regions in a row, cross-entropy and, `ordinal_weight`
@@ -100,7 +100,7 @@ class LossRecipe:
 
 @dataclass(frozen=True)
 class TasksRecipe:
-    """What a network learns beside its label, where its paper has a head for that.
+    """Auxiliary tasks of a network, where its paper has a head for them.
 
     Args:
         trajectory, grid: weights of the losses of boxes ahead and of the cell that they end in (default: 1 where the

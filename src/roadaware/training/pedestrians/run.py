@@ -59,7 +59,7 @@ Worth = dict[str, float | None]
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What came of a recipe.
+    """Result of a recipe.
 
     Args:
         recipe: as it was run.

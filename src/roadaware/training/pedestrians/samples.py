@@ -57,7 +57,7 @@ class Material:
 
 
 def load_samples(samples: SamplesRecipe, task: Task) -> Material:
-    """Read and cut what a recipe names.
+    """Read the data of a recipe and cut its samples.
 
     Args:
         samples: of the recipe.
@@ -136,7 +136,7 @@ def list_missing_labels(material: Material, split: str) -> tuple[str, ...]:
 
 
 def find_media(samples: SamplesRecipe) -> Media:
-    """Where videos, masks and poses lie; annotations in an archive have none beside them.
+    """Paths of videos, masks and poses; annotations in an archive have none beside them.
 
     Args:
         samples: of the recipe.

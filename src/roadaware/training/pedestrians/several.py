@@ -28,7 +28,7 @@ _log = logging.getLogger("roadaware")
 
 @dataclass(frozen=True, eq=False)
 class Ran:
-    """What came of one recipe.
+    """Result of one recipe.
 
     Args:
         recipe: that was run.
@@ -90,7 +90,7 @@ def run_one(
     draws: int,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Ran:
-    """Train, judge on test, and keep the rows beside what was trained.
+    """Train, evaluate on test, and write the result rows beside the model.
 
     Args:
         recipe: of a network, or of a model on hand features.

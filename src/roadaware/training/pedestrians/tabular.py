@@ -28,7 +28,7 @@ MODEL = "model.npz"
 
 @dataclass(frozen=True, eq=False)
 class TabularFit:
-    """A fitted model and what it took.
+    """A fitted model and its cost.
 
     Args:
         model: as fitted.
@@ -49,7 +49,7 @@ def is_tabular(recipe: PedestrianRecipe) -> bool:
 
 
 def list_model_inputs(model: TabularModel) -> tuple[str, ...]:
-    """What a model's features are made of."""
+    """The inputs of a model's features."""
     asked = {"ego:action": "vehicle", "traffic": "traffic"}
     return ("boxes", *(name for name, field in asked.items() if getattr(model.config, field, False)))
 

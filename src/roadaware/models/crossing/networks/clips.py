@@ -96,7 +96,7 @@ class C3DNet(PictureNet):
         return self.config.hidden
 
     def look(self, x: dict[str, Tensor]) -> Looked:
-        """What the second fully connected layer gives."""
+        """Output of the second fully connected layer."""
         clip = self.normalise(self.clip(x)).transpose(1, 2)
         inner = self.dropout6(self.fc6(self.trunk(clip)).relu())
         return Looked(self.dropout7(self.fc7(inner).relu()), {})
@@ -297,7 +297,7 @@ class I3DTrunk(nn.Module):
         initialize_relu_weights(self)
 
     def forward(self, clip: Tensor) -> Tensor:
-        """What the last block gives."""
+        """Output of the last block."""
         x = max_pool_same(self.Conv3d_1a_7x7(clip), (1, 3, 3), (1, 2, 2))
         x = max_pool_same(self.Conv3d_2c_3x3(self.Conv3d_2b_1x1(x)), (1, 3, 3), (1, 2, 2))
         for name in self.names:

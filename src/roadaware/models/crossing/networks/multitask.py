@@ -150,7 +150,7 @@ class BiPed(MultiTaskNet):
         return 2 * width
 
     def context(self, x: dict[str, Tensor]) -> Tensor:
-        """(B, context) what all encoders say in the end."""
+        """(B, context) final outputs of all encoders."""
         sequences = self.numbers(x)
         said = [lstm(one)[0][:, -1] for lstm, one in zip(self.alone, sequences, strict=True)]
         embedded = [embed(one).relu() for embed, one in zip(self.embed, sequences, strict=True)]
@@ -162,7 +162,7 @@ class BiPed(MultiTaskNet):
         return answer
 
     def look(self, x: dict[str, Tensor]) -> Looked:
-        """What the label's own and the shared layer say; path and cell."""
+        """Outputs of the label's own and the shared layer; path and cell."""
         context = self.context(x)
         shared, extra = self.shared(context).relu(), {}
         if "trajectory" in self.tasks:
@@ -271,7 +271,7 @@ class PedFormer(MultiTaskNet):
         return torch.cat([joined, *around], -1)
 
     def look(self, x: dict[str, Tensor]) -> Looked:
-        """What the label's decoder remembers; path and cell."""
+        """State of the label's decoder; path and cell."""
         context = self.context(x)
         experts = torch.stack([expert(context).relu() for expert in self.experts], 2)
         extra = {}

@@ -160,7 +160,7 @@ class SFGRU(SFRNN):
 
 
 class LastAttention(nn.Module):
-    """What a sequence says to its last element: (B, T, D) to (B, out).
+    """Attention of a sequence to its last element: (B, T, D) to (B, out).
 
     score_t = (W h_t) . h_T, a = softmax over t, c = sum_t a_t h_t, answer tanh(V [c, h_T]); no biases.
 
