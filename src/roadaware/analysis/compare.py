@@ -383,7 +383,7 @@ def _differing(a: DetectionConfig, b: DetectionConfig, names: tuple[str, str]) -
     """The fields in which two configs differ.
 
     Raises:
-        UsageError: if one is another than `composite_scores`, which only tells which scores were predicted.
+        UsageError: if one is another than `composite_scores`, which only states which scores were predicted.
     """
     one, two = to_dict(a), to_dict(b)
     differs = {name: (one[name], two[name]) for name in one if one[name] != two[name]}

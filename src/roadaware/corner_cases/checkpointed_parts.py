@@ -182,7 +182,7 @@ def _parse_json(path: Path) -> Any:
 # Resuming: which finished parts still hold, by the files that their images were made of.
 
 MARKS = "marks"
-"""What a part tells of the files of its images."""
+"""Notes of a part on the files of its images."""
 
 
 def describe_sources(semantics: SemanticSource, detections: DetectionSource) -> dict[str, str]:

@@ -302,7 +302,7 @@ def estimate_ground(points: Floats32, checked: PointCheck, capture: Capture, con
     Args:
         points: (n, 3) metres.
         checked: which are usable.
-        capture: tells which way is up.
+        capture: with the direction that is up.
         config: the parameters.
     """
     return find_ground(
@@ -325,7 +325,7 @@ def build_grid(points: Floats32, checked: PointCheck, capture: Capture, config: 
     Args:
         points: (n, 3) metres.
         checked: which are usable.
-        capture: tells what is known of the LiDAR.
+        capture: with the facts of the LiDAR.
         config: the parameters.
 
     Raises:

@@ -28,7 +28,7 @@ from roadaware.scenes.tables import Predictions, Scenes
 
 TRUTH, ERRING = "truth", "erring"
 TRAFFIC_LIGHTS = ("TL", "OthTL")
-"""Agents that detectors tell and that are no common objects. Source: CODA (ECCV 2022), section 5.1."""
+"""Agents that detectors predict and that are no common objects. Source: CODA (ECCV 2022), section 5.1."""
 CLASSES = "classes.json"
 """Beside masks: the names of their classes by number; those of Cityscapes where it is not there."""
 
@@ -144,7 +144,7 @@ def _require_truth(where: str | None, scenes: Scenes, instead: str) -> None:
 
 
 def _list_videos(claims: Predictions) -> frozenset[str]:
-    """The videos of which a detector tells something, be it that there is nothing in their frames."""
+    """The videos that a detector processed, also those without detections."""
     tables = (claims.videos, claims.frames, claims.boxes)
     return frozenset(str(name) for table in tables if "video" in table.columns for name in table["video"])
 

@@ -800,7 +800,7 @@ def _tables(
 
 
 def _splits(name: str) -> pl.Expr:
-    """The split that a file's name tells, as a list."""
+    """The split in a file's name, as a list."""
     words = re.split(r"[^a-z]+", name.lower())
     held = [f"default/{split}" for word, split in _SPLITS.items() if word in words]
     return pl.lit(pl.Series([held], dtype=pl.List(pl.String))).first()

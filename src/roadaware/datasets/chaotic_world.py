@@ -919,6 +919,6 @@ def _add_sounds(source: Source, base: str, sounds: str | None, parts: _Parts) ->
 
 
 def _split(name: str) -> str | None:
-    """The split that the name of a file tells."""
+    """The split in the name of a file."""
     found = _SPLIT.search(PurePosixPath(name).stem)
     return found[1].lower() if found else None

@@ -196,7 +196,7 @@ def read_frame_count(tree: etree._Element, where: str) -> int:
 
 
 def read_image_size(tree: etree._Element, where: str, findings: Findings) -> tuple[int | None, int | None]:
-    """Width and height of the original image in pixels, null (with a warning) where the head tells none."""
+    """Width and height of the original image in pixels, null (with a warning) where the head has none."""
     pixels: list[int | None] = []
     for side in ("width", "height"):
         text = find_text(tree, f"meta/task/original_size/{side}")

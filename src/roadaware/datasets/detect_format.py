@@ -61,7 +61,7 @@ def detect_dataset_format(path: Path) -> str:
 
 
 def match_reader(head: bytes, tail: bytes = b"") -> str | None:
-    """The reader of a file, by its content; None where that tells nothing.
+    """The reader of a file, by its content; None where that is unclear.
 
     Args:
         head: how it begins.

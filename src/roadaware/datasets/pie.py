@@ -457,7 +457,7 @@ def _sheet(
 
 
 def _head(video: str, boxes: Sheet | None, findings: Findings) -> pl.DataFrame:
-    """The video's row of the table; size and length are null where no file of boxes tells them."""
+    """The video's row of the table; size and length are null where no file of boxes states them."""
     width, height, length = None, None, None
     if boxes is not None:
         where = boxes.documents[0].where

@@ -565,7 +565,7 @@ class _File:
 
 @dataclass(frozen=True)
 class _Told:
-    """Tells progress of one file within all."""
+    """Reports the progress of one file within all."""
 
     progress: Progress | None
     start: int

@@ -62,7 +62,7 @@ class Track:
     Args:
         video: name of its video.
         name: its own name.
-        file: that tells of it.
+        file: that names it.
         frames: (n,) numbers of the file.
         corners: (n, 4) x1, y1, x2, y2 in pixels.
         category: what it is.
@@ -84,7 +84,7 @@ class Sentence:
         video: name of its video.
         name: its own name.
         number: its place among all sentences of its file, from 0.
-        file: that tells of it.
+        file: that names it.
         text: the words; None in a form that has none.
         start: first frame.
         end: frame after the last.

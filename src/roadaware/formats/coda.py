@@ -21,7 +21,7 @@ DOMAINS = ("kitti", "nuscenes", "once")
 """What CODA's images were taken from, which the names of its base files begin with."""
 TAGS = ("period", "weather")
 IDS = "category_ids"
-"""The note that tells the category id of each label."""
+"""The note with the category id of each label."""
 _SHOWN = 5
 
 

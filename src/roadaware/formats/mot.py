@@ -87,7 +87,7 @@ def read_tracks(
 
     Args:
         files: video to its file.
-        scenes: tells which videos and frames there are; its videos' sizes are those of the predictions.
+        scenes: give the videos and frames that there are; its videos' sizes are those of the predictions.
         first_pixel: the number of the first pixel: 1, or 0 for files that count from 0.
         unknown_score: the score of lines with a conf of -1; they are refused unless it is given.
         strict: anything rejected is an error.
@@ -344,7 +344,7 @@ def _concat_boxes(parts: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _add_video_sizes(scenes: Scenes | None, videos: list[str]) -> pl.DataFrame:
-    """The videos with the sizes that the scenes tell."""
+    """The videos with the sizes of the scenes."""
     table = pl.DataFrame({"video": videos}, schema={"video": pl.String})
     if scenes is None or not {"width_px", "height_px"} <= set(scenes.videos.columns):
         return table

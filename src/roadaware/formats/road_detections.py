@@ -447,7 +447,7 @@ def read_detections(
 
     Args:
         folder: holds a folder for each video, or one folder called `detections-...` that does.
-        scenes: what was detected in: gives names to scores, and tells which videos and frames there are.
+        scenes: what was detected in: gives names to scores, and the videos and frames that there are.
         size: width and height of the images that the corners are pixels of.
         vocabularies: kind to labels, in place of those of the scenes. Without either, 148 class scores are
             those of ROAD 1.0 and 24 those of UCF101-24, their labels numbered.

@@ -51,7 +51,7 @@ def build_tube_lists(predictions: Predictions, *, native: bool, agentness: bool,
 
     Args:
         predictions: tubes with labels, and boxes.
-        native: name kinds as the data set does, where `meta` tells.
+        native: name kinds as the data set does, where `meta` has them.
         agentness: also take the tubes without label and parent.
         first_frame: number of the first frame of a video.
 
@@ -253,7 +253,7 @@ def read_tubes(
 
     Args:
         path: the file.
-        scenes: what was detected in: gives names to labels, and tells which videos and frames there are.
+        scenes: what was detected in: gives names to labels, and the videos and frames that there are.
         size: width and height of the images that the corners are pixels of.
         vocabularies: kind to labels, in place of those of the scenes; without either labels are numbered.
         first_frame: number of the first frame of a video in the file: 1 as the published code counts, which
@@ -302,7 +302,7 @@ def write_tubes(
     Args:
         predictions: tubes with one label each, and boxes.
         path: where to; its folder must exist. What stands there is replaced, whole or not at all.
-        native: write the data set's own names of kinds, where `meta` tells them.
+        native: write the data set's own names of kinds, where `meta` has them.
         agentness: also write the tubes without label and parent, as those of agentness.
         first_frame: number of the first frame of a video in the file.
 

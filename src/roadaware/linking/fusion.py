@@ -80,7 +80,7 @@ def fuse_detections(models: Sequence[Predictions], config: FusionConfig | None =
 
     Args:
         models: detections with `score`, of the same kinds and labels (in any order); not linked. Boxes are
-            scaled to the images of the first, as `videos` tells their size.
+            scaled to the images of the first, as `videos` states their size.
         config: how.
 
     Raises:

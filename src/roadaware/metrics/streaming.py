@@ -73,7 +73,7 @@ def compute_frame_times(
     """(n,) for each video: the nanosecond, rounded down, at which each of its frames is taken.
 
     Args:
-        scenes: whose `videos` (fps) or `frames` (t_s) tell the time.
+        scenes: whose `videos` (fps) or `frames` (t_s) give the time.
         frames: (n,) for each video its frames, ascending.
         config: `times` and `fps`.
 
@@ -397,7 +397,7 @@ def _outputs(
 
 
 def _collect_ready_times(predictions: Predictions) -> dict[str, pl.DataFrame]:
-    """frame and ready_s of each output of each video, as the predictions tell."""
+    """frame and ready_s of each output of each video, as the predictions state."""
     for table in (predictions.frames, predictions.boxes):
         if "ready_s" in table.columns and table["ready_s"].null_count() < len(table):
             rows = table.filter(pl.col("ready_s").is_not_null())

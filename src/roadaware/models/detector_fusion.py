@@ -136,7 +136,7 @@ class Union(VideoDetector):
         kinds, av_labels, rule, window, batch: as of `VideoDetector`, of the network.
 
     Raises:
-        UsageError: if the network tells other numbers of labels, or has anchors that boxes do not fit.
+        UsageError: if the network has other numbers of labels, or has anchors that boxes do not fit.
     """
 
     def __init__(
@@ -288,7 +288,7 @@ class Ensemble(VideoDetector):
         kinds, av_labels, rule, window, batch: as of `VideoDetector`.
 
     Raises:
-        UsageError: if it tells other numbers of labels than are named.
+        UsageError: if it has other numbers of labels than are named.
     """
 
     def __init__(

@@ -167,7 +167,7 @@ def open_objects(
 
     Raises:
         InputError: if it is no such folder, of another kind of model, or has no safetensors; or if it says
-            that it tells other labels than the model does.
+            that it has other labels than the model.
         DamagedError: if the weights do not fit.
     """
     model = load_detector_model(folder)

@@ -124,7 +124,7 @@ def save_detector(
         notes: JSON-ready, such as how it was trained.
 
     Raises:
-        UsageError: if the labels are not as many as the network tells.
+        UsageError: if the labels are not as many as the network has.
         DiskError: if the file cannot be written; what stood there before still stands.
     """
     labels = sum(len(names) for names in kinds.values())

@@ -43,8 +43,8 @@ class Foresight:
     """Predictors that follow pedestrians online, one row of state for each pedestrian.
 
     Args:
-        crossing: tells the probability of crossing (task `action`); None to leave it out.
-        risk: tells the region of the image where somebody will be (task `risk`); None to leave it out.
+        crossing: predicts the probability of crossing (task `action`); None to leave it out.
+        risk: predicts the region of the image where the pedestrian will be (task `risk`); None to leave it out.
         window: show every predictor windows, even those that can remember.
         files: what they were read from, for the record.
 
@@ -249,7 +249,7 @@ def open_foresight(paths: Sequence[Path], *, window: bool = False) -> Foresight:
         window: as of `Foresight`.
 
     Raises:
-        UsageError: if they tell neither crossing nor risk, or read what a stream lacks.
+        UsageError: if they predict neither crossing nor risk, or read what a stream lacks.
         InputError: if one cannot be read, or is no predictor.
     """
     held: dict[str, list[Model]] = {}

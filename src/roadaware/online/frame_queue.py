@@ -43,7 +43,7 @@ class Waiting:
     """A queue between the thread that a camera fills and the one that watches; the oldest is dropped.
 
     Args:
-        clock: tells how old a frame is.
+        clock: measures how old a frame is.
         outcomes: counts what is dropped.
     """
 

@@ -93,7 +93,7 @@ class VideoFile:
         self._file.close()
 
     def _rate(self) -> float | None:
-        """Frames per second as their times show; tells where the file states another."""
+        """Frames per second as their times show; warns where the file states another."""
         if len(self._times) < 2:
             return None
         steps = np.diff(self._times.astype(np.float64))

@@ -230,7 +230,7 @@ class _Run:
         self.progress.probable = self.watcher.tubes.probable
 
     def _notice_jumps(self) -> None:
-        """Tell once of a video in which hardly anything is found again in the next frame."""
+        """Report once a video in which hardly anything is found again in the next frame."""
         share, fps = self.watcher.share_anew, self.source.fps
         if self._jumps_told or self.source.live or fps is None or fps < _QUICK_FPS:
             return

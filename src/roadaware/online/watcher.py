@@ -109,7 +109,7 @@ class Watcher:
         detector: is reset.
         config: how.
         linker: the linker's config, which depends on the rate of the source.
-        clock: tells how long the detector took.
+        clock: measures how long the detector took.
         annotators: say more of live tubes.
         fps: frames per second of the source; None where it is not known.
     """

@@ -214,14 +214,14 @@ Sizes = Mapping[str, tuple[int, int]]
 def rescale_predictions(predictions: Predictions, scenes: Scenes) -> Predictions:
     """The predictions with their boxes in pixels of the scenes' images, and videos of that size.
 
-    Boxes of videos whose size the predictions do not tell are in the scenes' pixels already.
+    Boxes of videos whose size the predictions lack are in the scenes' pixels already.
 
     Args:
         predictions: boxes, and `videos` with the size of the images that they are pixels of.
         scenes: `videos` with the size of the original images.
 
     Raises:
-        InputError: if the predictions tell a video's size and the scenes do not.
+        InputError: if the predictions state a video's size and the scenes do not.
     """
     own, asked = get_image_sizes(predictions), get_image_sizes(scenes)
     silent = [video for video in own if video not in asked]
@@ -242,7 +242,7 @@ def rescale_predictions(predictions: Predictions, scenes: Scenes) -> Predictions
 
 
 def get_image_sizes(tables: TableSet) -> dict[str, tuple[int, int]]:
-    """Width and height in pixels of the images of each video, where both are known, as `videos` tells."""
+    """Width and height in pixels of the images of each video, where both are known, as `videos` states."""
     if not {"width_px", "height_px"} <= set(tables.videos.columns):
         return {}
     known = tables.videos.select(pl.col("video").cast(pl.String), "width_px", "height_px").drop_nulls()

@@ -1,4 +1,4 @@
-"""Kerb: people who stand still across the road, and nothing but the way they are turned tells who crosses."""
+"""Kerb: people who stand still across the road, and only the way they are turned shows who crosses."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from roadaware.tasks.road_events import AV_ACTION, Classes, build_predictions
 
 Pair = tuple[Ints, Ints]
 _LAMPS = ("Red", "Amber", "Green", "Black", "Brake", "IncatLft", "IncatRht", "HazLit", "PushObj")
-"""Actions that boxes do not show: a detector that tells them keeps its own scores."""
+"""Actions that boxes do not show: a detector that predicts them keeps its own scores."""
 _SIGNALS = ("TL", "OthTL")
 _WHOLES = {"duplex": DUPLEXES, "event": EVENTS}
 
@@ -57,12 +57,12 @@ class EventLabeller:
 
     Args:
         head: that scores.
-        kinds: of the detector: agents, and what else it tells.
+        kinds: of the detector: agents, and its other kinds.
         linker: what detections are linked with; the same as later makes tubes of them.
         focal_px: focal length of the camera; of a usual one where None.
 
     Raises:
-        UsageError: if the detector tells no agents of ROAD.
+        UsageError: if the detector has no agents of ROAD.
     """
 
     def __init__(
@@ -137,12 +137,12 @@ class EventLabeller:
             whole[:] = scores[:, parts[0]]
             for index in parts[1:]:
                 whole *= scores[:, index]
-        # A detector that tells what the own vehicle does is left its word.
+        # A detector that predicts the own vehicle's action keeps its own scores.
         av = found.av if len(found.av) else self.head.av_scores(drive)
         return FrameDetections(found.frame, found.boxes, found.agentness, scores, av)
 
     def _write(self, scores: Floats32, rows: Ints, kind: str, told: Floats32) -> None:
-        """Scores of the head; where the detector tells a label too, the mean of both, of lamps its own."""
+        """Scores of the head; where the detector predicts a label too, the mean of both, of lamps its own."""
         new, shared = self._into[kind]
         scores[rows[:, None], new[1]] = told[:, new[0]]
         if len(shared[0]):
@@ -234,11 +234,11 @@ class EventDetector:
         detector: of agents.
         head: that scores.
         linker: what is linked with; the same as makes tubes later.
-        fps: images a second where nobody tells their times.
+        fps: images a second where times are unknown.
         focal_px: focal length of the camera; of a usual one where None.
 
     Raises:
-        UsageError: if the detector tells no agents of ROAD.
+        UsageError: if the detector has no agents of ROAD.
     """
 
     def __init__(
@@ -388,7 +388,7 @@ def add_events(predictions: Predictions, head: EventHead, linker: LinkerConfig) 
         linker: what they will be linked with.
 
     Raises:
-        UsageError: if they tell no agents, or the size of a video is not known.
+        UsageError: if they have no agents, or the size of a video is not known.
     """
     kinds = dict(get_score_layout(predictions.meta, "boxes").kinds)
     labeller = EventLabeller(head, kinds, linker)

@@ -159,7 +159,7 @@ def fit(scenes: Scenes, task: Task, name: str, **config: Any) -> TabularModel:
     Raises:
         UsageError: if the model does not answer the task.
         InputError: if train or validation has no samples, train has one class only, or the features are made
-            of what nobody tells of a split.
+            of columns that are unknown in a split.
     """
     known = list_model_cards()
     if name in known and task not in known[name].tasks:
@@ -179,7 +179,7 @@ def predict(model: TabularModel, scenes: Scenes, split: str = "test") -> Predict
         split: train, val or test.
 
     Raises:
-        InputError: if there are no samples, or the features are made of what nobody tells of the split.
+        InputError: if there are no samples, or the features are made of columns that are unknown in the split.
     """
     asked = _collect_model_inputs(model, scenes, split)
     blind = replace(asked, truth=np.full(len(asked), -1))

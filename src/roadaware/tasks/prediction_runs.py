@@ -31,7 +31,7 @@ from roadaware.tasks.road_events import Classes, add_top_label, build_prediction
 FORMAT = "roadaware-predictions"
 TABLES, PARTS, RECORD = "predictions", "parts", "run.json"
 CORNER = "corner"
-"""The kind of label of corner cases: boxes of a detector that tells it are labelled, each by its best one."""
+"""The kind of label of corner cases: boxes of a detector that predicts it are labelled, each by its best one."""
 _LIMIT = 1 << 28
 _TOGETHER = 64
 """So many files are joined at once; the time that it takes grows with the square."""

@@ -284,7 +284,7 @@ def add_top_label(claims: Predictions, kind: str) -> Predictions:
 
     Args:
         claims: as `build_predictions` made them.
-        kind: one that the detector tells.
+        kind: one that the detector predicts.
     """
     told = get_score_layout(claims.meta, "boxes")
     scores = convert_to_matrix(claims.boxes["scores"], told.width)[:, told.columns(kind)]

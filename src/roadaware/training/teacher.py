@@ -50,7 +50,7 @@ def with_teacher(material: Material, recipe: Recipe, out: Path, device: torch.de
         device: where the teacher runs.
 
     Raises:
-        UsageError: if it does not tell what is to be learnt, or has nothing to look at.
+        UsageError: if it lacks the labels to be learnt, or there are no videos for it.
         InputError: if its weights or a video cannot be read.
         DiskError: if what it finds cannot be kept.
     """

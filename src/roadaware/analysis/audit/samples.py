@@ -309,7 +309,7 @@ def _auc(samples: pl.DataFrame, flag: Bools) -> float | None:
 
 
 def _leak(samples: pl.DataFrame, flag: Bools, *, name: str, what: str, why: str, advice: str) -> Finding:
-    """A finding if the flag alone tells crossing from not crossing, else one that counts nothing."""
+    """A finding if the flag alone separates crossing from not crossing, else one that counts nothing."""
     truth = samples["label"].to_numpy()
     area = _auc(samples, flag)
     f1 = float(np.max(rates.f1(rates.confusion_matrix(truth, flag.astype(np.int64), 2), "binary")))

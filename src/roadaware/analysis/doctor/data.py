@@ -208,7 +208,7 @@ def reject_zero_score(task: str | None, predictions: Predictions, scenes: Scenes
 
 
 def _least_fit(claimed: pl.DataFrame, scenes: Scenes) -> float:
-    """The mean IoU that predictions read otherwise must reach; beyond all where they are too few to tell."""
+    """The mean IoU that predictions read otherwise must reach; beyond all where they are too few to decide."""
     several = min(_places(boxes, get_image_size(scenes)) for boxes in (claimed, scenes.boxes))
     if several < _FEW:
         return math.inf

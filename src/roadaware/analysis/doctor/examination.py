@@ -109,7 +109,7 @@ def check_scene_folder(scenes: Scenes, missing: Mapping[str, int] | None = None)
 
 
 def _sizes(videos: pl.DataFrame) -> pl.DataFrame:
-    """`video`, `n_frames`, `width_px` and `height_px`, null where a set does not tell them."""
+    """`video`, `n_frames`, `width_px` and `height_px`, null where a set lacks them."""
     return videos.select(
         "video",
         *(

@@ -20,7 +20,7 @@ class ActionConfig:
         min_iou: the smallest overlap of a hit, in (0, 1].
         ap: average precision is the area under the precision reached at a recall or beyond (`envelope`,
             PASCAL VOC from 2010 on), or the mean of the precision at the rank of each ground-truth row (`raw`).
-        match: a prediction looks at the ground-truth row it overlaps most and at no other (`argmax`), or at the one it
+        match: a prediction considers the ground-truth row it overlaps most and at no other (`argmax`), or at the one it
             overlaps most among those that no better prediction took (`greedy`).
         per_frame_capacity: of a frame with more predictions than this, over all labels, those with the highest
             scores are judged; None judges all.

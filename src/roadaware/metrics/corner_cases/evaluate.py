@@ -113,7 +113,7 @@ def sample_random_boxes(truth: Objects, number: int, seed: int = 0) -> Claims:
     """So many boxes in each image, whose corners are two points drawn evenly.
 
     Args:
-        truth: tells the images.
+        truth: defines the images.
         number: of boxes in each.
         seed: of the boxes.
     """
@@ -132,7 +132,7 @@ def _claims(items: npt.NDArray[np.int64], corners: Floats, score: Floats) -> Cla
 
 
 UNANSWERED = "unanswered groups"
-"""The note of Predictions that tells which groups they have no answer to, each with the reason."""
+"""The note of Predictions with the groups that they have no answer to, each with the reason."""
 IN_SLICES = "trivial_answers_in_slices"
 
 

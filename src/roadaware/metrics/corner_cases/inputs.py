@@ -17,7 +17,7 @@ from roadaware.scenes.tables import Predictions, Scenes, TableSet
 KIND, SUPER = "corner", "corner_super"
 """Kinds of label: what an object is, and its super-class."""
 BLOCKS = "blocks_path"
-"""The column that tells whether an object blocks a path."""
+"""The column of whether an object blocks a path."""
 NONE = -1
 _NAMES = ("scene", "path", "file_name")
 """Columns of text that distinguish images, and nothing else."""
@@ -62,7 +62,7 @@ class Objects(Marked):
     Args:
         items: one row per image, by the image's number: `video`, `frame`, and what slices are made by.
         sizes: (images, 2) width and height in pixels; NaN where not known.
-        area: (n,) what tells how large each is.
+        area: (n,) from which the size class follows.
         marked: (n,) whether it is marked as not asked for.
         crowd: (n,) whether it is a crowd.
         corner: (n,) whether it is a corner case.

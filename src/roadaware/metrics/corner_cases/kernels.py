@@ -46,7 +46,7 @@ def match_cells(
         object_start: (cells + 1,) where the objects of each cell start.
         objects: (m, 4) corners.
         sides: (m,) width times height.
-        area: (m,) what tells their size.
+        area: (m,) from which the size class follows.
         ignored: (m,) 1 where not asked for.
         crowd: (m,) 1 for crowds, which are ignored.
         thresholds: (T,) at most 16.

@@ -96,7 +96,7 @@ def project_to_ground(boxes: Floats, camera: Floats, pose: Floats, paths: Paths)
         boxes: (n, 4) corners in pixels.
         camera: (3, 3) intrinsics.
         pose: (4, 4) of the camera in the vehicle.
-        paths: tells the height of the ground.
+        paths: states the height of the ground.
 
     Returns:
         the points, and (n,) whether the edge meets the ground before the vehicle.

@@ -226,7 +226,7 @@ def describe_tube_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, 
 
 
 def _claimed_of_boxes(predictions: Predictions) -> set[str] | None:
-    """The kinds that boxes are predicted for; None where nothing tells."""
+    """The kinds that boxes are predicted for; None where unknown."""
     boxes, vocabularies = predictions.boxes, set(predictions.meta.vocabularies)
     dense = set(get_score_layout(predictions.meta, "boxes").kinds)
     if boxes.is_empty():
@@ -239,7 +239,7 @@ def _claimed_of_boxes(predictions: Predictions) -> set[str] | None:
 
 
 def _claimed_of_tubes(predictions: Predictions) -> set[str] | None:
-    """The kinds that tubes are predicted for; None where nothing tells."""
+    """The kinds that tubes are predicted for; None where unknown."""
     if not is_linked(predictions):
         return _claimed_of_boxes(predictions)
     found = _list_label_kinds(predictions.tube_labels)

@@ -340,7 +340,7 @@ TWO_STREAM = build_crossing_entry(
     "pictures",
 )
 
-# What is known of the networks that tell path, cell and label at once: sizes and cards.
+# What is known of the networks that predict path, cell and label at once: sizes and cards.
 
 
 @dataclass(frozen=True)

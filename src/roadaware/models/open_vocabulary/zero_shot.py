@@ -37,7 +37,7 @@ from roadaware.models.roi import suppress_sorted_boxes
 from roadaware.models.videos import VideoDetector
 
 KIND = "corner"
-"""The kind of label of what these detectors tell, as the evaluation of corner cases knows it."""
+"""The kind of label of what these detectors predict, as the evaluation of corner cases knows it."""
 
 
 class ZeroShotDetector(VideoDetector):

@@ -247,7 +247,7 @@ class WindowDetector(_NetworkDetector):
         keep: consecutive positions of a clip that are answered; all but the last `rule.dropped` by default.
 
     Raises:
-        UsageError: if the network tells other numbers of labels, or `keep` is no part of the window.
+        UsageError: if the network has other numbers of labels, or `keep` is no part of the window.
     """
 
     def __init__(
@@ -319,7 +319,7 @@ class NetworkVideos(VideoDetector):
         kinds, av_labels, rule, window, batch: as of `VideoDetector`.
 
     Raises:
-        UsageError: if the network tells other numbers of labels than are named.
+        UsageError: if the network has other numbers of labels than are named.
     """
 
     def __init__(
@@ -359,7 +359,7 @@ class NetworkVideos(VideoDetector):
 def check_label_counts(
     n_classes: int, n_av: int, kinds: Mapping[str, tuple[str, ...]], av_labels: Sequence[str]
 ) -> None:
-    """Nothing, where labels are as many as a network tells.
+    """Nothing, where labels are as many as a network has.
 
     Raises:
         UsageError: if they are not.

@@ -172,7 +172,7 @@ def load_fold(out: Path, domain: str, split: str, inputs: tuple[str, ...]) -> Fo
 
 
 def _tabular(fit: Fit, study: AwayStudy, held: Material) -> TabularModel:
-    """A model on hand features of boxes; no vehicle, since domains tell different things of it."""
+    """A model on hand features of boxes; no vehicle, since domains record it differently."""
     from roadaware.tasks.pedestrians import build_examples
 
     kind = load_model_class(fit.model)

@@ -189,7 +189,7 @@ class Bodies:
         self.heading += np.clip(off, -most, most)
 
 
-# Words: short descriptions of people by age, clothes and bags, that tell those of a scene apart.
+# Words: short descriptions of people by age, clothes and bags, that distinguish those of a scene.
 
 _HUES = (
     (0.04, "red"),

@@ -295,7 +295,7 @@ def _runs(mask: npt.NDArray[Any], least: int) -> list[tuple[int, int]]:
     return [(a, b) for a, b in edges.reshape(-1, 2).tolist() if b - a >= least]
 
 
-# Telling: sentences about each notable deed of each person, out of what can be seen of them.
+# Sentences about each notable deed of each person, out of what can be seen of them.
 
 _LEAST_S = 1.0
 _MOST_EACH = 4

@@ -1,4 +1,4 @@
-"""Telling: what a witness could say about somebody in a frame."""
+"""Descriptions of a person in a frame, as a witness could give them."""
 
 from __future__ import annotations
 

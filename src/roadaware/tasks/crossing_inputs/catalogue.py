@@ -68,7 +68,7 @@ def build_inputs(
         scenes: with `samples` cut by a protocol.
         split: train, val or test.
         names: of inputs, in the order in which a network is to be given them.
-        leaks: give also what tells the label.
+        leaks: give also inputs that leak the label.
         media: where videos, masks and files of poses lie.
 
     Raises:

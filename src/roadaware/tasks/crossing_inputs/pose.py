@@ -32,7 +32,7 @@ class Poses:
     """Poses as a file has them, m of k numbers.
 
     Args:
-        video: (m) names of videos; None where the file does not tell them.
+        video: (m) names of videos; None where the file lacks them.
         name: (m) names of pedestrians.
         frame: (m,) numbers of frames.
         values: (m, k) joints, flattened.

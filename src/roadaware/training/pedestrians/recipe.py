@@ -54,7 +54,7 @@ class SamplesRecipe:
         classes: what the numbers in masks are.
         poses: a file of poses or a folder of pickles (default: the tables' joints).
         cache: folder that keeps cut images (default: none).
-        leaks: allow inputs that tell the label.
+        leaks: allow inputs that leak the label.
     """
 
     reader: str = "jaad"

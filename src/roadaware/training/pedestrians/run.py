@@ -53,7 +53,7 @@ Progress = Callable[[int, int, str], None]
 _log = logging.getLogger("roadaware")
 MODEL, FACTS, TIMING, LAST = "model.safetensors", "fit.json", "timing.json", "last.ckpt"
 STRAIGHT_ON = "constant velocity"
-"""The row of the rule beside the networks that tell where pedestrians go."""
+"""The row of the rule beside the networks that predict where pedestrians go."""
 Worth = dict[str, float | None]
 
 
@@ -85,7 +85,7 @@ class Judged:
         predictions: by seed; `mean` is the mean of their probabilities.
         metrics: of each.
         ahead: of each, what its boxes ahead and cells are worth, see `tasks.targets.evaluate_future`; beside them
-            the rule that pedestrians go on as observed. Empty for networks that do not tell.
+            the rule that pedestrians go on as observed. Empty for networks without that head.
         notes: labels that no sample of the split has, and what that does to the metrics.
     """
 
@@ -231,7 +231,7 @@ def evaluate_run(
 
 
 def _ahead(predictors: dict[int, Predictor], given: InputSet, truth: Futures) -> dict[str, Worth]:
-    """What each tells of the future, the mean of all, and the rule, are worth."""
+    """Errors of the predicted futures: of each fit, of their mean, and of constant velocity."""
     said = {f"seed {number}": predictor.also(given) for number, predictor in predictors.items()}
     if len(said) > 1:
         tasks = next(iter(said.values()))
@@ -343,7 +343,7 @@ def _save(
 
 
 class _Epochs:
-    """Tells how far a run is.
+    """Reports the progress of a run.
 
     Args:
         progress: called with the epochs done and the total.

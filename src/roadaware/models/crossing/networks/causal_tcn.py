@@ -77,7 +77,7 @@ class Steady(CrossingNet):
         """The layers.
 
         Raises:
-            UsageError: if an input is no sequence, or its frames tell of later ones.
+            UsageError: if an input is no sequence, or its frames depend on later ones.
         """
         odd = [name for name in self.shapes if name not in self.sequences]
         ahead = [name for name in self.shapes if parse_input_name(name).form in ("first", "last", "filtered")]

@@ -74,7 +74,7 @@ class MultiTaskNet(CrossingNet):
             super().standardise(name, mean, spread)
 
 
-# What tells where a pedestrian goes: boxes ahead and a cell of the image; imports torch.
+# Prediction of where a pedestrian goes: boxes ahead and a cell of the image; imports torch.
 
 
 class PathDecoder(nn.Module):

@@ -243,7 +243,7 @@ class Thinking(nn.Module):
 
 
 def encode_positions(sequence: Tensor) -> Tensor:
-    """(T, width) sines and cosines that tell the places of sequences (.., T, width) apart.
+    """(T, width) sines and cosines that encode the places of sequences (.., T, width).
 
     Source:
         Vaswani et al., NeurIPS 2017, Section 3.5.
