@@ -22,7 +22,7 @@ _MOST_TRUE, _FEWEST_CLAIMS = 24, 4
 
 @dataclass(frozen=True)
 class Lane:
-    """Somebody, from the first to the last frame that shows them.
+    """One person, from the first to the last frame that shows them.
 
     Args:
         name: in words.
@@ -175,7 +175,7 @@ def _arcs(
 
 
 def _names(scenes: Scenes, tubes: Sequence[int]) -> list[str]:
-    """What to call tubes: category and native name."""
+    """Names of tubes: category and native name."""
     held = scenes.tubes.filter(pl.col("tube").is_in(tubes))
     native = dict(zip(held["tube"], held["name"], strict=True)) if "name" in held.columns else {}
     kinds = scenes.tube_labels.filter(pl.col("tube").is_in(tubes), pl.col("kind") == "category")

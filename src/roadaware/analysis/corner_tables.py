@@ -102,7 +102,7 @@ def _ends(name: str, value: Any) -> dict[str, Any]:
 
 
 def _get_printed(row: Cell) -> dict[str, Any]:
-    """What the paper prints for a parameter's value."""
+    """The printed row for a parameter's value."""
     if isinstance(row.value, bool) or not isinstance(row.value, int | float):
         return {}
     rows = select_printed_knobs(row.knob, float(row.value)).to_dicts()
@@ -218,7 +218,7 @@ def build_slice_header(result: SceneResult) -> list[str]:
 def build_printed_lines(
     result: SceneResult, printed: list[dict[str, Any]]
 ) -> list[tuple[str, list[float | None]]]:
-    """What a paper prints, in fractions, under the headings of `select_printed_columns`; our own values come first."""
+    """Printed numbers of a paper as fractions, under the headings of `select_printed_columns`; our own values come first."""
     ends = select_printed_columns(result, printed)
     rows = {row["metric"]: row["value"] for row in result.whole()}
     found: list[tuple[str, list[float | None]]] = [(CLAIMS, [rows.get(end) for end in ends.values()])]

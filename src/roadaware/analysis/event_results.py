@@ -38,7 +38,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Column:
-    """Where a value was measured.
+    """Level, overlap and threshold of a value.
 
     Args:
         level: frame, video or av_action.

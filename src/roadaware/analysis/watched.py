@@ -118,7 +118,7 @@ def summarise_events(events: Iterable[Event], height_px: float | None = None) ->
 def _take(
     span: Span, event: Event, t_s: float, what: str, height_px: float | None, known: set[str]
 ) -> list[Moment]:
-    """What an event says of a tube, and why to look at it."""
+    """Add an event of a tube, and its highlight."""
     span.score = float(event["score"])
     for name, score in event["labels"].get("agent", {}).items():
         span.agents[name] = max(span.agents.get(name, 0.0), float(score))
@@ -153,7 +153,7 @@ def _place(
 
 
 def _best(moments: Iterable[Moment]) -> tuple[Moment, ...]:
-    """The moments most worth a look, not twice the same tube, nor the same second, while there are others."""
+    """The best highlights, without the same tube or second twice while there are others."""
     kept: list[Moment] = []
     for moment in sorted(moments, key=lambda each: (-each.worth, each.t_s)):
         near = any(abs(moment.t_s - other.t_s) < _APART_S for other in kept)

@@ -153,7 +153,7 @@ def _iterate_missed(table: pl.DataFrame, scenes: Scenes, kind: str, most: int) -
 
 
 def _owner(scenes: Scenes) -> pl.Expr:
-    """Who owns the boxes of a tube."""
+    """The tube that owns the boxes of a tube."""
     return pl.coalesce("parent", "tube") if "parent" in scenes.tubes.columns else pl.col("tube")
 
 

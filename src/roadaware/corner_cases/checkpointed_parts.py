@@ -112,7 +112,7 @@ def _drop(folder: Path) -> None:
 
 
 def _difference(known: Mapping[str, Any], head: Mapping[str, Any]) -> str:
-    """What parts that stand there are of, where it is not what is asked for."""
+    """The difference between the request of existing parts and this one."""
     differing = (words for name, words in _CHANGED.items() if known.get(name) != head.get(name))
     return " and of ".join(dict.fromkeys(differing)) or "another version"
 

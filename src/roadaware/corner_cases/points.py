@@ -74,7 +74,7 @@ def check(points: Floats32, *, min_range_m: float = 0.0) -> PointCheck:
 
 
 def _refuse_other_units(points: Floats32, found: PointCheck) -> None:
-    """A few hundred returns tell whether their coordinates are metres and whose third axis is up.
+    """Check from a few hundred returns whether coordinates are metres and the third axis is up.
 
     Raises:
         InputError: if they are not.

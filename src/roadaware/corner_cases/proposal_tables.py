@@ -60,7 +60,7 @@ def build_proposal_rows(proposals: Proposals, video: str, frame: int, stage: Sta
 
 
 def merge_proposal_rows(rows: Iterable[pl.DataFrame], meta: Meta | None = None) -> Predictions:
-    """Predictions of the rows of many images, numbered in their order; each predictions a corner case.
+    """Predictions of the rows of many images, numbered in their order; each predicts a corner case.
 
     Args:
         rows: what `build_proposal_rows` gave, image by image.

@@ -97,7 +97,7 @@ def summarize_parts(
 
 
 def _collect_warnings(notes: Mapping[str, Any]) -> dict[str, int]:
-    """What a reader found odd, and distortion, without which returns do not meet the images as they are."""
+    """Warnings of a reader, and about lens distortion that is not applied."""
     found = {each["what"]: each["count"] for each in notes.get("warnings", [])}
     cameras = notes.get("left_out", {}).get(DISTORTION, 0)
     return {**found, f"not applied: {DISTORTION}": cameras} if cameras else found

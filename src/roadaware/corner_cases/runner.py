@@ -304,7 +304,7 @@ def split_parts(order: Order) -> list[range]:
 
 
 def _head(order: Order, held: Held) -> dict[str, Any]:
-    """What is proposed, for the folder."""
+    """The request as kept in the folder."""
     return {
         "format": FORMAT,
         "version": FORMAT_VERSION,

@@ -188,7 +188,7 @@ def _without_lights(claims: Predictions) -> pl.DataFrame:
 
 
 def _names_in(folder: Path) -> tuple[str, ...]:
-    """Names of classes that a folder of masks tells.
+    """Class names of a folder of masks.
 
     Raises:
         InputError: if there is no folder, or the names are none.

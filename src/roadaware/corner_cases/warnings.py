@@ -74,7 +74,7 @@ def compute_unnamed_fraction(shown: SemanticMap) -> float:
 
 
 def get_principal_point(camera: Camera) -> tuple[float, float]:
-    """Where the camera looks straight ahead, as shares of the image's width and height.
+    """The principal point as shares of the image's width and height.
 
     Args:
         camera: whose matrix may belong to an image of another size.

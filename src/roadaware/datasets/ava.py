@@ -250,7 +250,7 @@ def parse_box_rows(
 
 @dataclass
 class _Seen:
-    """What the rows of a file are like as a whole.
+    """Statistics of the rows of a file.
 
     Args:
         due: how many cells a row may have.
@@ -476,7 +476,7 @@ _CROWDED = "boxes of a person that has another in that moment, kept without a tu
 
 @dataclass(frozen=True)
 class Place:
-    """Where rows come from, for messages.
+    """File and line of rows, for messages.
 
     Args:
         file: name of the file.

@@ -868,7 +868,7 @@ def _aside(name: str, findings: Findings, data: bytes, where: str) -> pl.DataFra
 
 
 def _side(source: Source, name: str, findings: Findings, take: Callable[[bytes, str], _T]) -> _T | None:
-    """What a side file says; one that cannot be read is refused."""
+    """Content of a side file; one that cannot be read is refused."""
     try:
         value = take(source.read(name), source.where(name))
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Which reader a file or folder of annotations is for, inferred from its content."""
+"""Detection of the reader for a file or folder of annotations, from its content."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _bare_relations(data: bytes) -> str | None:
 
 
 def _looks(head: bytes, tail: bytes) -> str:
-    """What a file that no reader knows looks like."""
+    """Description of a file that no reader knows."""
     claimed = _by_keys(head + tail, _CLAIMS)
     if claimed is not None:
         return f"which looks like {claimed}, not like annotations"

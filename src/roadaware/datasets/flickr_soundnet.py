@@ -126,7 +126,7 @@ def _heard(root: etree._Element, file: str, where: str, findings: Findings) -> H
 
 
 def _annotator(block: etree._Element, place: int) -> str:
-    """What a block calls its annotator."""
+    """Name of the annotator of a block."""
     held = [block.get(name) for name in _NAMED]
     held += [child.text for child in block if get_local_name(child) in _NAMED]
     given = next((text.strip() for text in held if text and text.strip()), "")

@@ -53,7 +53,7 @@ _WORDS = ("caption", "English")
 
 @dataclass(frozen=True)
 class _Entry:
-    """One sentence as any form tells it: the frames of its boxes, and its span with the end left out."""
+    """One sentence of any form: the frames of its boxes, and its half-open span."""
 
     clip: Clip
     name: str
@@ -114,7 +114,7 @@ def read_file(value: Any, file: str, where: str, grounded: Grounded) -> None:
 
 
 def _split(file: str) -> str:
-    """What a file is called: `test` of `test_proc.json`."""
+    """Split in the name of a file: `test` of `test_proc.json`."""
     stem = file.rpartition("/")[2].rpartition(".")[0]
     return to_printable(escape_surrogates(stem.removesuffix("_proc")), 80)
 

@@ -186,7 +186,7 @@ def _parse_box_tags(good: pl.DataFrame, sheet: Sheet, findings: Findings) -> pl.
 
 
 def _assign_track_ids(tracks: pl.DataFrame, sheet: Sheet, findings: Findings) -> pl.DataFrame:
-    """The tracks ordered by video and name and numbered, with what their label and name tell."""
+    """The tracks ordered by video and name and numbered, with attributes from their label and name."""
     label = Cells(tracks, sheet.files, findings).choice("track_label", TRACK_LABEL)
     return (
         tracks.select(*TRACK, pl.col("id").alias("name"), "old_id", label)

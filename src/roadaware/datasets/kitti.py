@@ -63,7 +63,7 @@ _UNKNOWN = {
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Where camera 2 and the LiDAR of one image sit in the vehicle.
+    """Poses of camera 2 and the LiDAR of one image in the vehicle.
 
     Args:
         intrinsics: (3, 3) camera matrix of the rectified image.

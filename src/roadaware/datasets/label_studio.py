@@ -191,7 +191,7 @@ def _runs(frames: Ints) -> Iterator[tuple[int, int]]:
 
 
 def _common(a: _Spans, b: _Spans) -> Iterator[tuple[int, int]]:
-    """What two lists of ascending spans have in common."""
+    """Intersection of two lists of ascending spans."""
     i = j = 0
     while i < len(a) and j < len(b):
         start, end = max(a[i][0], b[j][0]), min(a[i][1], b[j][1])

@@ -503,7 +503,7 @@ def _media_name(path: str) -> str:
 
 
 def _media(data: Mapping[str, Any]) -> tuple[str, str]:
-    """What kind of media a task is about, and its path."""
+    """Kind of media of a task, and its path."""
     for name in _MEDIA:
         if isinstance(data.get(name), str):
             return name, data[name]
@@ -665,7 +665,7 @@ def _control(result: Mapping[str, Any]) -> str:
 
 
 def _author(value: Mapping[str, Any], which: Which) -> str | None:
-    """Who made an annotation: a number, an address where there is no number, or a model's version."""
+    """Author of an annotation: a number, an address where there is no number, or a model's version."""
     author = value.get("completed_by" if which == "annotations" else "model_version")
     if isinstance(author, dict):
         author = author.get("id", author.get("email"))
@@ -675,7 +675,7 @@ def _author(value: Mapping[str, Any], which: Which) -> str | None:
 
 
 def _seconds(value: Mapping[str, Any]) -> float | None:
-    """What an annotation took."""
+    """Seconds of an annotation."""
     found = parse_number(value.get("lead_time"))
     return found if found is not None and found >= 0 else None
 

@@ -113,7 +113,7 @@ def add_keyframe(content: Any, file: str, where: str, sensed: Sensed, sizes: Siz
 
 @dataclass(frozen=True, eq=False)
 class _Moment:
-    """What the sensors of a keyframe share: scene, folder, place in errors, first time, two poses, sizes."""
+    """Facts shared by the sensors of a keyframe: scene, folder, place in errors, first time, two poses, sizes."""
 
     scene: str
     folder: str
@@ -243,7 +243,7 @@ def _numbers(value: Any, shape: tuple[int, int], where: str, name: str) -> Float
 
 
 def _path(folder: str, value: Any, where: str) -> str:
-    """Where a file lies, as the keyframe says it.
+    """Path of a file of a keyframe.
 
     Raises:
         InputError: if it does not, or it leads out of the folder.

@@ -227,7 +227,7 @@ def _sensors(head: pl.DataFrame, sheet: Sheet | None, findings: Findings) -> pl.
 
 
 def _traffic(tubes: pl.DataFrame, boxes: pl.DataFrame) -> pl.DataFrame:
-    """What of the traffic is in sight, for the frames that show some of it.
+    """Traffic objects in sight, for the frames that show some.
 
     Of several lights in one frame the one whose track stands last in the file counts, whichever way it
     faces and even where its state is undefined: the published rule. `boxes.state` has them all.

@@ -386,7 +386,7 @@ def merge_overlapping_tracks(held: Tracks) -> Tracks:
     """The same relations on whole tracks: pieces of a category with equal boxes in a shared frame are one.
 
     Predictions give each relation the boxes of its own duration, so that one person of a detector comes in pieces
-    that overlap. Which predictions are about the same pair in a frame can be told of whole tracks only. Pieces
+    that overlap. Which predictions are about the same pair in a frame can be decided for whole tracks only. Pieces
     that would give their track two boxes in a frame stay apart.
 
     Args:

@@ -318,7 +318,7 @@ def _build_box_labels(raw: RawVideo, terms: Terms, findings: Findings) -> pl.Dat
 
 
 def _frame_labels(raw: RawVideo, labels: Labels, findings: Findings) -> pl.DataFrame:
-    """What the vehicle does in each frame, in the file's order."""
+    """Actions of the vehicle in each frame, in the file's order."""
     frame = raw.frames["frame"]
     items = _Items(raw, "frame_labels", lambda row: f"frame {frame[row] + 1}")
     found = _resolve_labels(raw.av, labels, items, findings)
@@ -555,7 +555,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
 @dataclass(frozen=True)
 class _File:
-    """What one file holds."""
+    """Content of one file."""
 
     name: str
     terms: Terms
@@ -697,7 +697,7 @@ def _meta(
 
 
 def _dataset(name: str) -> str | None:
-    """What a file's name says of the dataset."""
+    """Dataset by a file's name."""
     if _WAYMO.search(name):
         return "ROAD-Waymo"
     return "ROAD" if _NAME.fullmatch(name) else None

@@ -229,7 +229,7 @@ class Stretches:
 
 
 class Places:
-    """Where a video's frames and boxes are found.
+    """Offsets of a video's frames and boxes.
 
     Args:
         boxes: of the video.

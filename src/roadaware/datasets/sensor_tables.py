@@ -151,7 +151,7 @@ def read_picture_size(source: Source, name: str, findings: Findings) -> tuple[in
 
 
 def parse_picture_size(source: Source, name: str) -> tuple[int, int] | str:
-    """Width and height of an image, or why it tells none.
+    """Width and height of an image, or the reason why they are unknown.
 
     Args:
         source: where the set lies.

@@ -87,7 +87,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
 
 def _head(source: Source) -> dict[str, Any]:
-    """What `simulation.json` says.
+    """Content of `simulation.json`.
 
     Raises:
         InputError: if it is damaged, or not of this format and version.

@@ -88,7 +88,7 @@ class Clip:
 
 @dataclass
 class _Object:
-    """Somebody, with his boxes as they are found."""
+    """One subject or object, with its boxes."""
 
     place: int
     category: str
@@ -99,7 +99,7 @@ class _Object:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What is known while a video is read."""
+    """State of reading a video."""
 
     video: str
     file: str

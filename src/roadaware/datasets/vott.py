@@ -598,7 +598,7 @@ def _kinds(kinds: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 
 def _video(name: str) -> str:
-    """What a file is about: its name without the ending, `video.mp4` of `video.mp4.json`."""
+    """Video of a file: its name without the ending, `video.mp4` of `video.mp4.json`."""
     return to_printable(escape_surrogates(PurePosixPath(name).name.removesuffix(".json")), 255)
 
 

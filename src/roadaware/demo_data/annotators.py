@@ -33,7 +33,7 @@ _LOOK_S, _JUDGE_S, _CORRECT_S, _DRAW_S = 8.0, 2.0, 10.0, 30.0
 
 @dataclass(frozen=True)
 class Annotator:
-    """How somebody who corrects proposals errs.
+    """Error model of an annotator who corrects proposals.
 
     Each corner case is missed with a chance, each by itself; where one is seen, a proposal that overlaps it
     by nine tenths is kept as it is, one by half is brought to it, and without one a box is drawn. All other
@@ -70,7 +70,7 @@ def label_studio_export(
     *,
     pictures: Mapping[int, Sequence[tuple[str, int]]] | None = None,
 ) -> bytes:
-    """What Label Studio would export when some annotators have corrected the proposals.
+    """A Label Studio export of proposals corrected by simulated annotators.
 
     Args:
         truth: with `boxes.corner_case`, and labels of the kind `corner`.

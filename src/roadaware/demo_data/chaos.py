@@ -36,7 +36,7 @@ _LONGEST_BOND = 120
 
 @dataclass(frozen=True)
 class Deed:
-    """What somebody does from one frame to another, half open."""
+    """An action of a person over a half-open span of frames."""
 
     action: str
     start: int
@@ -78,7 +78,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Bond:
-    """What one person does to another, half open."""
+    """A relation of two persons over a half-open span of frames."""
 
     subject: int
     predicate: str
@@ -275,7 +275,7 @@ _STEP = 20
 
 @dataclass(frozen=True)
 class ChaosFacts:
-    """What was written, for comparison with what is found.
+    """Facts of the written data, for comparison with findings.
 
     Args:
         videos: how many.

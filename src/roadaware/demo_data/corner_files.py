@@ -38,7 +38,7 @@ _COMMON_IDS = (1, 2, 3, 4, 7)
 
 @dataclass(frozen=True)
 class CornerFacts:
-    """What was written, for comparison with what is found.
+    """Facts of the written data, for comparison with findings.
 
     Args:
         pictures: how many.

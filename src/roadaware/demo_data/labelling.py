@@ -29,7 +29,7 @@ _SIDES = ((24, 40), (50, 34), (46, 22), (80, 38))
 
 @dataclass(frozen=True)
 class LabellingFacts:
-    """What was written.
+    """Facts of the written data.
 
     Args:
         pictures: how many.

@@ -369,7 +369,7 @@ def _spans(run: Ints, frame: Ints) -> pl.DataFrame:
 def build_av_tables(
     rng: np.random.Generator, seen: Ints, names: Sequence[str], *, first: int
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """What the vehicle does: `frame_labels`, and its `tubes` (without boxes) with their `tube_labels`.
+    """Actions of the vehicle: `frame_labels`, and its `tubes` (without boxes) with their `tube_labels`.
 
     Now and then a frame has two labels; the first row is the one that was meant first.
 
@@ -678,7 +678,7 @@ ANNOTATIONS, DETECTIONS, FACTS = "road_trainval_v1.0.json", "detections", "facts
 
 @dataclass(frozen=True)
 class RoadFacts:
-    """What was written, for comparison with what is found.
+    """Facts of the written data, for comparison with findings.
 
     Args:
         videos: how many.

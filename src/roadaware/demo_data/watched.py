@@ -1,4 +1,4 @@
-"""What a synthetic model predicts of crowds in tables: who does what, to whom, when, and what is heard where."""
+"""Synthetic predictions on crowds as tables: actions, relations, sentences and sounds."""
 
 from __future__ import annotations
 

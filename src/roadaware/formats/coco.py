@@ -286,7 +286,7 @@ _FLAGS = {"area_px2": pl.Float64, "ignore": pl.Boolean, "crowd": pl.Boolean, "co
 
 @dataclass
 class _Rows:
-    """What was taken: one entry per box, and the rows that were refused."""
+    """Rows read: one entry per box, and the refused rows."""
 
     place: list[tuple[str, int]] = field(default_factory=list)
     box: list[tuple[float, ...]] = field(default_factory=list)

@@ -78,7 +78,7 @@ class Answers:
 
 @dataclass
 class _Rows:
-    """What is known of what was sent, and rows as they grow."""
+    """Facts of the sent tasks, and the rows read so far."""
 
     sent: Predictions
     file: str

@@ -116,7 +116,7 @@ _HINT = (
 
 @dataclass
 class _Claim:
-    """What is predicted of one sentence: a half-open span and boxes, both in frames from 0."""
+    """The prediction for one sentence: a half-open span and boxes, both in frames from 0."""
 
     span: tuple[int, int] | None = None
     frames: list[int] = field(default_factory=list)

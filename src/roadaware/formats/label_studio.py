@@ -623,7 +623,7 @@ def _is_picture(row: Mapping[str, Any]) -> bool:
 
 
 def _data(row: Mapping[str, Any], media: str, *, picture: bool) -> dict[str, Any]:
-    """What a task is about."""
+    """Data of a task."""
     path = row.get("path") or row["video"]
     address = path if path.startswith(("/data/", "http://", "https://", "s3://", "gs://")) else None
     data = {

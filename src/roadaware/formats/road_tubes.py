@@ -168,7 +168,7 @@ def _mask_tube_frames(frames: Numbers, row: dict[str, Any]) -> npt.NDArray[np.bo
 
 
 def _dense(predictions: Predictions, boxes: pl.DataFrame) -> tuple[Layout, Numbers | None]:
-    """What dense scores stand for, and (n, classes) the scores, where every box has them."""
+    """Layout of the dense scores, and (n, classes) scores, where every box has them."""
     found = get_score_layout(predictions.meta, "boxes")
     if not found.width or "scores" not in boxes.columns or boxes["scores"].null_count():
         return found, None
@@ -184,7 +184,7 @@ _TAKEN = (AGENTNESS, *CLASS_KINDS)
 
 @dataclass
 class _Read:
-    """What was taken so far: columns of tubes, and the arrays of their boxes."""
+    """Rows read so far: columns of tubes, and the arrays of their boxes."""
 
     video: list[str] = field(default_factory=list)
     kind: list[str] = field(default_factory=list)

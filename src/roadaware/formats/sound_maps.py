@@ -449,7 +449,7 @@ def _validate_map(values: Numbers) -> Numbers:
 
 
 def _name(sounds: pl.DataFrame) -> pl.Expr:
-    """What a sound is called: its own name, else that of its video."""
+    """Name of a sound: its own, else that of its video."""
     video = pl.col("video").cast(pl.String)
     if "name" not in sounds.columns:
         return video.alias("name")

@@ -188,7 +188,7 @@ def _below(path: Path, base: Path) -> str:
 
 
 def _stills(scenes: Scenes) -> dict[Place, str]:
-    """Where the images of sets of images lie."""
+    """Paths of the images of sets of images."""
     if "path" not in scenes.frames.columns:
         return {}
     rows = scenes.frames.select(pl.col("video").cast(pl.String), "frame", pl.col("path").cast(pl.String))

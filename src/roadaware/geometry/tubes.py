@@ -166,6 +166,6 @@ def _ints(values: Ints) -> Ints:
 
 
 def _arrays(tubes: Tubes) -> tuple[Floats, Ints, Ints, Ints]:
-    """What the kernel takes of one set."""
+    """Arrays of one set for the kernel."""
     boxes = np.ascontiguousarray(tubes.boxes, dtype=np.float64)
     return boxes, _ints(tubes.rows), _ints(tubes.frames), _ints(tubes.offsets)

@@ -1,4 +1,4 @@
-"""Where a dataset lies, seen one way: a folder, a zip archive, a file or several of them; files by name,
+"""Sources of datasets behind one interface: a folder, a zip archive, a file or several of them; files by name,
 bounded in size and confined.
 """
 
@@ -66,7 +66,7 @@ def resolve_inside(root: Path, name: str) -> Path:
 
 
 class Source(ABC):
-    """Where a dataset lies; every name is relative to it, with `/` between its parts.
+    """Source of a dataset; every name is relative to it, with `/` between its parts.
 
     Args:
         path: the resolved folder or archive.
@@ -487,7 +487,7 @@ class ZipSource(Source):
 
 @dataclass(frozen=True)
 class _Index:
-    """What an archive holds, for all sources that share it.
+    """Content of an archive, for all sources that share it.
 
     Args:
         archive: opened and vetted.

@@ -181,7 +181,7 @@ def read_frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str
 
 
 def get_time_base(stream: Any, where: str) -> float:
-    """What a stream's times are counted in, in seconds.
+    """Time base of a stream, in seconds.
 
     Args:
         stream: of PyAV.

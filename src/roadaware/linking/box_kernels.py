@@ -12,7 +12,7 @@ from roadaware.geometry.compiled import kernel
 
 @kernel
 def suppress(corners: Floats, order: Ints, group: Ints, iou: float) -> npt.NDArray[np.bool_]:
-    """Which boxes stay: those that overlap no better box that stays by more than `iou`.
+    """Non-maximum suppression: whether each box is kept, that is overlaps no better kept box by more than `iou`.
 
     Args:
         corners: (n, 4) all boxes.

@@ -308,7 +308,7 @@ def _fill_edges(
     rules: Rules,
     edges: Floats,
 ) -> None:
-    """Write what each detection is worth to a path into `edges` (n,); negative for no candidate.
+    """Write the score of each detection for a path into `edges` (n,); negative for no candidate.
 
     With `widened`, that is the affinity of boxes widened by so many standard deviations, whatever the cost.
     """

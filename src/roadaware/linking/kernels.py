@@ -73,7 +73,7 @@ def _extend(slot: int, place: int, step: int, pool: Pool, live: Live, rules: Rul
 
 @kernel
 def _key(slot: int, live: Live, top_key: bool, single: bool) -> float:
-    """What a live path is ordered by."""
+    """Sort key of a live path."""
     if top_key:
         n = min(live.paths[slot, LENGTH], live.top.shape[1])
         return round_to_single(block_sum(live.top[slot], 0, n, single) / n, single)
@@ -282,7 +282,7 @@ def suppress_tubes(
     overlap: float,
     offset: float,
 ) -> Bools:
-    """Which tubes (t,) stay: in each group those that no better one overlaps by more than `overlap`.
+    """(t,) whether each tube is kept: no better one of its group overlaps it by more than `overlap`.
 
     The overlap of two tubes is the mean IoU over the frames that both have, times their temporal IoU.
 

@@ -348,7 +348,7 @@ class Linker:
 
 
 def select_usable(agentness: Floats, config: LinkerConfig) -> Ints:
-    """Which rows of a frame are linked: the first `top_rows`, of those the ones above `min_score`.
+    """Rows of a frame that are linked: the first `top_rows`, of those the ones above `min_score`.
 
     Args:
         agentness: (n,) in the order of the frame.

@@ -263,7 +263,7 @@ def _convert_to_onnx(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter tells of its own steps and of libraries that nobody needs."""
+    """Silence the exporter's messages."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -111,7 +111,7 @@ def resolve_model_file(path: Path) -> Path:
 
 
 def build_transformers_config(said: Mapping[str, Any], where: str) -> Any:
-    """The config of transformers that a description makes, without what nobody here knows.
+    """Build the config of transformers from a description, without unknown fields.
 
     Args:
         said: what config.json says.
@@ -388,7 +388,7 @@ _ATOM = re.compile(r"\\.|\[(?:\\.|\[:\w+:\]|[^\\\]])*\]")
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """What makes tokens of words, without padding and without cutting off.
+    """Load a tokenizer, without padding and truncation.
 
     Args:
         folder: with tokenizer.json; or with vocab.txt, or vocab.json and merges.txt, as older ones have it.
@@ -499,6 +499,6 @@ def _lines(path: Path) -> list[str]:
 
 
 def _settings(folder: Path) -> dict[str, Any]:
-    """What tokenizer_config.json says; nothing where there is none."""
+    """Content of tokenizer_config.json; empty where there is none."""
     path = folder / "tokenizer_config.json"
     return parse_folder_json(path) if path.exists() else {}

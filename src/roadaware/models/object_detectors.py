@@ -282,7 +282,7 @@ def prepare_finetuning(
 
 
 def extract_plain_config(model: Any) -> dict[str, Any]:
-    """What decides the shapes of a model, as plain data: its config without labels and versions.
+    """The config of a model without labels and versions, as plain data: what decides its shapes.
 
     Args:
         model: of transformers.

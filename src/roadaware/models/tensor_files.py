@@ -91,7 +91,7 @@ def parse_facts(about: Mapping[str, str], name: str, where: str) -> dict[str, An
 
 
 def read_pickled(path: Path) -> Any:
-    """What `torch.save` wrote, of tensors and plain containers alone; no other object of it is made.
+    """Read a file of `torch.save`: tensors and plain containers alone; no other object is created.
 
     Raises:
         InputError: if it is no regular file, holds more than tensors, or more numbers than `get_parameter_limit`.

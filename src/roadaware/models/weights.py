@@ -322,7 +322,7 @@ def _is_required(name: str, whole: bool, network: RetinaNet3D) -> bool:
 def _unfit(
     path: Path, held: Mapping[str, Tensor], network: RetinaNet3D, differ: list[str], lacking: list[str]
 ) -> UsageError:
-    """What does not fit, and which network the file is for."""
+    """Error for weights that do not fit, with the network that the file is for."""
     shown = [*differ, *(f"{name} is not in the file" for name in lacking)]
     kind, other = _describe_network(held), described(held)
     if other:

@@ -155,7 +155,7 @@ class NetworkStream:
         return stream
 
     def _failure(self) -> BaseException | None:
-        """What ended the connection below FFmpeg, which only knows that it did."""
+        """The error that ended the connection below FFmpeg."""
         return None if self._carrier is None else self._carrier.failure
 
     def _cause(self, error: BaseException) -> BaseException:

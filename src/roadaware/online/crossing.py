@@ -66,7 +66,7 @@ class Follower:
     rule: OutlookRule = field(default_factory=OutlookRule)
 
     def __post_init__(self) -> None:
-        """Nobody is there yet."""
+        """Start without pedestrians."""
         self._pace = Pace(self.foresight.rate_fps, self.rule.bridge_s, steady_s=self.rule.steady_s)
         self._followed: dict[int, _Followed] = {}
         self._free = list(range(len(self.foresight)))[::-1]
@@ -138,7 +138,7 @@ class Follower:
         self._free += [self._followed.pop(number).row for number in gone]
 
     def _tell(self, who: _Followed, found: Answers, at: int, t_s: float) -> None:
-        """Give somebody an outlook.
+        """Set the forecast of a tube.
 
         Args:
             who: is given it.
@@ -235,7 +235,7 @@ class CrossingAnnotator:
         return likely >= self.rule.probability * sum(scores.values())
 
     def _said(self, tube: LiveTube, outlook: Outlook | None, height_px: int) -> Outlook | None:
-        """What is said of a pedestrian, or why nothing is; None of one who was not seen for long enough."""
+        """The forecast of a pedestrian, or the reason why there is none; None if not seen for long enough."""
         if outlook is None:
             return None
         if tube.box[3] - tube.box[1] < self._limits.get(HEIGHT, 0.0) * height_px:

@@ -178,7 +178,7 @@ def _schema(*, crossing: bool, regions: int) -> dict[str, Any]:
 
 
 def _mask_unknown(table: pl.LazyFrame) -> pl.LazyFrame:
-    """Null for what nobody says."""
+    """Null for unknown values."""
     schema = table.collect_schema()
     numbers = [name for name in ("crossing", "low", "high") if name in schema]
     said = [pl.col(name).fill_nan(None) for name in numbers]

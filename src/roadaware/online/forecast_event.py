@@ -152,7 +152,7 @@ class OutlookRule:
         return crossing >= (self.off if before else self.on)
 
     def region(self, regions: Floats, before: int | None) -> int:
-        """Which region is reported.
+        """The region that is reported.
 
         Args:
             regions: (r,) smoothed probabilities.

@@ -1,4 +1,4 @@
-"""Frames that wait to be processed: few of them, for a live image is worth little once it is old."""
+"""Short queue of frames to be processed; old frames of a live source are dropped."""
 
 from __future__ import annotations
 

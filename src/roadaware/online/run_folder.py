@@ -325,7 +325,7 @@ def _figures(progress: Progress, source: Source, video: str) -> dict[str, Any]:
 
 
 def _summarize_speed(progress: Progress) -> dict[str, Any]:
-    """What the clock says of a watch."""
+    """Timing of a watch."""
     latency, spent_s = progress.latency, progress.spent_s
     return {
         "watched_s": round(spent_s, 3),

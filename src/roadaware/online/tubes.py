@@ -26,7 +26,7 @@ Told = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class LabelRule:
-    """Which labels are reported.
+    """Thresholds of reported labels.
 
     Args:
         on: a label begins to be reported at this smoothed score.

@@ -56,7 +56,7 @@ class ObjectClass:
 
 @dataclass(frozen=True)
 class Route:
-    """Where the predictions of one class of a detector go.
+    """Group of the predictions of one class of a detector.
 
     Args:
         label: the detector's name of the class.

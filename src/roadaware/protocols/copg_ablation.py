@@ -181,7 +181,7 @@ def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
 
 
 def _head(order: GridOrder) -> dict[str, Any]:
-    """What is asked for, for the folder."""
+    """The request as kept in the folder."""
     held = load_run_inputs(order.source)
     return {
         "format": FORMAT,

@@ -1,4 +1,4 @@
-"""What the paper on CODA prints: Tables 1 to 3 and 8 to 10 as long tables, questionable numbers marked.
+"""Printed numbers of the paper on CODA: Tables 1 to 3 and 8 to 10 as long tables, questionable numbers marked.
 
 They lie in `data` as they are printed, one csv each, in per cent; `coda_notes.csv` says which numbers are
 questionable and why, `*` standing for every row or column. Tables 5 to 7 (parameters of the proposals) are
@@ -167,7 +167,7 @@ def select_printed(
 
 
 def get_scene_shares() -> dict[str, dict[str, float]]:
-    """What section 3 says of the scenes, as shares by weather and period; the weather adds up to 1.01.
+    """Shares of the scenes by weather and period of section 3; the weather adds up to 1.01.
 
     Source: Li et al., ECCV 2022 (CODA), section 3, diversity.
     """

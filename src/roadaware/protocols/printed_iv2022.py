@@ -1,4 +1,4 @@
-"""What the IV 2022 paper prints of predictors out of domain: Tables I and II as one long table.
+"""Printed numbers of the IV 2022 paper on cross-dataset evaluation: Tables I and II as one long table.
 
 Both lie beside this module as they are printed, one csv each; `0.55/0.04` is printed as 0.55 (± 0.04).
 Figures 2 and 4 to 6 show more, but print no numbers.

@@ -39,7 +39,7 @@ _WHOLE = ("mean", "total")
 
 @dataclass(frozen=True)
 class _Place:
-    """What a number is about; see `load_printed` for the fields."""
+    """Place of a printed number; see `load_printed` for the fields."""
 
     table: str
     kind: str | None = None

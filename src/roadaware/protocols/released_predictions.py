@@ -1,4 +1,4 @@
-"""The released scores of one task on one dataset, beside the samples they answer and what they are worth."""
+"""The released scores of one task on one dataset, with their samples and metrics."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def _select_measured(summary: pl.DataFrame) -> pl.DataFrame:
 
 
 def _printed_for(split: str, dataset: str, *, product: bool) -> pl.DataFrame:
-    """What the paper prints for a split: its own numbers, then the means over the three splits."""
+    """Printed numbers for a split: its own numbers, then the means over the three splits."""
     averaged = "test" if split == "test" else "val"
     rows = load_printed().filter(
         pl.col("dataset") == dataset,

@@ -101,7 +101,7 @@ def build_coverage_table(found: Sequence[Sets]) -> Table | None:
 
 
 def describe_coverage(found: Sequence[Sets]) -> Iterator[str]:
-    """What the table comes to, of the models as they are.
+    """Summary of the coverage table in words.
 
     Args:
         found: by `collect_sets`.

@@ -140,7 +140,7 @@ def build_contact_sheet(pictures: Sequence[Pixels], columns: int) -> Pixels:
 
 
 def iterate_titles(scenes: Scenes, video: str) -> Iterator[str]:
-    """What a scene is called, and what the vehicle does, frame by frame.
+    """Title of a scene and the action of the vehicle, frame by frame.
 
     Args:
         scenes: with `frame_labels` of the kind av_action.

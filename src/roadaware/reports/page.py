@@ -89,7 +89,7 @@ class Table:
 
     @property
     def cautions(self) -> str:
-        """What the marks behind intervals mean; nothing where there are none."""
+        """Legend of the marks behind intervals; empty where there are none."""
         cells = (each for row in self.rows for each in row)
         return describe_cautions(" ".join(f"{c.text} {c.below}" if isinstance(c, Mark) else c for c in cells))
 
@@ -254,7 +254,7 @@ class Section:
 
     @property
     def cautions(self) -> str:
-        """What the marks behind intervals in its sentences mean; nothing where there are none."""
+        """Legend of the marks behind intervals in its sentences; empty where there are none."""
         return describe_cautions(" ".join(self.says))
 
 

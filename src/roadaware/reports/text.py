@@ -112,7 +112,7 @@ def format_caution(caution: str | None) -> str:
 
 
 def describe_cautions(text: str) -> str:
-    """What the marks of the intervals in a text mean; nothing where there are none."""
+    """Legend of the marks of intervals in a text; empty where there are none."""
     return "; ".join(f"{sign[1:]} {MEANINGS[name]}" for name, sign in _CAUTIONS.items() if sign in text)
 
 

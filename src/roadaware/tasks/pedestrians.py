@@ -1,4 +1,4 @@
-"""Where pedestrian models meet ground truth: examples from sampled scenes; baselines trained, chosen and scored."""
+"""Pedestrian task: examples from sampled scenes; baselines fitted, selected and evaluated."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def people_in(tables: Scenes | Predictions) -> pl.DataFrame:
 
 
 def _sure(every: pl.DataFrame, boxes: pl.DataFrame) -> pl.DataFrame:
-    """Predicted boxes that are worth a look."""
+    """Predicted boxes with a sufficient score."""
     if "tube" in every.columns and every["tube"].null_count() < len(every):
         return boxes.filter(pl.col("tube").is_not_null())
     return boxes.filter(pl.col("score") >= _SURE) if "score" in boxes.columns else boxes

@@ -30,7 +30,7 @@ _LIKELY = 0.5
 
 @dataclass(frozen=True, eq=False)
 class ClipTable:
-    """Where clips begin.
+    """Start frames of clips.
 
     Args:
         film: (n) number of the video.
@@ -241,7 +241,7 @@ def _sample(clip: FramesOfClip, labelled: npt.NDArray[np.bool_], name: str, reci
 
 @dataclass(frozen=True)
 class Share:
-    """Which draws of each step a process takes.
+    """Share of each step's random draws for one process.
 
     Args:
         batch: clips at a time.

@@ -32,7 +32,7 @@ _log = logging.getLogger("roadaware")
 
 @dataclass(frozen=True)
 class Film:
-    """Where the images of a video are.
+    """Files of the images of a video.
 
     Args:
         video: its name.

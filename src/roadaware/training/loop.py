@@ -511,7 +511,7 @@ class Run:
             raise self._diverged(f"the weights behind step {self.step} are no numbers")
 
     def _diverged(self, what: str) -> DivergedError:
-        """What happened, and what to do."""
+        """Error text for a diverged training."""
         last = self.out / LAST
         good = f"{last} holds step {self.saved}" if self.saved else "there is no checkpoint yet"
         return DivergedError(

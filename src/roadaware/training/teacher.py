@@ -102,7 +102,7 @@ def films_at(paths: Sequence[str]) -> list[Film]:
 def _told(
     asked: TeacherRecipe, films: Sequence[Film], classes: Classes, folder: Path, device: torch.device | str
 ) -> Predictions:
-    """What the teacher finds, from the folder as far as it is there."""
+    """Pseudo-labels of the teacher, read from the folder where they exist."""
     path = resolve_weights(Path(asked.weights), ("objects",))
     rule = DetectRule(min_agentness=asked.min_score)
     views = Views(asked.size_px) if asked.size_px else None
@@ -138,7 +138,7 @@ def _stamp(film: Film) -> str:
 def _truth(
     boxes: pl.DataFrame, told: Predictions, classes: Classes, n_frames: int, asked: TeacherRecipe
 ) -> VideoTruth:
-    """What a teacher says of a video, in the classes that are learnt; of labels that it does not know, 0."""
+    """Scores of a teacher on a video, in the classes that are learnt; 0 for labels that it lacks."""
     columns = get_score_layout(told.meta, "boxes")
     boxes = boxes.filter(pl.col("frame") < n_frames).sort("frame", maintain_order=True)
     soft = np.zeros((len(boxes), classes.n_classes), np.float16)
@@ -160,7 +160,7 @@ def _truth(
 
 
 def _joined(labels: VideoTruth, said: VideoTruth) -> VideoTruth:
-    """Labels where somebody looked, and what the teacher says elsewhere."""
+    """Labels of annotated frames, and the teacher's elsewhere."""
     parts: list[tuple[VideoTruth, slice]] = []
     for frame in range(min(len(labels), len(said))):
         source = labels if labels.labelled[frame] else said

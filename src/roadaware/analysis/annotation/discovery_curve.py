@@ -169,7 +169,7 @@ class _Way:
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """What resamples gave: (draws, k) share found, (draws, shares) looked at, (draws, shares) saved."""
+    """Values of resamples: (draws, k) share found, (draws, shares) viewed, (draws, shares) saved."""
 
     found: Floats
     looked: Floats

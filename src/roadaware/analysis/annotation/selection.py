@@ -1,4 +1,4 @@
-"""Which images are worth a look: ranked by their proposals, with fresh scenes before more of the same."""
+"""Selection of images for annotation, ranked by their proposals, with new scenes before similar ones."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SelectionConfig:
 def rank_images(
     claims: Predictions, pictures: pl.DataFrame, config: SelectionConfig | None = None, *, seed: int = 0
 ) -> pl.DataFrame:
-    """All images with the one most worth a look first, see `LISTED`.
+    """Rank all images, the most useful first, see `LISTED`.
 
     Images without a proposal come last, in an order drawn by chance.
 

@@ -59,7 +59,7 @@ def build_truth_rows(judgement: Judgement) -> pl.DataFrame:
 
 
 def build_confusion_table(judgement: Judgement, min_score: float = 0.0) -> pl.DataFrame:
-    """Which labels stood where others were predicted.
+    """Confusion table: ground-truth labels where others were predicted.
 
     A prediction is compared with the ground-truth box of its frame that it overlaps most, of whatever label. Where that
     overlap is enough, and the person in the box does not have the predicted label, the prediction counts once for
@@ -207,7 +207,7 @@ def evaluate(
 def evaluate_confusion(
     predictions: Predictions, scenes: Scenes, config: ActionConfig, *, min_score: float = 0.0
 ) -> pl.DataFrame:
-    """Which labels stood where others were predicted: `truth`, `claimed`, `claims`, `mean_score`.
+    """Confusion table of predicted and ground-truth labels: `truth`, `claimed`, `claims`, `mean_score`.
 
     Args:
         predictions: as in `evaluate`.

@@ -177,7 +177,7 @@ class RetinaNetConfig:
 
 
 def default(**fields: object) -> RetinaNetConfig:
-    """What we recommend: the quirks corrected; `fields` replace others, such as `backbone` or `causal`."""
+    """The recommended config with the quirks corrected; `fields` replace others, such as `backbone` or `causal`."""
     return RetinaNetConfig(**fields)  # type: ignore[arg-type]
 
 

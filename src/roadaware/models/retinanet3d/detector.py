@@ -144,7 +144,7 @@ def _resize_frame(picture: Pixels, size: tuple[int, int]) -> Tensor:
 
 
 class _NetworkDetector:
-    """What both have: the vocabulary, the size of the stream, the way from and to original pixels."""
+    """Base of both detectors: vocabulary, size of the stream, scaling from and to original pixels."""
 
     def __init__(
         self,

@@ -685,7 +685,7 @@ class Head:
         self.before = last.back if last.causal else last.back // 2
 
     def everywhere(self, tower: Tensor, row: int | slice) -> Tensor:
-        """What one frame adds to some rows of every anchor, under each part of the kernel over time.
+        """Contribution of one frame to some rows of every anchor, for each time step of the kernel.
 
         Args:
             tower: (S, C, H, W).

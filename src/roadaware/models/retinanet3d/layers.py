@@ -16,7 +16,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class TimeLayer(nn.Module):
-    """What a layer with a memory has: `streaming` if it continues a stream, `reset_stream_state` to begin another.
+    """Interface of a layer with a temporal state: `streaming` if it continues one, `reset_stream_state` to begin another.
 
     On a stream, forward takes any number of consecutive frames (usually one) and gives as many, or fewer
     where frames are pooled. The first frame of a stream has before it what the first frame of a clip has.

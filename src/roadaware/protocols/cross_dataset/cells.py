@@ -361,7 +361,7 @@ def compute_resampled_means(
 
 
 def encode_sets(promise: Conformal, rows: list[Row]) -> bytes:
-    """What a cell keeps of its sets.
+    """Encode the conformal sets of a cell.
 
     Args:
         promise: whose threshold is kept; an infinite one as null.

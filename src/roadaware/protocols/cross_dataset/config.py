@@ -230,7 +230,7 @@ class AwayStudy:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """What all that lies in one folder has in common; the rest may grow from call to call."""
+        """Fields that must be equal for all runs of one folder; the others may grow from call to call."""
         from roadaware.config import to_dict
 
         whole = to_dict(self)
@@ -269,7 +269,7 @@ class Fit:
 
     @property
     def domain(self) -> str:
-        """What it learns, at last."""
+        """The domain that training ends with."""
         return self.trained_on.rpartition(">")[2]
 
     @property

@@ -32,7 +32,7 @@ _material = lru_cache(maxsize=8)(load_material)
 
 
 def get_model_path(fit: Fit, out: Path) -> Path:
-    """Where a fit keeps its model.
+    """Path of the model of a fit.
 
     Args:
         fit: which.
@@ -126,7 +126,7 @@ def _size(model: str, study: AwayStudy) -> Literal["published", "small"]:
 
 
 def _describe_fit(fit: Fit, study: AwayStudy) -> dict[str, object]:
-    """What decides a fit, apart from its samples."""
+    """Identity of a fit, apart from its samples."""
     fields = study.fields.get(fit.model, {})
     return {**study.fixed, "fields": fields, "fit": configs.to_dict(fit)}
 

@@ -177,7 +177,7 @@ class CrossResults:
 
 
 def read_study_json(path: Path) -> dict[str, Any]:
-    """What a file of a study says.
+    """Content of a file of a study.
 
     Args:
         path: of the file.

@@ -43,7 +43,7 @@ def encode_behaviour(seen: Observations, *, leaks: bool) -> Floats:
 
 
 def _told_by(seen: Observations, share: Floats) -> str:
-    """What having tags alone tells of the labels of these samples, in words.
+    """How well the presence of tags predicts the labels of these samples, in words.
 
     Args:
         seen: n observations.

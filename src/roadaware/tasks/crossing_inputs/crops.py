@@ -322,7 +322,7 @@ Work = Callable[[Sequence[int], threading.Event], None]
 
 
 class StoppedError(Exception):
-    """Work was left since other work failed or somebody interrupts."""
+    """Work was stopped by a failure elsewhere or an interruption."""
 
 
 def split_halves(numbers: Sequence[int], costs: npt.ArrayLike) -> tuple[Sequence[int], Sequence[int]]:

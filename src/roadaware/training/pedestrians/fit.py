@@ -330,7 +330,7 @@ class Fitter:
         return loss, loss if self.heads is None else loss + self.heads.loss(said, rows, which)
 
     def _judged(self, state: dict[str, Tensor]) -> tuple[float, dict[str, float | None]]:
-        """What weights are worth on validation: by the criterion, and their answers about the future."""
+        """Validation score of weights, and their predicted futures."""
         held = {name: value.clone() for name, value in self.network.state_dict().items()}
         self.network.load_state_dict(state)
         said = predict_logits(self.network, self.validation.inputs, ("label", *self.network.tasks))

@@ -119,7 +119,7 @@ def check_directions(predictions: Predictions, scenes: Scenes) -> list[Diagnosis
 
 
 def check_self_relations(predictions: Predictions, _: Scenes) -> list[Diagnosis]:
-    """Whether somebody does something to themselves: the subject's boxes are the object's.
+    """Check for relations whose subject and object have the same boxes.
 
     Args:
         predictions: with `relations`.
@@ -468,7 +468,7 @@ def check_predictions(
 
 
 def list_row_names(table: str, held: TableSet, scenes: Scenes) -> list[str]:
-    """What the rows of a table speak of: videos, or things that the ground truth numbers."""
+    """Names in the rows of a table: videos, or items that the ground truth numbers."""
     rows: pl.DataFrame = getattr(held, table)
     if table in _KEYS:
         key = _KEYS[table]
