@@ -27,7 +27,7 @@ class Span:
         begin_s: when it was first found.
         end_s: when it was last found.
         score: mean agentness, as last reported.
-        agents: label to the best score that was reported of it.
+        agents: label to the best score that was reported for it.
         height: of its box at the largest, in pixels.
         probable: (time, smoothed probability) of each time that crossing was reported.
     """

@@ -113,7 +113,7 @@ def _merge_counts(counts: Iterable[tuple[str, int]]) -> Counter[str]:
 
 
 def _format_reasons(counts: Counter[str], left: list[dict[str, Any]]) -> dict[str, int]:
-    """Counts by reason, each with the first image or file that it was reported of."""
+    """Counts by reason, each with the first image or file that it was reported for."""
     first: dict[str, str] = {}
     for each in left:
         picture = f"{to_printable(each['video'])}, frame {each['frame']}"

@@ -170,7 +170,7 @@ MAX_MASK_PIXELS = 1 << 25
 """The largest mask that is decoded."""
 DEPTH_STEP_M = 0.01
 MAX_DEPTH_M = 655.34
-"""The deepest that a pixel is predicted to be; sky and everything beyond it is `inf`."""
+"""The greatest depth that a pixel can hold; sky and everything beyond it is `inf`."""
 _SKY = 65535
 _SLACK = 1 << 16
 _MODES = {8: "L", 16: "I;16"}

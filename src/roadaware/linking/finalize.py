@@ -26,9 +26,9 @@ class Tube:
     Args:
         kind: of the label.
         label: its place among the labels of the kind.
-        start_frame: where the tube is predicted to begin.
+        start_frame: the first frame that the tube is assigned to.
         end_frame: the frame after the last that it is assigned to.
-        span: [start, end) frames in which its boxes were found; others than predicted where gaps are squeezed.
+        span: [start, end) frames in which its boxes were found; others than assigned where gaps are squeezed.
         score: of the label, in [0, 1].
     """
 
@@ -51,7 +51,7 @@ class ClosedPath:
         boxes: (n, 4) x1, y1, x2, y2.
         agentness: (n,).
         scores: (n, c) class scores.
-        start_frame: where it is predicted to begin.
+        start_frame: the first frame that it is assigned to.
         end_frame: the frame after the last that it is assigned to.
         score: mean agentness.
         tubes: kind after kind, the best label first, segments of a label in time.

@@ -266,7 +266,7 @@ def apply_latency(
 
     Raises:
         UsageError: if there is no latency for the scheduler, or one beside recorded times.
-        InputError: if times are missing or impossible, or tubes are predicted for consecutive frames whatever
+        InputError: if times are missing or impossible, or tubes are assigned to consecutive frames whatever
             frames their boxes were found in.
 
     Source: Li, Wang, Ramanan, "Towards streaming perception", ECCV 2020, section 3.

@@ -90,7 +90,7 @@ class OutlookRule:
 
     Args:
         agents: labels of agents that are pedestrians; a tube is asked about in frames in which one of them is
-            reported of it, which has a hysteresis of its own (see `LabelRule`).
+            reported for it, which has a hysteresis of its own (see `LabelRule`).
         probability: that a tube needs of them: their share of its smoothed scores of all agents. Not predicted
             to be a pedestrian by half is not asked about.
         on: crossing is reported from this smoothed probability on.

@@ -139,7 +139,7 @@ class SmoothedTable:
             t_s: later than before.
 
         Returns:
-            (n,) whether other labels are reported of it now.
+            (n,) whether other labels are reported for it now.
         """
         scores = np.asarray(scores, np.float32)
         weight = np.ones((len(rows), self.kinds.width), np.float32)
