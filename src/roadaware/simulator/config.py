@@ -105,7 +105,7 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Behaviour:
-    """Who is about, and how they behave.
+    """Density and behaviour of actors.
 
     Args:
         vehicles: moving vehicles and cyclists per 100 m of road in view, about.

@@ -12,7 +12,7 @@ from roadaware.simulator.looks import Look
 
 @dataclass(frozen=True)
 class Bond:
-    """What one person does to another, half open in frames; numbers of actors."""
+    """A relation of two actors over a half-open span of frames."""
 
     subject: int
     predicate: str

@@ -40,7 +40,7 @@ _SOUND_RATE = 16_000
 
 @dataclass(frozen=True)
 class Kept:
-    """What is written of a scene besides its tables.
+    """Files of a scene besides its tables.
 
     Args:
         video: the video.
@@ -212,7 +212,7 @@ _UNFINISHED = re.compile(r"\.(?P<name>.+)\.unfinished-(?P<process>\d{1,10})")
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be made.
+    """A request for scenes.
 
     Args:
         config: of all scenes.

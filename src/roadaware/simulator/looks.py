@@ -23,7 +23,7 @@ _TINTED: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class Look:
-    """What a scene looks like, whatever happens in it. Factors are of linear light by default.
+    """Appearance of a scene, independent of its content. Factors are of linear light by default.
 
     Args:
         exposure: factor of all light.

@@ -63,7 +63,7 @@ def _awake(episode: Episode) -> Episode:
 
 
 def format_scene_name(config: SceneConfig, number: int) -> str:
-    """What a scene is called: its preset and its number."""
+    """Name of a scene: its preset and its number."""
     return f"{config.preset}-{number:04d}"
 
 

@@ -35,7 +35,7 @@ class Material(IntEnum):
 
 
 class Semantic(IntEnum):
-    """What a pixel shows, after the classes of Cityscapes; 0 is nothing."""
+    """Semantic class of a pixel, after the classes of Cityscapes; 0 is nothing."""
 
     VOID = 0
     ROAD = 1
@@ -190,7 +190,7 @@ class Camera:
         return inverse
 
     def project(self, points: npt.ArrayLike) -> tuple[Floats, Floats]:
-        """Where points fall in the image, and how deep they lie; NaN pixels for those behind the camera.
+        """Project points to pixels and depths; NaN pixels for those behind the camera.
 
         Args:
             points: (n, 3) in the world, metres.

@@ -112,7 +112,7 @@ _CASTS = np.isin(
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """What the camera sees in a frame.
+    """Rendered layers of a frame.
 
     Args:
         rgb: (h, w, 3) uint8.

@@ -332,7 +332,7 @@ _WORDS = {
 
 
 def build_voice(label: str, rng: Chance) -> Voice:
-    """What makes the sound of a label; one that nobody knows is a noise of middle pitch.
+    """Build the sound source of a label; an unknown label gives a noise of middle pitch.
 
     Args:
         label: of a noise.

@@ -206,7 +206,7 @@ _GREYS = ((0.22, "black"), (0.42, "dark grey"), (0.68, "grey"), (0.84, "light gr
 
 
 def colour_word(colour: tuple[float, float, float]) -> str:
-    """What people call a colour.
+    """The word for a colour.
 
     Args:
         colour: linear, 0 to 1.

@@ -79,7 +79,7 @@ PLOTS: Mapping[str, Plot] = {
 
 @dataclass(frozen=True)
 class Programme:
-    """What happens in a category.
+    """Programme of a category of scenes.
 
     Args:
         openings: plots that are played from the start, the first ones even if few people are about.

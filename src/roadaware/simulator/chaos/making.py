@@ -79,7 +79,7 @@ def make_chaos(
 
 
 def select_category(name: str, seed: int) -> str:
-    """What happens in a scene of this name.
+    """The category of a scene of this name.
 
     Args:
         name: ends with the number of the scene.

@@ -61,7 +61,7 @@ def build_thing_actors(play: Play, regions: Regions) -> list[Actor]:
 
 
 def extract_bonds(play: Play, actors: list[Actor]) -> tuple[Bond, ...]:
-    """Who does what to whom, as far as both are there and it can be seen.
+    """Extract relations between persons, where both are there and it can be seen.
 
     Args:
         play: to its end.
@@ -82,7 +82,7 @@ def extract_bonds(play: Play, actors: list[Actor]) -> tuple[Bond, ...]:
 
 
 def extract_noises(play: Play, actors: list[Actor]) -> tuple[Noise, ...]:
-    """What is heard, by when it begins; of what is a deed too, as long as that is seen.
+    """Extract sounds by their start; those of actions as long as the action is seen.
 
     Args:
         play: to its end.
@@ -378,7 +378,7 @@ class Remark:
 
 
 def generate_sentences(actors: list[Actor], bonds: tuple[Bond, ...], fps: float) -> tuple[Sentence, ...]:
-    """What a witness would say of who does something notable, and asks about who does it to somebody.
+    """Generate sentences and questions about notable actions, as a witness could give them.
 
     Args:
         actors: the people, by number.

@@ -541,7 +541,7 @@ class Cast:
         return True
 
     def actors(self, n_frames: int, fps: float) -> tuple[Actor, ...]:
-        """Everybody but the own vehicle, those that moved first, in the order in which they came.
+        """All actors but the own vehicle, moving ones first, in the order of their entry.
 
         Args:
             n_frames: of the scene.

@@ -50,7 +50,7 @@ def needs_head_lamps(conditions: Conditions) -> bool:
 
 
 def select_indicator(vehicle: Vehicle, inwards: int, time_s: float) -> int:
-    """What a vehicle indicates: 1 left, -1 right, 2 hazard lights, 0 nothing.
+    """State of a vehicle's indicators: 1 left, -1 right, 2 hazard lights, 0 nothing.
 
     Args:
         vehicle: that moves.
@@ -97,7 +97,7 @@ def _turn_signal(vehicle: Vehicle, inwards: int) -> int:
 
 
 def select_hand_signal(vehicle: Vehicle, inwards: int) -> int:
-    """Which arm a cyclist holds out: 1 left, -1 right, 0 none; in the turn itself they steer with both hands.
+    """Hand signal of a cyclist: 1 left, -1 right, 0 none; in the turn itself they steer with both hands.
 
     Args:
         vehicle: with two wheels and pedals.
