@@ -1,4 +1,4 @@
-"""Proposals for all pictures of a set: part by part, resumable, by several processes, bad ones left out."""
+"""Proposals for all images of a set: part by part, resumable, by several processes, bad ones left out."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ PROPOSALS = "proposals"
 
 @dataclass(frozen=True)
 class Order:
-    """What is proposed.
+    """A request for proposals: set, configuration and sources.
 
     Args:
         reader: of the dataset.
         root: the dataset's folder.
-        config: the knobs.
-        semantics: `truth` or `erring` for that of made-up scenes, a folder of masks, or None.
+        config: the parameters.
+        semantics: `truth` or `erring` for that of synthetic scenes, a folder of masks, or None.
         detections: `truth` or `erring`, saved Predictions, or None.
         stage: after which step proposals are kept.
-        videos: which; all unless told.
-        part: pictures that are done together.
+        videos: which (default: all).
+        part: images that are done together.
     """
 
     reader: str
@@ -71,15 +71,15 @@ def run(
     progress: Callable[[int, int], None] | None = None,
     overwrite: bool = False,
 ) -> tuple[Predictions, Tally]:
-    """Propose for all pictures; parts that the folder has already are left as they are.
+    """Propose for all images; parts that the folder has already are left as they are.
 
-    A part is done again where a file has changed of a picture that was left out.
+    A part is done again where a file has changed of an image that was left out.
 
     Args:
         order: what is asked for.
         folder: where to: new, empty, or that of the same order.
         processes: how many parts at a time.
-        progress: told how many pictures are done, of how many.
+        progress: called with the number of images done and the total.
         overwrite: do all parts again, whatever order they were of.
 
     Raises:
@@ -129,14 +129,14 @@ def _run(
 
 
 def find_due_parts(order: Order, folder: Path) -> list[int]:
-    """Numbers of the parts that are not done, are damaged, or left out pictures whose files have changed.
+    """Numbers of the parts that are not done, are damaged, or left out images whose files have changed.
 
     Args:
         order: what is asked for.
         folder: of the parts.
 
     Raises:
-        UsageError: if the file of a picture that was proposed for has changed.
+        UsageError: if the file of an image that was proposed for has changed.
     """
     held = load_run_inputs(order)
     due = []
@@ -149,12 +149,12 @@ def find_due_parts(order: Order, folder: Path) -> list[int]:
 
 
 def build_part_digests(order: Order, number: int, left: Collection[Moment]) -> dict[str, Any]:
-    """How the files of a part's pictures stand, which the part tells.
+    """Digests of the files of a part's images, to be kept with the part.
 
     Args:
         order: what is asked for.
         number: of the part.
-        left: pictures that were left out.
+        left: images that were left out.
     """
     held, places = load_run_inputs(order), split_parts(order)[number]
     moments = held.moments[places.start : places.stop]
@@ -163,7 +163,7 @@ def build_part_digests(order: Order, number: int, left: Collection[Moment]) -> d
 
 
 def make_part(order: Order, folder: Path, number: int) -> None:
-    """Propose for the pictures of one part; one that cannot be opened is told and left out.
+    """Propose for the images of one part; one that cannot be opened is reported and left out.
 
     Args:
         order: what is asked for.
@@ -203,12 +203,12 @@ def iterate_proposals(
     places: range | None = None,
     refused: Callable[[Moment, InputError | UsageError], None] | None = None,
 ) -> Iterator[tuple[Moment, Capture, Proposals, Scenes]]:
-    """Pictures with their proposals one by one, with all steps; those that cannot be opened are left out.
+    """Images with their proposals one by one, with all steps; those that cannot be opened are left out.
 
     Args:
         order: what is asked for.
-        places: of the pictures; all unless told.
-        refused: told of each that is left out, and why.
+        places: of the images (default: all).
+        refused: called with each that is left out, and why.
     """
     sweep: tuple[tuple[str, int, str], Geometry] | None = None
     for moment, opened in iterate_captures(order, places):
@@ -228,11 +228,11 @@ def iterate_proposals(
 def iterate_captures(
     order: Order, places: range | None = None
 ) -> Iterator[tuple[Moment, Callable[[], Capture]]]:
-    """Pictures, each with what opens it with its semantic map and detections, and may raise.
+    """Images, each with what opens it with its semantic map and detections, and may raise.
 
     Args:
         order: what is asked for.
-        places: of the pictures; all unless told.
+        places: of the images (default: all).
     """
     held = load_run_inputs(order)
 
@@ -249,14 +249,14 @@ def iterate_captures(
 
 @dataclass
 class Held:
-    """What a process keeps of an order: the set and what stands beside it.
+    """State of a worker process: the set and its sources.
 
     Args:
         scenes: the set.
-        captures: opens its pictures.
+        captures: opens its images.
         moments: those that have a sweep and calibration.
-        semantics: maps of pictures.
-        detections: common objects of pictures.
+        semantics: maps of images.
+        detections: common objects of images.
     """
 
     scenes: Scenes
@@ -294,7 +294,7 @@ def load_run_inputs(order: Order) -> Held:
 
 
 def split_parts(order: Order) -> list[range]:
-    """Places of the pictures of each part.
+    """Places of the images of each part.
 
     Args:
         order: what is asked for.
@@ -304,7 +304,7 @@ def split_parts(order: Order) -> list[range]:
 
 
 def _head(order: Order, held: Held) -> dict[str, Any]:
-    """What is proposed, for the folder."""
+    """The request as kept in the folder."""
     return {
         "format": FORMAT,
         "version": FORMAT_VERSION,

@@ -1,4 +1,4 @@
-"""Which reader a file or folder of annotations is for, told from what is in it."""
+"""Detection of the reader for a file or folder of annotations, from its content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OFFICIAL = ("st_frame", "ed_frame", "bbox")
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 _HEADER = re.compile(rb"[A-Za-z_]")
 
-# VidSTG stands before VidVRD, whose keys its raw annotations have too. The truth and the claims of HC-STVG's
+# VidSTG stands before VidVRD, whose keys its raw annotations have too. The ground truth and the predictions of HC-STVG's
 # own evaluation have one form, so such a file is taken for annotations where these are asked for.
 # Any of these groups of keys, all of them present, tells the reader; the first that fits counts.
 _KEYS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
@@ -61,7 +61,7 @@ def detect_dataset_format(path: Path) -> str:
 
 
 def match_reader(head: bytes, tail: bytes = b"") -> str | None:
-    """The reader of a file, by its content; None where that tells nothing.
+    """The reader of a file, by its content; None where that is unclear.
 
     Args:
         head: how it begins.
@@ -103,13 +103,13 @@ def _by_keys(data: bytes, known: tuple[tuple[str, tuple[tuple[str, ...], ...]], 
 
 
 def _bare_relations(data: bytes) -> str | None:
-    """Relations by video, as VidVRD-helper takes truth; claims have the same form and a score."""
+    """Relations by video, as VidVRD-helper takes ground truth; predictions have the same form and a score."""
     bare = _by_keys(data, (("vidvrd", (("triplet", "duration", "sub_traj"),)),))
     return bare if _by_keys(data, _CLAIMS) is None else None
 
 
 def _looks(head: bytes, tail: bytes) -> str:
-    """What a file that no reader knows looks like."""
+    """Description of a file that no reader knows."""
     claimed = _by_keys(head + tail, _CLAIMS)
     if claimed is not None:
         return f"which looks like {claimed}, not like annotations"

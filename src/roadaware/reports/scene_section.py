@@ -1,4 +1,4 @@
-"""How well a task on scenes was solved, as a section of a report: metrics, slices, classes, pictures."""
+"""Evaluation section of a task on scenes: metrics, slices, classes, figures."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def build_scene_section(
         model: what the model is called in sentences.
         items: what slices are made of, in words.
         labelled: what a class is of.
-        about: what else the reader should know, such as truth, digests, draws.
+        about: what else the reader should know, such as ground truth, digests, resamples.
         pictures: drawn after the tables, besides those of classes.
     """
     named = [(format_name(name), format_fact(value)) for name, value in result.facts.items()]
