@@ -344,11 +344,11 @@ def open_labelled_truth(path: Path, classes: Version | None) -> Scenes:
     Raises:
         InputError: if they cannot be read.
     """
-    from roadaware.cli.corner_cases import infer_version, open_truth
-    from roadaware.protocols.coda import label_truth
+    from roadaware.cli.corner_cases import open_truth
+    from roadaware.protocols.coda import infer_version, label_truth
 
     scenes = open_truth(path, None)
-    return label_truth(scenes, classes or infer_version(scenes, None))
+    return label_truth(scenes, classes or infer_version(scenes))
 
 
 def open_image_set(path: Path, pictures: Path | None, classes: Version | None = None) -> tuple[Scenes, Path]:
