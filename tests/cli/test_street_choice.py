@@ -17,13 +17,14 @@ from plain_graph_model import HEAT, PICTURE, SIDES, tiny_centernet
 from small_files import Command
 
 from roadaware.cli import street_choice
-from roadaware.cli.street_choice import AS_IT_SUITS, Looks, find_bundled_weights, select_detector
+from roadaware.cli.street_choice import AS_IT_SUITS, Looks, select_detector
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.models.catalogue.entries import COCO, RECORD, Entry, find_entry, get_models_folder
 from roadaware.models.graphs.files import save_graph
 from roadaware.models.graphs.tfjs import convert
 from roadaware.models.graphs.views import Views
+from roadaware.online.setup import find_bundled_weights
 
 
 @pytest.fixture(autouse=True)

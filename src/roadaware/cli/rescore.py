@@ -383,7 +383,7 @@ def _scenes_at(path: Path, classes: Version | None = None) -> Scenes:
     """A set with what is common and what novel, of which no picture is needed."""
     if _is_annotated(path):
         return open_labelled_truth(path, classes)
-    from roadaware.cli.datasets import detect_reader
+    from roadaware.datasets.detect_format import detect_reader
     from roadaware.protocols.coda import label_truth
 
     return label_truth(datasets.open_dataset(detect_reader(path), path), classes or "base")
