@@ -151,7 +151,7 @@ def get_config(task: SceneTask, name: str) -> Any:
         elsewhere = [other.name for other in TASKS.values() if other is not task and name in _configs(other)]
         if elsewhere:
             guess = f"that one is for `evaluate {elsewhere[0]}`"
-        listed = f"--config of {task.name} is one of {', '.join(list_configs(task))}, not {name!r}"
+        listed = f"config of {task.name} is one of {', '.join(list_configs(task))}, not {name!r}"
         raise UsageError(f"{listed}; {guess}" if guess else listed)
     return known[name]()
 
