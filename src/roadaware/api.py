@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import html
+import io
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -36,6 +37,8 @@ from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Meta, Scenes
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from roadaware.corner_cases.proposal_tables import Stage
     from roadaware.online.frame_stream import Watch
 
@@ -344,7 +347,9 @@ class Result:
             for row in self._select_means().iter_rows(named=True)
             if 0 <= row["value"] <= 1
         ]
-        return plot_estimates(rows, "value", title=f"{self.name}: {self.task}", percent=False).figure
+        figure = plot_estimates(rows, "value", title=f"{self.name}: {self.task}", percent=False).figure
+        figure._repr_png_ = partial(_render_png, figure)  # type: ignore[attr-defined]
+        return figure
 
     def to_html(self, path: Path | str) -> Path:
         """Write one page that needs no network: metrics, classes, pictures, configuration; the path.
@@ -461,8 +466,9 @@ def evaluate(
         scenes: the ground truth, whose videos, frames and labels the predictions name.
         task: see above.
         config: a name, or a config of the task. `default` is what we recommend; the other names are published
-            evaluators: `reference` for most, `ava-official`, `vidvrd`, `tubedetr-hcstvg`, `vggss`, `coco`, ...
-            An unknown name is answered by those of the task.
+            evaluators: `reference` (road, ucf24, pedestrians, corner_cases), `ava-official` (actions), `vidvrd`
+            (relations), `tubedetr-hcstvg` (grounding), `vggss` (sound), ... An unknown name is answered by
+            those of the task.
         resamples: of videos; 0 gives no intervals.
         seed: of the resamples.
         name: what the model is called on pages.
@@ -759,6 +765,10 @@ class Model:
     network: Any = field(repr=False)
     trained_on: str = ""
 
+    def __repr__(self) -> str:
+        told = ", ".join(f"{len(labels)} {kind}" for kind, labels in self.labels.items())
+        return f"Model({self.name}, {self.task}: {told})"
+
     def predict(self, scenes: Scenes, split: str = "test") -> Predictions:
         """Scores of the samples of pedestrians, from their boxes; their answers are not looked at.
 
@@ -823,7 +833,7 @@ def load_model(
     path = _find_model(name_or_path)
     if is_predictor(path) or (path.is_dir() and not (path / "config.json").is_file()):
         found = EnsemblePredictor.open([path])
-        facts = found.members[0].facts if len(found.members) == 1 else {}  # of one file
+        facts = getattr(found.members[0], "facts", {})  # an ensemble of several runs has none
         told = str(facts.get("data") or facts.get("protocol") or "")
         return Model(path.stem, found.task, {found.task: tuple(found.labels)}, (path,), found, told)
     choice = setup.select_detector(
@@ -1007,6 +1017,13 @@ def _find_predictor(given: str | Path) -> str:
 # What several of these ask of what they are given.
 
 
+def _render_png(figure: Figure) -> bytes:
+    """A figure as a notebook shows it, which knows figures only once pyplot was imported."""
+    held = io.BytesIO()
+    figure.savefig(held, format="png", dpi=110, bbox_inches="tight")
+    return held.getvalue()
+
+
 def _check_config(name: Any) -> str:
     if name not in ("default", "reference"):
         raise UsageError(f"config is 'default', 'reference' or a config of your own, not {name!r}")
@@ -1031,7 +1048,7 @@ def _check_kind(given: Any, kind: type, expected: str) -> None:
     """Refuse what is no table set of ours, and say how to make one."""
     if isinstance(given, kind):
         return
-    ways = {
+    ways: dict[type, str] = {
         Scenes: "ra.read(name, path) or ra.simulate(path) gives Scenes",
         tables.Predictions: "ra.Predictions.from_numpy, from_pandas and from_coco make them",
     }

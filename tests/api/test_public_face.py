@@ -47,7 +47,7 @@ def test_importing_loads_nothing_and_names_are_found() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert set(ra.__all__) <= set(dir(ra))
-    with pytest.raises(AttributeError, match="it has Predictions"):
+    with pytest.raises(AttributeError, match="it has Model, Predictions"):
         _ = ra.nothing  # type: ignore[attr-defined]
 
 
@@ -149,7 +149,7 @@ def test_wrong_words_are_refused(scenes: ra.Scenes) -> None:
     predictions = ra.Predictions.from_numpy(**_arrays(scenes))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="config is"):
         ra.link(predictions, "best")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="task is road"):
+    with pytest.raises(UsageError, match="task is one of road"):
         ra.evaluate(predictions, scenes, task="cars")
     with pytest.raises(InputError, match="expected columns frame"):
         ra.Predictions.from_pandas(pl.DataFrame({"video": []}))

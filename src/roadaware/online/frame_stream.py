@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
@@ -212,7 +212,7 @@ def _copy_tube(tube: LiveTube) -> WatchedTube:
 
 def _iterate_frames(
     source: Source, detector: Detector, config: WatchConfig, clock: Clock, annotators: Sequence[Annotator]
-) -> Iterator[WatchedFrame]:
+) -> Generator[WatchedFrame, None, None]:
     """The frames; the last one of a film has the events of the end, behind a live one they follow by themselves.
 
     Raises:
