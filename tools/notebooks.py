@@ -5,6 +5,7 @@ Outputs are kept as they are, without the times and counters that differ from ru
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -25,6 +26,8 @@ def execute(path: Path) -> nbformat.NotebookNode:
     Raises:
         nbclient.exceptions.CellExecutionError: if a cell fails.
     """
+    # A hint of tqdm's to whoever has no widgets, with a path of the machine in it.
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:IProgress not found")
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as place:
         client = NotebookClient(

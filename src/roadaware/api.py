@@ -6,10 +6,13 @@ import difflib
 import html
 import io
 import logging
+import operator
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from importlib.util import find_spec
+from numbers import Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -80,9 +83,20 @@ class Predictions(tables.Predictions):
         >>> Predictions.from_numpy([[0, 0, 9, 9]], [0.8], [0], "drive", classes=("Ped", "Car"), labels=[1])
         Predictions(unnamed: 1 videos, 1 frames, 1 boxes)
         """
-        corners = np.asarray(boxes, dtype=np.float32).reshape(-1, 4)
+        corners = _as_array("boxes", boxes, np.float32)
+        corners = corners.reshape(-1, 4) if corners.shape in ((0,), (4,)) else corners
+        if corners.ndim != 2 or corners.shape[1] != 4:
+            raise InputError(f"boxes are (n, 4) x1, y1, x2, y2 in pixels, not {corners.shape}")
+        if not np.isfinite(corners).all():
+            raise InputError("boxes should be finite numbers of pixels", hint="leave boxes with NaN away")
+        if (corners[:, 2:] < corners[:, :2]).any():
+            row = int(np.flatnonzero((corners[:, 2:] < corners[:, :2]).any(axis=1))[0])
+            hint = "are they x, y, width, height? Then add x to the width and y to the height"
+            raise InputError(f"boxes are x1, y1, x2, y2; box {row} has {corners[row].tolist()}", hint=hint)
+        if isinstance(classes, str) or not all(isinstance(name, str) for name in classes):
+            raise UsageError(f"classes is a list of names such as ['Ped', 'Car'], not {classes!r}")
         n, k = len(corners), len(classes)
-        given = np.asarray(scores, dtype=np.float32)
+        given = _as_array("scores", scores, np.float32)
         if labels is not None:
             places = np.asarray(labels)
             if given.shape != (n,) or places.shape != (n,):
@@ -92,7 +106,7 @@ class Predictions(tables.Predictions):
             dense = np.zeros((n, k), np.float32)
             dense[np.arange(n), places.astype(np.int64)] = given
         else:
-            dense = given.reshape(n, -1) if given.size else np.zeros((n, k), np.float32)
+            dense = given if given.size else np.zeros((n, k), np.float32)
             if dense.shape != (n, k):
                 hint = "give `labels` with one score for each box"
                 raise InputError(f"expected ({n}, {k}) scores, found {given.shape}", hint=hint)
@@ -101,6 +115,8 @@ class Predictions(tables.Predictions):
         at = np.asarray(frames)
         if at.shape != (n,) or (n and not np.issubdtype(at.dtype, np.integer)):
             raise InputError(f"expected ({n},) whole frame numbers, found {at.dtype} of shape {at.shape}")
+        if n and at.min() < 0:
+            raise InputError(f"frames count from 0, and one is {at.min()}")
         named = [videos] * n if isinstance(videos, str) else [str(video) for video in videos]
         if len(named) != n:
             raise InputError(f"expected {n} names of videos, found {len(named)}")
@@ -132,6 +148,8 @@ class Predictions(tables.Predictions):
         Raises:
             InputError: if a column lacks, or as `from_numpy`.
         """
+        if not hasattr(table, "columns"):
+            raise UsageError(f"from_pandas takes a data frame, not {type(table).__name__}")
         lacking = [
             name
             for name in ("video", "frame", *_CORNERS, "score", "label")
@@ -145,9 +163,9 @@ class Predictions(tables.Predictions):
         classes = sorted(set(names))
         place = {name: n for n, name in enumerate(classes)}
         return cls.from_numpy(
-            np.column_stack([np.asarray(table[name].to_list(), np.float64) for name in _CORNERS]),
+            np.column_stack([_as_array(name, table[name].to_list(), np.float64) for name in _CORNERS]),
             table["score"].to_list(),
-            np.asarray(table["frame"].to_list(), dtype=np.int64),
+            table["frame"].to_list(),
             [str(name) for name in table["video"].to_list()],
             classes=classes,
             labels=np.array([place[name] for name in names], dtype=np.int64),
@@ -181,7 +199,9 @@ class Predictions(tables.Predictions):
         """
         from roadaware.formats.coco import read_index, read_results
 
-        found = read_results(Path(results), read_index(Path(annotations), kind=kind))
+        found = read_results(
+            _as_path("results", results), read_index(_as_path("annotations", annotations), kind=kind)
+        )
         return cls(**found.tables(), meta=found.meta)
 
     def to_coco(self, path: Path | str, scenes: Scenes, *, kind: str = "agent") -> int:
@@ -194,7 +214,7 @@ class Predictions(tables.Predictions):
         """
         from roadaware.formats.coco import build_scenes_index, write_results
 
-        return write_results(self, Path(path), build_scenes_index(scenes, kind=kind))
+        return write_results(self, _as_path("path", path), build_scenes_index(scenes, kind=kind))
 
 
 def read(name: str, path: Path | str, **options: Any) -> Scenes:
@@ -209,7 +229,7 @@ def read(name: str, path: Path | str, **options: Any) -> Scenes:
         UsageError: if the dataset or an option is not known.
         InputError: if nothing of it can be read.
     """
-    return datasets.read(name, Path(path), **options)
+    return datasets.read(name, _as_path("path", path), **options)
 
 
 def link(
@@ -241,7 +261,7 @@ def link(
         chosen = LinkerConfig.reference(dataset)
     else:
         chosen = apply_advice(LinkerConfig.default(dataset), get_advice(predictions.meta))
-    found = _link(predictions, chosen)
+    found = _link(predictions, chosen) if len(predictions.boxes) else predictions  # nothing makes no tubes
     return Predictions(**found.tables(), meta=found.meta)
 
 
@@ -362,8 +382,9 @@ class Result:
         """
         from roadaware.reports import page
 
-        page.save(page.report([self._build_section()]), Path(path))
-        return Path(path)
+        target = _as_path("path", path)
+        page.save(page.report([self._build_section()]), target)
+        return target
 
     def _build_section(self) -> Any:
         if isinstance(self.found, DetectionResult):
@@ -486,16 +507,15 @@ def evaluate(
 
     Source: Singh et al., TPAMI 2022, section 5, for `road`; the page of each task names its own.
     """
-    if task.replace("-", "_") not in get_args(Task):
-        near = difflib.get_close_matches(task, get_args(Task), n=1)
+    if str(task).replace("-", "_") not in get_args(Task):
+        near = difflib.get_close_matches(str(task), get_args(Task), n=1)
         guess = f"; did you mean {near[0]!r}?" if near else ""
         raise UsageError(f"task is one of {', '.join(get_args(Task))}, not {task!r}{guess}")
     if isinstance(predictions, Scenes) and isinstance(scenes, tables.Predictions):
         raise UsageError("evaluate takes the predictions first, then the scenes: swap the two")
     _check_kind(predictions, tables.Predictions, "evaluate takes predictions first")
     _check_kind(scenes, Scenes, "evaluate takes the ground truth second")
-    if isinstance(resamples, bool) or not isinstance(resamples, int) or resamples < 0:
-        raise UsageError(f"resamples is a whole number from 0, not {resamples!r}")
+    resamples, seed = _as_count("resamples", resamples), _as_count("seed", seed)
     judge = {"road": _evaluate_events, "ucf24": _evaluate_events, "pedestrians": _evaluate_pedestrians}
     chosen = judge.get(task, partial(_evaluate_scene_task, task=task.replace("-", "_")))
     result = chosen(predictions, scenes, config, draws=resamples, seed=seed, options=options)
@@ -515,6 +535,7 @@ def _evaluate_events(
 
     known = ("kinds", "frame_thresholds", "video_thresholds", "overlaps", "groups", "slices")
     _check_options(options, known)
+    options = {name: (given,) if isinstance(given, str | Real) else given for name, given in options.items()}
     if not isinstance(config, DetectionConfig):
         config = getattr(DetectionConfig, _check_config(config))()
     where = "predictions"
@@ -648,15 +669,17 @@ def simulate(
     from roadaware.simulator.config import build_scene_config
     from roadaware.simulator.generate import Order, generate_scenes
 
-    if size is not None and (len(size) != 2 or not all(isinstance(side, int) for side in size)):
+    fits = isinstance(size, tuple | list) and len(size) == 2 and all(isinstance(side, int) for side in size)
+    if size is not None and not fits:
         raise UsageError(f"size is (width, height) in whole pixels, not {size!r}")
     config = build_scene_config(preset)
     width, height = size or (config.camera.width_px, config.camera.height_px)
     rate = config.camera.fps if fps is None else fps
     camera = replace(config.camera, width_px=width, height_px=height, fps=rate)
     config = replace(config, camera=camera, seconds=config.seconds if seconds is None else seconds)
-    generate_scenes(Order(config, seed, scenes), Path(path), progress=progress)
-    return datasets.read("simulator", Path(path), cache=False)
+    place = _as_path("path", path)
+    generate_scenes(Order(config, _as_count("seed", seed), scenes), place, progress=progress)
+    return datasets.read("simulator", place, cache=False)
 
 
 # Corner cases: boxes around what no detector knows.
@@ -714,15 +737,17 @@ def propose(
     _check_options(knobs, names)
     _check_word("reader", reader, (*SWEEP_READERS, None))
     _check_word("stage", stage, ("initial", "intermediate", "final"))
-    if isinstance(processes, bool) or not isinstance(processes, int) or processes < 1:
-        raise UsageError(f"processes is a whole number from 1, not {processes!r}")
+    processes = _as_count("processes", processes, 1)
+    place = _as_path("path", path)
+    kept = None if out is None else _as_path("out", out)
     with TemporaryDirectory(prefix="roadaware-") as spare:
         if isinstance(detections, tables.Predictions):
-            folder = Path(out or spare).with_name(f"{Path(out or spare).name}-objects")
+            beside = kept or Path(spare)
+            folder = beside.with_name(f"{beside.name}-objects")
             save(detections, folder, overwrite=True)
             detections = folder
         order = runner.build_order(
-            Path(path),
+            place,
             reader=reader,
             split=split,
             semantics=None if semantics is None else str(semantics),
@@ -730,10 +755,10 @@ def propose(
             stage=stage,
             config=CopgConfig(**knobs),
         )
-        work = Path(spare) if out is None else Path(out)
+        work = kept or Path(spare)
         found, tally = runner.run(order, work, processes=processes, progress=progress, overwrite=overwrite)
         runner.require_opened(order, tally)
-        if out is not None:
+        if kept is not None:
             save(found, work / runner.PROPOSALS, overwrite=True)
     if tally.skipped:
         reason, count = next(iter(tally.skipped.items()))
@@ -854,7 +879,7 @@ def _find_model(given: str | Path) -> Path:
     bundled = {path.stem: path for path in sorted(WEIGHTS.glob("*.safetensors")) if path.name != HEAD}
     if str(given) in bundled and not Path(given).exists():
         return bundled[str(given)]
-    path = resolve_weights(Path(given))
+    path = resolve_weights(_as_path("a model", given))
     if not path.exists():
         known = ", ".join((*bundled, *read_catalogue()))
         raise UsageError(f"there is no model or file {str(given)!r}; models by name: {known}")
@@ -939,10 +964,13 @@ def watch(
     from roadaware.online.watcher import warm_up_detector
     from roadaware.simulator.synthetic_films import is_synthetic_film
 
-    if iou is not None and not 0 <= iou < 1:
+    if iou is not None and not (isinstance(iou, Real) and 0 <= iou < 1):
         raise UsageError(f"iou is an overlap from 0 up to 1, not {iou!r}")
-    if isinstance(threads, bool) or threads < 0:
-        raise UsageError(f"threads is 1 or more, or 0 for what suits the detector, not {threads!r}")
+    threads = _as_count("threads", threads)
+    if isinstance(source, bool) or not isinstance(source, str | Path | int) or not str(source).strip():
+        raise UsageError(
+            f"watch takes a film, a folder, a glob, an address or the number of a camera, not {source!r}"
+        )
     if isinstance(model, Model) and model.task != "detection":
         raise UsageError(f"{model.name} is a predictor of {model.task}: give it as crossing={model.name!r}")
     config = setup.build_watch_config(
@@ -1015,6 +1043,34 @@ def _find_predictor(given: str | Path) -> str:
 
 
 # What several of these ask of what they are given.
+
+
+def _as_array(what: str, given: npt.ArrayLike, dtype: type[np.floating]) -> npt.NDArray[Any]:
+    """Numbers as an array of their type.
+
+    Raises:
+        InputError: if they are no numbers, or rows have different lengths.
+    """
+    try:
+        return np.asarray(given, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} should be an array of numbers: {error}") from error
+
+
+def _as_path(what: str, given: Any) -> Path:
+    if not isinstance(given, str | os.PathLike):
+        raise UsageError(f"{what} is a path or a name, not {given!r}")
+    return Path(given)
+
+
+def _as_count(what: str, given: Any, least: int = 0) -> int:
+    try:
+        count = operator.index(given)
+    except TypeError:
+        count = least - 1
+    if isinstance(given, bool) or count < least:
+        raise UsageError(f"{what} is a whole number from {least}, not {given!r}")
+    return count
 
 
 def _render_png(figure: Figure) -> bytes:

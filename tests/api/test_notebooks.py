@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
-LARGEST_BYTES = 400_000
+LARGEST_BYTES = 250_000
 
 
 def _load_tool() -> ModuleType:

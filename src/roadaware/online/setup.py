@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,11 +150,11 @@ def build_watch_config(
         UsageError: if a number has no meaning.
     """
     for name, value in (("threshold", threshold), ("label_threshold", label_threshold)):
-        if value is not None and not 0 <= value <= 1:
-            raise UsageError(f"{spell(name)} is a score from 0 to 1, not {value:g}")
+        if value is not None and not (isinstance(value, Real) and 0 <= value <= 1):
+            raise UsageError(f"{spell(name)} is a score from 0 to 1, not {_format_number(value)}")
     for name, given in (("budget_ms", budget_ms), ("seconds", seconds)):
-        if given is not None and not 0 < given < 1e9:
-            raise UsageError(f"{spell(name)} is more than 0, not {given:g}")
+        if given is not None and not (isinstance(given, Real) and 0 < given < 1e9):
+            raise UsageError(f"{spell(name)} is more than 0, not {_format_number(given)}")
     rule = LabelRule()
     return replace(
         WatchConfig(),
@@ -166,6 +167,10 @@ def build_watch_config(
         else replace(rule, on=label_threshold, off=label_threshold * 2 / 3),
         rescale=rescale,
     )
+
+
+def _format_number(given: object) -> str:
+    return f"{float(given):g}" if isinstance(given, Real) else repr(given)
 
 
 def follow_advice(
