@@ -8,6 +8,7 @@ import io
 import logging
 import operator
 import os
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -540,6 +541,12 @@ def _evaluate_events(
         config = getattr(DetectionConfig, _check_config(config))()
     where = "predictions"
     check_overlap(predictions, scenes, where=where, kinds=options.get("kinds") or ())
+    mine, known_kinds = predictions.meta.vocabularies, scenes.meta.vocabularies
+    if len(predictions.boxes) and mine and known_kinds and not mine.keys() & known_kinds.keys():
+        raise InputError(
+            f"predictions have labels of the kind {', '.join(mine)}, the ground truth of {', '.join(known_kinds)}",
+            hint="say kind= of from_numpy, from_pandas or from_coco as the ground truth calls it",
+        )
     found = _evaluate(predictions, scenes, config, draws=draws, seed=seed, **options)
     values = found.summary["value"].drop_nulls()
     if len(values) and not (values != 0).any() and not predictions.boxes.is_empty():
@@ -742,8 +749,7 @@ def propose(
     kept = None if out is None else _as_path("out", out)
     with TemporaryDirectory(prefix="roadaware-") as spare:
         if isinstance(detections, tables.Predictions):
-            beside = kept or Path(spare)
-            folder = beside.with_name(f"{beside.name}-objects")
+            folder = Path(spare) / "objects" if kept is None else kept.with_name(f"{kept.name}-objects")
             save(detections, folder, overwrite=True)
             detections = folder
         order = runner.build_order(
@@ -755,7 +761,7 @@ def propose(
             stage=stage,
             config=CopgConfig(**knobs),
         )
-        work = kept or Path(spare)
+        work = kept or Path(spare) / "work"
         found, tally = runner.run(order, work, processes=processes, progress=progress, overwrite=overwrite)
         runner.require_opened(order, tally)
         if kept is not None:
@@ -964,15 +970,15 @@ def watch(
     from roadaware.online.watcher import warm_up_detector
     from roadaware.simulator.synthetic_films import is_synthetic_film
 
-    if iou is not None and not (isinstance(iou, Real) and 0 <= iou < 1):
+    if iou is not None and not (setup.is_number(iou) and 0 <= iou < 1):
         raise UsageError(f"iou is an overlap from 0 up to 1, not {iou!r}")
     threads = _as_count("threads", threads)
     if isinstance(source, bool) or not isinstance(source, str | Path | int) or not str(source).strip():
         raise UsageError(
             f"watch takes a film, a folder, a glob, an address or the number of a camera, not {source!r}"
         )
-    if isinstance(model, Model) and model.task != "detection":
-        raise UsageError(f"{model.name} is a predictor of {model.task}: give it as crossing={model.name!r}")
+    if isinstance(model, Model):
+        _check_free(model, sized=size is not None or tiles)
     config = setup.build_watch_config(
         fps=fps,
         recorded_fps=recorded_fps,
@@ -1012,7 +1018,7 @@ def watch(
         )
         warm_up_detector(detector)
         shown = Realtime(opened, clock) if realtime and not opened.live else opened
-        return Watch(
+        watched = Watch(
             shown,
             detector,
             config,
@@ -1020,10 +1026,30 @@ def watch(
             [] if annotator is None else [annotator],
             partial(torch.set_num_threads, before),
         )
+        if isinstance(model, Model):
+            _BUSY[model] = weakref.ref(watched)
+        return watched
     except BaseException:
         opened.close()
         torch.set_num_threads(before)
         raise
+
+
+_BUSY: weakref.WeakKeyDictionary[Model, weakref.ref[Watch]] = weakref.WeakKeyDictionary()
+"""Which watch a model is busy with: a detector remembers its stream, and has one at a time."""
+
+
+def _check_free(model: Model, *, sized: bool) -> None:
+    """Refuse a model that is no detector or watches something else."""
+    if model.task != "detection":
+        raise UsageError(f"{model.name} is a predictor of {model.task}: give it as crossing={model.name!r}")
+    if sized:
+        raise UsageError("size and tiles are of a model that is named; load_model takes them for this one")
+    other = _BUSY[model]() if model in _BUSY else None
+    if other is not None and not other.closed:
+        raise UsageError(
+            f"{model.name} is watching {other.name}: close that watch first, or load the model a second time"
+        )
 
 
 def _find_real_detector() -> Path | None:

@@ -195,6 +195,9 @@ def test_wrong_words_are_refused(scenes: ra.Scenes) -> None:
         ra.link(predictions, "best")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="task is one of road"):
         ra.evaluate(predictions, scenes, task="cars")
+    other = ra.Predictions.from_numpy(**_arrays(scenes), kind="agents")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="labels of the kind agents, the ground truth of"):
+        ra.evaluate(other, scenes)
     with pytest.raises(InputError, match="expected columns frame"):
         ra.Predictions.from_pandas(pl.DataFrame({"video": []}))
 

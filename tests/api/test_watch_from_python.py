@@ -97,6 +97,11 @@ def test_whoever_leaves_early_lets_go_of_the_source(film: Path, closed: list[str
     assert closed == ["video.mp4"] * 2
     ra.watch(film, model).close()  # not one frame was asked for
     assert closed == ["video.mp4"] * 3
+    with ra.watch(film, model), pytest.raises(UsageError, match="close that watch first"):
+        ra.watch(film, model)
+    closed.pop()
+    with pytest.raises(UsageError, match="load_model takes them"):
+        ra.watch(film, model, size=640)
     with pytest.raises(UsageError, match="threshold is a score"):
         ra.watch(film, model, threshold=2)
     with pytest.raises(UsageError, match="there is no model or file 'nobody'"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
@@ -155,7 +156,8 @@ class Watch(Iterator[WatchedFrame]):
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
-            self.close()
+            with suppress(Exception):  # nobody is there to be told, and the interpreter may be ending
+                self.close()
 
     def __repr__(self) -> str:
         return f"Watch({self.name}{', closed' if self._closed else ''})"

@@ -150,10 +150,10 @@ def build_watch_config(
         UsageError: if a number has no meaning.
     """
     for name, value in (("threshold", threshold), ("label_threshold", label_threshold)):
-        if value is not None and not (isinstance(value, Real) and 0 <= value <= 1):
+        if value is not None and not (is_number(value) and 0 <= value <= 1):
             raise UsageError(f"{spell(name)} is a score from 0 to 1, not {_format_number(value)}")
     for name, given in (("budget_ms", budget_ms), ("seconds", seconds)):
-        if given is not None and not (isinstance(given, Real) and 0 < given < 1e9):
+        if given is not None and not (is_number(given) and 0 < given < 1e9):
             raise UsageError(f"{spell(name)} is more than 0, not {_format_number(given)}")
     rule = LabelRule()
     return replace(
@@ -167,6 +167,11 @@ def build_watch_config(
         else replace(rule, on=label_threshold, off=label_threshold * 2 / 3),
         rescale=rescale,
     )
+
+
+def is_number(given: object) -> bool:
+    """Whether something is a number of Python's or numpy's."""
+    return isinstance(given, Real) and not isinstance(given, bool)
 
 
 def _format_number(given: object) -> str:
