@@ -81,8 +81,9 @@ class Predictions(tables.Predictions):
         Raises:
             InputError: if shapes differ, a score leaves [0, 1] or a label is no place in `classes`.
 
-        >>> Predictions.from_numpy([[0, 0, 9, 9]], [0.8], [0], "drive", classes=("Ped", "Car"), labels=[1])
-        Predictions(unnamed: 1 videos, 1 frames, 1 boxes)
+        Examples:
+            >>> Predictions.from_numpy([[0, 0, 9, 9]], [0.8], [0], "drive", classes=("Ped", "Car"), labels=[1])
+            Predictions(unnamed: 1 videos, 1 frames, 1 boxes)
         """
         corners = _as_array("boxes", boxes, np.float32)
         corners = corners.reshape(-1, 4) if corners.shape in ((0,), (4,)) else corners
@@ -954,8 +955,9 @@ def watch(
         UsageError: if an option has no meaning, or a model is not there.
         InputError: if the source cannot be opened; while it is watched, if it fails before its end.
 
-    >>> for frame in ra.watch("drive.mp4"):  # doctest: +SKIP
-    ...     print(frame.t_s, [(tube.agent, tube.box.round()) for tube in frame.tubes])
+    Examples:
+        >>> for frame in ra.watch("drive.mp4"):  # doctest: +SKIP
+        ...     print(frame.t_s, [(tube.agent, tube.box.round()) for tube in frame.tubes])
     """
     _require_torch("watch")
     import torch

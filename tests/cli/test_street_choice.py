@@ -16,7 +16,7 @@ sys.path.append(str(Path(__file__).parent.parent / "models"))
 from plain_graph_model import HEAT, PICTURE, SIDES, tiny_centernet
 from small_files import Command
 
-from roadaware.cli import street_choice
+from roadaware.cli import console, street_choice
 from roadaware.cli.street_choice import AS_IT_SUITS, Looks, select_detector
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoWriter
@@ -89,6 +89,7 @@ def test_at_a_terminal_it_offers_to_fetch_one(
         _install()
 
     monkeypatch.setattr("roadaware.models.catalogue.get.get_model", get_model)
+    monkeypatch.setattr(console, "is_quiet", lambda: False)  # whatever command ran before in this process
     monkeypatch.setattr(sys, "stdin", _Terminal(answer))
     monkeypatch.setattr(sys, "stderr", _Terminal())
     assert (_files() != [find_bundled_weights()]) is fetched
