@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small_files import Command
 
-from roadaware.cli.scene_tasks import TASKS, list_configs, read_claims
+from roadaware.analysis.scene_tasks import TASKS, list_configs, read_claims
 from roadaware.datasets import read
 from roadaware.scenes.store import save
 

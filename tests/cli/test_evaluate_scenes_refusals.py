@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from small_files import Command
 
-from roadaware.cli.scene_tasks import TASKS
+from roadaware.analysis.scene_tasks import TASKS
 
 TRUTH = {"actions": "gt.csv", "relations": "truth", "grounding": "test_proc.json", "sound": "vggss.json"}
 CLAIMS = {"actions": "pred.csv", "relations": "pred.json", "grounding": "pred.json", "sound": "maps.npz"}

@@ -11,8 +11,8 @@ import pytest
 from event_files import Events
 from small_files import Command
 
+from roadaware.analysis.scene_tasks import TASKS
 from roadaware.cli import main, runs, scene_runs
-from roadaware.cli.scene_tasks import TASKS
 
 FILES = {
     *("config.json", "results.json", "summary.parquet", "summary.csv", "counts.parquet"),

@@ -235,6 +235,26 @@ _AT_ONCE = 64
 _OF_VIDEOS = ("map", "recall@50", "frame_recall@50")
 
 
+def collect_figure_data(
+    task: str, predictions: Predictions, scenes: Scenes, result: SceneResult
+) -> dict[str, Any]:
+    """What the pictures of a task show, JSON-ready, so that a page can be made again without the data.
+
+    Args:
+        task: its name; one without pictures gives nothing.
+        predictions: that were judged.
+        scenes: the truth.
+        result: what `evaluate` gave.
+    """
+    makers = {
+        "actions": collect_confusion,
+        "relations": collect_graphs,
+        "grounding": collect_sentences,
+        "sound": collect_sounds,
+    }
+    return makers[task](predictions, scenes, result) if task in makers else {}
+
+
 def collect_confusion(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
     """Confusion of predicted and ground-truth actions."""
     return {"confusion": compute_action_confusion(predictions, scenes).as_dict()}

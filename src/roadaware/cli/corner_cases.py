@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from roadaware.analysis.scene_tasks import CORNER_CASES, get_config, set_fields
 from roadaware.cli import console, datasets, pedestrians
 from roadaware.cli.event_findings import count_refusals, list_warnings
 from roadaware.cli.options import USUAL, Common, Draws, Outcome, Seed, Several, Switch
 from roadaware.cli.scene_runs import NOWHERE, Kept, write_scene_run
 from roadaware.cli.scene_tables import format_facts
-from roadaware.cli.scene_tasks import CORNER_CASES, get_config, set_fields
 from roadaware.cli.scenes import Given, Judging, count_warnings, run_scene_task
 from roadaware.cli.text import format_bullets, format_cell, format_number, format_row_interval, format_table
 from roadaware.errors import InputError, UsageError
@@ -50,6 +50,11 @@ class Routing:
     merged: bool
     risk: bool = False
 
+    @property
+    def answers(self) -> str | None:
+        """What the claims' classes are those of; None where they are left aside."""
+        return None if self.agnostic else self.trained_on
+
     def check(self) -> None:
         """Know what the claims mean.
 
@@ -83,18 +88,18 @@ def open_corner_inputs(
         InputError: if truth or claims cannot be read, or are about something else.
     """
     from roadaware.analysis.doctor.data import check_overlap
-    from roadaware.protocols.coda import label_truth
+    from roadaware.protocols.coda import infer_version, label_claims, label_truth
 
     scenes = open_truth(truth, corner)
     claims = _claims(predictions, scenes, routing)
-    version = routing.classes or infer_version(scenes, corner)
+    version = routing.classes or ("2022" if corner is not None else infer_version(scenes))
     findings = {
         **count_refusals(scenes, "the truth"),
         **count_refusals(claims, predictions.name),
         **count_warnings(claims),
     }
     lacking = check_overlap(claims, scenes, where=str(predictions))
-    claims = _label_predictions(claims, routing, version)
+    claims = label_claims(claims, routing.answers, version, merged=routing.merged)
     scenes = label_truth(scenes, version, merged=routing.merged)
     if routing.risk:
         from roadaware.metrics.corner_cases.risk import add_blocking
@@ -124,15 +129,6 @@ def open_truth(path: Path, corner: Path | None) -> Scenes:
         )
     with console.log_step(f"reading {path}"):
         return read_corner_cases(path, corner)
-
-
-def infer_version(scenes: Scenes, corner: Path | None) -> Version:
-    """Which classes are common: those of 2022 where the truth holds more than corner cases."""
-    if corner is not None:
-        return "2022"
-    boxes = scenes.boxes
-    more = "corner_case" in boxes.columns and not boxes["corner_case"].fill_null(value=True).all()
-    return "2022" if more else "base"
 
 
 def _open_saved(path: Path) -> Scenes:
@@ -178,16 +174,6 @@ def _training(routing: Routing) -> TrainingSet:
     from roadaware.protocols.coda import load_training_set
 
     return load_training_set(routing.trained_on or "")
-
-
-def _label_predictions(claims: Predictions, routing: Routing, version: Version) -> Predictions:
-    from roadaware.protocols.coda import OWN, drop_classes, label_own_predictions, label_predictions
-
-    if routing.agnostic:
-        return drop_classes(claims)
-    if routing.trained_on == OWN:
-        return label_own_predictions(claims, version, merged=routing.merged)
-    return label_predictions(claims, _training(routing))
 
 
 _TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or made-up scenes."

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from roadaware.analysis.compare import DetectionComparison
+    from roadaware.analysis.scene_tasks import SceneTask
     from roadaware.cli.event_runs import EventRun
     from roadaware.cli.scene_runs import SceneRun
-    from roadaware.cli.scene_tasks import SceneTask
     from roadaware.reports.page import Section
     from roadaware.reports.picture import Picture
     from roadaware.scenes.tables import Scenes
@@ -215,9 +215,9 @@ def run_chaos(
     Returns:
         What was found, JSON-ready, and its sections of the report.
     """
+    from roadaware.analysis.scene_tasks import TASKS
     from roadaware.cli.scene_runs import build_scene_run_section
     from roadaware.cli.scene_tables import format_scene_runs
-    from roadaware.cli.scene_tasks import TASKS
     from roadaware.demo_data.watched import simulate_predictions
     from roadaware.scenes.store import save
 
@@ -241,7 +241,7 @@ def _evaluate_configs(
     task: SceneTask, truth: Path, claims: Path, draws: int, seed: int
 ) -> tuple[list[SceneRun], list[str]]:
     """The same claims under each named configuration, the first with pictures; and which do not apply."""
-    from roadaware.cli.scene_tasks import get_config, list_configs
+    from roadaware.analysis.scene_tasks import get_config, list_configs
     from roadaware.cli.scenes import Judging, Reading, open_task_inputs, run_scene_task
 
     given = open_task_inputs(task, truth, claims, Reading())

@@ -77,7 +77,7 @@ def doctor(
     if subject == "pedestrians":
         found = _pedestrians(scores, samples, task, data)
         return _outcome(found, f"{_name(scores)} against {_name(samples)}", strict=strict)
-    from roadaware.cli.scene_tasks import TASKS
+    from roadaware.analysis.scene_tasks import TASKS
     from roadaware.datasets import READERS
 
     if subject in TASKS:
@@ -118,7 +118,7 @@ def _claims(
     """What is the matter with claims about scenes; claims that cannot be read at all are a finding too."""
     from roadaware.analysis.doctor import Diagnosis
     from roadaware.analysis.doctor.predictions import check_predictions
-    from roadaware.cli.scene_tasks import TASKS
+    from roadaware.analysis.scene_tasks import TASKS
     from roadaware.cli.scenes import Reading, open_claims, open_truth
 
     if truth is None or predictions is None:

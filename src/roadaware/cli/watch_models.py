@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roadaware.cli.street_choice import HEAD
-
 if TYPE_CHECKING:
     from roadaware.online.crossing import CrossingAnnotator
 
@@ -31,6 +29,7 @@ def describe_models(
         detector: as it is asked, with the event head or without.
     """
     from roadaware.models.detector import read_notes
+    from roadaware.online.setup import HEAD
     from roadaware.tasks.events import EventDetector
 
     rows = []

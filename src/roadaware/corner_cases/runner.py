@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
@@ -29,8 +30,10 @@ from roadaware.corner_cases.run_stats import STEPS, Tally, describe_skipped_imag
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.corner_cases.warnings import collect_warnings
 from roadaware.datasets import read
+from roadaware.datasets.detect_format import detect_reader, find_root
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folder_lock
+from roadaware.io.sources import to_printable
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 FORMAT, FORMAT_VERSION, MAIN = "roadaware-proposals", 1, "proposals.json"
@@ -61,6 +64,68 @@ class Order:
     stage: Stage = "final"
     videos: tuple[str, ...] | None = None
     part: int = 64
+
+
+def build_order(
+    dataset: Path,
+    *,
+    reader: str | None = None,
+    split: str | None = None,
+    semantics: str | None = None,
+    detections: str | None = None,
+    stage: Stage = "final",
+    config: CopgConfig | None = None,
+) -> Order:
+    """What is proposed, of a dataset as it lies on the disk.
+
+    Args:
+        dataset: its folder.
+        reader: its kind; default: seen from its files.
+        split: only its videos; default: all.
+        semantics, detections, stage: as of `Order`; folders may be relative.
+        config: the knobs; default: those we recommend.
+
+    Raises:
+        UsageError: if there is no such split, or the dataset is an archive.
+        InputError: if the set cannot be read.
+    """
+    name = reader or detect_reader(dataset)
+    root = find_root(name, dataset)
+    videos = None if split is None else tuple(read(name, root).split_videos(split))
+    return Order(
+        reader=name,
+        root=str(root),
+        config=config or CopgConfig(),
+        semantics=_absolute(semantics),
+        detections=_absolute(detections),
+        stage=stage,
+        videos=videos,
+    )
+
+
+def _absolute(given: str | None) -> str | None:
+    return given if given in (None, "truth", "erring") else os.path.realpath(str(given))
+
+
+def require_opened(order: Order, tally: Tally) -> None:
+    """Refuse a set of which nothing was proposed for.
+
+    Args:
+        order: what was asked for.
+        tally: of its run.
+
+    Raises:
+        InputError: if no picture has a sweep that can be used, with the commonest reason.
+    """
+    if tally.opened:
+        return
+    reasons = [f"{to_printable(reason)} ({count:,} times)" for reason, count in tally.skipped.items()]
+    again = f"roadaware read {order.reader} {to_printable(order.root)} says what the reader refused"
+    raise InputError(
+        f"no picture can be proposed for: {reasons[0] if reasons else 'there are none'}",
+        where=to_printable(order.root),
+        hint=again if tally.refused else "check which folder and which sensors these are",
+    )
 
 
 def run(

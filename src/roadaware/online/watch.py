@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -113,23 +114,50 @@ def watch(
         How far it came, and why it ended; faults of source and disk are reported there. Any other fault is raised
         once the output is ended.
     """
+    steps = follow_source(
+        source, detector, config, output, clock=clock, stopped=stopped, tick=tick, annotators=annotators
+    )
+    return deque(steps, maxlen=1)[0]
+
+
+def follow_source(
+    source: Source,
+    detector: Detector,
+    config: WatchConfig,
+    output: Output,
+    *,
+    clock: Clock,
+    stopped: Callable[[], bool] = lambda: False,
+    tick: Callable[[Progress], None] | None = None,
+    annotators: Sequence[Annotator] = (),
+) -> Iterator[Progress]:
+    """What `watch` does, step by step: after each frame, or wait for one, how far it is; last once all is given.
+
+    Whoever stops asking leaves the output as it is: neither what the detector owes nor the ends of tubes are
+    given.
+
+    Args:
+        source, detector, config, output, clock, stopped, tick, annotators: see `watch`.
+    """
     linker = config.linker_at(source.fps)
     watcher = Watcher(detector, config, linker, clock, annotators, source.fps)
     run = _Run(source, watcher, output, clock)
     begin_s = clock.now_s()
-    try:
-        while run.progress.ending is None:
+    while run.progress.ending is None:
+        try:
             ending = _asked_to_end(run.progress, config, stopped)
             run.progress.ending = ending or run.step(config)
             run.progress.spent_s = clock.now_s() - begin_s
             if tick is not None:
                 tick(run.progress)
-    except Exception as error:
-        run.progress.ending = Ending("failed", f"{type(error).__name__}: {error}")
-        run.end(owed=False)
-        raise
+        except Exception as error:
+            run.progress.ending = Ending("failed", f"{type(error).__name__}: {error}")
+            run.end(owed=False)
+            raise
+        if run.progress.ending is None:
+            yield run.progress
     run.end()
-    return run.progress
+    yield run.progress
 
 
 def _asked_to_end(progress: Progress, config: WatchConfig, stopped: Callable[[], bool]) -> Ending | None:

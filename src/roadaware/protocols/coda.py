@@ -230,6 +230,35 @@ def drop_classes(predictions: Predictions) -> Predictions:
     return _answering(predictions, nothing, nothing.is_not_null(), reasons)
 
 
+def label_claims(
+    predictions: Predictions, trained_on: str | None, version: Version = "base", *, merged: bool = True
+) -> Predictions:
+    """The claims with what they answer, by what their detector was trained on.
+
+    Args:
+        predictions: boxes, with labels of the kind `corner` where they have classes.
+        trained_on: one of `TRAINING_SETS`, `coda` for the truth's own classes, or the path of a csv as
+            `load_training_set` takes it; None leaves classes aside.
+        version: as `label_truth`.
+        merged: as `label_truth`.
+
+    Raises:
+        UsageError, InputError: as `load_training_set` and `label_predictions`.
+    """
+    if trained_on is None:
+        return drop_classes(predictions)
+    if trained_on == OWN:
+        return label_own_predictions(predictions, version, merged=merged)
+    return label_predictions(predictions, load_training_set(trained_on))
+
+
+def infer_version(scenes: Scenes) -> Version:
+    """Which classes are common: those of 2022 where the truth holds more than corner cases."""
+    boxes = scenes.boxes
+    more = "corner_case" in boxes.columns and not boxes["corner_case"].fill_null(value=True).all()
+    return "2022" if more else "base"
+
+
 def _answering(
     predictions: Predictions, common: pl.Series, novel: pl.Series, unanswered: dict[str, str]
 ) -> Predictions:

@@ -147,6 +147,8 @@ def extract_proposals(predictions: Predictions, truth: Objects) -> tuple[Claims,
         InputError: if the boxes have no score, or none is about an image of the ground truth.
     """
     boxes = predictions.boxes
+    if boxes.is_empty():
+        boxes = boxes.with_columns(score=pl.lit(None, pl.Float64))  # nothing was proposed, which is an answer
     if "score" not in boxes.columns or boxes["score"].null_count():
         raise InputError("every claimed box needs a score", hint="give each proposal a `score` in [0, 1]")
     placed = _join_items(boxes, truth.items)
