@@ -106,7 +106,7 @@ def crossing_training(data: Path) -> _Row:
 
 def _shipped() -> list[Path]:
     """The predictors of crossing and of risk that come along."""
-    from roadaware.cli.watch_crossing import find_predictors
+    from roadaware.online.setup import find_predictors
 
     return find_predictors(())
 

@@ -130,10 +130,10 @@ def summary(parts: Sequence[Judged]) -> dict[str, Any]:
 
 def detectors(weights: Path) -> dict[str, Any]:
     """The detectors that are compared, by name."""
-    from roadaware.cli.street_choice import find_bundled_weights
     from roadaware.models.graphs.street import open_street
     from roadaware.models.graphs.views import Views
     from roadaware.models.loading import open_stream
+    from roadaware.online.setup import find_bundled_weights
 
     found: dict[str, Any] = {"bundled": open_stream([find_bundled_weights()])}
     for size, tiles in ((640, False), (1024, False), (1280, False), (640, True), (1024, True)):

@@ -1,8 +1,8 @@
 """Judge proposals on made-up scenes of two towns and write docs/corner_study.md.
 
     HOW="--preset corner-cases@1 --scenes 100 --seconds 1.5 --fps 2 --no-sound"
-    roadaware simulate $HOW --domain city-a --seed 311 --out made-up/corner/city-a
-    roadaware simulate $HOW --domain city-b --seed 312 --out made-up/corner/city-b
+    roadaware simulate $HOW --domain city-a --seed 311 --output made-up/corner/city-a
+    roadaware simulate $HOW --domain city-b --seed 312 --output made-up/corner/city-b
     python docs/corner_study.py made-up/corner runs/corner-study
 
 What is done already is not done again. The numbers stand in runs/corner-study/study.json, too.

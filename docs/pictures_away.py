@@ -20,7 +20,7 @@ def main(folder: Path, doubt: Path, model: str) -> None:
     """Draw what there is, and print the caption of each.
 
     Args:
-        folder: that `roadaware cross` wrote.
+        folder: that `roadaware cross-dataset` wrote.
         doubt: that it wrote of a study with ways to doubt.
         model: whose reliability and doubt are drawn.
     """

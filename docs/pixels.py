@@ -1,6 +1,6 @@
 """Train small networks that see pixels or joints beside twins that see boxes, and write docs/pixels.md.
 
-    roadaware simulate --preset kerb@1 --scenes 260 --out made-up/kerb
+    roadaware simulate --preset kerb@1 --scenes 260 --output made-up/kerb
     python docs/pixels.py made-up/kerb runs/pixels
 
 A network whose folder is there is not trained again. Names of rows after the folders train these alone.

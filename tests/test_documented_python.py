@@ -74,7 +74,7 @@ def test_the_pages_with_python_are_found_and_no_block_is_overlooked() -> None:
 
 
 def test_every_page_of_the_site_is_in_its_menu_and_linked_from_its_start() -> None:
-    menu = re.findall(r"^  - .+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
+    menu = re.findall(r"^ +- .+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
     assert sorted(menu) == sorted(page.name for page in (ROOT / "docs").glob("*.md"))
     linked = re.findall(r"\]\(([a-z_]+\.md)", (ROOT / "docs" / "index.md").read_text("utf-8"))
     assert set(menu) - {"index.md", *linked} == set()

@@ -2,6 +2,7 @@
 
 import ast
 import textwrap
+from pathlib import Path
 
 import pytest
 from benchmarks.mutation.__main__ import LEAST, outcomes
@@ -10,6 +11,7 @@ from benchmarks.mutation.excuses import EXCUSES
 from benchmarks.mutation.groups import GROUPS, GUARDED
 
 SAMPLE = 6
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.slow
@@ -20,6 +22,15 @@ def test_the_tests_of_a_group_find_its_faults(name):
     killed, tried = (sum(getattr(held, what) for held in found.values()) for what in ("killed", "tried"))
     assert tried > 0
     assert killed >= LEAST * tried, [line for held in found.values() for line in held.survivors]
+
+
+def test_modules_tests_and_excuses_are_there():
+    for group in GROUPS.values():
+        for module in group.modules:
+            source = (ROOT / "src" / "roadaware" / module.replace(".", "/")).with_suffix(".py")
+            found = {change.key for change in changes(ast.parse(source.read_text(encoding="utf-8")))}
+            assert set(EXCUSES.get(module, {})) <= found, module
+        assert all((ROOT / "tests" / name).exists() for name in group.tests)
 
 
 SOURCE = textwrap.dedent('''

@@ -72,8 +72,7 @@ GROUPS = {
     "detection": Group(
         _below(
             "metrics.detection",
-            "av_action calibration error_kernels frame_kernels matches sizes slices summary thresholds "
-            "video_kernels",
+            "av_action calibration error_kernels frame_kernels matches sizes slices video_kernels",
         ),
         (*_DETECTION, _EXAMPLES),
     ),

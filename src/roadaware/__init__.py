@@ -11,11 +11,39 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from roadaware import datasets
-    from roadaware.api import Predictions, Result, evaluate, link, read, simulate
+    from roadaware.api import (
+        Model,
+        Predictions,
+        Result,
+        compare,
+        evaluate,
+        link,
+        load_model,
+        propose,
+        read,
+        sample,
+        simulate,
+        watch,
+    )
     from roadaware.scenes.tables import Scenes
 
 __version__ = _version("roadaware")
-__all__ = ["Predictions", "Result", "Scenes", "datasets", "evaluate", "link", "read", "simulate"]
+__all__ = [
+    "Model",
+    "Predictions",
+    "Result",
+    "Scenes",
+    "compare",
+    "datasets",
+    "evaluate",
+    "link",
+    "load_model",
+    "propose",
+    "read",
+    "sample",
+    "simulate",
+    "watch",
+]
 
 
 def __getattr__(name: str) -> object:

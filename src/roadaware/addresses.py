@@ -86,7 +86,7 @@ _QUERY_SAFE = "%/:;,=&@!$'()*+~-._[]|?"
 
 
 def is_address_like(text: str) -> bool:
-    """Whether somebody may have meant an address, however badly written; then it is shown to nobody.
+    """Whether a text may be meant as an address, however badly written; it is then never printed.
 
     >>> [is_address_like(text) for text in ("rtsp://cam", "rtsp:/me:pw@cam", "me:pw@cam/1", "film.mp4")]
     [True, True, True, False]

@@ -1,28 +1,54 @@
-"""What `import roadaware as ra` offers: data in, tubes, numbers with intervals, pictures and pages out."""
+"""What `import roadaware as ra` offers: data in, models, tubes, numbers with intervals, images and pages out."""
 
 from __future__ import annotations
 
+import difflib
+import html
+import io
+import logging
+import operator
+import os
+import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from importlib.util import find_spec
+from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from roadaware import datasets
+from roadaware.analysis import scene_tasks
+from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.config import LinkerConfig
+from roadaware.linking.config import LinkerConfig, apply_advice
 from roadaware.linking.link import link as _link
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import DetectionResult
 from roadaware.metrics.detection.evaluate import evaluate as _evaluate
+from roadaware.metrics.metric_state import SceneResult
+from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores, evaluate_samples
+from roadaware.metrics.result import MetricResult
+from roadaware.metrics.scores import SampleScores
 from roadaware.scenes import tables
+from roadaware.scenes.advice import get_advice
 from roadaware.scenes.dense_scores import set_score_layout
 from roadaware.scenes.tables import Meta, Scenes
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from roadaware.corner_cases.proposal_tables import Stage
+    from roadaware.online.frame_stream import Watch
+
 Config = Literal["default", "reference"]
+Task = Literal["road", "ucf24", "pedestrians", "actions", "relations", "grounding", "sound", "corner_cases"]
+_LOG = logging.getLogger("roadaware")
 _CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 
 
@@ -55,12 +81,24 @@ class Predictions(tables.Predictions):
         Raises:
             InputError: if shapes differ, a score leaves [0, 1] or a label is no place in `classes`.
 
-        >>> Predictions.from_numpy([[0, 0, 9, 9]], [0.8], [0], "drive", classes=("Ped", "Car"), labels=[1])
-        Predictions(unnamed: 1 videos, 1 frames, 1 boxes)
+        Examples:
+            >>> Predictions.from_numpy([[0, 0, 9, 9]], [0.8], [0], "drive", classes=("Ped", "Car"), labels=[1])
+            Predictions(unnamed: 1 videos, 1 frames, 1 boxes)
         """
-        corners = np.asarray(boxes, dtype=np.float32).reshape(-1, 4)
+        corners = _as_array("boxes", boxes, np.float32)
+        corners = corners.reshape(-1, 4) if corners.shape in ((0,), (4,)) else corners
+        if corners.ndim != 2 or corners.shape[1] != 4:
+            raise InputError(f"boxes are (n, 4) x1, y1, x2, y2 in pixels, not {corners.shape}")
+        if not np.isfinite(corners).all():
+            raise InputError("boxes should be finite numbers of pixels", hint="leave boxes with NaN away")
+        if (corners[:, 2:] < corners[:, :2]).any():
+            row = int(np.flatnonzero((corners[:, 2:] < corners[:, :2]).any(axis=1))[0])
+            hint = "are they x, y, width, height? Then add x to the width and y to the height"
+            raise InputError(f"boxes are x1, y1, x2, y2; box {row} has {corners[row].tolist()}", hint=hint)
+        if isinstance(classes, str) or not all(isinstance(name, str) for name in classes):
+            raise UsageError(f"classes is a list of names such as ['Ped', 'Car'], not {classes!r}")
         n, k = len(corners), len(classes)
-        given = np.asarray(scores, dtype=np.float32)
+        given = _as_array("scores", scores, np.float32)
         if labels is not None:
             places = np.asarray(labels)
             if given.shape != (n,) or places.shape != (n,):
@@ -70,7 +108,7 @@ class Predictions(tables.Predictions):
             dense = np.zeros((n, k), np.float32)
             dense[np.arange(n), places.astype(np.int64)] = given
         else:
-            dense = given.reshape(n, -1) if given.size else np.zeros((n, k), np.float32)
+            dense = given if given.size else np.zeros((n, k), np.float32)
             if dense.shape != (n, k):
                 hint = "give `labels` with one score for each box"
                 raise InputError(f"expected ({n}, {k}) scores, found {given.shape}", hint=hint)
@@ -79,6 +117,8 @@ class Predictions(tables.Predictions):
         at = np.asarray(frames)
         if at.shape != (n,) or (n and not np.issubdtype(at.dtype, np.integer)):
             raise InputError(f"expected ({n},) whole frame numbers, found {at.dtype} of shape {at.shape}")
+        if n and at.min() < 0:
+            raise InputError(f"frames count from 0, and one is {at.min()}")
         named = [videos] * n if isinstance(videos, str) else [str(video) for video in videos]
         if len(named) != n:
             raise InputError(f"expected {n} names of videos, found {len(named)}")
@@ -110,6 +150,8 @@ class Predictions(tables.Predictions):
         Raises:
             InputError: if a column lacks, or as `from_numpy`.
         """
+        if not hasattr(table, "columns"):
+            raise UsageError(f"from_pandas takes a data frame, not {type(table).__name__}")
         lacking = [
             name
             for name in ("video", "frame", *_CORNERS, "score", "label")
@@ -123,9 +165,9 @@ class Predictions(tables.Predictions):
         classes = sorted(set(names))
         place = {name: n for n, name in enumerate(classes)}
         return cls.from_numpy(
-            np.column_stack([np.asarray(table[name].to_list(), np.float64) for name in _CORNERS]),
+            np.column_stack([_as_array(name, table[name].to_list(), np.float64) for name in _CORNERS]),
             table["score"].to_list(),
-            np.asarray(table["frame"].to_list(), dtype=np.int64),
+            table["frame"].to_list(),
             [str(name) for name in table["video"].to_list()],
             classes=classes,
             labels=np.array([place[name] for name in names], dtype=np.int64),
@@ -159,7 +201,9 @@ class Predictions(tables.Predictions):
         """
         from roadaware.formats.coco import read_index, read_results
 
-        found = read_results(Path(results), read_index(Path(annotations), kind=kind))
+        found = read_results(
+            _as_path("results", results), read_index(_as_path("annotations", annotations), kind=kind)
+        )
         return cls(**found.tables(), meta=found.meta)
 
     def to_coco(self, path: Path | str, scenes: Scenes, *, kind: str = "agent") -> int:
@@ -172,7 +216,7 @@ class Predictions(tables.Predictions):
         """
         from roadaware.formats.coco import build_scenes_index, write_results
 
-        return write_results(self, Path(path), build_scenes_index(scenes, kind=kind))
+        return write_results(self, _as_path("path", path), build_scenes_index(scenes, kind=kind))
 
 
 def read(name: str, path: Path | str, **options: Any) -> Scenes:
@@ -187,133 +231,421 @@ def read(name: str, path: Path | str, **options: Any) -> Scenes:
         UsageError: if the dataset or an option is not known.
         InputError: if nothing of it can be read.
     """
-    return datasets.read(name, Path(path), **options)
+    return datasets.read(name, _as_path("path", path), **options)
 
 
-def link(predictions: tables.Predictions, config: Config | LinkerConfig = "default") -> Predictions:
-    """Detections linked to paths and labelled tubes, as `roadaware.linking.link.link` does it.
+def link(
+    predictions: tables.Predictions,
+    config: Config | LinkerConfig = "default",
+    *,
+    dataset: Literal["road", "ucf24"] = "road",
+) -> Predictions:
+    """Detections linked to paths and labelled tubes, as `roadaware link` does it.
 
     Args:
         predictions: detections with scores.
-        config: `default` (what we recommend), `reference` (the published tube builder), or a LinkerConfig.
+        config: `default` (what we recommend, with what the detector itself advises), `reference` (the
+            published tube builder), or a LinkerConfig.
+        dataset: whose published parameters.
+
+    Raises:
+        UsageError: if config or dataset is not known.
+        InputError: if the boxes have no scores to link by.
+
+    Source: Singh et al., TPAMI 2022, section 4.3; Singh et al., ICCV 2017, for UCF101-24.
     """
-    chosen = (
-        config if isinstance(config, LinkerConfig) else getattr(LinkerConfig, _check_config(config))("road")
-    )
-    found = _link(predictions, chosen)
+    _check_kind(predictions, tables.Predictions, "link takes predictions")
+    if dataset not in ("road", "ucf24"):
+        raise UsageError(f"dataset is 'road' or 'ucf24', not {dataset!r}")
+    if isinstance(config, LinkerConfig):
+        chosen = config
+    elif _check_config(config) == "reference":
+        chosen = LinkerConfig.reference(dataset)
+    else:
+        chosen = apply_advice(LinkerConfig.default(dataset), get_advice(predictions.meta))
+    found = _link(predictions, chosen) if len(predictions.boxes) else predictions  # nothing makes no tubes
     return Predictions(**found.tables(), meta=found.meta)
+
+
+def sample(scenes: Scenes, protocol: str, config: Config = "default") -> Scenes:
+    """Scenes with the `samples` of pedestrians that a protocol asks about: who, when, which split, which answer.
+
+    Args:
+        scenes: of JAAD, PIE or the simulator.
+        protocol: such as `jaad-action@iv2024`; an unknown name is answered by all of them.
+        config: `reference` cuts as published, `default` as we recommend.
+
+    Raises:
+        UsageError: if there is no such protocol.
+        InputError: if a split has no samples.
+
+    Source: Rasouli and Kotseruba, IV 2024, for `iv2024`; `roadaware.protocols` names the others.
+    """
+    from roadaware.scenes.sampling import get_protocol
+    from roadaware.scenes.sampling import sample as cut
+
+    _check_kind(scenes, Scenes, "sample takes scenes")
+    return cut(scenes, get_protocol(protocol, config))
+
+
+# Evaluation: one result for every task.
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What an evaluation found: a table of numbers with intervals, and pictures and pages of it.
+    """What an evaluation found: a table of numbers with intervals, with figures and pages.
 
     Args:
         found: the metric's own result, with the rows behind the numbers (`found.instances()`).
+        task: what was asked.
         config: how it was evaluated.
         name: what the model is called on pages.
+        predictions: that were evaluated.
+        scenes: the ground truth.
+        state: of pedestrians, scores beside the truth; None of the other tasks.
     """
 
-    found: DetectionResult
-    config: DetectionConfig
+    found: MetricResult
+    task: str
+    config: Any
     name: str = "the model"
+    predictions: tables.Predictions = field(default_factory=tables.Predictions, repr=False)
+    scenes: Scenes = field(default_factory=Scenes, repr=False)
+    state: SampleScores | None = field(default=None, repr=False)
 
     @property
     def summary(self) -> pl.DataFrame:
-        """A row for each metric: `metric`, `value` in [0, 1], `n`, and the ends of its 95 % interval."""
+        """A row for each metric: `metric`, `value` (a fraction), `n`, `reason` where undefined, interval ends.
+
+        `low_video` and `high_video` are the ends of the 95 % interval over videos; of pedestrians there are
+        `low_pedestrian` and `high_pedestrian` too.
+        """
         return self.found.summary
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else happened, in words: what was left out, what could not be judged."""
+        return self.found.notes
+
     def value(self, metric: str) -> float | None:
-        """One number by its name, such as `video_map@0.2:agent`; None where undefined."""
+        """One number by its name, such as `video_map@0.2:agent`; None where it is undefined.
+
+        Args:
+            metric: as the column `metric` of `summary` has it.
+
+        Raises:
+            UsageError: if there is no such metric; names the nearest.
+        """
+        known = self.found.of_group()["metric"].to_list()
+        if metric not in known:
+            near = difflib.get_close_matches(metric, known, n=3, cutoff=0.3) or known[:8]
+            raise UsageError(f"no metric {metric!r}; there are {', '.join(near)}, ... (see `.summary`)")
         return self.found.value(metric)
 
-    def _means(self) -> pl.DataFrame:
-        held = self.summary.filter(pl.col("group").is_null() & pl.col("label").is_null() & pl.col("valid"))
-        return held.select(
-            "metric", "value", "n", low="low_video", high="high_video", caution="caution_video"
-        )
+    def _select_means(self) -> pl.DataFrame:
+        """The defined metrics of the whole set and of no class, with the interval over videos or pedestrians."""
+        held = self.summary.filter(pl.col("group").is_null() & pl.col("valid"))
+        if "label" in held.columns:
+            held = held.filter(pl.col("label").is_null())
+        unit = "video" if held["low_video"].count() or not held["low_pedestrian"].count() else "pedestrian"
+        ends = {end: f"{end}_{unit}" for end in ("low", "high", "caution")}
+        return held.select("metric", "value", "n", **ends)
 
     def __repr__(self) -> str:
         return repr(self.found)
 
     def _repr_html_(self) -> str:
-        return str(self._means()._repr_html_())
+        notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
+        return f"{self._select_means()._repr_html_()}{notes}"
 
     def plot(self) -> Any:
-        """The means with their intervals as a matplotlib figure."""
+        """The metrics of the whole set with their 95 % intervals, as a matplotlib figure, in fractions."""
         from roadaware.reports.bars import Estimate, plot_estimates
 
         rows = [
-            Estimate(str(row["metric"]), row["value"], row["low"], row["high"], row["n"], row["caution"])
-            for row in self._means().iter_rows(named=True)
+            Estimate(
+                str(row["metric"]), row["value"], row["low"], row["high"], row["n"], caution=row["caution"]
+            )
+            for row in self._select_means().iter_rows(named=True)
+            if 0 <= row["value"] <= 1
         ]
-        return plot_estimates(rows, "average precision", title="Means over classes").figure
+        figure = plot_estimates(rows, "value", title=f"{self.name}: {self.task}", percent=False).figure
+        figure._repr_png_ = partial(_render_png, figure)  # type: ignore[attr-defined]
+        return figure
 
     def to_html(self, path: Path | str) -> Path:
-        """Write one page that needs no network: means, classes, configuration; the path."""
-        from roadaware.config import to_dict
-        from roadaware.reports import page
-        from roadaware.reports.events import build_event_section
-
-        section = build_event_section(
-            self.summary, model=self.name, config=to_dict(self.config), notes=self.found.notes
-        )
-        page.save(page.report([section]), Path(path))
-        return Path(path)
-
-    def compare(self, other: Result, *, resamples: int = 1000, seed: int = 0) -> pl.DataFrame:
-        """The difference self - other in every metric, with paired intervals over videos.
+        """Write one page that needs no network: metrics, classes, images, configuration; the path.
 
         Args:
-            other: of another model on the same ground truth.
-            resamples: of videos.
-            seed: of the resamples.
+            path: of the file, which is replaced.
 
         Raises:
+            DiskError: if it cannot be written.
+        """
+        from roadaware.reports import page
+
+        target = _as_path("path", path)
+        page.save(page.report([self._build_section()]), target)
+        return target
+
+    def _build_section(self) -> Any:
+        if isinstance(self.found, DetectionResult):
+            from roadaware.reports.events import build_event_section
+
+            config = to_dict(self.config)
+            return build_event_section(self.summary, model=self.name, config=config, notes=self.notes)
+        if not isinstance(self.found, SceneResult):
+            from roadaware.reports.evaluation import build_evaluation_section
+
+            return build_evaluation_section(self.found, title=f"{self.name}: {self.task}", model=self.name)
+        from roadaware.analysis.scene_cases import collect_figure_data
+        from roadaware.reports.corner_section import build_corner_section
+        from roadaware.reports.scene_section import build_scene_section, plot_scene_cases
+
+        task = scene_tasks.get_task(self.task)
+        title = f"{self.name}: {task.title}"
+        if task is scene_tasks.CORNER_CASES:
+            return build_corner_section(self.found, title=title, model=self.name)
+        shown = collect_figure_data(task.name, self.predictions, self.scenes, self.found)
+        return build_scene_section(
+            self.found,
+            title=title,
+            model=self.name,
+            items=task.items,
+            labelled=task.labelled,
+            pictures=list(plot_scene_cases(shown, self.name)),
+        )
+
+    def compare(self, other: Result, *, resamples: int = 1000, seed: int = 0) -> pl.DataFrame:
+        """The difference self - other in every metric, with paired 95 % intervals.
+
+        Args:
+            other: of another model on the same ground truth, evaluated in the same way.
+            resamples: of videos, and of pedestrians where the task is about them; at least 1.
+            seed: of the resamples.
+
+        Returns:
+            A row for each metric: `metric`, `a`, `b`, `difference`, `low_video`, `high_video`, `verdict` of
+            self (`better`, `worse`, `not different`, `undefined`, `no interval`), and others.
+
+        Raises:
+            UsageError: if the two are of different tasks or configs.
             InputError: if the two were not evaluated on the same ground truth.
         """
-        from roadaware.analysis.compare import compare_detections
+        from roadaware.analysis import compare as paired
 
-        return compare_detections(
-            self.found.matches, other.found.matches, self.config, draws=resamples, seed=seed
-        ).table
+        if not isinstance(other, Result):
+            raise UsageError(f"compare takes a Result as ra.evaluate gives it, not {type(other).__name__}")
+        if self.task != other.task:
+            raise UsageError(f"one result is of the task {self.task}, the other of {other.task}")
+        how: dict[str, Any] = {"draws": resamples, "seed": seed, "names": (self.name, other.name)}
+        if isinstance(self.found, DetectionResult) and isinstance(other.found, DetectionResult):
+            return paired.compare_detections(
+                self.found.matches, other.found.matches, self.config, config_b=other.config, **how
+            ).table
+        mine, theirs = to_dict(self.config), to_dict(other.config)
+        if mine != theirs:
+            differ = ", ".join(f"{k} ({mine[k]} and {theirs[k]})" for k in mine if mine[k] != theirs[k])
+            raise UsageError(f"evaluated by different configs, {differ}; evaluate both with the same")
+        if self.state is not None and other.state is not None:
+            return paired.compare(self.state, other.state, self.config, **how).table
+        if self.scenes is not other.scenes and self.scenes != other.scenes:
+            raise InputError(
+                "the two were evaluated on different ground truth",
+                hint="evaluate both with the same scenes",
+            )
+        if not isinstance(self.found, SceneResult) or not isinstance(other.found, SceneResult):
+            raise TypeError("a result of a task on scenes needs the state behind its numbers")
+        if self.found.state is None or other.found.state is None:
+            raise TypeError("a result of a task on scenes needs the state behind its numbers")
+        return paired.compare_scenes(self.found.state, other.found.state, mine, **how).table
 
 
 def evaluate(
     predictions: tables.Predictions,
     scenes: Scenes,
-    task: str = "road",
-    config: Config | DetectionConfig = "default",
+    task: Task = "road",
+    config: Any = "default",
     *,
     resamples: int = 1000,
     seed: int = 0,
     name: str = "the model",
     **options: Any,
 ) -> Result:
-    """How good predicted boxes and tubes are: frame-mAP and video-mAP with 95 % intervals over videos.
+    """How good predictions are, with 95 % intervals over videos: the numbers that `roadaware evaluate` gives.
+
+    | task | what is judged | predictions hold |
+    |---|---|---|
+    | `road`, `ucf24` | frame-mAP and video-mAP of boxes and tubes | boxes with scores; tubes, see `link` |
+    | `pedestrians` | crossing, intention or risk, as the samples ask | a score for each sample, see `sample` |
+    | `actions` | actions of persons | boxes with scored labels of the kind `action` |
+    | `relations` | who does what to whom | relations |
+    | `grounding` | when and where a sentence happens | answers to queries |
+    | `sound` | where a sound comes from | maps of sounds |
+    | `corner_cases` | unknown objects found | boxes with scores, with or without classes |
 
     Args:
-        predictions: boxes with scores; tubes too where video-mAP is wanted (see `link`).
-        scenes: the ground truth.
-        task: `road` or `ucf24`.
-        config: `default` (what we recommend), `reference` (the published evaluator), or a DetectionConfig.
+        predictions: what a model says. Empty ones are fine and score 0.
+        scenes: the ground truth, whose videos, frames and labels the predictions name.
+        task: see above.
+        config: a name, or a config of the task. `default` is what we recommend; the other names are published
+            evaluators: `reference` (road, ucf24, pedestrians, corner_cases), `ava-official` (actions), `vidvrd`
+            (relations), `tubedetr-hcstvg` (grounding), `vggss` (sound), ... An unknown name is answered by
+            those of the task.
         resamples: of videos; 0 gives no intervals.
         seed: of the resamples.
         name: what the model is called on pages.
-        options: as `roadaware.metrics.detection.evaluate.evaluate` takes them, such as `kinds`.
+        options: of `road` and `ucf24`: `kinds`, `frame_thresholds`, `video_thresholds`, `overlaps`, `groups`;
+            of `pedestrians`: `split` (default: `test` where the samples have one); of the others: `by`, names
+            of slices. Of `corner_cases` also `trained_on`, what the detector's classes are (`soda10m`,
+            `bdd100k`, `waymo`, `coda` for those of the ground truth, or a csv), `agnostic=True` for
+            predictions without classes (default where they have none), and `classes`, whether those of `base`
+            or of `2022` are common.
 
     Raises:
         UsageError: if task, config or an option is not known.
-        InputError: if there is no ground truth, or the two do not fit each other.
+        InputError: if there is no ground truth, predictions are of other videos, frames, classes or of another
+            task, or every score is 0 for a reason other than the model.
 
-    Source: Singh et al., TPAMI 2022, section 5.
+    Source: Singh et al., TPAMI 2022, section 5, for `road`; the page of each task names its own.
     """
-    if task not in ("road", "ucf24"):
-        raise UsageError(f"task is road or ucf24, not {task!r}; `roadaware evaluate` has the other tasks")
-    chosen = (
-        config if isinstance(config, DetectionConfig) else getattr(DetectionConfig, _check_config(config))()
+    if str(task).replace("-", "_") not in get_args(Task):
+        near = difflib.get_close_matches(str(task), get_args(Task), n=1)
+        guess = f"; did you mean {near[0]!r}?" if near else ""
+        raise UsageError(f"task is one of {', '.join(get_args(Task))}, not {task!r}{guess}")
+    if isinstance(predictions, Scenes) and isinstance(scenes, tables.Predictions):
+        raise UsageError("evaluate takes the predictions first, then the scenes: swap the two")
+    _check_kind(predictions, tables.Predictions, "evaluate takes predictions first")
+    _check_kind(scenes, Scenes, "evaluate takes the ground truth second")
+    resamples, seed = _as_count("resamples", resamples), _as_count("seed", seed)
+    judge = {"road": _evaluate_events, "ucf24": _evaluate_events, "pedestrians": _evaluate_pedestrians}
+    chosen = judge.get(task, partial(_evaluate_scene_task, task=task.replace("-", "_")))
+    result = chosen(predictions, scenes, config, draws=resamples, seed=seed, options=options)
+    return replace(result, task=task.replace("-", "_"), name=name)
+
+
+def _evaluate_events(
+    predictions: tables.Predictions,
+    scenes: Scenes,
+    config: Any,
+    *,
+    draws: int,
+    seed: int,
+    options: dict[str, Any],
+) -> Result:
+    from roadaware.analysis.doctor.data import check_overlap, reject_zero_score
+
+    known = ("kinds", "frame_thresholds", "video_thresholds", "overlaps", "groups", "slices")
+    _check_options(options, known)
+    options = {name: (given,) if isinstance(given, str | Real) else given for name, given in options.items()}
+    if not isinstance(config, DetectionConfig):
+        config = getattr(DetectionConfig, _check_config(config))()
+    where = "predictions"
+    check_overlap(predictions, scenes, where=where, kinds=options.get("kinds") or ())
+    mine, known_kinds = predictions.meta.vocabularies, scenes.meta.vocabularies
+    if len(predictions.boxes) and mine and known_kinds and not mine.keys() & known_kinds.keys():
+        raise InputError(
+            f"predictions have labels of the kind {', '.join(mine)}, the ground truth of {', '.join(known_kinds)}",
+            hint="say kind= of from_numpy, from_pandas or from_coco as the ground truth calls it",
+        )
+    found = _evaluate(predictions, scenes, config, draws=draws, seed=seed, **options)
+    values = found.summary["value"].drop_nulls()
+    if len(values) and not (values != 0).any() and not predictions.boxes.is_empty():
+        reject_zero_score(None, predictions, scenes, where)
+    return Result(found, "road", config, predictions=predictions, scenes=scenes)
+
+
+def _evaluate_pedestrians(
+    predictions: tables.Predictions,
+    scenes: Scenes,
+    config: Any,
+    *,
+    draws: int,
+    seed: int,
+    options: dict[str, Any],
+) -> Result:
+    _check_options(options, ("split",))
+    if scenes.samples.is_empty():
+        raise InputError(
+            "the scenes have no samples of pedestrians",
+            hint='cut them first: scenes = ra.sample(scenes, "jaad-action@iv2024")',
+        )
+    splits = scenes.samples["split"].cast(pl.String).unique() if "split" in scenes.samples.columns else ()
+    split = options.get("split", "test" if "test" in splits else None)
+    if not isinstance(config, PedestrianConfig):
+        asked = str(scenes.samples["kind"].cast(pl.String)[0])
+        config = getattr(PedestrianConfig, _check_config(config))(asked)
+    state, clipped = collect_sample_scores(predictions, scenes, config.task, split=split)
+    found = evaluate_samples(state, config, draws=draws, seed=seed, n_clipped=clipped)
+    return Result(found, "pedestrians", config, predictions=predictions, scenes=scenes, state=state)
+
+
+def _evaluate_scene_task(
+    predictions: tables.Predictions,
+    scenes: Scenes,
+    config: Any,
+    *,
+    task: str,
+    draws: int,
+    seed: int,
+    options: dict[str, Any],
+) -> Result:
+    asked = scene_tasks.get_task(task)
+    corner = asked is scene_tasks.CORNER_CASES
+    _check_options(options, ("by", *(("trained_on", "agnostic", "classes") if corner else ())))
+    by = options.get("by", ())
+    by = (by,) if isinstance(by, str) else tuple(by)
+    config = scene_tasks.get_config(asked, config) if isinstance(config, str) else config
+    if not isinstance(config, scene_tasks.load_config_class(asked)):
+        wanted = scene_tasks.load_config_class(asked).__name__
+        raise UsageError(f"config of {task} is a name or a {wanted}, not {type(config).__name__}")
+    where = "predictions"
+    scene_tasks.check_truth(asked, scenes, "scenes")
+    scene_tasks.check_claims(asked, predictions, scenes, where)
+    if corner:
+        predictions, scenes = _label_corner_cases(predictions, scenes, config, options)
+    found = scene_tasks.evaluate_claims(
+        asked, predictions, scenes, config, where=where, by=by, draws=draws, seed=seed
     )
-    return Result(_evaluate(predictions, scenes, chosen, draws=resamples, seed=seed, **options), chosen, name)
+    return Result(found, task, config, predictions=predictions, scenes=scenes)
+
+
+def _label_corner_cases(
+    predictions: tables.Predictions, scenes: Scenes, config: Any, options: dict[str, Any]
+) -> tuple[tables.Predictions, Scenes]:
+    """Both with what is common and what is novel; predictions without classes are left without."""
+    from roadaware.metrics.corner_cases.risk import add_blocking
+    from roadaware.protocols.coda import OWN, TRAINING_SETS, infer_version, label_claims, label_truth
+
+    trained_on = options.get("trained_on")
+    agnostic = options.get("agnostic", trained_on is None and predictions.labels.is_empty())
+    if not agnostic and trained_on is None:
+        raise UsageError(
+            f"say what the detector's classes are, trained_on= one of {', '.join(map(repr, TRAINING_SETS))}, "
+            f"{OWN!r} (those of the ground truth) or a csv; or agnostic=True to leave them aside"
+        )
+    version = options.get("classes") or ("2022" if config.total else infer_version(scenes))
+    merged = not config.total
+    labelled = label_claims(predictions, None if agnostic else str(trained_on), version, merged=merged)
+    truth = label_truth(scenes, version, merged=merged)
+    return labelled, add_blocking(truth) if config.risk == "blocking" else truth
+
+
+def compare(a: Result, b: Result, *, resamples: int = 1000, seed: int = 0) -> pl.DataFrame:
+    """The difference a - b in every metric, with paired 95 % intervals; see `Result.compare`.
+
+    Args:
+        a, b: two models evaluated on the same ground truth in the same way.
+        resamples: at least 1.
+        seed: of the resamples.
+
+    Raises:
+        UsageError: if the two are of different tasks or configs, or one is no Result.
+        InputError: if the two were not evaluated on the same ground truth.
+    """
+    if not isinstance(a, Result):
+        raise UsageError(f"compare takes two Results as ra.evaluate gives them, not {type(a).__name__}")
+    return a.compare(b, resamples=resamples, seed=seed)
 
 
 def simulate(
@@ -342,20 +674,472 @@ def simulate(
     Raises:
         UsageError: if there is no such preset, or the folder holds something else.
     """
-    from dataclasses import replace
-
     from roadaware.simulator.config import build_scene_config
     from roadaware.simulator.generate import Order, generate_scenes
 
+    fits = isinstance(size, tuple | list) and len(size) == 2 and all(isinstance(side, int) for side in size)
+    if size is not None and not fits:
+        raise UsageError(f"size is (width, height) in whole pixels, not {size!r}")
     config = build_scene_config(preset)
     width, height = size or (config.camera.width_px, config.camera.height_px)
-    camera = replace(config.camera, width_px=width, height_px=height, fps=fps or config.camera.fps)
-    config = replace(config, camera=camera, seconds=seconds or config.seconds)
-    generate_scenes(Order(config, seed, scenes), Path(path), progress=progress)
-    return datasets.read("simulator", Path(path), cache=False)
+    rate = config.camera.fps if fps is None else fps
+    camera = replace(config.camera, width_px=width, height_px=height, fps=rate)
+    config = replace(config, camera=camera, seconds=config.seconds if seconds is None else seconds)
+    place = _as_path("path", path)
+    generate_scenes(Order(config, _as_count("seed", seed), scenes), place, progress=progress)
+    return datasets.read("simulator", place, cache=False)
 
 
-def _check_config(name: str) -> str:
+# Corner cases: boxes around what no detector knows.
+
+
+def propose(
+    path: Path | str,
+    out: Path | str | None = None,
+    *,
+    reader: Literal["kitti", "nuscenes", "once", "simulator"] | None = None,
+    split: str | None = None,
+    semantics: str | Path | None = None,
+    detections: str | Path | tables.Predictions | None = None,
+    stage: Stage = "final",
+    processes: int = 1,
+    overwrite: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    **knobs: Any,
+) -> Predictions:
+    """Proposals of corner cases, as `roadaware propose` makes them: boxes around what stands on the road.
+
+    Ground is removed from each LiDAR sweep, its returns are clustered, clusters become boxes in the image, and
+    background and common objects are dropped; a step whose input is not given is left out.
+
+    Args:
+        path: folder of a dataset with sweeps and calibration.
+        out: folder of the work, which is continued where it was interrupted; default: a temporary one.
+        reader: which dataset it is; default: seen from its files.
+        split: only the videos of this split; default: all.
+        semantics: what pixels show: `truth` or `erring` of synthetic scenes, or a folder of masks.
+        detections: common objects to suppress: `truth` or `erring` of synthetic scenes, Predictions, or a
+            folder of saved ones.
+        stage: after which step: `initial` (geometry alone), `intermediate` (background removed), `final`.
+        processes: images at a time.
+        overwrite: do the work in `out` again, whatever was there.
+        progress: called with how many images are done, of how many.
+        knobs: fields of the configuration, such as `theta_deg=4`, in degrees, or `max_distance_m=30`.
+
+    Returns:
+        Boxes by falling score in each frame: corners in pixels, `score`, `distance_m`, `n_returns`,
+        `background_share`, `common_iou`. `.meta.notes["proposals"]` says which images were left out, and why.
+
+    Raises:
+        UsageError: if a knob or an option is not known, or `out` holds something else.
+        InputError: if the dataset cannot be read, or no image of it has a usable sweep.
+
+    Source: Li et al., ECCV 2022 (CODA), section 4.2.
+    """
+    from roadaware.corner_cases import runner
+    from roadaware.corner_cases.config import CopgConfig
+    from roadaware.datasets.detect_format import SWEEP_READERS
+    from roadaware.scenes.store import save
+
+    names = [each.name for each in fields(CopgConfig)]
+    _check_options(knobs, names)
+    _check_word("reader", reader, (*SWEEP_READERS, None))
+    _check_word("stage", stage, ("initial", "intermediate", "final"))
+    processes = _as_count("processes", processes, 1)
+    place = _as_path("path", path)
+    kept = None if out is None else _as_path("out", out)
+    with TemporaryDirectory(prefix="roadaware-") as spare:
+        if isinstance(detections, tables.Predictions):
+            folder = Path(spare) / "objects" if kept is None else kept.with_name(f"{kept.name}-objects")
+            save(detections, folder, overwrite=True)
+            detections = folder
+        order = runner.build_order(
+            place,
+            reader=reader,
+            split=split,
+            semantics=None if semantics is None else str(semantics),
+            detections=None if detections is None else str(detections),
+            stage=stage,
+            config=CopgConfig(**knobs),
+        )
+        work = kept or Path(spare) / "work"
+        found, tally = runner.run(order, work, processes=processes, progress=progress, overwrite=overwrite)
+        runner.require_opened(order, tally)
+        if kept is not None:
+            save(found, work / runner.PROPOSALS, overwrite=True)
+    if tally.skipped:
+        reason, count = next(iter(tally.skipped.items()))
+        left = f"{sum(tally.skipped.values()):,} images were left out, {count:,} of them because: {reason}"
+        _LOG.warning("%s", left)
+    return Predictions(**found.tables(), meta=found.meta)
+
+
+# Models, and a source watched by them.
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A model that is ready to be asked.
+
+    Args:
+        name: of its file.
+        task: `detection` for `ra.watch`; `action`, `intention` or `risk` for `predict`.
+        labels: kind to the labels that it tells.
+        files: that it was read from.
+        network: a `roadaware.models.detector.Detector` or a predictor of pedestrians.
+        trained_on: in words, as far as its file says it.
+    """
+
+    name: str
+    task: str
+    labels: dict[str, tuple[str, ...]]
+    files: tuple[Path, ...]
+    network: Any = field(repr=False)
+    trained_on: str = ""
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{len(labels)} {kind}" for kind, labels in self.labels.items())
+        return f"Model({self.name}, {self.task}: {told})"
+
+    def predict(self, scenes: Scenes, split: str = "test") -> Predictions:
+        """Scores of the samples of pedestrians, from their boxes; their answers are not looked at.
+
+        Args:
+            scenes: with samples, see `ra.sample`.
+            split: train, val or test.
+
+        Returns:
+            A row for each sample: `sample`, and `scores` with one probability (action) or one for each label.
+
+        Raises:
+            UsageError: if it is a detector, or there are no samples.
+            InputError: if it reads what the scenes lack.
+        """
+        if self.task == "detection":
+            raise UsageError(f"{self.name} is a detector: ra.watch(source, {self.name!r}) looks with it")
+        from roadaware.scenes.sampling.sampler import split_samples
+        from roadaware.tasks.crossing_inputs import build_inputs
+
+        _check_kind(scenes, Scenes, "predict takes scenes")
+        if scenes.samples.is_empty():
+            raise UsageError('the scenes have no samples: ra.sample(scenes, "jaad-action@iv2024") cuts them')
+        held = split_samples(scenes, split)
+        scores = self.network.probabilities(build_inputs(scenes, split, self.network.inputs))
+        meta = Meta(dataset=scenes.meta.dataset, notes={"model": self.name})
+        found = tables.build_sample_predictions(held.samples, scores, meta)
+        return Predictions(**found.tables(), meta=meta)
+
+
+def load_model(
+    name_or_path: str | Path = "compact-road",
+    *,
+    size: int | None = None,
+    tiles: bool = False,
+    device: str = "auto",
+    precision: Literal["fp32", "bf16"] = "fp32",
+) -> Model:
+    """A model by its name or path: a detector, or a predictor of pedestrians.
+
+    Args:
+        name_or_path: `compact-road` (the bundled detector), `crossing-jaad` or `risk-jaad` (the bundled
+            predictors), an installed name of `roadaware models list`, a file that `roadaware train` wrote, or
+            the folder of an object detector of transformers.
+        size: of a detector of any size, longer side that images are brought to, in pixels, a multiple of 32;
+            default: 1024.
+        tiles: of such a detector, look at three parts of each image besides the whole.
+        device: auto, cpu, cuda or cuda:N; of detectors.
+        precision: of detectors.
+
+    Raises:
+        UsageError: if there is no such model, it is not installed, or the device cannot be used.
+        InputError: if the file is damaged, or no model of ours.
+    """
+    _require_torch("load_model")
+    from roadaware.models.crossing.predictor import is_predictor
+    from roadaware.models.detector import read_notes
+    from roadaware.models.devices import select_device
+    from roadaware.models.loading import open_stream
+    from roadaware.models.uncertainty.ensemble import EnsemblePredictor
+    from roadaware.online import setup
+
+    path = _find_model(name_or_path)
+    if is_predictor(path) or (path.is_dir() and not (path / "config.json").is_file()):
+        found = EnsemblePredictor.open([path])
+        facts = getattr(found.members[0], "facts", {})  # an ensemble of several runs has none
+        told = str(facts.get("data") or facts.get("protocol") or "")
+        return Model(path.stem, found.task, {found.task: tuple(found.labels)}, (path,), found, told)
+    choice = setup.select_detector(
+        [path], synthetic=False, live=False, size=size, tiles=tiles, find_real=lambda: None
+    )
+    place, dtype = select_device(device, precision)
+    detector = open_stream(choice.files, views=choice.views, device=place, dtype=dtype)
+    kinds = {kind: tuple(labels) for kind, labels in detector.kinds.items()}
+    told = str(read_notes(path).get("trained_on") or "")
+    return Model(path.stem, "detection", kinds, tuple(choice.files), detector, told)
+
+
+def _find_model(given: str | Path) -> Path:
+    """The file or folder of a model that is named, or lies there."""
+    from roadaware.models.catalogue.entries import read_catalogue, resolve_weights
+    from roadaware.online.setup import HEAD, WEIGHTS
+
+    bundled = {path.stem: path for path in sorted(WEIGHTS.glob("*.safetensors")) if path.name != HEAD}
+    if str(given) in bundled and not Path(given).exists():
+        return bundled[str(given)]
+    path = resolve_weights(_as_path("a model", given))
+    if not path.exists():
+        known = ", ".join((*bundled, *read_catalogue()))
+        raise UsageError(f"there is no model or file {str(given)!r}; models by name: {known}")
+    return path
+
+
+def watch(
+    source: str | Path | int,
+    model: str | Path | Model | None = None,
+    *,
+    fps: float | None = None,
+    recorded_fps: float | None = None,
+    budget_ms: float | None = None,
+    realtime: bool = False,
+    seconds: float | None = None,
+    threshold: float | None = None,
+    label_threshold: float | None = None,
+    iou: float | None = None,
+    crossing: str | Path | Sequence[str | Path] = "auto",
+    events: bool | None = None,
+    size: int | None = None,
+    tiles: bool = False,
+    threads: int = 0,
+    device: str = "auto",
+    precision: Literal["fp32", "bf16"] = "fp32",
+    rescale: bool = False,
+    follow: bool = False,
+) -> Watch:
+    """The frames of a video or a camera with their tubes and events, as `roadaware watch` finds them.
+
+    Source and models are opened at once, so that what is wrong with them is said here; frames are looked at as
+    they are asked for. The source is let go of after the last frame, by `close()`, at the end of a `with`
+    block, and when a loop over it is left.
+
+    Args:
+        source: a video or GIF, a folder of images, a glob, the number of a camera, or an address (rtsp://,
+            http://).
+        model: a detector as of `load_model`; default: the bundled one for synthetic videos, else an installed
+            detector of real streets, else the bundled one.
+        fps: images a second of a folder (default: 12); of others, look at no more frames a second.
+        recorded_fps: frames a second at which a video was recorded, where it plays at another rate.
+        budget_ms: of a camera, pass over frames that would be answered later, in milliseconds; default: the
+            newest is always looked at.
+        realtime: treat a video as if a camera filmed it now.
+        seconds: of the stream, after which it ends; default: all of it.
+        threshold: score of the boxes that prove a tube, in [0, 1]; default: as the detector advises, or 0.2.
+        label_threshold: score at which a label begins to be told; default: 0.3, or `threshold` where less.
+        iou: overlap that a link needs, in [0, 1); default: as the detector advises, or 0.5.
+        crossing: predictors of crossing or risk; `auto` for the bundled ones, `none` for none.
+        events: whether tubes get actions, locations and events by the event head; default: of detectors that
+            tell agents alone.
+        size: of a detector of any size, longer side in pixels; default: 1024 of a video, 640 of a camera.
+        tiles: of such a detector, look at parts of each image too.
+        threads: of torch; default: what suits the detector. What it was before comes back at the end.
+        device: auto, cpu, cuda or cuda:N.
+        precision: of the detector.
+        rescale: scale images to the size of the first where a source changes it, instead of ending.
+        follow: go where an http address redirects to.
+
+    Returns:
+        An iterator of `roadaware.online.frame_stream.WatchedFrame`: `number`, `t_s` in seconds, `image`
+        (H, W, 3) uint8, `tubes` with `box` (4,) in pixels, `score` and `labels`, `events`, `vehicle`. The
+        last frame of a video carries the events that end its tubes.
+
+    Raises:
+        UsageError: if an option has no meaning, or a model is not there.
+        InputError: if the source cannot be opened; while it is watched, if it fails before its end.
+
+    Examples:
+        >>> for frame in ra.watch("drive.mp4"):  # doctest: +SKIP
+        ...     print(frame.t_s, [(tube.agent, tube.box.round()) for tube in frame.tubes])
+    """
+    _require_torch("watch")
+    import torch
+
+    from roadaware.models.detector import read_advice
+    from roadaware.models.devices import select_device, set_threads
+    from roadaware.models.loading import open_stream
+    from roadaware.online import setup
+    from roadaware.online.frame_queue import SystemClock
+    from roadaware.online.frame_stream import Watch
+    from roadaware.online.sources import Realtime, open_source
+    from roadaware.online.watcher import warm_up_detector
+    from roadaware.simulator.synthetic_films import is_synthetic_film
+
+    if iou is not None and not (setup.is_number(iou) and 0 <= iou < 1):
+        raise UsageError(f"iou is an overlap from 0 up to 1, not {iou!r}")
+    threads = _as_count("threads", threads)
+    if isinstance(source, bool) or not isinstance(source, str | Path | int) or not str(source).strip():
+        raise UsageError(
+            f"watch takes a video, a folder, a glob, an address or the number of a camera, not {source!r}"
+        )
+    if isinstance(model, Model):
+        _check_free(model, sized=size is not None or tiles)
+    config = setup.build_watch_config(
+        fps=fps,
+        recorded_fps=recorded_fps,
+        budget_ms=budget_ms,
+        seconds=seconds,
+        threshold=threshold,
+        label_threshold=label_threshold,
+        rescale=rescale,
+    )
+    clock, before = SystemClock(), torch.get_num_threads()
+    opened = open_source(str(source), fps, clock=clock, follow=follow, recorded_fps=recorded_fps)
+    try:
+        if isinstance(model, Model):
+            files, detector = list(model.files), model.network
+        else:
+            choice = setup.select_detector(
+                [] if model is None else [_find_model(model)],
+                synthetic=model is None and is_synthetic_film(opened.path),
+                live=opened.live,
+                size=size,
+                tiles=tiles,
+                find_real=_find_real_detector,
+            )
+            place, dtype = select_device(device, precision)
+            files = choice.files
+            detector = open_stream(files, views=choice.views, device=place, dtype=dtype)
+        set_threads(files, threads)
+        config = setup.follow_advice(config, read_advice(files), iou, threshold)
+        if label_threshold is None:
+            config = setup.lower_label_threshold(config)
+        if words := setup.describe_training(files, opened.path):
+            _LOG.warning("%s", words)
+        detector = setup.add_event_head(events, detector, config.linker_at(opened.fps), opened.fps)
+        asked = [crossing] if isinstance(crossing, str | Path) else list(crossing)
+        annotator = setup.build_annotator(
+            [_find_predictor(each) for each in asked], detector, clock, waits=not (opened.live or realtime)
+        )
+        warm_up_detector(detector)
+        shown = Realtime(opened, clock) if realtime and not opened.live else opened
+        watched = Watch(
+            shown,
+            detector,
+            config,
+            clock,
+            [] if annotator is None else [annotator],
+            partial(torch.set_num_threads, before),
+        )
+        if isinstance(model, Model):
+            _BUSY[model] = weakref.ref(watched)
+        return watched
+    except BaseException:
+        opened.close()
+        torch.set_num_threads(before)
+        raise
+
+
+_BUSY: weakref.WeakKeyDictionary[Model, weakref.ref[Watch]] = weakref.WeakKeyDictionary()
+"""Which watch a model is busy with: a detector remembers its stream, and has one at a time."""
+
+
+def _check_free(model: Model, *, sized: bool) -> None:
+    """Refuse a model that is no detector or watches something else."""
+    if model.task != "detection":
+        raise UsageError(f"{model.name} is a predictor of {model.task}: give it as crossing={model.name!r}")
+    if sized:
+        raise UsageError("size and tiles are of a model that is named; load_model takes them for this one")
+    other = _BUSY[model]() if model in _BUSY else None
+    if other is not None and not other.closed:
+        raise UsageError(
+            f"{model.name} is watching {other.name}: close that watch first, or load the model a second time"
+        )
+
+
+def _find_real_detector() -> Path | None:
+    """The installed detector of real streets, and a word on it or on where there is one."""
+    from roadaware.online.setup import FIRST, find_installed_detector
+
+    found = find_installed_detector()
+    if found is None:
+        _LOG.info("no detector of real streets is installed: `roadaware models get %s` fetches one", FIRST)
+        return None
+    _LOG.info("looking with %s (%s)", found[0].name, found[0].licence)
+    return found[1]
+
+
+def _find_predictor(given: str | Path) -> str:
+    return str(given) if str(given) in ("auto", "none") else str(_find_model(given))
+
+
+# What several of these ask of what they are given.
+
+
+def _as_array(what: str, given: npt.ArrayLike, dtype: type[np.floating]) -> npt.NDArray[Any]:
+    """Numbers as an array of their type.
+
+    Raises:
+        InputError: if they are no numbers, or rows have different lengths.
+    """
+    try:
+        return np.asarray(given, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} should be an array of numbers: {error}") from error
+
+
+def _as_path(what: str, given: Any) -> Path:
+    if not isinstance(given, str | os.PathLike):
+        raise UsageError(f"{what} is a path or a name, not {given!r}")
+    return Path(given)
+
+
+def _as_count(what: str, given: Any, least: int = 0) -> int:
+    try:
+        count = operator.index(given)
+    except TypeError:
+        count = least - 1
+    if isinstance(given, bool) or count < least:
+        raise UsageError(f"{what} is a whole number from {least}, not {given!r}")
+    return count
+
+
+def _render_png(figure: Figure) -> bytes:
+    """A figure as a notebook shows it, which knows figures only once pyplot was imported."""
+    held = io.BytesIO()
+    figure.savefig(held, format="png", dpi=110, bbox_inches="tight")
+    return held.getvalue()
+
+
+def _check_config(name: Any) -> str:
     if name not in ("default", "reference"):
         raise UsageError(f"config is 'default', 'reference' or a config of your own, not {name!r}")
-    return name
+    return str(name)
+
+
+def _check_word(what: str, given: Any, known: Sequence[Any]) -> None:
+    if given not in known:
+        raise UsageError(f"{what} is one of {', '.join(str(each) for each in known)}, not {given!r}")
+
+
+def _check_options(given: dict[str, Any], known: Sequence[str]) -> None:
+    """Refuse an option that there is not; names the nearest."""
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+            raise UsageError(f"there is no option {name!r}; {guess}")
+
+
+def _check_kind(given: Any, kind: type, expected: str) -> None:
+    """Refuse what is no table set of ours, and say how to make one."""
+    if isinstance(given, kind):
+        return
+    ways: dict[type, str] = {
+        Scenes: "ra.read(name, path) or ra.simulate(path) gives Scenes",
+        tables.Predictions: "ra.Predictions.from_numpy, from_pandas and from_coco make them",
+    }
+    raise UsageError(f"{expected}, and was given {type(given).__name__}: {ways[kind]}")
+
+
+def _require_torch(who: str) -> None:
+    lacking = [name for name in ("torch", "safetensors") if find_spec(name) is None]
+    if lacking:
+        raise UsageError(f"{who} needs {' and '.join(lacking)}: pip install 'roadaware[models]'")

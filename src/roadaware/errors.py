@@ -1,4 +1,4 @@
-"""What can go wrong, each with its exit code, every message with what to do; and what is worth a word."""
+"""Errors with their exit codes, and warnings; every message says what to do."""
 
 from __future__ import annotations
 

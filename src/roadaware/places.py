@@ -1,4 +1,4 @@
-"""Where the library keeps what it can make again."""
+"""Cache folders of the library."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def get_cache_folder() -> Path:
-    """Where things are kept: ROADAWARE_HOME, else $XDG_CACHE_HOME/roadaware, else ~/.cache/roadaware.
+    """The cache folder: ROADAWARE_HOME, else $XDG_CACHE_HOME/roadaware, else ~/.cache/roadaware.
 
     Raises:
         RuntimeError: if there is no home folder either.

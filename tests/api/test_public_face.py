@@ -12,8 +12,11 @@ import polars as pl
 import pytest
 
 import roadaware as ra
+from roadaware.cli import main
 from roadaware.demo_data.road import generate_road_scenes
 from roadaware.errors import InputError, UsageError
+from roadaware.reports.runs import EVENT_ROWS
+from roadaware.scenes.store import save
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +50,7 @@ def test_importing_loads_nothing_and_names_are_found() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert set(ra.__all__) <= set(dir(ra))
-    with pytest.raises(AttributeError, match="it has Predictions"):
+    with pytest.raises(AttributeError, match="it has Model, Predictions"):
         _ = ra.nothing  # type: ignore[attr-defined]
 
 
@@ -122,7 +125,13 @@ def test_coco_leads_out_and_in(scenes: ra.Scenes, tmp_path: Path) -> None:
         ({"labels": None}, "give `labels`"),
         ({"frames": [0]}, "whole frame numbers"),
         ({"videos": ["a"]}, "names of videos"),
-        ({"boxes": [[5, 5, 1, 1], [0, 0, 1, 1]]}, "x1_px"),
+        ({"boxes": [[5, 5, 1, 1], [0, 0, 1, 1]]}, "x, y, width, height"),
+        ({"boxes": [[0, 0, float("nan"), 1], [0, 0, 1, 1]]}, "finite numbers"),
+        ({"boxes": [[0, 0, 1], [0, 0, 1]]}, "boxes are (n, 4)"),
+        ({"boxes": [["a"] * 4] * 2}, "an array of numbers"),
+        ({"boxes": [[0, 0, 1, 1], [0, 0, 1]]}, "an array of numbers"),
+        ({"scores": ["x", 0.5]}, "an array of numbers"),
+        ({"frames": [0, -1]}, "frames count from 0"),
     ],
 )
 def test_wrong_arrays_are_refused_in_words(changes: dict[str, object], says: str) -> None:
@@ -145,12 +154,50 @@ def test_no_boxes_are_predictions_too(scenes: ra.Scenes) -> None:
     assert ra.evaluate(ra.link(none), scenes, resamples=0).value("frame_map@0.5:agent") in (0.0, None)
 
 
+def test_road_events_have_the_numbers_of_the_command(scenes: ra.Scenes, tmp_path: Path) -> None:
+    tubes = ra.link(ra.Predictions.from_numpy(**_arrays(scenes)))  # type: ignore[arg-type]
+    result = ra.evaluate(tubes, scenes, resamples=20)
+    save(scenes, tmp_path / "truth")
+    save(tubes, tmp_path / "found")
+    words = ["evaluate", "road", "--truth", str(tmp_path / "truth"), "--predictions", str(tmp_path / "found")]
+    assert main([*words, "--draws", "20", "-o", str(tmp_path / "run"), "-q"]) == 0
+    rows = pl.read_parquet(tmp_path / "run" / EVENT_ROWS).filter(pl.col("group").is_null())
+    both = result.summary.join(rows, on=["metric", "overlap"], how="inner", nulls_equal=True)
+    assert len(both) == len(result.summary) <= len(rows)
+    for column in ("value", "low_video", "high_video"):
+        assert both[column].equals(both[f"{column}_right"]), column
+
+
+@pytest.mark.parametrize("task", [None, 3, "cars"])
+def test_a_task_that_there_is_not_names_those_that_there_are(scenes: ra.Scenes, task: object) -> None:
+    with pytest.raises(UsageError, match="task is one of road, ucf24, pedestrians"):
+        ra.evaluate(ra.Predictions(), scenes, task)  # type: ignore[arg-type]
+
+
+def test_what_is_no_path_and_no_number_is_refused_in_words(tmp_path: Path) -> None:
+    for attempt, says in (
+        (lambda: ra.read("jaad", None), "path is a path"),  # type: ignore[arg-type]
+        (lambda: ra.load_model(None), "a model is a path or a name"),  # type: ignore[arg-type]
+        (lambda: ra.watch(None), "watch takes a video"),  # type: ignore[arg-type]
+        (lambda: ra.watch("x.mp4", seconds="3"), "seconds is more than 0, not '3'"),  # type: ignore[arg-type]
+        (lambda: ra.simulate(tmp_path, size=320), "size is"),  # type: ignore[arg-type]
+        (lambda: ra.simulate(tmp_path, seconds=0), "seconds should lie in"),
+        (lambda: ra.Predictions.from_pandas({}), "takes a data frame"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            attempt()
+    assert ra.link(ra.Predictions()).tubes.is_empty()
+
+
 def test_wrong_words_are_refused(scenes: ra.Scenes) -> None:
     predictions = ra.Predictions.from_numpy(**_arrays(scenes))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="config is"):
         ra.link(predictions, "best")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="task is road"):
+    with pytest.raises(UsageError, match="task is one of road"):
         ra.evaluate(predictions, scenes, task="cars")
+    other = ra.Predictions.from_numpy(**_arrays(scenes), kind="agents")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="labels of the kind agents, the ground truth of"):
+        ra.evaluate(other, scenes)
     with pytest.raises(InputError, match="expected columns frame"):
         ra.Predictions.from_pandas(pl.DataFrame({"video": []}))
 

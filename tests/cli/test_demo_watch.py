@@ -8,10 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.cli import datasets, demo_watch, street_choice, watch
+from roadaware.cli import datasets, demo_watch, watch
 from roadaware.cli.demo_scenes import LEARNT_SEEDS, select_seed
 from roadaware.cli.demo_watch import watch_scenes
 from roadaware.models.detector import FrameDetections
+from roadaware.online import setup
 from roadaware.online.events import read_events
 from roadaware.reports.page import Films, Note, Section, report
 from roadaware.scenes.schema import CORNERS
@@ -70,7 +71,7 @@ def test_who_knows_the_truth_is_judged_perfect(
     made_up: Path, scenes: Scenes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr(street_choice, "find_bundled_weights", lambda: tmp_path / "oracle.safetensors")
+    monkeypatch.setattr(setup, "find_bundled_weights", lambda: tmp_path / "oracle.safetensors")
     monkeypatch.setattr(watch, "load_detector", lambda files: Knowing(scenes))
     said = Said()
     data, (section,) = watch_scenes(tmp_path, made_up / "road", scenes, said, 20, 0)
@@ -104,7 +105,7 @@ def test_where_nothing_can_watch_the_demo_says_why_and_goes_on(
 ) -> None:
     monkeypatch.setattr(demo_watch, "find_spec", lambda name: object())
     (tmp_path / "weights").mkdir()
-    monkeypatch.setattr(street_choice, "__file__", str(tmp_path / "cli" / "street_choice.py"))
+    monkeypatch.setattr(setup, "WEIGHTS", tmp_path / "weights")
     said = Said()
     data, sections = watch_scenes(tmp_path, made_up / "road", scenes, said, 20, 0)
     assert sections == []

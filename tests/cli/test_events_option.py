@@ -10,11 +10,11 @@ import pytest
 from small_files import Command
 
 from roadaware.cli import watch as watch_command
-from roadaware.cli.street_choice import has_event_head
 from roadaware.errors import UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.models.detector import FrameDetections
 from roadaware.online.events import read_events
+from roadaware.online.setup import has_event_head
 from roadaware.scenes.store import open_predictions, save
 from roadaware.tasks.road_events import Classes, build_predictions
 

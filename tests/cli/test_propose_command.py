@@ -13,10 +13,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 from planted_kitti import planted_kitti
 
 from roadaware.cli.app import main
-from roadaware.cli.datasets import detect_reader
 from roadaware.cli.propose import _format_reasons, configure_copg
 from roadaware.corner_cases import runner
 from roadaware.corner_cases.config import CopgConfig
+from roadaware.datasets.detect_format import detect_reader
 from roadaware.errors import DatasetNotFoundError, UsageError
 from roadaware.scenes.store import open_predictions
 

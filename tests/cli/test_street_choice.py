@@ -16,14 +16,15 @@ sys.path.append(str(Path(__file__).parent.parent / "models"))
 from plain_graph_model import HEAT, PICTURE, SIDES, tiny_centernet
 from small_files import Command
 
-from roadaware.cli import street_choice
-from roadaware.cli.street_choice import AS_IT_SUITS, Looks, find_bundled_weights, select_detector
+from roadaware.cli import console, street_choice
+from roadaware.cli.street_choice import AS_IT_SUITS, Looks, select_detector
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.models.catalogue.entries import COCO, RECORD, Entry, find_entry, get_models_folder
 from roadaware.models.graphs.files import save_graph
 from roadaware.models.graphs.tfjs import convert
 from roadaware.models.graphs.views import Views
+from roadaware.online.setup import find_bundled_weights
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +89,7 @@ def test_at_a_terminal_it_offers_to_fetch_one(
         _install()
 
     monkeypatch.setattr("roadaware.models.catalogue.get.get_model", get_model)
+    monkeypatch.setattr(console, "is_quiet", lambda: False)  # whatever command ran before in this process
     monkeypatch.setattr(sys, "stdin", _Terminal(answer))
     monkeypatch.setattr(sys, "stderr", _Terminal())
     assert (_files() != [find_bundled_weights()]) is fetched

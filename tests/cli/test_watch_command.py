@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from small_files import Command
 
-from roadaware.cli import street_choice
 from roadaware.cli import watch as command
 from roadaware.cli.watch import apply_detector_advice
 from roadaware.errors import DamagedError
 from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.models.detector import FrameDetections
+from roadaware.online import setup
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import read_events
 from roadaware.scenes.store import open_predictions
@@ -134,7 +134,7 @@ def test_a_network_watches_a_film(roadaware: Command, film: Path, tmp_path: Path
 def test_without_a_detector_it_says_where_one_comes_from(
     roadaware: Command, film: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(street_choice, "__file__", str(tmp_path / "cli" / "street_choice.py"))
+    monkeypatch.setattr(setup, "WEIGHTS", tmp_path / "weights")
     done = roadaware("watch", film, "--out", tmp_path / "run")
     assert done.code == 2
     assert "roadaware train" in done.err
@@ -164,7 +164,6 @@ def test_pedestrians_are_asked_about_where_predictors_are_named(
     import polars as pl
     import torch
 
-    from roadaware.cli import watch_crossing
     from roadaware.models import create
     from roadaware.models.crossing.entries import SteadyConfig
     from roadaware.models.crossing.predictor import Predictor
@@ -197,7 +196,7 @@ def test_pedestrians_are_asked_about_where_predictors_are_named(
     assert set(summary["crossing"]["predictors"]["files"]) == {file.name for file in files}
     assert roadaware(*words, "--crossing", "none").code == 0
     assert not (tmp_path / "run" / "crossing.parquet").exists()
-    monkeypatch.setattr(watch_crossing, "_weights", lambda: tmp_path / "weights")
+    monkeypatch.setattr(setup, "WEIGHTS", tmp_path / "weights")
     assert roadaware(*words).code == 0
     assert (tmp_path / "run" / "crossing.parquet").exists()
     for wrong, why in (
@@ -389,7 +388,7 @@ def test_events_of_a_killed_watch_can_be_read(film: Path, tmp_path: Path) -> Non
 def test_the_detector_that_comes_along_says_how_it_is_used_and_what_it_saw() -> None:
     from roadaware.models.detector import read_advice, read_notes, read_training_data
 
-    weights = street_choice.find_bundled_weights()
+    weights = setup.find_bundled_weights()
     advice = read_advice([weights])
     assert advice.linking == {"min_iou": 0.1}
     assert advice.min_score == read_notes(weights)["calibration"]["min_score"] == 0.32

@@ -184,6 +184,7 @@ def test_scores_that_are_no_probabilities_are_refused():
 
 def test_the_configuration_is_data_and_refuses_nonsense():
     assert from_dict(CalibrationConfig, to_dict(REFERENCE)) == REFERENCE != DEFAULT
+    assert CalibrationConfig().uniform_bins == 10  # as most papers have it
     for wrong in ({"borrow": "all"}, {"z": 0.0}, {"uniform_bins": 0}, {"least_probability": 1.0}):
         with pytest.raises(UsageError):
             CalibrationConfig(**wrong)

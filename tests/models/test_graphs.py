@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from plain_graph_model import HEAT, PICTURE, SIDES, Maker, run_plain, tiny_cente
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.models.catalogue.entries import COCO
 from roadaware.models.graphs.files import is_graph_file, open_graph, save_graph
-from roadaware.models.graphs.graph import Graph, Step, keep_channels, parse_graph
+from roadaware.models.graphs.graph import INPUT, Graph, Step, keep_channels, parse_graph
 from roadaware.models.graphs.runner import Backend, Runner, has_onnx
 from roadaware.models.graphs.street import StreetDetector, merge_tile_boxes, open_street
 from roadaware.models.graphs.tfjs import convert
@@ -83,6 +84,27 @@ def test_only_the_channels_that_are_asked_for_are_computed() -> None:
             "y",
             [0],
         )
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_any_name_of_a_step_or_weight_will_do(backend: Backend) -> None:
+    graph = _graph()
+    odd = {step.name: f"step {n}" for n, step in enumerate(graph.steps[::-1])}
+    odd |= {name: f"weight {n}/scales" for n, name in enumerate(graph.weights)}
+    odd |= {graph.outputs["heat"]: "sides", graph.outputs["sides"]: "heat", INPUT: INPUT}
+    steps = [replace(s, name=odd[s.name], inputs=tuple(odd[name] for name in s.inputs)) for s in graph.steps]
+    weights = {odd[name]: array for name, array in graph.weights.items()}
+    renamed = Graph(tuple(steps), weights, {what: odd[name] for what, name in graph.outputs.items()})
+    picture = _picture(64, 64).transpose(2, 0, 1)[None].copy()
+    found, wanted = (Runner(each, backend=backend).run(picture) for each in (renamed, graph))
+    assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
+
+
+@pytest.mark.parametrize("what", [INPUT, "", "step 1", "a/b"])
+def test_an_output_has_a_name_of_its_own(what: str) -> None:
+    graph = _graph()
+    with pytest.raises(DamagedError, match="cannot be called"):
+        Graph(graph.steps, graph.weights, {**graph.outputs, what: graph.outputs["heat"]})
 
 
 def _step(graph: Graph, op: str) -> str:

@@ -14,9 +14,9 @@ torch = pytest.importorskip("torch")
 def test_a_mean_lies_between_and_ends_are_the_detectors(tmp_path: Path) -> None:
     from benchmarks.mixed_weights import mix
 
-    from roadaware.cli.street_choice import find_bundled_weights
     from roadaware.models.detector import read_notes
     from roadaware.models.weights import open_network, save_detector
+    from roadaware.online.setup import find_bundled_weights
 
     former = find_bundled_weights()
     network, facts = open_network(former)

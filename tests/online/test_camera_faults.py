@@ -387,6 +387,23 @@ def _watched(
     return done.ending, camera.outcomes.counts(), kept
 
 
+@pytest.mark.parametrize("back", [True, False], ids=["comes back", "is gone"])
+def test_a_camera_that_is_lost_while_models_load_is_watched_or_its_end_is_told(back: bool) -> None:
+    """Nobody takes frames while a detector is opened; the newest wait, and what became of it is told first."""
+    with Camera(answering(GOOD, GOOD if back else b"", b"")) as server:
+        camera = cameras.Camera("yard", _connect(server.url(), 1.0), SystemClock(), backoff=HASTE)
+        time.sleep(0.5)  # the server has sent all and hung up before the first frame is asked for
+        kept = Kept()
+        done = watch(camera, Scripted(one_car), WatchConfig(), kept, clock=SystemClock())
+        camera.close()
+    assert done.ending is not None
+    assert done.ending.reason == "gone"
+    numbers = [seen.frame.number for seen in kept.seen]
+    assert numbers
+    assert numbers == sorted(set(numbers))
+    assert camera.outcomes.counts().get("reconnected", 0) == back
+
+
 def test_another_size_ends_the_watch_or_is_scaled() -> None:
     pictures = multipart(jpegs(12)), multipart(jpegs(12, (96, 64)))
     both = answer(body=pictures[0] + pictures[1], **MULTIPART)

@@ -115,10 +115,10 @@ def test_the_text_says_what_sets_together_give_back_as_the_results_do(script, ta
     networks = sorted(alone[model] for model in alone if model not in ("boosting", "logistic"))
     assert f"the networks {networks[0]:.2f} to {networks[-1]:.2f} of it" in text
     home, away, _, other = auc["logistic"]
-    assert f"({other:.3f}, of {home:.3f} at home and {away:.3f} away)" in text
+    assert f"({other:.3f}, of {home:.3f} in-domain and {away:.3f} cross-dataset)" in text
     assert alone["logistic"] == pytest.approx(1 / 3, abs=0.03)
     errors = [held.mean("pcpa", where, "ece") for where in (ALL, "home", "away")]
-    assert "ECE {:.3f}, of {:.3f} at home and {:.3f} away".format(*errors) in text
+    assert "ECE {:.3f}, of {:.3f} in-domain and {:.3f} cross-dataset".format(*errors) in text
 
 
 def test_what_comes_along_is_described_by_the_same_results(script, table) -> None:

@@ -1,4 +1,4 @@
-"""Which actions are claimed of persons who do something else, as shares of what they do."""
+"""Confusion of actions: predicted actions of persons by their ground-truth action, as shares."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _PAIRS_AT_ONCE = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class Confusion:
-    """What is claimed of persons, by what they do.
+    """Confusion table: predicted actions by ground-truth action.
 
     Args:
         labels: (k,) the actions that are true most often.
         columns: (k + 2,) the same, then what other actions and nothing at all stand for.
-        shares: (k, k + 2) of the true rows of each action; every row sums to 1.
-        n: (k,) how many true rows there are.
+        shares: (k, k + 2) of the ground-truth rows of each action; every row sums to 1.
+        n: (k,) how many ground-truth rows there are.
     """
 
     labels: tuple[str, ...]
@@ -62,18 +62,18 @@ class Confusion:
 
 
 def compute_action_confusion(predictions: Predictions, scenes: Scenes) -> Confusion:
-    """What is claimed of the persons of each action.
+    """Compute the predicted actions of the persons of each ground-truth action.
 
-    A true box is spoken for by the claimed box of its frame that it overlaps most, by at least one half. Of
-    its n true actions, those among the n best-scored claimed ones are right; the others are shared out
-    equally over the wrong ones among these n. Where fewer are claimed, the rest goes to `nothing`.
+    A ground-truth box is spoken for by the predicted box of its frame that it overlaps most, by at least one half. Of
+    its n ground-truth actions, those among the n best-scored predicted ones are right; the others are shared out
+    equally over the wrong ones among these n. Where fewer are predicted, the rest goes to `nothing`.
 
     Args:
         predictions: as the metric of actions takes them.
-        scenes: true boxes with labels of the kind `action`; frames that nobody annotated are left out.
+        scenes: ground-truth boxes with labels of the kind `action`; frames that nobody annotated are left out.
 
     Raises:
-        InputError: if there is no truth, or claims and truth do not fit each other.
+        InputError: if there is no ground truth, or predictions and ground truth do not fit each other.
     """
     actions = read_actions(predictions, scenes)
     truth = _build_table(actions.truth, actions)
@@ -127,7 +127,7 @@ def _build_table(rows: Rows, actions: Actions) -> pl.DataFrame:
 
 
 def _spoken_for(truth: pl.DataFrame, claims: pl.DataFrame) -> pl.DataFrame:
-    """`true_box` and the claimed `box` that it overlaps most, by at least one half; the first of equals."""
+    """`true_box` and the predicted `box` that it overlaps most, by at least one half; the first of equals."""
     parts = []
     truth, claims = (rows.unique("box", keep="first", maintain_order=True) for rows in (truth, claims))
     per_frame = max(1.0, len(claims) / max(1, claims["frame"].n_unique()))

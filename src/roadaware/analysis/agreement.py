@@ -82,8 +82,8 @@ def compute_agreement(
     """How often two tasks are decided rightly together, alone, or not at all.
 
     Args:
-        first: scores and truth of one task, such as intention.
-        second: scores and truth of the other for the same samples, such as action.
+        first: scores and ground truth of one task, such as intention.
+        second: scores and ground truth of the other for the same samples, such as action.
         labels: names of the classes of both; their numbers where not given.
         draws: most weightings of pedestrians and of videos; 0 gives no intervals.
         seed: of the weightings.

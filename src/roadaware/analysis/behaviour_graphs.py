@@ -1,4 +1,4 @@
-"""Who does what to whom over the frames of a video, true beside claimed, as data for a picture."""
+"""Behaviour graphs: relations over the frames of a video, ground truth beside predictions, as data for a figure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_TRUE, _FEWEST_CLAIMS = 24, 4
 
 @dataclass(frozen=True)
 class Lane:
-    """Somebody, from the first to the last frame that shows them.
+    """One person, from the first to the last frame that shows them.
 
     Args:
         name: in words.
@@ -45,10 +45,10 @@ class Arc:
         predicate: what is done.
         start: first frame.
         end: frame after the last.
-        claimed: whether a model says so, or it is true.
-        found: of a claim, whether it is right; of a true relation, whether a claim found it; None where
+        claimed: whether it is predicted; else it is ground truth.
+        found: of a prediction, whether it is right; of a ground-truth relation, whether a prediction found it; None where
             relations were not judged as a whole.
-        score: of a claim.
+        score: of a prediction.
     """
 
     subject: int
@@ -68,7 +68,7 @@ class BehaviourGraph:
     Args:
         says: what is seen, in words.
         lanes: who is in it.
-        arcs: who does what to whom, true ones first.
+        arcs: who does what to whom, ground-truth ones first.
     """
 
     says: str
@@ -105,19 +105,19 @@ def build_behaviour_graph(
     right: Mapping[int, bool] | None = None,
     seen: Mapping[int, bool] | None = None,
 ) -> BehaviourGraph:
-    """The relations of one video, with the best claims on them.
+    """The relations of one video, with the best predictions on them.
 
-    A claimed tube stands in the lane of the true one that it overlaps most, by at least one half on average
-    over its frames; one that overlaps none so much stands in a lane of its own, `elsewhere`. Claims without
-    tubes of their own name those of the truth by number.
+    A predicted tube stands in the lane of the ground-truth one that it overlaps most, by at least one half on average
+    over its frames; one that overlaps none so much stands in a lane of its own, `elsewhere`. Predictions without
+    tubes of their own name those of the ground truth by number.
 
     Args:
-        predictions: claimed relations between tubes with boxes.
-        scenes: true ones.
+        predictions: predicted relations between tubes with boxes.
+        scenes: ground-truth ones.
         video: which.
         says: what is seen, in words.
-        right: number of a claimed relation to whether it is right.
-        seen: number of a true relation to whether a claim found it.
+        right: number of a predicted relation to whether it is right.
+        seen: number of a ground-truth relation to whether a prediction found it.
     """
     truth = _relations(scenes, video).sort("start_frame", maintain_order=True).head(_MOST_TRUE)
     claims = _relations(predictions, video)
@@ -175,7 +175,7 @@ def _arcs(
 
 
 def _names(scenes: Scenes, tubes: Sequence[int]) -> list[str]:
-    """What to call tubes: category and native name."""
+    """Names of tubes: category and native name."""
     held = scenes.tubes.filter(pl.col("tube").is_in(tubes))
     native = dict(zip(held["tube"], held["name"], strict=True)) if "name" in held.columns else {}
     kinds = scenes.tube_labels.filter(pl.col("tube").is_in(tubes), pl.col("kind") == "category")
@@ -203,7 +203,7 @@ def _span(frames: Ints, _: Floats) -> tuple[int, int]:
 def _assign_lane(
     claimed: tuple[Ints, Floats], truth: Mapping[int, tuple[Ints, Floats]], lane: Mapping[int, int]
 ) -> int:
-    """The lane of the true tube that a claimed one overlaps most; one past the last where none does."""
+    """The lane of the ground-truth tube that a predicted one overlaps most; one past the last where none does."""
     frames, boxes = claimed
     best, place = _SAME, len(truth)
     for tube, (theirs, corners) in truth.items():

@@ -54,7 +54,7 @@ class Paired:
     seed: int
 
     def verdict(self, metric: str) -> Verdict:
-        """What all intervals together say of A in this metric.
+        """Verdict on A from all intervals of this metric.
 
         Raises:
             UsageError: if there is no such metric.
@@ -100,7 +100,7 @@ def build_difference_row(a: float, b: float, interval: Interval | None) -> dict[
 
 
 def assign_verdict(interval: Interval | None, *, lower_is_better: bool = False) -> Verdict:
-    """What one interval of A - B says of A.
+    """Verdict on A from one interval of A - B.
 
     Args:
         interval: None, or one without ends, where there was nothing to resample.
@@ -165,7 +165,7 @@ def compare(
     Each weighting of pedestrians, or of videos, is applied to both models, so what is hard for both cancels.
     A is called better or worse only where the intervals over pedestrians and over videos (where videos
     are known) both exclude 0 on the same side. Intervals are not widened for the number of metrics that
-    are looked at.
+    are considered.
 
     Args:
         a: scores of the first model.
@@ -219,7 +219,7 @@ def _intervals(
 
 
 def _check_same_samples(a: SampleScores, b: SampleScores) -> None:
-    """Pairs need the same samples: equal order, truth, pedestrian and video."""
+    """Pairs need the same samples: equal order, ground truth, pedestrian and video."""
     if len(a) != len(b):
         raise InputError(
             f"A has {len(a)} samples and B has {len(b)}; a paired comparison needs the same ones"
@@ -348,11 +348,11 @@ def compare_detections(
     """The difference A - B in every metric that both have, with intervals from draws that they share.
 
     Each weighting of videos is applied to both models, so what is hard for both cancels. Intervals are not
-    widened for the number of metrics that are looked at.
+    widened for the number of metrics that are considered.
 
     Args:
         a: level (`frame`, `video:stiou`, `av_action`) to the matches of the first model.
-        b: those of the second, on the same truth.
+        b: those of the second, on the same ground truth.
         config: how both are judged.
         draws: most weightings of videos, at least 1.
         seed: of the weightings.
@@ -361,7 +361,7 @@ def compare_detections(
             scores can be held against products.
 
     Raises:
-        InputError: if the two were not judged on the same truth, or share no level and threshold.
+        InputError: if the two were not judged on the same ground truth, or share no level and threshold.
         UsageError: if `draws` is below 1, or the configs differ in more than composite scores.
     """
     check_draws(draws)
@@ -383,7 +383,7 @@ def _differing(a: DetectionConfig, b: DetectionConfig, names: tuple[str, str]) -
     """The fields in which two configs differ.
 
     Raises:
-        UsageError: if one is another than `composite_scores`, which only tells which scores were claimed.
+        UsageError: if one is another than `composite_scores`, which only states which scores were predicted.
     """
     one, two = to_dict(a), to_dict(b)
     differs = {name: (one[name], two[name]) for name in one if one[name] != two[name]}
@@ -479,14 +479,14 @@ class SceneComparison(Paired):
             and what that says of A (`verdict`): `better`, `worse`, `not different` (0 is inside),
             `undefined` (a value is missing), `no interval`.
         names, config, draws, seed: see `Paired`.
-        baselines: name of a trivial answer to its metrics; the same for both, whose truth is one.
+        baselines: name of a trivial answer to its metrics; the same for both, whose ground truth is one.
     """
 
     baselines: dict[str, dict[str, float | None]] = field(default_factory=dict)
 
     @property
     def beside(self) -> dict[str, Any]:
-        """What of the configuration belongs beside every number: the capacity of a frame."""
+        """The field of the configuration to show beside every number: the capacity of a frame."""
         return {name: self.config[name] for name in _BESIDE if name in self.config}
 
 
@@ -503,11 +503,11 @@ def compare_scenes(
     """The difference A - B in every metric that both have, with intervals from draws that they share.
 
     Each weighting of videos is applied to both models, so what is hard for both cancels. Intervals are not
-    widened for the number of metrics that are looked at.
+    widened for the number of metrics that are considered.
 
     Args:
         a: what was judged of the first model.
-        b: the same of the second, on the same truth.
+        b: the same of the second, on the same ground truth.
         config: how both were judged, as plain data.
         draws: most weightings of videos, at least 1.
         seed: of the weightings.
@@ -528,7 +528,7 @@ def compare_scenes(
 
 
 def _together(a: Judged, b: Judged, names: tuple[str, str]) -> tuple[str, ...]:
-    """The videos of either; one that only claims name is in the state of who claimed there.
+    """The videos of either; one that only predictions name is in the state of who predicted there.
 
     Raises:
         InputError: if they share none.

@@ -57,7 +57,7 @@ def build_ablation_table(
         rows: the cells.
         places: for each, its variant.
         found: the proposals of all variants.
-        scores: of all variants; None where there is no truth.
+        scores: of all variants; None where there is no ground truth.
     """
     unchanged = {row.base: place for row, place in zip(rows, places, strict=True) if row.unchanged}
     lines = []
@@ -81,7 +81,7 @@ def build_ablation_table(
 
 
 def format_parameter(value: Any) -> str:
-    """A knob's value as words.
+    """A parameter's value as words.
 
     Args:
         value: of a field of `CopgConfig`.
@@ -102,7 +102,7 @@ def _ends(name: str, value: Any) -> dict[str, Any]:
 
 
 def _get_printed(row: Cell) -> dict[str, Any]:
-    """What the paper prints for a knob's value."""
+    """The printed row for a parameter's value."""
     if isinstance(row.value, bool) or not isinstance(row.value, int | float):
         return {}
     rows = select_printed_knobs(row.knob, float(row.value)).to_dicts()
@@ -132,7 +132,7 @@ DETECTOR_COLUMNS = {
     "ARl": "ar_large",
     "AP": "ap",
 }
-"""Headings of the field to the ends of our metrics' names, at the usual numbers of claims."""
+"""Headings of the field to the ends of our metrics' names, at the usual numbers of predictions."""
 PRINTED = ("AR", "AR50", "AR75", "AR1", "AR10", "ARs", "ARm", "ARl")
 CLAIMS = "claims"
 _PROPOSALS = {"AR50m": "ar50_medium", "AR50l": "ar50_large", "AR30m": "ar30_medium", "AR30l": "ar30_large"}
@@ -154,13 +154,13 @@ class Line:
 
 
 def list_groups(result: SceneResult) -> list[str]:
-    """What was asked for, in the order of the result."""
+    """The groups of objects, in the order of the result."""
     held = {row["metric"].partition("_")[0] for row in result.whole()}
     return [group for group in result.config["groups"] if group in held and group in GROUPS]
 
 
 def select_columns(result: SceneResult) -> dict[str, str]:
-    """The headings that the result has something to say to."""
+    """The headings for which the result has values."""
     few, some, _ = result.config["max_detections"]
     names = dict(zip(DETECTOR_COLUMNS, DETECTOR_COLUMNS.values(), strict=True))
     found = {}
@@ -176,7 +176,7 @@ def select_columns(result: SceneResult) -> dict[str, str]:
 
 
 def build_lines(result: SceneResult) -> list[Line]:
-    """The claims and the trivial answers, group by group."""
+    """The predictions and the trivial answers, group by group."""
     rows = {row["metric"]: row for row in result.whole()}
     columns = select_columns(result)
     found = []
@@ -193,7 +193,7 @@ def build_lines(result: SceneResult) -> list[Line]:
 
 
 def build_slice_lines(result: SceneResult) -> list[tuple[str, int, list[Mapping[str, Any] | None]]]:
-    """Each slice: its name, its pictures, and for each group the recall of the claims, then trivial ones."""
+    """Each slice: its name, its images, and for each group the recall of the predictions, then trivial ones."""
     sizes = {row["group"]: row["items"] for row in result.counts.iter_rows(named=True)}
     trivial = result.facts.get(IN_SLICES, {})
     found = []
@@ -218,7 +218,7 @@ def build_slice_header(result: SceneResult) -> list[str]:
 def build_printed_lines(
     result: SceneResult, printed: list[dict[str, Any]]
 ) -> list[tuple[str, list[float | None]]]:
-    """What a paper prints, in fractions, under the headings of `select_printed_columns`; our own values come first."""
+    """Printed numbers of a paper as fractions, under the headings of `select_printed_columns`; our own values come first."""
     ends = select_printed_columns(result, printed)
     rows = {row["metric"]: row["value"] for row in result.whole()}
     found: list[tuple[str, list[float | None]]] = [(CLAIMS, [rows.get(end) for end in ends.values()])]
@@ -270,7 +270,7 @@ def group_undefined(result: SceneResult) -> dict[str, list[str]]:
 
 
 def select_plain_facts(result: SceneResult) -> dict[str, Any]:
-    """The facts that are told line by line."""
+    """The facts that are reported line by line."""
     return {name: value for name, value in result.facts.items() if name != IN_SLICES}
 
 
@@ -302,13 +302,13 @@ def assign_losses(
     instances: Ints,
     config: CopgConfig,
 ) -> list[str]:
-    """What became of each object: a name in `LOSSES`.
+    """The step that lost each object: a name in `LOSSES`.
 
     An object that a fitting initial box had is lost by the step that removed that box; of any other, the
     first step is named after which it could not have had one.
 
     Args:
-        found: proposals of the picture.
+        found: proposals of the image.
         boxes: (k, 4) corners of the objects in pixels.
         numbers: (k,) of their instances.
         instances: (n,) instance of each return.
@@ -337,7 +337,7 @@ def _without_box(geometry: Geometry, own: Bools, config: CopgConfig) -> str:
     Args:
         geometry: what the returns say.
         own: (n,) which returns are the object's.
-        config: the knobs.
+        config: the parameters.
     """
     usable = own & geometry.checked.usable
     if usable.sum() < config.min_points:
@@ -369,7 +369,7 @@ _ALSO = {"overcast": "cloudy", "sunny": "clear", "rain": "rainy"}
 
 @dataclass(frozen=True, eq=False)
 class Composition:
-    """What a set is made of.
+    """Composition of a set: domains, classes, instances, weather and period.
 
     Args:
         parts: one row per domain and for all: `part`, `scenes`, `classes`, `instances`, `weather`, `period`
@@ -420,7 +420,7 @@ def compute_composition(scenes: Scenes, version: Version = "base") -> Compositio
 
 
 def _pictures(scenes: Scenes) -> pl.DataFrame:
-    """One row per annotated picture with weather, period and domain."""
+    """One row per annotated image with weather, period and domain."""
     frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
     if "annotated" in frames.columns:
         frames = frames.filter(pl.col("annotated").fill_null(value=False))

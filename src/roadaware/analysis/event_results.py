@@ -1,4 +1,4 @@
-"""What an evaluation of road events found, cut into the tables that people read: means, and classes."""
+"""Results of an evaluation of road events as tables: means, and classes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Value:
     Args:
         value: null where undefined.
         low, high: ends of the interval, null where there is none.
-        n: what it is made from: classes for a mean, true boxes or tubes for a class.
+        n: what it is made from: classes for a mean, ground-truth boxes or tubes for a class.
         reason: why it is undefined.
         caution: why the interval is to be taken with caution.
     """
@@ -38,7 +38,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Column:
-    """Where a value was measured.
+    """Level, overlap and threshold of a value.
 
     Args:
         level: frame, video or av_action.
@@ -108,7 +108,7 @@ def list_kinds(summary: pl.DataFrame) -> tuple[str, ...]:
 
 
 def select_headline(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns that stand for the others: boxes at 0.5, tubes at 0.2, or the first of their level."""
+    """The headline columns: boxes at 0.5, tubes at 0.2, or the first of their level."""
     found = []
     for level, usual in ((FRAME, "0.5"), (VIDEO, "0.2"), (AV, "")):
         held = [column for column in columns if column.level == level]
@@ -149,7 +149,7 @@ def build_video_slices(scenes: Scenes, names: Sequence[str]) -> dict[str, Slice]
     """The groups that names stand for, each called `name=value`.
 
     Args:
-        scenes: the truth that is judged.
+        scenes: the ground truth that is judged.
         names: `split`; `height` of boxes; a column of the videos or of the boxes, for each of its values; or
             one such value of a video (`night`), for the videos that have it and those that do not.
 

@@ -1,4 +1,4 @@
-"""What the pictures of a task on scenes show: cases out of truth and claims, JSON-ready, best and worst."""
+"""Examples for the figures of a task on scenes: best and worst cases, JSON-ready."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from roadaware.metrics.sound.config import SoundConfig
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
-# Grounded sentences at a few of their frames: true and claimed boxes and spans, as data for a picture.
+# Grounded sentences at a few of their frames: ground-truth and predicted boxes and spans, as data for an image.
 
 Span = tuple[int, int]
 
@@ -30,14 +30,14 @@ _FRAMES, _FEWEST_SHARED = 7, 4
 def build_grounding_strips(
     predictions: Predictions, scenes: Scenes, queries: Sequence[int], says: Sequence[str]
 ) -> tuple[Strip, ...]:
-    """A strip for each sentence that has a true or a claimed box.
+    """A strip for each sentence that has a true or a predicted box.
 
     The frames that are shown lie evenly over those where both sides have a box in one of the spans, or,
     where these are few, over those where either has.
 
     Args:
-        predictions: what is claimed.
-        scenes: what is true.
+        predictions: what is predicted.
+        scenes: the ground truth.
         queries: numbers of sentences, in the order of the strips.
         says: what is said of each, in words.
     """
@@ -98,7 +98,7 @@ def _at(frames: Ints, held: Ints, corners: Floats) -> Floats:
 
 
 def _size(scenes: Scenes, video: str, boxes: Sequence[Floats]) -> tuple[float, float]:
-    """Width and height of the picture; as far as boxes reach where that is unknown."""
+    """Width and height of the image; as far as boxes reach where that is unknown."""
     rows = scenes.videos.filter(pl.col("video").cast(pl.String) == video)
     if len(rows) and {"width_px", "height_px"} <= set(rows.columns):
         wide, high = rows["width_px"][0], rows["height_px"][0]
@@ -108,12 +108,12 @@ def _size(scenes: Scenes, video: str, boxes: Sequence[Floats]) -> tuple[float, f
     return max(float(reach[0]), 1.0), max(float(reach[1]), 1.0)
 
 
-# Localisation maps of sounds beside the true boxes, and the success curve, as data for pictures.
+# Localisation maps of sounds beside the ground-truth boxes, and the success curve, as data for images.
 
 _MOST_CELLS = 32
 _CURVES = {"claims": "ciou", "whole image": "whole_image", "centre": "centre"}
 _UNIT = 1.5
-"""Pictures no larger than this have boxes that are shares; their shape is unknown."""
+"""Images no larger than this have boxes that are shares; their shape is unknown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +122,8 @@ class HeardMap:
 
     Args:
         says: what it is and how well it was found, in words.
-        size: (width, height) of the picture, in the unit of the boxes.
-        map: (rows, columns) scaled to [0, 1]; no row where nothing was claimed.
+        size: (width, height) of the image, in the unit of the boxes.
+        map: (rows, columns) scaled to [0, 1]; no row where nothing was predicted.
         boxes: (n, 4) x1, y1, x2, y2 of where it comes from.
     """
 
@@ -134,7 +134,7 @@ class HeardMap:
 
     @property
     def shaped(self) -> bool:
-        """Whether the shape of the picture is known."""
+        """Whether the shape of the image is known."""
         return max(self.size) > _UNIT
 
     def as_dict(self) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class HeardMap:
 def build_sound_maps(
     predictions: Predictions, scenes: Scenes, sounds: Sequence[int], says: Sequence[str]
 ) -> tuple[HeardMap, ...]:
-    """The maps of some sounds with their true boxes.
+    """The maps of some sounds with their ground-truth boxes.
 
     Args:
         predictions: maps.
@@ -187,7 +187,7 @@ def build_sound_maps(
 
 
 def compute_success_curves(rows: pl.DataFrame, config: SoundConfig) -> dict[str, list[float]]:
-    """The share of sounds that reach each threshold, as claimed and by the trivial answers.
+    """The share of sounds that reach each threshold, as predicted and by the trivial answers.
 
     Args:
         rows: instances of sounds: `ciou`, `whole_image`, `centre`, `claimed`, `true_cells`.
@@ -209,7 +209,7 @@ def compute_success_curves(rows: pl.DataFrame, config: SoundConfig) -> dict[str,
 
 
 def _map(predictions: Predictions, sound: int) -> Floats:
-    """(rows, columns) a claimed map, thinned, scaled to [0, 1]; a constant one is 0."""
+    """(rows, columns) a predicted map, thinned, scaled to [0, 1]; a constant one is 0."""
     rows = predictions.sounds.filter(pl.col("sound") == sound)
     if rows.is_empty() or rows["map"][0] is None:
         return np.zeros((0, 0))
@@ -235,8 +235,28 @@ _AT_ONCE = 64
 _OF_VIDEOS = ("map", "recall@50", "frame_recall@50")
 
 
+def collect_figure_data(
+    task: str, predictions: Predictions, scenes: Scenes, result: SceneResult
+) -> dict[str, Any]:
+    """What the pictures of a task show, JSON-ready, so that a page can be made again without the data.
+
+    Args:
+        task: its name; one without pictures gives nothing.
+        predictions: that were judged.
+        scenes: the truth.
+        result: what `evaluate` gave.
+    """
+    makers = {
+        "actions": collect_confusion,
+        "relations": collect_graphs,
+        "grounding": collect_sentences,
+        "sound": collect_sounds,
+    }
+    return makers[task](predictions, scenes, result) if task in makers else {}
+
+
 def collect_confusion(predictions: Predictions, scenes: Scenes, result: SceneResult) -> dict[str, Any]:
-    """Which actions are claimed of persons who do something else."""
+    """Confusion of predicted and ground-truth actions."""
     return {"confusion": compute_action_confusion(predictions, scenes).as_dict()}
 
 
@@ -317,7 +337,7 @@ def _of_each_video(state: Judged) -> tuple[str, Floats]:
 
 
 def _right(result: SceneResult, level: str) -> Mapping[int, bool] | None:
-    """Number of a relation to whether a claim is right, or a true one found; None where not judged so."""
+    """Number of a relation to whether a prediction is right, or a ground-truth one found; None where not judged so."""
     if level not in result.levels:
         return None
     rows = result.instances(level)

@@ -1,4 +1,4 @@
-"""The tasks on scenes as the commands know them: names and import paths only."""
+"""The tasks on scenes: a table of names and import paths, and how predictions of each are checked and evaluated."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ class SceneTask:
         truth: the tables that its truth lies in.
         items: what slices are made of, in words.
         labelled: what a class is of.
+        compared: kinds of labels whose names claims and truth have to share.
     """
 
     name: TaskName
@@ -54,6 +55,7 @@ class SceneTask:
     truth: tuple[str, ...]
     items: str
     labelled: str
+    compared: tuple[str, ...] = ()
 
 
 TASKS: dict[str, SceneTask] = {
@@ -69,6 +71,7 @@ TASKS: dict[str, SceneTask] = {
             ("boxes", "labels"),
             "frames",
             "action",
+            ("action",),
         ),
         SceneTask(
             "relations",
@@ -80,6 +83,7 @@ TASKS: dict[str, SceneTask] = {
             ("relations",),
             "videos",
             "predicate",
+            ("predicate",),
         ),
         SceneTask(
             "grounding",
@@ -147,7 +151,7 @@ def get_config(task: SceneTask, name: str) -> Any:
         elsewhere = [other.name for other in TASKS.values() if other is not task and name in _configs(other)]
         if elsewhere:
             guess = f"that one is for `evaluate {elsewhere[0]}`"
-        listed = f"--config of {task.name} is one of {', '.join(list_configs(task))}, not {name!r}"
+        listed = f"config of {task.name} is one of {', '.join(list_configs(task))}, not {name!r}"
         raise UsageError(f"{listed}; {guess}" if guess else listed)
     return known[name]()
 
@@ -195,6 +199,58 @@ def evaluate_task(
     module = importlib.import_module(f"roadaware.metrics.{task.name}.evaluate")
     found: SceneResult = module.evaluate(predictions, scenes, config, **how)
     return found
+
+
+def check_claims(task: SceneTask, claims: Predictions, scenes: Scenes, where: str) -> tuple[str, ...]:
+    """Refuse claims of another task or another set, and say what one side lacks where they share a part.
+
+    Args:
+        task: what is asked.
+        claims: as read.
+        scenes: the truth.
+        where: names the claims in errors.
+
+    Raises:
+        InputError: if claims and truth share no video, frame, thing or name of a class, or the claims have no
+            label of the kind that is asked for.
+    """
+    from roadaware.analysis.doctor.data import check_overlap
+
+    lacking = check_overlap(claims, scenes, where=where, table=task.truth[0], kinds=task.compared)
+    known = claims.meta.vocabularies.keys()
+    if task.compared and task.truth[0] == "boxes" and len(claims.boxes) and not known & {*task.compared}:
+        raise InputError(
+            f"expected boxes with labels of the kind {task.compared[0]}, found those of "
+            f"{', '.join(sorted(known)) or 'none'}",
+            where=where,
+            hint="these are claims of another task or data set: every score would be 0 and mean nothing",
+        )
+    return lacking
+
+
+def evaluate_claims(
+    task: SceneTask, claims: Predictions, scenes: Scenes, config: Any, *, where: str, **how: Any
+) -> SceneResult:
+    """What a task's `evaluate` gives of claims that were checked.
+
+    Args:
+        task: what is asked.
+        claims: that `check_claims` let pass.
+        scenes: the truth.
+        config: of the task.
+        where: names the claims in errors.
+        how: `by`, `draws` and `seed` of the task's `evaluate`.
+
+    Raises:
+        InputError: if every score is 0 and a usual mistake, such as boxes in another scale, explains it.
+    """
+    result = evaluate_task(task, claims, scenes, config, **how)
+    metrics = [value for value in result.values().values() if value is not None]
+    if metrics and not any(metrics):
+        from roadaware.analysis.doctor.data import reject_zero_score
+
+        reject_zero_score(task.name if task.name in TASKS else None, claims, scenes, where)
+    return result
 
 
 def load_state_class(task: SceneTask) -> Any:

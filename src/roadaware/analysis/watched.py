@@ -1,4 +1,4 @@
-"""What a watch told, as its page shows it: spans of tubes, and the moments that are worth a look."""
+"""The events of a watch, as its page shows them: spans of tubes, and highlights."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Span:
         tube: its number.
         begin_s: when it was first found.
         end_s: when it was last found.
-        score: mean agentness, as last told.
-        agents: label to the best score that was told of it.
+        score: mean agentness, as last reported.
+        agents: label to the best score that was reported for it.
         height: of its box at the largest, in pixels.
-        probable: (time, smoothed probability) of each time that crossing was told.
+        probable: (time, smoothed probability) of each time that crossing was reported.
     """
 
     tube: int
@@ -42,7 +42,7 @@ class Span:
 
     @property
     def agent(self) -> str:
-        """The label that was told best; `UNLABELLED` where none was."""
+        """The label that was reported best; `UNLABELLED` where none was."""
         return max(self.agents, key=lambda name: (self.agents[name], name), default=UNLABELLED)
 
 
@@ -65,7 +65,7 @@ class Moment:
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """What a watch told.
+    """The events of a watch.
 
     Args:
         spans: by number.
@@ -85,7 +85,7 @@ def summarise_events(events: Iterable[Event], height_px: float | None = None) ->
 
     Args:
         events: as `online.events.read_events` gives them.
-        height_px: of the picture; without it nobody is near.
+        height_px: of the image; without it nobody is near.
     """
     spans: dict[int, Span] = {}
     driving: list[tuple[float, str]] = []
@@ -118,7 +118,7 @@ def summarise_events(events: Iterable[Event], height_px: float | None = None) ->
 def _take(
     span: Span, event: Event, t_s: float, what: str, height_px: float | None, known: set[str]
 ) -> list[Moment]:
-    """What an event says of a tube, and why to look at it."""
+    """Add an event of a tube, and its highlight."""
     span.score = float(event["score"])
     for name, score in event["labels"].get("agent", {}).items():
         span.agents[name] = max(span.agents.get(name, 0.0), float(score))
@@ -153,7 +153,7 @@ def _place(
 
 
 def _best(moments: Iterable[Moment]) -> tuple[Moment, ...]:
-    """The moments most worth a look, not twice the same tube, nor the same second, while there are others."""
+    """The best highlights, without the same tube or second twice while there are others."""
     kept: list[Moment] = []
     for moment in sorted(moments, key=lambda each: (-each.worth, each.t_s)):
         near = any(abs(moment.t_s - other.t_s) < _APART_S for other in kept)

@@ -1,4 +1,4 @@
-"""The tubes that went most wrong: missed truth and confident false claims, at a few of their frames."""
+"""The tubes that went most wrong: missed ground truth and confident false predictions, at a few of their frames."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Strip:
         says: what went wrong, in words.
         size_px: (width, height) of the image.
         frames: (k,) the frames that are shown, rising, at least one.
-        truth_px: (k, 4) the true box in each (x1, y1, x2, y2), NaN where there is none.
-        claim_px: (k, 4) the claimed box in each, NaN where there is none.
-        truth_spans: [start, end) frames of the whole true tube; empty where there is none.
-        claim_spans: those of the claimed tube.
+        truth_px: (k, 4) the ground-truth box in each (x1, y1, x2, y2), NaN where there is none.
+        claim_px: (k, 4) the predicted box in each, NaN where there is none.
+        truth_spans: [start, end) frames of the whole ground-truth tube; empty where there is none.
+        claim_spans: those of the predicted tube.
     """
 
     says: str
@@ -92,19 +92,19 @@ def select_worst_tubes(
     most: int = 6,
     shown: int = 8,
 ) -> list[Strip]:
-    """Half of them true tubes that nothing matched, the longest first; half the most confident false claims.
+    """Half of them ground-truth tubes that nothing matched, the longest first; half the most confident false predictions.
 
     Args:
         predictions: with labelled tubes.
-        scenes: truth.
+        scenes: ground truth.
         config: how tubes are compared.
-        kind: of the labels; the first of agent, action, event that tubes are claimed for unless told.
+        kind: of the labels (default: the first of agent, action, event that tubes are predicted for).
         threshold: overlap of a match.
         most: how many tubes.
         shown: frames of each.
 
     Returns:
-        Nothing where no tubes are claimed or asked for.
+        Nothing where no tubes are predicted or asked for.
     """
     chosen = kind or _kind(predictions, scenes)
     if chosen is None:
@@ -117,7 +117,7 @@ def select_worst_tubes(
 
 @dataclass(frozen=True)
 class _Pair:
-    """A true and a claimed tube, one of them null where there is none, and the heading."""
+    """A true and a predicted tube, one of them null where there is none, and the heading."""
 
     says: str
     video: str
@@ -133,7 +133,7 @@ def _kind(predictions: Predictions, scenes: Scenes) -> str | None:
 
 
 def _iterate_missed(table: pl.DataFrame, scenes: Scenes, kind: str, most: int) -> Iterator[_Pair]:
-    """The longest true tubes that no claim was matched with, beside what lies on them best."""
+    """The longest ground-truth tubes that no prediction was matched with, beside what lies on them best."""
     names = scenes.meta.vocabularies[kind]
     labels = scenes.tube_labels.filter(pl.col("kind").cast(pl.String) == kind).select("tube", "label")
     asked = scenes.tubes.join(labels, on="tube").with_columns(pl.col("video").cast(pl.String))
@@ -153,7 +153,7 @@ def _iterate_missed(table: pl.DataFrame, scenes: Scenes, kind: str, most: int) -
 
 
 def _owner(scenes: Scenes) -> pl.Expr:
-    """Who owns the boxes of a tube."""
+    """The tube that owns the boxes of a tube."""
     return pl.coalesce("parent", "tube") if "parent" in scenes.tubes.columns else pl.col("tube")
 
 
@@ -167,7 +167,7 @@ def _resting(scenes: Scenes) -> pl.Series:
 
 
 def _false(table: pl.DataFrame, most: int) -> Iterator[_Pair]:
-    """The most confident claims that were matched with nothing, one per place, beside what they lie on."""
+    """The most confident predictions that were matched with nothing, one per place, beside what they lie on."""
     wrong = table.filter(pl.col("matched").is_null() & ~pl.col("ignored")).sort(
         "score", "tube", descending=[True, False]
     )

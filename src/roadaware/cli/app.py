@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -152,6 +153,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if arguments is None:
             # Workers' queues would be joined on the way out; after an interruption nobody waits for them.
             os._exit(code)
+    if arguments is None:
+        with contextlib.suppress(ValueError):  # not the main thread, where no signal arrives
+            # Only callbacks of libraries are left, which would end in a traceback of theirs.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
     return code
 
 

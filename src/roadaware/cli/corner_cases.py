@@ -45,6 +45,11 @@ class Routing:
     merged: bool
     risk: bool = False
 
+    @property
+    def answers(self) -> str | None:
+        """What the claims' classes are those of; None where they are left aside."""
+        return None if self.agnostic else self.trained_on
+
     def check(self) -> None:
         """Know what the predictions mean.
 
@@ -78,18 +83,18 @@ def open_corner_inputs(
         InputError: if truth or predictions cannot be read, or are about something else.
     """
     from roadaware.analysis.doctor.data import check_overlap
-    from roadaware.protocols.coda import label_truth
+    from roadaware.protocols.coda import infer_version, label_claims, label_truth
 
     scenes = open_truth(truth, corner)
     claims = _claims(predictions, scenes, routing)
-    version = routing.classes or infer_version(scenes, corner)
+    version = routing.classes or ("2022" if corner is not None else infer_version(scenes))
     findings = {
         **count_refusals(scenes, "the truth"),
         **count_refusals(claims, predictions.name),
         **count_warnings(claims),
     }
     lacking = check_overlap(claims, scenes, where=str(predictions))
-    claims = _label_predictions(claims, routing, version)
+    claims = label_claims(claims, routing.answers, version, merged=routing.merged)
     scenes = label_truth(scenes, version, merged=routing.merged)
     if routing.risk:
         from roadaware.metrics.corner_cases.risk import add_blocking
@@ -119,15 +124,6 @@ def open_truth(path: Path, corner: Path | None) -> Scenes:
         )
     with console.log_step(f"reading {path}"):
         return read_corner_cases(path, corner)
-
-
-def infer_version(scenes: Scenes, corner: Path | None) -> Version:
-    """Which classes are common: those of 2022 where the truth holds more than corner cases."""
-    if corner is not None:
-        return "2022"
-    boxes = scenes.boxes
-    more = "corner_case" in boxes.columns and not boxes["corner_case"].fill_null(value=True).all()
-    return "2022" if more else "base"
 
 
 def _open_saved(path: Path) -> Scenes:
@@ -173,16 +169,6 @@ def _training(routing: Routing) -> TrainingSet:
     from roadaware.protocols.coda import load_training_set
 
     return load_training_set(routing.trained_on or "")
-
-
-def _label_predictions(claims: Predictions, routing: Routing, version: Version) -> Predictions:
-    from roadaware.protocols.coda import OWN, drop_classes, label_own_predictions, label_predictions
-
-    if routing.agnostic:
-        return drop_classes(claims)
-    if routing.trained_on == OWN:
-        return label_own_predictions(claims, version, merged=routing.merged)
-    return label_predictions(claims, _training(routing))
 
 
 _TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or synthetic scenes."

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from roadaware.cli import console
-from roadaware.errors import DatasetNotFoundError, InputError, UsageError
+from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     pass
@@ -226,58 +226,3 @@ def _parse_data_option(stated: str) -> tuple[str, Path]:
 
 
 DatasetKind = Literal["kitti", "nuscenes", "once", "simulator"]
-
-
-def detect_reader(path: Path) -> str:
-    """The reader of what lies at a path.
-
-    Raises:
-        DatasetNotFoundError: if it is none that has sweeps.
-    """
-    from typing import get_args
-
-    if not path.exists():
-        raise DatasetNotFoundError("there is no such file or folder", where=str(path))
-    found = [name for name in get_args(DatasetKind) if _opens(name, path)]
-    if len(found) == 1:
-        return str(found[0])
-    what = f"{' and '.join(found)} lie there; say which with --reader" if found else "none of them is there"
-    hint = None if found else "--reader with one of them says what it misses"
-    raise DatasetNotFoundError(
-        f"expected a dataset with sweeps ({', '.join(get_args(DatasetKind))}); {what}",
-        where=str(path),
-        hint=hint,
-    )
-
-
-def _opens(name: str, path: Path) -> bool:
-    import importlib
-
-    from roadaware.datasets import get_reader
-
-    try:
-        importlib.import_module(get_reader(name).module).find(path).close()
-    except DatasetNotFoundError:
-        return False
-    return True
-
-
-def find_root(name: str, path: Path) -> Path:
-    """The folder that paths in the tables start at.
-
-    Args:
-        name: of a reader.
-        path: where the dataset lies.
-
-    Raises:
-        UsageError: if it is an archive.
-    """
-    import importlib
-
-    from roadaware.datasets import get_reader
-
-    with importlib.import_module(get_reader(name).module).find(path) as source:
-        found: Path = source.path / source.prefix if source.prefix else source.path
-    if not found.is_dir():
-        raise UsageError(f"{path} is an archive: unpack it, sweeps and images are opened one by one")
-    return found

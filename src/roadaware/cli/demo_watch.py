@@ -79,7 +79,7 @@ def _find_weights() -> Path:
     Raises:
         UsageError: if there is none, or nothing that runs it.
     """
-    from roadaware.cli.street_choice import find_bundled_weights
+    from roadaware.online.setup import find_bundled_weights
 
     for name in ("torch", "safetensors"):
         if find_spec(name) is None:

@@ -97,8 +97,8 @@ def open_with_images(path: Path, root: Path | None) -> tuple[Scenes, Path]:
         DatasetNotFoundError: if it is no dataset that is known.
         UsageError: if it is an archive.
     """
-    from roadaware.cli.datasets import detect_reader, find_root
     from roadaware.datasets import read
+    from roadaware.datasets.detect_format import detect_reader, find_root
     from roadaware.scenes.store import open_scenes
 
     if datasets.is_saved(path):

@@ -264,7 +264,7 @@ def _with_events(claims: Predictions, config: LinkerConfig, scenes: Scenes | Non
     """The detections with the scores of the event head; the truth says sizes and rates where they do not."""
     import polars as pl
 
-    from roadaware.cli.street_choice import has_event_head, open_installed_head
+    from roadaware.online.setup import has_event_head, open_installed_head
     from roadaware.scenes.dense_scores import get_score_layout
     from roadaware.tasks.events import add_events
 

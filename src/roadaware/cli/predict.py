@@ -26,7 +26,6 @@ from roadaware.cli.options import (
 from roadaware.cli.predict_videos import ALL_VIDEOS, VideoSource
 from roadaware.cli.street_choice import (
     AS_IT_SUITS,
-    Choice,
     EventsOption,
     Looks,
     add_event_head,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from roadaware.models.detector import FrameDetections
     from roadaware.models.retinanet3d.detection_config import DetectRule
     from roadaware.models.videos import VideoDetector
+    from roadaware.online.setup import Choice
     from roadaware.scenes.advice import Advice
     from roadaware.tasks.prediction_runs import PredictionRun, VideoFacts
     from roadaware.tasks.road_events import Classes

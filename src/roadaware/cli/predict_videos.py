@@ -102,7 +102,7 @@ ALL_VIDEOS = VideoSource()
 
 def _with_sweeps(path: Path) -> str | None:
     """The reader of a set with sweeps at a path; None where videos lie there, or none of these sets."""
-    from roadaware.cli.datasets import detect_reader
+    from roadaware.datasets.detect_format import detect_reader
 
     if not path.is_dir() or any(each.suffix.lower() in _FILMS for each in path.iterdir()):
         return None
@@ -194,11 +194,10 @@ def _of_set(path: Path, reader: str, split: str | None, media: Path | None, patt
 
 def _root(reader: str, path: Path) -> Path:
     """The folder that paths in the tables of a set start at."""
-    from typing import get_args
 
-    from roadaware.cli.datasets import DatasetKind, find_root
+    from roadaware.datasets.detect_format import SWEEP_READERS, find_root
 
-    if reader in get_args(DatasetKind) and not datasets.is_saved(path) and not datasets.is_made_up(path):
+    if reader in SWEEP_READERS and not datasets.is_saved(path) and not datasets.is_made_up(path):
         return find_root(reader, path)
     return path if path.is_dir() else path.parent
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.datasets import DatasetKind, detect_reader, find_root
+from roadaware.cli.datasets import DatasetKind
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.errors import InputError, UsageError
 from roadaware.reports import terminal
@@ -75,7 +75,7 @@ def propose(
 
         roadaware propose KITTI --objects street-small --output proposals
     """
-    from roadaware.corner_cases.runner import PROPOSALS, run
+    from roadaware.corner_cases.runner import PROPOSALS, require_opened, run
     from roadaware.scenes.store import save
 
     if objects is not None:
@@ -91,7 +91,7 @@ def propose(
         without = " without --overwrite" if overwrite else ""
         console.print_note(f"what is done stays in {out}; the same command{without} goes on with it")
         raise
-    _require_opened(order, tally)
+    require_opened(order, tally)
     target = out / PROPOSALS
     save(found, target, overwrite=True)
     console.print_note(f"wrote {target}")
@@ -124,23 +124,6 @@ def describe_lost(skipped: Mapping[str, int], refused: int) -> str | None:
     return f"--strict: {' and '.join(told)}" if told else None
 
 
-def _require_opened(order: Order, tally: Tally) -> None:
-    """Refuse a set of which nothing was proposed for.
-
-    Raises:
-        InputError: if no image has a sweep that can be used, with the commonest reason.
-    """
-    if tally.opened:
-        return
-    reasons = [f"{terminal.format_cell(reason)} ({count:,} times)" for reason, count in tally.skipped.items()]
-    again = f"roadaware read {order.reader} {terminal.format_cell(order.root)} says what the reader refused"
-    raise InputError(
-        f"no image can be proposed for: {reasons[0] if reasons else 'there are none'}",
-        where=terminal.format_cell(order.root),
-        hint=again if tally.refused else "check which folder and which sensors these are",
-    )
-
-
 def build_order(
     dataset: Path,
     reader: str | None,
@@ -165,20 +148,16 @@ def build_order(
         UsageError: if an option does not fit.
         InputError: if the set cannot be read.
     """
-    from roadaware.corner_cases.runner import Order
-    from roadaware.datasets import read
+    from roadaware.corner_cases import runner
 
-    name = reader or detect_reader(dataset)
-    root = find_root(name, dataset)
-    videos = None if split is None else tuple(read(name, root).split_videos(split))
-    return Order(
-        reader=name,
-        root=str(root),
-        config=configure_copg(knob),
-        semantics=_absolute(semantics),
-        detections=_absolute(detections),
+    return runner.build_order(
+        dataset,
+        reader=reader,
+        split=split,
+        semantics=semantics,
+        detections=detections,
         stage=stage,
-        videos=videos,
+        config=configure_copg(knob),
     )
 
 
@@ -211,10 +190,6 @@ def _knob(name: str, value: str) -> Any:
     except (ValueError, RecursionError):
         return tuple(value.split(",")) if name == "background" else value
     return tuple(read) if isinstance(read, list) else read
-
-
-def _absolute(given: str | None) -> str | None:
-    return given if given in (None, "truth", "erring") else os.path.realpath(str(given))
 
 
 def _draw(order: Order, out: Path, count: int) -> int:

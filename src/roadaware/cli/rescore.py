@@ -349,11 +349,11 @@ def open_labelled_truth(path: Path, classes: Version | None) -> Scenes:
     Raises:
         InputError: if they cannot be read.
     """
-    from roadaware.cli.corner_cases import infer_version, open_truth
-    from roadaware.protocols.coda import label_truth
+    from roadaware.cli.corner_cases import open_truth
+    from roadaware.protocols.coda import infer_version, label_truth
 
     scenes = open_truth(path, None)
-    return label_truth(scenes, classes or infer_version(scenes, None))
+    return label_truth(scenes, classes or infer_version(scenes))
 
 
 def open_image_set(path: Path, pictures: Path | None, classes: Version | None = None) -> tuple[Scenes, Path]:
@@ -388,7 +388,7 @@ def _scenes_at(path: Path, classes: Version | None = None) -> Scenes:
     """A set with what is common and what novel, of which no image is needed."""
     if _is_annotated(path):
         return open_labelled_truth(path, classes)
-    from roadaware.cli.datasets import detect_reader
+    from roadaware.datasets.detect_format import detect_reader
     from roadaware.protocols.coda import label_truth
 
     return label_truth(datasets.open_dataset(detect_reader(path), path), classes or "base")

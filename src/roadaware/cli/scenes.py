@@ -16,8 +16,9 @@ from roadaware.analysis.event_findings import count_refusals, list_warnings
 from roadaware.analysis.scene_tasks import (
     TASKS,
     SceneTask,
+    check_claims,
     check_truth,
-    evaluate_task,
+    evaluate_claims,
     get_config,
     read_claims,
     set_fields,
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     from roadaware.scenes.tables import Predictions, Scenes
 
 # Truth and claims of the tasks on scenes as the commands take them: native files, or saved tables.
-
-_COMPARED = {"actions": ("action",), "relations": ("predicate",), "grounding": (), "sound": ()}
-"""Kinds of labels whose names predictions and truth have to share."""
 
 
 @dataclass(frozen=True)
@@ -99,28 +97,8 @@ def open_task_inputs(task: SceneTask, truth: Path, predictions: Path, how: Readi
         **count_refusals(claims, predictions.name),
         **count_warnings(claims),
     }
-    from roadaware.analysis.doctor.data import check_overlap
-
-    table = task.truth[0]
-    lacking = check_overlap(claims, scenes, where=str(predictions), table=table, kinds=_COMPARED[task.name])
-    _check_kinds(task, claims, str(predictions))
+    lacking = check_claims(task, claims, scenes, str(predictions))
     return Given(scenes, claims, findings, list_warnings(scenes), lacking)
-
-
-def _check_kinds(task: SceneTask, claims: Predictions, where: str) -> None:
-    """Refuse predictions with boxes, and without any label of the kind that is judged.
-
-    Raises:
-        InputError: if they know none.
-    """
-    known = claims.meta.vocabularies.keys()
-    if task.truth[0] == "boxes" and len(claims.boxes) and not known & {*_COMPARED[task.name]}:
-        raise InputError(
-            f"expected boxes with labels of the kind {_COMPARED[task.name][0]}, found those of "
-            f"{', '.join(sorted(known)) or 'none'}",
-            where=where,
-            hint="these are predictions of another task or dataset: every score would be 0 and mean nothing",
-        )
 
 
 def open_truth(task: SceneTask, path: Path, how: Reading) -> Scenes:
@@ -471,28 +449,23 @@ def run_scene_task(
         predictions: where the predictions lie, for their name.
         details: whether images are wanted.
     """
-    from roadaware.reports.scene_runs import collect_figure_data
+    from roadaware.analysis.scene_cases import collect_figure_data
 
     with console.log_step("scoring"):
-        result = evaluate_task(
+        result = evaluate_claims(
             task,
             given.predictions,
             given.scenes,
             config,
+            where=str(predictions),
             by=judging.by,
             draws=judging.draws,
             seed=judging.seed,
         )
-    metrics = [value for value in result.values().values() if value is not None]
-    if metrics and not any(metrics):
-        from roadaware.analysis.doctor.data import reject_zero_score
-
-        asked = task.name if task.name in TASKS else None
-        reject_zero_score(asked, given.predictions, given.scenes, str(predictions))
     pictures = {}
     if details:
         with console.log_step("pictures"):
-            pictures = collect_figure_data(task, given.predictions, given.scenes, result)
+            pictures = collect_figure_data(task.name, given.predictions, given.scenes, result)
     return scene_runs.SceneRun(
         predictions.stem or str(predictions),
         task,

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from roadaware.analysis.event_findings import count_refusals, list_warnings
 from roadaware.cli import console, datasets, outputs
-from roadaware.cli.corner_cases import infer_version, open_truth
+from roadaware.cli.corner_cases import open_truth
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -215,9 +215,10 @@ def count_corner_cases(
         InputError: if the annotations cannot be read.
     """
     from roadaware.analysis.corner_tables import compute_composition
+    from roadaware.protocols.coda import infer_version
 
     scenes = open_truth(path, corner)
-    version = infer_version(scenes, corner)
+    version = "2022" if corner is not None else infer_version(scenes)
     with console.log_step("counting"):
         held = compute_composition(scenes, version)
     found = {**count_refusals(scenes, "the truth")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,19 +13,13 @@ from cyclopts import Parameter
 from roadaware.cli import console
 from roadaware.cli.devices import log_warmup
 from roadaware.cli.options import Switch
-from roadaware.cli.watch_crossing import INSTALLED
-from roadaware.errors import RoadawareError, UsageError
+from roadaware.errors import RoadawareError
 
 if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig
     from roadaware.models.catalogue.entries import Entry
-    from roadaware.models.event_head.head import EventHead
-    from roadaware.models.graphs.views import Views
+    from roadaware.online.setup import Choice
 
-# What commands know of the event head: whether it is asked for, and how a detector gets it.
-
-HEAD = "events-simulated.safetensors"
-"""The file among the weights that came with roadaware which is no detector but the event head."""
 _EVENTS = (
     "Give tubes actions, locations, duplexes and events by the event head, from how boxes move. [default: "
     "with detectors of agents alone]"
@@ -33,39 +27,8 @@ _EVENTS = (
 EventsOption = Annotated[bool | None, Parameter(help=_EVENTS, negative="--no-events", show_default=False)]
 
 
-def has_event_head(asked: bool | None, kinds: Mapping[str, tuple[str, ...]]) -> bool:
-    """Whether a detector gets the event head.
-
-    Args:
-        asked: as of `--events`; None where nothing is said.
-        kinds: that the detector tells.
-
-    Raises:
-        UsageError: if it is asked for and the detector tells no agents of ROAD.
-    """
-    from roadaware.models.event_head.head import has_installed_head
-    from roadaware.models.object_labels import ROAD_AGENTS
-
-    fits = bool(set(kinds.get("agent", ())) & set(ROAD_AGENTS))
-    if asked and not fits:
-        told = ", ".join(f"{len(names)} of {kind}" for kind, names in kinds.items())
-        raise UsageError(
-            f"--events needs a detector that tells agents of ROAD; this one tells {told or 'nothing'}"
-        )
-    if asked is None:
-        return fits and not {"action", "location"} & set(kinds) and has_installed_head()
-    return asked
-
-
-def open_installed_head() -> EventHead:
-    """The event head that came with roadaware."""
-    from roadaware.models.event_head.head import open_head
-
-    return open_head()
-
-
 def add_event_head(asked: bool | None, detector: Any, linker: LinkerConfig, fps: float | None = None) -> Any:
-    """A detector with the event head behind it where that is wanted.
+    """A detector with the event head behind it where that is wanted, and a word on it.
 
     Args:
         asked: as of `--events`.
@@ -73,23 +36,15 @@ def add_event_head(asked: bool | None, detector: Any, linker: LinkerConfig, fps:
         linker: what its detections will be linked with.
         fps: of the source; None where it is not known.
     """
-    if not has_event_head(asked, detector.kinds):
-        return detector
-    from roadaware.tasks.events import EventDetector, warm_up_events
+    from roadaware.online import setup
 
-    wrapped = EventDetector(detector, open_installed_head(), linker, fps=fps)
-    with log_warmup("the event head"):
-        warm_up_events(linker)
-    console.print_note(
-        "actions, locations and events by the event head, learnt from simulated tubes; --no-events for none"
-    )
+    wrapped = setup.add_event_head(asked, detector, linker, fps, log_warmup)
+    if wrapped is not detector:
+        console.print_note(
+            "actions, locations and events by the event head, learnt from simulated tubes; --no-events for "
+            "none"
+        )
     return wrapped
-
-
-FIRST = "street-small"
-"""What is offered where no real detector is installed."""
-LIVE_PX, FILM_PX = 640, 1024
-_OBJECTS = ("objects",)
 
 
 @Parameter(name="*")
@@ -107,43 +62,8 @@ class Looks:
 AS_IT_SUITS = Looks()
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What looks.
-
-    Args:
-        files: of the detector.
-        views: in which sizes; None where the detector has its own.
-    """
-
-    files: list[Path]
-    views: Views | None
-
-
-def find_bundled_weights() -> Path:
-    """The detector that came with roadaware.
-
-    Raises:
-        UsageError: if none came with it, or there are several.
-    """
-    folder = Path(__file__).resolve().parent.parent / "weights"
-    found = sorted(path for path in folder.glob("*.safetensors") if path.name not in (*INSTALLED, HEAD))
-    if not found:
-        raise UsageError(
-            "no detector came with this installation; name one with --weights\n  "
-            f"`roadaware models get {FIRST}` fetches one; `roadaware train configs/simulator.yaml` makes one "
-            "from synthetic scenes"
-        )
-    if len(found) > 1:
-        names = ", ".join(path.name for path in found)
-        raise UsageError(
-            f"several detectors came with this installation ({names}); choose one with --weights"
-        )
-    return found[0]
-
-
 def select_detector(named: Sequence[Path], *, synthetic: bool, live: bool, looks: Looks) -> Choice:
-    """The detector that was named, or the one that suits the source.
+    """The detector that was named, or the one that suits the source; offers to fetch one at a terminal.
 
     Args:
         named: paths, or names of the catalogue.
@@ -154,31 +74,26 @@ def select_detector(named: Sequence[Path], *, synthetic: bool, live: bool, looks
     Raises:
         UsageError: if a name is not installed, or a size was asked of a detector that has its own.
     """
-    from roadaware.models.catalogue.entries import resolve_weights
-    from roadaware.models.graphs.files import is_graph_file
-    from roadaware.models.graphs.views import Views
+    from roadaware.online import setup
 
-    if named:
-        files = [resolve_weights(path, _OBJECTS) for path in named]
-    else:
-        files = [(None if synthetic else _real_detector()) or find_bundled_weights()]
-    if len(files) == 1 and is_graph_file(files[0]):
-        usual = LIVE_PX if live else FILM_PX
-        return Choice(files, Views(usual if looks.size is None else looks.size, looks.tiles))
-    return Choice(files, None if looks == AS_IT_SUITS else Views(looks.size or LIVE_PX, looks.tiles))
+    return setup.select_detector(
+        named,
+        synthetic=synthetic,
+        live=live,
+        size=looks.size,
+        tiles=looks.tiles,
+        find_real=_find_real_detector,
+    )
 
 
-def _real_detector() -> Path | None:
+def _find_real_detector() -> Path | None:
     """The cheapest detector that is installed; else what is fetched now, where somebody says so."""
-    from roadaware.models.catalogue.entries import find_entry, find_installed_path, read_catalogue
+    from roadaware.models.catalogue.entries import find_entry
+    from roadaware.online.setup import FIRST, find_installed_detector
 
-    there = [
-        (entry, path)
-        for entry in read_catalogue().values()
-        if entry.task == "objects" and (path := find_installed_path(entry))
-    ]
-    if there:
-        entry, path = min(there, key=lambda each: each[0].cost)
+    found = find_installed_detector()
+    if found is not None:
+        entry, path = found
         console.print_note(f"looking with {entry.name} ({entry.licence}); --weights chooses another detector")
         return path
     if _asks(find_entry(FIRST)):

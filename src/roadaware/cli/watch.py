@@ -11,7 +11,6 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -27,8 +26,6 @@ from roadaware.cli.linker_choice import select_linker
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch
 from roadaware.cli.street_choice import (
     AS_IT_SUITS,
-    HEAD,
-    Choice,
     EventsOption,
     Looks,
     add_event_head,
@@ -49,6 +46,7 @@ if TYPE_CHECKING:
     from roadaware.online.frame_stats import Ending
     from roadaware.online.frames import Source
     from roadaware.online.run_folder import Drawing
+    from roadaware.online.setup import Choice
     from roadaware.online.watch import Progress
 
 # What a detector says of itself to whoever watches with it: its advice, and what it was trained on.
@@ -69,37 +67,19 @@ def apply_detector_advice(
         DamagedError: if a file's advice is none.
     """
     from roadaware.models.detector import read_advice
+    from roadaware.online.setup import follow_advice
 
     advice = read_advice(files)
-    linker, said = select_linker("default", "road", advice, {"min_iou": iou})
+    _, said = select_linker("default", "road", advice, {"min_iou": iou})
+    config = follow_advice(config, advice, iou, threshold)
     score = config.begin_score
-    if threshold is not None:
-        score = threshold
-    elif advice.min_score is not None:
-        score = advice.min_score
+    if threshold is None and advice.min_score is not None:
         said.append(
             f"boxes at or above {score:g} prove a tube, the detector's threshold; --threshold to change"
         )
-    elif "min_score" in advice.disputed:
+    elif threshold is None and "min_score" in advice.disputed:
         said.append(f"the detectors' thresholds differ: {score:g} is taken; --threshold to change")
-    return replace(config, linker=linker, begin_score=score, advice=advice), said
-
-
-def describe_training(files: Sequence[Path], source: str | None) -> str:
-    """What to tell whoever watches something real with a detector that saw nothing real; empty otherwise.
-
-    Args:
-        files: of the detector.
-        source: the file that is watched; None for a camera.
-
-    Raises:
-        DamagedError: if a file says what it was trained on in no words.
-    """
-    from roadaware.models.detector import read_training_data
-    from roadaware.simulator.synthetic_films import is_synthetic_film
-
-    words = read_training_data(files)
-    return f"detector trained on {words}" if words and not is_synthetic_film(source) else ""
+    return config, said
 
 
 # The line that a watch shows while it runs: a bar on a terminal, and elsewhere nothing but under -v.
@@ -305,10 +285,19 @@ def watch(
         roadaware watch rtsp://camera/1 --budget-ms 200 --seconds 600 --no-video --output runs/camera
     """
     from roadaware.online.frame_queue import SystemClock
+    from roadaware.online.setup import build_watch_config
     from roadaware.online.sources import open_source
 
-    config = _config(budget_ms, seconds, threshold, label_threshold, rescale=rescale)
-    config = replace(config, fps=fps, recorded_fps=recorded_fps)
+    config = build_watch_config(
+        fps=fps,
+        recorded_fps=recorded_fps,
+        budget_ms=budget_ms,
+        seconds=seconds,
+        threshold=threshold,
+        label_threshold=label_threshold,
+        rescale=rescale,
+        spell=lambda name: f"--{name.replace('_', '-')}",
+    )
     _check(iou, threads, name, out)
     clock = SystemClock()
     with ExitStack() as held:
@@ -339,10 +328,11 @@ def _configure_watch(
     source: str | None,
 ) -> tuple[WatchConfig, str]:
     """How it is watched and what to know of the detector; both are said."""
+    from roadaware.online.setup import describe_training, lower_label_threshold
+
     config, said = apply_detector_advice(config, files, iou, threshold)
     if label is None:  # whoever is told of has a name
-        on = min(config.labels.on, config.begin_score)
-        config = replace(config, labels=replace(config.labels, on=on, off=min(config.labels.off, on * 2 / 3)))
+        config = lower_label_threshold(config)
     notice = describe_training(files, source)
     for words in said:
         console.print_note(words)
@@ -383,32 +373,6 @@ def _check(iou: float | None, threads: int, name: str | None, out: Path | None) 
     for option, given in (("--name", name), ("--out", out)):
         if given is not None and mask_secrets(str(given)) != str(given):
             raise UsageError(f"{option} holds a secret of the address; choose another")
-
-
-def _config(
-    budget_ms: float | None,
-    seconds: float | None,
-    threshold: float | None,
-    label: float | None,
-    *,
-    rescale: bool,
-) -> WatchConfig:
-    from roadaware.online.config import WatchConfig
-    from roadaware.online.tubes import LabelRule
-
-    for name, value in (("--threshold", threshold), ("--label-threshold", label)):
-        if value is not None and not 0 <= value <= 1:
-            raise UsageError(f"{name} is a score from 0 to 1, not {value:g}")
-    for name, given in (("--budget-ms", budget_ms), ("--seconds", seconds)):
-        if given is not None and not 0 < given < 1e9:
-            raise UsageError(f"{name} is more than 0, not {given:g}")
-    return replace(
-        WatchConfig(),
-        budget_s=None if budget_ms is None else budget_ms / 1e3,
-        seconds=seconds,
-        labels=LabelRule() if label is None else LabelRule(on=label, off=label * 2 / 3),
-        rescale=rescale,
-    )
 
 
 def load_detector(
@@ -622,6 +586,7 @@ def describe_models(
         detector: as it is asked, with the event head or without.
     """
     from roadaware.models.detector import read_notes
+    from roadaware.online.setup import HEAD
     from roadaware.tasks.events import EventDetector
 
     rows = []

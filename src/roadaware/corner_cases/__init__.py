@@ -1,1 +1,1 @@
-"""Corner cases: from one LiDAR sweep and one picture to boxes around what nobody labelled."""
+"""Corner cases: from one LiDAR sweep and one image to boxes around unlabelled objects."""

@@ -1,4 +1,4 @@
-"""Background: what share of each box shows the road, buildings, plants or sky."""
+"""Background: share of each box that shows road, buildings, plants or sky."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def compute_box_background(
     A pixel belongs to a box where its middle does; a box without one is judged by the pixel it lies in.
 
     Args:
-        edges: (m, 4) x1, y1, x2, y2 in pixels, within the picture.
+        edges: (m, 4) x1, y1, x2, y2 in pixels, within the image.
         semantics: (H, W) what each pixel shows.
         background: names of classes.
-        size: width and height of the picture.
+        size: width and height of the image.
 
     Raises:
-        InputError: if the map has another size than the picture, or no class has any of the names.
+        InputError: if the map has another size than the image, or no class has any of the names.
 
     Source: CODA (ECCV 2022), section 4.2, background removal.
     """
@@ -63,13 +63,13 @@ def compute_point_background(
         points: (n, 3) metres in the LiDAR's frame.
         clusters: which return belongs to what.
         boxes: (m) proposals.
-        camera: that took the picture.
+        camera: that took the image.
         semantics: (H, W) what each pixel shows.
         background: names of classes.
         near_m: what is less than this before the camera is not seen.
 
     Raises:
-        InputError: if the map has another size than the picture, or no class has any of the names.
+        InputError: if the map has another size than the image, or no class has any of the names.
     """
     from roadaware.corner_cases.projection_kernels import count_class_returns
 
@@ -91,7 +91,7 @@ def _select_background_classes(
     """(c,) which classes are background.
 
     Raises:
-        InputError: if the map has another size than the picture, or no class has any of the names.
+        InputError: if the map has another size than the image, or no class has any of the names.
     """
     height, width = semantics.classes.shape
     if (width, height) != tuple(size):

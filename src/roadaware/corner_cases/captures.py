@@ -1,4 +1,4 @@
-"""Capture: what one LiDAR and one camera saw at one moment, with what else is known of the picture."""
+"""Capture: one LiDAR sweep and one camera image of a moment, with calibration, semantic map and detections."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Camera:
     Args:
         intrinsics: (3, 3) camera matrix, pixels.
         camera_SE3_lidar: (4, 4) takes points of the LiDAR to the camera: x right, y down, z ahead.
-        width_px: of the picture.
-        height_px: of the picture.
+        width_px: of the image.
+        height_px: of the image.
 
     Raises:
         InputError: if a matrix is none of these.
@@ -66,7 +66,7 @@ class Camera:
 
 
 def ensure_rigid_pose(pose: Floats, name: str) -> None:
-    """Refuse what is no rotation and translation.
+    """Refuse a matrix that is no rotation and translation.
 
     Args:
         pose: (4, 4).
@@ -83,7 +83,7 @@ def ensure_rigid_pose(pose: Floats, name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SemanticMap:
-    """What each pixel shows.
+    """Semantic class of each pixel.
 
     Args:
         classes: (H, W) whole numbers.
@@ -101,12 +101,12 @@ class SemanticMap:
 
 @dataclass(frozen=True, eq=False)
 class CommonObjects:
-    """What a detector of common classes found.
+    """Detections of common classes.
 
     Args:
         boxes: (m, 4) x1, y1, x2, y2 in pixels.
         scores: (m,) from 0 to 1.
-        told: whether the detector tells anything of the video; where not, it may never have looked at it.
+        told: whether the detector has predictions for the video; where not, it may never have processed it.
     """
 
     boxes: Floats
@@ -127,7 +127,7 @@ class Capture:
 
     Args:
         points: (n, 3 or more) x, y, z in metres in the LiDAR's frame, z up, in the order they were written.
-        camera: that took the picture.
+        camera: that took the image.
         ring: (n,) number of each return's beam; None where the data does not say.
         layout: name of the LiDAR, or such as `64 rings x 900 columns`; None where it is not known.
         semantics: what each pixel shows; None to remove no background.

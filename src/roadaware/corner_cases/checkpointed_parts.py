@@ -33,7 +33,7 @@ _LIMIT = 1 << 28
 
 
 def make_parts(make: Callable[[int], None], due: Sequence[int], processes: int) -> Generator[int]:
-    """Make parts and tell the number of each as it is done.
+    """Make parts; yields the number of each as it is done.
 
     Args:
         make: makes the part of a number; other processes must be able to open it.
@@ -59,7 +59,7 @@ def measure_cpu_time() -> float:
 def prepare_result_folder(
     folder: Path, main: str, head: Mapping[str, Any], what: str, *, overwrite: bool = False
 ) -> None:
-    """Write what is asked for into a folder, or see that it says the same already.
+    """Write the request into a folder, or check that the folder has the same one.
 
     An order of which no part was done holds nothing that could be lost: another one takes its place.
 
@@ -112,13 +112,13 @@ def _drop(folder: Path) -> None:
 
 
 def _difference(known: Mapping[str, Any], head: Mapping[str, Any]) -> str:
-    """What parts that stand there are of, where it is not what is asked for."""
+    """The difference between the request of existing parts and this one."""
     differing = (words for name, words in _CHANGED.items() if known.get(name) != head.get(name))
     return " and of ".join(dict.fromkeys(differing)) or "another version"
 
 
 def read_finished_part(folder: Path, number: int) -> dict[str, Any] | None:
-    """What a part that is done tells; None of one that is not, or is damaged.
+    """The notes of a finished part; None where it is not finished or damaged.
 
     Args:
         folder: of all parts.
@@ -139,13 +139,13 @@ def read_finished_part(folder: Path, number: int) -> dict[str, Any] | None:
 
 
 def write_part(folder: Path, number: int, table: pl.DataFrame, told: Mapping[str, Any]) -> None:
-    """Keep a part: its table, then what it tells, with which it is there.
+    """Write a part: its table, then its notes, which mark it as finished.
 
     Args:
         folder: of all parts.
         number: of the part.
         table: its rows.
-        told: about it, JSON-ready.
+        told: its notes, JSON-ready.
 
     Raises:
         DiskError: if the disk refuses.
@@ -179,14 +179,14 @@ def _parse_json(path: Path) -> Any:
         return None
 
 
-# Resuming: which finished parts still hold, by the files that their pictures were made of.
+# Resuming: which finished parts still hold, by the files that their images were made of.
 
 MARKS = "marks"
-"""What a part tells of the files of its pictures."""
+"""Notes of a part on the files of its images."""
 
 
 def describe_sources(semantics: SemanticSource, detections: DetectionSource) -> dict[str, str]:
-    """What must not change between the parts of one result, beside set and order.
+    """Digests of the sources that must not change between the parts of one result.
 
     Args:
         semantics: whose names of classes count here; its masks count part by part.
@@ -198,13 +198,13 @@ def describe_sources(semantics: SemanticSource, detections: DetectionSource) -> 
 def digest_part_files(
     captures: Captures, semantics: SemanticSource, moments: Sequence[Moment], left: Collection[int]
 ) -> dict[str, Any]:
-    """How the files of a part's pictures stand, for `is_part_current`.
+    """Digest of the state of the files of a part's images, for `is_part_current`.
 
     Args:
         captures: of the set.
         semantics: of the same.
         moments: of the part.
-        left: places among them of pictures that were left out.
+        left: places among them of images that were left out.
     """
 
     def files(places: Iterable[int]) -> Iterator[Path]:
@@ -224,16 +224,16 @@ def digest_part_files(
 def is_part_current(
     told: Mapping[str, Any], captures: Captures, semantics: SemanticSource, moments: Sequence[Moment]
 ) -> bool:
-    """Whether a finished part needs not be made again: no file of a picture that was left out has changed.
+    """Whether a finished part needs not be made again: no file of an image that was left out has changed.
 
     Args:
-        told: by the part.
+        told: notes of the part.
         captures: of the set.
         semantics: of the same.
         moments: of the part.
 
     Raises:
-        UsageError: if the sweep, picture or mask of something that was proposed for has changed.
+        UsageError: if the sweep, image or mask of something that was proposed for has changed.
     """
     marks = told.get(MARKS)
     if not isinstance(marks, dict) or not isinstance(marks.get("left"), list):
@@ -247,7 +247,7 @@ def is_part_current(
 
 
 def format_moment(moment: Moment) -> str:
-    """How a picture is called in messages.
+    """How an image is called in messages.
 
     Args:
         moment: its.
@@ -256,7 +256,7 @@ def format_moment(moment: Moment) -> str:
 
 
 def digest_file_stats(paths: Iterable[Path]) -> str:
-    """What changes when a file does: of names, sizes, times and whether they can be read.
+    """Digest of names, sizes, times and readability of files.
 
     Args:
         paths: of files, be they there or not.

@@ -105,7 +105,7 @@ def assign_cluster_labels(row: Any, column: Any, solid: Any, labels: Any, found:
 
 @kernel
 def measure(points: Any, row: Any, ranges: Any, heights: Any, found: Any, counts: Any, extents: Any) -> None:
-    """How many returns each cluster has, and between what they lie.
+    """Number of returns of each cluster, and its bounds.
 
     Args:
         points: (n, 3) f32 metres.

@@ -47,7 +47,7 @@ class Clusters:
 
 
 def compute_min_range_ratio(angles: npt.ArrayLike, theta_deg: float) -> Floats:
-    """What share of the farther range the nearer one must exceed, for neighbours seen under some angles.
+    """Minimum ratio of the nearer to the farther range of neighbours, for some angles between beams.
 
     Args:
         angles: (...) radians, positive.
@@ -106,7 +106,7 @@ def find_clusters(
     theta_deg: float = 8.0,
     reach_columns: int = 1,
 ) -> Clusters:
-    """Label an image and measure what was found.
+    """Label a range image and measure its clusters.
 
     Args:
         points: (n, 3) metres.

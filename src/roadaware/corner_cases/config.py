@@ -1,4 +1,4 @@
-"""CopgConfig: every knob of the proposals, those of the paper with the paper's defaults."""
+"""CopgConfig: every parameter of the proposals, those of the paper with the paper's defaults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BACKGROUND = ("road", "sidewalk", "building", "wall", "fence", "pole", "vegetati
 class CopgConfig:
     """How proposals are made; the defaults are what we recommend, `reference` is as published.
 
-    The first five knobs are those of the paper's Tables 5 to 7, and so are their defaults in both.
+    The first five parameters are those of the paper's Tables 5 to 7, and so are their defaults in both.
 
     Args:
         theta_deg: two returns belong together where the line between them makes at least this angle with the
@@ -45,7 +45,7 @@ class CopgConfig:
         max_width_m: widest cluster, along the ground; None for any.
         max_height_m: how far a cluster reaches above the ground at most; None for any.
         min_height_m: how far it must reach above the ground, where that is known.
-        min_visible: returns inside the picture.
+        min_visible: returns inside the image.
         near_m: points less than this before the camera are behind it.
         margin_px: boxes grow by this on every side; None for half the distance between beams there.
         min_side_px: boxes that are narrower or lower are dropped.
@@ -94,7 +94,7 @@ class CopgConfig:
         """Refuse what makes no sense.
 
         Raises:
-            UsageError: if a knob lies outside its range.
+            UsageError: if a parameter lies outside its range.
         """
         for name, low, high in _RANGES:
             value = getattr(self, name)

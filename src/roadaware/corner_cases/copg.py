@@ -1,4 +1,4 @@
-"""COPG: proposals of corner cases from one LiDAR sweep and one picture, every step's result kept.
+"""COPG: proposals of corner cases from one LiDAR sweep and one image, every step's result kept.
 
 Source: Li et al., "CODA: a real-world road corner case dataset for object detection in autonomous driving",
 ECCV 2022, section 4.2 and Figure 5."""
@@ -39,7 +39,7 @@ def check_cluster_limits(
     max_height_m: float | None = None,
     min_height_m: float = 0.0,
 ) -> npt.NDArray[np.uint8]:
-    """(k,) uint8 what each cluster is, a place in `REASONS`: 0 where it is kept.
+    """(k,) uint8 reason why each cluster is dropped, an index in `REASONS`: 0 where it is kept.
 
     Where the ground is not known, heights drop nothing.
 
@@ -79,7 +79,7 @@ def score_proposals(
     background: Floats | None = None,
     overlap: Floats | None = None,
 ) -> Floats:
-    """(m,) a score in [0, 1] for each proposal: the product of what speaks for it.
+    """(m,) a score in [0, 1] for each proposal: the product of its cues.
 
     - the returns that it is made of, n / (n + 20): more returns are a more certain thing;
     - its nearness, 1 - distance / (2 max_distance_m): from 1 at the LiDAR to 1/2 at the limit;
@@ -108,7 +108,7 @@ def score_proposals(
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """What the returns of one sweep say, before any picture; serves every camera of that moment.
+    """Geometry of one sweep before any image: ground, clusters and limits; shared by all cameras of that moment.
 
     Args:
         points: (n, 3) float32 metres.
@@ -131,7 +131,7 @@ class Geometry:
 
 @dataclass(frozen=True, eq=False)
 class Proposals:
-    """Boxes of one picture after each step; the later ones are parts of `boxes`, the initial proposals.
+    """Boxes of one image after each step; the later ones are parts of `boxes`, the initial proposals.
 
     Args:
         geometry: what the returns say.
@@ -160,11 +160,11 @@ class Proposals:
 def propose(
     capture: Capture, config: CopgConfig | None = None, geometry: Geometry | None = None
 ) -> Proposals:
-    """Boxes around what may be a corner case.
+    """Propose boxes around possible corner cases.
 
     Args:
         capture: what was seen.
-        config: the knobs; their defaults unless told.
+        config: the parameters (default: `CopgConfig()`).
         geometry: of the same sweep, where another camera has needed it already.
 
     Raises:
@@ -186,14 +186,14 @@ def build_proposals(
     config: CopgConfig,
     name: str = "",
 ) -> Proposals:
-    """Proposals of boxes of which everything is known: scores, and what the two thresholds leave.
+    """Build proposals from complete boxes: scores, and the two thresholds on background and overlap.
 
     Args:
         geometry: what the returns say.
         boxes: (m) of `project_clusters`.
         background: (m,) of `compute_background`.
         overlap: (m,) of `compute_object_overlap`.
-        config: the knobs.
+        config: the parameters.
         name: of the capture.
     """
     intermediate = np.ones(len(boxes), dtype=np.bool_)
@@ -213,12 +213,12 @@ def build_proposals(
 
 
 def project_clusters(found: Geometry, capture: Capture, config: CopgConfig, kept: Bools) -> Boxes:
-    """Boxes in the picture around some clusters; none depends on what else is kept.
+    """Boxes in the image around some clusters, each independent of the others.
 
     Args:
         found: what the returns say.
         capture: whose camera sees them.
-        config: the knobs.
+        config: the parameters.
         kept: (k,) which clusters.
     """
     return project(
@@ -240,9 +240,9 @@ def compute_object_overlap(boxes: Boxes, capture: Capture, config: CopgConfig) -
     """(m,) greatest overlap of each box with a common object; None where there are no detections.
 
     Args:
-        boxes: (m) of a picture.
+        boxes: (m) of an image.
         capture: with the detections.
-        config: the knobs.
+        config: the parameters.
     """
     if capture.common is None:
         return None
@@ -250,16 +250,16 @@ def compute_object_overlap(boxes: Boxes, capture: Capture, config: CopgConfig) -
 
 
 def compute_background(found: Geometry, boxes: Boxes, capture: Capture, config: CopgConfig) -> Floats | None:
-    """(m,) which share of each proposal is background; None where that is not known.
+    """(m,) share of background of each proposal; None where unknown.
 
     Args:
         found: what the returns say.
-        boxes: (m) of a picture.
+        boxes: (m) of an image.
         capture: with the semantic map.
-        config: the knobs.
+        config: the parameters.
 
     Raises:
-        InputError: if the map is of another size than the picture, or knows no background.
+        InputError: if the map is of another size than the image, or knows no background.
     """
     if capture.semantics is None:
         return None
@@ -278,11 +278,11 @@ def compute_background(found: Geometry, boxes: Boxes, capture: Capture, config: 
 
 
 def extract_geometry(capture: Capture, config: CopgConfig | None = None) -> Geometry:
-    """The steps before the picture: check, ground, range image, clusters, limits.
+    """The steps before the image: check, ground, range image, clusters, limits.
 
     Args:
         capture: what was seen; its camera is not asked.
-        config: the knobs; their defaults unless told.
+        config: the parameters (default: `CopgConfig()`).
 
     Raises:
         InputError: if returns are in another unit or frame, or rings do not fit them.
@@ -302,8 +302,8 @@ def estimate_ground(points: Floats32, checked: PointCheck, capture: Capture, con
     Args:
         points: (n, 3) metres.
         checked: which are usable.
-        capture: tells which way is up.
-        config: the knobs.
+        capture: with the direction that is up.
+        config: the parameters.
     """
     return find_ground(
         points,
@@ -320,13 +320,13 @@ def estimate_ground(points: Floats32, checked: PointCheck, capture: Capture, con
 
 
 def build_grid(points: Floats32, checked: PointCheck, capture: Capture, config: CopgConfig) -> Grid:
-    """Where returns lie in the range image.
+    """Row and column of each return in the range image.
 
     Args:
         points: (n, 3) metres.
         checked: which are usable.
-        capture: tells what is known of the LiDAR.
-        config: the knobs.
+        capture: with the facts of the LiDAR.
+        config: the parameters.
 
     Raises:
         InputError: if rings do not fit the returns.
@@ -346,14 +346,14 @@ def build_grid(points: Floats32, checked: PointCheck, capture: Capture, config: 
 def extract_clusters(
     points: Floats32, checked: PointCheck, ground: Ground, grid: Grid, config: CopgConfig
 ) -> tuple[Floats32, Clusters]:
-    """The range image without ground, and what belongs together in it.
+    """The range image without ground, and its clusters.
 
     Args:
         points: (n, 3) metres.
         checked: which are usable.
         ground: which of them are ground.
         grid: where they lie in the image.
-        config: the knobs.
+        config: the parameters.
     """
     solid = checked.usable & ~ground.removed
     image = fill(grid, solid)
@@ -370,11 +370,11 @@ def extract_clusters(
 
 
 def apply_cluster_limits(clusters: Clusters, config: CopgConfig) -> npt.NDArray[np.uint8]:
-    """(k,) what each cluster is, a place in `limits.REASONS`.
+    """(k,) reason why each cluster is dropped, an index in `limits.REASONS`.
 
     Args:
         clusters: (k) of a sweep.
-        config: the knobs.
+        config: the parameters.
     """
     return check_cluster_limits(
         clusters,

@@ -1,4 +1,4 @@
-"""DBSCAN in the place of the range image: what a general clusterer makes of the same ground-free returns."""
+"""DBSCAN as a baseline for the range image, on the same returns without ground."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ LEAST_RETURNS = 5
 def extract_dbscan_geometry(
     capture: Capture, config: CopgConfig | None = None, *, eps_m: float = 0.5
 ) -> Geometry:
-    """The steps before the picture with clusters of DBSCAN; ground and limits are those of the proposals.
+    """The steps before the image with clusters of DBSCAN; ground and limits are those of the proposals.
 
     Args:
         capture: what was seen; its camera is not asked.
-        config: the knobs; those of the range image do nothing.
+        config: the parameters; those of the range image do nothing.
         eps_m: how far neighbours lie from each other at most, in space.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Energies: how little a detector of known classes makes of an object, as of known or of unknown ones."""
+"""Energy scores: how unlike the known classes of a detector an object is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SURE = 1e-7
 
 @dataclass(frozen=True)
 class EnergyConfig:
-    """What an energy is.
+    """Definition of the energy score.
 
     Args:
         form: `logsumexp` over the classes, as ORE, for heads that end in a softmax; `softplus` summed over
@@ -49,7 +49,7 @@ class EnergyConfig:
 
 
 def compute_energy(logits: npt.ArrayLike, config: EnergyConfig | None = None) -> Floats:
-    """(n,) energies, the lower the surer the detector is of a known class.
+    """(n,) energies; lower means a more confident known class.
 
     Args:
         logits: (n, c) of the known classes, before softmax or sigmoid.

@@ -1,4 +1,4 @@
-"""Ground: the plane that most returns below the LiDAR lie on, found by RANSAC, or why there is none."""
+"""Ground: the plane of most returns below the LiDAR by RANSAC, or the reason why there is none."""
 
 from __future__ import annotations
 

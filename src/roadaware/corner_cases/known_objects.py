@@ -1,4 +1,4 @@
-"""Boxes of a detector of known classes: their energies, fitted to truth and asked about proposals."""
+"""Energies of the boxes of a detector of known classes, fitted to ground truth and applied to proposals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOGITS = "logits"
 
 @dataclass(frozen=True)
 class Matching:
-    """How boxes of a detector are told to be of an object, or of a proposal.
+    """How boxes of a detector are predicted to be of an object, or of a proposal.
 
     Args:
         kind: of the labels whose scores are taken.
@@ -48,12 +48,12 @@ class Matching:
 
 @dataclass(frozen=True, eq=False)
 class Detected:
-    """What a detector said, picture by picture.
+    """Detections by image.
 
     Args:
-        boxes: of each picture (n, 4) x1, y1, x2, y2 in pixels.
-        energy: of each picture (n,).
-        prints: fingerprint of each picture: of its surest box, so that a threshold does not change it.
+        boxes: of each image (n, 4) x1, y1, x2, y2 in pixels.
+        energy: of each image (n,).
+        prints: fingerprint of each image: of its surest box, so that a threshold does not change it.
     """
 
     boxes: Mapping[Key, Floats]
@@ -88,19 +88,19 @@ def compute_detection_energies(
 def fit_known(
     sets: Sequence[tuple[Scenes, Predictions]], config: EnergyConfig, matching: Matching | None = None
 ) -> Fitted:
-    """A re-scorer fitted to the boxes of a detector that lie on true objects.
+    """A re-scorer fitted to the boxes of a detector that lie on ground-truth objects.
 
     Each box counts for the object that it overlaps most, where by enough. Objects of common classes are known
     ones; corner cases of other classes are unknown. Boxes on anything else are left out, as by ORE.
 
     Args:
         sets: scenes, whose boxes have the columns `common`, `novel` and perhaps `corner_case` and `ignore`,
-            each with the detections of their pictures.
+            each with the detections of their images.
         config: what an energy is.
         matching: which boxes are of an object.
 
     Raises:
-        InputError: if scenes and detections share no picture, or a kind of object has too few boxes.
+        InputError: if scenes and detections share no image, or a kind of object has too few boxes.
 
     Source: Joseph et al., CVPR 2021 (ORE), section 3.4.
     """
@@ -119,7 +119,7 @@ def fit_known(
 def _collect_energies(
     scenes: Scenes, detections: Predictions, config: EnergyConfig, matching: Matching
 ) -> tuple[Floats, Floats, list[int]]:
-    """Energies of boxes on known and on unknown objects of a set, and fingerprints of all its pictures."""
+    """Energies of boxes on known and on unknown objects of a set, and fingerprints of all its images."""
     said, truth = compute_detection_energies(detections, config, matching.kind), _select_objects(scenes)
     corners = truth.select(CORNERS).to_numpy().astype(np.float64).reshape(-1, 4)
     unknown = truth["unknown"].to_numpy().astype(np.bool_)
@@ -152,15 +152,15 @@ def score_energy_novelty(
 
     Args:
         proposals: boxes.
-        detections: of the same pictures, by the detector that the re-scorer was fitted to.
+        detections: of the same images, by the detector that the re-scorer was fitted to.
         fitted: the re-scorer.
 
     Returns:
         (n,) shares of the unknown, `NEUTRAL` where no box overlaps enough; (n,) whether one does, as 0 or 1;
-        fingerprints of the pictures with proposals and detections.
+        fingerprints of the images with proposals and detections.
 
     Raises:
-        InputError: if proposals and detections share no picture, or the detector says what cannot be used.
+        InputError: if proposals and detections share no image, or the detector says what cannot be used.
     """
     if not isinstance(fitted.model, EnergyModel):
         raise InputError("this re-scorer is a memory bank and asks pictures, not detections")
@@ -195,7 +195,7 @@ def find_best_overlap(boxes: Floats, others: Floats) -> tuple[Ints, Floats]:
 
 
 def group_rows_by_image(table: pl.DataFrame) -> dict[Key, Ints]:
-    """The rows of each picture, in the order of the table.
+    """The rows of each image, in the order of the table.
 
     Args:
         table: with `video` and `frame`.

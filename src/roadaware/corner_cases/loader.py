@@ -24,10 +24,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, order=True)
 class Moment:
-    """One picture with the sweep of the same frame.
+    """One image with the sweep of the same frame.
 
     Args:
-        video: the picture's.
+        video: the image's.
         frame: of both.
         scene: the drive.
         camera: name of the sensor.
@@ -42,7 +42,7 @@ class Moment:
 
 
 class Captures:
-    """The pictures of a set that have a sweep and calibration, opened one by one.
+    """The images of a set that have a sweep and calibration, opened one by one.
 
     Args:
         scenes: with sensors and sweeps.
@@ -55,7 +55,7 @@ class Captures:
 
     @cached_property
     def moments(self) -> list[Moment]:
-        """What can be opened, by video and frame; `skipped` then counts the others by reason."""
+        """The frames that can be opened, by video and frame; `skipped` then counts the others by reason."""
         sweeps: dict[tuple[str, int], list[str]] = defaultdict(list)
         for scene, sensor, frame in self.scenes.sweeps.select("scene", "sensor", "frame").iter_rows():
             sweeps[scene, frame].append(sensor)
@@ -75,9 +75,9 @@ class Captures:
     def open(
         self, moment: Moment, *, semantics: SemanticMap | None = None, common: CommonObjects | None = None
     ) -> Capture:
-        """What was seen at a moment.
+        """Open the capture of a moment.
 
-        Between picture and sweep the vehicle moves: where both have a pose of the vehicle in the world, the
+        Between image and sweep the vehicle moves: where both have a pose of the vehicle in the world, the
         way from LiDAR to camera leads through the world, else through the vehicle.
 
         Args:
@@ -87,8 +87,8 @@ class Captures:
 
         Raises:
             UsageError: if there is no such moment.
-            InputError: if the sweep or the picture cannot be read, a pose is none, or the camera matrix
-                belongs to another picture.
+            InputError: if the sweep or the image cannot be read, a pose is none, or the camera matrix
+                belongs to another image.
         """
         name = f"{to_printable(moment.video)}, frame {moment.frame}"
         camera, lidar = (
@@ -113,7 +113,7 @@ class Captures:
         )
 
     def files(self, moment: Moment) -> list[Path]:
-        """The files of sweep and picture, be they there or not.
+        """The files of sweep and image, be they there or not.
 
         Args:
             moment: one of `moments`.
@@ -157,7 +157,7 @@ class Captures:
         return cameras[0] if len(cameras) == 1 else None
 
     def _lacks(self, scene: str, camera: str | None, lidars: list[str], frame: int) -> str:
-        """Why a picture cannot be opened with a sweep; empty where it can."""
+        """Why an image cannot be opened with a sweep; empty where it can."""
         if not lidars:
             return "no sweep"
         if camera is None:
@@ -189,7 +189,7 @@ class Captures:
         return invert_pose(world_camera) @ _pose(world_then, f"{name}: the vehicle in the world") @ ego_lidar
 
     def _shot(self, moment: Moment) -> Row:
-        """The picture's row of `frames`, empty where there is none."""
+        """The image's row of `frames`, empty where there is none."""
         place = self._shots.get((moment.video, moment.frame))
         return {} if place is None else self.scenes.frames.row(place, named=True)
 
@@ -214,7 +214,7 @@ class Captures:
         return {(scene, sensor, frame): place for place, (scene, sensor, frame) in enumerate(rows)}
 
     def _size(self, moment: Moment) -> tuple[int, int]:
-        """Width and height of the picture; of the picture itself where the table does not say."""
+        """Width and height of the image; of the image itself where the table does not say."""
         row = self._videos[moment.video]
         if row.get("width_px") is not None and row.get("height_px") is not None:
             return row["width_px"], row["height_px"]

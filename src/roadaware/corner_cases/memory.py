@@ -1,4 +1,4 @@
-"""Memory: features of what is common, and how far something else lies from all of them."""
+"""Memory bank: features of common objects, and the distance of other objects to them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _LEAST_SPREAD = 0.02
 
 @dataclass(frozen=True)
 class MemoryConfig:
-    """How a memory bank is made and asked.
+    """How a memory bank is built and queried.
 
     Args:
         size: features that the bank keeps at most.
         neighbours: of a crop in the bank, whose distances are averaged.
-        background: crops of background from each picture, at most.
+        background: crops of background from each image, at most.
         background_share: of the pixels of a crop that a semantic map must call background.
-        apart_iou: overlap with a true object below which a proposal counts as background.
+        apart_iou: overlap with a ground-truth object below which a proposal counts as background.
         min_side_px: smaller boxes are not taken.
         seed: of crops of background and of the choice.
     """
@@ -60,7 +60,7 @@ _RANGES = (
 
 @dataclass(frozen=True, eq=False)
 class MemoryBank:
-    """Features of common things and background.
+    """Features of common objects and background.
 
     Args:
         features: (m, d) of the chosen crops.
@@ -84,7 +84,7 @@ class MemoryBank:
             )
 
     def anomaly(self, features: npt.ArrayLike) -> Floats:
-        """(n,) in [0, 1]: which share of common things would lie nearer to the bank, so 1/2 for a usual one.
+        """(n,) in [0, 1]: share of common objects that lie nearer to the bank; 1/2 for a typical one.
 
         The distances of common things count as logistic, so that those beyond all of them still differ.
 
@@ -107,13 +107,13 @@ class MemoryBank:
 
 
 def fit_memory(features: npt.ArrayLike, groups: npt.ArrayLike, config: MemoryConfig) -> MemoryBank:
-    """A bank that covers the features of common things, and how far such things usually lie from it.
+    """Fit a bank that covers the features of common objects, and their usual distance to it.
 
     Every fifth group, drawn, is kept out of the bank and says what is usual.
 
     Args:
         features: (n, d) of crops.
-        groups: (n,) whole numbers: the video, or picture, that each is from.
+        groups: (n,) whole numbers: the video, or image, that each is from.
         config: how it is made.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Degrading: the truth of made-up scenes with the faults of a segmenter and a detector, by a stated model."""
+"""Noise model: the ground truth of synthetic scenes with the faults of a segmenter and a detector, by a stated model."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class ErrorModel:
             raise UsageError("edges move by 0 to 100 pixels, and shares of objects lie in 0 to 1 together")
 
     def rng(self, video: str, frame: int, what: int) -> np.random.Generator:
-        """Draws that hang on the picture alone, so that pictures may be taken in any order."""
+        """Draws that hang on the image alone, so that images may be taken in any order."""
         return np.random.default_rng([self.seed, zlib.crc32(video.encode()), frame, what])
 
 
 def apply_segmentation_noise(
     truth: SemanticMap, instances: npt.NDArray[np.integer], model: ErrorModel, rng: np.random.Generator
 ) -> SemanticMap:
-    """What a segmenter that errs would say.
+    """Simulate the output of an imperfect segmenter.
 
     Args:
         truth: (H, W) classes.
@@ -82,10 +82,10 @@ def apply_segmentation_noise(
 def apply_detection_noise(
     common: CommonObjects, others: Floats, model: ErrorModel, rng: np.random.Generator
 ) -> CommonObjects:
-    """What a detector that errs would call common objects.
+    """Simulate the common objects of an imperfect detector.
 
     Args:
-        common: all common objects of a picture.
+        common: all common objects of an image.
         others: (m, 4) boxes of all other objects.
         model: of its errors.
         rng: draws them.
@@ -121,7 +121,7 @@ def _field(height: int, width: int, spread: float, rng: np.random.Generator) -> 
     return found
 
 
-# Truth: what a made-up scene knows of a picture, in the place of a segmenter and a detector.
+# Ground truth: what a synthetic scene knows of an image, in the place of a segmenter and a detector.
 
 _OTHER = {"PAVEMENT": "sidewalk", "MARKING": "road"}
 NAMES = tuple(_OTHER.get(each.name, each.name.lower().replace("_", " ")) for each in Semantic)
@@ -129,10 +129,10 @@ NAMES = tuple(_OTHER.get(each.name, each.name.lower().replace("_", " ")) for eac
 
 
 def read_true_semantics(scenes: Scenes, root: Path, video: str, frame: int) -> SemanticMap:
-    """What each pixel of a made-up picture shows.
+    """Ground-truth class of each pixel of a synthetic image.
 
     Args:
-        scenes: made up.
+        scenes: synthetic.
         root: the simulation's folder.
         video: its name.
         frame: counts from 0.
@@ -145,7 +145,7 @@ def read_true_semantics(scenes: Scenes, root: Path, video: str, frame: int) -> S
 
 
 def select_common_objects(scenes: Scenes, video: str, frame: int) -> CommonObjects:
-    """The boxes of a picture that are no corner cases, as a detector without fault would give them.
+    """The boxes of an image that are no corner cases, as a detector without fault would give them.
 
     Args:
         scenes: with `boxes.corner_case`.
@@ -157,10 +157,10 @@ def select_common_objects(scenes: Scenes, video: str, frame: int) -> CommonObjec
 
 
 def simulate_semantics(scenes: Scenes, root: Path, video: str, frame: int, model: ErrorModel) -> SemanticMap:
-    """What a segmenter with the faults of a model would say of a made-up picture.
+    """Simulate a segmenter with the errors of a model on a synthetic image.
 
     Args:
-        scenes: made up.
+        scenes: synthetic.
         root: the simulation's folder.
         video: its name.
         frame: counts from 0.
@@ -175,7 +175,7 @@ def simulate_semantics(scenes: Scenes, root: Path, video: str, frame: int, model
 
 
 def simulate_common_objects(scenes: Scenes, video: str, frame: int, model: ErrorModel) -> CommonObjects:
-    """What a detector with the faults of a model would call common objects.
+    """Simulate a detector with the errors of a model; returns its common objects.
 
     Args:
         scenes: with `boxes.corner_case`.
@@ -189,7 +189,7 @@ def simulate_common_objects(scenes: Scenes, video: str, frame: int, model: Error
 
 
 def _boxes(scenes: Scenes, video: str, frame: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """(n, 4) corners of the boxes of a picture, and (n,) which are corner cases."""
+    """(n, 4) corners of the boxes of an image, and (n,) which are corner cases."""
     held = scenes.boxes.filter((pl.col("video") == video) & (pl.col("frame") == frame))
     boxes = held.select(CORNERS).to_numpy().astype(np.float64).reshape(-1, 4)
     if "corner_case" not in held.columns:

@@ -15,7 +15,7 @@ OUT_OF_ORDER = 0.03
 
 @kernel
 def label_points(points: Any, near: float, far: float, found: Any) -> None:
-    """What each return is.
+    """Label each return: usable, or the reason why not.
 
     Args:
         points: (n, 3) f32 metres.

@@ -19,7 +19,7 @@ _NAMES = ("usable", "not finite", "at the origin", "of the own vehicle", "beyond
 
 @dataclass(frozen=True, eq=False)
 class PointCheck:
-    """What the returns of a sweep are.
+    """Usable returns of a sweep, and counts of the others.
 
     Args:
         judged: (n,) uint8, 0 where a return is usable.
@@ -74,7 +74,7 @@ def check(points: Floats32, *, min_range_m: float = 0.0) -> PointCheck:
 
 
 def _refuse_other_units(points: Floats32, found: PointCheck) -> None:
-    """A few hundred returns tell whether their coordinates are metres and whose third axis is up.
+    """Check from a few hundred returns whether coordinates are metres and the third axis is up.
 
     Raises:
         InputError: if they are not.

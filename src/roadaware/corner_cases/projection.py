@@ -1,4 +1,4 @@
-"""Projection: boxes in the picture around clusters of returns, cut to it."""
+"""Projection: boxes in the image around clusters of returns, cut to it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from roadaware.corner_cases.range_image import Grid
 
 @dataclass(frozen=True, eq=False)
 class Boxes:
-    """Boxes of the clusters that are in the picture.
+    """Boxes of the clusters that are in the image.
 
     Args:
         cluster: (m,) int64 number of each box's cluster, from 1.
-        edges: (m, 4) x1, y1, x2, y2 in pixels, within the picture.
-        visible: (m,) returns in the picture.
+        edges: (m, 4) x1, y1, x2, y2 in pixels, within the image.
+        visible: (m,) returns in the image.
         behind: (m,) returns behind the camera, which the box leaves out.
     """
 
@@ -50,7 +50,7 @@ def project(
 ) -> Boxes:
     """Axis-aligned boxes around the returns of clusters that a camera sees.
 
-    A cluster that goes on beside the picture reaches the picture's border. Of one that is partly behind the
+    A cluster that goes on beside the image reaches the image's border. Of one that is partly behind the
     camera, the box is around what lies before it.
 
     Args:
@@ -61,7 +61,7 @@ def project(
         ground: with it, clusters that stand on it reach down to it; see `standing_m`.
         grid: needed for margins of half the distance between beams.
         standing_m: returns lower than this stand on the ground.
-        min_visible: fewer returns in the picture are no box.
+        min_visible: fewer returns in the image are no box.
         near_m: what is less than this before the camera is behind it.
         margin_px: boxes grow by this on every side; None for half the distance between beams there.
         min_side_px: narrower or lower boxes are dropped.
@@ -138,7 +138,7 @@ def _margins(
 
 
 def _pad_boxes(edges: Floats, margins: Floats, size: Floats) -> Floats:
-    """(m, 4) the boxes with their margins, cut to the picture."""
+    """(m, 4) the boxes with their margins, cut to the image."""
     found = edges + margins * np.array([-1.0, -1.0, 1.0, 1.0])
     within: Floats = np.clip(found, 0.0, np.concatenate([size, size]))
     return within

@@ -1,4 +1,4 @@
-"""Compiled projection of clusters to the picture."""
+"""Compiled projection of clusters to the image."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roadaware.geometry.compiled import inline_kernel, kernel
 @kernel
 def compute_bounds(points: Any, found: Any, slot: Any, heights: Any, plane: Any, standing: float, pose: Any,
            lens: Any, size: Any, near: float, edges: Any, counts: Any) -> None:  # fmt: skip
-    """Between what pixels the returns of each cluster lie.
+    """Bounds in pixels of the returns of each cluster.
 
     Args:
         points: (n, 3) f32 metres in the LiDAR's frame.
@@ -23,10 +23,10 @@ def compute_bounds(points: Any, found: Any, slot: Any, heights: Any, plane: Any,
         standing: returns lower than this above the ground stand on it.
         pose: (3, 4) f64 from the LiDAR to the camera.
         lens: (3, 3) f64 camera matrix.
-        size: (2,) f64 width and height of the picture in pixels.
+        size: (2,) f64 width and height of the image in pixels.
         near: metres before the camera from which on something is seen.
-        edges: (m, 4) f64 of inf, inf, -inf, -inf; become x1, y1, x2, y2 in pixels, inside the picture.
-        counts: (m, 2) i32 of zeros; become the returns in the picture, and those behind the camera.
+        edges: (m, 4) f64 of inf, inf, -inf, -inf; become x1, y1, x2, y2 in pixels, inside the image.
+        counts: (m, 2) i32 of zeros; become the returns in the image, and those behind the camera.
     """
     spot = np.empty(3)
     for i in range(len(found)):
@@ -51,7 +51,7 @@ def compute_bounds(points: Any, found: Any, slot: Any, heights: Any, plane: Any,
 @kernel
 def count_class_returns(points: Any, found: Any, slot: Any, pose: Any, lens: Any, near: float, classes: Any, wanted: Any,
            counts: Any) -> None:  # fmt: skip
-    """Count the returns of each cluster that lie in the picture, and on pixels of some classes.
+    """Count the returns of each cluster that lie in the image, and on pixels of some classes.
 
     Args:
         points: (n, 3) f32 metres in the LiDAR's frame.
@@ -62,7 +62,7 @@ def count_class_returns(points: Any, found: Any, slot: Any, pose: Any, lens: Any
         near: metres before the camera from which on something is seen.
         classes: (H, W) whole numbers.
         wanted: (c,) bool of the classes.
-        counts: (m, 2) i64 of zeros; become the returns on such pixels, and all in the picture.
+        counts: (m, 2) i64 of zeros; become the returns on such pixels, and all in the image.
     """
     spot = np.empty(3)
     height, width = classes.shape
@@ -90,7 +90,7 @@ def _seen(x: float, y: float, z: float, pose: Any, lens: Any, spot: Any) -> None
 
 @inline_kernel
 def _reach(edges: Any, at: int, spot: Any, size: Any) -> None:
-    """Stretch a box to a pixel; one beside the picture stretches it to the border in that direction only."""
+    """Stretch a box to a pixel; one beside the image stretches it to the border in that direction only."""
     across, down = 0.0 <= spot[0] < size[0], 0.0 <= spot[1] < size[1]
     if down:
         edges[at, 0] = min(edges[at, 0], max(spot[0], 0.0))

@@ -1,4 +1,4 @@
-"""Claims: proposals of many pictures as Predictions, one box each."""
+"""Predictions: proposals of many images as Predictions, one box each."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def build_proposal_rows(proposals: Proposals, video: str, frame: int, stage: Sta
     background and how much it overlaps a common object (null where that was not asked).
 
     Args:
-        proposals: of one picture.
-        video: the picture's.
-        frame: the picture's.
+        proposals: of one image.
+        video: the image's.
+        frame: the image's.
         stage: after which step.
     """
     held = {"initial": np.ones(len(proposals.boxes), dtype=np.bool_)}.get(stage)
@@ -60,10 +60,10 @@ def build_proposal_rows(proposals: Proposals, video: str, frame: int, stage: Sta
 
 
 def merge_proposal_rows(rows: Iterable[pl.DataFrame], meta: Meta | None = None) -> Predictions:
-    """Predictions of the rows of many pictures, numbered in their order; each claims a corner case.
+    """Predictions of the rows of many images, numbered in their order; each predicts a corner case.
 
     Args:
-        rows: what `build_proposal_rows` gave, picture by picture.
+        rows: what `build_proposal_rows` gave, image by image.
         meta: what holds for all of them.
     """
     held = [each for each in rows if len(each)]

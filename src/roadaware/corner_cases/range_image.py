@@ -72,7 +72,7 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
 
 
 def parse_layout(text: str | None) -> Layout | None:
-    """The layout that a row of `sensors` names; None where it says nothing that is known.
+    """The layout that a row of `sensors` names; None where it is unknown.
 
     Args:
         text: a name of `LAYOUTS`, or such as `64 rings x 900 columns`.
@@ -107,7 +107,7 @@ _EARLY = float(np.radians(0.25))
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Where each return lies in the image.
+    """Row and column of each return in the range image.
 
     Args:
         ranges: (n,) float32 metres; 0 where a return is not usable.
@@ -151,8 +151,8 @@ def assign_grid_cells(
         checked: which of them are usable.
         ring: (n,) number of the beam, in any order; None where the data does not say.
         layout: of the sensor, where its name is known.
-        columns: in a turn; the layout's, or as many as the returns' own steps make where these are much
-            wider or there is no layout, unless told.
+        columns: in a turn (default: the layout's, or as many as the returns' own steps make where these are much
+            wider or there is no layout,).
         rows: of the image where there are neither rings nor beams.
         reach_rows: how many rows further a neighbour is looked for.
         repair_rows: the same where rows are bins.
@@ -191,7 +191,7 @@ def fill(grid: Grid, solid: npt.NDArray[np.bool_] | None = None) -> Floats32:
 
     Args:
         grid: of `assign_grid_cells`.
-        solid: (n,) which returns are no ground; all unless told.
+        solid: (n,) which returns are no ground (default: all).
     """
     from roadaware.corner_cases.point_kernels import fill as write
 

@@ -1,4 +1,4 @@
-"""Tally: what came of proposing for a set, gathered from what its parts tell."""
+"""Statistics of a run of proposals over a set, summed over its parts."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _NUMBERS = re.compile(r"[\d.]+(e[+-]?\d+)?")
 
 @dataclass(frozen=True)
 class Tally:
-    """What came of it.
+    """Counts of a run.
 
     Args:
         pictures: that have a sweep and calibration.
         opened: of these, for which proposals were made, be it none.
         proposals: after each step.
-        with_one: pictures that are left with a proposal.
-        skipped: pictures without proposals because something is wrong or missing, by reason; reasons that
+        with_one: images that are left with a proposal.
+        skipped: images without proposals because something is wrong or missing, by reason; reasons that
             differ in numbers alone are counted under the first.
-        odd: pictures that were proposed for although something is strange, by what; as with `skipped`.
+        odd: images that were proposed for although something is strange, by what; as with `skipped`.
         wondered: what the reader found odd about the set, lenses that distort among it, and how often.
         refused: rows and files that the reader did not take.
-        made: pictures done now, not before.
+        made: images done now, not before.
         seconds: of processors, spent on those.
     """
 
@@ -49,10 +49,10 @@ class Tally:
 
 
 def describe_skipped_image(moment: Moment, error: InputError | UsageError) -> dict[str, Any]:
-    """A picture that was left out, why, and which file it was about, if any; JSON-ready.
+    """An image that was left out, why, and which file it was about, if any; JSON-ready.
 
     Args:
-        moment: the picture's.
+        moment: the image's.
         error: that its opening or the proposing raised.
     """
     reason, where = (error.message, error.where) if isinstance(error, InputError) else (str(error), None)
@@ -71,11 +71,11 @@ def summarize_parts(
     """The tally of all parts.
 
     Args:
-        told: by each part.
+        told: notes of each part.
         scenes: the set.
-        unopened: pictures without sweep or calibration, by reason.
+        unopened: images without sweep or calibration, by reason.
         pictures: that have both.
-        made: pictures done now, not before.
+        made: images done now, not before.
         seconds: spent on those.
     """
     left = [each for part in told for each in part.get("skipped", [])]
@@ -97,7 +97,7 @@ def summarize_parts(
 
 
 def _collect_warnings(notes: Mapping[str, Any]) -> dict[str, int]:
-    """What a reader found odd, and distortion, without which returns do not meet the pictures as they are."""
+    """Warnings of a reader, and about lens distortion that is not applied."""
     found = {each["what"]: each["count"] for each in notes.get("warnings", [])}
     cameras = notes.get("left_out", {}).get(DISTORTION, 0)
     return {**found, f"not applied: {DISTORTION}": cameras} if cameras else found
@@ -113,7 +113,7 @@ def _merge_counts(counts: Iterable[tuple[str, int]]) -> Counter[str]:
 
 
 def _format_reasons(counts: Counter[str], left: list[dict[str, Any]]) -> dict[str, int]:
-    """Counts by reason, each with the first picture or file that it was told of."""
+    """Counts by reason, each with the first image or file that it was reported for."""
     first: dict[str, str] = {}
     for each in left:
         picture = f"{to_printable(each['video'])}, frame {each['frame']}"

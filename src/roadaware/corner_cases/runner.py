@@ -1,7 +1,8 @@
-"""Proposals for all pictures of a set: part by part, resumable, by several processes, bad ones left out."""
+"""Proposals for all images of a set: part by part, resumable, by several processes, bad ones left out."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
@@ -29,8 +30,10 @@ from roadaware.corner_cases.run_stats import STEPS, Tally, describe_skipped_imag
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.corner_cases.warnings import collect_warnings
 from roadaware.datasets import read
+from roadaware.datasets.detect_format import detect_reader, find_root
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folder_lock
+from roadaware.io.sources import to_printable
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 FORMAT, FORMAT_VERSION, MAIN = "roadaware-proposals", 1, "proposals.json"
@@ -40,17 +43,17 @@ PROPOSALS = "proposals"
 
 @dataclass(frozen=True)
 class Order:
-    """What is proposed.
+    """A request for proposals: set, configuration and sources.
 
     Args:
         reader: of the dataset.
         root: the dataset's folder.
-        config: the knobs.
-        semantics: `truth` or `erring` for that of made-up scenes, a folder of masks, or None.
+        config: the parameters.
+        semantics: `truth` or `erring` for that of synthetic scenes, a folder of masks, or None.
         detections: `truth` or `erring`, saved Predictions, or None.
         stage: after which step proposals are kept.
-        videos: which; all unless told.
-        part: pictures that are done together.
+        videos: which (default: all).
+        part: images that are done together.
     """
 
     reader: str
@@ -63,6 +66,68 @@ class Order:
     part: int = 64
 
 
+def build_order(
+    dataset: Path,
+    *,
+    reader: str | None = None,
+    split: str | None = None,
+    semantics: str | None = None,
+    detections: str | None = None,
+    stage: Stage = "final",
+    config: CopgConfig | None = None,
+) -> Order:
+    """What is proposed, of a dataset as it lies on the disk.
+
+    Args:
+        dataset: its folder.
+        reader: its kind; default: seen from its files.
+        split: only its videos; default: all.
+        semantics, detections, stage: as of `Order`; folders may be relative.
+        config: the knobs; default: those we recommend.
+
+    Raises:
+        UsageError: if there is no such split, or the dataset is an archive.
+        InputError: if the set cannot be read.
+    """
+    name = reader or detect_reader(dataset)
+    root = find_root(name, dataset)
+    videos = None if split is None else tuple(read(name, root).split_videos(split))
+    return Order(
+        reader=name,
+        root=str(root),
+        config=config or CopgConfig(),
+        semantics=_absolute(semantics),
+        detections=_absolute(detections),
+        stage=stage,
+        videos=videos,
+    )
+
+
+def _absolute(given: str | None) -> str | None:
+    return given if given in (None, "truth", "erring") else os.path.realpath(str(given))
+
+
+def require_opened(order: Order, tally: Tally) -> None:
+    """Refuse a set of which nothing was proposed for.
+
+    Args:
+        order: what was asked for.
+        tally: of its run.
+
+    Raises:
+        InputError: if no picture has a sweep that can be used, with the commonest reason.
+    """
+    if tally.opened:
+        return
+    reasons = [f"{to_printable(reason)} ({count:,} times)" for reason, count in tally.skipped.items()]
+    again = f"roadaware read {order.reader} {to_printable(order.root)} says what the reader refused"
+    raise InputError(
+        f"no picture can be proposed for: {reasons[0] if reasons else 'there are none'}",
+        where=to_printable(order.root),
+        hint=again if tally.refused else "check which folder and which sensors these are",
+    )
+
+
 def run(
     order: Order,
     folder: Path,
@@ -71,15 +136,15 @@ def run(
     progress: Callable[[int, int], None] | None = None,
     overwrite: bool = False,
 ) -> tuple[Predictions, Tally]:
-    """Propose for all pictures; parts that the folder has already are left as they are.
+    """Propose for all images; parts that the folder has already are left as they are.
 
-    A part is done again where a file has changed of a picture that was left out.
+    A part is done again where a file has changed of an image that was left out.
 
     Args:
         order: what is asked for.
         folder: where to: new, empty, or that of the same order.
         processes: how many parts at a time.
-        progress: told how many pictures are done, of how many.
+        progress: called with the number of images done and the total.
         overwrite: do all parts again, whatever order they were of.
 
     Raises:
@@ -129,14 +194,14 @@ def _run(
 
 
 def find_due_parts(order: Order, folder: Path) -> list[int]:
-    """Numbers of the parts that are not done, are damaged, or left out pictures whose files have changed.
+    """Numbers of the parts that are not done, are damaged, or left out images whose files have changed.
 
     Args:
         order: what is asked for.
         folder: of the parts.
 
     Raises:
-        UsageError: if the file of a picture that was proposed for has changed.
+        UsageError: if the file of an image that was proposed for has changed.
     """
     held = load_run_inputs(order)
     due = []
@@ -149,12 +214,12 @@ def find_due_parts(order: Order, folder: Path) -> list[int]:
 
 
 def build_part_digests(order: Order, number: int, left: Collection[Moment]) -> dict[str, Any]:
-    """How the files of a part's pictures stand, which the part tells.
+    """Digests of the files of a part's images, to be kept with the part.
 
     Args:
         order: what is asked for.
         number: of the part.
-        left: pictures that were left out.
+        left: images that were left out.
     """
     held, places = load_run_inputs(order), split_parts(order)[number]
     moments = held.moments[places.start : places.stop]
@@ -163,7 +228,7 @@ def build_part_digests(order: Order, number: int, left: Collection[Moment]) -> d
 
 
 def make_part(order: Order, folder: Path, number: int) -> None:
-    """Propose for the pictures of one part; one that cannot be opened is told and left out.
+    """Propose for the images of one part; one that cannot be opened is reported and left out.
 
     Args:
         order: what is asked for.
@@ -203,12 +268,12 @@ def iterate_proposals(
     places: range | None = None,
     refused: Callable[[Moment, InputError | UsageError], None] | None = None,
 ) -> Iterator[tuple[Moment, Capture, Proposals, Scenes]]:
-    """Pictures with their proposals one by one, with all steps; those that cannot be opened are left out.
+    """Images with their proposals one by one, with all steps; those that cannot be opened are left out.
 
     Args:
         order: what is asked for.
-        places: of the pictures; all unless told.
-        refused: told of each that is left out, and why.
+        places: of the images (default: all).
+        refused: called with each that is left out, and why.
     """
     sweep: tuple[tuple[str, int, str], Geometry] | None = None
     for moment, opened in iterate_captures(order, places):
@@ -228,11 +293,11 @@ def iterate_proposals(
 def iterate_captures(
     order: Order, places: range | None = None
 ) -> Iterator[tuple[Moment, Callable[[], Capture]]]:
-    """Pictures, each with what opens it with its semantic map and detections, and may raise.
+    """Images, each with what opens it with its semantic map and detections, and may raise.
 
     Args:
         order: what is asked for.
-        places: of the pictures; all unless told.
+        places: of the images (default: all).
     """
     held = load_run_inputs(order)
 
@@ -249,14 +314,14 @@ def iterate_captures(
 
 @dataclass
 class Held:
-    """What a process keeps of an order: the set and what stands beside it.
+    """State of a worker process: the set and its sources.
 
     Args:
         scenes: the set.
-        captures: opens its pictures.
+        captures: opens its images.
         moments: those that have a sweep and calibration.
-        semantics: maps of pictures.
-        detections: common objects of pictures.
+        semantics: maps of images.
+        detections: common objects of images.
     """
 
     scenes: Scenes
@@ -294,7 +359,7 @@ def load_run_inputs(order: Order) -> Held:
 
 
 def split_parts(order: Order) -> list[range]:
-    """Places of the pictures of each part.
+    """Places of the images of each part.
 
     Args:
         order: what is asked for.
@@ -304,7 +369,7 @@ def split_parts(order: Order) -> list[range]:
 
 
 def _head(order: Order, held: Held) -> dict[str, Any]:
-    """What is proposed, for the folder."""
+    """The request as kept in the folder."""
     return {
         "format": FORMAT,
         "version": FORMAT_VERSION,

@@ -1,4 +1,4 @@
-"""Fitted: a re-scorer of proposals in one file, with fingerprints of its pictures and videos."""
+"""Fitted: a re-scorer of proposals in one file, with fingerprints of its images and videos."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Prints = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A re-scorer, what it needs to be asked with, and what it was fitted on.
+    """A fitted re-scorer, its required inputs, and fingerprints of its training images.
 
     Args:
         model: of energies, or a bank of features.
-        seen: fingerprints of the pictures that it was fitted on.
-        asked: how boxes or crops were made of pictures, plain data.
+        seen: fingerprints of the images that it was fitted on.
+        asked: how boxes or crops were made of images, plain data.
         about: what it was fitted on, in words and counts, plain data.
-        videos: fingerprints of the videos that these pictures are from, as far as `hash_videos` tells them.
+        videos: fingerprints of the videos that these images are from, as far as `hash_videos` tells them.
     """
 
     model: EnergyModel | MemoryBank
@@ -53,7 +53,7 @@ class Fitted:
 
     @property
     def digest(self) -> str:
-        """Sixteen hexadecimal digits of the pictures that it was fitted on, whatever their order."""
+        """Sixteen hexadecimal digits of the images that it was fitted on, whatever their order."""
         return hashlib.blake2b(np.unique(self.seen).tobytes(), digest_size=8).hexdigest()
 
 
@@ -78,15 +78,15 @@ def sort_fingerprints(numbers: Iterable[int]) -> Prints:
 def hash_videos(scenes: Scenes, videos: Iterable[str]) -> Prints | None:
     """Fingerprints of videos: of the digest of what they were read from, and their names.
 
-    A name alone tells no video: made-up scenes of two seeds share theirs.
+    A name alone tells no video: synthetic scenes of two seeds share theirs.
 
     Args:
         scenes: the set that they are of.
         videos: their names.
 
     Returns:
-        None where the set says nothing of its source; none at all where its videos are single pictures, which
-        are told by their own fingerprints.
+        None where the set says nothing of its source; none at all where its videos are single images, which
+        are recognised by their own fingerprints.
     """
     source = scenes.meta.source_digest
     if source:
@@ -98,9 +98,9 @@ def hash_videos(scenes: Scenes, videos: Iterable[str]) -> Prints | None:
 
 
 def check_apart(fitted: Fitted, videos: Prints, *, allowed: bool = False) -> int:
-    """From how many videos a re-scorer has pictures and is now asked about pictures.
+    """Number of videos that occur both in the fit of a re-scorer and in the images to score.
 
-    Pictures of one video show the same objects, so that none of them is new.
+    Images of one video show the same objects, so that none of them is new.
 
     Args:
         fitted: the re-scorer.
@@ -121,7 +121,7 @@ def check_apart(fitted: Fitted, videos: Prints, *, allowed: bool = False) -> int
 
 
 def check_held_out(fitted: Fitted, pictures: Prints, *, allowed: bool = False) -> int:
-    """How many pictures a re-scorer was fitted on and is now asked about.
+    """Number of images that occur both in the fit of a re-scorer and in the images to score.
 
     Args:
         fitted: the re-scorer.
@@ -184,7 +184,7 @@ def open_fitted(path: Path) -> Fitted:
         raise DamagedError(f"not {_WHAT} of this version", where=str(path), hint=_AGAIN)
     try:
         found = Fitted(_model(arrays, facts), arrays["seen"], facts["asked"], facts["about"])
-        # Files without videos are older than these; their pictures are still told.
+        # Files without videos are older than these; their images are still reported.
         found = replace(found, videos=arrays.get("videos", found.videos))
     except (KeyError, TypeError, ValueError, RoadawareError) as error:
         raise DamagedError(f"{_WHAT} that is not whole: {error}", where=str(path), hint=_AGAIN) from error

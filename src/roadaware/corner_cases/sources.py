@@ -1,4 +1,4 @@
-"""Sources of what is known of a picture beside its returns: semantic maps and detections."""
+"""Sources of semantic maps and detections of an image."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from roadaware.scenes.tables import Predictions, Scenes
 
 TRUTH, ERRING = "truth", "erring"
 TRAFFIC_LIGHTS = ("TL", "OthTL")
-"""Agents that detectors tell and that are no common objects. Source: CODA (ECCV 2022), section 5.1."""
+"""Agents that detectors predict and that are no common objects. Source: CODA (ECCV 2022), section 5.1."""
 CLASSES = "classes.json"
 """Beside masks: the names of their classes by number; those of Cityscapes where it is not there."""
 
 
 class SemanticSource:
-    """What each pixel of a picture shows.
+    """Semantic maps of images.
 
     Args:
-        where: `truth` for that of made-up scenes, `erring` for it with faults; a folder with a grey PNG for
-            each picture, `<video>/<frame as six digits>.png`; None for nothing.
+        where: `truth` for that of synthetic scenes, `erring` for it with faults; a folder with a grey PNG for
+            each image, `<video>/<frame as six digits>.png`; None for nothing.
         scenes: the set.
         root: its folder.
 
     Raises:
-        UsageError: if truth is asked of a set that is not made up.
+        UsageError: if ground truth is asked of a set that is not synthetic.
         InputError: if there is no such folder, or its names of classes are none.
     """
 
@@ -61,7 +61,7 @@ class SemanticSource:
         return digest(repr(self._names).encode())
 
     def files(self, video: str, frame: int) -> list[Path]:
-        """The files that tell what a picture shows, be they there or not.
+        """Paths of the files of an image's semantic map, existing or not.
 
         Args:
             video: its name.
@@ -73,7 +73,7 @@ class SemanticSource:
         return [] if is_outside(name) else [self._folder / name]
 
     def of(self, video: str, frame: int) -> SemanticMap | None:
-        """The map of a picture.
+        """The map of an image.
 
         Raises:
             InputError: if it cannot be read, or is not there.
@@ -97,7 +97,7 @@ class DetectionSource:
         scenes: the set.
 
     Raises:
-        UsageError: if truth is asked of a set that does not say which boxes are corner cases.
+        UsageError: if ground truth is asked of a set that does not say which boxes are corner cases.
         InputError: if there are no such Predictions, or all of them are of videos that are not in the set.
     """
 
@@ -114,14 +114,14 @@ class DetectionSource:
 
     @property
     def digest(self) -> str:
-        """Of all that the detector tells."""
+        """Digest of all detections."""
         if self._held is None:
             return ""
         told = [(video, frame, rows.tolist()) for (video, frame), rows in sorted(self._held.items())]
         return digest(repr((sorted(self._told), told)).encode())
 
     def of(self, video: str, frame: int) -> CommonObjects | None:
-        """The objects of a picture."""
+        """The objects of an image."""
         if self._where == TRUTH:
             return select_common_objects(self._scenes, video, frame)
         if self._where == ERRING:
@@ -133,7 +133,7 @@ class DetectionSource:
 
 
 def _require_truth(where: str | None, scenes: Scenes, instead: str) -> None:
-    """Refuse to take as truth what a set does not know.
+    """Refuse to take as ground truth what a set does not know.
 
     Raises:
         UsageError: if it is asked for, and the set does not say which boxes are corner cases.
@@ -144,7 +144,7 @@ def _require_truth(where: str | None, scenes: Scenes, instead: str) -> None:
 
 
 def _list_videos(claims: Predictions) -> frozenset[str]:
-    """The videos of which a detector tells something, be it that there is nothing in their frames."""
+    """The videos that a detector processed, also those without detections."""
     tables = (claims.videos, claims.frames, claims.boxes)
     return frozenset(str(name) for table in tables if "video" in table.columns for name in table["video"])
 
@@ -166,7 +166,7 @@ def _require_shared(told: frozenset[str], scenes: Scenes, where: str) -> None:
 
 
 def _by_picture(claims: Predictions) -> dict[tuple[str, int], npt.NDArray[np.float64]]:
-    """Picture to corners and scores."""
+    """Image to corners and scores."""
     boxes = _without_lights(claims)
     if "score" not in boxes.columns:
         boxes = boxes.with_columns(score=pl.lit(1.0))
@@ -188,7 +188,7 @@ def _without_lights(claims: Predictions) -> pl.DataFrame:
 
 
 def _names_in(folder: Path) -> tuple[str, ...]:
-    """Names of classes that a folder of masks tells.
+    """Class names of a folder of masks.
 
     Raises:
         InputError: if there is no folder, or the names are none.

@@ -1,4 +1,4 @@
-"""Reuse: the proposals of many configurations for one picture, each step once for what it depends on."""
+"""Step cache: proposals of many configurations for one image, each step computed once for its parameters."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ KNOBS: Mapping[str, tuple[str, ...]] = {
     "background": ("background", "background_by", "near_m"),
     "overlaps": ("min_common_score",),
 }
-"""Step to the knobs that it reads itself."""
+"""Step to the parameters that it reads itself."""
 BEFORE: Mapping[str, tuple[str, ...]] = {
     "check": (),
     "ground": ("check",),
@@ -64,7 +64,7 @@ CHEAP = (
     "max_background",
     "max_common_iou",
 )
-"""Knobs that choose among boxes that are there already; `max_distance_m` scales scores, too."""
+"""Parameters that choose among boxes that are there already; `max_distance_m` scales scores, too."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Variant:
     """One way to propose.
 
     Args:
-        config: the knobs.
+        config: the parameters.
         semantics: whether background is removed, where a semantic map is given.
         detections: whether common objects are suppressed, where detections are given.
     """
@@ -83,7 +83,7 @@ class Variant:
 
 
 class Bench:
-    """Proposes for one picture after another by several variants.
+    """Proposes for one image after another by several variants.
 
     Args:
         variants: in the order of what `propose` gives.
@@ -100,11 +100,11 @@ class Bench:
         self._of_picture: dict[Hashable, Any] = {}
 
     def propose(self, capture: Capture, sweep: Hashable = None) -> list[Proposals]:
-        """What `copg.propose` gives for each variant, bit for bit.
+        """The proposals of `copg.propose` for each variant, bit for bit.
 
         Args:
             capture: what was seen.
-            sweep: names its returns; where it is that of the picture before, their geometry serves again.
+            sweep: names its returns; where it is that of the image before, their geometry serves again.
 
         Raises:
             InputError: if any variant cannot be proposed for.
@@ -162,11 +162,11 @@ class Bench:
 
 
 def build_step_key(step: str, config: CopgConfig) -> tuple[Any, ...]:
-    """Values of all knobs that the result of a step depends on.
+    """Values of all parameters that the result of a step depends on.
 
     Args:
         step: one of `KNOBS`.
-        config: the knobs.
+        config: the parameters.
     """
     return tuple(getattr(config, knob) for part in (*BEFORE[step], step) for knob in KNOBS[part])
 

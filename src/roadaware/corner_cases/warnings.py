@@ -1,4 +1,4 @@
-"""Oddities: what is strange about a capture whose proposals are made all the same, in words to be counted."""
+"""Warnings about odd captures that are used all the same, as texts to be counted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _USUAL = (0.3, 0.7)
 
 
 def collect_warnings(capture: Capture, geometry: Geometry) -> list[str]:
-    """What is strange, each the same words but for numbers for every capture of which it is true.
+    """Warnings about a capture; equal texts but for numbers for the same problem.
 
     Args:
         capture: what was seen.
@@ -53,7 +53,7 @@ def collect_warnings(capture: Capture, geometry: Geometry) -> list[str]:
 
 
 def format_lidar_height(height_m: float) -> str:
-    """How it is told that a LiDAR stands at a height that no car has.
+    """The warning that a LiDAR stands at a height that no car has.
 
     Args:
         height_m: above the ground that was found.
@@ -66,7 +66,7 @@ def compute_unnamed_fraction(shown: SemanticMap) -> float:
     """Share of the pixels of a semantic map whose number has no name.
 
     Args:
-        shown: of a picture.
+        shown: of an image.
     """
     codes = shown.classes
     outside = np.count_nonzero(codes >= len(shown.names)) + np.count_nonzero(codes < 0)
@@ -74,23 +74,23 @@ def compute_unnamed_fraction(shown: SemanticMap) -> float:
 
 
 def get_principal_point(camera: Camera) -> tuple[float, float]:
-    """Where the camera looks straight ahead, as shares of the picture's width and height.
+    """The principal point as shares of the image's width and height.
 
     Args:
-        camera: whose matrix may belong to a picture of another size.
+        camera: whose matrix may belong to an image of another size.
     """
     lens = camera.intrinsics
     return float(lens[0, 2]) / camera.width_px, float(lens[1, 2]) / camera.height_px
 
 
 def validate_principal_point(camera: Camera) -> None:
-    """Refuse a camera matrix that cannot belong to the picture.
+    """Refuse a camera matrix that cannot belong to the image.
 
     Args:
         camera: that took it.
 
     Raises:
-        InputError: if the middle of the calibration lies outside the picture.
+        InputError: if the middle of the calibration lies outside the image.
     """
     across, down = get_principal_point(camera)
     if not (0 <= across <= 1 and 0 <= down <= 1):

@@ -214,9 +214,9 @@ def read(
         root: the unpacked dataset, a folder that holds it, or its zip archive.
         cache: keep what was read, and open that the next time while the files are the same.
         verify: compare the files' contents with what was kept, not only their names, sizes and times; of
-            pictures the size that their first bytes tell.
+            images the size that their first bytes state.
         strict: rejected rows and warnings are an error.
-        processes: workers for files that need the slow way; as many as there are cores unless given.
+        processes: workers for files that need the slow way (default: as many as there are cores).
         progress: called with how much is done, of how much, of what.
         options: the reader's own, see `Reader.options`.
 

@@ -1,4 +1,4 @@
-"""AVA: who does what, in a picture a second, boxes in shares of the picture, several actions for a box.
+"""AVA: actions of persons in one frame a second, boxes in shares of the image, several actions for a box.
 
 Gu and others, "AVA: A video dataset of spatio-temporally localized atomic visual actions", CVPR 2018;
 annotations under CC BY 4.0, research.google.com/ava.
@@ -62,7 +62,7 @@ def read_labels(data: bytes, where: str, findings: Findings) -> LabelMap:
     """The label map of a file.
 
     It is protocol text, lines of `id: name`, or rows of `id,name`, with or without a header for the columns.
-    An action without a name of its own is called by its number; equal names are told apart by it.
+    An action without a name of its own is called by its number; equal names are distinguished by it.
 
     Args:
         data: the file's bytes.
@@ -250,7 +250,7 @@ def parse_box_rows(
 
 @dataclass
 class _Seen:
-    """What the rows of a file are like as a whole.
+    """Statistics of the rows of a file.
 
     Args:
         due: how many cells a row may have.
@@ -371,7 +371,7 @@ def parse_person_numbers(rows: pl.DataFrame, file: str, where: str, findings: Fi
 
 
 def read_first_column(data: bytes, where: str) -> list[str]:
-    """What stands in the first column below a header, each once.
+    """Distinct values of the first column below a header.
 
     Raises:
         InputError: if the file is no text, empty, has a line too long or a quote not closed.
@@ -476,7 +476,7 @@ _CROWDED = "boxes of a person that has another in that moment, kept without a tu
 
 @dataclass(frozen=True)
 class Place:
-    """Where rows come from, for messages.
+    """File and line of rows, for messages.
 
     Args:
         file: name of the file.
@@ -667,7 +667,7 @@ def read(
         labels: a label map that lies elsewhere.
         excluded: excluded moments that lie elsewhere.
         processes: not used: files are read by one process.
-        progress: told how many files are read, of how many.
+        progress: called with the number of files read and the total.
 
     Raises:
         InputError: if there are several label maps, one cannot be read, or no file of annotations can.
@@ -800,7 +800,7 @@ def _tables(
 
 
 def _splits(name: str) -> pl.Expr:
-    """The split that a file's name tells, as a list."""
+    """The split in a file's name, as a list."""
     words = re.split(r"[^a-z]+", name.lower())
     held = [f"default/{split}" for word, split in _SPLITS.items() if word in words]
     return pl.lit(pl.Series([held], dtype=pl.List(pl.String))).first()

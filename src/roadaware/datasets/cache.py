@@ -1,4 +1,4 @@
-"""What was read is kept as Parquet in the cache folder, and opened again while its source is the same."""
+"""Cache of read datasets as Parquet, valid while the source is unchanged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Glimpsed = dict[str, tuple[int, int] | str]
 
 @dataclass(frozen=True)
 class Entry:
-    """What a kept set was made from.
+    """Source and options that a cached set was read from.
 
     Args:
         reader: the reader's name.
@@ -103,7 +103,7 @@ def load_or_read(entry: Entry, fresh: Callable[[], Scenes], *, verify: bool = Fa
 
 
 def _load_cached(folder: Path, entry: Entry, level: int = logging.DEBUG, *, verify: bool) -> Scenes | None:
-    """The kept Scenes; None where there are none, they are damaged (told at `level`) or of other contents."""
+    """The kept Scenes; None where there are none, they are damaged (logged at `level`) or of other contents."""
     pictures = _pictures(folder)
     place = folder / entry.state(pictures)
     if not place.is_dir():
@@ -117,19 +117,19 @@ def _load_cached(folder: Path, entry: Entry, level: int = logging.DEBUG, *, veri
 
 
 def _same(scenes: Scenes, pictures: Glimpsed, entry: Entry) -> bool:
-    """Whether the files hold what they held: annotations to the byte, of pictures what was taken of them."""
+    """Whether the files hold what they held: annotations to the byte, of images what was taken of them."""
     if scenes.meta.source_digest != entry.source.contents(entry.inputs):
         return False
     return _as_seen(entry.source, pictures)
 
 
 def _as_seen(source: Source, pictures: Glimpsed) -> bool:
-    """Whether the first bytes of pictures tell what they told."""
+    """Whether the first bytes of the images still give the same sizes."""
     return all(parse_picture_size(source, name) == told for name, told in pictures.items())
 
 
 def _pictures(folder: Path) -> Glimpsed:
-    """The pictures that were looked at for the kept set, with what they told."""
+    """The images that were opened for the kept set, with what their first bytes gave."""
     with suppress(RoadawareError, OSError, ValueError, RecursionError, TypeError, AttributeError):
         found = json.loads(read_regular(folder / _PICTURES, limit=_MOST_BYTES))
         return {name: told if isinstance(told, str) else tuple(told) for name, told in found.items()}
@@ -141,7 +141,7 @@ def _keep(folder: Path, entry: Entry, scenes: Scenes) -> None:
     pictures = entry.source.glimpsed
     state = entry.state(pictures)
     if not _as_seen(entry.source, pictures):
-        return  # One was changed after it was looked at: the state is not that of what was read.
+        return  # One was changed after it was read: the state is not that of what was read.
     try:
         for old in [path for path in folder.iterdir() if path.name != "lock"]:
             if old.is_dir() and not old.is_symlink():

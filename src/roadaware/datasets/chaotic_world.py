@@ -1,4 +1,4 @@
-"""Chaotic World: who does what, and what is heard from where, in videos of disasters, crowds and violence.
+"""Chaotic World: actions, relations and localised sounds in videos of disasters, crowds and violence.
 
 Ong and others, "Chaotic World: A large and challenging benchmark for human behavior understanding in chaotic
 events", ICCV 2023; annotations from its authors on request.
@@ -6,7 +6,7 @@ events", ICCV 2023; annotations from its authors on request.
 Takes the folder or zip that holds `AR_ava_format/` (actions: `chaos_{train,test}_1fps.csv`,
 `chaos_{train,test}_exclude.csv`, `annotation/<UID>.csv`, `list_action.pbtxt`) or `SSL_ssl_format/` (sounds:
 `annotation/{group,frame}/<UID>.csv`, `train_ssl.txt`, `test_ssl.txt`), a folder of such csv files inside
-these, or one csv. Videos and pictures are not needed."""
+these, or one csv. Videos and images are not needed."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ _AVA = (
 
 @dataclass(frozen=True)
 class Columns:
-    """Where a file has what.
+    """Columns of a file.
 
     Args:
         count: how many columns its header names.
@@ -305,14 +305,14 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Sound:
-    """What is heard.
+    """One sound.
 
     Args:
         line: where it stands in the file.
-        frame: number of its picture, as in the file.
+        frame: number of its image, as in the file.
         time: seconds from the start of the video, None where it is no number.
         name: the class of sound.
-        boxes: where it comes from, in shares of the picture; the published code uses the first.
+        boxes: where it comes from, in shares of the image; the published code uses the first.
     """
 
     line: int
@@ -472,7 +472,7 @@ _SCHEMAS = {
 
 @dataclass
 class Held:
-    """What the files hold.
+    """Content of the files.
 
     Args:
         actions: name of a file to its rows, see `chaotic_actions.read_actions`.
@@ -607,7 +607,7 @@ def _sounds(
 
 
 def _frames(rows: Sequence[pl.DataFrame], held: Held, first: int) -> pl.DataFrame:
-    """Every moment that was looked at for actions, or left aside, with its time and its clip."""
+    """Every moment that was annotated for actions, or left aside, with its time and its clip."""
     schema = {"video": pl.String, "frame": pl.Int64, "time": pl.Float64, "start": pl.Int64, "end": pl.Int64}
     seen = [pl.DataFrame(schema=schema), *(each.select(list(schema)) for each in rows)]
     table = pl.concat(seen).with_columns(annotated=pl.lit(value=True))
@@ -720,19 +720,19 @@ def read(
 ) -> Scenes:
     """All files as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
 
-    Boxes are in pixels of the published pictures of 320 x 180, from the shares of the files. A sound has all
+    Boxes are in pixels of the published images of 320 x 180, from the shares of the files. A sound has all
     its boxes; the published code uses the first.
 
     Args:
         source: see `find`.
-        pictures: `picked`, those of `chaos_*_1fps.csv`, or `all`, those of `annotation/`; whichever are
-            there unless told.
-        sounds: `group` or `frame`, the folder of the csv of sounds; what is there unless told.
-        first_frame: number of a video's first frame: 1, or 0; 1 unless told, and 0 where a file names it.
-        labels: a list of the actions that are read, with their names; all fifty by their official names
-            unless told. Its numbers may run from 1, those of the csv files run from 0.
+        pictures: `picked`, those of `chaos_*_1fps.csv`, or `all`, those of `annotation/` (default: whichever are
+            there).
+        sounds: `group` or `frame`, the folder of the csv of sounds (default: what is there).
+        first_frame: number of a video's first frame: 1, or 0 (default: 1), and 0 where a file names it.
+        labels: a list of the actions that are read, with their names (default: all fifty by their official names).
+            Its numbers may run from 1, those of the csv files run from 0.
         processes: not used: files are read by one process.
-        progress: told how many files are read, of how many.
+        progress: called with the number of files read and the total.
 
     Raises:
         UsageError: if an option is none.
@@ -868,7 +868,7 @@ def _aside(name: str, findings: Findings, data: bytes, where: str) -> pl.DataFra
 
 
 def _side(source: Source, name: str, findings: Findings, take: Callable[[bytes, str], _T]) -> _T | None:
-    """What a side file says; one that cannot be read is refused."""
+    """Content of a side file; one that cannot be read is refused."""
     try:
         value = take(source.read(name), source.where(name))
     except InputError as error:
@@ -919,6 +919,6 @@ def _add_sounds(source: Source, base: str, sounds: str | None, parts: _Parts) ->
 
 
 def _split(name: str) -> str | None:
-    """The split that the name of a file tells."""
+    """The split in the name of a file."""
     found = _SPLIT.search(PurePosixPath(name).stem)
     return found[1].lower() if found else None

@@ -23,7 +23,7 @@ from roadaware.io.xml import (
     scan_records,
 )
 
-# One kind of file over a batch of videos: read, scanned, and what is wrong with it told.
+# One kind of file over a batch of videos: read, scanned, and what is wrong with it reported.
 
 Place = tuple[int, str]
 
@@ -122,7 +122,7 @@ def split_rejected(rows: pl.DataFrame, key: Sequence[str], second: str) -> tuple
 
 
 def check_frame_records(raw: str, frame: str, record: str, owner: str) -> list[tuple[pl.Expr, str | pl.Expr]]:
-    """What can be wrong with a record's place: its owner, its frame number, the end of the video.
+    """Problems of a record's owner and frame number.
 
     Args:
         raw: column of the frame number as text.
@@ -196,7 +196,7 @@ def read_frame_count(tree: etree._Element, where: str) -> int:
 
 
 def read_image_size(tree: etree._Element, where: str, findings: Findings) -> tuple[int | None, int | None]:
-    """Width and height of the original image in pixels, null (with a warning) where the head tells none."""
+    """Width and height of the original image in pixels, null (with a warning) where the head has none."""
     pixels: list[int | None] = []
     for side in ("width", "height"):
         text = find_text(tree, f"meta/task/original_size/{side}")

@@ -1,13 +1,15 @@
-"""Which reader a file or folder of annotations is for, told from what is in it."""
+"""Detection of the reader for a file or folder of annotations, from its content."""
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from roadaware.errors import DatasetNotFoundError, InputError
+from roadaware.datasets import get_reader
+from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 from roadaware.io.sources import Source, open_source, to_printable
 
 _HEAD, _TAIL = 1 << 22, 1 << 20
@@ -19,7 +21,7 @@ _OFFICIAL = ("st_frame", "ed_frame", "bbox")
 _QUOTED = re.compile(rb'"(?:[^"]|"")*"')
 _HEADER = re.compile(rb"[A-Za-z_]")
 
-# VidSTG stands before VidVRD, whose keys its raw annotations have too. The truth and the claims of HC-STVG's
+# VidSTG stands before VidVRD, whose keys its raw annotations have too. The ground truth and the predictions of HC-STVG's
 # own evaluation have one form, so such a file is taken for annotations where these are asked for.
 # Any of these groups of keys, all of them present, tells the reader; the first that fits counts.
 _KEYS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
@@ -61,7 +63,7 @@ def detect_dataset_format(path: Path) -> str:
 
 
 def match_reader(head: bytes, tail: bytes = b"") -> str | None:
-    """The reader of a file, by its content; None where that tells nothing.
+    """The reader of a file, by its content; None where that is unclear.
 
     Args:
         head: how it begins.
@@ -103,13 +105,13 @@ def _by_keys(data: bytes, known: tuple[tuple[str, tuple[tuple[str, ...], ...]], 
 
 
 def _bare_relations(data: bytes) -> str | None:
-    """Relations by video, as VidVRD-helper takes truth; claims have the same form and a score."""
+    """Relations by video, as VidVRD-helper takes ground truth; predictions have the same form and a score."""
     bare = _by_keys(data, (("vidvrd", (("triplet", "duration", "sub_traj"),)),))
     return bare if _by_keys(data, _CLAIMS) is None else None
 
 
 def _looks(head: bytes, tail: bytes) -> str:
-    """What a file that no reader knows looks like."""
+    """Description of a file that no reader knows."""
     claimed = _by_keys(head + tail, _CLAIMS)
     if claimed is not None:
         return f"which looks like {claimed}, not like annotations"
@@ -152,3 +154,53 @@ def _names(source: Source) -> Iterator[str]:
             yield from (f"{start}{name}" for name in files if name.lower().endswith(_SUFFIXES))
             inner += [f"{start}{name}" for name in folders]
         level = inner
+
+
+# Datasets with LiDAR sweeps, which are told from their folders.
+
+SWEEP_READERS = ("kitti", "nuscenes", "once", "simulator")
+
+
+def detect_reader(path: Path) -> str:
+    """The reader of the dataset with LiDAR sweeps that lies at a path.
+
+    Raises:
+        DatasetNotFoundError: if it is none that has sweeps.
+    """
+    if not path.exists():
+        raise DatasetNotFoundError("there is no such file or folder", where=str(path))
+    found = [name for name in SWEEP_READERS if _opens(name, path)]
+    if len(found) == 1:
+        return found[0]
+    what = f"{' and '.join(found)} lie there; say which with --reader" if found else "none of them is there"
+    hint = None if found else "--reader with one of them says what it misses"
+    raise DatasetNotFoundError(
+        f"expected a dataset with sweeps ({', '.join(SWEEP_READERS)}); {what}",
+        where=str(path),
+        hint=hint,
+    )
+
+
+def _opens(name: str, path: Path) -> bool:
+    try:
+        importlib.import_module(get_reader(name).module).find(path).close()
+    except DatasetNotFoundError:
+        return False
+    return True
+
+
+def find_root(name: str, path: Path) -> Path:
+    """The folder that paths in the tables start at.
+
+    Args:
+        name: of a reader.
+        path: where the dataset lies.
+
+    Raises:
+        UsageError: if it is an archive.
+    """
+    with importlib.import_module(get_reader(name).module).find(path) as source:
+        found: Path = source.path / source.prefix if source.prefix else source.path
+    if not found.is_dir():
+        raise UsageError(f"{path} is an archive: unpack it, sweeps and pictures are opened one by one")
+    return found

@@ -1,10 +1,10 @@
-"""Flickr-SoundNet: where the sound of a picture comes from, boxes of several annotators on a 256 x 256 grid.
+"""Flickr-SoundNet: sound sources in images, boxes of several annotators on a 256 x 256 grid.
 
 Senocak, Oh, Kim, Yang and Kweon, "Learning to localize sound source in visual scenes", CVPR 2018;
 github.com/ardasnck/learning_to_localize_sound_source; annotations for research use.
 
-Takes a folder or zip of XML files, one for each picture, or one of them. Inside the root lies a block for
-each annotator; a block's `bbox` has an index and then the four corners. Pictures and sounds are not needed.
+Takes a folder or zip of XML files, one for each image, or one of them. Inside the root lies a block for
+each annotator; a block's `bbox` has an index and then the four corners. Images and sounds are not needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from roadaware.scenes.tables import Meta, Scenes
 VERSION = 1
 LICENCE = "research use (annotations)"
 GRID = 256
-"""Width and height of the pictures that boxes are drawn on."""
+"""Width and height of the images that boxes are drawn on."""
 _WANTED = "Flickr-SoundNet needs its annotations, files '*.xml',"
 _HINT = "Point at the folder or zip that holds them, usually 'Annotations/'."
 _BOX, _ROOTS = "bbox", ("annotations", "annotation")
@@ -49,14 +49,14 @@ def inputs(source: Source) -> list[str]:
 
 
 def read(source: Source, *, processes: int | None = None, progress: Progress | None = None) -> Scenes:
-    """All pictures as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
+    """All images as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
 
     An annotator is called by the block's attribute or name, else by its place from 1.
 
     Args:
         source: see `find`.
         processes: not used: files are small.
-        progress: told how many files are read, of how many.
+        progress: called with the number of files read and the total.
 
     Raises:
         InputError: if no file can be read.
@@ -98,7 +98,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
 
 def _heard(root: etree._Element, file: str, where: str, findings: Findings) -> Heard:
-    """The boxes of one picture with their annotators.
+    """The boxes of one image with their annotators.
 
     Raises:
         InputError: if no block has a box and the root is not called `annotations`: no file of the set.
@@ -126,7 +126,7 @@ def _heard(root: etree._Element, file: str, where: str, findings: Findings) -> H
 
 
 def _annotator(block: etree._Element, place: int) -> str:
-    """What a block calls its annotator."""
+    """Name of the annotator of a block."""
     held = [block.get(name) for name in _NAMED]
     held += [child.text for child in block if get_local_name(child) in _NAMED]
     given = next((text.strip() for text in held if text and text.strip()), "")

@@ -4,7 +4,7 @@ Tang, Liao, Liu, Li, Jin, Jiang, Yu and Xu, "Human-centric spatio-temporal video
 transformers", 2020; github.com/tzhhhh123/HC-STVG, which carries no licence.
 
 Takes a JSON file, or all that lie in a folder or zip, in any of four forms, seen from their content: the raw
-annotations of versions 1 and 2, the list that TubeDETR's preprocessing makes of them, and the truth of the
+annotations of versions 1 and 2, the list that TubeDETR's preprocessing makes of them, and the ground truth of the
 official evaluation. Videos are not needed."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _WORDS = ("caption", "English")
 
 @dataclass(frozen=True)
 class _Entry:
-    """One sentence as any form tells it: the frames of its boxes, and its span with the end left out."""
+    """One sentence of any form: the frames of its boxes, and its half-open span."""
 
     clip: Clip
     name: str
@@ -114,7 +114,7 @@ def read_file(value: Any, file: str, where: str, grounded: Grounded) -> None:
 
 
 def _split(file: str) -> str:
-    """What a file is called: `test` of `test_proc.json`."""
+    """Split in the name of a file: `test` of `test_proc.json`."""
     stem = file.rpartition("/")[2].rpartition(".")[0]
     return to_printable(escape_surrogates(stem.removesuffix("_proc")), 80)
 
@@ -269,10 +269,10 @@ def read(
 
     Args:
         source: see `find`.
-        first_frame: the number that the files give a video's first frame; 1 unless told or a frame 0 is
+        first_frame: the number that the files give a video's first frame; default: 1, or 0 where a frame 0 is
             named. `meta.notes["first_frame"]` says which it was.
         processes: not used: files are small.
-        progress: told how many files are read, of how many.
+        progress: called with the number of files read and the total.
 
     Raises:
         UsageError: if `first_frame` is neither 0 nor 1.

@@ -1,4 +1,4 @@
-"""What a reader met on its way: rows counted, rows refused with their reasons, and oddities."""
+"""Issues of a reader: rows read, rows rejected with their reasons, and warnings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Findings:
         read: table to the rows found in the source.
         rejected: rows for the table `rejected`.
         warnings: oddities that were read as null or left aside, by their description.
-        left_out: rows that by the format's own rule are no data, such as boxes outside the picture.
+        left_out: rows that by the format's own rule are no data, such as boxes outside the image.
     """
 
     read: Counter[str] = field(default_factory=Counter)
@@ -85,7 +85,7 @@ class Findings:
             known.count += count
 
     def merge(self, other: Findings) -> None:
-        """Take over what a later part of the work found."""
+        """Merge the issues of a later part."""
         self.read.update(other.read)
         self.left_out.update(other.left_out)
         self._gather()
@@ -127,12 +127,12 @@ def find_common_reason(reasons: Sequence[str] | pl.Series) -> tuple[str, int]:
 
 
 def build_all_rejected_error(findings: Findings, where: str, what: str, hint: str) -> InputError:
-    """The error for claims of which not one could be taken.
+    """The error for predictions of which not one could be taken.
 
     Args:
         findings: has refused at least one row.
         where: names the file.
-        what: claims are called.
+        what: predictions are called.
         hint: what to do.
     """
     reasons = findings.table()["reason"]
@@ -255,8 +255,8 @@ def read_each_file(
         take: reads the file of a name, and tells what it meets to findings that are kept only if the whole
             file can be read.
         findings: of all files.
-        progress: told how many files are done, of how many.
-        unit: what `progress` is told that they are.
+        progress: called with the number of files done and the total.
+        unit: what `progress` calls them.
 
     Returns:
         the errors of the files that were refused.

@@ -186,7 +186,7 @@ def _parse_box_tags(good: pl.DataFrame, sheet: Sheet, findings: Findings) -> pl.
 
 
 def _assign_track_ids(tracks: pl.DataFrame, sheet: Sheet, findings: Findings) -> pl.DataFrame:
-    """The tracks ordered by video and name and numbered, with what their label and name tell."""
+    """The tracks ordered by video and name and numbered, with attributes from their label and name."""
     label = Cells(tracks, sheet.files, findings).choice("track_label", TRACK_LABEL)
     return (
         tracks.select(*TRACK, pl.col("id").alias("name"), "old_id", label)
@@ -304,7 +304,7 @@ _HEAD_SCHEMA = {
 
 @dataclass(frozen=True)
 class Part:
-    """A batch's rows, tubes numbered from 0; what was met on the way; why videos could not be read."""
+    """Rows of a batch, tubes numbered from 0; issues; reasons why videos could not be read."""
 
     videos: pl.DataFrame
     frames: pl.DataFrame
@@ -483,8 +483,8 @@ def read(
     Args:
         source: the repository, see `find`.
         appearance: also read the 24 appearance flags of every box.
-        processes: workers for files that need the slow way; as many as there are cores unless given.
-        progress: told how many videos are done, of how many.
+        processes: workers for files that need the slow way (default: as many as there are cores).
+        progress: called with the number of videos done and the total.
 
     Raises:
         InputError: if no video can be read.

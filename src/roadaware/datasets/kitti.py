@@ -1,11 +1,11 @@
-"""KITTI: the object detection set, one picture with one LiDAR sweep each.
+"""KITTI: the object detection set, one image with one LiDAR sweep each.
 
 Geiger, Lenz and Urtasun, "Are we ready for autonomous driving?", CVPR 2012; cvlibs.net/datasets/kitti;
 CC BY-NC-SA 3.0.
 
 Takes the folder with `training/` and `testing/`, one of these, or a zip: `calib/` and, where boxes are known,
-`label_2/`. Pictures (`image_2/`) and sweeps (`velodyne/`) lie beside them and are opened when they are asked
-for; of a picture that is there the size is read. Every picture is a video of one frame, since sizes and
+`label_2/`. Images (`image_2/`) and sweeps (`velodyne/`) lie beside them and are opened when they are asked
+for; of an image that is there the size is read. Every image is a video of one frame, since sizes and
 calibration differ from one to the next. The vehicle's frame is that of its inertial unit."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from roadaware.geometry.poses import find_pose_error, invert_pose
 from roadaware.io.sources import Source, find_source
 from roadaware.scenes.tables import Meta, Scenes
 
-# KITTI's files: the calibration of one picture, and one line of its labels.
+# KITTI's files: the calibration of one image, and one line of its labels.
 
 CLASSES = ("Car", "Van", "Truck", "Pedestrian", "Person_sitting", "Cyclist", "Tram", "Misc", "DontCare")
 OWN: dict[str, Any] = dict.fromkeys(
@@ -46,7 +46,7 @@ OWN: dict[str, Any] = dict.fromkeys(
     ),
     pl.Float32,
 )
-"""What a line of labels says besides the box: how far it leaves the picture, and the box in space."""
+"""What a line of labels says besides the box: how far it leaves the image, and the box in space."""
 _NEEDED = {"P2": 12, "R0_rect": 9, "Tr_velo_to_cam": 12, "Tr_imu_to_velo": 12}
 _OTHER_NAMES = {"R_rect": "R0_rect", "Tr_velo_cam": "Tr_velo_to_cam", "Tr_imu_velo": "Tr_imu_to_velo"}
 _FIELDS, _LARGEST = 15, 1e6
@@ -63,10 +63,10 @@ _UNKNOWN = {
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Where camera 2 and the LiDAR of one picture sit in the vehicle.
+    """Poses of camera 2 and the LiDAR of one image in the vehicle.
 
     Args:
-        intrinsics: (3, 3) camera matrix of the rectified picture.
+        intrinsics: (3, 3) camera matrix of the rectified image.
         ego_SE3_camera: (4, 4).
         ego_SE3_lidar: (4, 4).
     """
@@ -77,7 +77,7 @@ class Calibration:
 
 
 def parse_calibration(lines: Sequence[str], where: str) -> Calibration:
-    """What a calibration file says.
+    """Parse a calibration file.
 
     Points of the LiDAR come to camera 2 by Tr_velo_to_cam, R0_rect and the shift that is in P2.
 
@@ -183,7 +183,7 @@ _NUMBER = re.compile(r"(^|/)\d{6}\.txt$", re.ASCII)
 
 @dataclass(frozen=True)
 class _Shot:
-    """One picture: its folder with a slash at the end, part of the set, number, and whether it has labels."""
+    """One image: its folder with a slash at the end, part of the set, number, and whether it has labels."""
 
     folder: str
     part: str
@@ -219,18 +219,18 @@ def inputs(source: Source) -> list[str]:
 
 
 def read(source: Source, *, processes: int | None = None, progress: Progress | None = None) -> Scenes:
-    """All pictures as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
+    """All images as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
 
-    A picture whose labels cannot be read is refused; one whose calibration cannot be read has no sensors, one
+    An image whose labels cannot be read is refused; one whose calibration cannot be read has no sensors, one
     whose own file is damaged no size.
 
     Args:
         source: see `find`.
         processes: not used: files are small.
-        progress: told how many pictures are done, of how many.
+        progress: called with the number of images done and the total.
 
     Raises:
-        InputError: if no picture can be read.
+        InputError: if no image can be read.
     """
     findings = Findings()
     sensed = Sensed(findings, OWN)
@@ -264,7 +264,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
 
 def _folders(source: Source) -> list[tuple[str, str]]:
-    """Folders (with a slash at the end) that hold pictures' files, with the part of the set they are."""
+    """Folders (with a slash at the end) that hold images' files, with the part of the set they are."""
     found = [(f"{part}/", part) for part in _PARTS if _list_label_files(source, f"{part}/{_CALIB}")]
     if found or not _list_label_files(source, _CALIB):
         return found
@@ -272,7 +272,7 @@ def _folders(source: Source) -> list[tuple[str, str]]:
 
 
 def _list_label_files(source: Source, folder: str) -> list[str]:
-    """Files of pictures in a folder; others are foreign."""
+    """Files of images in a folder; others are foreign."""
     return [name for name in source.files(folder, ".txt") if _NUMBER.search(name)]
 
 
@@ -285,10 +285,10 @@ def _shots(source: Source) -> Iterator[_Shot]:
 
 
 def _take(source: Source, shot: _Shot, sensed: Sensed) -> None:
-    """Add one picture.
+    """Add one image.
 
     Raises:
-        InputError: if its labels cannot be read; it is told already.
+        InputError: if its labels cannot be read; it is reported already.
     """
     findings = sensed.findings
     calib, labels = shot.file(_CALIB, ".txt"), shot.file(_LABELS, ".txt")

@@ -1,9 +1,9 @@
-"""Annotations made with Label Studio: its JSON exports of video, picture and audio tasks.
+"""Annotations made with Label Studio: its JSON exports of video, image and audio tasks.
 
 Tkachenko, Malyuk, Holmanyuk and Liubimov, "Label Studio: data labeling software", 2020 to 2022,
 github.com/HumanSignal/label-studio, whose exports carry no licence of their own: it is the owner's.
 
-Takes a JSON file, or all that lie in a folder or zip. Videos and pictures are not needed."""
+Takes a JSON file, or all that lie in a folder or zip. Videos and images are not needed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _Spans = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Clip:
-    """One video or picture with all tasks about it.
+    """One video or image with all tasks about it.
 
     Args:
         name: of the video.
@@ -78,7 +78,7 @@ class Rows:
 
 
 def add_annotation(annotation: Annotation, clip: Clip, task: Task, held: Rows) -> None:
-    """Add what one annotator says."""
+    """Add the annotations of one annotator."""
     tubes: dict[str, tuple[int, _Spans]] = {}
     sounds: dict[str, int] = {}
     heard = _heard(annotation)
@@ -191,7 +191,7 @@ def _runs(frames: Ints) -> Iterator[tuple[int, int]]:
 
 
 def _common(a: _Spans, b: _Spans) -> Iterator[tuple[int, int]]:
-    """What two lists of ascending spans have in common."""
+    """Intersection of two lists of ascending spans."""
     i = j = 0
     while i < len(a) and j < len(b):
         start, end = max(a[i][0], b[j][0]), min(a[i][1], b[j][1])
@@ -211,7 +211,7 @@ def _spans(drawn: Drawn, clip: Clip) -> _Spans | None:
 
 
 def _check(values: Floats, region: Region, clip: Clip, held: Rows) -> None:
-    """Warn of boxes that are turned or reach out of the picture."""
+    """Warn of boxes that are turned or reach out of the image."""
     item = f"{clip.name}, region {region.name}"
     what = "boxes that are turned, of which the upright box around each is taken"
     held.findings.warn(what, item, int((values[:, 4] % 360 != 0).sum()))
@@ -365,7 +365,7 @@ _SCHEMAS: dict[str, dict[str, Any]] = {
 def group_tasks_by_video(
     tasks: Sequence[Task], size: tuple[int, int] | None, fps: float | None, findings: Findings
 ) -> list[Clip]:
-    """The videos and pictures that the tasks are about: those of one path are one.
+    """The videos and images that the tasks are about: those of one path are one.
 
     Args:
         tasks: of all files.
@@ -526,23 +526,23 @@ def read(
     """All tasks as Scenes; what was refused is in `rejected`, oddities are in `meta.notes["warnings"]`.
 
     Rectangles in videos become tubes with a box in every frame between their keyframes, rectangles on
-    pictures tubes of one box (each picture is a video of one frame), spans on the timeline tubes with `spans`
+    images tubes of one box (each image is a video of one frame), spans on the timeline tubes with `spans`
     and no boxes, regions of a recording sounds, arrows relations, and descriptions queries. Several
-    annotators' work on one task stands side by side, told apart by `annotator`; cancelled annotations and
+    annotators' work on one task stands side by side, distinguished by `annotator`; cancelled annotations and
     predictions are left out and counted. Frames, which Label Studio counts from 1, count from 0.
 
     Corners are in pixels of the size that the export gives (`original_width`, or `width` and `height` of the
-    task's data), else of `size`; exports of videos mostly give none, and without `size` the picture is then
+    task's data), else of `size`; exports of videos mostly give none, and without `size` the image is then
     1 x 1, so that corners are shares of it, which `meta.notes["unit_pictures"]` says.
 
     Args:
         source: see `find`.
         kinds: control, or `label` for those that rectangles in videos carry themselves, to a kind of label;
             a control that is not named is a kind of its own.
-        fps: frames per second of all videos; what the export says unless given.
+        fps: frames per second of all videos (default: what the export says).
         size: width and height in pixels where the export does not say them.
         processes: not used: files are small.
-        progress: told how many files are read, of how many.
+        progress: called with the number of files read and the total.
 
     Raises:
         UsageError: if an option is none.
@@ -578,7 +578,7 @@ def read_task_files(
         names: of the files.
         which: whether annotations or predictions are taken.
         findings: takes what is refused.
-        progress: told how many files are read, of how many.
+        progress: called with the number of files read and the total.
 
     Raises:
         InputError: if no file can be read.
@@ -598,7 +598,7 @@ def read_task_files(
 
 
 def _units(clips: Sequence[Clip]) -> dict[str, bool]:
-    """Whether corners of some videos are shares of the picture."""
+    """Whether corners of some videos are shares of the image."""
     return {"unit_pictures": True} if any(clip.size is None for clip in clips) else {}
 
 

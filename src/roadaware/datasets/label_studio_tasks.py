@@ -17,7 +17,7 @@ from roadaware.errors import InputError
 from roadaware.io.json import describe_type, escape_surrogates, format_value, parse_int
 from roadaware.io.sources import to_printable
 
-# What a result of Label Studio draws: a box over time, a box on a picture, a span of frames, a sound.
+# What a result of Label Studio draws: a box over time, a box on an image, a span of frames, a sound.
 
 MOST_FRAMES = 200_000
 MOST_PIXELS = 65_535
@@ -52,15 +52,15 @@ class Reading:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Where and when a region is; what does not belong to its kind is None or empty.
+    """Position and time of a region; fields of other kinds are None or empty.
 
     Args:
-        kind: track (keyframes in a video), box (on a picture), span (of frames), time (a span in seconds)
+        kind: track (keyframes in a video), box (on an image), span (of frames), time (a span in seconds)
             or sound.
-        size: width and height of the picture, where the region says so.
+        size: width and height of the image, where the region says so.
         frames: (k,) of the keyframes, from 0, ascending.
         enabled: (k,) whether the box goes on behind them.
-        values: (k, 5) left, top, width and height in hundredths of the picture, rotation in degrees.
+        values: (k, 5) left, top, width and height in hundredths of the image, rotation in degrees.
         n_frames: of the video, where said.
         rate: frames per second, where said.
         ranges: spans of frames, half open.
@@ -79,7 +79,7 @@ class Drawn:
 
 
 def parse_shape(result: Mapping[str, Any], item: str, reading: Reading) -> Drawn | str | None:
-    """What a result draws, why it cannot be taken, or None where it draws nothing that is read.
+    """The shape of a result, the reason why it is refused, or None where it has no shape that is read.
 
     What cannot be taken is refused here; the reason is given for the caller to know.
     """
@@ -143,7 +143,7 @@ def convert_to_corners(values: Floats, size: tuple[int, int]) -> Floats:
 
     Args:
         values: (n, 5) left, top, width and height in hundredths, degrees clockwise about the corner.
-        size: width and height of the picture in pixels.
+        size: width and height of the image in pixels.
     """
     scale = np.array([*size, *size]) / 100
     left, top, width, height = (values[:, :4] * scale).T
@@ -234,7 +234,7 @@ def _numbers(value: Mapping[str, Any]) -> list[float] | str:
 
 
 def _box(result: Mapping[str, Any], value: Mapping[str, Any], item: str, reading: Reading) -> Drawn | str:
-    """A box on a picture."""
+    """A box on an image."""
     numbers = _numbers(value)
     if isinstance(numbers, str):
         return _reject_item(reading, "boxes", f"{item}, frame 0", numbers)
@@ -321,7 +321,7 @@ _ARROWS = {"right": ((0, 1),), "left": ((1, 0),), "bi": ((0, 1), (1, 0))}
 
 @dataclass
 class Region:
-    """Something drawn or marked, with what is said of it.
+    """A region or span with its labels.
 
     Args:
         name: its identifier in the export.
@@ -349,7 +349,7 @@ class Region:
 
 @dataclass(frozen=True)
 class Link:
-    """Who does what to whom, by names of regions."""
+    """A relation between two regions, by their names."""
 
     item: str
     subject: str
@@ -359,7 +359,7 @@ class Link:
 
 @dataclass
 class Annotation:
-    """What one annotator, or one model, says of a task.
+    """The annotation of a task by one annotator or model.
 
     Args:
         author: who it is, None where the export does not say.
@@ -384,12 +384,12 @@ class Annotation:
 
 @dataclass(frozen=True)
 class Task:
-    """A video, picture or recording with everything that is said of it.
+    """A video, image or recording with everything that is said of it.
 
     Args:
         file: it stands in.
         name: of the task.
-        video: name of the video or picture.
+        video: name of the video or image.
         media: its kind: video, image, audio; empty where not said.
         path: of the media, as the export has it.
         size: width and height in pixels, where the task's data or a region says so.
@@ -495,7 +495,7 @@ def _task(value: Mapping[str, Any], place: int, file: str, which: Which, finding
 
 
 def _media_name(path: str) -> str:
-    """The name of a video or picture: the last part of its path, without what an upload puts before it."""
+    """The name of a video or image: the last part of its path, without what an upload puts before it."""
     local = _LOCAL.search(path)
     plain = local[1] if local else re.split(r"[?#]", path, maxsplit=1)[0]
     last = unquote(plain.rstrip("/").rpartition("/")[2])
@@ -503,7 +503,7 @@ def _media_name(path: str) -> str:
 
 
 def _media(data: Mapping[str, Any]) -> tuple[str, str]:
-    """What kind of media a task is about, and its path."""
+    """Kind of media of a task, and its path."""
     for name in _MEDIA:
         if isinstance(data.get(name), str):
             return name, data[name]
@@ -665,7 +665,7 @@ def _control(result: Mapping[str, Any]) -> str:
 
 
 def _author(value: Mapping[str, Any], which: Which) -> str | None:
-    """Who made an annotation: a number, an address where there is no number, or a model's version."""
+    """Author of an annotation: a number, an address where there is no number, or a model's version."""
     author = value.get("completed_by" if which == "annotations" else "model_version")
     if isinstance(author, dict):
         author = author.get("id", author.get("email"))
@@ -675,7 +675,7 @@ def _author(value: Mapping[str, Any], which: Which) -> str | None:
 
 
 def _seconds(value: Mapping[str, Any]) -> float | None:
-    """What an annotation took."""
+    """Seconds of an annotation."""
     found = parse_number(value.get("lead_time"))
     return found if found is not None and found >= 0 else None
 

@@ -5,7 +5,7 @@ CC BY-NC-SA 4.0.
 
 Takes the folder that holds `v1.0-mini/` or another version's tables, or a zip of it; or a folder of
 keyframes, JSON with `images`, `lidar_points` and `cam_instances`, or one of these. Every camera of a scene is
-a video whose frames are the keyframes. Pictures and sweeps are opened when they are asked for."""
+a video whose frames are the keyframes. Images and sweeps are opened when they are asked for."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from roadaware.io.sources import FileSource, Source, find_source, is_outside, to
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Scenes
 
-# A keyframe of nuScenes in one JSON file: pictures, sweep, poses and boxes of one moment.
+# A keyframe of nuScenes in one JSON file: images, sweep, poses and boxes of one moment.
 
 Sizes = Callable[[str], tuple[int, int] | None]
 LIDAR, LAYOUT = "LIDAR_TOP", "HDL-32E"
@@ -65,14 +65,14 @@ def replace_nan_speeds(text: str) -> str:
 def add_keyframe(content: Any, file: str, where: str, sensed: Sensed, sizes: Sizes) -> None:
     """Add one keyframe: a scene whose cameras are videos of one frame.
 
-    The vehicle moves between picture and sweep, so that each has its own pose of the vehicle in the world.
+    The vehicle moves between image and sweep, so that each has its own pose of the vehicle in the world.
 
     Args:
         content: the parsed file.
-        file: its name; pictures and sweep lie beside it.
+        file: its name; images and sweep lie beside it.
         where: names it in errors.
         sensed: takes the rows.
-        sizes: width and height of a picture by its name, None where it is not there.
+        sizes: width and height of an image by its name, None where it is not there.
 
     Raises:
         InputError: if something that all depends on is missing or broken.
@@ -113,7 +113,7 @@ def add_keyframe(content: Any, file: str, where: str, sensed: Sensed, sizes: Siz
 
 @dataclass(frozen=True, eq=False)
 class _Moment:
-    """What the sensors of a keyframe share: scene, folder, place in errors, first time, two poses, sizes."""
+    """Facts shared by the sensors of a keyframe: scene, folder, place in errors, first time, two poses, sizes."""
 
     scene: str
     folder: str
@@ -175,7 +175,7 @@ def _camera(value: Any, name: str, moment: _Moment) -> tuple[dict[str, Any], dic
 
 
 def _boxes(held: dict[str, Any], file: str, moment: _Moment, cameras: set[str], sensed: Sensed) -> None:
-    """Add the boxes of all cameras; each that is none is told.
+    """Add the boxes of all cameras; each that is none is reported.
 
     Raises:
         InputError: if they are no lists, or classes have no names.
@@ -243,7 +243,7 @@ def _numbers(value: Any, shape: tuple[int, int], where: str, name: str) -> Float
 
 
 def _path(folder: str, value: Any, where: str) -> str:
-    """Where a file lies, as the keyframe says it.
+    """Path of a file of a keyframe.
 
     Raises:
         InputError: if it does not, or it leads out of the folder.
@@ -386,7 +386,7 @@ def add_version(source: Source, version: str, sensed: Sensed, progress: Progress
         source: where the set lies.
         version: the folder of its tables.
         sensed: takes the rows.
-        progress: told how many scenes are done, of how many.
+        progress: called with the number of scenes done and the total.
 
     Raises:
         InputError: if a table is damaged, lacks a column, or a token points nowhere.
@@ -465,7 +465,7 @@ def _take_scene(database: _Database, token: str, split: str, sensed: Sensed) -> 
 
 @dataclass
 class _Shot:
-    """One picture or sweep of a keyframe."""
+    """One image or sweep of a keyframe."""
 
     database: _Database
     scene: str
@@ -513,7 +513,7 @@ class _Shot:
 
     @property
     def size(self) -> tuple[int, int] | None:
-        """Width and height of the picture; None where the table does not say."""
+        """Width and height of the image; None where the table does not say."""
         width = parse_int(self.data.get("width"), 1, MOST_PIXELS)
         height = parse_int(self.data.get("height"), 1, MOST_PIXELS)
         return None if width is None or height is None else (width, height)
@@ -631,7 +631,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     Args:
         source: see `find`.
         processes: not used: one process reads all.
-        progress: told how many scenes or keyframes are done, of how many.
+        progress: called with the number of scenes or keyframes done and the total.
 
     Raises:
         InputError: if a table is damaged or points nowhere, or no keyframe can be read.
@@ -671,12 +671,12 @@ def _keyframes(source: Source) -> list[str]:
         return [source.name]
     names = source.files("", ".json")
     heads = (source.head(name, _HEAD) for name in names)
-    # Of what cannot be read the reason is told when it is read.
+    # Of what cannot be read the reason is reported when it is read.
     return names if any(not head or is_keyframe(head) for head in heads) else []
 
 
 def _take_keyframes(source: Source, sensed: Sensed, progress: Progress | None) -> None:
-    """Add all keyframes; one that cannot be read is told.
+    """Add all keyframes; one that cannot be read is reported.
 
     Raises:
         InputError: if none can.

@@ -4,7 +4,7 @@ Mao et al., "One million scenes for autonomous driving: ONCE dataset", NeurIPS 2
 once-for-auto-driving.github.io; CC BY-NC-SA 4.0.
 
 Takes the folder that holds `data/`, or a zip: `data/<sequence>/<sequence>.json` with calibration and frames,
-and `ImageSets/*.txt` with the splits. Pictures (`cam01/` to `cam09/`) and sweeps (`lidar_roof/`) lie beside
+and `ImageSets/*.txt` with the splits. Images (`cam01/` to `cam09/`) and sweeps (`lidar_roof/`) lie beside
 the JSON and are opened when they are asked for. Every camera of a sequence is a video. The vehicle's frame is
 that of the LiDAR with x ahead and y to the left; the LiDAR's own x points to the left, and y back."""
 
@@ -62,10 +62,10 @@ def add_sequence(content: Any, name: str, file: str, where: str, sensed: Sensed,
     Args:
         content: the parsed file.
         name: of the sequence.
-        file: its JSON, beside which pictures and sweeps lie.
+        file: its JSON, beside which images and sweeps lie.
         where: names it in errors.
         sensed: takes the rows.
-        sizes: width and height of a picture by its name, None where it is not there.
+        sizes: width and height of an image by its name, None where it is not there.
 
     Raises:
         InputError: if calibration or frames are missing or broken.
@@ -126,7 +126,7 @@ def _take_video(
 def _take_boxes(
     frames: list[dict[str, Any]], name: str, file: str, cameras: tuple[str, ...], sensed: Sensed
 ) -> None:
-    """Add the boxes that cameras see; each that is none is told."""
+    """Add the boxes that cameras see; each that is none is reported."""
     for number, frame in enumerate(frames):
         held = frame.get("annos")
         if held is None:
@@ -299,7 +299,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     Args:
         source: see `find`.
         processes: not used: one process reads all.
-        progress: told how many sequences are done, of how many.
+        progress: called with the number of sequences done and the total.
 
     Raises:
         InputError: if no sequence can be read.

@@ -227,7 +227,7 @@ def _sensors(head: pl.DataFrame, sheet: Sheet | None, findings: Findings) -> pl.
 
 
 def _traffic(tubes: pl.DataFrame, boxes: pl.DataFrame) -> pl.DataFrame:
-    """What of the traffic is in sight, for the frames that show some of it.
+    """Traffic objects in sight, for the frames that show some.
 
     Of several lights in one frame the one whose track stands last in the file counts, whichever way it
     faces and even where its state is undefined: the published rule. `boxes.state` has them all.
@@ -457,7 +457,7 @@ def _sheet(
 
 
 def _head(video: str, boxes: Sheet | None, findings: Findings) -> pl.DataFrame:
-    """The video's row of the table; size and length are null where no file of boxes tells them."""
+    """The video's row of the table; size and length are null where no file of boxes states them."""
     width, height, length = None, None, None
     if boxes is not None:
         where = boxes.documents[0].where
@@ -519,8 +519,8 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
     Args:
         source: see `find`.
-        processes: workers for files that need the slow way; as many as there are cores unless given.
-        progress: told how many videos are done, of how many.
+        processes: workers for files that need the slow way (default: as many as there are cores).
+        progress: called with the number of videos done and the total.
 
     Raises:
         InputError: if no video can be read.

@@ -17,7 +17,7 @@ from roadaware.io.json import describe_type, escape_surrogates, format_value
 from roadaware.io.sources import to_printable
 from roadaware.scenes.schema import CORNERS
 
-# Relations with their own trajectories, as VidVRD's claims have them, brought to tracks that they share.
+# Relations with their own trajectories, as VidVRD's predictions have them, brought to tracks that they share.
 
 LARGEST = 1e7
 MOST_FRAMES = 10_000_000
@@ -48,7 +48,7 @@ class Instance:
 
 @dataclass(frozen=True)
 class Track:
-    """Somebody's boxes.
+    """Boxes of one subject or object.
 
     Args:
         name: what the file calls it, None where it has no name.
@@ -67,7 +67,7 @@ class Track:
 
 @dataclass(frozen=True)
 class Relation:
-    """Who does what to whom, by places in a list of tracks."""
+    """A relation between two tracks, by index."""
 
     subject: int
     predicate: str
@@ -155,14 +155,14 @@ def parse_track_name(value: Any) -> str | None:
 
 
 def format_video_name(text: str) -> str:
-    """A video's name as the tables have it: fit for a message, in truth and claims alike."""
+    """A video's name as the tables have it: fit for a message, in ground truth and predictions alike."""
     return to_printable(escape_surrogates(text), 255)
 
 
 def merge_named_tracks(held: Tracks) -> Tracks | None:
     """The same relations on one track for each name; None where names are missing or contradict themselves.
 
-    Files of truth that give relations their own trajectories cut them out of tracks: what is cut out of one
+    Files of ground truth that give relations their own trajectories cut them out of tracks: what is cut out of one
     has one name, one category and one box in each frame.
     """
     pieces: dict[str, list[Track]] = {}
@@ -385,8 +385,8 @@ def _repeat_video_names(clips: Sequence[Packed], counts: Sequence[int]) -> pl.Se
 def merge_overlapping_tracks(held: Tracks) -> Tracks:
     """The same relations on whole tracks: pieces of a category with equal boxes in a shared frame are one.
 
-    Claims give each relation the boxes of its own duration, so that one person of a detector comes in pieces
-    that overlap. Which claims are about the same pair in a frame can be told of whole tracks only. Pieces
+    Predictions give each relation the boxes of its own duration, so that one person of a detector comes in pieces
+    that overlap. Which predictions are about the same pair in a frame can be decided for whole tracks only. Pieces
     that would give their track two boxes in a frame stay apart.
 
     Args:
@@ -425,7 +425,7 @@ def _group_equal_boxes(held: Tracks, frames: Ints, piece: Ints) -> tuple[Ints, I
 
 
 def _rows(keys: Ints) -> Ints:
-    """(n,) equal numbers for equal rows of (n, k) keys; by a sum of each row where sums tell them apart."""
+    """(n,) equal numbers for equal rows of (n, k) keys; by a sum of each row where sums distinguish them."""
     factors = np.random.default_rng(0).integers(1, 1 << 62, keys.shape[1]) * 2 + 1
     _, first, rows = np.unique((keys * factors).sum(axis=1), return_index=True, return_inverse=True)
     if (keys == keys[first[rows]]).all():

@@ -81,7 +81,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a file says of its labels.
+    """Label vocabularies of a file.
 
     Args:
         boxes: the kinds that boxes and tubes carry, by their native names, in the file's order.
@@ -318,7 +318,7 @@ def _build_box_labels(raw: RawVideo, terms: Terms, findings: Findings) -> pl.Dat
 
 
 def _frame_labels(raw: RawVideo, labels: Labels, findings: Findings) -> pl.DataFrame:
-    """What the vehicle does in each frame, in the file's order."""
+    """Actions of the vehicle in each frame, in the file's order."""
     frame = raw.frames["frame"]
     items = _Items(raw, "frame_labels", lambda row: f"frame {frame[row] + 1}")
     found = _resolve_labels(raw.av, labels, items, findings)
@@ -521,7 +521,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     Args:
         source: see `find`.
         processes: not used: one file is read by one process.
-        progress: told how many hundredths of the files' text are read, of how many.
+        progress: called with the number of hundredths of the files' text read and the total.
 
     Raises:
         InputError: if no video can be read.
@@ -555,7 +555,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
 
 @dataclass(frozen=True)
 class _File:
-    """What one file holds."""
+    """Content of one file."""
 
     name: str
     terms: Terms
@@ -565,7 +565,7 @@ class _File:
 
 @dataclass(frozen=True)
 class _Told:
-    """Tells progress of one file within all."""
+    """Reports the progress of one file within all."""
 
     progress: Progress | None
     start: int
@@ -697,7 +697,7 @@ def _meta(
 
 
 def _dataset(name: str) -> str | None:
-    """What a file's name says of the dataset."""
+    """Dataset by a file's name."""
     if _WAYMO.search(name):
         return "ROAD-Waymo"
     return "ROAD" if _NAME.fullmatch(name) else None

@@ -229,7 +229,7 @@ class Stretches:
 
 
 class Places:
-    """Where a video's frames and boxes are found.
+    """Offsets of a video's frames and boxes.
 
     Args:
         boxes: of the video.
@@ -356,7 +356,7 @@ _TAGS = {"weather": ("weather", "conditions", "condition"), "time_of_day": ("tim
 
 @dataclass(frozen=True)
 class RawVideo:
-    """What one video's entry holds; box and frame numbers are places in its own columns.
+    """Content of one video's entry; box and frame numbers are places in its own columns.
 
     Args:
         name: of the video.
@@ -668,7 +668,7 @@ class _Parts:
         return True
 
     def joined(self) -> Ints:
-        """(boxes,) the smallest box of the set that holds each."""
+        """(boxes,) the smallest box of the set of each box."""
         joined = np.array(self._of, dtype=np.int64)
         for rows in self._rows.values():
             joined[rows] = min(rows)

@@ -18,7 +18,7 @@ from roadaware.scenes.schema import create_empty_table
 KIND = "object"
 """The kind of label that says what a box is."""
 DISTORTION = "lens distortion of cameras, whose matrices hold for undistorted pictures"
-"""What is left out where a set is published with distorted pictures."""
+"""What is left out where a set is published with distorted images."""
 _VIDEOS: dict[str, Any] = {
     **dict.fromkeys(("video", "scene"), pl.String),
     **dict.fromkeys(("width_px", "height_px"), pl.Int64),
@@ -67,7 +67,7 @@ class RowError(Exception):
 
 @dataclass
 class Sensed:
-    """Rows of the tables; what a row does not hold is null.
+    """Rows of the sensor tables; missing values are null.
 
     Args:
         findings: counts what is read, and takes what is refused.
@@ -129,18 +129,18 @@ def _table(name: str, rows: list[dict[str, Any]], schema: dict[str, Any]) -> pl.
     return pl.DataFrame(rows, schema=schema) if rows else create_empty_table(name)
 
 
-# Pictures beside annotations: how large each is, by its first bytes, and which were looked at.
+# Images beside annotations: how large each is, by its first bytes, and which were looked at.
 
 _ABSENT = "absent"
 _NO_SIZE = "no PNG or JPEG whose first bytes tell a size; copy the file again"
 
 
 def read_picture_size(source: Source, name: str, findings: Findings) -> tuple[int, int] | None:
-    """Width and height of a picture; None where it is not there, or is damaged, which is refused.
+    """Width and height of an image; None where it is not there, or is damaged, which is refused.
 
     Args:
         source: where the set lies; it keeps in `glimpsed` what was seen.
-        name: of the picture's file.
+        name: of the image's file.
         findings: takes a file that is there and tells no size.
     """
     told = parse_picture_size(source, name)
@@ -151,11 +151,11 @@ def read_picture_size(source: Source, name: str, findings: Findings) -> tuple[in
 
 
 def parse_picture_size(source: Source, name: str) -> tuple[int, int] | str:
-    """Width and height of a picture, or why it tells none.
+    """Width and height of an image, or the reason why they are unknown.
 
     Args:
         source: where the set lies.
-        name: of the picture's file.
+        name: of the image's file.
     """
     try:
         head = source.beginning(name, HEAD_BYTES)

@@ -1,4 +1,4 @@
-"""Sentences grounded in videos, collected from any file that tells of them, and made into tables."""
+"""Tables of sentences grounded in videos, shared by several datasets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RowError(Exception):
 
 @dataclass(frozen=True)
 class Clip:
-    """What a file says of a video; None where it does not.
+    """Facts of a file about a video; None where unknown.
 
     Args:
         name: of the video.
@@ -62,7 +62,7 @@ class Track:
     Args:
         video: name of its video.
         name: its own name.
-        file: that tells of it.
+        file: that names it.
         frames: (n,) numbers of the file.
         corners: (n, 4) x1, y1, x2, y2 in pixels.
         category: what it is.
@@ -84,7 +84,7 @@ class Sentence:
         video: name of its video.
         name: its own name.
         number: its place among all sentences of its file, from 0.
-        file: that tells of it.
+        file: that names it.
         text: the words; None in a form that has none.
         start: first frame.
         end: frame after the last.

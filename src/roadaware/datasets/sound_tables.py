@@ -1,4 +1,4 @@
-"""Sounds shown in single pictures, with the boxes of where they come from, as tables."""
+"""Tables of sounds in single images with the boxes of their sources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from roadaware.scenes.schema import CORNERS
 
 @dataclass(frozen=True)
 class Heard:
-    """One sound and its picture, which is a video of one frame.
+    """One sound and its image, which is a video of one frame.
 
     Args:
         name: of the sound, which its video has too, in a form fit to be shown.
@@ -39,7 +39,7 @@ def build_sound_tables(
 
     Args:
         sounds: what was read.
-        size: width and height of every picture, in the unit of the boxes.
+        size: width and height of every image, in the unit of the boxes.
         findings: counts the rows.
     """
     names = pl.Series("video", [to_printable(each.name, 255) for each in sounds], dtype=pl.String)

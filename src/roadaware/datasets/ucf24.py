@@ -58,7 +58,7 @@ class RawTube:
 
 @dataclass(frozen=True)
 class Raw:
-    """What the file holds.
+    """Content of the file.
 
     Args:
         file: its name.
@@ -91,7 +91,7 @@ def read_raw(
         file: its name, for what is refused.
         where: names it in errors.
         findings: counts videos and tubes and takes what is refused.
-        progress: told how many videos are done, of how many.
+        progress: called with the number of videos done and the total.
 
     Raises:
         InputError: if a part is not what it should be, or no video can be taken.
@@ -438,7 +438,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     Args:
         source: see `find`.
         processes: not used: one file is read by one process.
-        progress: told how many videos are done, of how many.
+        progress: called with the number of videos done and the total.
 
     Raises:
         InputError: if the file is damaged, holds anything but arrays and plain containers, or no video in it

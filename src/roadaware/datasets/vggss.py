@@ -1,10 +1,10 @@
-"""VGG-SS: where the sound of a picture comes from, 5,158 items of 221 classes of sound.
+"""VGG-SS: sound sources in images, 5,158 items of 221 classes of sound.
 
 Chen, Xie, Afouras, Nagrani, Vedaldi and Zisserman, "Localizing visual sounds the hard way", CVPR 2021;
 robots.ox.ac.uk/~vgg/research/lvs. The annotations of VGGSound, which it extends, are CC BY 4.0.
 
-Takes the file `vggss.json`, or a folder or zip that holds it. Boxes are shares of the picture, from 0 to 1,
-kept as they are: pictures count as 1 x 1. Pictures and sounds are not needed."""
+Takes the file `vggss.json`, or a folder or zip that holds it. Boxes are shares of the image, from 0 to 1,
+kept as they are: images count as 1 x 1. Images and sounds are not needed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from roadaware.scenes.tables import Meta, Scenes
 VERSION = 1
 LICENCE = "CC BY 4.0 (annotations)"
 LARGEST = 2.0
-"""Numbers beyond this are no shares of a picture."""
+"""Numbers beyond this are no shares of an image."""
 _WANTED = "VGG-SS needs its annotations, a file 'vggss.json',"
 _HINT = "Point at the file, or the folder or zip that holds it."
 _NUMBERS = "in pixels or broken: boxes should be shares of the picture, 0..1"
@@ -66,7 +66,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     Args:
         source: see `find`.
         processes: not used: files are small.
-        progress: told how many files are read, of how many.
+        progress: called with the number of files read and the total.
 
     Raises:
         InputError: if no file, no item, or no box can be read.

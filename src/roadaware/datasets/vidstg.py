@@ -396,7 +396,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     Args:
         source: see `find`.
         processes: not used: a file is read by one process.
-        progress: told how many files are read, of how many.
+        progress: called with the number of files read and the total.
 
     Raises:
         InputError: if no file, or nothing in it, can be read.

@@ -1,10 +1,10 @@
-"""VidVRD and VidOR: who does what to whom in videos, with a track for everybody who takes part.
+"""VidVRD and VidOR: relations in videos, with a track for each subject and object.
 
 Shang, Ren, Guo, Zhang and Chua, "Video visual relation detection", ACM MM 2017; Shang, Di, Xiao, Cao, Yang
 and Chua, "Annotating objects and relations in user-generated videos", ICMR 2019.
 
 Takes the annotations of one video, a folder or zip with a file for each (right in it, or in the folders of
-the splits, at any of VidOR's depths), or one file with all: {video: annotation}, or the truth that
+the splits, at any of VidOR's depths), or one file with all: {video: annotation}, or the ground truth that
 VidVRD-helper writes, {video: [relations with their own trajectories]}. Videos are not needed."""
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Clip:
 
 @dataclass
 class _Object:
-    """Somebody, with his boxes as they are found."""
+    """One subject or object, with its boxes."""
 
     place: int
     category: str
@@ -99,7 +99,7 @@ class _Object:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What is known while a video is read."""
+    """State of reading a video."""
 
     video: str
     file: str
@@ -317,7 +317,7 @@ def _track(name: str, each: _Object) -> Track:
 
 
 def _outside(tracks: list[Track], size: tuple[int | None, int | None], reading: _Reading) -> None:
-    """Warn of boxes that reach out of the picture."""
+    """Warn of boxes that reach out of the image."""
     width, height = size
     if width is None or height is None:
         return
@@ -444,7 +444,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     Args:
         source: see `find`.
         processes: not used: files are read by one process.
-        progress: told how many files are read, of how many.
+        progress: called with the number of files read and the total.
 
     Raises:
         InputError: if no file can be read.
@@ -525,7 +525,7 @@ def _videos(clips: list[Clip]) -> pl.DataFrame:
 
 
 def _frames(clips: list[Clip]) -> pl.DataFrame:
-    """One row for each frame that a file lists: each was looked at, also where nobody is in it."""
+    """One row for each frame that a file lists: each was annotated, also where nobody is in it."""
     counts = np.array([clip.listed for clip in clips], dtype=np.int64)
     of = np.repeat(np.arange(len(clips)), counts)
     frame = pl.Series("frame", np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts))

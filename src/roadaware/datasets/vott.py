@@ -72,7 +72,7 @@ class Shot:
         number: of the frame from 0, None where only order or time tell it.
         t_s: when it is shown.
         image: its file name, None in a video.
-        annotated: whether somebody looked at it.
+        annotated: whether somebody annotated it.
         size: width and height, None where not said.
         regions: what was drawn on it.
     """
@@ -88,7 +88,7 @@ class Shot:
 
 @dataclass
 class Sheet:
-    """What a file holds.
+    """Content of a file.
 
     Args:
         file: its name.
@@ -539,7 +539,7 @@ def read(
         first_frame: the number that version 1 gives a video's first frame.
         track: the field that names a track; a name counts if two frames have it and none has it twice.
         processes: not used: files are small.
-        progress: told how many files are read, of how many.
+        progress: called with the number of files read and the total.
 
     Raises:
         UsageError: if an option is none.
@@ -598,7 +598,7 @@ def _kinds(kinds: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
 
 
 def _video(name: str) -> str:
-    """What a file is about: its name without the ending, `video.mp4` of `video.mp4.json`."""
+    """Video of a file: its name without the ending, `video.mp4` of `video.mp4.json`."""
     return to_printable(escape_surrogates(PurePosixPath(name).name.removesuffix(".json")), 255)
 
 

@@ -26,7 +26,7 @@ _MIN_FRAMES = 110
 
 @dataclass(frozen=True)
 class DemoFacts:
-    """What was written, for comparison with what is found.
+    """Facts of the written data, for comparison with findings.
 
     Args:
         videos: videos with readable annotations.

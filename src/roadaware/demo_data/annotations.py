@@ -79,7 +79,7 @@ class _Bench:
         return len(self.videos) * self._people * self._boxes + 2 * video + sound
 
     def value(self, table: str, number: int, column: str) -> Any:
-        """What the original says."""
+        """Value of the original."""
         rows = self.versions[0][table]
         return rows.filter(pl.nth(0) == number)[column][0]
 
@@ -266,7 +266,7 @@ def generate_annotation_rounds(*, seed: int = 0) -> Rounds:
 
 
 def _truth(rng: np.random.Generator) -> Tables:
-    """What the first annotator drew."""
+    """Annotations of the first annotator."""
     names = [name for name, _ in _VIDEOS]
     tubes = pl.DataFrame(
         [

@@ -1,4 +1,4 @@
-"""Made-up annotators who correct proposals and err by a stated model, as a Label Studio export has them."""
+"""Synthetic annotators who correct proposals and err by a stated model, as a Label Studio export has them."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ _LOOK_S, _JUDGE_S, _CORRECT_S, _DRAW_S = 8.0, 2.0, 10.0, 30.0
 
 @dataclass(frozen=True)
 class Annotator:
-    """How somebody who corrects proposals errs.
+    """Error model of an annotator who corrects proposals.
 
     Each corner case is missed with a chance, each by itself; where one is seen, a proposal that overlaps it
     by nine tenths is kept as it is, one by half is brought to it, and without one a box is drawn. All other
     proposals are deleted. Edges that are drawn are off by a normal distance each. A wrong class is drawn from
-    all others by chance. Boxes on nothing are added, a Poisson number to each picture. A look takes 8 s, a
+    all others by chance. Boxes on nothing are added, a Poisson number to each image. A look takes 8 s, a
     proposal 2 more, one that is moved 10, a box that is drawn 30, give or take a quarter.
 
     Args:
         edge_px: spread of drawn edges.
         missed: chance to miss a corner case.
         wrong: chance of a wrong class.
-        spurious: boxes on nothing per picture, on average.
-        skipped: chance to skip a picture.
+        spurious: boxes on nothing per image, on average.
+        skipped: chance to skip an image.
         seed: of what is drawn.
     """
 
@@ -70,13 +70,13 @@ def label_studio_export(
     *,
     pictures: Mapping[int, Sequence[tuple[str, int]]] | None = None,
 ) -> bytes:
-    """What Label Studio would export when some annotators have corrected the proposals.
+    """A Label Studio export of proposals corrected by simulated annotators.
 
     Args:
         truth: with `boxes.corner_case`, and labels of the kind `corner`.
         sent: what was sent out.
         annotators: by their number.
-        pictures: which of them each annotator gets; all unless told.
+        pictures: which of them each annotator gets (default: all).
     """
     true, proposed = _true(truth), _group_proposals(sent)
     words = sent.meta.vocabularies[KIND]
@@ -108,7 +108,7 @@ def _annotation(
     model: Annotator,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
-    """One annotator's work on one picture."""
+    """One annotator's work on one image."""
     size = np.array([row["width_px"], row["height_px"]] * 2, dtype=np.float64)
     skips = bool(rng.random() < model.skipped)
     result: list[dict[str, Any]] = []
@@ -161,7 +161,7 @@ def _nearest(
 
 
 def _clip_box(edges: Floats, size: Floats) -> Floats:
-    """Edges in order and inside the picture, at least a pixel apart."""
+    """Edges in order and inside the image, at least a pixel apart."""
     low, high = np.minimum(edges[:2], edges[2:]), np.maximum(edges[:2], edges[2:])
     low = np.clip(low, 0, size[:2] - 1)
     return np.concatenate([low, np.clip(np.maximum(high, low + 1), 1, size[:2])])
@@ -183,7 +183,7 @@ def _region(name: str, edges: Floats, word: str, size: Floats) -> dict[str, Any]
 
 
 def _true(truth: Scenes) -> dict[tuple[str, int], list[tuple[Floats, str]]]:
-    """Corner cases of each picture with their class."""
+    """Corner cases of each image with their class."""
     words = dict(enumerate(truth.meta.vocabularies.get(KIND, ())))
     kinds = truth.labels.filter(pl.col("kind").cast(pl.String) == KIND).unique("box", keep="first")
     named = kinds.select(
@@ -199,7 +199,7 @@ def _true(truth: Scenes) -> dict[tuple[str, int], list[tuple[Floats, str]]]:
 
 
 def _group_proposals(sent: Predictions) -> dict[tuple[str, int], list[tuple[int, Floats, str]]]:
-    """Proposals of each picture with their numbers."""
+    """Proposals of each image with their numbers."""
     found: dict[tuple[str, int], list[tuple[int, Floats, str]]] = {}
     rows = add_class_names(sent).select("video", "frame", "box", "label", *CORNERS)
     for video, frame, box, word, *edges in rows.iter_rows():

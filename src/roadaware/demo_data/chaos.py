@@ -1,4 +1,4 @@
-"""A made-up crowd on disk: truth and claims of four tasks, each in the files its own evaluators read."""
+"""A synthetic crowd on disk: ground truth and predictions of four tasks, each in the files its own evaluators read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LONGEST_BOND = 120
 
 @dataclass(frozen=True)
 class Deed:
-    """What somebody does from one frame to another, half open."""
+    """An action of a person over a half-open span of frames."""
 
     action: str
     start: int
@@ -78,7 +78,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Bond:
-    """What one person does to another, half open."""
+    """A relation of two persons over a half-open span of frames."""
 
     subject: int
     predicate: str
@@ -183,7 +183,7 @@ def _path(length: int, rng: np.random.Generator) -> Floats:
 
 
 def _inside(boxes: Floats) -> Floats:
-    """The boxes rounded to tenths and cut to the picture; at least two pixels stay."""
+    """The boxes rounded to tenths and cut to the image; at least two pixels stay."""
     cut = np.empty_like(boxes)
     for side, most in ((0, WIDTH), (1, HEIGHT)):
         cut[:, side] = np.clip(boxes[:, side], 0, most - 2)
@@ -192,7 +192,7 @@ def _inside(boxes: Floats) -> Floats:
     return rounded
 
 
-# What a made-up model claims of a crowd: boxes that waver, labels mistaken, spans too long or too short.
+# What a synthetic model predicts of a crowd: boxes that waver, labels mistaken, spans too long or too short.
 
 
 @dataclass(frozen=True)
@@ -201,9 +201,9 @@ class Watcher:
 
     Args:
         jitter_px: spread of a box's sides.
-        missed: share of things not claimed at all.
-        mistaken: share of claims with another label.
-        invented: claims of nothing, per true one.
+        missed: share of things not predicted at all.
+        mistaken: share of predictions with another label.
+        invented: predictions of nothing, per ground-truth one.
         shift_frames: spread of starts and ends.
         map_cells: rows and columns of a sound map.
     """
@@ -217,7 +217,7 @@ class Watcher:
 
 
 def add_box_jitter(boxes: Floats, rng: np.random.Generator, watcher: Watcher) -> Floats:
-    """(n, 4) the boxes moved as a whole and side by side, upright and inside the picture."""
+    """(n, 4) the boxes moved as a whole and side by side, upright and inside the image."""
     whole = rng.normal(0, watcher.jitter_px, (1, 2))
     moved = boxes + np.tile(whole, 2) + rng.normal(0, watcher.jitter_px / 3, boxes.shape)
     low = np.minimum(moved[:, :2], moved[:, 2:] - 1)
@@ -275,12 +275,12 @@ _STEP = 20
 
 @dataclass(frozen=True)
 class ChaosFacts:
-    """What was written, for comparison with what is found.
+    """Facts of the written data, for comparison with findings.
 
     Args:
         videos: how many.
         persons: in all of them.
-        actions: rows of the truth of actions: one per box and label.
+        actions: rows of the ground truth of actions: one per box and label.
         relations: who does what to whom.
         sentences: about persons.
         sounds: with a visible source.
@@ -295,10 +295,10 @@ class ChaosFacts:
 
 
 def write_chaos(root: Path, *, seed: int = 0, videos: int = 12, watcher: Watcher | None = None) -> ChaosFacts:
-    """Write truth and claims of the four tasks into folders and say what is in them; same seed, same bytes.
+    """Write ground truth and predictions of the four tasks into folders and say what is in them; same seed, same bytes.
 
     `actions` holds gt.csv, pred.csv, action_list.pbtxt and excluded.csv in the form of AVA; `relations`
-    truth/VIDEO.json and pred.json in that of VidVRD; `grounding` test_proc.json and pred.json as TubeDETR
+    ground truth/VIDEO.json and pred.json in that of VidVRD; `grounding` test_proc.json and pred.json as TubeDETR
     has them for HC-STVG; `sound` vggss.json and maps.npz. `categories.csv` says what happens in each video.
 
     Args:
@@ -326,7 +326,7 @@ def write_chaos(root: Path, *, seed: int = 0, videos: int = 12, watcher: Watcher
 
 
 def _categories(world: list[Crowd], sounds: Path) -> str:
-    """What happens in every video, and in every picture of a sound, which is named after its video."""
+    """What happens in every video, and in every image of a sound, which is named after its video."""
     of = {crowd.video: crowd.category for crowd in world}
     names = [item["file"] for item in json.loads(sounds.read_text())]
     rows = [*of.items(), *((name, of[name.rpartition("_")[0]]) for name in names)]
@@ -334,7 +334,7 @@ def _categories(world: list[Crowd], sounds: Path) -> str:
 
 
 def _actions(root: Path, world: list[Crowd], rng: np.random.Generator, watcher: Watcher) -> int:
-    """Keyframes every second; returns the rows of the truth."""
+    """Keyframes every second; returns the rows of the ground truth."""
     known = {name: number for number, name in enumerate(ACTIONS_OFFICIAL, 1)}
     usual = sorted({known[deed.action] for crowd in world for p in crowd.persons for deed in p.deeds})
     truth, found = [], []
@@ -375,7 +375,7 @@ def _action_scores(
 
 
 def _shares(box: Floats) -> str:
-    """One box as shares of the picture."""
+    """One box as shares of the image."""
     return ",".join(f"{v:.{_DIGITS}f}" for v in box[0] / np.array([WIDTH, HEIGHT, WIDTH, HEIGHT]))
 
 

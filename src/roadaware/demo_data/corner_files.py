@@ -1,4 +1,4 @@
-"""Made-up annotations of corner cases on disk, in the two forms of CODA, with claims of made-up detectors."""
+"""Synthetic annotations of corner cases on disk, in the two forms of CODA, with predictions of synthetic detectors."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _COMMON_IDS = (1, 2, 3, 4, 7)
 
 @dataclass(frozen=True)
 class CornerFacts:
-    """What was written, for comparison with what is found.
+    """Facts of the written data, for comparison with findings.
 
     Args:
         pictures: how many.
         objects: annotated in all of them.
         corner_cases: how many of the objects are corner cases.
-        claims: of each file of claims.
+        claims: of each file of predictions.
     """
 
     pictures: int
@@ -54,11 +54,11 @@ class CornerFacts:
 
 
 def write_corner_demo(root: Path, *, seed: int = 0, pictures: int = 36) -> CornerFacts:
-    """Write annotations and claims into a folder and say what is in it; the same seed, the same bytes.
+    """Write annotations and predictions into a folder and say what is in it; the same seed, the same bytes.
 
     `corner_case.json` is in the form of CODA's base set: corner cases alone, with period and weather; the
     pair `instance_val_common.json` and `instance_val_agnostic_corner.json` in that of 2022, about the same
-    pictures. Claims are COCO results of detectors that learnt on SODA10M and BDD100K, of a region proposal
+    images. Predictions are COCO results of detectors that learnt on SODA10M and BDD100K, of a region proposal
     network, and of a detector that knows CODA's classes.
 
     Args:
@@ -120,7 +120,7 @@ def _image(number: int, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _objects(image: dict[str, Any], rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Objects in a picture, at least one of them a corner case."""
+    """Objects in an image, at least one of them a corner case."""
     found: list[dict[str, Any]] = []
     often = np.array([row[3] for row in _THINGS])
     number = 3 + int(rng.poisson(2))
@@ -168,14 +168,14 @@ def _claims(
     """Results of a detector.
 
     Args:
-        images: all pictures.
+        images: all images.
         objects: all objects.
         column: of `_THINGS` with the detector's id of a class; -1 for a detector without classes.
         rng: chance.
         every: how often it sees what it has a class for.
         novel: how often it sees other objects, which it takes for something it knows.
         share: how closely its boxes fit; 1 is exactly.
-        false: boxes on nothing in each picture, on average.
+        false: boxes on nothing in each image, on average.
     """
     number = {row[1]: row[column] if column >= 0 else 1 for row in _THINGS}
     known = sorted({n for n in number.values() if n})

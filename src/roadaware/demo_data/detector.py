@@ -1,4 +1,4 @@
-"""A made-up detector: the truth of any set, seen badly, as detections with dense scores."""
+"""A synthetic detector: the ground truth of any set, seen badly, as detections with dense scores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEAST_AGENTNESS, _MOST_PER_FRAME = 0.025, 100
 
 @dataclass(frozen=True)
 class Detector:
-    """How badly the made-up detector sees.
+    """How badly the synthetic detector sees.
 
     Args:
         missed: share of boxes that are not found.
@@ -33,7 +33,7 @@ class Detector:
         sharpness: how far scores of true labels stand above the others.
         own_evidence: how much the score of a composite label says beyond its parts: 0 makes it their
             product, larger values make joint scores and products of marginals differ.
-        size: width and height of the image that the boxes are pixels of; None for the truth's own.
+        size: width and height of the image that the boxes are pixels of; None for the ground truth's own.
         decimals: scores are rounded so, which makes ties; None keeps them.
     """
 
@@ -62,9 +62,9 @@ class _Found:
     Args:
         video: (n,) index of the video.
         frame: (n,) its frame.
-        of: (n,) row of the true box, or -1.
+        of: (n,) row of the ground-truth box, or -1.
         track: (n,) its track, or -1.
-        corners: (n, 4) pixels of the truth's images.
+        corners: (n, 4) pixels of the ground truth's images.
         quality: (n,) how well it was seen; larger is better.
     """
 
@@ -125,7 +125,7 @@ def _check(scenes: Scenes) -> None:
 
 
 def _seen(rng: np.random.Generator, scenes: Scenes, detector: Detector) -> _Found:
-    """True boxes, some twice, some not, and boxes where nothing is."""
+    """Ground-truth boxes, some twice, some not, and boxes where nothing is."""
     videos = pl.DataFrame({"video": scenes.videos["video"].cast(pl.String)}).with_row_index("index")
     boxes = scenes.boxes.with_columns(pl.col("video").cast(pl.String)).join(
         videos, on="video", maintain_order="left"
@@ -194,7 +194,7 @@ def _add_box_noise(rng: np.random.Generator, corners: Floats, jitter: Floats) ->
 
 
 def _truth(scenes: Scenes, kind: str) -> Bools:
-    """(boxes, labels) which labels of a kind each true box has."""
+    """(boxes, labels) which labels of a kind each ground-truth box has."""
     rows = scenes.labels.filter(pl.col("kind").cast(pl.String) == kind)
     hot = np.zeros((len(scenes.boxes), len(scenes.meta.vocabularies[kind])), dtype=bool)
     places = scenes.boxes.select("box").with_row_index("row")

@@ -24,7 +24,7 @@ _SPEEDS = {"yield": (6.5, 0.0), "cruise": (5.0, 5.5), "crawl": (1.5, 1.8)}
 
 @dataclass(frozen=True)
 class Drive:
-    """What the car does in one video.
+    """Actions of the vehicle in one video.
 
     Args:
         actions: (N_FRAMES,) index in ACTIONS.
@@ -297,7 +297,7 @@ def format_annotations_xml(index: int, video: str, walkers: Iterable[Walker]) ->
 
 
 def format_attributes_xml(walkers: Iterable[Walker]) -> str:
-    """What is known of each pedestrian with behaviour (`annotations_attributes/`)."""
+    """Attributes of each pedestrian with behaviour (`annotations_attributes/`)."""
     rows = []
     for number, walker in enumerate(walkers, 1):
         if walker.behaviour:
@@ -325,7 +325,7 @@ def format_traffic_xml(index: int) -> str:
 
 
 def format_vehicle_xml(car: Drive) -> str:
-    """What the car does in each frame (`annotations_vehicle/`)."""
+    """Actions of the vehicle in each frame (`annotations_vehicle/`)."""
     actions: Sequence[str] = [ACTIONS[code] for code in car.actions]
     frames = "".join(f'<frame action="{action}" id="{k}" />' for k, action in enumerate(actions))
     return f"<vehicle_info>{frames}</vehicle_info>"

@@ -1,4 +1,4 @@
-"""A made-up set to try the labelling of corner cases on: pictures, truth, proposals, corrected tasks."""
+"""A synthetic set to try the labelling of corner cases on: images, ground truth, proposals, corrected tasks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 CLASSES = ("traffic_cone", "dog", "debris", "barrier")
 SCENES, PROPOSALS, EXPORT, PLANTED = "scenes", "proposals", "corrected.json", "planted.json"
-"""Names in the folder: truth, proposals, what three annotators left, and what was planted."""
+"""Names in the folder: ground truth, proposals, what three annotators left, and what was planted."""
 WIDTH, HEIGHT = 640, 360
 _VIDEOS, _FRAMES = 18, 4
 _COLOURS = ((235, 120, 20), (120, 80, 50), (90, 90, 100), (220, 220, 230))
@@ -29,7 +29,7 @@ _SIDES = ((24, 40), (50, 34), (46, 22), (80, 38))
 
 @dataclass(frozen=True)
 class LabellingFacts:
-    """What was written.
+    """Facts of the written data.
 
     Args:
         pictures: how many.
@@ -47,11 +47,11 @@ class LabellingFacts:
 
 
 def generate_labelling_sets(seed: int = 0, videos: int = _VIDEOS) -> tuple[Scenes, Predictions]:
-    """Truth and proposals: every third scene has corner cases, proposals are on things and on nothing.
+    """Ground truth and proposals: every third scene has corner cases, proposals are on things and on nothing.
 
     Args:
         seed: where chance comes from.
-        videos: how many scenes, of four pictures each.
+        videos: how many scenes, of four images each.
     """
     rng = np.random.default_rng(seed)
     true: list[tuple[str, int, int, int, *tuple[float, ...]]] = []
@@ -74,9 +74,9 @@ def generate_labelling_sets(seed: int = 0, videos: int = _VIDEOS) -> tuple[Scene
 
 
 def write_labelling_demo(root: Path, *, seed: int = 0) -> LabellingFacts:
-    """Write pictures, truth, proposals and what three annotators made of them; the same seed, the same bytes.
+    """Write images, ground truth, proposals and what three annotators made of them; the same seed, the same bytes.
 
-    The export is of tasks as they are when all pictures are sent out.
+    The export is of tasks as they are when all images are sent out.
 
     Args:
         root: the folder, made if need be.
@@ -106,7 +106,7 @@ def write_labelling_demo(root: Path, *, seed: int = 0) -> LabellingFacts:
 
 
 def _thing(rng: np.random.Generator) -> tuple[int, Floats]:
-    """A class and where it is in the first picture."""
+    """A class and where it is in the first image."""
     label = int(rng.integers(0, len(CLASSES)))
     wide, high = np.array(_SIDES[label]) * rng.uniform(0.6, 1.3)
     left, foot = rng.uniform(60, WIDTH - 180), rng.uniform(200, 300)
@@ -169,7 +169,7 @@ def _proposals(rows: list[tuple[str, int, float, int, *tuple[float, ...]]]) -> P
 
 
 def _pictures(truth: Scenes) -> list[tuple[str, bytes]]:
-    """Name and content of each picture: a road under a sky, with its corner cases as plain shapes."""
+    """Name and content of each image: a road under a sky, with its corner cases as plain shapes."""
     from PIL import Image
 
     things = truth.boxes.join(truth.labels.select("box", "label"), on="box").partition_by(

@@ -1,4 +1,4 @@
-"""Made-up road events on disk: annotations in the file of ROAD, detections as its detector writes them."""
+"""Synthetic road events on disk: annotations in the file of ROAD, detections as its detector writes them."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def _tube(tube: dict[str, Any], at: dict[tuple[int, int], str]) -> dict[str, Any
     }
 
 
-# From what each box of the made-up road is to the tables of labels and of tubes derived from them.
+# From what each box of the synthetic road is to the tables of labels and of tubes derived from them.
 
 _TUBES: dict[str, Any] = {
     "tube": pl.Int64,
@@ -369,7 +369,7 @@ def _spans(run: Ints, frame: Ints) -> pl.DataFrame:
 def build_av_tables(
     rng: np.random.Generator, seen: Ints, names: Sequence[str], *, first: int
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """What the vehicle does: `frame_labels`, and its `tubes` (without boxes) with their `tube_labels`.
+    """Actions of the vehicle: `frame_labels`, and its `tubes` (without boxes) with their `tube_labels`.
 
     Now and then a frame has two labels; the first row is the one that was meant first.
 
@@ -470,7 +470,7 @@ def generate_road_scenes(
         fps: frames per second.
         holes: share of tracks that vanish for a few frames and come back.
         unused: share of tracks of an agent without used label: their boxes have no labels.
-        unannotated: share of frames at the end of each video that nobody looked at.
+        unannotated: share of frames at the end of each video that nobody annotated.
 
     Raises:
         UsageError: if there is no video, or one is too short.
@@ -535,7 +535,7 @@ def _tracks(rng: np.random.Generator, seen: Ints, per_frame: float, holes: float
 
 
 def _labels(rng: np.random.Generator, tracks: Tracks) -> dict[str, Bools]:
-    """Kind to the (n, labels) truth of each box; composites follow from their parts."""
+    """Kind to the (n, labels) ground truth of each box; composites follow from their parts."""
     known = tracks.agents >= 0
     agent = np.where(known, tracks.agents, 0)
     acts, where = _habits()
@@ -678,14 +678,14 @@ ANNOTATIONS, DETECTIONS, FACTS = "road_trainval_v1.0.json", "detections", "facts
 
 @dataclass(frozen=True)
 class RoadFacts:
-    """What was written, for comparison with what is found.
+    """Facts of the written data, for comparison with findings.
 
     Args:
         videos: how many.
         frames: in all of them.
-        boxes: true boxes.
+        boxes: ground-truth boxes.
         tracks: road users.
-        detections: boxes that the made-up detector found.
+        detections: boxes that the synthetic detector found.
     """
 
     videos: int

@@ -1,4 +1,4 @@
-"""What a made-up model claims of crowds in tables: who does what, to whom, when, and what is heard where."""
+"""Synthetic predictions on crowds as tables: actions, relations, sentences and sounds."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _MISSED, _MISTAKEN, _ASIDE, _LATE = 0.3, 0.4, 0.12, 0.3
 
 
 def simulate_predictions(scenes: Scenes, task: str, *, seed: int = 0, blur: float = 0.5) -> Predictions:
-    """Claims on the truth of a task; the same arguments make the same claims.
+    """Predictions on the ground truth of a task; the same arguments make the same predictions.
 
     Args:
-        scenes: with boxes and the truth of the task; frames count from 0.
+        scenes: with boxes and the ground truth of the task; frames count from 0.
         task: actions, relations, grounding or sound.
         seed: where chance comes from.
-        blur: 0 claims the truth itself, 1 is badly mistaken.
+        blur: 0 predictions the ground truth itself, 1 is badly mistaken.
 
     Raises:
         UsageError: if there is no such task, or the blur is not from 0 to 1.
@@ -130,7 +130,7 @@ def _sample_hits(rng: np.random.Generator, count: int, blur: float) -> pl.Series
 
 
 def _said(label: npt.NDArray[np.int64], rng: np.random.Generator, blur: float) -> tuple[pl.Series, pl.Series]:
-    """Labels, some mistaken for others of the truth, and scores that are mostly lower where they are."""
+    """Labels, some mistaken for others of the ground truth, and scores that are mostly lower where they are."""
     wrong = rng.random(len(label)) < _MISTAKEN * blur
     other = rng.permutation(label)
     score = np.where(wrong, rng.beta(2, 4, len(label)), 1 - blur * (1 - rng.beta(5, 2, len(label))))

@@ -1,4 +1,4 @@
-"""Claims of actions in AVA's csv of detections, in and out: a box, an action and its score on each row."""
+"""Predictions of actions in AVA's csv of detections, in and out: a box, an action and its score on each row."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ _SECONDS = "timestamps are seconds and stand for the frames shown then"
 
 
 def read_action_claims(path: Path, scenes: Scenes) -> Predictions:
-    """Claims of actions as Predictions: boxes, and a label with its score for each row, in the file's order.
+    """Predictions of actions as Predictions: boxes, and a label with its score for each row, in the file's order.
 
-    A row is `video,timestamp,x1,y1,x2,y2,action,score`, corners in shares of the picture; without a score it
-    claims with 1. Rows with equal corners in a moment are one box. Rows that cannot be taken are in
-    `rejected` with the reason, among them those of an action that the truth's label map lacks. Claims in
-    videos and moments that the truth lacks are kept and told in `meta.notes["warnings"]`: what they count for
+    A row is `video,timestamp,x1,y1,x2,y2,action,score`, corners in shares of the image; without a score it
+    predicts with 1. Rows with equal corners in a moment are one box. Rows that cannot be taken are in
+    `rejected` with the reason, among them those of an action that the ground truth's label map lacks. Predictions in
+    videos and moments that the ground truth lacks are kept and reported in `meta.notes["warnings"]`: what they count for
     is the metric's to say.
 
-    An empty file claims nothing, and neither does one all of whose actions the truth lacks.
+    An empty file predicts nothing, and neither does one all of whose actions the ground truth lacks.
 
     Args:
         path: the csv.
-        scenes: the truth: its vocabulary `action`, sizes of videos, and how moments and actions are numbered.
+        scenes: the ground truth: its vocabulary `action`, sizes of videos, and how moments and actions are numbered.
 
     Raises:
-        InputError: if the file cannot be read, is in pixels or a file of truth, has scores of another scale,
-            every row is refused for something other than its action, or no claim is in a moment of the truth.
+        InputError: if the file cannot be read, is in pixels or a file of ground truth, has scores of another scale,
+            every row is refused for something other than its action, or no prediction is in a moment of the ground truth.
         DatasetNotFoundError: if there is no such file.
     """
     path, findings = Path(os.path.realpath(path)), Findings()
@@ -110,7 +110,7 @@ def read_person_boxes(path: Path, scenes: Scenes | None = None) -> Predictions:
 
     Args:
         path: the csv.
-        scenes: the truth, for sizes of videos and the count of frames; without it a video is one pixel wide
+        scenes: the ground truth, for sizes of videos and the count of frames; without it a video is one pixel wide
             and high, and a frame a second.
 
     Raises:
@@ -140,14 +140,14 @@ def read_person_boxes(path: Path, scenes: Scenes | None = None) -> Predictions:
 
 
 def write_action_claims(predictions: Predictions, scenes: Scenes, path: Path) -> None:
-    """Claims as the csv that `read_action_claims` and the published evaluators read; the inverse.
+    """Predictions as the csv that `read_action_claims` and the published evaluators read; the inverse.
 
     Numbers are written with as many digits as they need. A video's name that a sheet would take for a formula
     gets an apostrophe in front; names of letters, digits, `_`, `.` and `-` stay as they are.
 
     Args:
         predictions: with `boxes` and scored `labels` of the kind `action`.
-        scenes: the truth, see `read_action_claims`.
+        scenes: the ground truth, see `read_action_claims`.
         path: where to; its folder must exist.
 
     Raises:
@@ -178,10 +178,10 @@ def write_action_claims(predictions: Predictions, scenes: Scenes, path: Path) ->
 
 
 def label_map(scenes: Scenes) -> LabelMap:
-    """The truth's actions with the numbers that its files give them.
+    """The ground truth's actions with the numbers that its files give them.
 
     Raises:
-        InputError: if the truth has no vocabulary of actions.
+        InputError: if the ground truth has no vocabulary of actions.
     """
     if KIND not in scenes.meta.vocabularies:
         raise InputError(
@@ -231,7 +231,7 @@ def _parse_scores(
 
 
 def _refuse_persons(rows: pl.DataFrame, score: pl.Series, where: str) -> None:
-    """Refuse a file of truth, whose eighth cells are whole numbers beyond 1."""
+    """Refuse a file of ground truth, whose eighth cells are whole numbers beyond 1."""
     whole = (score == score.floor()).fill_null(value=False)
     beyond = whole & (score > 1)
     if beyond.any() and int(whole.sum()) == len(rows) - rows["last"].null_count():
@@ -265,7 +265,7 @@ def _refuse_scale(lines: pl.Series, score: pl.Series, where: str) -> None:
 
 
 def _with_frames(rows: pl.DataFrame, scenes: Scenes, file: str, findings: Findings) -> pl.DataFrame:
-    """The rows with frames counted as those of the truth."""
+    """The rows with frames counted as those of the ground truth."""
     first = _first_frame(scenes)
     if "first_frame" not in scenes.meta.notes:
         return rows
@@ -290,7 +290,7 @@ def _with_frames(rows: pl.DataFrame, scenes: Scenes, file: str, findings: Findin
 
 
 def _in_pixels(rows: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:
-    """The rows with corners in pixels of the truth's videos."""
+    """The rows with corners in pixels of the ground truth's videos."""
     if scenes.meta.notes.get("unit_pictures"):
         return rows
     sizes = _sizes(scenes)
@@ -315,18 +315,18 @@ def _first_frame(scenes: Scenes) -> int:
 
 
 def _moments(scenes: Scenes) -> pl.DataFrame:
-    """Every video and frame that the truth knows."""
+    """Every video and frame that the ground truth knows."""
     table = scenes.frames if len(scenes.frames) else scenes.boxes
     return table.select(pl.col("video").cast(pl.String), "frame").unique()
 
 
 def _overlap(rows: pl.DataFrame, known: pl.DataFrame) -> int:
-    """How many rows lie in moments of the truth."""
+    """How many rows lie in moments of the ground truth."""
     return len(rows.join(known, on=["video", "frame"], how="semi"))
 
 
 def _tell_of_strangers(rows: pl.DataFrame, scenes: Scenes, file: str, where: str, findings: Findings) -> None:
-    """Warn of claims in moments that the truth lacks.
+    """Warn of predictions in moments that the ground truth lacks.
 
     Raises:
         InputError: if all are; says which names differ.

@@ -44,7 +44,7 @@ _NUMBERED = re.compile(r"(?:.*?)(\d{1,15})\.[^./]*$")
 
 @dataclass(frozen=True)
 class CocoIndex:
-    """What the images and categories of a COCO file are.
+    """Images and categories of a COCO file.
 
     Args:
         images: image id to (video, frame).
@@ -85,7 +85,7 @@ class CocoIndex:
         )
 
     def frames(self, *, truth: bool) -> pl.DataFrame:
-        """The table of frames, by video and frame; those of truth are annotated.
+        """The table of frames, by video and frame; those of ground truth are annotated.
 
         Args:
             truth: whether it is for Scenes.
@@ -102,7 +102,7 @@ class CocoIndex:
 
 
 def read_json_document(path: Path) -> Any:
-    """What a JSON file holds.
+    """Parse a JSON file.
 
     Raises:
         DatasetNotFoundError: if there is no file.
@@ -140,7 +140,7 @@ def build_coco_index(
         by: how images are frames. `images`: the set is one video called `name`, its frames the images in
             their order. `pictures`: each image is a video of one frame, called as its file. `folders`: a
             file name ends in `<video>/<number>.<ending>`. `video_ids`: each image has `video_id` and
-            `frame_id` (from 0), and `videos` the names. Unless told, `video_ids` if there is a list `videos`,
+            `frame_id` (from 0), and `videos` the names. By default `video_ids` if there is a list `videos`,
             else `images`.
         name: of the video where the set is one.
         first_frame: number of the first frame in file names.
@@ -286,7 +286,7 @@ _FLAGS = {"area_px2": pl.Float64, "ignore": pl.Boolean, "crowd": pl.Boolean, "co
 
 @dataclass
 class _Rows:
-    """What was taken: one entry per box, and the rows that were refused."""
+    """Rows read: one entry per box, and the refused rows."""
 
     place: list[tuple[str, int]] = field(default_factory=list)
     box: list[tuple[float, ...]] = field(default_factory=list)
@@ -306,7 +306,7 @@ def read_index(
         path: the file; its annotations are not needed.
         kind: of label that the categories are.
         by: how images are frames, see `coco_index.build_coco_index`.
-        name: of the video where the images are one; the file's name unless given.
+        name: of the video where the images are one (default: the file's name).
         first_frame: number of the first frame in file names.
 
     Raises:
@@ -576,14 +576,14 @@ def _meta(index: CocoIndex, findings: Findings) -> Meta:
     )
 
 
-# COCO JSON written: claims as lists of results, truth as annotation files.
+# COCO JSON written: predictions as lists of results, ground truth as annotation files.
 
 
 def write_results(predictions: Predictions, path: Path, index: CocoIndex, *, min_score: float = 0.0) -> int:
-    """Write claims as a list of COCO results: one for each box and label of the index's kind.
+    """Write predictions as a list of COCO results: one for each box and label of the index's kind.
 
-    Corners become left, top, width and height in the pixels that they are in: bring claims to those of the
-    truth by `scenes.concatenation` before. Dense scores give a result for every label above `min_score`; without
+    Corners become left, top, width and height in the pixels that they are in: bring predictions to those of the
+    ground truth by `scenes.concatenation` before. Dense scores give a result for every label above `min_score`; without
     them scored `labels` do.
 
     Args:
@@ -640,15 +640,15 @@ def build_scenes_index(scenes: Scenes, kind: str = "agent") -> CocoIndex:
 
 
 def write_annotations(scenes: Scenes, path: Path, index: CocoIndex | None = None) -> int:
-    """Write true boxes as a COCO annotation file that `pycocotools` reads: one annotation per box and label.
+    """Write ground-truth boxes as a COCO annotation file that `pycocotools` reads: one annotation per box and label.
 
     Boxes of frames that are no images, and boxes without a label of the kind, are left out; boxes to ignore
     are crowds. An image has the file name of the index, else `<video>/<frame from 1, five digits>.jpg`.
 
     Args:
-        scenes: truth.
+        scenes: ground truth.
         path: where to; replaced in one step.
-        index: images and categories; those of the scenes unless given.
+        index: images and categories (default: those of the scenes).
 
     Returns:
         The number of annotations.

@@ -18,25 +18,25 @@ from roadaware.scenes.tables import Scenes
 KIND, SUPER = "corner", "corner_super"
 """Kinds of label: what an object is, and its super-class."""
 DOMAINS = ("kitti", "nuscenes", "once")
-"""What CODA's pictures were taken from, which the names of its base files begin with."""
+"""What CODA's images were taken from, which the names of its base files begin with."""
 TAGS = ("period", "weather")
 IDS = "category_ids"
-"""The note that tells the category id of each label."""
+"""The note with the category id of each label."""
 _SHOWN = 5
 
 
 def read_corner_cases(path: Path, corner: Path | None = None) -> Scenes:
     """The annotations of a COCO file about corner cases as Scenes: labels of the kind `corner`.
 
-    Each picture is a video of one frame, unless the file lists `videos`. `frames` have `image_id`; pictures
+    Each image is a video of one frame, unless the file lists `videos`. `frames` have `image_id`; images
     have `period`, `weather` and `domain` (from names that begin with kitti_, nuscenes_ or once_), null where
     the file does not say. Labels of the kind `corner_super` are the categories' super-classes. Where no
     annotation has the flag `corner_case`, boxes do not have it either.
 
     CODA 2022 gives common objects and corner cases in two files, whose annotations share their numbers: a
     box of both is a corner case of a common class, one of the first alone is common and no corner case,
-    one of the second alone a corner case of a novel class, which has no label unless the second file tells
-    classes apart.
+    one of the second alone a corner case of a novel class, which has no label unless the second file distinguishes
+    classes.
 
     Args:
         path: the annotations, or those of the common classes.
@@ -45,7 +45,7 @@ def read_corner_cases(path: Path, corner: Path | None = None) -> Scenes:
     Raises:
         DatasetNotFoundError: if there is no such file.
         InputError: if a file is damaged, an id stands twice or is no whole number, or the two files are not
-            about the same pictures and boxes.
+            about the same images and boxes.
     """
     where, content = to_printable(str(path)), read_json_document(path)
     held = ensure_object(content, where, "a COCO file")
@@ -62,7 +62,7 @@ def read_corner_cases(path: Path, corner: Path | None = None) -> Scenes:
 
 
 def build_predictions_index(scenes: Scenes, categories: Mapping[int, str]) -> CocoIndex:
-    """What the ids of COCO results on these pictures stand for.
+    """Images and categories for the ids of COCO results.
 
     Args:
         scenes: what `read_corner_cases` gave.
@@ -171,7 +171,7 @@ def _with_supers(scenes: Scenes, held: dict[str, Any], index: CocoIndex) -> Scen
 
 
 def _with_tags(scenes: Scenes, held: dict[str, Any], index: CocoIndex) -> Scenes:
-    """Number, period, weather and domain of each picture."""
+    """Number, period, weather and domain of each image."""
     rows = pl.DataFrame(
         list(_tags(held, index)),
         schema={

@@ -1,4 +1,4 @@
-"""Corrected proposals read back: what each annotator left, from Label Studio exports, COCO and Parquet."""
+"""Reader of corrected proposals by annotator, from Label Studio exports, COCO and Parquet."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LOOKED: dict[str, Any] = {
     "seconds": pl.Float64,
     "linked": pl.Boolean,
 }
-"""Columns of who looked at which picture, whether it was skipped, the time where that is known, and whether
+"""Columns of which annotator saw which image, whether it was skipped, the time where that is known, and whether
 the boxes of the file name their proposals."""
 REFUSED: dict[str, Any] = {
     "video": pl.String,
@@ -49,7 +49,7 @@ REFUSED: dict[str, Any] = {
     "proposal": pl.Int64,
 }
 """Columns of boxes that came back and could not be taken: `proposal` is null where one names none that is
-known, and may stand for any of its picture."""
+known, and may stand for any of its image."""
 SOMEBODY = "somebody"
 _NEW = -1
 """Stands for a refused box that names no proposal."""
@@ -61,11 +61,11 @@ Place = tuple[str, int]
 
 @dataclass
 class Answers:
-    """What came back.
+    """Corrections of one or more annotators.
 
     Args:
         drawn: see `DRAWN`.
-        looked: see `LOOKED`; once per picture and annotator.
+        looked: see `LOOKED`; once per image and annotator.
         findings: what was refused or odd.
         refused: see `REFUSED`; of these proposals nobody knows what became of them.
     """
@@ -78,7 +78,7 @@ class Answers:
 
 @dataclass
 class _Rows:
-    """What is known of what was sent, and rows as they grow."""
+    """Facts of the sent tasks, and the rows read so far."""
 
     sent: Predictions
     file: str
@@ -101,11 +101,11 @@ class _Rows:
         self.words = set(self.sent.meta.vocabularies[KIND])
 
     def lose(self, who: str, place: Place, proposal: int | None, *, named: bool = True) -> None:
-        """A box that came back was refused.
+        """Count a refused box.
 
         Args:
             who: left it.
-            place: its picture.
+            place: its image.
             proposal: that it names, if any.
             named: whether it could name one, so that it is a new box where others of its file do.
         """
@@ -158,15 +158,15 @@ class _Rows:
 
 
 def read_corrections(path: Path, sent: Predictions) -> Answers:
-    """What came back in a file: the form is told from its content.
+    """Read the corrections in a file; the format is inferred from its content.
 
-    Label Studio: a JSON export of tasks; annotators are told apart by `completed_by`; who cancelled has
-    skipped the picture. COCO: an annotation file, of one annotator, who is called as the file; a number in
+    Label Studio: a JSON export of tasks; annotators are distinguished by `completed_by`; who cancelled has
+    skipped the image. COCO: an annotation file, of one annotator, who is called as the file; a number in
     `proposal` links an annotation. Parquet: rows with video, frame and corners, and `annotator`, `proposal`
     and `label` where they have such.
 
-    Refused and counted: pictures that were not sent out, boxes that are turned, have no width or height, or
-    lie outside their picture. A later annotation of a picture by the same person replaces an earlier one.
+    Refused and counted: images that were not sent out, boxes that are turned, have no width or height, or
+    lie outside their image. A later annotation of an image by the same person replaces an earlier one.
 
     Args:
         path: of the file.
@@ -192,7 +192,7 @@ def read_corrections(path: Path, sent: Predictions) -> Answers:
 
 
 def merge_answers(parts: Sequence[Answers]) -> Answers:
-    """What came back in several files; of a picture that one person did twice the later file counts.
+    """Merge corrections of several files; where an annotator did an image twice, the later file counts.
 
     Args:
         parts: at least one.
@@ -227,7 +227,7 @@ def _label_studio(content: list[Any], path: Path, sent: Predictions) -> Answers:
 
 
 def _annotation(annotation: Annotation, place: Place, rows: _Rows) -> None:
-    """Take what one annotator says of one picture."""
+    """Take what one annotator says of one image."""
     who = annotation.author or SOMEBODY
     known = rows.looked.get((who, place))
     if known is not None and not known[0]:
@@ -280,7 +280,7 @@ def _fault(region: Region) -> str:
 
 
 def _within(corners: Iterable[float], size: tuple[int, int]) -> list[float]:
-    """Corners brought to the picture where rounding put them a little outside."""
+    """Corners brought to the image where rounding put them a little outside."""
     edges = zip(corners, (*size, *size), strict=True)
     return [min(max(float(corner), 0.0), float(side)) for corner, side in edges]
 
@@ -328,7 +328,7 @@ def _coco_box(row: Mapping[str, Any], place: Place, who: str, word: str | None, 
 def _plain_box(
     corners: tuple[float, ...], place: Place, who: str, proposal: int | None, word: str | None, rows: _Rows
 ) -> None:
-    """Take a box in pixels, cut to its picture."""
+    """Take a box in pixels, cut to its image."""
     x1, y1, x2, y2 = _within(corners, rows.sizes[place])
     if x1 >= x2 or y1 >= y2:
         reason = "the box has no width or no height in the picture"
@@ -343,7 +343,7 @@ def _plain_box(
 
 
 def _find_image(name: str, rows: _Rows) -> Place | None:
-    """The picture of a file name, with or without the folders before it where that is enough."""
+    """The image of a file name, with or without the folders before it where that is enough."""
     if name in rows.files:
         return rows.files[name]
     last = name.replace("\\", "/").rpartition("/")[2]

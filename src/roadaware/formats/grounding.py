@@ -1,4 +1,4 @@
-"""Claims of where and when sentences happen, in TubeDETR's form and that of HC-STVG's evaluation."""
+"""Predictions of where and when sentences happen, in TubeDETR's form and that of HC-STVG's evaluation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from roadaware.io.sources import read_file, to_printable
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
-# Which sentence of the scenes a claim means, by any of the names that published files use.
+# Which sentence of the scenes a prediction means, by any of the names that published files use.
 
 _SHOWN = 5
 UNKNOWN = "a sentence that the truth does not have"
@@ -77,7 +77,7 @@ class Sentences:
         return UNKNOWN
 
     def nothing(self, claimed: Iterable[str], where: str) -> InputError:
-        """The error for claims of which none is on a sentence of the truth: which names differ."""
+        """The error for predictions of which none is on a sentence of the ground truth: which names differ."""
         asked = list(dict.fromkeys(claimed))[:_SHOWN]
         has = [name for name in self.names if name is not None][:_SHOWN] or self.videos[:_SHOWN]
         return InputError(
@@ -116,7 +116,7 @@ _HINT = (
 
 @dataclass
 class _Claim:
-    """What is claimed of one sentence: a half-open span and boxes, both in frames from 0."""
+    """The prediction for one sentence: a half-open span and boxes, both in frames from 0."""
 
     span: tuple[int, int] | None = None
     frames: list[int] = field(default_factory=list)
@@ -125,11 +125,11 @@ class _Claim:
 
 @dataclass
 class _Claims:
-    """All claims of a file by the place of their sentence.
+    """All predictions of a file by the place of their sentence.
 
     Args:
         file: its name.
-        sentences: of the truth.
+        sentences: of the ground truth.
         findings: takes what is refused.
         shift: number of the first frame in the file.
     """
@@ -142,7 +142,7 @@ class _Claims:
     places: dict[str, int | str] = field(default_factory=dict)
 
     def claim(self, name: str) -> _Claim | None:
-        """The claim on the sentence of that name; None if there is none, which is counted once."""
+        """The prediction on the sentence of that name; None if there is none, which is counted once."""
         place = self.places.get(name)
         if place is None:
             place = self.sentences.find(name)
@@ -156,7 +156,7 @@ class _Claims:
         return self.held[place] if isinstance(place, int) else None
 
     def span(self, claim: _Claim, name: str, start: Any, end: Any, *, inclusive: bool) -> None:
-        """Take a claimed span; one that ends before it starts lasts no frame, as to published evaluators."""
+        """Take a predicted span; one that ends before it starts lasts no frame, as to published evaluators."""
         first, last = _whole(start), _whole(end)
         if first is None or last is None:
             told = f"the span {format_value(start)}..{format_value(end)} is no pair of whole frame numbers"
@@ -170,14 +170,14 @@ class _Claims:
         claim.span = first - self.shift, last - self.shift
 
     def refuse(self, name: str, reason: str) -> None:
-        """Leave out what is claimed of a sentence, and say why."""
+        """Leave out what is predicted of a sentence, and say why."""
         self.findings.reject("queries", self.file, name, reason)
         place, self.places[name] = self.places[name], reason
         if isinstance(place, int):
             del self.held[place]
 
     def box(self, claim: _Claim, name: str, frame: str, box: Any) -> None:
-        """Take a claimed box."""
+        """Take a predicted box."""
         number = int(frame) - self.shift if _FRAME.fullmatch(frame) else -1
         if number < 0:
             told = f"a box of frame '{to_printable(frame, 40)}', which is no frame from {self.shift} on"
@@ -188,22 +188,22 @@ class _Claims:
 
 
 def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -> Predictions:
-    """Claimed spans and boxes as Predictions: `queries` with the numbers of the truth, tubes and boxes.
+    """Predicted spans and boxes as Predictions: `queries` with the numbers of the ground truth, tubes and boxes.
 
-    In TubeDETR's form (also inside the log it writes) frames count from 0, whatever the truth's files count
-    from, and ends are left out. In that of HC-STVG's evaluation they count as the truth's files do
-    (`meta.notes["first_frame"]`), and ends are included. Boxes may lie outside the claimed span. Claims on
-    sentences that the truth lacks are in `rejected`, as are spans that are no whole numbers; a sentence
-    without a claim has no row.
+    In TubeDETR's form (also inside the log it writes) frames count from 0, whatever the ground truth's files count
+    from, and ends are left out. In that of HC-STVG's evaluation they count as the ground truth's files do
+    (`meta.notes["first_frame"]`), and ends are included. Boxes may lie outside the predicted span. Predictions on
+    sentences that the ground truth lacks are in `rejected`, as are spans that are no whole numbers; a sentence
+    without a prediction has no row.
 
     Args:
         path: a JSON file in one of the two forms, seen from its content.
-        scenes: the truth.
+        scenes: the ground truth.
         strict: anything rejected is an error.
 
     Raises:
-        InputError: if the file is damaged or in neither form, the truth has no sentence, no claim is on one
-            of its sentences, or every claim is refused; a file without any claim is none of these.
+        InputError: if the file is damaged or in neither form, the ground truth has no sentence, no prediction is on one
+            of its sentences, or every prediction is refused; a file without any prediction is none of these.
         FindingsError: under `strict`, if anything was rejected.
 
     Source: TubeDETR, `hcstvg_eval` and `vidstg_eval`; HC-STVG, `eval_hcvg`.
@@ -230,7 +230,7 @@ def read_grounding_claims(path: Path, scenes: Scenes, *, strict: bool = False) -
 
 
 def _not_one(claims: _Claims, where: str) -> InputError:
-    """Why not one claim can be taken: their names differ from the truth's, or what most were refused for."""
+    """Why not one prediction can be taken: their names differ from the ground truth's, or what most were refused for."""
     if find_common_reason(claims.findings.table()["reason"])[0] == UNKNOWN:
         return claims.sentences.nothing(claims.places, where)
     hint = "spans are numbers of frames: multiply seconds by the frames per second of the video, and round"
@@ -240,11 +240,11 @@ def _not_one(claims: _Claims, where: str) -> InputError:
 def write_grounding_claims(
     predictions: Predictions, scenes: Scenes, path: Path, *, form: Form = "tubedetr"
 ) -> int:
-    """Write claims in one of the published forms.
+    """Write predictions in one of the published forms.
 
     Args:
         predictions: with `queries` and the boxes of their tubes.
-        scenes: the truth, which has the names.
+        scenes: the ground truth, which has the names.
         path: where to; replaced in one step.
         form: tubedetr, or hcstvg for the form of its evaluation.
 
@@ -252,7 +252,7 @@ def write_grounding_claims(
         The number of sentences.
 
     Raises:
-        UsageError: if a sentence is unknown to the scenes or claimed without a span, or the form is none.
+        UsageError: if a sentence is unknown to the scenes or predicted without a span, or the form is none.
         DiskError: if the disk refuses.
     """
     if form not in ("tubedetr", "hcstvg"):
@@ -289,7 +289,7 @@ def _first_frame(scenes: Scenes) -> int:
 
 
 def _results(top: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The object that holds TubeDETR's claims: the top, or the one member of its log that does."""
+    """The object that holds TubeDETR's predictions: the top, or the one member of its log that does."""
     inner = [each for each in top.values() if isinstance(each, dict) and isinstance(each.get(_SPANS), dict)]
     return next((each for each in (top, *inner) if _SPANS in each or _BOXES in each), None)
 
@@ -354,7 +354,7 @@ def _read_official(top: Mapping[str, Any], where: str, claims: _Claims) -> None:
 
 
 def _compare_kind(kind: Any, name: str, claims: _Claims) -> None:
-    """Count claims that call a sentence of another kind than the truth does."""
+    """Count predictions that call a sentence of another kind than the ground truth does."""
     place = claims.places[name]
     known = claims.sentences.kinds[place] if isinstance(place, int) else None
     if isinstance(kind, str) and known is not None and kind not in (known, "none"):
@@ -362,7 +362,7 @@ def _compare_kind(kind: Any, name: str, claims: _Claims) -> None:
 
 
 def _predictions(claims: _Claims, scenes: Scenes, form: Form) -> Predictions:
-    """The tables of all claims that are on a sentence of the truth, in the truth's order."""
+    """The tables of all predictions that are on a sentence of the ground truth, in the ground truth's order."""
     sentences, findings = claims.sentences, claims.findings
     listed = sorted(claims.held.items())
     counts = [len(claim.frames) for _, claim in listed]

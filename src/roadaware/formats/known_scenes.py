@@ -1,4 +1,4 @@
-"""What the scenes tell about claims that are read: which videos there are, how many frames each has."""
+"""Videos and frame counts of the scenes that predictions are read for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Known:
     """The videos of some scenes with their lengths; without scenes every video and frame is believed.
 
     Args:
-        scenes: what claims are made of, or None.
+        scenes: what predictions are made of, or None.
     """
 
     def __init__(self, scenes: Scenes | None) -> None:
@@ -33,11 +33,11 @@ class Known:
         self.lengths = dict(table.iter_rows())
 
     def reason(self, video: str, first: int, last: int) -> str:
-        """Why frames of a video cannot be claimed; empty where they can.
+        """Why frames of a video cannot be predicted; empty where they can.
 
         Args:
             video: its name.
-            first: the first frame that is claimed.
+            first: the first frame that is predicted.
             last: the last one.
         """
         if first < 0:

@@ -79,7 +79,7 @@ def build_labelling_config(tables: Scenes | Predictions, controls: Controls, *, 
     Args:
         tables: with vocabularies.
         controls: see `build_controls`.
-        picture: whether the tasks are about pictures; about videos otherwise.
+        picture: whether the tasks are about images; about videos otherwise.
     """
     words = tables.meta.vocabularies
     over = "image" if picture else "video"
@@ -166,7 +166,7 @@ Results = list[dict[str, Any]]
 
 @dataclass
 class Held:
-    """What is written, and the count of it."""
+    """Rows to write, and their counts."""
 
     tables: Scenes | Predictions
     controls: Controls
@@ -177,7 +177,7 @@ class Held:
     keyframes: int = 0
 
     def leave_out(self, what: str, count: int = 1) -> None:
-        """Count what the format cannot say."""
+        """Count items that the format cannot represent."""
         if count:
             self.left_out[what] = self.left_out.get(what, 0) + count
 
@@ -312,7 +312,7 @@ def _sounds(task: _Task) -> None:
 
 
 def _boxes(task: _Task, boxes: pl.DataFrame) -> None:
-    """Tracks of a video, and boxes of a picture or without a track one by one."""
+    """Tracks of a video, and boxes of an image or without a track one by one."""
     if "tube" not in boxes.columns:
         boxes = boxes.with_columns(tube=pl.lit(None, pl.Int64))
     boxes = boxes.sort("tube", "frame", nulls_last=True, maintain_order=True)
@@ -400,7 +400,7 @@ def _sequence(frames: Ints, corners: Floats, task: _Task) -> dict[str, Any]:
 
 
 def _picture(corners: Floats, task: _Task) -> dict[str, Any]:
-    """The box of a picture."""
+    """The box of an image."""
     return {**_hundredths(corners[0], task.size), "rotation": 0}
 
 
@@ -503,11 +503,11 @@ LOCAL_FILES = "/data/local-files/?d={name}"
 
 @dataclass
 class Written:
-    """What went into a file of tasks.
+    """Counts of what was written into a file of tasks.
 
     Args:
         tasks: how many.
-        regions: tracks, boxes on pictures, spans and sounds.
+        regions: tracks, boxes on images, spans and sounds.
         boxes: that the regions stand for.
         keyframes: that are written for them.
         left_out: what the format cannot say, by its description.
@@ -529,7 +529,7 @@ def write_label_studio(
     tolerance_px: float = 0.5,
     media: str = LOCAL_FILES,
 ) -> Written:
-    """Write tasks that Label Studio imports: one per video or picture, with what is known of it.
+    """Write tasks for Label Studio: one per video or image, with its annotations or predictions.
 
     Scenes become annotations, one for each annotator; Predictions become predictions with scores, which
     annotators correct. Tracks are thinned to keyframes between which the boxes that Label Studio draws are
@@ -538,16 +538,16 @@ def write_label_studio(
     recording. Read back by `datasets.read("label_studio", ...)`, or `read_predictions`.
 
     Args:
-        tables: what to write; videos of one frame are pictures.
+        tables: what to write; videos of one frame are images.
         path: where the tasks go; replaced in one step.
         config: where the labelling config goes, XML to be pasted into the project's settings.
         videos: a table of videos with their sizes, where `tables` has none.
         tolerance_px: how far an edge may be away, in pixels.
-        media: where Label Studio finds a video or picture; `{name}` is its path, else its name. Paths that
+        media: where Label Studio finds a video or image; `{name}` is its path, else its name. Paths that
             are addresses themselves stay as they are.
 
     Raises:
-        UsageError: if a video's size is not known, a tube has two boxes in a frame, videos and pictures are
+        UsageError: if a video's size is not known, a tube has two boxes in a frame, videos and images are
             mixed, or `tolerance_px` is negative.
         DiskError: if the disk refuses.
 
@@ -623,7 +623,7 @@ def _is_picture(row: Mapping[str, Any]) -> bool:
 
 
 def _data(row: Mapping[str, Any], media: str, *, picture: bool) -> dict[str, Any]:
-    """What a task is about."""
+    """Data of a task."""
     path = row.get("path") or row["video"]
     address = path if path.startswith(("/data/", "http://", "https://", "s3://", "gs://")) else None
     data = {

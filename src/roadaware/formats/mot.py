@@ -87,7 +87,7 @@ def read_tracks(
 
     Args:
         files: video to its file.
-        scenes: tells which videos and frames there are; its videos' sizes are those of the claims.
+        scenes: give the videos and frames that there are; its videos' sizes are those of the predictions.
         first_pixel: the number of the first pixel: 1, or 0 for files that count from 0.
         unknown_score: the score of lines with a conf of -1; they are refused unless it is given.
         strict: anything rejected is an error.
@@ -143,7 +143,7 @@ def read_sequences(
 
     Args:
         folder: holds the sequences.
-        names: which sequences, as a seqmap lists them; all unless given.
+        names: which sequences, as a seqmap lists them (default: all).
         classes: number of a class to its label, in class order; boxes of others are to be ignored. Without
             it boxes have no labels.
         kind: of those labels.
@@ -344,7 +344,7 @@ def _concat_boxes(parts: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _add_video_sizes(scenes: Scenes | None, videos: list[str]) -> pl.DataFrame:
-    """The videos with the sizes that the scenes tell."""
+    """The videos with the sizes of the scenes."""
     table = pl.DataFrame({"video": videos}, schema={"video": pl.String})
     if scenes is None or not {"width_px", "height_px"} <= set(scenes.videos.columns):
         return table
@@ -384,7 +384,7 @@ def _info(folder: Path, name: str) -> dict[str, object]:
     return found
 
 
-# MOT text written, in the folders in which TrackEval looks for truth and for results.
+# MOT text written, in the folders in which TrackEval looks for ground truth and for results.
 
 _PEDESTRIAN = 1
 _Class = tuple[str, str]
@@ -399,16 +399,16 @@ def write_sequences(
     split: str = "all",
     first_pixel: float = FIRST_PIXEL,
 ) -> None:
-    """Write true tracks as MOT sequences: what TrackEval calls GT_FOLDER.
+    """Write ground-truth tracks as MOT sequences (GT_FOLDER of TrackEval).
 
     The folder holds `<benchmark>-<split>/<video>/gt/gt.txt` and `seqinfo.ini`, and the seqmap
     `seqmaps/<benchmark>-<split>.txt`. Everything is of class 1, the one that TrackEval's MotChallenge2DBox
     judges. Boxes to ignore have a conf of 0.
 
     Args:
-        scenes: truth; videos need n_frames.
+        scenes: ground truth; videos need n_frames.
         folder: must not exist, or be empty.
-        of: (kind, label) of the tubes to write, with their parents' boxes; the tracks unless given.
+        of: (kind, label) of the tubes to write, with their parents' boxes (default: the tracks).
         benchmark: its name.
         split: its name.
         first_pixel: see `mot.read_tracks`.
@@ -431,16 +431,16 @@ def write_tracks(
     split: str = "all",
     first_pixel: float = FIRST_PIXEL,
 ) -> None:
-    """Write claimed tracks as MOT text: what TrackEval calls TRACKERS_FOLDER.
+    """Write predicted tracks as MOT text (TRACKERS_FOLDER of TrackEval).
 
-    The folder holds `<benchmark>-<split>/<tracker>/data/<video>.txt`, a file for each video of the claims.
-    Boxes of tubes that are claimed for consecutive frames stand in the frames they are claimed for.
+    The folder holds `<benchmark>-<split>/<tracker>/data/<video>.txt`, a file for each video of the predictions.
+    Boxes of tubes that are assigned to consecutive frames stand in the frames they are assigned to.
 
     Args:
-        predictions: linked boxes with scores, in the truth's pixels (`scenes.concatenation` brings them there:
+        predictions: linked boxes with scores, in the ground truth's pixels (`scenes.concatenation` brings them there:
             TrackEval does not).
         folder: must not exist, or be empty.
-        of: (kind, label) of the tubes to write; the paths themselves unless given.
+        of: (kind, label) of the tubes to write (default: the paths themselves).
         tracker: its name.
         benchmark: as in `write_sequences`.
         split: as in `write_sequences`.
@@ -464,7 +464,7 @@ def format_tube_lines(
 
     Args:
         tables: Scenes or linked Predictions.
-        of: (kind, label) of the tubes; the tracks themselves unless given.
+        of: (kind, label) of the tubes (default: the tracks themselves).
         first_pixel: see `mot.read_tracks`.
 
     Raises:
@@ -492,7 +492,7 @@ def collect_tube_boxes(tables: TableSet, of: _Class | None = None) -> pl.DataFra
 
     Args:
         tables: Scenes or linked Predictions.
-        of: (kind, label) of the tubes; the tracks themselves unless given.
+        of: (kind, label) of the tubes (default: the tracks themselves).
 
     Raises:
         UsageError: if there is no such label.
@@ -505,7 +505,7 @@ def collect_tube_boxes(tables: TableSet, of: _Class | None = None) -> pl.DataFra
     pieces = owned.join(tubes, left_on="tube", right_on="owner", maintain_order="right_left")
     inside = pl.col("low").is_null() | pl.col("frame").is_between("low", "high", closed="left")
     pieces = pieces.filter(inside)
-    # Boxes claimed for consecutive frames, whatever frames they were found in.
+    # Boxes assigned to consecutive frames, whatever frames they were found in.
     place = pl.col("frame").rank("ordinal").over("own").cast(pl.Int64) - 1
     claimed = pl.when(pl.col("consecutive")).then(pl.col("start_frame") + place).otherwise("frame")
     track = pl.col("own").rank("dense").over("video").cast(pl.Int64)
@@ -513,7 +513,7 @@ def collect_tube_boxes(tables: TableSet, of: _Class | None = None) -> pl.DataFra
 
 
 def _conf(tables: TableSet) -> pl.Expr:
-    """The last field that counts: the score of claims, and of truth whether it is asked for."""
+    """The last field that counts: the score of predictions, and of ground truth whether it is asked for."""
     if isinstance(tables, Predictions):
         return pl.col("score").cast(pl.Float64) if "score" in tables.boxes.columns else pl.lit(1.0)
     if "ignore" in tables.boxes.columns:

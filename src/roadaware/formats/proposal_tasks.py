@@ -1,4 +1,4 @@
-"""Proposals as work for people: pictures with boxes to correct, as Label Studio tasks, COCO or Parquet."""
+"""Proposals as work for people: images with boxes to correct, as Label Studio tasks, COCO or Parquet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from roadaware.scenes.tables import Meta, Predictions
 UNNAMED = "unlabelled"
 """The class of a proposal that nobody has named."""
 CONTROL, IMAGE, REGION = "corner", "image", "proposal-"
-"""Names in a Label Studio project: the control of boxes, the picture, and what identifiers begin with."""
+"""Names in a Label Studio project: the control of boxes, the image, and what identifiers begin with."""
 PICTURES = {
     "video": pl.String,
     "frame": pl.Int64,
@@ -29,11 +29,11 @@ PICTURES = {
     "width_px": pl.Int64,
     "height_px": pl.Int64,
 }
-"""Columns of the pictures that are sent out; `picture` is the path by which people see it."""
+"""Columns of the images that are sent out; `picture` is the path by which people see it."""
 
 
 def format_task_name(video: str, frame: int) -> str:
-    """What a picture is called in tasks.
+    """Name of an image in tasks.
 
     >>> format_task_name("town-0001", 12)
     'town-0001/000012'
@@ -44,19 +44,19 @@ def format_task_name(video: str, frame: int) -> str:
 def select_task_proposals(
     claims: Predictions, pictures: pl.DataFrame, labels: Sequence[str], *, kind: str = KIND
 ) -> tuple[Predictions, dict[str, int]]:
-    """The proposals of some pictures as they are sent out, and what was left out of them, by reason.
+    """The proposals of some images as they are sent out, and what was left out of them, by reason.
 
-    Boxes are cut to their picture; `frames` are the pictures in their order, with `task` (from 1), `picture`,
+    Boxes are cut to their image; `frames` are the images in their order, with `task` (from 1), `picture`,
     `width_px` and `height_px`; labels are of the kind `corner`: the likeliest of each proposal.
 
     Args:
         claims: proposals; labels of `kind`, where they have such, are what annotators see first.
         pictures: with the columns of `PICTURES`, in the order of the work.
         labels: classes that annotators choose from; those of the proposals are added.
-        kind: of the claims' labels.
+        kind: of the predictions' labels.
 
     Raises:
-        UsageError: if there are no pictures, one stands twice, or the size of one is not known.
+        UsageError: if there are no images, one stands twice, or the size of one is not known.
     """
     frames = pictures.select(list(PICTURES)).cast(pl.Schema(PICTURES)).with_row_index("task", offset=1)
     _check(frames)
@@ -93,14 +93,14 @@ def select_task_proposals(
 
 
 def label_studio_tasks(sent: Predictions, media: str = LOCAL_FILES) -> bytes:
-    """Tasks that Label Studio imports: one per picture, its proposals as predictions.
+    """Tasks that Label Studio imports: one per image, its proposals as predictions.
 
-    Boxes are in hundredths of the picture, unturned; identifiers are `proposal-<number>`, which an export
+    Boxes are in hundredths of the image, unturned; identifiers are `proposal-<number>`, which an export
     keeps for boxes that were corrected.
 
     Args:
         sent: what `select_task_proposals` gave.
-        media: where Label Studio finds a picture; `{name}` is its path.
+        media: where Label Studio finds an image; `{name}` is its path.
 
     Source: the task format of Label Studio.
     """
@@ -172,7 +172,7 @@ def encode_coco_annotations(sent: Predictions) -> bytes:
 
 
 def encode_proposal_parquet(sent: Predictions) -> bytes:
-    """A Parquet table with a row per proposal; a picture without one has a row without a box.
+    """A Parquet table with a row per proposal; an image without one has a row without a box.
 
     Args:
         sent: what `select_task_proposals` gave.
@@ -204,7 +204,7 @@ def add_class_names(sent: Predictions) -> pl.DataFrame:
 
 
 def _by_picture(sent: Predictions) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Each picture with its proposals, the likeliest first."""
+    """Each image with its proposals, the likeliest first."""
     parts = add_class_names(sent).with_columns(pl.col("score").fill_null(1.0)).sort("score", descending=True)
     held = parts.partition_by("video", "frame", as_dict=True, include_key=False)
     for row in sent.frames.iter_rows(named=True):
@@ -252,7 +252,7 @@ def _best(claims: Predictions, kind: str, kept: pl.DataFrame) -> pl.DataFrame:
 
 
 def _videos(frames: pl.DataFrame) -> pl.DataFrame:
-    """The table of videos; a size only where all pictures of one have it."""
+    """The table of videos; a size only where all images of one have it."""
     same = [
         pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name)
         for name in ("width_px", "height_px")
@@ -261,7 +261,7 @@ def _videos(frames: pl.DataFrame) -> pl.DataFrame:
 
 
 def _check(frames: pl.DataFrame) -> None:
-    """Refuse pictures that cannot be sent out.
+    """Refuse images that cannot be sent out.
 
     Raises:
         UsageError: see `select_task_proposals`.

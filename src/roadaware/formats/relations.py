@@ -1,4 +1,4 @@
-"""Claims of relations in videos, the form of VidVRD's results, read and written."""
+"""Predictions of relations in videos, the form of VidVRD's results, read and written."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _NAMED = 5
 
 
 def read_relation_claims(path: Path, scenes: Scenes, *, strict: bool = False) -> Predictions:
-    """Claimed relations as Predictions, in the order of the file, which decides between equal scores.
+    """Predicted relations as Predictions, in the order of the file, which decides between equal scores.
 
-    Each claim is a row of `relations` with its score; its subject and object are tubes of the Predictions
-    that own the claimed boxes; trajectories of a category that have an equal box in a shared frame are pieces
+    Each prediction is a row of `relations` with its score; its subject and object are tubes of the Predictions
+    that own the predicted boxes; trajectories of a category that have an equal box in a shared frame are pieces
     of one tube, unless that gave it two boxes in a frame.
-    Trajectories have one box for each frame of the duration; a claim that has not is in `rejected`, as is
-    one with a box upside down or without a finite score. Claims on videos that the scenes do not have are
-    left out and counted. Words that the scenes do not know are added behind theirs: such claims are wrong,
+    Trajectories have one box for each frame of the duration; a prediction that has not is in `rejected`, as is
+    one with a box upside down or without a finite score. Predictions on videos that the scenes do not have are
+    left out and counted. Words that the scenes do not know are added behind theirs: such predictions are wrong,
     and count as wrong.
 
     Scores lie in [0, 1]. If one of the file lies outside, as a logit or a product may, every score of the
@@ -58,12 +58,12 @@ def read_relation_claims(path: Path, scenes: Scenes, *, strict: bool = False) ->
 
     Args:
         path: JSON {"results": {video: [claim]}}, or {video: [claim]}.
-        scenes: what the claims are about.
+        scenes: what the predictions are about.
         strict: anything rejected is an error.
 
     Raises:
         InputError: if the file is damaged or has another form, no video of it is one of the scenes, or every
-            claim is refused; a file without any claim is none of these.
+            prediction is refused; a file without any prediction is none of these.
         FindingsError: under `strict`, if anything was rejected.
 
     Source: VidVRD-helper, evaluation of visual relation detection.
@@ -96,15 +96,15 @@ def read_relation_claims(path: Path, scenes: Scenes, *, strict: bool = False) ->
 
 
 def write_relation_claims(predictions: Predictions, scenes: Scenes, path: Path) -> int:
-    """Write claimed relations as VidVRD's results; every video of the scenes is there, also without claims.
+    """Write predicted relations as VidVRD's results; every video of the scenes is there, also without predictions.
 
     Args:
         predictions: with `relations`, their scores, and boxes in every frame of each.
-        scenes: what the claims are about; its videos come first, in its order.
+        scenes: what the predictions are about; its videos come first, in its order.
         path: where to; replaced in one step.
 
     Returns:
-        The number of claims.
+        The number of predictions.
 
     Raises:
         UsageError: if relations have no scores, or a tube no category or not one box in each frame.
@@ -127,10 +127,10 @@ def write_relation_claims(predictions: Predictions, scenes: Scenes, path: Path) 
 def _clips(
     text: str, where: str, known: set[str], findings: Findings
 ) -> tuple[list[Packed], npt.NDArray[np.float64]]:
-    """The claims of each known video, and all their scores.
+    """The predictions of each known video, and all their scores.
 
     Raises:
-        InputError: if nothing is about a known video, or every claim is refused.
+        InputError: if nothing is about a known video, or every prediction is refused.
     """
     file = Path(where).name
     found: list[Packed] = []
@@ -178,7 +178,7 @@ def _iterate_videos(text: str, where: str) -> Iterator[tuple[str, Any]]:
 
 
 def _clip(video: str, listed: Sequence[Any], file: str, scores: list[float], findings: Findings) -> Packed:
-    """The claims of one video; those that cannot be taken are refused."""
+    """The predictions of one video; those that cannot be taken are refused."""
     held = Tracks()
     findings.read["relations"] += len(listed)
     for number, value in enumerate(listed):
@@ -208,7 +208,7 @@ def _nothing_known(foreign: Sequence[str], known: set[str], where: str) -> Input
 
 
 def _strange_words(clips: Sequence[Packed], known: Mapping[str, tuple[str, ...]], findings: Findings) -> None:
-    """Count the claims with words that the truth does not know, where it knows some."""
+    """Count the predictions with words that the ground truth does not know, where it knows some."""
     names = {kind: set(words) for kind, words in known.items()}
     for clip in clips:
         for relation in clip.relations:
@@ -227,7 +227,7 @@ def _strange_words(clips: Sequence[Packed], known: Mapping[str, tuple[str, ...]]
 def _extend_vocabularies(
     known: Mapping[str, tuple[str, ...]], said: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """The truth's vocabularies, with words that only claims have behind theirs."""
+    """The ground truth's vocabularies, with words that only predictions have behind theirs."""
     found = dict(known)
     for kind in (CATEGORY, PREDICATE):
         have = tuple(known.get(kind, ()))
@@ -236,7 +236,7 @@ def _extend_vocabularies(
 
 
 def _videos(scenes: Scenes, clips: Sequence[Packed]) -> pl.DataFrame:
-    """The scenes' rows of the claimed videos, in the claims' order; their lengths would bound the boxes."""
+    """The scenes' rows of the predicted videos, in the predictions' order; their lengths would bound the boxes."""
     order = pl.DataFrame({"video": pl.Series([clip.video for clip in clips], dtype=pl.String)})
     table = scenes.videos.with_columns(pl.col("video").cast(pl.String)).drop("n_frames", strict=False)
     return order.join(table, on="video", how="left", maintain_order="left")
@@ -256,7 +256,7 @@ def _normalize_scores(scores: npt.NDArray[np.float64]) -> tuple[list[pl.Series],
 
 
 def _written(predictions: Predictions) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each claim with its video, in the order of `relations`."""
+    """Each prediction with its video, in the order of `relations`."""
     relations = predictions.relations
     own = pl.col("claimed_score") if "claimed_score" in relations.columns else pl.col("score")
     predicates = predictions.meta.vocabularies.get(PREDICATE, ())

@@ -56,7 +56,7 @@ class Kinds:
 
     Args:
         vocabularies: kind to its labels in the order of the columns.
-        meta: what else is known of the set, for the claims' own meta.
+        meta: what else is known of the set, for the predictions' own meta.
     """
 
     vocabularies: Mapping[str, tuple[str, ...]]
@@ -82,7 +82,7 @@ class Kinds:
         return ", ".join(f"{len(self.vocabularies[kind])} {kind}" for kind in self.classes)
 
     def claims_meta(self, *, boxes: bool = False, frames: bool = False, **changes: Any) -> Meta:
-        """The meta of claims under these names.
+        """The meta of predictions under these names.
 
         Args:
             boxes: whether the boxes have dense class scores.
@@ -150,14 +150,14 @@ def infer_label_kinds(width: int | None, av_width: int | None, where: str) -> Ki
     )
 
 
-# From the arrays of detection files to the tables of claims; what cannot be taken is refused by name.
+# From the arrays of detection files to the tables of predictions; what cannot be taken is refused by name.
 
 _AGENTNESS = 4
 
 
 @dataclass
 class Read:
-    """What was read so far: for every frame its video, number, boxes and scores."""
+    """Rows read so far: video, number, boxes and scores of every frame."""
 
     video: list[str] = field(default_factory=list)
     frame: list[int] = field(default_factory=list)
@@ -201,7 +201,7 @@ def drop_other_widths(read: Read, kinds: Kinds, findings: Findings) -> None:
 def build_detection_tables(
     read: Read, kinds: Kinds, size: tuple[int, int], findings: Findings
 ) -> Predictions:
-    """The tables of what was read."""
+    """Build tables from the rows read."""
     boxes = _boxes(read, kinds, findings)
     frames, scored = _frames(read, kinds, findings)
     names = sorted(set(read.video))
@@ -301,7 +301,7 @@ def _frames(read: Read, kinds: Kinds, findings: Findings) -> tuple[pl.DataFrame,
     return table.filter(good).with_columns(column), True
 
 
-# Claims written as the pickles that the published code of ROAD reads.
+# Predictions written as the pickles that the published code of ROAD reads.
 
 _PROTOCOL = 4
 _EMPTY_COLUMNS = 200
@@ -447,14 +447,14 @@ def read_detections(
 
     Args:
         folder: holds a folder for each video, or one folder called `detections-...` that does.
-        scenes: what was detected in: gives names to scores, and tells which videos and frames there are.
+        scenes: what was detected in: gives names to scores, and the videos and frames that there are.
         size: width and height of the images that the corners are pixels of.
         vocabularies: kind to labels, in place of those of the scenes. Without either, 148 class scores are
             those of ROAD 1.0 and 24 those of UCF101-24, their labels numbered.
-        videos: only these; all unless told.
+        videos: only these (default: all).
         first_frame: number of the first frame of a video in the files' names.
         strict: anything rejected is an error.
-        progress: told how many files are done, of how many.
+        progress: called with the number of files done and the total.
 
     Raises:
         DatasetNotFoundError: if there are no files of detections.

@@ -32,7 +32,7 @@ from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_l
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 
-# From the tables of claimed tubes to the lists of dicts of a published tube file.
+# From the tables of predicted tubes to the lists of dicts of a published tube file.
 
 Lists = dict[str, dict[str, list[dict[str, Any]]]]
 _OPTIONAL = {
@@ -51,7 +51,7 @@ def build_tube_lists(predictions: Predictions, *, native: bool, agentness: bool,
 
     Args:
         predictions: tubes with labels, and boxes.
-        native: name kinds as the data set does, where `meta` tells.
+        native: name kinds as the data set does, where `meta` has them.
         agentness: also take the tubes without label and parent.
         first_frame: number of the first frame of a video.
 
@@ -168,7 +168,7 @@ def _mask_tube_frames(frames: Numbers, row: dict[str, Any]) -> npt.NDArray[np.bo
 
 
 def _dense(predictions: Predictions, boxes: pl.DataFrame) -> tuple[Layout, Numbers | None]:
-    """What dense scores stand for, and (n, classes) the scores, where every box has them."""
+    """Layout of the dense scores, and (n, classes) scores, where every box has them."""
     found = get_score_layout(predictions.meta, "boxes")
     if not found.width or "scores" not in boxes.columns or boxes["scores"].null_count():
         return found, None
@@ -184,7 +184,7 @@ _TAKEN = (AGENTNESS, *CLASS_KINDS)
 
 @dataclass
 class _Read:
-    """What was taken so far: columns of tubes, and the arrays of their boxes."""
+    """Rows read so far: columns of tubes, and the arrays of their boxes."""
 
     video: list[str] = field(default_factory=list)
     kind: list[str] = field(default_factory=list)
@@ -253,13 +253,13 @@ def read_tubes(
 
     Args:
         path: the file.
-        scenes: what was detected in: gives names to labels, and tells which videos and frames there are.
+        scenes: what was detected in: gives names to labels, and the videos and frames that there are.
         size: width and height of the images that the corners are pixels of.
         vocabularies: kind to labels, in place of those of the scenes; without either labels are numbered.
         first_frame: number of the first frame of a video in the file: 1 as the published code counts, which
             takes the numbers of its detection files; 0 for files that count from 0.
         strict: anything rejected is an error.
-        progress: told how many tubes are done, of how many.
+        progress: called with the number of tubes done and the total.
 
     Raises:
         DatasetNotFoundError: if there is no such file.
@@ -302,7 +302,7 @@ def write_tubes(
     Args:
         predictions: tubes with one label each, and boxes.
         path: where to; its folder must exist. What stands there is replaced, whole or not at all.
-        native: write the data set's own names of kinds, where `meta` tells them.
+        native: write the data set's own names of kinds, where `meta` has them.
         agentness: also write the tubes without label and parent, as those of agentness.
         first_frame: number of the first frame of a video in the file.
 

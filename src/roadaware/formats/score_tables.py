@@ -25,7 +25,7 @@ _REQUIRED = ("truth", "pedestrian", "tte_frames")
 
 @dataclass(frozen=True)
 class ScoreFile:
-    """What a scores file holds.
+    """Content of a scores file.
 
     Args:
         values: (n, k) one row of numbers per sample.
@@ -38,7 +38,7 @@ class ScoreFile:
 
 @dataclass(frozen=True)
 class SampleFile:
-    """What a samples file holds, rows in extraction order.
+    """Content of a samples file, rows in extraction order.
 
     Args:
         truth: (n,) index of the true class.
@@ -172,7 +172,7 @@ def read_raw_samples(path: Path) -> RawSamples:
 
 
 def read_samples(path: Path, classes: int) -> SampleFile:
-    """A samples file whose values are right: truth in 0..classes-1, tte_frames whole and not negative.
+    """A samples file whose values are right: ground truth in 0..classes-1, tte_frames whole and not negative.
 
     Raises:
         InputError: as `read_raw_samples`, and at the first value that is not right.

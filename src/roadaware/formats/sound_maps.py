@@ -1,4 +1,4 @@
-"""Maps of where a sound comes from as Predictions: a folder of .npy, one .npz, or JSON; read and written."""
+"""Sound localisation maps as Predictions: a folder of .npy, one .npz, or JSON; read and written."""
 
 from __future__ import annotations
 
@@ -237,22 +237,22 @@ _SHOWN = 5
 
 
 def read_sound_maps(path: Path, scenes: Scenes, *, strict: bool = False) -> Predictions:
-    """Claimed maps as Predictions: `sounds` with the numbers of the truth, `map` and `map_width`.
+    """Predicted maps as Predictions: `sounds` with the numbers of the ground truth, `map` and `map_width`.
 
     Maps may be of any size, each of its own. They are kept in double precision if one of them is given in
     it, else in single. A map that holds NaN or an infinite number is in `rejected`; constant maps are taken
-    and counted, as are sounds without a map and maps of sounds that the truth does not have.
+    and counted, as are sounds without a map and maps of sounds that the ground truth does not have.
 
     Args:
         path: a folder of `<name>.npy`, an `.npz` keyed by name, or JSON {name: [[...], ...]}; names are
             `sounds.name`.
-        scenes: the truth.
+        scenes: the ground truth.
         strict: anything rejected is an error.
 
     Raises:
-        InputError: if the file is damaged as a whole, the truth has no sound, no map is of one of its
+        InputError: if the file is damaged as a whole, the ground truth has no sound, no map is of one of its
             sounds, every map is refused, or all maps together are too large; where there is no map at all,
-            nothing is claimed.
+            nothing is predicted.
         FindingsError: under `strict`, if anything was rejected.
     """
     path = Path(path)
@@ -289,7 +289,7 @@ def write_sound_maps(predictions: Predictions, scenes: Scenes, path: Path) -> in
 
     Args:
         predictions: with `sounds` and their maps.
-        scenes: the truth, which has the names.
+        scenes: the ground truth, which has the names.
         path: where to; a file is replaced in one step, a folder must not be there.
 
     Returns:
@@ -345,7 +345,7 @@ def reshape_map(values: Numbers, width: int | None) -> Numbers:
 
 
 def _collect(files: MapFiles, scenes: Scenes, findings: Findings) -> tuple[list[int], pl.Series, list[int]]:
-    """Rows of the truth's sounds that have a map, the maps and their widths, in the truth's order."""
+    """Rows of the ground truth's sounds that have a map, the maps and their widths, in the ground truth's order."""
     names = scenes.sounds.select(_name(scenes.sounds)).to_series().to_list()
     held = {name: name for name in files.names}
     foreign = len(held) - len(held.keys() & set(names))
@@ -449,7 +449,7 @@ def _validate_map(values: Numbers) -> Numbers:
 
 
 def _name(sounds: pl.DataFrame) -> pl.Expr:
-    """What a sound is called: its own name, else that of its video."""
+    """Name of a sound: its own, else that of its video."""
     video = pl.col("video").cast(pl.String)
     if "name" not in sounds.columns:
         return video.alias("name")

@@ -1,4 +1,4 @@
-"""Pictures for people: files that a labelling tool can show, taken from stills or written out of films."""
+"""Images for people: files that a labelling tool can show, taken from stills or written out of videos."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from roadaware.scenes.tables import Scenes
 
 FOLDER = "pictures"
 QUALITY = 95
-"""Of the JPEG files that are written out of films."""
+"""Of the JPEG files that are written out of videos."""
 _SCHEMA: dict[str, Any] = {
     "video": pl.String,
     "frame": pl.Int64,
@@ -44,26 +44,26 @@ def prepare_task_images(
     refused: Callable[[Place, InputError], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> pl.DataFrame:
-    """A file for each picture: video, frame, `picture` (its path below `served`) and its real size in pixels.
+    """A file for each image: video, frame, `picture` (its path below `served`) and its real size in pixels.
 
-    Stills of the set stay where they are; frames of films are written as JPEG into `folder/pictures`, those
+    Stills of the set stay where they are; frames of videos are written as JPEG into `folder/pictures`, those
     that are there already are left.
 
     Args:
         scenes: the set.
         root: the folder that its paths start at.
         places: video and frame of each, in the order of the work.
-        folder: where frames of films go.
-        served: the folder that the labelling tool serves; `folder` where all pictures lie in it, else `root`.
+        folder: where frames of videos go.
+        served: the folder that the labelling tool serves; `folder` where all images lie in it, else `root`.
         copy: whether stills are copied into `folder/pictures`, too.
-        refused: told of each picture that cannot be read, and why, which is then left out; without it the
+        refused: called with each image that cannot be read, and why, which is then left out; without it the
             first is an error.
-        progress: told how many pictures are done, of how many.
+        progress: called with the number of images done and the total.
 
     Raises:
-        UsageError: if a picture does not lie below `served`, or there is no such video or frame.
-        InputError: if a picture cannot be read, is not as large as the table says, or is of a video whose
-            name leads out of a folder, and nobody is told.
+        UsageError: if an image does not lie below `served`, or there is no such video or frame.
+        InputError: if an image cannot be read, is not as large as the table says, or is of a video whose
+            name leads out of a folder, and `refused` is not given.
         DiskError: if the disk refuses.
     """
     stills, known = _stills(scenes), _sizes(scenes)
@@ -89,7 +89,7 @@ def prepare_task_images(
 
 
 class _Films:
-    """The films of a set, one of them open at a time."""
+    """The videos of a set, one of them open at a time."""
 
     def __init__(self, scenes: Scenes, root: Path) -> None:
         self.scenes, self.root = scenes, root
@@ -113,7 +113,7 @@ class _Films:
 
 
 def _file(films: _Films, place: Place, still: str | None, folder: Path, *, copy: bool) -> Path:
-    """The file of one picture, written if need be."""
+    """The file of one image, written if need be."""
     video, frame = place
     if is_outside(video):
         raise InputError(f"the video '{to_printable(video)}' is no name for a folder")
@@ -160,10 +160,10 @@ def _jpeg(picture: npt.NDArray[np.uint8]) -> bytes:
 
 
 def _size(path: Path) -> tuple[int, int]:
-    """Width and height of a picture by its first bytes.
+    """Width and height of an image by its first bytes.
 
     Raises:
-        InputError: if they do not tell, or say that the picture is to be turned, which boxes are not.
+        InputError: if they do not tell, or say that the image is to be turned, which boxes are not.
     """
     head = read_file_head(path, HEAD_BYTES)
     if read_orientation(head, to_printable(str(path))) != 1:
@@ -188,7 +188,7 @@ def _below(path: Path, base: Path) -> str:
 
 
 def _stills(scenes: Scenes) -> dict[Place, str]:
-    """Where the pictures of sets of pictures lie."""
+    """Paths of the images of sets of images."""
     if "path" not in scenes.frames.columns:
         return {}
     rows = scenes.frames.select(pl.col("video").cast(pl.String), "frame", pl.col("path").cast(pl.String))

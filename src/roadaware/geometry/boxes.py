@@ -83,7 +83,7 @@ def _edges(boxes: npt.ArrayLike) -> Floats:
 def compute_region_position(
     x_px: npt.NDArray[np.float64], width_px: npt.NDArray[Any], regions: int
 ) -> npt.NDArray[np.float64]:
-    """(n,) how many regions lie left of a point; its whole part is the region that holds the point.
+    """(n,) position of a point in units of regions; its whole part is the region of the point.
 
     A region is as wide as whole pixels allow; what remains on the right belongs to the last. Points left of
     the image have negative places, and those in the remainder have places of `regions` and more.

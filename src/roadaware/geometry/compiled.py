@@ -24,14 +24,14 @@ class _Announcer(event.Listener):
     said = False
 
     def on_start(self, event: Any) -> None:
-        """Speak at the first compilation."""
+        """Print a message at the first compilation."""
         if not self.said:
             self.said = True
             kept = " and is kept for the next time" if _KEPT else ""
             _LOG.log(NOTE, "compiling kernels, which takes some seconds%s", kept)
 
     def on_end(self, event: Any) -> None:
-        """Nothing to say."""
+        """Does nothing."""
 
 
 def _set_cache_folder() -> bool:

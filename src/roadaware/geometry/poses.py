@@ -1,4 +1,4 @@
-"""Rigid poses as 4x4 matrices, named target_SE3_source, and what of a box in space a camera sees."""
+"""Rigid poses as 4x4 matrices, named target_SE3_source, and the projection of boxes in space."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EDGES = np.array([(a, b) for a, b in combinations(range(8), 2) if (_SIGNS[a] !=
 
 
 def find_pose_error(pose: npt.ArrayLike) -> str:
-    """What is wrong with a pose; empty where it is a rotation and a translation.
+    """The error of a pose in words; empty where it is a rotation and a translation.
 
     Args:
         pose: (4, 4).
@@ -83,7 +83,7 @@ def project_3d_boxes(
     *,
     near_m: float = 0.1,
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """(n, 4) x1, y1, x2, y2 around boxes in space, cut to the picture, and (n,) whether there is anything.
+    """(n, 4) x1, y1, x2, y2 around boxes in space, cut to the image, and (n,) whether there is anything.
 
     Edges that pass the plane before the camera are cut there, so that a box beside the camera has bounds too.
 

@@ -74,7 +74,7 @@ def from_runs(
         tube: (r,) the tube of each run, not decreasing.
         video: (n,) the video of each tube.
         start: (n,) where not negative, the tube's rows stand for the frames from there on, one after
-            the other, whatever their own frames are; no tube unless told.
+            the other, whatever their own frames are (default: no tube).
 
     Raises:
         ValueError: if a tube has a frame twice or its frames run backwards; `args[1]` is that tube.
@@ -166,6 +166,6 @@ def _ints(values: Ints) -> Ints:
 
 
 def _arrays(tubes: Tubes) -> tuple[Floats, Ints, Ints, Ints]:
-    """What the kernel takes of one set."""
+    """Arrays of one set for the kernel."""
     boxes = np.ascontiguousarray(tubes.boxes, dtype=np.float64)
     return boxes, _ints(tubes.rows), _ints(tubes.frames), _ints(tubes.offsets)

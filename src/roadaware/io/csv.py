@@ -259,7 +259,7 @@ def format_csv(table: pl.DataFrame, *, header: bool = True) -> str:
 
 
 def escape_formulas(column: pl.Expr) -> pl.Expr:
-    """Text with an apostrophe before what a spreadsheet would compute: what begins with =, +, -, @ or a tab.
+    """Text with an apostrophe before formulas of spreadsheets, which begin with =, +, -, @ or a tab.
 
     Names of letters, digits, `_`, `.` and `-` stay as they are. What has apostrophes before such a sign gets
     one more, so that `from_sheets` gives back what was written.

@@ -1,7 +1,7 @@
-"""The one place where decoders of pictures, films and sound are opened, each told what it may read.
+"""The one place where decoders of images, videos and sound are opened, each limited to what it may read.
 
 A decoder that guesses reads far more than it is asked for: Pillow runs Ghostscript on a PostScript file
-whatever its name, FFmpeg follows a playlist to other files and machines. So each is told its formats, and
+whatever its name, FFmpeg follows a playlist to other files and machines. So each is given its formats, and
 FFmpeg its protocols as well. Everything else calls this module; a lint rule keeps that so."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from av.error import FFmpegError
 from roadaware.errors import InputError, RoadawareError
 from roadaware.io.sources import build_read_error, to_printable
 
-# Picture files by their parts: which way up they are, and the file without what its pixels do not need.
+# Image files by their parts: which way up they are, and the file without what its pixels do not need.
 
 PNG_HEAD, JPEG_HEAD = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
 _TIFF_HEADS = {b"II*\0": "<", b"MM\0*": ">"}
@@ -32,7 +32,7 @@ _MOST_SCANS = 100
 _UPRIGHT, _ORIENTATION = 1, 0x0112
 _XMP = re.compile(rb"tiff:Orientation\s*(?:=\s*[\"']|>)\s*(\d{1,6})")
 _EXIF, _XMP_APP1 = b"Exif\0\0", b"http://ns.adobe.com/xap/1.0/\0"
-# Markers without a length: fill, start and end of the picture, restarts.
+# Markers without a length: fill, start and end of the image, restarts.
 _ALONE = {0x00, 0x01, 0xD8, *range(0xD0, 0xD8)}
 _SCAN, _END = 0xDA, 0xD9
 # Among pixels: what is neither a byte of theirs, nor a restart, nor fill.
@@ -50,7 +50,7 @@ _TIFF_BYTES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 
 
 
 class PictureParts(NamedTuple):
-    """A picture file as it is given to a decoder.
+    """An image file as it is given to a decoder.
 
     Args:
         plain: the file without what its pixels do not need.
@@ -69,7 +69,7 @@ def parse_image_parts(data: bytes, most_pixels: int) -> PictureParts:
         most_pixels: of a tile.
 
     Raises:
-        ValueError: if it promises more than it holds, or has more parts than any picture needs.
+        ValueError: if it promises more than it holds, or has more parts than any image needs.
     """
     if data.startswith(JPEG_HEAD):
         return _jpeg(data)
@@ -124,9 +124,9 @@ def _jpeg(data: bytes) -> PictureParts:
 
 
 def _jpeg_end(data: bytes, place: int) -> int:
-    """Where the scans of a JPEG end that begin at a place; a film or another picture may follow.
+    """Where the scans of a JPEG end that begin at a place; a video or another image may follow.
 
-    A progressive picture of a few kilobytes could ask for thousands of passes over all of its pixels.
+    A progressive image of a few kilobytes could ask for thousands of passes over all of its pixels.
     """
     scans = 0
     for _ in range(_MOST_PARTS):
@@ -175,7 +175,7 @@ def _webp(data: bytes) -> PictureParts:
 
 
 def _tiff(data: bytes, most_pixels: int) -> PictureParts:
-    """A TIFF with its first picture alone, described by no more than its pixels need."""
+    """A TIFF with its first image alone, described by no more than its pixels need."""
     order = _TIFF_HEADS[data[:4]]
     start, entries = _directory(data, order)
     kept = [entry for entry in entries if entry[0] in _TIFF_KEPT]
@@ -238,17 +238,17 @@ def _orientation(exif: bytes, xmp: bytes) -> int | None:
 
 
 MAX_PIXELS = 1 << 26
-"""The largest picture that is decoded, of a file or of a film."""
+"""The largest image that is decoded, of a file or of a video."""
 MAX_DECODED_BYTES = 10 * MAX_PIXELS
-"""The most memory that decoding one picture may take beside its file, the finished picture included."""
+"""The most memory that decoding one image may take beside its file, the finished image included."""
 STILLS = ("PNG", "JPEG")
-"""Formats of Pillow of pictures in data sets."""
+"""Formats of Pillow of images in data sets."""
 PICTURES = (*STILLS, "BMP", "WEBP", "PPM", "TIFF")
-"""Formats of Pillow of pictures that are watched."""
+"""Formats of Pillow of images that are watched."""
 FILMS = "mov,matroska,webm"
-"""Formats of FFmpeg of films in data sets; each holds its pictures itself."""
+"""Formats of FFmpeg of videos in data sets; each holds its images itself."""
 WATCHED_FILMS = f"{FILMS},gif,avi,mpegts,mpeg,ogg,flv,asf"
-"""Formats of FFmpeg of films that are watched; each holds its pictures itself."""
+"""Formats of FFmpeg of videos that are watched; each holds its images itself."""
 STREAMS = f"{WATCHED_FILMS},h264,hevc,mjpeg,mpjpeg,jpeg_pipe,m4v,mpegvideo"
 """Formats of FFmpeg that a server may send; none of them names another address."""
 BROKEN = (
@@ -268,13 +268,13 @@ _MOST_STREAMS = "24"
 _MODE_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2, "I;16B": 2, "I;16L": 2}
 
 # The largest single block that FFmpeg may take (2 GB by default): it ends tables of frames that a file only
-# promises, and is more than a picture of MAX_PIXELS takes. An option of FFmpeg's own program, not of PyAV.
+# promises, and is more than an image of MAX_PIXELS takes. An option of FFmpeg's own program, not of PyAV.
 with suppress(AttributeError, OSError):
     ctypes.CDLL(av._core.__file__).av_max_alloc(ctypes.c_size_t(_BLOCK_BYTES))
 
 
 def read_media_head(path: Path) -> bytes:
-    """The first bytes of a film or sound file, none of an empty one; never waits on a pipe or device.
+    """The first bytes of a video or sound file, none of an empty one; never waits on a pipe or device.
 
     Args:
         path: the file.
@@ -372,7 +372,7 @@ def prepare_decoder(stream: Any) -> str:
     """Make a stream of PyAV ready to be decoded by one thread; why it cannot be, or nothing.
 
     Args:
-        stream: of pictures or sound.
+        stream: of images or sound.
     """
     context = stream.codec_context
     if context is None:
@@ -395,7 +395,7 @@ def format_decoder_error(error: BaseException) -> str:
 
 @contextmanager
 def open_picture(data: bytes, formats: Sequence[str]) -> Iterator[tuple[Any, PictureParts]]:
-    """A picture of Pillow that has not been decoded yet, and the parts of its file.
+    """An image of Pillow that has not been decoded yet, and the parts of its file.
 
     Whatever Pillow raises on the bytes of others, inside the block too, is an `InputError` without a place.
 
@@ -404,7 +404,7 @@ def open_picture(data: bytes, formats: Sequence[str]) -> Iterator[tuple[Any, Pic
         formats: of Pillow that it may have.
 
     Raises:
-        InputError: if it is no such picture, has too many pixels, or takes too much memory.
+        InputError: if it is no such image, has too many pixels, or takes too much memory.
     """
     from PIL import Image, UnidentifiedImageError
 

@@ -391,7 +391,7 @@ class Unfinished:
             self._temporary.unlink()
 
     def failure(self, error: Exception) -> DiskError:
-        """What the system said about a write, for people."""
+        """The system's message about a failed write."""
         return build_disk_error(self.path, 1, error)
 
 
@@ -414,7 +414,7 @@ class Growing:
         raise NotImplementedError
 
     def abandon(self) -> None:
-        """Remove what was written."""
+        """Remove the unfinished file."""
         raise NotImplementedError
 
 

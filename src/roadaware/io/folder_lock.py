@@ -31,7 +31,7 @@ _locks: dict[str, _Lock] = {}
 
 
 class Hold:
-    """A folder that is held for as long as this lives, or until `release`.
+    """A lock on a folder, held until `release` or the end of this object.
 
     The folder itself is locked, so that nothing is left in it, and a process that was killed holds nothing.
     Where the file system has no locks, work goes on without one. One thread may hold a folder several times.
@@ -69,7 +69,7 @@ class Hold:
 
 @contextmanager
 def hold_folder(folder: Path) -> Iterator[None]:
-    """Within: no other process, and no other thread of this one, holds the folder.
+    """Context manager: holds the folder's lock against other processes and threads.
 
     Args:
         folder: is made where it is not there; where work fails and it is still empty, it is taken away.

@@ -31,7 +31,7 @@ from roadaware.io.files import Growing, Unfinished
 from roadaware.io.sources import ZIP_ERRORS, build_read_error, check_archive_members, read_file, to_printable
 
 HEAD_BYTES = 1 << 16
-"""How much of a file is enough to tell the size of its picture."""
+"""How much of a file is enough to tell the size of its image."""
 _START_OF_FRAME = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
 _ROWS_PIXELS = 1 << 20
 
@@ -45,29 +45,29 @@ def read_still(path: Path) -> Pixels:
         path: the file.
 
     Raises:
-        InputError: if it cannot be read, is no such picture, is damaged, or is too large.
+        InputError: if it cannot be read, is no such image, is damaged, or is too large.
     """
     return _decode_image(path, STILLS)[0]
 
 
 def read_upright(path: Path, formats: Sequence[str]) -> tuple[Pixels, bool]:
-    """(H, W, 3) uint8 of a picture file, turned as its EXIF or XMP says, and whether these can be read.
+    """(H, W, 3) uint8 of an image file, turned as its EXIF or XMP says, and whether these can be read.
 
-    Where they cannot, the picture is left as it lies in the file.
+    Where they cannot, the image is left as it lies in the file.
 
     Args:
         path: the file.
         formats: of Pillow that it may have.
 
     Raises:
-        InputError: if it cannot be read, is no such picture, is damaged, or is too large.
+        InputError: if it cannot be read, is no such image, is damaged, or is too large.
     """
     pixels, orientation = _decode_image(path, formats)
     return np.ascontiguousarray(apply_orientation(pixels, orientation or 1)), orientation is not None
 
 
 def apply_orientation(pixels: Pixels, orientation: int) -> Pixels:
-    """A picture the right way up.
+    """An image the right way up.
 
     Args:
         pixels: (H, W, 3).
@@ -84,7 +84,7 @@ def apply_orientation(pixels: Pixels, orientation: int) -> Pixels:
 
 
 def read_orientation(head: bytes, where: str) -> int:
-    """How a picture is turned where it is shown, 1 to 8 as EXIF counts; 1 where nothing legible says so.
+    """How an image is turned where it is shown, 1 to 8 as EXIF counts; 1 where nothing legible says so.
 
     Args:
         head: the first `HEAD_BYTES` of the file, or all of it.
@@ -132,7 +132,7 @@ def _format_names(formats: Sequence[str]) -> str:
 
 
 def _rgb(picture: Any) -> Pixels:
-    """Three channels of a picture, some rows at a time: whole copies would take several times its memory."""
+    """Three channels of an image, some rows at a time: whole copies would take several times its memory."""
     picture.load()
     width, height = picture.size
     made = np.empty((height, width, 3), dtype=np.uint8)
@@ -170,7 +170,7 @@ MAX_MASK_PIXELS = 1 << 25
 """The largest mask that is decoded."""
 DEPTH_STEP_M = 0.01
 MAX_DEPTH_M = 655.34
-"""The deepest that a pixel is told to be; sky and everything beyond it is `inf`."""
+"""The greatest depth that a pixel can hold; sky and everything beyond it is `inf`."""
 _SKY = 65535
 _SLACK = 1 << 16
 _MODES = {8: "L", 16: "I;16"}
@@ -240,7 +240,7 @@ class MaskWriter(Growing):
         self._target.finish()
 
     def abandon(self) -> None:
-        """Remove what was written."""
+        """Remove the unfinished file."""
         self._archive.fp = None  # its list of contents need not be written
         self._target.abandon()
 
@@ -341,7 +341,7 @@ class MaskReader:
 
 
 def encode_png(mask: Numbers, bits: int) -> bytes:
-    """A grey PNG of 8 or 16 bits; rows are told by what differs from the row above.
+    """A grey PNG of 8 or 16 bits; each row is stored as its difference from the row above.
 
     Args:
         mask: (H, W) whole numbers that fit the bits.

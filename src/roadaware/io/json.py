@@ -186,7 +186,7 @@ class _Document:
 def is_nested_deeper(text: str, most: int) -> bool:
     """Whether lists and objects are nested more than `most` deep in the text of one right value.
 
-    Far cheaper than to walk through the value: only its brackets and quotes are looked at.
+    Far cheaper than to walk through the value: only its brackets and quotes are considered.
     """
     if text.count("[") + text.count("{") <= most:
         return False
@@ -199,7 +199,7 @@ def is_nested_deeper(text: str, most: int) -> bool:
 
 
 def describe_type(value: Any) -> str:
-    """What a value is, in words."""
+    """The type of a value in words."""
     return next((told for kind, told in _KINDS if isinstance(value, kind)), _plain_kind(value))
 
 
@@ -281,7 +281,7 @@ def _refuse_constant(word: str) -> NoReturn:
 # Lists of four numbers from JSON as corners in double precision, each checked, with why it is refused.
 
 LARGEST = 1e9
-"""Corners beyond this are no pixels of any picture."""
+"""Corners beyond this are no pixels of any image."""
 
 
 def parse_corners(

@@ -112,7 +112,7 @@ class Array:
 
 
 def call(name: str, arguments: Any) -> Any:
-    """What one of the four names makes of its arguments: a `Type`, an `Array` or a plain number or text.
+    """Call one of the four names with its arguments; returns a `Type`, an `Array` or a plain number or text.
 
     Raises:
         RefusalError: if it is not called as numpy does.
@@ -262,7 +262,7 @@ class Machine:
         return self.stack.pop()
 
     def marked(self) -> list[Any]:
-        """What lies above the last mark, taken off with it."""
+        """Pop the items above the last mark, and the mark."""
         at = self.marks.pop()
         self.fence = self.marks[-1] if self.marks else 0
         items = self.stack[at:]
@@ -277,7 +277,7 @@ class Machine:
 
 
 def _describe_opcode(word: int) -> str:
-    """What the language calls a word that is not read."""
+    """Name of an opcode that is not read."""
     told = {
         ord("P"): "a persistent id, which points outside the file",
         ord("Q"): "a persistent id, which points outside the file",
@@ -575,7 +575,7 @@ _HINT = (
 
 
 def load(data: bytes, where: str) -> Any:
-    """What a pickle holds: dicts, lists, tuples, text, bytes, numbers and numpy arrays (read-only).
+    """Load a pickle: dicts, lists, tuples, text, bytes, numbers and numpy arrays (read-only).
 
     Nothing of it is run or imported: the only names it may use are numpy's ndarray, dtype, _reconstruct and
     scalar, and stand-ins that check their arguments answer for them. Numbers of numpy become those of

@@ -139,7 +139,7 @@ def write_sweep(path: Path, sweep: Sweep) -> None:
 
 
 def read_sweep(path: Path) -> Sweep:
-    """What `write_sweep` wrote; without labels where there is no `.label` beside it.
+    """Read a sweep of `write_sweep`; without labels where there is no `.label` beside it.
 
     Args:
         path: ends with `.bin`.

@@ -1,4 +1,4 @@
-"""Where a dataset lies, seen one way: a folder, a zip archive, a file or several of them; files by name,
+"""Sources of datasets behind one interface: a folder, a zip archive, a file or several of them; files by name,
 bounded in size and confined.
 """
 
@@ -66,7 +66,7 @@ def resolve_inside(root: Path, name: str) -> Path:
 
 
 class Source(ABC):
-    """Where a dataset lies; every name is relative to it, with `/` between its parts.
+    """Source of a dataset; every name is relative to it, with `/` between its parts.
 
     Args:
         path: the resolved folder or archive.
@@ -92,7 +92,7 @@ class Source(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close open files."""
 
     def where(self, name: str) -> str:
         """The name for messages: the dataset's path and the file in it."""
@@ -161,7 +161,7 @@ class Source(ABC):
 
     @abstractmethod
     def stamp(self, names: Iterable[str]) -> str:
-        """What changes when a file does, without reading contents where the system can tell."""
+        """A stamp that changes when a file does, without reading contents where sizes and times suffice."""
 
     @abstractmethod
     def holds(self, name: str) -> bool:
@@ -201,7 +201,7 @@ class FolderSource(Source):
         return to_printable(str(self.path / name))
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Does nothing: no file is kept open."""
 
     def at(self, folder: str) -> FolderSource:
         """A folder inside this one as root."""
@@ -487,7 +487,7 @@ class ZipSource(Source):
 
 @dataclass(frozen=True)
 class _Index:
-    """What an archive holds, for all sources that share it.
+    """Content of an archive, for all sources that share it.
 
     Args:
         archive: opened and vetted.

@@ -91,7 +91,7 @@ def open_container(path: Path, formats: str = FILMS) -> Any:
 
     Raises:
         EmptyMediaError: if the file is empty.
-        CutOffError: if it begins like a film and is damaged.
+        CutOffError: if it begins like a video and is damaged.
         MediaError: if it is something else.
         InputError: if it cannot be read or is no regular file.
     """
@@ -111,7 +111,7 @@ def open_container(path: Path, formats: str = FILMS) -> Any:
 
 
 def open_video_stream(file: Any, where: str) -> Any:
-    """The first stream of pictures of a container, ready to be decoded by one thread.
+    """The first stream of images of a container, ready to be decoded by one thread.
 
     Args:
         file: a container of PyAV.
@@ -120,7 +120,7 @@ def open_video_stream(file: Any, where: str) -> Any:
     Raises:
         NoVideoError: if there is none (`OnlySoundError` if there is sound).
         CodecError: if its codec is not known, or what it needs is damaged.
-        MediaError: if its pictures are too large.
+        MediaError: if its images are too large.
     """
     if not file.streams.video:
         kind, what = (OnlySoundError, "sound only") if file.streams.audio else (NoVideoError, "none")
@@ -158,7 +158,7 @@ def read_frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str
 
     Args:
         file: a container of PyAV.
-        stream: of its pictures.
+        stream: of its images.
         where: names it in errors.
 
     Raises:
@@ -181,7 +181,7 @@ def read_frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str
 
 
 def get_time_base(stream: Any, where: str) -> float:
-    """What a stream's times are counted in, in seconds.
+    """Time base of a stream, in seconds.
 
     Args:
         stream: of PyAV.
@@ -230,9 +230,9 @@ class VideoWriter(Growing):
         width_px: of every frame, even.
         height_px: of every frame, even.
         fps: frames per second.
-        sound_rate: samples per second of the sound track; None for a silent film.
+        sound_rate: samples per second of the sound track; None for a silent video.
         comment: what the file says of itself, in its metadata.
-        crf: how coarse the pictures may get, 0 for as they are to 51.
+        crf: how coarse the images may get, 0 for as they are to 51.
 
     Raises:
         UsageError: if a size is not even and positive, or a rate not positive, or the coarseness unknown.
@@ -290,7 +290,7 @@ class VideoWriter(Growing):
         """Add a frame.
 
         Args:
-            frame: (H, W, 3) uint8 of the size of the film.
+            frame: (H, W, 3) uint8 of the size of the video.
 
         Raises:
             UsageError: if it has another shape or type.
@@ -312,7 +312,7 @@ class VideoWriter(Growing):
             block: (n, 2) float32, left and right, from -1 to 1.
 
         Raises:
-            UsageError: if it has another shape, or the film has no sound track.
+            UsageError: if it has another shape, or the video has no sound track.
             DiskError: if the disk refuses.
         """
         import av
@@ -339,7 +339,7 @@ class VideoWriter(Growing):
             raise self._target.failure(error) from error
 
     def close(self) -> None:
-        """Complete the film and give it its name.
+        """Complete the video and give it its name.
 
         Raises:
             UsageError: if it has no frame.
@@ -364,7 +364,7 @@ class VideoWriter(Growing):
         self._target.finish()
 
     def abandon(self) -> None:
-        """Remove what was written."""
+        """Remove the unfinished file."""
         self._target.abandon()
 
 
@@ -382,7 +382,7 @@ class VideoReader:
         CutOffError: if it is damaged.
         NoVideoError: if it has no video stream (`OnlySoundError` if it has sound).
         CodecError: if its codec is not known.
-        MediaError: if it is no video, or its pictures are too large.
+        MediaError: if it is no video, or its images are too large.
         InputError: if it cannot be read.
     """
 
@@ -433,7 +433,7 @@ class VideoReader:
         return float(self._times[self._checked(number)]) * self._scale
 
     def frame(self, number: int) -> Pixels:
-        """(H, W, 3) uint8 picture of a frame.
+        """(H, W, 3) uint8 image of a frame.
 
         Args:
             number: of the frame, from 0.
@@ -465,7 +465,7 @@ class VideoReader:
         return self._decoded(wanted)
 
     def _decoded(self, wanted: int) -> Pixels | None:
-        """The picture of a time among those that come next; None if it is not, or of another size."""
+        """The image of a time among those that come next; None if it is not, or of another size."""
         try:
             for found in self._frames:
                 if found.pts is not None and found.pts >= wanted:

@@ -152,7 +152,7 @@ def _build_syntax_error(error: etree.XMLSyntaxError | ValueError, where: str) ->
 
 
 def _plain(message: str | None) -> str:
-    """The parser's words without the place (told elsewhere) and its advice to lift the limits."""
+    """The parser's words without the place (reported elsewhere) and its advice to lift the limits."""
     return to_printable(_NOISE.sub("", message or "unknown fault").strip())
 
 
@@ -411,7 +411,7 @@ _DEEPEST = 64
 
 @dataclass(frozen=True)
 class Tables:
-    """What a batch of documents holds.
+    """Tables of a batch of documents.
 
     Args:
         rows: `document` (place in the batch), `row` (place in the document), `owner` (place of the owner
@@ -435,7 +435,7 @@ def scan_records(
         documents: the batch.
         record: what to look for.
         root: the name every document's root must have.
-        walker: who reads what the scanner does not know; `walk` unless given.
+        walker: who reads what the scanner does not know (default: `walk`).
     """
     matched, counts, tails = _match(documents, record)
     edges = np.concatenate([[0], np.cumsum(counts)])

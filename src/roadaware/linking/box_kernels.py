@@ -12,11 +12,11 @@ from roadaware.geometry.compiled import kernel
 
 @kernel
 def suppress(corners: Floats, order: Ints, group: Ints, iou: float) -> npt.NDArray[np.bool_]:
-    """Which boxes stay: those that overlap no better box that stays by more than `iou`.
+    """Non-maximum suppression: whether each box is kept, that is overlaps no better kept box by more than `iou`.
 
     Args:
         corners: (n, 4) all boxes.
-        order: (k,) rows of the boxes looked at, frame by frame, the best of each frame first.
+        order: (k,) rows of the boxes considered, frame by frame, the best of each frame first.
         group: (n,) the frame of each box.
         iou: the greatest overlap that is borne.
 

@@ -1,4 +1,4 @@
-"""Compiled: where live paths are expected, and what each detection is worth to them; imports numba."""
+"""Compiled kernels: predicted boxes of live paths and the cost of each detection for them; imports numba."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NEWEST = 0.2
 
 
 class Rules(NamedTuple):
-    """What of a LinkerConfig the kernels ask for; of `cost`, `motion` and `assignment` the place in COSTS,
+    """The fields of a LinkerConfig that the kernels read; of `cost`, `motion` and `assignment` the place in COSTS,
     MOTIONS and ASSIGNMENTS.
     """
 
@@ -308,7 +308,7 @@ def _fill_edges(
     rules: Rules,
     edges: Floats,
 ) -> None:
-    """Write what each detection is worth to a path into `edges` (n,); negative for no candidate.
+    """Write the score of each detection for a path into `edges` (n,); negative for no candidate.
 
     With `widened`, that is the affinity of boxes widened by so many standard deviations, whatever the cost.
     """

@@ -27,7 +27,7 @@ class LinkerConfig:
     """How detections are linked, filled, labelled and trimmed; the defaults are what `default` gives.
 
     Choosing detections:
-        top_rows: only the first rows of a frame are looked at (files hold them by falling agentness); None
+        top_rows: only the first rows of a frame are considered (files hold them by falling agentness); None
             for all.
         min_score: of those, the ones with more agentness than this are used.
         age_empty_frames: a frame without such rows lets paths grow stale and close; otherwise it is passed
@@ -69,7 +69,7 @@ class LinkerConfig:
 
     Closing:
         gaps: missed frames are interpolated (`interpolate`), stay holes (`keep`), or are squeezed out, so
-            that the boxes are claimed for consecutive frames from the first (`squeeze`).
+            that the boxes are assigned to consecutive frames from the first (`squeeze`).
         drop_weak: paths of fewer than `min_path_len` detections with a mean agentness of at most
             `min_path_score` are dropped, and so are paths with gaps of at most `min_path_len` detections.
         min_path_len: see `drop_weak`.
@@ -78,7 +78,7 @@ class LinkerConfig:
     Labelling:
         max_labels: labels a path is given per kind, those with the highest class scores.
         min_tube_len: paths of at most so many frames get no label.
-        min_label_score: labels whose score for a tube is not higher are not given, since a score of 0 claims
+        min_label_score: labels whose score for a tube is not higher are not given, since a score of 0 predicts
             nothing; None gives them, down to 0.
         class_score: a path's score of a class is the mean over its frames (`mean`), over the best quarter
             of them (`quarter_of_length`), or over as many of the best as a quarter of the number of
@@ -192,7 +192,7 @@ class LinkerConfig:
 
     @classmethod
     def default(cls, dataset: Dataset = "road") -> LinkerConfig:
-        """The choices we recommend: the same method with what went wrong in the published builder mended.
+        """The choices we recommend: the same method with the errors of the published builder corrected.
 
         Raises:
             UsageError: if the dataset is neither road nor ucf24.

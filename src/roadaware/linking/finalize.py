@@ -1,4 +1,4 @@
-"""What becomes of paths once they are over: gaps filled, weak paths dropped, labels given, tubes trimmed."""
+"""Post-processing of closed paths: fill gaps, drop weak paths, assign labels, trim tubes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Tube:
     Args:
         kind: of the label.
         label: its place among the labels of the kind.
-        start_frame: where the tube is claimed to begin.
-        end_frame: the frame after the last that it is claimed for.
-        span: [start, end) frames in which its boxes were found; others than claimed where gaps are squeezed.
+        start_frame: the first frame that the tube is assigned to.
+        end_frame: the frame after the last that it is assigned to.
+        span: [start, end) frames in which its boxes were found; others than assigned where gaps are squeezed.
         score: of the label, in [0, 1].
     """
 
@@ -42,7 +42,7 @@ class Tube:
 
 @dataclass(frozen=True, eq=False)
 class ClosedPath:
-    """A path that is over, with what was interpolated, and its labelled tubes.
+    """A closed path with its interpolated boxes and its labelled tubes.
 
     Args:
         number: as the linker gave it.
@@ -51,8 +51,8 @@ class ClosedPath:
         boxes: (n, 4) x1, y1, x2, y2.
         agentness: (n,).
         scores: (n, c) class scores.
-        start_frame: where it is claimed to begin.
-        end_frame: the frame after the last that it is claimed for.
+        start_frame: the first frame that it is assigned to.
+        end_frame: the frame after the last that it is assigned to.
         score: mean agentness.
         tubes: kind after kind, the best label first, segments of a label in time.
     """
@@ -82,7 +82,7 @@ class Closing:
         detections: theirs; interpolated ones stand behind those found.
         after: (i,) for each interpolated one the detection that comes next in its path.
         labelled: the labelled pieces of the paths by kind.
-        squeezed: whether they are claimed for frames without gaps, whatever frames they were found in.
+        squeezed: whether they are assigned to frames without gaps, whatever frames they were found in.
     """
 
     kept: npt.NDArray[np.bool_]
@@ -97,7 +97,7 @@ class Closing:
         return np.clip(self.paths.means(self.detections.agentness), 0.0, 1.0)
 
     def claimed(self) -> tuple[Ints, Ints]:
-        """(p,) first frame, and frame after the last, that each path is claimed for."""
+        """(p,) first frame, and frame after the last, that each path is assigned to."""
         frame, paths = self.detections.frame, self.paths
         start = frame[paths.firsts]
         return start, start + paths.lengths if self.squeezed else frame[paths.lasts] + 1
@@ -109,7 +109,7 @@ class Closing:
         return frame[paths.rows[start + pieces.first]], frame[paths.rows[start + pieces.last]] + 1
 
     def claimed_pieces(self, pieces: Segments) -> tuple[Ints, Ints]:
-        """(s,) first frame, and frame after the last, that each piece is claimed for."""
+        """(s,) first frame, and frame after the last, that each piece is assigned to."""
         if not self.squeezed:
             return self.found(pieces)
         start = self.claimed()[0][pieces.path]

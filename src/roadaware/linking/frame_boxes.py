@@ -71,6 +71,6 @@ def replace_boxes(predictions: Predictions, boxes: pl.DataFrame, meta: Meta) -> 
 
 
 def add_step_note(meta: Meta, step: str, config: Any, **counts: int) -> Meta:
-    """The meta that says what was done: one more entry in `notes["after_detector"]`."""
+    """The meta with one more step recorded in `notes["after_detector"]`."""
     done = [*meta.notes.get(_NOTE, []), {"step": step, "config": to_dict(config), **counts}]
     return replace(meta, notes={**meta.notes, _NOTE: done})

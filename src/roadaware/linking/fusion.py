@@ -24,7 +24,7 @@ class FusionConfig:
     """How boxes are fused.
 
     Args:
-        weights: what each detector's scores count; 1 each unless given.
+        weights: what each detector's scores count (default: 1 each).
         iou: a box joins those whose mean it overlaps by more than this.
         min_score: boxes of less agentness are left out.
     """
@@ -80,7 +80,7 @@ def fuse_detections(models: Sequence[Predictions], config: FusionConfig | None =
 
     Args:
         models: detections with `score`, of the same kinds and labels (in any order); not linked. Boxes are
-            scaled to the images of the first, as `videos` tells their size.
+            scaled to the images of the first, as `videos` states their size.
         config: how.
 
     Raises:

@@ -20,7 +20,7 @@ _SPANS = pl.List(pl.List(pl.Int64))
 
 @dataclass(frozen=True)
 class InterpolationConfig:
-    """What is filled and what is too short.
+    """Which gaps are interpolated, and the minimum length of a tube.
 
     Args:
         max_gap: the longest run of missed frames that is filled; None for any.
@@ -54,7 +54,7 @@ def interpolate_tubes(predictions: Predictions, config: InterpolationConfig | No
         config: how.
 
     Raises:
-        InputError: if tubes are claimed for consecutive frames whatever frames their boxes were found in,
+        InputError: if tubes are assigned to consecutive frames whatever frames their boxes were found in,
             or a path has two boxes in a frame.
 
     Source: gap filling and minimum length of the released tube builder of 3D-RetinaNet, which throws its
@@ -181,7 +181,7 @@ def _short(boxes: pl.DataFrame, tubes: pl.DataFrame, config: InterpolationConfig
 
 
 def _drop_short_tubes(boxes: pl.DataFrame, short: pl.Series) -> pl.DataFrame:
-    """The boxes without those made up for short tubes; their detections belong to none."""
+    """The boxes without those interpolated for short tubes; their detections belong to none."""
     gone = pl.col("tube").is_in(short.implode()).fill_null(value=False)
     kept = boxes.filter(~(gone & pl.col("interpolated")))
     return kept.with_columns(tube=pl.when(~gone).then("tube"))

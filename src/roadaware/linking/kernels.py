@@ -73,7 +73,7 @@ def _extend(slot: int, place: int, step: int, pool: Pool, live: Live, rules: Rul
 
 @kernel
 def _key(slot: int, live: Live, top_key: bool, single: bool) -> float:
-    """What a live path is ordered by."""
+    """Sort key of a live path."""
     if top_key:
         n = min(live.paths[slot, LENGTH], live.top.shape[1])
         return round_to_single(block_sum(live.top[slot], 0, n, single) / n, single)
@@ -237,7 +237,7 @@ def link_frames(
 
 @kernel
 def find_invalid_detection(boxes: Floats, agentness: Floats, scores: Floats32) -> tuple[int, int]:
-    """What is wrong with the first wrong detection, and which it is: (0, 0) if nothing is.
+    """Error code and row of the first invalid detection; (0, 0) if all are valid.
 
     1 stands for a box that is not finite, 2 for one with a negative side, 3 and 4 for an agentness and a
     class score outside [0, 1].
@@ -282,14 +282,14 @@ def suppress_tubes(
     overlap: float,
     offset: float,
 ) -> Bools:
-    """Which tubes (t,) stay: in each group those that no better one overlaps by more than `overlap`.
+    """(t,) whether each tube is kept: no better one of its group overlaps it by more than `overlap`.
 
     The overlap of two tubes is the mean IoU over the frames that both have, times their temporal IoU.
 
     Args:
         boxes: (r, 4) of all detections.
         rows: (n,) detections, path after path.
-        frames: (n,) the frames they are claimed for.
+        frames: (n,) the frames they are assigned to.
         starts: (t,) where each tube starts in `rows`.
         stops: (t,) where it ends.
         order: (t,) tubes group by group, the best first.

@@ -167,7 +167,7 @@ def trim_each(
     segments: Ints,
     values: Floats,
 ) -> int:
-    """Segments of each path in which each of its labels holds; returns how many there are.
+    """Find the segments of each path in which each of its labels holds; returns their number.
 
     Args:
         scores: (r, c) of all detections.

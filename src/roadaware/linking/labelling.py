@@ -56,7 +56,7 @@ def _best(values: Floats, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
 
 
 def label_live_paths(state: Stream, columns: range, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
-    """The labels of live paths as far as they have come, and their scores, best first.
+    """The labels of live paths so far, and their scores, best first.
 
     Args:
         state: of a linker.

@@ -50,7 +50,7 @@ class Path:
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """What one frame did.
+    """The paths that one frame began, continued and ended.
 
     Args:
         frame: its number.
@@ -196,7 +196,7 @@ class Linker:
         With the class score `mean` this costs the same however long the paths are.
 
         Args:
-            columns: the class scores of one kind (see `scenes.dense_scores.Layout.columns`); all unless told.
+            columns: the class scores of one kind (see `scenes.dense_scores.Layout.columns`) (default: all).
             k: labels per path.
         """
         from roadaware.linking.candidates import FIRST_FRAME, FRAME, LAST, LENGTH
@@ -348,7 +348,7 @@ class Linker:
 
 
 def select_usable(agentness: Floats, config: LinkerConfig) -> Ints:
-    """Which rows of a frame are linked: the first `top_rows`, of those the ones above `min_score`.
+    """Rows of a frame that are linked: the first `top_rows`, of those the ones above `min_score`.
 
     Args:
         agentness: (n,) in the order of the frame.

@@ -76,7 +76,7 @@ class Paths:
 
 
 def select_usable_rows(detections: Detections, config: LinkerConfig) -> Bools:
-    """Which detections are linked: the first rows of each frame, of those the ones above `min_score`."""
+    """Detections that are linked: the first rows of each frame, of those the ones above `min_score`."""
     low = float(np.float32(config.min_score)) if config.single_precision else config.min_score
     used = detections.agentness > low
     if config.top_rows is None or not len(detections):
@@ -136,7 +136,7 @@ def gather(place: Ints, n_paths: int) -> Paths:
 
 
 def select_strong_paths(paths: Paths, detections: Detections, config: LinkerConfig) -> Bools:
-    """Which paths are kept; see `drop_weak`."""
+    """Whether each path is kept; see `drop_weak`."""
     if not config.drop_weak:
         return np.ones(len(paths), np.bool_)
     n = paths.lengths

@@ -19,7 +19,7 @@ ROUNDING_S = 1e-6
 
 
 def build_kernel_rules(config: LinkerConfig, l2_columns: int) -> Rules:
-    """What the kernels need to know of a config."""
+    """The fields of a config as the kernels read them."""
     from roadaware.linking.candidates import ASSIGNMENTS, COSTS, MOTIONS, Rules
 
     return Rules(
@@ -118,7 +118,7 @@ class Engine:
         return np.concatenate([np.empty(0, np.int64), *parts, self.numbers])
 
     def step(self, places: Ints, frame: int, time: float) -> None:
-        """One frame; `closed` then tells which paths closed.
+        """Process one frame; `closed` then holds the paths that closed.
 
         Args:
             places: (n,) its detections in the pool, in their order.
@@ -135,7 +135,7 @@ class Engine:
         self._steps(places, *moment, self._kernels.SETTLE, _NOTHING)
 
     def move_camera(self, camera: Floats) -> None:
-        """Take what is expected of live paths from the pixels of the last frame to those of the next.
+        """Move the predicted boxes of live paths from the pixels of the last frame to those of the next.
 
         Args:
             camera: (2, 3) affine map of pixels.
@@ -259,13 +259,13 @@ class Stream(Engine):
         return owner, closed
 
     def end(self) -> list[tuple[int, Ints]]:
-        """Close every live path, in order; returns their numbers and where their detections lie."""
+        """Close every live path, in order; returns their numbers and the slots of their detections."""
         ended = [(number, self.places(number)) for number in self.numbers.tolist()]
         self.counters[self._columns.N_LIVE] = 0
         return ended
 
     def places(self, number: int) -> Ints:
-        """Where the detections of a live path lie, first to last; none if there is no such path."""
+        """Slots of the detections of a live path, first to last; empty if there is no such path."""
         slots = self.slots[self.numbers == number]
         if not len(slots):
             return np.empty(0, np.int64)

@@ -20,7 +20,7 @@ from roadaware.scenes.tables import Predictions
 
 @dataclass(frozen=True)
 class NmsConfig:
-    """What is suppressed; the defaults are those that the detections of the published detector are made with.
+    """Options of non-maximum suppression; the defaults are those that the detections of the published detector are made with.
 
     Args:
         by: `agentness`, boxes that overlap a box of more agentness are taken away; `class`, a box stays and
@@ -29,7 +29,7 @@ class NmsConfig:
         min_score: scores must be above this: boxes of less agentness are taken away, class scores below
             it are left as they are and suppress nothing.
         top: boxes that a frame keeps, those of most agentness; None for all.
-        kinds: whose classes are suppressed; all but agentness unless named.
+        kinds: whose classes are suppressed (default: all but agentness).
     """
 
     by: Literal["agentness", "class"] = "agentness"

@@ -1,4 +1,4 @@
-"""Whether pedestrian scores mean what they say: calibration errors, NLL and Brier score, with intervals."""
+"""Calibration of pedestrian scores: calibration errors, NLL and Brier score, with intervals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from roadaware.statistics.intervals import Scale, Units
 class CalibrationConfig(AdaptiveBins):
     """The adaptive bins, and what else calibration depends on.
 
-    `reference()` bins as the published code does, `default()` has its faults mended; the fields below are
+    `reference()` bins as the published code does, `default()` has its errors corrected; the fields below are
     the same in both.
 
     Args:
@@ -77,7 +77,7 @@ _NO_ENDS = (None, None, None)
 
 @dataclass(frozen=True, eq=False)
 class CalibrationCore:
-    """What is computed once for a set of samples.
+    """Quantities that are computed once for a set of samples.
 
     Args:
         config: how confidences are binned.
@@ -136,7 +136,7 @@ class CalibrationCore:
 
     @property
     def unclosed(self) -> bool:
-        """Whether the bins, as published, have come to nothing."""
+        """Whether the published binning gave no bins."""
         return self.adaptive is not None and not self.adaptive.closed
 
     def once(self) -> dict[str, float]:
@@ -152,7 +152,7 @@ class CalibrationCore:
         return point
 
     def units(self, unit: str, draws: int, seed: int) -> Units | None:
-        """The units of the pedestrians; None below two, and where they are not known.
+        """The resampling unit of each pedestrian; None where there are fewer than two, or they are unknown.
 
         Args:
             unit: `pedestrian`, or `video` (all its pedestrians come and go together).
@@ -170,7 +170,7 @@ class CalibrationCore:
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def expected_if_calibrated(self, draws: int, seed: int) -> float:
-        """The mean adaptive ECE if confidence were right: what few pedestrians alone make of it.
+        """The mean adaptive ECE of a perfectly calibrated model on the same few pedestrians.
 
         Outcomes are drawn from the confidences, the samples of one pedestrian right or wrong together as
         far as their confidences allow, so that it rather says too much than too little.
@@ -324,10 +324,10 @@ def evaluate(
     seed: int = 0,
     groupings: Sequence[npt.ArrayLike] = (),
 ) -> MetricResult:
-    """How well confidence tells how often the model is right, as a whole and by group.
+    """Calibration metrics of a model's confidence, over all samples and by group.
 
     The confidence of a sample is its largest probability, max(p, 1 - p) for one probability; it is right
-    when the class decided for is the true one. `ece` and `mce` use adaptive bins, which are made anew in
+    when the class decided for is the ground-truth one. `ece` and `mce` use adaptive bins, which are made anew in
     every resample; `uniform_ece` and `uniform_mce` bins of equal width.
 
     Args:

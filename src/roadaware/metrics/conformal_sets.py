@@ -37,7 +37,7 @@ class Promise:
 def evaluate_coverage(
     state: SampleScores, level: float, *, halvings: int = HALVINGS, seed: int = 0
 ) -> dict[Rule, Promise]:
-    """What is left of a promised coverage, by rule.
+    """Empirical coverage of conformal sets against the target coverage, by rule.
 
     Pedestrians are halved at random, again and again; thresholds come from one half, and the sets are those
     of the other. Rule `aps` is randomised, since its sets of two labels nearly always hold both otherwise.

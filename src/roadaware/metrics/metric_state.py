@@ -1,4 +1,4 @@
-"""What the metrics of scenes share: a state that merges, its values under any resample, a result."""
+"""Base of the metrics on scenes: a mergeable state, its values under any resample, a result."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Measured:
 
 @dataclass(frozen=True, eq=False)
 class Judged(ABC):
-    """What was judged, as arrays: two parts merge to the state of the whole, and any part can be cut out.
+    """Mergeable metric state as arrays: two parts merge to the state of the whole, and any part can be selected.
 
     A subclass is a frozen dataclass whose fields are arrays, tables, tuples of text or numbers, and one
     `config` of the class `config_type`.
@@ -140,7 +140,7 @@ class SceneResult(MetricResult):
 
     Args:
         state: what they are made from.
-        left_out: what of claims and truth was not judged, in words, to how often.
+        left_out: what of predictions and ground truth was not judged, in words, to how often.
         baselines: name of a trivial answer (whole image, centre, ...) to its metrics.
         facts: what belongs beside every number, JSON-ready: frames judged, capacity, ...
     """
@@ -245,7 +245,7 @@ def split_slices(state: Judged, by: Sequence[str]) -> dict[str, Bools]:
 def resample_metrics(state: State, draws: int, seed: int) -> dict[tuple[str, str | None], Floats]:
     """Metric and label to its (draws,) values under the weightings of the videos that intervals are made of.
 
-    Equal numbers of videos, draws and seeds give equal weightings: two models can be compared on them.
+    Equal numbers of videos, resamples and seeds give equal weightings: two models can be compared on them.
 
     Args:
         state: with at least two videos.
@@ -285,10 +285,10 @@ def compute_values(state: Judged) -> dict[str, float | None]:
 
 
 def crowd_density(boxes: pl.Expr) -> pl.Expr:
-    """How crowded pictures are: `0`, `1`, `2-4`, `5-9` or `10+`; null where it is not known.
+    """Density of the images: `0`, `1`, `2-4`, `5-9` or `10+`; null where it is not known.
 
     Args:
-        boxes: true boxes in a picture, or their mean over pictures, which is rounded up from the half on.
+        boxes: ground-truth boxes in an image, or their mean over images, which is rounded up from the half on.
     """
     density = pl.lit("10+")
     for end, name in reversed(_DENSITIES):
@@ -365,7 +365,7 @@ def _tuples(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class ItemScores(Judged):
-    """Items and what each of them scored.
+    """Items and the scores of each.
 
     Args:
         items: one row each, with `video` and the column that `class_column` names.

@@ -1,4 +1,4 @@
-"""Several fits of one model on the same samples: the mean of each metric, and what resampling does to it."""
+"""Several fits of one model on the same samples: the mean of each metric and its interval."""
 
 from __future__ import annotations
 

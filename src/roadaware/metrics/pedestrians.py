@@ -43,8 +43,8 @@ class PedestrianConfig:
             leaves it undefined, and with it the mean over all classes.
         hard_vote: a pedestrian's samples agree when all decide alike (`unanimous`), or when the mean of
             the decided indices equals the first (`mean`, so that 1, 0, 2 agree).
-        hard_wrong: where they do not agree, the pedestrian counts as the class other than the truth
-            with the most votes (`most_voted_other`), or as class 0, or 1 if the truth is 0
+        hard_wrong: where they do not agree, the pedestrian counts as the class other than the ground truth
+            with the most votes (`most_voted_other`), or as class 0, or 1 if the ground truth is 0
             (`first_other`).
         instance_truth: a pedestrian's class is the most frequent of its samples, the latest of equals
             (`mode`), or that of the first sample (`first`).
@@ -99,7 +99,7 @@ class PedestrianConfig:
         return cls(task=task)
 
 
-# From samples to pedestrians: soft and hard decisions, truth and confidence deltas of each.
+# From samples to pedestrians: soft and hard decisions, ground truth and confidence deltas of each.
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Pedestrians:
 
         Args:
             state: samples in the order of extraction.
-            config: how votes, truths and deltas are taken.
+            config: how votes, ground-truth items and deltas are taken.
 
         Source: Rasouli and Kotseruba, IV 2024, section III.E.
         """
@@ -447,7 +447,7 @@ class PedestrianCore:
         return np.ones((1, len(self.people.name)), dtype=np.int32)
 
     def units(self, unit: str, draws: int, seed: int) -> Units | None:
-        """The units of the pedestrians; None below two, and where they are not known.
+        """The resampling unit of each pedestrian; None where there are fewer than two, or they are unknown.
 
         Args:
             unit: `pedestrian`, or `video` (all its pedestrians come and go together).
@@ -622,7 +622,7 @@ def describe_undefined(metric: str, core: PedestrianCore) -> str:
 
 
 def _missing_class(metric: str, core: PedestrianCore) -> str:
-    """The classes whose absence from truth or decisions leaves the metric undefined."""
+    """The classes whose absence from ground truth or decisions leaves the metric undefined."""
     prefix = metric.split("_", 1)[0] + "_"
     prefix = prefix if prefix in core.counts else ""
     counts = core.counts[prefix].sum(axis=0)
@@ -663,7 +663,7 @@ def evaluate(
         predictions: scores joined to the samples by `sample`; those of other splits are left aside.
         scenes: with `samples` of the config's task.
         config: how scores are judged.
-        split: judge the samples of this split alone, such as `test`; all unless told.
+        split: judge the samples of this split alone, such as `test` (default: all).
         draws: most weightings of units for the intervals; 0 gives none.
         seed: of the weightings.
 
@@ -686,7 +686,7 @@ def evaluate_samples(
     groups: npt.ArrayLike | None = None,
     n_clipped: int = 0,
 ) -> MetricResult:
-    """Judge scores beside their truth, as a whole and by group.
+    """Judge scores beside their ground truth, as a whole and by group.
 
     Intervals are over whole pedestrians and over whole videos; see `statistics.intervals`. With fewer than
     two units, or where a metric is undefined without one of them, none is given. The largest time to event,
@@ -738,13 +738,13 @@ def evaluate_samples(
 def collect_sample_scores(
     predictions: Predictions, scenes: Scenes, task: Task, *, split: str | None = None
 ) -> tuple[SampleScores, int]:
-    """Scores beside the truth of the scenes' samples, in the order of extraction, and how many were clipped.
+    """Scores beside the ground truth of the scenes' samples, in the order of extraction, and how many were clipped.
 
     Args:
         predictions: scores joined to the samples by `sample`; those of other splits are left aside.
         scenes: with `samples` of the task.
         task: what the samples ask.
-        split: the samples of this split alone; all unless told.
+        split: the samples of this split alone (default: all).
 
     Raises:
         InputError: if samples and predictions do not fit each other, or a sample has no label.
@@ -781,7 +781,7 @@ def _clipping(n: int) -> tuple[str, ...]:
 
 
 def build_core(state: SampleScores, config: PedestrianConfig) -> PedestrianCore:
-    """The sums and sorts of a set of samples, for those who resample it themselves.
+    """The sums and sorts of a set of samples, for callers with their own resampling.
 
     Raises:
         InputError: if the scores do not fit the task.

@@ -1,4 +1,4 @@
-"""MetricResult: what an evaluation found: metrics with intervals, and the rows behind them on demand."""
+"""MetricResult: metrics with intervals, and the rows behind them on demand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SUMMARY: dict[str, Any] = {
 
 
 def build_interval_columns(found: Interval | None, unit: str) -> dict[str, Any]:
-    """The columns of an interval over units of a kind: its ends, what it rests on, and whether to be careful.
+    """The columns of an interval over units of a kind: its ends, the number of units, and a caution.
 
     Args:
         found: None where nothing was drawn; all columns are null then.
@@ -73,10 +73,10 @@ class MetricResult:
     makers: dict[str, Callable[[], pl.DataFrame]] = field(default_factory=dict)
 
     def instances(self, level: str | None = None) -> pl.DataFrame:
-        """The rows behind the summary, made now: what was predicted for each, and how well.
+        """The rows behind the summary, built on demand: predictions and scores of each item.
 
         Args:
-            level: which rows, one of `levels`; the first of them unless told.
+            level: which rows, one of `levels` (default: the first of them).
 
         Raises:
             UsageError: if there is no such level.

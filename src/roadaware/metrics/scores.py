@@ -1,4 +1,4 @@
-"""SampleScores: the scores of samples beside their truth, the state that pedestrian metrics are made from."""
+"""SampleScores: the scores of samples beside their ground truth, the state that pedestrian metrics are made from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class SampleScores:
-    """Scores and truth of samples, row by row; parts can be merged in any order.
+    """Scores and ground truth of samples, row by row; parts can be merged in any order.
 
     Args:
         scores: (n, k) in [0, 1]: one probability of class 1 (k = 1), or one score per class.
@@ -204,7 +204,7 @@ def predict_labels(scores: Floats) -> Ints:
 
 
 def compute_confidences(state: SampleScores) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """(n,) the probability of the class that each row decides for, and whether that is the true one.
+    """(n,) the probability of the class that each row decides for, and whether that is the ground-truth one.
 
     One probability p: max(p, 1 - p). Several: the largest.
 

@@ -1,4 +1,4 @@
-"""Streaming accuracy: at every instant the truth is met by the newest output that was ready by then."""
+"""Streaming accuracy: at every instant the ground truth is met by the newest output that was ready by then."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LARGEST_DENOMINATOR = 1001
 
 @dataclass(frozen=True)
 class StreamingConfig:
-    """What the clock does.
+    """The clock of streaming evaluation.
 
     Args:
         scheduler: `recorded`, outputs are ready when the predictions say (`ready_s`, in seconds of the
@@ -43,7 +43,7 @@ class StreamingConfig:
         newest: of the outputs that are ready, the one that was ready last holds (`finished`), or the one of
             the latest frame (`taken`); they differ where a later frame was ready before an earlier one.
         eta_s: outputs must be ready so many seconds before the instant they are judged at.
-        times: frames are taken at frame / fps (`fps`), or when the truth's frames say (`t_s`).
+        times: frames are taken at frame / fps (`fps`), or when the ground truth's frames say (`t_s`).
         fps: frames per second, for videos that do not say.
     """
 
@@ -73,7 +73,7 @@ def compute_frame_times(
     """(n,) for each video: the nanosecond, rounded down, at which each of its frames is taken.
 
     Args:
-        scenes: whose `videos` (fps) or `frames` (t_s) tell the time.
+        scenes: whose `videos` (fps) or `frames` (t_s) give the time.
         frames: (n,) for each video its frames, ascending.
         config: `times` and `fps`.
 
@@ -132,7 +132,7 @@ def _read_frame_times(video: str, frames: Ints, rows: pl.DataFrame | None) -> In
 
 
 def convert_to_nanoseconds(seconds: Any, what: str) -> Ints:
-    """Seconds as whole nanoseconds, rounded down; what takes too long is NEVER.
+    """Seconds as whole nanoseconds, rounded down; NEVER for values that do not fit.
 
     Raises:
         InputError: if one is negative or no number.
@@ -194,7 +194,7 @@ def _one_worker(taken: list[int], work: list[int], *, skips: bool) -> tuple[Ints
 
 
 def find_latest_output(instant: Ints, frames: Ints, ready: Ints, config: StreamingConfig) -> Ints:
-    """(n,) the place of the output that holds at each instant, -1 before there is one.
+    """(n,) index of the latest output at each instant, -1 before the first.
 
     Args:
         instant: (n,) nanoseconds.
@@ -247,26 +247,26 @@ def apply_latency(
     config: StreamingConfig | None = None,
     latency: Latency | None = None,
 ) -> Predictions:
-    """The predictions as they stood at the instant of each frame of the truth, to be judged like any others.
+    """The predictions as they stood at the instant of each frame of the ground truth, to be judged like any others.
 
     The boxes of a frame become those of the newest output that was ready at its instant, whatever frame that
     output looked at; before the first output there are none. Each keeps its tube, scores and labels, names
     the frame it was found in (`from_frame`), and says when it was ready. A tube is where its boxes were
-    claimed to be at each instant; its labels and scores are those of the whole tube. Boxes that were
+    predicted to be at each instant; its labels and scores are those of the whole tube. Boxes that were
     interpolated were not known in time and are left out. Scores of frames are treated as boxes are.
 
     Args:
         predictions: boxes, tubes and frame scores. Outputs are the frames of its table `frames` and those
-            with boxes; all frames of the truth where there is no such table.
-        scenes: the truth, which says what frames there are and when they were taken.
-        config: the clock; as recorded unless told.
+            with boxes; all frames of the ground truth where there is no such table.
+        scenes: the ground truth, which says what frames there are and when they were taken.
+        config: the clock (default: as recorded).
         latency: seconds from the start of work on a frame to its output: one number, or for each video a
             list by frame. None for the scheduler `recorded`, which takes `frames.ready_s`, else
             `boxes.ready_s`: seconds since the video began, in Float64.
 
     Raises:
         UsageError: if there is no latency for the scheduler, or one beside recorded times.
-        InputError: if times are missing or impossible, or tubes are claimed for consecutive frames whatever
+        InputError: if times are missing or impossible, or tubes are assigned to consecutive frames whatever
             frames their boxes were found in.
 
     Source: Li, Wang, Ramanan, "Towards streaming perception", ECCV 2020, section 3.
@@ -298,7 +298,7 @@ def build_timetable(
     config: StreamingConfig | None = None,
     latency: Latency | None = None,
 ) -> pl.DataFrame:
-    """For each frame of the truth which output holds at its instant.
+    """For each frame of the ground truth the latest output at its instant.
 
     Args:
         predictions: as `apply_latency`.
@@ -338,7 +338,7 @@ def select_processed_frames(
     config: StreamingConfig,
     latency: Latency | None = None,
 ) -> Predictions:
-    """The predictions of the frames that a worker would have come to, with the time of each in `ready_s`.
+    """The predictions of the frames that a single worker would have processed, with the time of each in `ready_s`.
 
     Link these to see what a tracker behind such a worker finds, and give the result to `apply_latency` with the
     scheduler `recorded`.
@@ -397,7 +397,7 @@ def _outputs(
 
 
 def _collect_ready_times(predictions: Predictions) -> dict[str, pl.DataFrame]:
-    """frame and ready_s of each output of each video, as the predictions tell."""
+    """frame and ready_s of each output of each video, as the predictions state."""
     for table in (predictions.frames, predictions.boxes):
         if "ready_s" in table.columns and table["ready_s"].null_count() < len(table):
             rows = table.filter(pl.col("ready_s").is_not_null())
@@ -424,7 +424,7 @@ def _looked_at(predictions: Predictions) -> dict[str, Ints] | None:
 
 
 def _list_frames(scenes: Scenes) -> dict[str, Ints]:
-    """The frames of each video of the truth: those listed, or as many as it has."""
+    """The frames of each video of the ground truth: those listed, or as many as it has."""
     listed = group_by_video(scenes.frames, "frame")
     counts = dict(_texts(scenes.videos).select("video", *_optional(scenes.videos, "n_frames")).iter_rows())
     found: dict[str, Ints] = {}
@@ -472,7 +472,7 @@ def _boxes(predictions: Predictions, plan: pl.DataFrame) -> tuple[pl.DataFrame, 
 
 
 def _frames(predictions: Predictions, plan: pl.DataFrame) -> pl.DataFrame:
-    """What was claimed of whole frames, at each instant; no row before the first output."""
+    """What was predicted of whole frames, at each instant; no row before the first output."""
     own = _texts(predictions.frames).drop("ready_s", "t_s", "annotated", strict=False)
     held = plan.select("video", "frame", "from_frame", "ready_s")
     return held.join(
@@ -483,7 +483,7 @@ def _frames(predictions: Predictions, plan: pl.DataFrame) -> pl.DataFrame:
 def _tubes(
     predictions: Predictions, plan: pl.DataFrame, boxes: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The tubes that were claimed at some instant, with the frames at which they were, and their labels."""
+    """The tubes that were predicted at some instant, with the frames at which they were, and their labels."""
     tubes = _texts(predictions.tubes)
     if tubes.is_empty():
         return tubes, predictions.tube_labels

@@ -84,7 +84,7 @@ def load_model_class(name: str) -> type[TabularModel]:
 
 
 def get_crossing_entry(name: str) -> Entry:
-    """What is known of a network for pedestrians.
+    """The registry entry of a pedestrian network.
 
     Raises:
         UsageError: if there is no such network.

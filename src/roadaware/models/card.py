@@ -1,4 +1,4 @@
-"""What a model is, in words and numbers, so that nobody has to read its code to know what it was given."""
+"""Model card: a model in words and numbers, with its inputs, training and source."""
 
 from __future__ import annotations
 

@@ -100,14 +100,14 @@ def open_trunk(name: str, weights: Path | None = None, *, seed: int = 0) -> Crop
 def open_image_model(folder: Path) -> CropNetwork:
     """An image model of transformers, such as a ResNet, ViT or DINO, from a folder on the disk.
 
-    Its pooled output is taken where it has one, else the mean over its last positions; of a model of pictures
-    and texts, the features of pictures.
+    Its pooled output is taken where it has one, else the mean over its last positions; of a model of images
+    and texts, the features of images.
 
     Args:
         folder: with config.json, preprocessor_config.json and model.safetensors.
 
     Raises:
-        InputError: if it is no such folder, or a model of something else than pictures.
+        InputError: if it is no such folder, or a model of something else than images.
         DamagedError: if the weights do not fit.
     """
     name, opener = read_model_type(folder), transformers.AutoModel
@@ -127,7 +127,7 @@ def open_image_model(folder: Path) -> CropNetwork:
 
 
 def _extract_embeddings(model: Any, given: dict[str, Tensor]) -> Tensor:
-    """(B, d) of prepared pictures."""
+    """(B, d) of prepared images."""
     if hasattr(model, "get_image_features"):
         said = model.get_image_features(**given)
         found: Tensor = said if isinstance(said, Tensor) else said.pooler_output

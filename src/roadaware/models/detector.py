@@ -1,4 +1,4 @@
-"""What every detector of road events answers: pictures in, detections of frames out, in order, each once."""
+"""Interface of detectors of road events: images in, detections of frames out, in order, each once."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from roadaware.scenes.advice import Advice, merge_advice, parse_advice
 
 @dataclass(frozen=True, eq=False)
 class FrameDetections:
-    """What a detector claims of one frame.
+    """Detections of one frame.
 
     Args:
-        frame: counts from 0 in the order in which pictures were given.
-        boxes: (n, 4) x1, y1, x2, y2 in pixels of the picture as it was given, by falling agentness.
+        frame: counts from 0 in the order in which images were given.
+        boxes: (n, 4) x1, y1, x2, y2 in pixels of the image as it was given, by falling agentness.
         agentness: (n,) in [0, 1].
         scores: (n, c) in [0, 1], all labels of the first kind, then of the second, ...
         av: (v,) in [0, 1] of the actions of the own vehicle; empty where the detector has none.
@@ -35,11 +35,11 @@ class FrameDetections:
 
 
 class Detector(Protocol):
-    """A detector that is given pictures one after another.
+    """A detector that is given images one after another.
 
     `kinds` says which labels the columns of `scores` stand for, in order (agent, action, location, duplex,
     event; agent alone for a plain object detector), `av_labels` those of `av`. `delay` is how many later
-    pictures it needs before it answers: 0 for a causal one.
+    images it needs before it answers: 0 for a causal one.
     """
 
     kinds: Mapping[str, tuple[str, ...]]
@@ -47,32 +47,32 @@ class Detector(Protocol):
     delay: int
 
     def reset(self) -> None:
-        """Forget the stream: the next picture is frame 0 of another video."""
+        """Forget the stream: the next image is frame 0 of another video."""
 
     def step(self, picture: Pixels) -> Sequence[FrameDetections]:
-        """The frames that became known by one more picture, oldest first; none while it must wait.
+        """The frames completed by one more image, oldest first; empty while the detector looks ahead.
 
         Args:
             picture: (H, W, 3) uint8, red first; all of a stream have the same size.
 
         Raises:
-            InputError: if the picture has another size than the one before.
+            InputError: if the image has another size than the one before.
         """
 
     def finish(self) -> Sequence[FrameDetections]:
-        """The frames still owed when no more pictures come; forgets the stream."""
+        """The remaining frames at the end of the stream; resets the state."""
 
 
 @runtime_checkable
 class TimedDetector(Protocol):
-    """A detector for which it matters when a picture was taken."""
+    """A detector for which it matters when an image was taken."""
 
     def tell_moment(self, number: int, t_s: float) -> None:
-        """Number and time of the picture that is given next.
+        """Number and time of the image that is given next.
 
         Args:
             number: counts frames, also those that did not arrive.
-            t_s: in seconds, later than that of the picture before.
+            t_s: in seconds, later than that of the image before.
         """
 
 
@@ -115,10 +115,10 @@ def read_advice(paths: Sequence[Path]) -> Advice:
 
 
 def read_training_data(paths: Sequence[Path]) -> str:
-    """What a detector was trained on, in words, where that is nothing real; empty otherwise.
+    """Training data of a detector in words, where it is synthetic alone; else empty.
 
     Args:
-        paths: as of `read_advice`; one that learnt from real films makes it empty.
+        paths: as of `read_advice`; one that learnt from real videos makes it empty.
 
     Raises:
         DamagedError: if a file says it in no words.

@@ -29,7 +29,7 @@ from roadaware.models.videos import VideoDetector
 
 
 class BoxScores:
-    """What the class head says of any box, not only of anchors.
+    """Class scores for any box, not only for anchors.
 
     The head sees, around the centre of a box, as many cells as its convolutions span, taken from the level
     whose anchors come nearest in size and stretched so that the box is as large as they are; it answers
@@ -65,7 +65,7 @@ class BoxScores:
         Args:
             maps: of each level (B, width, T, H, W).
             frames: (n,) which of the T each box lies in, int64.
-            boxes: (n, 4) x1, y1, x2, y2 in pixels of the network's picture.
+            boxes: (n, 4) x1, y1, x2, y2 in pixels of the network's image.
             clip: which of the B.
 
         Returns:
@@ -136,7 +136,7 @@ class Union(VideoDetector):
         kinds, av_labels, rule, window, batch: as of `VideoDetector`, of the network.
 
     Raises:
-        UsageError: if the network tells other numbers of labels, or has anchors that boxes do not fit.
+        UsageError: if the network has other numbers of labels, or has anchors that boxes do not fit.
     """
 
     def __init__(
@@ -198,7 +198,7 @@ class Union(VideoDetector):
         Args:
             pictures: of the frames.
             maps: of the pyramid.
-            begin: where the first of the pictures stands in them.
+            begin: where the first of the images stands in them.
             av: (T, V) of the frames.
             clip: which of the maps' clips.
         """
@@ -242,7 +242,7 @@ class MeanNetwork(nn.Module):
         mean: of `logits`, which keeps a single network as it is to the last bit, or of `probabilities`.
 
     Raises:
-        UsageError: if none is given, or they differ in anchors, pictures or numbers of classes.
+        UsageError: if none is given, or they differ in anchors, images or numbers of classes.
     """
 
     def __init__(self, networks: Sequence[RetinaNet3D], mean: Mean = "logits") -> None:
@@ -288,7 +288,7 @@ class Ensemble(VideoDetector):
         kinds, av_labels, rule, window, batch: as of `VideoDetector`.
 
     Raises:
-        UsageError: if it tells other numbers of labels than are named.
+        UsageError: if it has other numbers of labels than are named.
     """
 
     def __init__(

@@ -44,7 +44,7 @@ _PICTURES, _OUTPUTS = "pictures", ("boxes", "scores", "av")
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written.
+    """Facts of an exported file.
 
     Args:
         form: of the file.
@@ -85,7 +85,7 @@ def export(
 
     The clip form takes `pictures` (1, 3, T, h, w), normalised and padded. The stream form takes one frame
     and its memories, zeros at the beginning of a stream, and gives the memories for the next frame.
-    `boxes` (1, T, N, 4) are in pixels of the network's picture, `scores` (1, T, N, C) and `av` (1, T, V) in
+    `boxes` (1, T, N, 4) are in pixels of the network's image, `scores` (1, T, N, C) and `av` (1, T, V) in
     [0, 1], agentness first; nothing is suppressed.
 
     Args:
@@ -94,7 +94,7 @@ def export(
         out: where to.
         form: `clip` or `stream`.
         frames: of a clip.
-        picture_px: (width, height) of the pictures that will be fitted to the network.
+        picture_px: (width, height) of the images that will be fitted to the network.
 
     Raises:
         UsageError: if there is no such form of this network, the file would be too large, or the libraries
@@ -263,7 +263,7 @@ def _convert_to_onnx(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter tells of its own steps and of libraries that nobody needs."""
+    """Silence the exporter's messages."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,4 +1,4 @@
-"""What a folder of transformers says of its model, taken only as far as it is known and within limits."""
+"""Configs of transformers folders: known fields only, within limits."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _NEVER = (
 )  # fmt: skip
 """Fields that change nothing about what a model computes, or that it is asked with otherwise than planned.
 
-Anchors are those of the picture that is looked at; those of a size that a file names may fill all memory.
+Anchors are those of the image that is looked at; those of a size that a file names may fill all memory.
 """
 _DTYPES = ("float32", "float16", "bfloat16", "float64")
 _PART = re.compile(r"_config(_dict)?$")
@@ -67,7 +67,7 @@ _WHOLE = "save the whole model with `save_pretrained` into one folder; nothing i
 
 
 def list_image_types() -> tuple[str, ...]:
-    """Types of models of transformers that look at pictures, alone or with texts."""
+    """Types of models of transformers that look at images, alone or with texts."""
     named = [name for name in modeling_auto.MODEL_FOR_IMAGE_MAPPING_NAMES if "timm" not in name]
     return (*named, *_PAIRS)
 
@@ -111,7 +111,7 @@ def resolve_model_file(path: Path) -> Path:
 
 
 def build_transformers_config(said: Mapping[str, Any], where: str) -> Any:
-    """The config of transformers that a description makes, without what nobody here knows.
+    """Build the config of transformers from a description, without unknown fields.
 
     Args:
         said: what config.json says.
@@ -153,7 +153,7 @@ def check_config(said: Mapping[str, Any], where: str) -> None:
 
 
 def refuse_adapter(folder: Path) -> None:
-    """Refuse a folder of what is added to another model.
+    """Refuse an adapter, which needs another model.
 
     Raises:
         InputError: if it is one.
@@ -252,10 +252,10 @@ def _parts(config: Any) -> Iterator[Any]:
             yield from _parts(value)
 
 
-# How a folder of transformers prepares pictures, taken only as far as it is known and within limits.
+# How a folder of transformers prepares images, taken only as far as it is known and within limits.
 
 MOST_PX = 4096
-"""The longest side that pictures are brought to; the largest of a supported model is 1,333."""
+"""The longest side that images are brought to; the largest of a supported model is 1,333."""
 _FILTERS = range(6)
 _FLAGS = (
     "do_resize", "do_rescale", "do_normalize", "do_center_crop", "do_pad", "do_convert_rgb",
@@ -371,7 +371,7 @@ def _is_side(value: Any) -> bool:
 
 
 def _is_colour(value: Any, least: float) -> bool:
-    """Whether it is a number, or one for each channel; of pictures in [0, 1] or in [0, 255]."""
+    """Whether it is a number, or one for each channel; of images in [0, 1] or in [0, 255]."""
     values = value if isinstance(value, list) else [value]
     whole = all(is_number(each) and math.isfinite(each) and least <= each <= 255 for each in values)
     return whole and len(values) in (1, 3)
@@ -388,7 +388,7 @@ _ATOM = re.compile(r"\\.|\[(?:\\.|\[:\w+:\]|[^\\\]])*\]")
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """What makes tokens of words, without padding and without cutting off.
+    """Load a tokenizer, without padding and truncation.
 
     Args:
         folder: with tokenizer.json; or with vocab.txt, or vocab.json and merges.txt, as older ones have it.
@@ -499,6 +499,6 @@ def _lines(path: Path) -> list[str]:
 
 
 def _settings(folder: Path) -> dict[str, Any]:
-    """What tokenizer_config.json says; nothing where there is none."""
+    """Content of tokenizer_config.json; empty where there is none."""
     path = folder / "tokenizer_config.json"
     return parse_folder_json(path) if path.exists() else {}

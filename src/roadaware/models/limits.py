@@ -59,7 +59,7 @@ def refuse_many(count: int, where: str) -> None:
 def limit_network_size(where: str, held: int | None = None) -> Iterator[None]:
     """Within: a network that this thread makes has few parts, and up to twice the numbers of its file.
 
-    Each part is looked at as it is added, so that what a file says cannot keep anybody busy. Parts that
+    Each part is checked as it is added, so that what a file says cannot keep anybody busy. Parts that
     share their weights are counted once for each, hence the factor.
 
     Args:

@@ -1,4 +1,4 @@
-"""A detector from what lies on the disk: one network, several, an object detector or a zero-shot one."""
+"""Open a detector from disk: one network, several, an object detector or a zero-shot one."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def open_stream(
     device: torch.device | str = "cpu",
     dtype: torch.dtype | None = None,
 ) -> Detector:
-    """The detector that some files make, for pictures that come one by one.
+    """The detector that some files make, for images that come one by one.
 
-    One causal network answers each picture at once, in the least time; so do an object detector, and
+    One causal network answers each image at once, in the least time; so do an object detector, and
     several networks that all are causal. Others answer in clips, late by all but one of their frames.
 
     Args:
         weights: files of ours; the logits of several are averaged. Or one folder of an object detector.
-        rule: which boxes are told.
+        rule: which boxes are reported.
         views: as of `open_videos`.
         device: where it runs.
-        dtype: what it computes with, such as bfloat16; that of the file unless told.
+        dtype: what it computes with, such as bfloat16 (default: that of the file).
 
     Raises:
         UsageError, InputError: as `open_videos`.
@@ -86,11 +86,11 @@ def open_videos(
         objects: folder or file of an object detector whose boxes the network scores.
         mean: of several networks.
         window: frames of a clip where the network is not causal.
-        batch: clips or frames that are looked at together.
+        batch: clips or frames that are processed together.
         texts: what a zero-shot detector looks for.
-        views: which parts of a picture are looked at, and in which size, by a detector that takes any.
+        views: which parts of an image are considered, and in which size, by a detector that takes any.
         device: where it runs.
-        dtype: what it computes with, such as bfloat16; that of the file unless told.
+        dtype: what it computes with, such as bfloat16 (default: that of the file).
 
     Raises:
         UsageError: if what is given does not go together.
@@ -156,7 +156,7 @@ def _of_folder(
 
 
 def _refuse_views(views: Views | None, weights: Sequence[Path]) -> None:
-    """Refuse a size of pictures for a detector that has its own.
+    """Refuse a size of images for a detector that has its own.
 
     Raises:
         UsageError: if one was asked for.

@@ -1,6 +1,6 @@
 """Object detectors of transformers as detectors of agents, as they are or fine-tuned; imports torch.
 
-Pictures are prepared here: the library's own preparation needs torchvision."""
+Images are prepared here: the library's own preparation needs torchvision."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ class ObjectDetector(VideoDetector):
     Args:
         model: for object detection, such as RTDetrForObjectDetection, with its weights.
         names: of its classes.
-        agents: what is told: the labels of `kind`.
+        agents: what is reported: the labels of `kind`.
         table: name of a class to an agent; None if the names are agents themselves (fine-tuned).
         rule: which boxes are kept; these detectors need no suppression, which `nms_iou` 1 or None leaves out.
-        size_px: height and width that pictures are brought to, whatever their shape.
-        mean, std: of the channels, red first, of pictures in [0, 1].
-        batch: frames that are looked at together.
+        size_px: height and width that images are brought to, whatever their shape.
+        mean, std: of the channels, red first, of images in [0, 1].
+        batch: frames that are processed together.
         kind: of the labels.
 
     Raises:
         UsageError: if no class is an agent.
 
-    Source: Zhao et al., CVPR 2024 (RT-DETR): pictures of 640x640 in [0, 1], not normalised.
+    Source: Zhao et al., CVPR 2024 (RT-DETR): images of 640x640 in [0, 1], not normalised.
     """
 
     single = True
@@ -107,7 +107,7 @@ class ObjectDetector(VideoDetector):
         ]
 
     def prepared(self, pictures: Sequence[Pixels]) -> Tensor:
-        """(B, 3, h, w) of pictures of one size, as the model wants them."""
+        """(B, 3, h, w) of images of one size, as the model wants them."""
         place = next(self.model.parameters())
         stacked = torch.from_numpy(np.stack(pictures)).to(place.device).permute(0, 3, 1, 2).float()
         resized = functional.interpolate(
@@ -161,13 +161,13 @@ def open_objects(
     Args:
         folder: local; nothing is downloaded, and no code of it is run.
         rule: which boxes are kept.
-        batch: frames that are looked at together.
+        batch: frames that are processed together.
         device: where it runs.
-        dtype: what it computes with, such as bfloat16; that of the file unless told.
+        dtype: what it computes with, such as bfloat16 (default: that of the file).
 
     Raises:
         InputError: if it is no such folder, of another kind of model, or has no safetensors; or if it says
-            that it tells other labels than the model does.
+            that it has other labels than the model.
         DamagedError: if the weights do not fit.
     """
     model = load_detector_model(folder)
@@ -192,12 +192,12 @@ def open_objects(
 def build_detr_targets(
     boxes: Sequence[Tensor], agents: Sequence[Tensor], height: int, width: int
 ) -> list[dict[str, Tensor]]:
-    """Truth as models of transformers want it for their loss.
+    """Ground truth as models of transformers want it for their loss.
 
     Args:
-        boxes: of each picture (n, 4) x1, y1, x2, y2 in pixels.
-        agents: of each picture (n,) the class of each box, int64.
-        height, width: of the pictures.
+        boxes: of each image (n, 4) x1, y1, x2, y2 in pixels.
+        agents: of each image (n,) the class of each box, int64.
+        height, width: of the images.
     """
     scale = torch.tensor([width, height, width, height], dtype=torch.float32)
     return [
@@ -225,7 +225,7 @@ def create_model(kind: str, fields: Mapping[str, Any], labels: Sequence[str]) ->
         kind: one of `FAMILIES`.
         fields: of its config, such as `num_queries`; the rest is as published, but the norms of the backbone
             learn, since the statistics that published weights freeze mean nothing to random ones.
-        labels: that it tells apart.
+        labels: that it distinguishes.
 
     Raises:
         UsageError: if the type or a field is unknown, or values are impossible.
@@ -243,7 +243,7 @@ def create_model(kind: str, fields: Mapping[str, Any], labels: Sequence[str]) ->
 def prepare_finetuning(
     folder: Path, fields: Mapping[str, Any], labels: Sequence[str]
 ) -> tuple[Any, dict[str, str]]:
-    """The model of a folder that is to tell other labels apart.
+    """Prepare the model of a folder for fine-tuning on other labels.
 
     A label begins with the weights of the class of its name, else of the class of COCO that stands for it
     (`COCO_AGENTS`); where there is neither they are random. Everything else is taken as it is.
@@ -251,7 +251,7 @@ def prepare_finetuning(
     Args:
         folder: as transformers saves it.
         fields: of its config that are to be others, such as `num_denoising`.
-        labels: that it is to tell apart.
+        labels: that it is to distinguish.
 
     Returns:
         The model, and label to the class whose weights it begins with.
@@ -282,7 +282,7 @@ def prepare_finetuning(
 
 
 def extract_plain_config(model: Any) -> dict[str, Any]:
-    """What decides the shapes of a model, as plain data: its config without labels and versions.
+    """The config of a model without labels and versions, as plain data: what decides its shapes.
 
     Args:
         model: of transformers.

@@ -48,7 +48,7 @@ def get_class_labels(model: Any) -> list[str]:
 
 
 def load_preparation(folder: Path) -> Preparation:
-    """Height and width of pictures, mean and deviation, as the folder says, else as published.
+    """Height and width of images, mean and deviation, as the folder says, else as published.
 
     Args:
         folder: of a model.
@@ -76,11 +76,11 @@ def load_preparation(folder: Path) -> Preparation:
 
 
 def read_folder_facts(folder: Path, labels: Sequence[str]) -> dict[str, Any] | None:
-    """What a folder of ours says: `kind` and `labels`, `version` and `notes`; None of a folder of others.
+    """Facts of a folder of ours: `kind` and `labels`, `version` and `notes`; None of a folder of others.
 
     Args:
         folder: of a model.
-        labels: that the model tells apart.
+        labels: that the model distinguishes.
 
     Raises:
         InputError: if these are not the labels it says, or it is of another format.
@@ -118,7 +118,7 @@ def save_objects(
     Args:
         folder: is made where it is not there.
         model: with its weights; its config names its labels.
-        preparation: of pictures.
+        preparation: of images.
         kind: of the labels.
         notes: JSON-ready, such as how it was trained.
 

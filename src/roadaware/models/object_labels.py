@@ -1,4 +1,4 @@
-"""Which agents the classes of object detectors are, as data, and who rides; torch-free."""
+"""Map from classes of object detectors to agents, and detection of riders; torch-free."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def import_onnxruntime() -> Any:
 
 @contextmanager
 def block_network(where: str) -> Iterator[None]:
-    """Within: the library of the hub is told that there is no net, and a socket of this thread is refused.
+    """Within: the library of the hub is set offline, and a socket of this thread is refused.
 
     Environment variables are read when libraries are imported, which may be long before; so the switch that
     they set is set here, and what is asked nevertheless ends at the interpreter's own audit of sockets.

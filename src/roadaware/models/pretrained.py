@@ -1,4 +1,4 @@
-"""Folders as transformers keeps them: weights, preparation of pictures and words, from the disk alone."""
+"""Folders as transformers keeps them: weights, preparation of images and words, from the disk alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PREPARATIONS = ("preprocessor_config.json", "processor_config.json")
 _WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
 _MOST_FILES, _MOST_NAMED = 256, 20
 Preparer = Callable[[Sequence[Pixels]], dict[str, torch.Tensor]]
-"""Pictures of one size to what a model takes: `pixel_values` (B, 3, h, w), perhaps `pixel_mask` (B, h, w)."""
+"""Images of one size to what a model takes: `pixel_values` (B, 3, h, w), perhaps `pixel_mask` (B, h, w)."""
 
 
 def read_model_type(folder: Path) -> str:
@@ -124,7 +124,7 @@ def refuse_odd(*answers: torch.Tensor) -> None:
 
 
 def load_image_preparer(folder: Path) -> Preparer:
-    """The preparation of pictures that a folder describes, as transformers does it without torchvision.
+    """The preparation of images that a folder describes, as transformers does it without torchvision.
 
     Args:
         folder: with preprocessor_config.json, or processor_config.json.
@@ -186,7 +186,7 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def move_to_model(given: dict[str, torch.Tensor], model: nn.Module) -> dict[str, torch.Tensor]:
-    """What a model takes, where the model is; pictures in the numbers that it computes with.
+    """Move a model's inputs to its device; images in its dtype.
 
     Args:
         given: what a `Preparer` made.

@@ -23,7 +23,7 @@ def roi_align(
 
     Args:
         features: (B, C, H, W).
-        boxes: (n, 4) x1, y1, x2, y2 in pixels of the picture.
+        boxes: (n, 4) x1, y1, x2, y2 in pixels of the image.
         picture: (n,) which of the B each box lies in, int64.
         size: rows and columns of bins.
         scale: cells of the map in a pixel, 1 / stride.

@@ -1,7 +1,7 @@
-"""Semantic segmenters of transformers: the class of each pixel of a picture; imports torch.
+"""Semantic segmenters of transformers: the class of each pixel of an image; imports torch.
 
 A network that scores classes says them for cells of a few pixels; one of masks says a class and a mask for
-each query. Both are brought to the pixels of the picture as it was given before the best class is taken.
+each query. Both are brought to the pixels of the image as it was given before the best class is taken.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FAMILIES = (*SCORING, "mask2former", "maskformer")
 """Types of models that are opened; the others say masks, each with its class."""
 MOST_CLASSES = 1 << 16
 _TOGETHER = 8
-"""So many classes are brought to the pixels of the picture at a time."""
+"""So many classes are brought to the pixels of the image at a time."""
 
 Classes = npt.NDArray[np.uint8] | npt.NDArray[np.uint16]
 
@@ -47,7 +47,7 @@ class Segmenter:
     Args:
         model: of one of the families, with its weights.
         labels: of its classes, in order.
-        prepare: pictures to what the model takes.
+        prepare: images to what the model takes.
 
     Raises:
         InputError: if there are more classes than a mask of 16 bits can tell.
@@ -62,7 +62,7 @@ class Segmenter:
         self.model, self.labels, self.prepare = model.eval(), tuple(labels), prepare
 
     def segment(self, pictures: Sequence[Pixels]) -> list[Classes]:
-        """(H, W) number of the class of each pixel, of each picture; uint8, or uint16 beyond 256 classes.
+        """(H, W) number of the class of each pixel, of each image; uint8, or uint16 beyond 256 classes.
 
         Args:
             pictures: of (H, W, 3) uint8, all of one size.
@@ -93,7 +93,7 @@ def compute_class_mask(
     Args:
         scores: (c, h, w) of cells.
         size: H and W.
-        kept: share of the rows and of the columns of cells that show the picture; the rest is padding.
+        kept: share of the rows and of the columns of cells that show the image; the rest is padding.
     """
     whole = [max(round(side / share), side) for side, share in zip(size, kept, strict=True)]
     best = torch.full(size, -torch.inf, device=scores.device)
@@ -123,7 +123,7 @@ def open_segmenter(
         folder: local, with config.json, safetensors and preprocessor_config.json; nothing is downloaded, and
             no code of it is run.
         device: where it runs.
-        dtype: what it computes with; that of the file unless told.
+        dtype: what it computes with (default: that of the file).
 
     Raises:
         InputError: if it is no such folder, of another kind of model, or lacks a file.

@@ -42,7 +42,7 @@ _CODE = "the file holds more than tensors, which is not loaded since it could ru
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors of a file, on the CPU, and what it says beside them.
+    """The tensors of a file, on the CPU, and its metadata.
 
     Raises:
         InputError: if it is no regular file, has more numbers than `get_parameter_limit`, or some are not finite.
@@ -60,7 +60,7 @@ def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def read_about(path: Path) -> dict[str, str]:
-    """What a file of safetensors says beside its tensors, which are not read.
+    """Metadata of a file of safetensors; tensors are not read.
 
     Raises:
         InputError: as `read_safetensors`.
@@ -70,7 +70,7 @@ def read_about(path: Path) -> dict[str, str]:
 
 
 def parse_facts(about: Mapping[str, str], name: str, where: str) -> dict[str, Any]:
-    """An object of JSON that stands among what a file says.
+    """Parse a JSON object in the metadata of a file.
 
     Args:
         about: as `read_about` answers it.
@@ -91,7 +91,7 @@ def parse_facts(about: Mapping[str, str], name: str, where: str) -> dict[str, An
 
 
 def read_pickled(path: Path) -> Any:
-    """What `torch.save` wrote, of tensors and plain containers alone; no other object of it is made.
+    """Read a file of `torch.save`: tensors and plain containers alone; no other object is created.
 
     Raises:
         InputError: if it is no regular file, holds more than tensors, or more numbers than `get_parameter_limit`.

@@ -14,8 +14,8 @@ from roadaware.models.retinanet3d.detection_config import Clip, DetectRule, spli
 class VideoDetector:
     """Base of detectors that look at some frames together; it is a `Detector` as well.
 
-    A subclass answers pictures in the order in which they come (`follow`, where `causal`), or clips
-    (`look`). As a `Detector` a causal one answers each picture at once; another one waits for a whole clip,
+    A subclass answers images in the order in which they come (`follow`, where `causal`), or clips
+    (`look`). As a `Detector` a causal one answers each image at once; another one waits for a whole clip,
     whose last `rule.dropped` frames are left to the next one, and at the end of the stream looks at the last
     `window` frames; a stream has no end to lay clips from, so `rule.backwards` means nothing there.
 
@@ -25,14 +25,14 @@ class VideoDetector:
         rule: which boxes are kept, and how clips are laid.
         causal: no frame needs later ones.
         window: frames of a clip; without meaning for a causal detector.
-        batch: frames, or clips, that are looked at together: more need more memory and are faster on a GPU.
+        batch: frames, or clips, that are processed together: more need more memory and are faster on a GPU.
 
     Raises:
         UsageError: if `window` or `batch` is below 1, or the rule drops all of a clip.
     """
 
     single = False
-    """Whether it looks at each picture by itself, so that these need not follow each other."""
+    """Whether it looks at each image by itself, so that these need not follow each other."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class VideoDetector:
         self._given = self._answered = 0
 
     def follow(self, pictures: Sequence[Pixels]) -> Sequence[FrameDetections]:
-        """What is detected in the next pictures of a stream; `frame` is set by the caller.
+        """Detections in the next images of a stream; `frame` is set by the caller.
 
         Args:
             pictures: of (H, W, 3) uint8, all of one size.
@@ -64,7 +64,7 @@ class VideoDetector:
         raise NotImplementedError
 
     def look(self, pictures: Sequence[Sequence[Pixels]]) -> Sequence[Sequence[FrameDetections]]:
-        """What is detected in every frame of some clips; `frame` is set by the caller.
+        """Detections in every frame of some clips; `frame` is set by the caller.
 
         Args:
             pictures: of each clip `window` of (H, W, 3) uint8, all of one size.
@@ -72,18 +72,18 @@ class VideoDetector:
         raise NotImplementedError
 
     def forget(self) -> None:
-        """Begin a new stream in what `follow` remembers."""
+        """Reset the state of `follow` for a new stream."""
 
     def reset(self) -> None:
-        """Forget the stream: the next picture is frame 0 of another video."""
+        """Forget the stream: the next image is frame 0 of another video."""
         self.forget()
         self._held, self._given, self._answered = [], 0, 0
 
     def step(self, picture: Pixels) -> list[FrameDetections]:
-        """The frames that became known by one more picture.
+        """The frames completed by one more image.
 
         Raises:
-            InputError: if it is no picture, or of another size than the one before.
+            InputError: if it is no image, or of another size than the one before.
         """
         if self._held and picture.shape != self._held[-1].shape:
             raise InputError(
@@ -111,14 +111,14 @@ class VideoDetector:
         return found
 
     def detections(self, pictures: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
-        """What is detected in all frames of a video, in order.
+        """Detections in all frames of a video, in order.
 
         Args:
             pictures: of the frames.
             n_frames: as many as there are.
 
         Raises:
-            InputError: if pictures differ in size, or are fewer than `n_frames`.
+            InputError: if images differ in size, or are fewer than `n_frames`.
         """
         self.reset()
         alike = _of_one_size(pictures)
@@ -156,7 +156,7 @@ class VideoDetector:
 
 
 class Stepwise:
-    """Any `Detector` on whole videos, one picture after another.
+    """Any `Detector` on whole videos, one image after another.
 
     Args:
         detector: is reset before each video.
@@ -175,7 +175,7 @@ class Stepwise:
 
 
 def _of_one_size(pictures: Iterable[Pixels]) -> Iterator[Pixels]:
-    """The pictures, as long as they have the size of the first, whichever are looked at together.
+    """The images, as long as they have the size of the first, whichever are processed together.
 
     Raises:
         InputError: if one has another.
@@ -193,7 +193,7 @@ def _of_one_size(pictures: Iterable[Pixels]) -> Iterator[Pixels]:
 
 
 def _taken(pictures: Iterator[Pixels], count: int) -> list[Pixels]:
-    """The next pictures.
+    """The next images.
 
     Raises:
         InputError: if there are fewer.

@@ -37,7 +37,7 @@ _COUNTERS = "num_batches_tracked"
 
 @dataclass(frozen=True)
 class KeyReport:
-    """What became of each name when weights were loaded.
+    """Report on each name when weights were loaded: taken, missing or unexpected.
 
     Args:
         matched: the network's names that were filled.
@@ -124,7 +124,7 @@ def save_detector(
         notes: JSON-ready, such as how it was trained.
 
     Raises:
-        UsageError: if the labels are not as many as the network tells.
+        UsageError: if the labels are not as many as the network has.
         DiskError: if the file cannot be written; what stood there before still stands.
     """
     labels = sum(len(names) for names in kinds.values())
@@ -156,10 +156,10 @@ def open_detector(
 
     Args:
         path: of the file.
-        rule: which boxes are told.
+        rule: which boxes are reported.
         device: where it runs.
-        dtype: what it computes with, such as bfloat16; that of the file unless told. Boxes and scores are
-            told in float32.
+        dtype: what it computes with, such as bfloat16 (default: that of the file). Boxes and scores are
+            reported in float32.
 
     Raises:
         InputError: if there is no such file, it is none of ours, or of a later version.
@@ -172,7 +172,7 @@ def open_detector(
 
 
 def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
-    """The network of such a file, ready to infer, and what the file says of it.
+    """Open the network of a file, ready to infer, and its facts.
 
     Returns:
         The network, and `kinds`, `av_labels`, `version`, `notes` and the rest of what was saved.
@@ -209,7 +209,7 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
 
 
 def read_checkpoint_facts(path: Path) -> dict[str, Any]:
-    """What a file of ours says of itself, as `open_network` answers it; nothing where it is none of ours.
+    """Facts of a file of ours, as `open_network` returns them; empty for other files.
 
     Args:
         path: of a checkpoint of any form.
@@ -322,7 +322,7 @@ def _is_required(name: str, whole: bool, network: RetinaNet3D) -> bool:
 def _unfit(
     path: Path, held: Mapping[str, Tensor], network: RetinaNet3D, differ: list[str], lacking: list[str]
 ) -> UsageError:
-    """What does not fit, and which network the file is for."""
+    """Error for weights that do not fit, with the network that the file is for."""
     shown = [*differ, *(f"{name} is not in the file" for name in lacking)]
     kind, other = _describe_network(held), described(held)
     if other:

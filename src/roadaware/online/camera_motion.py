@@ -1,4 +1,4 @@
-"""Camera motion: how far the whole picture moved from one frame to the next, seen in the pixels alone."""
+"""Camera motion: how far the whole image moved from one frame to the next, seen in the pixels alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 from roadaware.arrays import Bools, Floats, Floats32, Pixels
 
 _SIDE_PX = 192
-"""The longer side of the small grey pictures that are compared."""
+"""The longer side of the small grey images that are compared."""
 _TILE_PX = 12
 _ROUNDS, _DONE_PX = 5, 0.02
 _LEAST_TEXTURE = 6.0
@@ -24,12 +24,12 @@ _COVERED, _ALIKE = 0.25, 0.5
 
 @dataclass(frozen=True)
 class CameraMotion:
-    """How the picture moved since the frame before: a point p is now at centre + scale (p - centre) + shift.
+    """How the image moved since the frame before: a point p is now at centre + scale (p - centre) + shift.
 
     Args:
-        dx, dy: shift of the picture's centre in pixels, which turning and tilting the camera make.
+        dx, dy: shift of the image's centre in pixels, which turning and tilting the camera make.
         scale: growth about the centre, which driving makes; 1 for none.
-        known: whether enough of the picture moved as one; where not, the rest means nothing.
+        known: whether enough of the image moved as one; where not, the rest means nothing.
     """
 
     dx: float = 0.0
@@ -39,10 +39,10 @@ class CameraMotion:
 
 
 class MotionEstimator(Protocol):
-    """Says how the camera moved, frame by frame, looking back only."""
+    """Estimates the camera motion frame by frame, from past frames only."""
 
     def step(self, picture: Pixels, boxes: Floats) -> CameraMotion:
-        """The motion since the picture before; none at the first.
+        """The motion since the image before; none at the first.
 
         Args:
             picture: (H, W, 3) uint8, red first; all of a stream have the same size.
@@ -51,7 +51,7 @@ class MotionEstimator(Protocol):
 
 
 class PixelMotion:
-    """Estimates the motion by comparing small grey pictures: a shift of the whole, refined tile by tile.
+    """Estimates the motion by comparing small grey images: a shift of the whole, refined tile by tile.
 
     The shift is the peak of the phase correlation (Kuglin and Hines, 1975). Then each tile with texture says
     how far it moved beyond that (Lucas and Kanade, 1981), and a shift with a growth is fitted to the tiles
@@ -63,7 +63,7 @@ class PixelMotion:
         self._covered: Bools | None = None
 
     def step(self, picture: Pixels, boxes: Floats) -> CameraMotion:
-        """The motion since the picture before; see `MotionEstimator`."""
+        """The motion since the image before; see `MotionEstimator`."""
         grey, factor = _small(picture)
         covered = _cover(boxes / factor, grey.shape)
         before, was = self._before, self._covered
@@ -78,7 +78,7 @@ class PixelMotion:
 
 
 def _small(picture: Pixels) -> tuple[Floats32, int]:
-    """A small grey picture, and by how much it is smaller."""
+    """A small grey image, and by how much it is smaller."""
     from PIL import Image
 
     factor = max(1, -(-max(picture.shape[:2]) // _SIDE_PX))
@@ -96,7 +96,7 @@ def _cover(boxes: Floats, shape: tuple[int, ...]) -> Bools:
 
 
 def _compare(before: Floats32, now: Floats32, covered: Bools, factor: int) -> CameraMotion:
-    """The motion between two small grey pictures."""
+    """The motion between two small grey images."""
     height, width = now.shape
     rows, columns = height // _TILE_PX, width // _TILE_PX
     if rows < 2 or columns < 2:
@@ -118,7 +118,7 @@ def _compare(before: Floats32, now: Floats32, covered: Bools, factor: int) -> Ca
 
 @dataclass(frozen=True, eq=False)
 class _Slopes:
-    """Gradients of a picture, and of each tile the mean products of them and the variance.
+    """Gradients of an image, and of each tile the mean products of them and the variance.
 
     Args:
         gx, gy: (H, W).
@@ -134,13 +134,13 @@ class _Slopes:
 
     @property
     def textured(self) -> Bools:
-        """(t,) tiles that can tell how far they moved, whatever the direction."""
+        """(t,) whether a tile has enough texture in both directions to measure its motion."""
         weaker = 0.5 * (self.xx + self.yy - np.sqrt((self.xx - self.yy) ** 2 + 4 * self.xy**2))
         return np.asarray(weaker >= _LEAST_TEXTURE)
 
 
 def _slopes(picture: Floats32, rows: int, columns: int) -> _Slopes:
-    """The gradients of a picture, central differences."""
+    """The gradients of an image, central differences."""
     gx, gy = np.zeros_like(picture), np.zeros_like(picture)
     gx[:, 1:-1] = 0.5 * (picture[:, 2:] - picture[:, :-2])
     gy[1:-1] = 0.5 * (picture[2:] - picture[:-2])
@@ -168,7 +168,7 @@ def _refine(
         before, now: (H, W).
         slopes: of `now`.
         free: (t,) tiles that may say something.
-        centres: (t, 2) x and y of the tiles from the centre of the picture.
+        centres: (t, 2) x and y of the tiles from the centre of the image.
         start: shift to begin with.
     """
     rows, columns = now.shape[0] // _TILE_PX, now.shape[1] // _TILE_PX
@@ -213,7 +213,7 @@ def _fit(steps: Floats, centres: Floats) -> tuple[Floats, Bools]:
 
 
 def _transform_image(picture: Floats32, motion: Floats) -> tuple[Floats32, Floats32]:
-    """A picture moved by a shift and a growth, and 1 where that is known, else 0."""
+    """An image moved by a shift and a growth, and 1 where that is known, else 0."""
     height, width = picture.shape
     dx, dy, growth = motion.tolist()
     middle_x, middle_y = (width - 1) / 2, (height - 1) / 2
@@ -239,14 +239,14 @@ def _means(picture: Floats32, rows: int, columns: int) -> Floats32:
 
 
 def _centres(rows: int, columns: int, shape: tuple[int, ...]) -> Floats:
-    """(rows columns, 2) x and y from the centre of the picture."""
+    """(rows columns, 2) x and y from the centre of the image."""
     y, x = np.mgrid[:rows, :columns]
     middle = (np.stack([x, y], axis=-1).reshape(-1, 2) + 0.5) * _TILE_PX - 0.5
     return np.asarray(middle - [(shape[1] - 1) / 2, (shape[0] - 1) / 2])
 
 
 def _phase_shift(before: Floats32, now: Floats32) -> tuple[int, int]:
-    """Whole pixels by which the picture moved, to the right and down."""
+    """Whole pixels by which the image moved, to the right and down."""
     height, width = now.shape
     window = (np.hanning(height)[:, None] * np.hanning(width)[None]).astype(np.float32)
     one, other = (np.fft.rfft2((each - each.mean()) * window) for each in (before, now))

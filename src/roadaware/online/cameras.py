@@ -41,7 +41,7 @@ _NO_PROTOCOL = "none"
 
 
 class Shot(NamedTuple):
-    """A frame as a connection gives it: the time it states, its picture (None where it cannot be
+    """A frame as a connection gives it: the time it states, its image (None where it cannot be
     decoded), and whether its data was damaged.
     """
 
@@ -51,7 +51,7 @@ class Shot(NamedTuple):
 
 
 class Stream(Protocol):
-    """One connection: frames until it breaks or ends; `endless` says that an end is a break too."""
+    """One connection: frames until it breaks or ends; with `endless` an end counts as a break."""
 
     fps: float | None
     endless: bool
@@ -70,7 +70,7 @@ class NetworkStream:
         source: the address, or the name of a device.
         form: of a device, as PyAV calls it; None for the network.
         fps: asked of a device.
-        wait_s: a connection that takes longer has failed, and so has a stream without a picture for as long.
+        wait_s: a connection that takes longer has failed, and so has a stream without an image for as long.
         follow: of http, go where redirects and HLS playlists point; other machines than the one of the
             address must be of the open net.
 
@@ -121,7 +121,7 @@ class NetworkStream:
                     part.close()
 
     def _shots(self) -> Iterator[Shot]:
-        # All streams, since one without pictures would be read for ever in search of a picture.
+        # All streams, since one without images would be read for ever in search of an image.
         packets, seen_s = self._file.demux(), time.monotonic()
         while True:
             self._patience.renew()
@@ -155,7 +155,7 @@ class NetworkStream:
         return stream
 
     def _failure(self) -> BaseException | None:
-        """What ended the connection below FFmpeg, which only knows that it did."""
+        """The error that ended the connection below FFmpeg."""
         return None if self._carrier is None else self._carrier.failure
 
     def _cause(self, error: BaseException) -> BaseException:
@@ -306,7 +306,7 @@ class Camera:
         return 1 / period_s if period_s else self._stated_fps
 
     def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
-        """The next frame to look at; None if none came in time, or none will come."""
+        """The next frame to process; None if none came in time, or the source has ended."""
         if self._thread and self._thread.ident is None:
             self._beat_s = self._clock.now_s()
             self._thread.start()
@@ -318,11 +318,11 @@ class Camera:
 
     @property
     def ending(self) -> Ending | None:
-        """Why no more frames come; None while some may."""
+        """Why the source ended; None while it is open."""
         return self._waiting.ending
 
     def refresh(self) -> None:
-        """Connect anew before the first frame is read: what nobody took since is stale, or it has hung up.
+        """Reconnect before the first frame is read, since buffered frames are stale or the connection is closed.
 
         A failure then is as any later one: there are more attempts.
         """
@@ -404,7 +404,7 @@ class Camera:
 
 
 def get_camera_device(index: int) -> tuple[str, str]:
-    """What PyAV opens for the camera of a number on this system, and by which format.
+    """Device path and format with which PyAV opens a camera by its number on this system.
 
     >>> get_camera_device(0) if sys.platform == "linux" else ("/dev/video0", "v4l2")
     ('/dev/video0', 'v4l2')

@@ -18,21 +18,21 @@ class WatchConfig:
     Args:
         linker: how detections become tubes; without `tube_nms`, which compares tubes of a whole video.
         jump_gap_s: a path may miss frames for so long, where that is more than the linker's `jump_gap`
-            frames of those that are looked at, and than its own `jump_gap_s`.
-        fps: frames a second that are looked at, where the source has more; None for all.
-        recorded_fps: frames a second at which a film was recorded, where it plays faster or slower; None for
+            frames of those that are considered, and than its own `jump_gap_s`.
+        fps: frames a second that are considered, where the source has more; None for all.
+        recorded_fps: frames a second at which a video was recorded, where it plays faster or slower; None for
             the rate at which it plays.
-        begin_after: detections of at least `begin_score` that prove a tube; then it is told and drawn. Of
+        begin_after: detections of at least `begin_score` that prove a tube; then it is reported and drawn. Of
             fewer than ten frames a second fewer are needed, in proportion.
         begin_score: agentness that each of them needs.
         keep_share: a tube that is proven goes on with detections of this share of `begin_score`; weaker ones
             are linked and kept in the tables, and otherwise passed over.
-        labels: which labels are told.
+        labels: which labels are reported.
         budget_s: of a live source, a frame that could not be answered within so many seconds of its arrival
             is passed over for a newer one; None for always the newest.
         seconds: of the stream, after which the watch ends; None for all of it.
         advice: of the detector, which its tables carry; `linker` and `begin_score` are what is followed.
-        rescale: scale pictures of another size to that of the first; otherwise they end the watch.
+        rescale: scale images of another size to that of the first; otherwise they end the watch.
 
     Raises:
         UsageError: if a number has no meaning.

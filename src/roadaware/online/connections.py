@@ -37,7 +37,7 @@ _HINTS = {
 
 
 class StreamError(InputError):
-    """A camera that cannot be reached, refuses, or sends what cannot be watched."""
+    """A camera that cannot be reached, refuses, or sends a stream that cannot be decoded."""
 
 
 class Patience:
@@ -68,7 +68,7 @@ class Patience:
 
 
 def connect(address: Address, patience: Patience, *, public: bool = False) -> socket.socket:
-    """A connection to the host of an address, encrypted where its scheme says so.
+    """A connection to the host of an address, encrypted for https and rtsps.
 
     Args:
         address: whose host is looked up once; the connection goes to what was found then.
@@ -144,7 +144,7 @@ class TimedReader:
         self._held = bytearray()
 
     def ended(self) -> bool:
-        """Whether nothing more will come; waits for it."""
+        """Whether the connection has ended; waits for it."""
         if not self._held:
             self._wire.settimeout(self._patience.left_s())
             self._held += self._wire.recv(_AT_ONCE)
@@ -191,11 +191,11 @@ class TimedReader:
 
 
 def make_status_error(status: int, *, known: bool = False) -> StreamError:
-    """What an answer other than "OK" means, in our words: those of the camera are anybody's.
+    """The error for a status other than "OK", in our words, since the camera's own text is not trusted.
 
     Args:
         status: of HTTP or RTSP.
-        known: whether it was told user and password.
+        known: whether it was given user and password.
     """
     if status == 401 and known:
         hint = "check user and password, and percent-encode what is special in them"
@@ -290,7 +290,7 @@ _HASHES = {"md5": "md5", "sha-256": "sha256", "sha-512-256": "sha512_256"}
 
 @dataclass
 class Challenge:
-    """How a camera wants to be told who asks.
+    """How a camera wants to be given user and password.
 
     Args:
         kind: `basic` or `digest`.
@@ -346,7 +346,7 @@ class Challenge:
 
 
 def read_challenge(headers: Sequence[str]) -> Challenge | None:
-    """The best of what a camera offers: Digest before Basic; None where it offers neither.
+    """The strongest challenge that a camera offers: Digest before Basic; None where it offers neither.
 
     Args:
         headers: the values of all `WWW-Authenticate`.

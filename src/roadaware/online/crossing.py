@@ -59,14 +59,14 @@ class Follower:
 
     Args:
         foresight: is grown as needed; of this stream alone.
-        rule: what is told.
+        rule: what is reported.
     """
 
     foresight: Foresight
     rule: OutlookRule = field(default_factory=OutlookRule)
 
     def __post_init__(self) -> None:
-        """Nobody is there yet."""
+        """Start without pedestrians."""
         self._pace = Pace(self.foresight.rate_fps, self.rule.bridge_s, steady_s=self.rule.steady_s)
         self._followed: dict[int, _Followed] = {}
         self._free = list(range(len(self.foresight)))[::-1]
@@ -82,14 +82,14 @@ class Follower:
         size_px: tuple[int, int],
         shift_px: tuple[float, float] = (0.0, 0.0),
     ) -> list[Outlook | None]:
-        """What is expected of the pedestrians of one frame; None of those who were not seen for long enough.
+        """Crossing forecasts of the pedestrians of one frame; None for those not seen for long enough.
 
         Args:
             numbers: (n) theirs, each once.
             boxes: (n, 4) x1, y1, x2, y2 in pixels.
             t_s: time of the frame.
-            size_px: width and height of the picture.
-            shift_px: how far a turn of the camera moved the picture since the frame before, to the right and
+            size_px: width and height of the image.
+            shift_px: how far a turn of the camera moved the image since the frame before, to the right and
                 down: the past of all is moved with it, so that only what they did themselves is left.
         """
         self._forget(t_s)
@@ -138,7 +138,7 @@ class Follower:
         self._free += [self._followed.pop(number).row for number in gone]
 
     def _tell(self, who: _Followed, found: Answers, at: int, t_s: float) -> None:
-        """Give somebody an outlook.
+        """Set the forecast of a tube.
 
         Args:
             who: is given it.
@@ -174,7 +174,7 @@ class CrossingAnnotator:
 
     Args:
         foresight: of this watch alone.
-        rule: what is told, and who is a pedestrian.
+        rule: what is reported, and who is a pedestrian.
         clock: says how long it takes.
         motion: says how the camera moved; by default seen in the pixels.
     """
@@ -202,7 +202,7 @@ class CrossingAnnotator:
 
         Args:
             tubes: found in the frame.
-            frame: with its picture.
+            frame: with its image.
         """
         begin_s = self._clock.now_s()
         people = [tube for tube in tubes if self._is_pedestrian(tube)]
@@ -227,7 +227,7 @@ class CrossingAnnotator:
         return news
 
     def _is_pedestrian(self, tube: LiveTube) -> bool:
-        """Whether a tube is told to be one, with the probability that the rule asks for."""
+        """Whether a tube is predicted to be one, with the probability that the rule asks for."""
         if not tube.labels.tells("agent", self.rule.agents):
             return False
         scores = tube.labels.every("agent")
@@ -235,7 +235,7 @@ class CrossingAnnotator:
         return likely >= self.rule.probability * sum(scores.values())
 
     def _said(self, tube: LiveTube, outlook: Outlook | None, height_px: int) -> Outlook | None:
-        """What is said of a pedestrian, or why nothing is; None of one who was not seen for long enough."""
+        """The forecast of a pedestrian, or the reason why there is none; None if not seen for long enough."""
         if outlook is None:
             return None
         if tube.box[3] - tube.box[1] < self._limits.get(HEIGHT, 0.0) * height_px:
@@ -260,7 +260,7 @@ class CrossingAnnotator:
                 self._answered, tube.answered = self._answered + (not tube.answered), True
 
     def summary(self) -> dict[str, Any]:
-        """JSON-ready: what was asked, by which rule, of whom, and how often.
+        """JSON-ready summary of the forecasts: predictors, rule, pedestrians and counts.
 
         `pedestrians` counts the tubes that were proven and taken for pedestrians, and `answered` those of
         them of which something could be said: people, where no tube broke. `pedestrian_frames` counts each

@@ -26,7 +26,7 @@ USUAL_FPS = 30.0
 """The rate of JAAD and PIE, taken where a predictor does not say what it learnt from."""
 _WITHIN = 0.9
 _NOBODY_PX, _SIZE_PX = (300.0, 200.0, 330.0, 290.0), (640, 480)
-"""The box and the picture that predictors are warmed up with."""
+"""The box and the image that predictors are warmed up with."""
 _TASKS = {"action": "crossing", "risk": "risk"}
 _UNKNOWN = {
     "ego": "a film does not tell how the own vehicle moves",
@@ -40,11 +40,11 @@ _UNKNOWN = {
 
 
 class Foresight:
-    """Predictors that follow pedestrians, each of whom has a row.
+    """Predictors that follow pedestrians online, one row of state for each pedestrian.
 
     Args:
-        crossing: tells the probability of crossing (task `action`); None to leave it out.
-        risk: tells the region of the picture where somebody will be (task `risk`); None to leave it out.
+        crossing: predicts the probability of crossing (task `action`); None to leave it out.
+        risk: predicts the region of the image where the pedestrian will be (task `risk`); None to leave it out.
         window: show every predictor windows, even those that can remember.
         files: what they were read from, for the record.
 
@@ -99,7 +99,7 @@ class Foresight:
         self._count = np.concatenate([self._count, np.zeros(more, np.int64)])
 
     def warm_up(self) -> None:
-        """Ask about somebody who is not there, so that the first who is need not wait for what is done once.
+        """Run the predictors once on a dummy pedestrian, so that the first real one need not wait for compilation.
 
         Kernels are compiled, or loaded where an earlier process kept them, and networks run for the first
         time. Nobody may be followed yet, and nobody is afterwards.
@@ -111,7 +111,7 @@ class Foresight:
         self.begin(rows)
 
     def begin(self, rows: Ints) -> None:
-        """Forget what was in some rows."""
+        """Reset some rows."""
         if len(rows):
             self._count[rows], self._moved[rows] = 0, False
             for memory in self._memories:
@@ -123,7 +123,7 @@ class Foresight:
         Args:
             rows: (n,) theirs, each once.
             frames: of each (k, 4) corners in pixels at the rate of the predictors, oldest first.
-            size_px: width and height of the picture.
+            size_px: width and height of the image.
         """
         size = np.array(size_px, np.float64)
         counts = self._count[rows] + [len(each) for each in frames]
@@ -138,7 +138,7 @@ class Foresight:
             self._look_again(rows[anew], size)
 
     def shift(self, rows: Ints, by_px: tuple[float, float]) -> None:
-        """Move the past of some pedestrians, as a camera that turns moves it against the newest picture.
+        """Move the past of some pedestrians, as a camera that turns moves it against the newest image.
 
         Args:
             rows: theirs.
@@ -177,7 +177,7 @@ class Foresight:
         self._take(rows, past, size, self._past[rows, 0], known)
 
     def ready(self, rows: Ints) -> Bools:
-        """(n,) whether enough frames of a pedestrian were seen to be asked about.
+        """(n,) whether enough frames of a pedestrian were seen for a forecast.
 
         Args:
             rows: (n,) theirs.
@@ -185,11 +185,11 @@ class Foresight:
         return np.asarray(self._count[rows] >= self.frames)
 
     def ask(self, rows: Ints, size_px: tuple[int, int]) -> Answers:
-        """What is expected of some pedestrians.
+        """Forecasts for some pedestrians.
 
         Args:
             rows: (n,) theirs.
-            size_px: width and height of the picture.
+            size_px: width and height of the image.
         """
         size = np.array(size_px, np.float64)
         said = {
@@ -227,7 +227,7 @@ class Foresight:
         }
 
     def members(self) -> list[tuple[str, Path | None, dict[str, Any]]]:
-        """What each question is asked of: its word, a file, and the facts of a predictor in it."""
+        """The ensemble members of each task: its name, a file, and the facts of the predictor in it."""
         held = [(_TASKS[task], one.predictor) for task, some in self._members.items() for one in some]
         paths: list[Path | None] = [*self._files]
         paths += [None] * (len(held) - len(paths))
@@ -240,7 +240,7 @@ class Foresight:
 
 
 def open_foresight(paths: Sequence[Path], *, window: bool = False) -> Foresight:
-    """The predictors that some files hold; what each of them tells stands in it.
+    """Open the predictors of some files; each file states its task.
 
     Several of one question are averaged, each file or folder counting the same.
 
@@ -249,7 +249,7 @@ def open_foresight(paths: Sequence[Path], *, window: bool = False) -> Foresight:
         window: as of `Foresight`.
 
     Raises:
-        UsageError: if they tell neither crossing nor risk, or read what a stream lacks.
+        UsageError: if they predict neither crossing nor risk, or read what a stream lacks.
         InputError: if one cannot be read, or is no predictor.
     """
     held: dict[str, list[Model]] = {}

@@ -1,4 +1,4 @@
-"""Tables of what is expected of pedestrians: of a watch as it goes on, and of boxes that stand in tables."""
+"""Tables of crossing forecasts: of a running watch, and of boxes in tables."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class OutlookTable:
         self._parts = Parts(folder, "outlooks", schema)
 
     def add(self, seen: Seen) -> None:
-        """Take what is expected of the tubes of a frame.
+        """Add the forecasts for the tubes of a frame.
 
         Raises:
             DiskError: if the disk refuses.
@@ -91,7 +91,7 @@ class OutlookTable:
 def build_forecast_columns(
     outlooks: Sequence[Outlook], *, crossing: bool, regions: int = 0
 ) -> dict[str, npt.NDArray[Any]]:
-    """What n outlooks say: (n) `crossing`, `low`, `high` and `probable`; (n) `region` and (n, r) `regions`;
+    """Columns of n forecasts: (n) `crossing`, `low`, `high` and `probable`; (n) `region` and (n, r) `regions`;
     (n) `unknown`, empty where something is known. What nobody says is NaN or -1.
 
     Args:
@@ -121,24 +121,24 @@ def build_forecast_table(
     *,
     tubes: Sequence[int] | None = None,
 ) -> pl.DataFrame:
-    """What would be told in a stream of pedestrians whose boxes stand in tables, frame by frame.
+    """The crossing forecasts that a stream would give for pedestrians whose boxes stand in tables, frame by frame.
 
-    With true boxes it says what the predictors are worth apart from any detector: join `samples` by `tube`
+    With ground-truth boxes it says what the predictors are worth apart from any detector: join `samples` by `tube`
     and by `frame` = `end_frame` - 1 for the answers at the end of each observation.
 
     Args:
         scenes: with boxes in tubes and sizes of the videos. Where neither times of frames nor a rate of the
             video stand there, as in JAAD, frames are as far apart as the predictors have them.
         foresight: is given every video by itself.
-        rule: what is told; whom it takes for pedestrians does not matter here.
-        tubes: of the pedestrians; unless told those that `track_label` calls so, all where there is none.
+        rule: what is reported; whom it takes for pedestrians does not matter here.
+        tubes: of the pedestrians (default: those that `track_label` calls so, all where there is none).
 
     Returns:
         A row for each pedestrian and frame in which something could be said: `video`, `tube`, `frame`, `t_s`,
         and as `build_forecast_columns`; by video, frame and tube.
 
     Raises:
-        InputError: if the size of a picture is unknown.
+        InputError: if the size of an image is unknown.
     """
     schema = _schema(crossing=foresight.asks_crossing, regions=len(foresight.regions))
     empty = pl.DataFrame(schema={"video": pl.String, **_WHERE, **schema})
@@ -178,7 +178,7 @@ def _schema(*, crossing: bool, regions: int) -> dict[str, Any]:
 
 
 def _mask_unknown(table: pl.LazyFrame) -> pl.LazyFrame:
-    """Null for what nobody says."""
+    """Null for unknown values."""
     schema = table.collect_schema()
     numbers = [name for name in ("crossing", "low", "high") if name in schema]
     said = [pl.col(name).fill_nan(None) for name in numbers]
@@ -191,7 +191,7 @@ def _mask_unknown(table: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _collect_pedestrian_boxes(scenes: Scenes, tubes: Sequence[int] | None, usual_fps: float) -> pl.DataFrame:
-    """The boxes of pedestrians with the time of their frame and the size of their picture, in order."""
+    """The boxes of pedestrians with the time of their frame and the size of their image, in order."""
     held = scenes.tubes
     if tubes is not None:
         held = held.filter(pl.col("tube").is_in(list(tubes)))

@@ -21,7 +21,7 @@ _SYNC_S = 1.0
 
 
 def make_tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: Any) -> Event:
-    """What became known of a tube.
+    """The event of a tube: begin, update, end or a forecast.
 
     Args:
         event: begin, update, end, or what an annotator calls its news.
@@ -48,7 +48,7 @@ def make_tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: 
 
 
 def make_vehicle_event(event: str, labels: Told, frame: int, t_s: float) -> Event:
-    """What the own vehicle does.
+    """The event of a change in the own vehicle's action.
 
     Args:
         event: begin, update or end.
@@ -68,7 +68,7 @@ def make_vehicle_event(event: str, labels: Told, frame: int, t_s: float) -> Even
 
 
 def make_source_event(happening: Happening, frame: int, t_s: float) -> Event:
-    """What happened to the source.
+    """The event of a fault or change of the source.
 
     Args:
         happening: what.

@@ -1,4 +1,4 @@
-"""The film of a watch: drawn frames at the pace of the stream, with the sound of the file that is watched."""
+"""The video of a watch: drawn frames at the pace of the stream, with the sound of the file that is watched."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _FPS, _LEAST_FPS = 25.0, 0.1
 
 
 class Film:
-    """Writes frames of uneven times at an even pace: one stands until the next, but not longer than 10 s.
+    """Writes frames of uneven times at a constant rate: each is repeated until the next, but not longer than 10 s.
 
     Args:
         path: of the mp4.
-        fps: of the film; 25 where the source's is not known.
-        sound: file with the sound, None for a silent film; a file without sound gives a silent film too.
+        fps: of the video; 25 where the source's is not known.
+        sound: file with the sound, None for a silent video; a file without sound gives a silent video too.
         start_s: time of frame 0 on that file's clock.
-        silent: told once why sound that is there cannot be heard; nobody where not given.
+        silent: called once with the reason why sound that is there cannot be heard.
 
     Raises:
         DiskError: if it cannot be written.
@@ -72,10 +72,10 @@ class Film:
         self._last, self._t_s = picture, t_s
 
     def close(self) -> bool:
-        """Complete the film; whether there is one.
+        """Complete the video; whether there is one.
 
         Raises:
-            DiskError: if the disk refuses; there is no film then.
+            DiskError: if the disk refuses; there is no video then.
         """
         if self._writer is None or self._last is None:
             return False
@@ -85,7 +85,7 @@ class Film:
         return True
 
     def abandon(self) -> None:
-        """Remove what was written."""
+        """Remove the file."""
         if self._writer is not None:
             self._writer.abandon()
 
@@ -150,7 +150,7 @@ class Film:
 
 
 def pad_to_even(picture: Pixels) -> Pixels:
-    """The picture with its last row and column doubled where its sides are odd, as films want it.
+    """The image with its last row and column doubled where its sides are odd, as videos want it.
 
     >>> pad_to_even(np.zeros((3, 4, 3), np.uint8)).shape
     (4, 4, 3)

@@ -1,4 +1,4 @@
-"""Outlook: what is expected of a pedestrian at a moment, and when that is news."""
+"""Outlook: the crossing forecast for a pedestrian at a moment, and when a change is reported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROBABLE, IMPROBABLE, REGION = "crossing_probable", "crossing_improbable", "risk
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What is expected of n pedestrians.
+    """Forecasts for n pedestrians.
 
     Args:
         crossing: (n,) probabilities; None where nobody is asked.
@@ -45,15 +45,15 @@ class Answers:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is expected of one pedestrian.
+    """The forecast for one pedestrian.
 
     Args:
         crossing: probability of crossing; None where nobody was asked.
         low, high: the 5th and 95th percentile of what passes or members say; None where there is only one.
-        smoothed: the probability smoothed over time, which decides what is told.
-        probable: whether crossing is told.
-        regions: probability of each region of the picture; empty where nobody was asked.
-        region: the one that is told; None where nobody was asked.
+        smoothed: the probability smoothed over time, which decides what is reported.
+        probable: whether crossing is reported.
+        regions: probability of each region of the image; empty where nobody was asked.
+        region: the one that is reported; None where nobody was asked.
         words: the names of the regions.
         unknown: one of `UNKNOWN`, where nothing can be said; None where something is.
     """
@@ -69,7 +69,7 @@ class Outlook:
     unknown: str | None = None
 
     def fields(self) -> dict[str, Any]:
-        """What events say of it, in words."""
+        """The forecast as fields of an event."""
         said: dict[str, Any] = {}
         if self.unknown is not None:
             return {"crossing": {"probable": False, "probability": None, "unknown": self.unknown}}
@@ -86,16 +86,16 @@ class Outlook:
 
 @dataclass(frozen=True)
 class OutlookRule:
-    """What is told of pedestrians, and of whom.
+    """Thresholds of the crossing events, and which tubes count as pedestrians.
 
     Args:
         agents: labels of agents that are pedestrians; a tube is asked about in frames in which one of them is
-            told of it, which has a hysteresis of its own (see `LabelRule`).
-        probability: that a tube needs of them: their share of its smoothed scores of all agents. Not told to
-            be a pedestrian by half is not asked about.
-        on: crossing is told from this smoothed probability on.
+            reported for it, which has a hysteresis of its own (see `LabelRule`).
+        probability: that a tube needs of them: their share of its smoothed scores of all agents. Not predicted
+            to be a pedestrian by half is not asked about.
+        on: crossing is reported from this smoothed probability on.
         off: and no longer below this one.
-        margin: the region that is told gives way to a likelier one only if that is likelier by this much,
+        margin: the region that is reported gives way to a likelier one only if that is likelier by this much,
             both smoothed.
         smooth_s: seconds in which an old probability loses all but a third of its weight; 0 for no smoothing.
         bridge_s: frames missed for no longer than this are bridged, see `Pace`.
@@ -139,7 +139,7 @@ class OutlookRule:
         return np.asarray(before + (1.0 - math.exp(-past_s / self.smooth_s)) * (now - before))
 
     def probable(self, crossing: float, before: bool) -> bool:
-        """Whether crossing is told.
+        """Whether crossing is reported.
 
         Args:
             crossing: its smoothed probability.
@@ -152,7 +152,7 @@ class OutlookRule:
         return crossing >= (self.off if before else self.on)
 
     def region(self, regions: Floats, before: int | None) -> int:
-        """Which region is told.
+        """The region that is reported.
 
         Args:
             regions: (r,) smoothed probabilities.

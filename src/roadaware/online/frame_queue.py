@@ -1,4 +1,4 @@
-"""Frames that wait to be looked at: few of them, for a live picture is worth little once it is old."""
+"""Short queue of frames to be processed; old frames of a live source are dropped."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Waiting:
     """A queue between the thread that a camera fills and the one that watches; the oldest is dropped.
 
     Args:
-        clock: tells how old a frame is.
+        clock: measures how old a frame is.
         outcomes: counts what is dropped.
     """
 
@@ -63,14 +63,14 @@ class Waiting:
             self._changed.notify()
 
     def end(self, ending: Ending) -> None:
-        """No more will come."""
+        """Close the queue: no more frames are added."""
         with self._changed:
             self._ending = self._ending or ending
             self._changed.notify()
 
     @property
     def ending(self) -> Ending | None:
-        """Why no more frames come, once all were taken."""
+        """Why the source ended, once all frames were taken."""
         with self._changed:
             return None if self._frames else self._ending
 

@@ -1,4 +1,4 @@
-"""What can happen to frames on their way, by name: counted always, told when it is news."""
+"""Incidents of frames on their way, by name: always counted, reported when they are new."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ Reason = Literal["end", "time", "stopped", "short", "broken", "gone", "resized",
 
 @dataclass(frozen=True)
 class Ending:
-    """Why no more frames come.
+    """Why the source ended.
 
     Args:
         reason: `end`: all was seen; `time`: as long as asked; `stopped`: somebody stopped it; the others are
             faults: the file ends before its content does (`short`) or is broken (`broken`), the camera is
-            `gone`, pictures changed their size (`resized`), there was none (`empty`), the output could not be
+            `gone`, images changed their size (`resized`), there was none (`empty`), the output could not be
             written (`disk`), the program `failed`.
         message: for people.
     """
@@ -82,7 +82,7 @@ class Happening:
 
 
 class Outcomes:
-    """Counts of what happened; may be told from any thread.
+    """Counts of incidents; may be called from any thread.
 
     >>> outcomes = Outcomes()
     >>> outcomes.tell("lost", 3, "3 frames did not arrive")
@@ -96,7 +96,7 @@ class Outcomes:
         self._news: deque[Happening] = deque(maxlen=256)
 
     def count(self, what: str, n: int = 1) -> None:
-        """Count, and tell only of the first time; not at all of what was asked for.
+        """Count an incident and report it the first time only; incidents that were requested are not reported.
 
         Args:
             what: one of `OUTCOMES`.
@@ -108,7 +108,7 @@ class Outcomes:
             self._counts[what] = self._counts.get(what, 0) + n
 
     def tell(self, what: str, n: int, message: str) -> None:
-        """Count, and tell of it.
+        """Count an incident and report it.
 
         Args:
             what: one of `OUTCOMES`.
@@ -125,7 +125,7 @@ class Outcomes:
             return {what: self._counts[what] for what in OUTCOMES if what in self._counts}
 
     def news(self) -> list[Happening]:
-        """What was told since the last call."""
+        """The incidents reported since the last call."""
         with self._lock:
             told = list(self._news)
             self._news.clear()
@@ -133,7 +133,7 @@ class Outcomes:
 
 
 class Sparing:
-    """What of the news is said aloud: of each kind the first few, then one now and then.
+    """Rate limit of messages: the first few of each kind, then one from time to time.
 
     >>> sparing, lost = Sparing(), Happening("lost", 3, "3 frames did not arrive")
     >>> [sparing.words(lost, now_s) for now_s in (0, 1, 2, 3, 3.1, 15)][3:]
@@ -146,7 +146,7 @@ class Sparing:
         self._said: dict[str, tuple[int, float, int]] = {}
 
     def words(self, happening: Happening, now_s: float) -> str | None:
-        """What to say of it; None for nothing.
+        """The message for an incident; None where it is not shown.
 
         Args:
             happening: the news.

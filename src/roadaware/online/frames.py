@@ -1,4 +1,4 @@
-"""Frames of a source with their real numbers and times, and what every source answers."""
+"""Frames of a source with their real numbers and times, and the interface of all sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roadaware.online.frame_stats import Ending, Outcomes
 
 @dataclass(frozen=True, eq=False)
 class SourceFrame:
-    """A picture of a source.
+    """An image of a source.
 
     Args:
         number: counts from 0; numbers that are missing belong to frames that did not arrive.
@@ -27,7 +27,7 @@ class SourceFrame:
 
 
 class Source(Protocol):
-    """Where frames come from."""
+    """A source of frames."""
 
     @property
     def name(self) -> str:
@@ -35,15 +35,15 @@ class Source(Protocol):
 
     @property
     def live(self) -> bool:
-        """Whether frames come by themselves, and are lost if nobody takes them."""
+        """Whether the source is live: frames that are not taken in time are lost."""
 
     @property
     def fps(self) -> float | None:
-        """Frames per second as their times show; None where that is not known."""
+        """Frames per second by their times; None where unknown."""
 
     @property
     def n_frames(self) -> int | None:
-        """How many there are; None where that is not known."""
+        """Number of frames; None where unknown."""
 
     @property
     def path(self) -> str | None:
@@ -55,10 +55,10 @@ class Source(Protocol):
 
     @property
     def outcomes(self) -> Outcomes:
-        """What happened to frames."""
+        """Counts of incidents."""
 
     def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
-        """The next frame to look at; None if none came in time, or none will come (see `ending`).
+        """The next frame to process; None if none came in time, or the source has ended (see `ending`).
 
         Args:
             patience_s: of a live source's waiting frames those older than this are dropped, but for the
@@ -68,7 +68,7 @@ class Source(Protocol):
 
     @property
     def ending(self) -> Ending | None:
-        """Why no more frames come; None while some may."""
+        """Why the source ended; None while it is open."""
 
     def close(self) -> None:
         """Let go of the source."""

@@ -1,4 +1,4 @@
-"""What an http or https address answers, as a file that a decoder reads: nothing else is ever asked for.
+"""The body of an http or https response as a file for a decoder; no other address is requested.
 
 FFmpeg follows redirects and playlists to any machine and tells of a status by a number, so the requests are
 made here."""
@@ -84,7 +84,7 @@ class HttpBody:
 
     @property
     def whole(self) -> bool:
-        """Whether the answer said how long it is: a film, not a camera."""
+        """Whether the answer said how long it is: a video, not a camera."""
         return self._size is not None
 
     @property
@@ -99,7 +99,7 @@ class HttpBody:
         return self._ahead.startswith(b"#EXTM3U")
 
     def seekable(self) -> bool:
-        """Whether parts can be asked for."""
+        """Whether the server supports range requests."""
         return self._ranges and self._size is not None
 
     def read(self, count: int) -> bytes:
@@ -115,7 +115,7 @@ class HttpBody:
             raise
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a byte; it is asked for by the next read."""
+        """Go to a byte; it is requested by the next read."""
         base = {0: 0, 1: self._at, 2: self._size or 0}[whence & 0xFFFF]
         if base + offset < 0:
             raise ValueError("before the first byte")

@@ -41,7 +41,7 @@ class Parts:
             self.rows, self.waiting = self.rows + n, self.waiting + n
 
     def flush(self) -> None:
-        """Write what was gathered.
+        """Write the collected rows.
 
         Raises:
             DiskError: if the disk refuses.

@@ -1,4 +1,4 @@
-"""Memory: what predictors keep of the pedestrians that they follow; imports torch."""
+"""Recurrent state of predictors for the pedestrians that they follow; imports torch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Memory(Protocol):
         """Make room for so many pedestrians; those that are there stay."""
 
     def begin(self, rows: Ints) -> None:
-        """Forget what was in some rows."""
+        """Reset some rows."""
 
     def follow(self, rows: Ints, before: Floats, frames: Floats, known: Bools, size_px: Floats) -> None:
         """Take some more frames of some pedestrians.
@@ -37,7 +37,7 @@ class Memory(Protocol):
             before: (n, 4) the box before these; anything where there is none.
             frames: (n, k, 4) corners in pixels, oldest first.
             known: (n,) whether there is a box before.
-            size_px: (2,) width and height of the picture.
+            size_px: (2,) width and height of the image.
         """
 
     def passes(self, rows: Ints, size_px: Floats) -> list[Floats]:
@@ -45,7 +45,7 @@ class Memory(Protocol):
 
         Args:
             rows: (n,) theirs.
-            size_px: (2,) width and height of the picture.
+            size_px: (2,) width and height of the image.
         """
 
 
@@ -90,7 +90,7 @@ class Stepping:
         self._steps.follow(self._state, rows, np.concatenate(read, axis=2, dtype=np.float32))
 
     def passes(self, rows: Ints, size_px: Floats) -> list[Floats]:
-        """The last layers, of what is remembered."""
+        """Forward passes of the last layers on the recurrent state."""
         seen = self._steps.embeddings(self._state, rows)
         return [last.passes(each) for last, each in zip(self._last, seen, strict=True)]
 
@@ -117,7 +117,7 @@ class Windows:
         self._held = np.concatenate([self._held, more])
 
     def begin(self, rows: Ints) -> None:
-        """Frames before the first are never asked about."""
+        """Start rows; frames before the first are never read."""
 
     def follow(self, rows: Ints, before: Floats, frames: Floats, known: Bools, size_px: Floats) -> None:
         """Keep the newest."""
@@ -130,11 +130,11 @@ class Windows:
 
 
 def build_window_inputs(corners_px: Floats, size_px: Floats, names: Sequence[str]) -> InputSet:
-    """What predictors read of some windows of boxes, frame after frame, as the samples of tables have it.
+    """Inputs of predictors from windows of boxes, frame after frame, equal to those of samples in tables.
 
     Args:
         corners_px: (n, t, 4).
-        size_px: (2,) width and height of the picture.
+        size_px: (2,) width and height of the image.
         names: of inputs, as `crossing_inputs.boxes.FORMS` has them.
     """
     n, frames = corners_px.shape[:2]
@@ -146,12 +146,12 @@ def build_window_inputs(corners_px: Floats, size_px: Floats, names: Sequence[str
 
 
 def count_passes(member: Predictor) -> int:
-    """How often a predictor is asked for one answer."""
+    """Number of forward passes of a predictor for one forecast."""
     return member.doubt.passes if member.doubt.draws else 1
 
 
 def build_memories(members: Sequence[Predictor], *, window: bool = False) -> list[Memory]:
-    """What follows pedestrians for some predictors: those that can remember together, others by windows.
+    """Build the state of some predictors: recurrent where the network allows it, else windows of frames.
 
     Args:
         members: that read boxes alone.

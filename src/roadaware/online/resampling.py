@@ -1,4 +1,4 @@
-"""Pacing: boxes of a stream, at whatever times they came, at the even rate that a predictor learnt from."""
+"""Resampling of boxes of a stream from uneven times to the constant rate that a predictor was trained on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Pace:
         bridge_s: two boxes of a pedestrian that are no further apart are joined by a straight line; beyond
             that nothing is known of the time between, and the past is begun anew.
         snap: a box no further than this share of a frame from where an even frame lies is taken for it, and
-            even frames are counted from it on. So a film of that rate, or of 29.97 for 30, gives its own
+            even frames are counted from it on. So a video of that rate, or of 29.97 for 30, gives its own
             boxes, whatever its time stamps are rounded to.
         steady_s: boxes are read off a straight line through those that came, see `Line`, in which an old one
             loses all but a third of its weight in so many seconds; 0 takes them as they come.
@@ -45,7 +45,7 @@ class Pace:
 
 
 class Line:
-    """A straight line through the boxes that came, the older the less they count, and where it is now.
+    """A straight line fitted to past boxes with exponential weights, and its present value.
 
     Detected boxes tremble; annotated ones, which predictors learn from, do not. The least squares line over
     time, weighted by exp(-age / steady_s), is followed from box to box in constant time. It looks back only,
@@ -86,7 +86,7 @@ class Line:
         return (self._square * self._sum - self._age * self._moment) / apart
 
     def shift(self, by: Floats) -> None:
-        """Move every box that came, as a camera that turns moves the past against the newest picture.
+        """Shift all past boxes, as a turning camera shifts the past against the newest image.
 
         Args:
             by: (4,) added to each box.
@@ -123,7 +123,7 @@ class Paced:
         return 0 < t_s - self.t_s <= self.pace.bridge_s
 
     def shift(self, by: Floats) -> None:
-        """Move the boxes that came; see `Line.shift`.
+        """Shift past boxes; see `Line.shift`.
 
         Args:
             by: (4,) added to each box.
@@ -133,7 +133,7 @@ class Paced:
             self._line.shift(by)
 
     def add(self, t_s: float, box: Floats) -> tuple[Floats, bool]:
-        """The even frames that became known by one more box.
+        """The resampled frames that one more box makes available.
 
         Args:
             t_s: its time in seconds.

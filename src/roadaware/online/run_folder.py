@@ -1,4 +1,4 @@
-"""The folder of a watch: events as they happen, tables, film and a summary, each whole or not there."""
+"""The folder of a watch: events as they happen, tables, video and a summary, each whole or not there."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RunFolder:
         detector: that looks.
         config: of the watch.
         clock: of the watch.
-        draw: makes a frame of the film; None for no film.
+        draw: makes a frame of the video; None for no video.
         video: what the tables call the stream; as `get_video_name` has it where None.
         crossing: the annotator that pedestrians have their outlook from, whose table is kept too.
         notice: what readers of the summary should know of the detector.
@@ -103,7 +103,7 @@ class RunFolder:
 
     @property
     def files(self) -> list[str]:
-        """What stands in the folder now, in the order in which it came."""
+        """The files in the folder now, in the order in which they were written."""
         return [name for name in _OURS if name != RECORD and (self.folder / name).exists()]
 
     @property
@@ -112,7 +112,7 @@ class RunFolder:
         return self._events.written
 
     def add(self, seen: Seen) -> None:
-        """What a frame brought: events first, for somebody may wait for them.
+        """Write the results of a frame, events first.
 
         Raises:
             DiskError: if it cannot be written.
@@ -139,7 +139,7 @@ class RunFolder:
         self._events.write(events)
 
     def end(self, last: Last) -> None:
-        """Complete everything; what cannot be completed does not keep the rest from it.
+        """Complete all files; a failure of one does not stop the others.
 
         Raises:
             DiskError: if something could not be completed; `problems` says what.
@@ -163,7 +163,7 @@ class RunFolder:
     def summarise(
         self, progress: Progress, page: Callable[[dict[str, Any]], bool] | None = None
     ) -> dict[str, Any]:
-        """Write what came of the watch, and beside it how fast that was; returns both together.
+        """Write the summary and the timing of the watch; returns both together.
 
         Args:
             progress: when it was over.
@@ -232,10 +232,10 @@ class RunFolder:
 def build_run_record(
     source: Source, config: WatchConfig, video: str | None, models: Models
 ) -> dict[str, Any]:
-    """What tells the watch of a film from all others, JSON-ready; empty for what cannot be seen twice.
+    """The identity of the watch of a video, JSON-ready; empty for sources that cannot be read twice.
 
     Args:
-        source: a film, or a camera.
+        source: a video, or a camera.
         config: of the watch.
         video: what the tables call it.
         models: that are asked.
@@ -264,7 +264,7 @@ def _is_begun(folder: Path, record: Mapping[str, Any] | None) -> bool:
 
 
 def prepare(folder: Path, *, overwrite: bool = False, record: Mapping[str, Any] | None = None) -> None:
-    """Make a folder that a watch can write to; of an earlier watch only what it wrote is removed.
+    """Make a folder that a watch can write to; only files of an earlier watch are removed.
 
     Args:
         folder: of the watch.
@@ -305,7 +305,7 @@ def prepare(folder: Path, *, overwrite: bool = False, record: Mapping[str, Any] 
 
 
 def get_video_name(source: Source) -> str:
-    """What the tables call the stream: the name of its file without the ending, else its own."""
+    """The name of the stream in the tables: its file name without the ending, else its own."""
     return Path(source.path).stem if source.path else source.name
 
 
@@ -325,7 +325,7 @@ def _figures(progress: Progress, source: Source, video: str) -> dict[str, Any]:
 
 
 def _summarize_speed(progress: Progress) -> dict[str, Any]:
-    """What the clock says of a watch."""
+    """Timing of a watch."""
     latency, spent_s = progress.latency, progress.spent_s
     return {
         "watched_s": round(spent_s, 3),

@@ -1,4 +1,4 @@
-"""open_source: a video file, a folder of pictures, a glob, a camera or an address as a source of frames."""
+"""open_source: a video file, a folder of images, a glob, a camera or an address as a source of frames."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from roadaware.online.frame_stats import Ending, Outcomes
 from roadaware.online.frames import Source, SourceFrame
 from roadaware.online.video_files import VideoFile
 
-# Pictures of a folder or a glob as a source, in the natural order of their names.
+# Images of a folder or a glob as a source, in the natural order of their names.
 
 USUAL_FPS = 12.0
-"""Pictures per second where nobody says: as many as ROAD has."""
+"""Images per second where nobody says: as many as ROAD has."""
 _ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff"}
 _DIGITS = re.compile(r"(\d+)")
 
 
 def list_image_paths(name: str) -> list[Path]:
-    """The pictures that a folder or a glob names, in natural order.
+    """The images that a folder or a glob names, in natural order.
 
     Args:
         name: of a folder, or with *, ? or [ in it.
@@ -65,15 +65,15 @@ def build_natural_key(name: str) -> list[tuple[int, int | str]]:
 
 
 class PictureFiles:
-    """The pictures of a folder or a glob; one that cannot be read leaves its number out.
+    """The images of a folder or a glob; one that cannot be read leaves its number out.
 
     Args:
         name: of the folder or glob.
         clock: says when a frame came.
-        fps: pictures per second; 12 unless told.
+        fps: images per second (default: 12).
 
     Raises:
-        InputError: if there are no pictures.
+        InputError: if there are no images.
     """
 
     live = False
@@ -109,11 +109,11 @@ class PictureFiles:
 
     @property
     def ending(self) -> Ending | None:
-        """Why no more frames come; None while some may."""
+        """Why the source ended; None while it is open."""
         return self._ending
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: no resource is open."""
 
 
 def open_source(
@@ -124,20 +124,20 @@ def open_source(
     follow: bool = False,
     recorded_fps: float | None = None,
 ) -> Source:
-    """The frames of whatever a name stands for.
+    """Open the frame source that a name stands for: a file, folder, glob, camera or address.
 
     Args:
-        name: a video file or GIF; a folder of pictures; a glob such as "run/*.jpg"; the number of a camera
+        name: a video file or GIF; a folder of images; a glob such as "run/*.jpg"; the number of a camera
             of this machine, such as "0"; an address (rtsp, http, ...).
-        fps: of a folder or glob, how many pictures make a second (12 unless told); of all others, take at
+        fps: of a folder or glob, how many images make a second (default: 12); of all others, take at
             most so many frames a second, evenly by their times.
-        clock: says when frames come; that of the machine unless told.
+        clock: says when frames come (default: that of the machine).
         follow: of an http address, go where redirects and HLS playlists point, see `NetworkStream`.
-        recorded_fps: frames a second at which a film was recorded, where it plays at another rate, see
+        recorded_fps: frames a second at which a video was recorded, where it plays at another rate, see
             `VideoFile`.
 
     Raises:
-        UsageError: if a rate is not positive, `recorded_fps` is given for what is no film, or an address
+        UsageError: if a rate is not positive, `recorded_fps` is given for what is no video, or an address
             cannot be read.
         InputError: if there is nothing of this name, or it shows no video.
     """
@@ -171,7 +171,7 @@ def _exists(text: str) -> bool:
         return False
 
 
-# A recording as if a camera filmed it now: frames come when their time has come, and wait for nobody.
+# A recording as if a camera recorded it now: frames come when their time has come, and wait for nobody.
 
 
 class Realtime:
@@ -179,7 +179,7 @@ class Realtime:
 
     Args:
         source: a file or folder.
-        clock: goes on while frames are looked at.
+        clock: goes on while frames are considered.
     """
 
     live = True
@@ -193,7 +193,7 @@ class Realtime:
         self._begin_s: float | None = None
 
     def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
-        """The next frame to look at; None if none came in time, or none will come."""
+        """The next frame to process; None if none came in time, or the source has ended."""
         self._arrive()
         found = self._waiting.take(patience_s, 0.0)
         if found is not None or self._ahead is None:
@@ -205,7 +205,7 @@ class Realtime:
 
     @property
     def ending(self) -> Ending | None:
-        """Why no more frames come; None while some may."""
+        """Why the source ended; None while it is open."""
         return self._waiting.ending
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Steadiness: whether a camera is held as steadily as those that predictors learnt from."""
+"""Steadiness: whether a camera is as steady as those of the predictors' training data."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Protocol
 from roadaware.online.camera_motion import CameraMotion
 
 HEIGHT, SHAKE = "height", "shake"
-"""Keys of a predictor's limits: the least height of a box, as a share of that of the picture; and how much
-the motion of the picture may change from frame to frame, in heights of the picture in 1/30 s, root mean
+"""Keys of a predictor's limits: the least height of a box, as a share of that of the image; and how much
+the motion of the image may change from frame to frame, in heights of the image in 1/30 s, root mean
 square."""
 LIMITS = "limits"
 _RATE_FPS, _LEAST_STEP = 30.0, 0.75
 STILL = 0.0005
-"""A camera that moves the picture by less than this share of its height in a frame stands still."""
+"""A camera that moves the image by less than this share of its height in a frame stands still."""
 _TURNING, _TURNED = 0.01, 0.15
-"""Shares of the picture's width: moved by so much within an observation it turns; a turn may be so large."""
+"""Shares of the image's width: moved by so much within an observation it turns; a turn may be so large."""
 
 
 class _Facts(Protocol):
@@ -55,10 +55,10 @@ def find_strictest_limits(predictors: Sequence[_Facts]) -> dict[str, float]:
 class Steadiness:
     """Follows how a camera turns and shakes, over the time that an observation takes.
 
-    The past of pedestrians is held against the newest picture: what the camera did is taken out of it. While
-    the camera turns, everything is held against the picture in which the turn began, because where somebody
-    is seen says who crosses, and a turn moves everybody through the picture. It does so only for a part of
-    the picture's width; beyond, nothing is known until the camera points somewhere again.
+    The past of pedestrians is held against the newest image: what the camera did is taken out of it. While
+    the camera turns, everything is held against the image in which the turn began, because where somebody
+    is seen says who crosses, and a turn moves everybody through the image. It does so only for a part of
+    the image's width; beyond, nothing is known until the camera points somewhere again.
 
     Args:
         span_s: that an observation takes.
@@ -80,8 +80,8 @@ class Steadiness:
 
         Args:
             t_s: time of the frame.
-            motion: of its picture.
-            size_px: width and height of the picture.
+            motion: of its image.
+            size_px: width and height of the image.
 
         Returns:
             What the past has to be moved by, in pixels to the right and down, for boxes from which
@@ -135,10 +135,10 @@ class Steadiness:
 
     @property
     def shaking(self) -> bool:
-        """Whether the picture moves less evenly than allowed, or nobody knows how it moved."""
+        """Whether the image motion is less even than allowed, or unknown."""
         return self.shake > (self._limit if self._limit is not None else 1e9)
 
     @property
     def turned_away(self) -> bool:
-        """Whether the camera has turned too far for where somebody was seen before to mean anything."""
+        """Whether the camera has turned too far to use earlier positions."""
         return math.hypot(*self.turned_px) > _TURNED * self._width_px

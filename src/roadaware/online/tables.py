@@ -34,7 +34,7 @@ _ROWS, _FRAMES, _EVERY_S = 1 << 14, 1 << 12, 30.0
 
 
 class TableWriter:
-    """Writes what is seen, part by part, and in the end joins the parts to tables as `link` would make them.
+    """Writes tables part by part and joins the parts at the end to the tables that `link` would make.
 
     Args:
         folder: of the parts; made, must not exist.
@@ -66,7 +66,7 @@ class TableWriter:
         self.parts = {name: Parts(folder, name, schema) for name, schema in (schemas | labelled).items()}
 
     def add(self, seen: Seen) -> None:
-        """Take what a frame brought.
+        """Add the results of a frame.
 
         Raises:
             DiskError: if the disk refuses.

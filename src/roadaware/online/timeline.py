@@ -1,4 +1,4 @@
-"""Numbers and times for the frames of a live source, from the times it states and the moments they came."""
+"""Numbers and times for the frames of a live source, from its time stamps and the times of arrival."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Timeline:
     changes it in the dark lets frames seem lost for long.
 
     Args:
-        outcomes: is told.
+        outcomes: counts what happened.
     """
 
     def __init__(self, outcomes: Outcomes) -> None:
@@ -39,7 +39,7 @@ class Timeline:
         return max(statistics.median(self._steps), _LEAST_S) if len(self._steps) >= _ENOUGH else None
 
     def broke(self) -> None:
-        """The connection was lost: the times of the next one say nothing beside those before."""
+        """Note a lost connection: time stamps of the next one are not comparable with those before."""
         self._stated_s = None
 
     def place(self, stated_s: float | None, arrived_s: float) -> tuple[int, float] | None:
@@ -90,7 +90,7 @@ class Timeline:
 
 
 class Thinning:
-    """Which frames are taken where at most so many a second are asked for, evenly by their times.
+    """Selects frames evenly in time, at most so many a second.
 
     Args:
         fps: at most so many; None for all.
@@ -105,7 +105,7 @@ class Thinning:
         self._due_s = 0.0
 
     def takes(self, t_s: float) -> bool:
-        """Whether a frame is taken; asked of one after the other."""
+        """Whether a frame is taken; to be called frame after frame."""
         if not self._period_s:
             return True
         if t_s < self._due_s - 1e-6:

@@ -1,4 +1,4 @@
-"""When a watch knew what it says: a table beside events and tables, which are the same in every run."""
+"""Table of when each frame of a watch was known, apart from events and tables, which are the same in every run."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def open_timed(folder: Path) -> Predictions:
 
 
 def add_ready_times(tables: Predictions, times: pl.DataFrame) -> Predictions:
-    """The same with `boxes.ready_s`; an interpolated box was known with the next found one of its tube.
+    """The tables with `boxes.ready_s`; an interpolated box has the time of the next detected one of its tube.
 
     Args:
         tables: of one video; returned as they are where they have the column.

@@ -1,4 +1,4 @@
-"""Live tubes: what is known of each path of the linker while it lives."""
+"""Live tubes: smoothed labels and state of each live path of the linker."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ Told = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class LabelRule:
-    """Which labels are told.
+    """Thresholds of reported labels.
 
     Args:
-        on: a label begins to be told at this smoothed score.
-        off: and is no longer told below this one.
-        margin: a label that is told gives way to a better one only if that is better by this much.
-        most: labels told at once of a kind.
-        single: kinds of which only one label is told at once.
+        on: a label begins to be reported at this smoothed score.
+        off: and is no longer reported below this one.
+        margin: a label that is reported gives way to a better one only if that is better by this much.
+        most: labels reported at once of a kind.
+        single: kinds of which only one label is reported at once.
         smooth_s: seconds in which an old score loses all but a third of its weight; 0 for no smoothing.
         lasting: kinds that a thing keeps as long as it is seen: all its moments have a vote, so that a van
             does not become a car and a truck in turn.
@@ -62,16 +62,16 @@ class LabelRule:
             raise UsageError("at least one label is told of a kind, and smoothing takes 0 s or more")
 
     def of(self, kind: str) -> int:
-        """How many labels of a kind are told at once."""
+        """How many labels of a kind are reported at once."""
         return 1 if kind in self.single else self.most
 
 
 def select_current_labels(scores: Floats32, before: Bools, most: int, rule: LabelRule) -> Bools:
-    """Which labels of one kind are told now, of several things at once.
+    """Labels of one kind that are reported now, for several tubes at once.
 
     Args:
         scores: (n, c) smoothed scores of n things.
-        before: (n, c) the labels told before.
+        before: (n, c) the labels reported before.
         most: at most so many of each; of equals the first.
         rule: the thresholds.
 
@@ -92,11 +92,11 @@ def select_current_labels(scores: Floats32, before: Bools, most: int, rule: Labe
 
 
 class SmoothedTable:
-    """The scores of many things over time, and the labels that are told of them: a row of arrays each.
+    """Smoothed scores and reported labels of many tubes over time, a row of arrays each.
 
     Args:
         kinds: what the scores stand for.
-        rule: which labels are told.
+        rule: which labels are reported.
         room: rows at first; doubled as needed.
     """
 
@@ -109,7 +109,7 @@ class SmoothedTable:
         self._free = list(range(room))[::-1]
 
     def begin(self) -> Smoothed:
-        """A row of which nothing is known yet."""
+        """Begin an empty row."""
         if not self._free:
             room = len(self._t_s)
             self.scores, self.told = (
@@ -121,7 +121,7 @@ class SmoothedTable:
         return Smoothed(self.kinds, self.rule, self, self._free.pop())
 
     def end(self, row: int) -> Smoothed:
-        """What is known of a row, by itself; the row is free again."""
+        """The values of a row by itself; the row is free again."""
         alone = Smoothed(self.kinds, self.rule)
         table = alone.table
         table.scores[0], table.told[0], table._t_s[0] = self.scores[row], self.told[row], self._t_s[row]
@@ -139,7 +139,7 @@ class SmoothedTable:
             t_s: later than before.
 
         Returns:
-            (n,) whether other labels are told of it now.
+            (n,) whether other labels are reported for it now.
         """
         scores = np.asarray(scores, np.float32)
         weight = np.ones((len(rows), self.kinds.width), np.float32)
@@ -171,11 +171,11 @@ class SmoothedTable:
 
 
 class Smoothed:
-    """The scores of one thing over time, and the labels that are told of it.
+    """Smoothed scores and reported labels of one tube over time.
 
     Args:
         kinds: what the scores stand for.
-        rule: which labels are told.
+        rule: which labels are reported.
         table: that holds them, where it is one of many.
         row: which.
     """
@@ -192,7 +192,7 @@ class Smoothed:
         return scores
 
     def add(self, scores: Floats32, t_s: float) -> bool:
-        """Take the scores of a moment; whether other labels are told now.
+        """Take the scores of a moment; whether other labels are reported now.
 
         Args:
             scores: (width,).
@@ -213,11 +213,11 @@ class Smoothed:
         return found
 
     def tells(self, kind: str, names: tuple[str, ...]) -> bool:
-        """Whether one of some labels of a kind is told.
+        """Whether one of some labels of a kind is reported.
 
         Args:
             kind: such as agent.
-            names: labels of it; those that there are not are never told.
+            names: labels of it; those that there are not are never reported.
         """
         known = self.table.kinds.kinds.get(kind, ())
         if not known:
@@ -233,13 +233,13 @@ class Smoothed:
 
 @dataclass(eq=False)
 class LiveTube:
-    """One tube as far as it has come.
+    """One tube up to now.
 
     Args:
         number: never used again.
         first_frame: where it began.
         first_t_s: when.
-        labels: its smoothed scores and the labels told of it.
+        labels: its smoothed scores and the labels reported for it.
         last_frame: where it was last found.
         last_t_s: when.
         box: (4,) x1, y1, x2, y2 where it was last found.
@@ -247,7 +247,7 @@ class LiveTube:
         strong: of those, the ones at or above the threshold.
         proven: whether they are enough.
         total: of their agentness.
-        told: whether its beginning was told.
+        told: whether its beginning was reported.
         notes: what annotators say of it, in numbers.
         outlook: what is expected of a pedestrian; None of all others, and where nothing can be said.
         asked: whether it was ever taken for a pedestrian, once proven.
@@ -278,24 +278,24 @@ class LiveTube:
 
 
 class Annotator(Protocol):
-    """Says more of live tubes, such as whether a pedestrian is about to cross.
+    """Adds notes to live tubes, such as whether a pedestrian is about to cross.
 
     Asked once in every frame, also in those without tubes. What it writes into `notes` and `outlook` of the
-    tubes stands in the events and on the film.
+    tubes stands in the events and on the video.
     """
 
     def __call__(self, tubes: Sequence[LiveTube], frame: SourceFrame) -> Iterable[tuple[LiveTube, str]]:
         """The tubes of which there is news, and the word that the event has for it; mostly none.
 
         Args:
-            tubes: those that were found in this frame, by their numbers, also those that are not told yet:
-                of them news is told by their `begin`.
-            frame: with its picture.
+            tubes: those that were found in this frame, by their numbers, also those that are not reported yet:
+                of them news is reported by their `begin`.
+            frame: with its image.
         """
 
 
 class LiveTubes:
-    """The tubes that live, of those paths of the linker that show that somebody is there.
+    """The live tubes: paths of the linker that are proven.
 
     A detector fills every frame with weak boxes, and the linker makes paths of all of them, as metrics that
     rank want it. Here a path needs boxes at or above a score to be followed. Once `proof` of them were found
@@ -303,7 +303,7 @@ class LiveTubes:
 
     Args:
         kinds: what class scores stand for.
-        rule: which labels are told.
+        rule: which labels are reported.
         least: agentness that a box needs.
         keep: that it needs where its path is proven; at most `least`.
         proof: boxes that prove a path.
@@ -323,7 +323,7 @@ class LiveTubes:
 
     @property
     def probable(self) -> int:
-        """How many pedestrians that were told of will probably cross."""
+        """How many of the reported pedestrians will probably cross."""
         return sum(
             tube.told and tube.outlook is not None and tube.outlook.probable for tube in self._tubes.values()
         )
@@ -331,7 +331,7 @@ class LiveTubes:
     def update(
         self, frame: SourceFrame, found: FrameDetections, update: Update
     ) -> tuple[list[tuple[LiveTube, bool]], list[LiveTube]]:
-        """What a frame did.
+        """The tubes that a frame began, changed and ended.
 
         Args:
             frame: with its number and time.

@@ -42,7 +42,7 @@ class VideoFile:
         EmptyMediaError: if it holds no frame.
         CutOffError: if it is so damaged that it cannot be opened.
         CodecError: if its codec is not known.
-        MediaError: if it is no video, or its pictures are too large.
+        MediaError: if it is no video, or its images are too large.
         InputError: if it cannot be read.
     """
 
@@ -85,7 +85,7 @@ class VideoFile:
 
     @property
     def ending(self) -> Ending | None:
-        """Why no more frames come; None while some may."""
+        """Why the source ended; None while it is open."""
         return self._ending
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class VideoFile:
         self._file.close()
 
     def _rate(self) -> float | None:
-        """Frames per second as their times show; tells where the file states another."""
+        """Frames per second as their times show; warns where the file states another."""
         if len(self._times) < 2:
             return None
         steps = np.diff(self._times.astype(np.float64))
@@ -111,7 +111,7 @@ class VideoFile:
         return shows
 
     def _decoded(self) -> Iterator[tuple[int, Any]]:
-        """Number of each decoded frame, and what makes its picture."""
+        """Number of each decoded frame, and what makes its image."""
         doubtful = False
         for frame in self._raw():
             if frame is None:
@@ -155,7 +155,7 @@ class VideoFile:
             return self._last + 1 if self._last + 1 < len(self._times) else None
         number = int(np.searchsorted(self._times, frame.pts))
         if number == len(self._times) or self._times[number] != frame.pts:
-            return None  # no packet has this time: made up by the decoder
+            return None  # no packet has this time: invented by the decoder
         if number <= self._last:
             self.outcomes.count("duplicate" if number == self._last else "late")
             return None
@@ -181,7 +181,7 @@ class VideoFile:
 
 
 class _Picture:
-    """Makes the picture of a decoded frame when it is wanted."""
+    """Makes the image of a decoded frame when it is wanted."""
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
@@ -194,7 +194,7 @@ def rotate_upright(frame: Any) -> Pixels:
     """(H, W, 3) uint8 of a decoded frame, turned as its display wants it.
 
     Raises:
-        MediaError: if it is too large, or in no form that pictures can be made of.
+        MediaError: if it is too large, or in no form that images can be made of.
     """
     if frame.width * frame.height > MAX_PIXELS:
         raise MediaError(f"a picture of {frame.width}x{frame.height}; up to {MAX_PIXELS} pixels are read")

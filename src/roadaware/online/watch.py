@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -31,10 +32,10 @@ _JUMPS = (
 
 
 class Output(Protocol):
-    """Takes what is seen, in order."""
+    """Receives the results frame by frame, in order."""
 
     def add(self, seen: Seen) -> None:
-        """What a frame brought.
+        """Receive the results of a frame.
 
         Raises:
             DiskError: if it cannot be written.
@@ -48,7 +49,7 @@ class Output(Protocol):
         """
 
     def end(self, last: Last) -> None:
-        """What remained when the stream ended; nothing follows.
+        """Receive the last results when the stream ends.
 
         Raises:
             DiskError: if it cannot be written.
@@ -60,15 +61,15 @@ class Progress:
     """How far a watch is.
 
     Args:
-        frames: that were looked at.
+        frames: that were processed.
         t_s: time of the newest.
         size: (height, width) of the first.
         last_number: of the newest.
         spent_s: since the watch began.
         busy_s: of those in the detector and behind it.
         latency: of its frames.
-        tubes: those told of that were found in the newest frame.
-        begun: tubes that were told.
+        tubes: the reported ones that were found in the newest frame.
+        begun: tubes that were reported.
         probable: pedestrians who live and will probably cross.
         ending: why it is over; None while it goes on.
     """
@@ -97,7 +98,7 @@ def watch(
     tick: Callable[[Progress], None] | None = None,
     annotators: Sequence[Annotator] = (),
 ) -> Progress:
-    """Watch a source to its end; whatever ends it, what was seen is given to the output.
+    """Run detector and linker on a source to its end; whatever ends it, all results are given to the output.
 
     Args:
         source: is not closed.
@@ -106,30 +107,57 @@ def watch(
         output: is ended, but where it fails itself.
         clock: of the source too.
         stopped: asked between frames whether to stop.
-        tick: told after each frame, and while none comes.
+        tick: called after each frame, and while none comes.
         annotators: say more of live tubes.
 
     Returns:
-        How far it came, and why it ended; faults of source and disk are told there. Any other fault is raised
+        How far it came, and why it ended; faults of source and disk are reported there. Any other fault is raised
         once the output is ended.
+    """
+    steps = follow_source(
+        source, detector, config, output, clock=clock, stopped=stopped, tick=tick, annotators=annotators
+    )
+    return deque(steps, maxlen=1)[0]
+
+
+def follow_source(
+    source: Source,
+    detector: Detector,
+    config: WatchConfig,
+    output: Output,
+    *,
+    clock: Clock,
+    stopped: Callable[[], bool] = lambda: False,
+    tick: Callable[[Progress], None] | None = None,
+    annotators: Sequence[Annotator] = (),
+) -> Iterator[Progress]:
+    """What `watch` does, step by step: after each frame, or wait for one, how far it is; last once all is given.
+
+    Whoever stops asking leaves the output as it is: neither what the detector owes nor the ends of tubes are
+    given.
+
+    Args:
+        source, detector, config, output, clock, stopped, tick, annotators: see `watch`.
     """
     linker = config.linker_at(source.fps)
     watcher = Watcher(detector, config, linker, clock, annotators, source.fps)
     run = _Run(source, watcher, output, clock)
     begin_s = clock.now_s()
-    try:
-        while run.progress.ending is None:
+    while run.progress.ending is None:
+        try:
             ending = _asked_to_end(run.progress, config, stopped)
             run.progress.ending = ending or run.step(config)
             run.progress.spent_s = clock.now_s() - begin_s
             if tick is not None:
                 tick(run.progress)
-    except Exception as error:
-        run.progress.ending = Ending("failed", f"{type(error).__name__}: {error}")
-        run.end(owed=False)
-        raise
+        except Exception as error:
+            run.progress.ending = Ending("failed", f"{type(error).__name__}: {error}")
+            run.end(owed=False)
+            raise
+        if run.progress.ending is None:
+            yield run.progress
     run.end()
-    return run.progress
+    yield run.progress
 
 
 def _asked_to_end(progress: Progress, config: WatchConfig, stopped: Callable[[], bool]) -> Ending | None:
@@ -160,7 +188,7 @@ class _Run:
             return Ending("failed", str(error))
 
     def end(self, *, owed: bool = True) -> None:
-        """Give what remains to the output.
+        """Give the last results to the output.
 
         Args:
             owed: ask the detector for the frames that it still owes.
@@ -230,7 +258,7 @@ class _Run:
         self.progress.probable = self.watcher.tubes.probable
 
     def _notice_jumps(self) -> None:
-        """Tell once of a film in which hardly anything is found again in the next frame."""
+        """Report once a video in which hardly anything is found again in the next frame."""
         share, fps = self.watcher.share_anew, self.source.fps
         if self._jumps_told or self.source.live or fps is None or fps < _QUICK_FPS:
             return

@@ -1,4 +1,4 @@
-"""Watcher: pictures go through detector and linker, and what changed comes out as events."""
+"""Watcher: images go through detector and linker, and changes come out as events."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def warm_up_linker(config: LinkerConfig, kinds: Layout) -> None:
 
 
 def warm_up_detector(detector: Detector) -> None:
-    """Show a detector a black picture, and have it answer even if it would wait for more.
+    """Show a detector a black image, and have it answer even if it would wait for more.
 
     Args:
         detector: is reset before and after.
@@ -57,7 +57,7 @@ def warm_up_detector(detector: Detector) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What a frame brought.
+    """The results of a frame.
 
     Args:
         frame: the frame.
@@ -65,9 +65,9 @@ class Seen:
         found: its detections.
         numbers: (n,) number of the tube that each belongs to, -1 for none.
         ended: the paths that closed.
-        tubes: those found in it and told of, by their numbers.
+        tubes: those found in it and reported, by their numbers.
         vehicle: all actions of the own vehicle with their smoothed scores; empty where there are none.
-        doing: those of them that are told.
+        doing: those of them that are reported.
         events: in order.
         ready_s: when all this was known, in seconds of the stream.
     """
@@ -85,13 +85,13 @@ class Seen:
 
     @property
     def latency_s(self) -> float:
-        """From the time of the frame until its events were known, as the stream saw it."""
+        """Seconds from the time of the frame until its events were known, by the clock of the stream."""
         return self.ready_s - self.frame.t_s
 
 
 @dataclass(eq=False)
 class Last:
-    """What remained when the stream ended.
+    """The last results when the stream ended.
 
     Args:
         ended: the paths that lived.
@@ -109,7 +109,7 @@ class Watcher:
         detector: is reset.
         config: how.
         linker: the linker's config, which depends on the rate of the source.
-        clock: tells how long the detector took.
+        clock: measures how long the detector took.
         annotators: say more of live tubes.
         fps: frames per second of the source; None where it is not known.
     """
@@ -142,7 +142,7 @@ class Watcher:
         detector.reset()
 
     def step(self, frame: SourceFrame) -> list[Seen]:
-        """Give a picture to the detector; what became known by it, frame by frame.
+        """Give an image to the detector; returns the results that it completes, frame by frame.
 
         Args:
             frame: later than all before, of the same size.
@@ -170,7 +170,7 @@ class Watcher:
         return Last(paths, events)
 
     def told_of_source(self, happenings: Sequence[Happening]) -> list[Event]:
-        """Events of what happened to the source, at the newest frame."""
+        """Events of incidents of the source, at the newest frame."""
         return [make_source_event(happening, *self._now) for happening in happenings]
 
     def _seen(self, found: FrameDetections, newest: SourceFrame) -> Seen:

@@ -1,8 +1,8 @@
-"""CODA's experiment: which objects are common and which novel, and what a detector's classes answer.
+"""CODA's experiment: common and novel objects, and the classes of a detector.
 
 `coda_classes.csv` and `coda_training.csv` in `data` hold both. The paper takes the classes of SODA10M for
 common, and merges vehicles; buses are novel in the base set and common in that of 2022. The 34 classes of the
-base set are printed in a picture alone: what the csv does not name is novel. Files name super-classes
+base set are printed in an image alone: what the csv does not name is novel. Files name super-classes
 themselves; the column in the csv stands in for those that do not, as AD-OWOD groups the classes.
 
 Source: Li et al., ECCV 2022 (CODA), section 5.1; SSLAD challenge 2022, track 3; AD-OWOD, ACM MM 2024."""
@@ -28,7 +28,7 @@ Version = Literal["base", "2022"]
 VERSIONS: tuple[Version, ...] = ("base", "2022")
 TRAINING_SETS = ("soda10m", "bdd100k", "waymo")
 OWN = "coda"
-"""A detector that calls its boxes by the classes of the truth."""
+"""A detector that calls its boxes by the classes of the ground truth."""
 CLASSES_2022 = 43
 _COLUMNS = ("id", "label", "common", "novel")
 _NO_CLASSES = "the claims have no classes"
@@ -56,13 +56,13 @@ class ObjectClass:
 
 @dataclass(frozen=True)
 class Route:
-    """Where the claims of one class of a detector go.
+    """Group of the predictions of one class of a detector.
 
     Args:
         label: the detector's name of the class.
         number: its category id in results, None where there is no usual one.
-        common: the common class that its claims are about; None for none.
-        novel: whether its claims are about novel objects, too.
+        common: the common class that its predictions are about; None for none.
+        novel: whether its predictions are about novel objects, too.
         also: other names of the class.
     """
 
@@ -75,7 +75,7 @@ class Route:
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """What detectors that learnt on a set call their boxes.
+    """Class names of detectors trained on a set.
 
     Args:
         name: of the set.
@@ -107,13 +107,13 @@ def load_object_classes() -> tuple[ObjectClass, ...]:
 
 
 def map_own_categories(said: Mapping[str, int]) -> dict[int, str]:
-    """Category id to label of results that use the numbers of the truth.
+    """Category id to label of results that use the numbers of the ground truth.
 
     A file of CODA 2022 may name the common classes alone, while results name any of its 43: where the numbers
     are those of 2022, the others are added, numbered where the csv does not name them.
 
     Args:
-        said: label to number, as the truth has them.
+        said: label to number, as the ground truth has them.
     """
     known = {each.number: each.label for each in load_object_classes()}
     own = {number: label for label, number in said.items()}
@@ -123,7 +123,7 @@ def map_own_categories(said: Mapping[str, int]) -> dict[int, str]:
 
 
 def load_training_set(name: str) -> TrainingSet:
-    """What detectors of a training set claim.
+    """The class names of detectors trained on a set.
 
     Args:
         name: one of `TRAINING_SETS`, or the path of a csv with the columns id, label, common and novel (`yes`
@@ -153,7 +153,7 @@ def load_training_set(name: str) -> TrainingSet:
 
 
 def label_truth(scenes: Scenes, version: Version = "base", *, merged: bool = True) -> Scenes:
-    """The truth with what is common and what is novel: the columns `common` and `novel` of its boxes.
+    """The ground truth with common and novel objects marked: the columns `common` and `novel` of its boxes.
 
     An object is what its label of the kind `corner` says, else that of the kind `agent` or `object`. Objects
     without any, and those that are not known by name, are novel. Super-classes are added where none are.
@@ -173,9 +173,9 @@ def label_truth(scenes: Scenes, version: Version = "base", *, merged: bool = Tru
 
 
 def label_predictions(predictions: Predictions, training: TrainingSet) -> Predictions:
-    """The claims with what they answer: the columns `common` and `novel` of their boxes.
+    """The predictions with common and novel classes marked: the columns `common` and `novel` of their boxes.
 
-    A label that the training set does not have answers neither. Groups that the claims cannot answer stand in
+    A label that the training set does not have answers neither. Groups that the predictions cannot answer stand in
     `meta.notes` with the reason.
 
     Args:
@@ -211,7 +211,7 @@ def label_predictions(predictions: Predictions, training: TrainingSet) -> Predic
 def label_own_predictions(
     predictions: Predictions, version: Version = "base", *, merged: bool = True
 ) -> Predictions:
-    """The same for claims that are called by the truth's own classes.
+    """The same for predictions that are called by the ground truth's own classes.
 
     Args:
         predictions: boxes with labels of the kind `corner`.
@@ -224,10 +224,39 @@ def label_own_predictions(
 
 
 def drop_classes(predictions: Predictions) -> Predictions:
-    """The claims as proposals, such as those of a region proposal network, which say no class."""
+    """The predictions as proposals, such as those of a region proposal network, which say no class."""
     nothing = pl.Series([None] * len(predictions.boxes), dtype=pl.String)
     reasons = dict.fromkeys(("common", "novel", "classes"), _NO_CLASSES)
     return _answering(predictions, nothing, nothing.is_not_null(), reasons)
+
+
+def label_claims(
+    predictions: Predictions, trained_on: str | None, version: Version = "base", *, merged: bool = True
+) -> Predictions:
+    """The claims with what they answer, by what their detector was trained on.
+
+    Args:
+        predictions: boxes, with labels of the kind `corner` where they have classes.
+        trained_on: one of `TRAINING_SETS`, `coda` for the truth's own classes, or the path of a csv as
+            `load_training_set` takes it; None leaves classes aside.
+        version: as `label_truth`.
+        merged: as `label_truth`.
+
+    Raises:
+        UsageError, InputError: as `load_training_set` and `label_predictions`.
+    """
+    if trained_on is None:
+        return drop_classes(predictions)
+    if trained_on == OWN:
+        return label_own_predictions(predictions, version, merged=merged)
+    return label_predictions(predictions, load_training_set(trained_on))
+
+
+def infer_version(scenes: Scenes) -> Version:
+    """Which classes are common: those of 2022 where the truth holds more than corner cases."""
+    boxes = scenes.boxes
+    more = "corner_case" in boxes.columns and not boxes["corner_case"].fill_null(value=True).all()
+    return "2022" if more else "base"
 
 
 def _answering(

@@ -1,4 +1,4 @@
-"""Proposals of a grid of knobs for all pictures of a set: part by part, resumable, several at a time."""
+"""Proposals of a grid of parameters for all images of a set: part by part, resumable, several at a time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _VARIANT = "variant"
 
 @dataclass(frozen=True)
 class GridOrder:
-    """What is proposed.
+    """A request for an ablation of proposals.
 
     Args:
         source: set, masks and detections; its own configuration and stage are not asked.
@@ -60,16 +60,16 @@ class GridOrder:
 
 @dataclass(frozen=True, eq=False)
 class GridFound:
-    """What came of it.
+    """Result of an ablation.
 
     Args:
         proposals: of each variant.
         counts: of each variant, final proposals.
-        with_one: of each variant, pictures with a proposal.
+        with_one: of each variant, images with a proposal.
         pictures: that have a sweep and calibration.
-        skipped: pictures without proposals because something is wrong or missing, by reason.
+        skipped: images without proposals because something is wrong or missing, by reason.
         runs: how many times each step was run.
-        made: pictures done now, not before.
+        made: images done now, not before.
         seconds: of one process, spent on those.
     """
 
@@ -91,15 +91,15 @@ def run_grid(
     progress: Callable[[int, int], None] | None = None,
     overwrite: bool = False,
 ) -> GridFound:
-    """Propose for all pictures by all variants; parts that the folder has already are left as they are.
+    """Propose for all images by all variants; parts that the folder has already are left as they are.
 
-    A picture that one variant cannot be proposed for is left out for all, so that all are judged on the same.
+    An image that one variant cannot be proposed for is left out for all, so that all are judged on the same.
 
     Args:
         order: what is asked for.
         folder: where to: new, empty, or that of the same order.
         processes: how many parts at a time.
-        progress: told how many pictures are done, of how many.
+        progress: called with the number of images done and the total.
         overwrite: do all parts again, whatever order they were of.
 
     Raises:
@@ -141,7 +141,7 @@ def _run(
 
 
 def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
-    """Propose for the pictures of one part; one that cannot be opened is told and left out.
+    """Propose for the images of one part; one that cannot be opened is reported and left out.
 
     Args:
         order: what is asked for.
@@ -181,7 +181,7 @@ def make_grid_part(order: GridOrder, folder: Path, number: int) -> None:
 
 
 def _head(order: GridOrder) -> dict[str, Any]:
-    """What is asked for, for the folder."""
+    """The request as kept in the folder."""
     held = load_run_inputs(order.source)
     return {
         "format": FORMAT,
@@ -234,7 +234,7 @@ def _predictions(order: GridOrder, tables: list[pl.DataFrame]) -> tuple[Predicti
     return tuple(found)
 
 
-# A grid of knobs of the proposals: each varied with the others as they are, as in the paper's appendix.
+# A grid of parameters of the proposals: each varied with the others as they are, as in the paper's appendix.
 
 GRID: Mapping[str, tuple[Any, ...]] = MappingProxyType(
     {
@@ -245,11 +245,11 @@ GRID: Mapping[str, tuple[Any, ...]] = MappingProxyType(
         "max_common_iou": (0.0, 0.25, 0.50),
     }
 )
-"""Knobs and values of Tables 5 to 7."""
+"""Parameters and values of Tables 5 to 7."""
 BASES = MappingProxyType({"default": CopgConfig, "reference": CopgConfig.reference})
-"""Configurations whose knobs are turned."""
+"""Configurations whose parameters are turned."""
 INPUTS = "inputs"
-"""The rows that leave steps away instead of turning a knob."""
+"""The rows that leave steps away instead of turning a parameter."""
 _OF_SEMANTICS = ("max_background", "background", "background_by")
 _OF_DETECTIONS = ("max_common_iou", "min_common_score")
 
@@ -259,9 +259,9 @@ class Cell:
     """One row of a table.
 
     Args:
-        base: name of the configuration whose knob is turned.
+        base: name of the configuration whose parameter is turned.
         knob: a field of `CopgConfig`, or `INPUTS`.
-        value: of the knob, or which steps are run.
+        value: of the parameter, or which steps are run.
         variant: what is proposed by.
         unchanged: whether it is the configuration as it is, with every step.
     """
@@ -280,19 +280,19 @@ def build_cells(
     semantics: bool = True,
     detections: bool = True,
 ) -> tuple[list[Cell], list[str]]:
-    """The rows of all tables, and in words which knobs were left out.
+    """The rows of all tables, and in words which parameters were left out.
 
-    A configuration's own value stands among those of each knob whether it was asked for or not. A knob of a
+    A configuration's own value stands among those of each parameter whether it was asked for or not. A parameter of a
     step whose input is not given turns nothing and is left out.
 
     Args:
         bases: names in `BASES`.
-        grid: knob to its values.
+        grid: parameter to its values.
         semantics: whether semantic maps are given.
         detections: whether detections are given.
 
     Raises:
-        UsageError: if there is no such configuration or knob, or a value lies outside its range.
+        UsageError: if there is no such configuration or parameter, or a value lies outside its range.
     """
     unknown = [name for name in bases if name not in BASES]
     if unknown or not bases:
@@ -362,7 +362,7 @@ def _sort_values(values: Sequence[Any]) -> list[Any]:
     return once
 
 
-# Proposals of many variants judged on the same pictures, with differences on the same draws.
+# Proposals of many variants judged on the same images, with differences on the same resamples.
 
 METRICS = ("ap", "ar", "ar50", "ar30")
 """Of corner cases, over all sizes."""
@@ -376,7 +376,7 @@ class Value:
 
     Args:
         value: None where undefined.
-        low: None where there are no draws.
+        low: None where there are no resamples.
         high: the same.
         caution: why the interval is to be taken with caution; None where it is not.
     """
@@ -393,8 +393,8 @@ class Score:
 
     Args:
         values: metric of `METRICS` to its value.
-        draws: metric to its (draws,) values; empty without draws.
-        units: the videos of the draws.
+        draws: metric to its (draws,) values; empty without resamples.
+        units: the videos of the resamples.
     """
 
     values: dict[str, Value]
@@ -402,10 +402,10 @@ class Score:
     units: Units
 
     def over(self, other: Score) -> dict[str, Value]:
-        """By how much it is above another on the same pictures and draws.
+        """By how much it is above another on the same images and draws.
 
         Args:
-            other: judged with the same draws and seed.
+            other: judged with the same resamples and seed.
         """
         found = {}
         for name, mine in self.values.items():
@@ -418,24 +418,24 @@ class Score:
 
 
 def compute_states(proposals: Sequence[Predictions], scenes: Scenes) -> list[JudgedCorners]:
-    """What each set of proposals meets of the corner cases.
+    """Match each set of proposals with the corner cases.
 
     Args:
         proposals: of several variants.
         scenes: with `boxes.corner_case`.
 
     Raises:
-        InputError: if there is no true box in an annotated picture.
+        InputError: if there is no ground-truth box in an annotated image.
     """
     truth = extract_objects(scenes, area=JUDGED_BY.area)
     return [match_corner_cases(extract_proposals(each, truth)[0], truth) for each in proposals]
 
 
 def match_corner_cases(claims: Claims, truth: Objects) -> JudgedCorners:
-    """What claims meet of the corner cases.
+    """Match predictions with the corner cases.
 
     Args:
-        claims: about the pictures of the truth.
+        claims: about the images of the ground truth.
         truth: all objects.
     """
     met: dict[Group, Met] = {"corner": match_group("corner", truth, claims, JUDGED_BY)}
@@ -443,10 +443,10 @@ def match_corner_cases(claims: Claims, truth: Objects) -> JudgedCorners:
 
 
 def compute_trivial_states(scenes: Scenes, seed: int = 0) -> dict[str, JudgedCorners]:
-    """The same of answers without a detector: the whole picture, and a hundred random boxes.
+    """The same of answers without a detector: the whole image, and a hundred random boxes.
 
     Args:
-        scenes: with sizes of pictures.
+        scenes: with sizes of images.
         seed: of the boxes.
     """
     truth = extract_objects(scenes, area=JUDGED_BY.area)

@@ -37,7 +37,7 @@ _NEEDS = {
 
 @dataclass(frozen=True, eq=False)
 class Reproduction:
-    """What came of it.
+    """Result of the reproduction.
 
     Args:
         cells: every printed cell with what was obtained for it.

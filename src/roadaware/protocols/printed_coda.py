@@ -1,7 +1,7 @@
-"""What the paper on CODA prints: Tables 1 to 3 and 8 to 10 as long tables, doubtful numbers marked.
+"""Printed numbers of the paper on CODA: Tables 1 to 3 and 8 to 10 as long tables, questionable numbers marked.
 
 They lie in `data` as they are printed, one csv each, in per cent; `coda_notes.csv` says which numbers are
-doubtful and why, `*` standing for every row or column. Tables 5 to 7 (knobs of the proposals) are
+questionable and why, `*` standing for every row or column. Tables 5 to 7 (parameters of the proposals) are
 `COPG_TABLES`; Table 4 (few-shot detectors) is not here.
 
 Source: Li et al., CODA: A Real-World Road Corner Case Dataset for Object Detection in Autonomous Driving,
@@ -45,7 +45,7 @@ def load_printed(table: str | None = None, **where: str) -> pl.DataFrame:
     `common_ar50`, `novel_ar10`, `origin_ap`, ...); `value` in per cent; `doubt`, why it is no reference.
 
     Args:
-        table: one of them; all unless given.
+        table: one of them (default: all).
         where: column to the value that is wanted.
 
     Raises:
@@ -135,12 +135,12 @@ def select_printed(
     """Printed rows that a result may stand beside, as plain data.
 
     Each has `table`, `row`, `trained_on`, `values` (fractions, by the project's names of metrics), `doubts`.
-    Tables 8 and 9 are about the pictures of ONCE, 3 about those of KITTI, 2 and 10 about all of CODA.
+    Tables 8 and 9 are about the images of ONCE, 3 about those of KITTI, 2 and 10 about all of CODA.
 
     Args:
         trained_on: the training set of the detector; rows of all sets where None.
-        classes: whether its claims have classes; the rows of proposals are for those that have none.
-        domains: the parts of CODA that the truth is from; null for what is not known.
+        classes: whether its predictions have classes; the rows of proposals are for those that have none.
+        domains: the parts of CODA that the ground truth is from; null for what is not known.
     """
     only = next(iter(domains)) if len(domains) == 1 else None
     tables = {"once": ("8", "9"), "kitti": ("3",)}.get(only or "", ("2", "10"))
@@ -167,14 +167,14 @@ def select_printed(
 
 
 def get_scene_shares() -> dict[str, dict[str, float]]:
-    """What section 3 says of the scenes, as shares by weather and period; the weather adds up to 1.01.
+    """Shares of the scenes by weather and period of section 3; the weather adds up to 1.01.
 
     Source: Li et al., ECCV 2022 (CODA), section 3, diversity.
     """
     return {"weather": {"clear": 0.75, "cloudy": 0.22, "rainy": 0.04}, "period": {"night": 0.09}}
 
 
-# What the paper on CODA prints of its proposals under other knobs: Tables 5 to 7, doubtful numbers marked.
+# What the paper on CODA prints of its proposals under other parameters: Tables 5 to 7, questionable numbers marked.
 
 COPG_TABLES = ("5", "6", "7")
 COPG_COLUMNS: dict[str, Any] = {
@@ -190,11 +190,11 @@ COPG_COLUMNS: dict[str, Any] = {
 
 
 def select_printed_knobs(knob: str | None = None, value: float | None = None) -> pl.DataFrame:
-    """Printed rows in the order of print; AP and AR in per cent, `scenes` are pictures with a proposal.
+    """Printed rows in the order of print; AP and AR in per cent, `scenes` are images with a proposal.
 
     Args:
-        knob: field of `CopgConfig`; all unless given.
-        value: of the knob; all unless given.
+        knob: field of `CopgConfig` (default: all).
+        value: of the parameter (default: all).
 
     >>> select_printed_knobs("theta_deg", 8)["ar"].item()
     5.1

@@ -1,4 +1,4 @@
-"""What the IV 2022 paper prints of predictors away from home: Tables I and II as one long table.
+"""Printed numbers of the IV 2022 paper on cross-dataset evaluation: Tables I and II as one long table.
 
 Both lie beside this module as they are printed, one csv each; `0.55/0.04` is printed as 0.55 (± 0.04).
 Figures 2 and 4 to 6 show more, but print no numbers.
@@ -68,12 +68,12 @@ def load_printed(table: str | None = None, **where: str | bool) -> pl.DataFrame:
 
     Columns: `table` (I, II); `printed_as`, the row; `model`, its name in the registry; `trained_on`: `home`
     for the set that is tested on, `ensemble` for the mean of three models, one from each set; `tested_on`
-    (pie, jaad-behaviour, jaad-all); `doubt` as studies away from home name it; `pretrained`, whether the
+    (pie, jaad-behaviour, jaad-all); `doubt` as studies out of domain name it; `pretrained`, whether the
     network of Table II began with weights of other videos (null in Table I); `metric` (auc, f1, ece, mce;
     errors in adaptive bins); `value`; `spread`, printed behind ±; `digits` of the value in print.
 
     Args:
-        table: I or II; both unless given.
+        table: I or II (default: both).
         where: column to the value that is wanted.
 
     Raises:
@@ -112,7 +112,7 @@ def _table_1() -> Iterator[tuple[Any, ...]]:
 
 
 def _table_2() -> Iterator[tuple[Any, ...]]:
-    """I3D with one way to doubt after the other, at home and as ensemble over training sets."""
+    """I3D with one uncertainty method after the other, in-domain and as ensemble over training sets."""
     for row in _lines("table_02"):
         name = row["row"].removeprefix("Ens-").replace("Non-", "Non")
         learnt = ENSEMBLE if row["row"].startswith("Ens-") else HOME

@@ -1,4 +1,4 @@
-"""What the IV 2024 paper prints: Tables I to VI as data, every cell of every model.
+"""Printed numbers of the IV 2024 paper: Tables I to VI as data, every cell of every model.
 
 Rows of Table IV for speeds above 30 km/h and for the traffic signal are absent: the copy of the paper
 that this was taken from lacks them.

@@ -39,7 +39,7 @@ _WHOLE = ("mean", "total")
 
 @dataclass(frozen=True)
 class _Place:
-    """What a number is about; see `load_printed` for the fields."""
+    """Place of a printed number; see `load_printed` for the fields."""
 
     table: str
     kind: str | None = None
@@ -67,7 +67,7 @@ def load_printed(table: str | int | None = None, **where: str | None) -> pl.Data
     per cent); `threshold`; `value`, null where unreadable; `note`.
 
     Args:
-        table: its number; all of them unless given.
+        table: its number (default: all of them).
         where: column to the value that is wanted.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The released scores of one task on one dataset, beside the samples they answer and what they are worth."""
+"""The released scores of one task on one dataset, with their samples and metrics."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def evaluate_released(
 
 
 def _scenarios(scenes: Scenes, test: pl.DataFrame) -> list[Labels]:
-    """(n,) the scenario of each test sample by each factor that the data tell, None where they do not."""
+    """(n,) the scenario of each test sample by each factor that the data have, else None."""
     columns = []
     for factor in FACTORS_OF_TABLE_IV:
         labels = build_scenario_labels(scenes, [factor], FactorConfig.reference(), test)

@@ -86,8 +86,8 @@ def match_printed(
         result: of an evaluation of road events.
         split: what was evaluated: val_1, val_2, val_3 or test; or `test` of UCF101-24.
         dataset: road or ucf24, in any case.
-        trained_on: only the paper's models trained on train_1, train_2 or train_3; all unless given.
-        group: which of the result's groups; the whole set unless given.
+        trained_on: only the paper's models trained on train_1, train_2 or train_3 (default: all).
+        group: which of the result's groups (default: the whole set).
 
     Returns:
         A frame with the columns `BESIDE`: `obtained` with `low` and `high` (its interval over videos),
@@ -136,7 +136,7 @@ def _select_measured(summary: pl.DataFrame) -> pl.DataFrame:
 
 
 def _printed_for(split: str, dataset: str, *, product: bool) -> pl.DataFrame:
-    """What the paper prints for a split: its own numbers, then the means over the three splits."""
+    """Printed numbers for a split: its own numbers, then the means over the three splits."""
     averaged = "test" if split == "test" else "val"
     rows = load_printed().filter(
         pl.col("dataset") == dataset,

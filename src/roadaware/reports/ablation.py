@@ -1,4 +1,4 @@
-"""What turning knobs of the proposals does, drawn: a small picture for each knob and metric."""
+"""The ablation of the proposals as figures: a small one for each parameter and metric."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHIFT = 0.09
 
 
 def plot_ablation(table: pl.DataFrame) -> Picture:
-    """AP, AR and proposals over the values of each knob, with intervals, printed values in grey.
+    """AP, AR and proposals over the values of each parameter, with intervals, printed values in grey.
 
     Args:
         table: of `analysis.corner_tables.build_ablation_table`.
@@ -61,7 +61,7 @@ def plot_ablation(table: pl.DataFrame) -> Picture:
 
 
 def _draw(axes: Axes, rows: pl.DataFrame, metric: str) -> None:
-    """One knob: a line for each configuration, and what is printed."""
+    """One parameter: a line for each configuration, and what is printed."""
     values = rows["value"].unique(maintain_order=True).to_list()
     configs = rows["config"].unique(maintain_order=True).to_list()
     for number, config in enumerate(configs):

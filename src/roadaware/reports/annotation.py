@@ -1,4 +1,4 @@
-"""The labelling of corner cases on a page: what a list finds, what became of proposals, who agrees."""
+"""Report of the annotation of corner cases: discovery curve, outcomes of proposals, agreement."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MOST_ROWS = 200
 
 
 def plot_discovery(curve: Curve) -> Picture:
-    """Share found over the share of pictures looked at, by each order, with bands over videos."""
+    """Share found over the share of images looked at, by each order, with bands over videos."""
     with set_style():
         figure, axes = create_canvas(1.25 * HALF, 0.95 * HALF)
         for place, (order, values) in enumerate(curve.found.items()):
@@ -73,11 +73,11 @@ def plot_discovery(curve: Curve) -> Picture:
 
 
 def build_selection_section(planned: dict[str, float], curve: Curve | None) -> Section:
-    """What a list is expected to cost, and what it finds where that is known.
+    """Section on a list: expected cost, and the objects found where ground truth is known.
 
     Args:
         planned: what `labour.planned` gave.
-        curve: what `finding.curve` gave; None without truth.
+        curve: what `finding.curve` gave; None without ground truth.
     """
     says = (
         f"{format_count(round(planned['listed']))} of {format_count(round(planned['pictures']))} pictures have a proposal; "
@@ -113,7 +113,7 @@ def _finding_row(row: dict[str, Any]) -> tuple[TableCell, ...]:
 
 
 def build_corrections_section(classes: pl.DataFrame, people: pl.DataFrame) -> Section:
-    """What became of proposals.
+    """Section on the outcomes of proposals.
 
     Args:
         classes: what `fates.summary` gave.
@@ -131,7 +131,7 @@ def build_corrections_section(classes: pl.DataFrame, people: pl.DataFrame) -> Se
 
 
 def build_agreement_section(found: BoxAgreement, disputes: pl.DataFrame) -> Section:
-    """How far annotators agree, and what is left to be decided.
+    """Section on the agreement of annotators, and the open disputes.
 
     Args:
         found: what `agreement.box_agreement` gave.
@@ -186,13 +186,13 @@ def _hours(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
 
 
-# Disputed pictures with the boxes of every annotator, each in a colour of its own.
+# Disputed images with the boxes of every annotator, each in a colour of its own.
 
 _SMALL = 400
 
 
 def list_disputes(disputes: pl.DataFrame, most: int) -> list[tuple[str, int, str]]:
-    """The first pictures with a dispute: video, frame, and the reasons.
+    """The first images with a dispute: video, frame, and the reasons.
 
     Args:
         disputes: of a consensus.
@@ -204,13 +204,13 @@ def list_disputes(disputes: pl.DataFrame, most: int) -> list[tuple[str, int, str
 
 
 def draw_dispute(labels: Scenes, picture: Pixels, video: str, frame: int, *, title: str = "") -> Pixels:
-    """(H, W, 3) the picture with all boxes of all annotators, named by annotator and class.
+    """(H, W, 3) the image with all boxes of all annotators, named by annotator and class.
 
     Args:
         labels: of all annotators, with `boxes.annotator`.
         picture: (H, W, 3).
-        video: of the picture.
-        frame: of the picture.
+        video: of the figure.
+        frame: of the figure.
         title: written in its corner.
     """
     scale = 2 if picture.shape[0] < _SMALL else 1

@@ -1,4 +1,4 @@
-"""What is wrong with a data set or a protocol, as a section of a report: findings, reasons, examples."""
+"""Audit section of a report: findings in a dataset or protocol, with reasons and examples."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ SHOWN_REASONS = 20
 def build_data_section(
     scenes: Scenes, *, title: str = "Data", about: Mapping[str, str] | None = None
 ) -> Section:
-    """What scenes hold: rows of each table, splits, samples, and the rejected rows by reason.
+    """Section on the data: rows of each table, splits, samples, and the rejected rows by reason.
 
     Args:
         scenes: what was read, with samples or without.

@@ -1,4 +1,4 @@
-"""Pictures that compare: scenarios and models with their intervals, findings, reproduced cells."""
+"""Figures that compare: scenarios and models with their intervals, findings, reproduced cells."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def _format_counts(told: Mapping[str, int]) -> str:
     return ", ".join(f"{verdict} in {amount}" for verdict, amount in sorted(told.items())) or "none"
 
 
-# The picture of a repeated publication: one square per printed cell, marked by what came of it.
+# The figure of a repeated publication: one square per printed cell, marked by what came of it.
 
 GAP = "\u00a0" * 5
 Line = tuple[tuple[float, float], ...]

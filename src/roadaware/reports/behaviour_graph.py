@@ -37,7 +37,7 @@ _FIRST_LETTERS = 26
 
 
 def plot_behaviour(graph: BehaviourGraph) -> Picture:
-    """One video: a lane for everybody, in it what they do to whom, true above claimed.
+    """Plot one video: a lane for each person with its relations, ground truth above predictions.
 
     Args:
         graph: lanes and arcs.
@@ -90,7 +90,7 @@ def _compute_layout(graph: BehaviourGraph) -> tuple[list[float], list[float], li
 
 
 def _bar(axes: Axes, arc: Arc, row: float, graph: BehaviourGraph, tops: Sequence[float]) -> None:
-    """One relation: a bar over its frames, filled where truth and claim agree, and a line to its object."""
+    """One relation: a bar over its frames, filled where ground truth and prediction agree, and a line to its object."""
     from matplotlib.patches import Rectangle
 
     tone, filled, style = _look(arc)
@@ -173,7 +173,7 @@ def _caption(graph: BehaviourGraph) -> str:
     )
 
 
-# The confusion of actions as a heat map: a row for what persons do, a column for what is claimed.
+# The confusion of actions as a heat map: a row for what persons do, a column for what is predicted.
 
 _CONFUSION_ROW_IN, _CONFUSION_HEAD_IN, _CONFUSION_FOOT_IN = 0.25, 0.35, 1.45
 _WRITTEN = 0.045
@@ -182,7 +182,7 @@ _MOST_TOLD = 5
 
 
 def plot_confusion(found: Confusion) -> Picture:
-    """Shares of what is claimed of the persons of each action.
+    """Shares of what is predicted of the persons of each action.
 
     Args:
         found: at least one action.
@@ -236,19 +236,19 @@ def _describe_confusion(found: Confusion) -> str:
     )
 
 
-# Pictures of localised sounds: maps over the outline of the picture, and the success curve.
+# Images of localised sounds: maps over the outline of the image, and the success curve.
 
 _COLUMNS, _MAPS_HEAD_IN, _GAP_IN, _MAPS_FOOT_IN = 4, 0.42, 0.1, 0.04
 _CLAIMED = 0.5
 
 
 def map_gallery(maps: Sequence[HeardMap], *, title: str, threshold: float | None = _CLAIMED) -> Picture:
-    """A panel for each sound: the map in grey tones, the true boxes, and the edge of what is claimed.
+    """A panel for each sound: the map in grey tones, the ground-truth boxes, and the edge of what is predicted.
 
     Args:
         maps: in drawing order, at least one.
         title: what they have in common.
-        threshold: of the scaled map, from which on a cell is claimed; None draws no edge.
+        threshold: of the scaled map, from which on a cell is predicted; None draws no edge.
     """
     width = (FULL - _GAP_IN * (_COLUMNS - 1)) / _COLUMNS
     height = width * max(_shape(each) for each in maps)

@@ -1,4 +1,4 @@
-"""Whether scores mean what they say, as a section of a report: bins, slices, and their pictures."""
+"""Calibration section of a report: bins, slices, and their figures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def build_calibration_section(
     about: Mapping[str, str] | None = None,
     seconds: Mapping[str, float] | None = None,
 ) -> Section:
-    """One model's calibration: errors with intervals, bins, slices and their pictures.
+    """One model's calibration: errors with intervals, bins, slices and their figures.
 
     Args:
         result: what `metrics.calibration.evaluate` gave.

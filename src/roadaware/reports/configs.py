@@ -1,4 +1,4 @@
-"""Which configuration a number was made with: its name, its digest, and every field beside the named ones."""
+"""Description of the configuration of a number: its name, its digest, and every field beside the named ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each step of the proposals of corner cases did, as pictures, after Figure 5 of the paper."""
+"""Images of each step of the proposals of corner cases, after Figure 5 of the paper."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STEPS = (
     "detections",
     "final",
 )
-"""The pictures of `draw_steps`, in their order; background and detections only where they were given."""
+"""The images of `draw_steps`, in their order; background and detections only where they were given."""
 GROUND, DROPPED, KEPT, GONE = (122, 84, 40), (150, 150, 150), (255, 214, 10), (255, 99, 132)
 _NEAR, _FAR = 2.0, 60.0
 _STOPS = np.array(
@@ -36,7 +36,7 @@ _WIDE = ("range image", "clusters")
 
 
 def draw_steps(proposals: Proposals, capture: Capture, picture: Pixels) -> dict[str, Pixels]:
-    """What each step did, in the order of `STEPS`.
+    """Draw the result of each step, in the order of `STEPS`.
 
     Args:
         proposals: of the capture.
@@ -64,7 +64,7 @@ def draw_range_image(geometry: Geometry, camera: Camera | None = None) -> Pixels
 
     Args:
         geometry: of the sweep.
-        camera: the middle of the picture is where it looks, and lines show how wide; None for ahead.
+        camera: the middle of the image is where it looks, and lines show how wide; None for ahead.
     """
     image = geometry.image
     share = np.log(np.clip(np.abs(image), _NEAR, _FAR) / _NEAR) / np.log(_FAR / _NEAR)
@@ -91,11 +91,11 @@ def draw_clusters(geometry: Geometry, camera: Camera | None = None) -> Pixels:
 
 
 def draw_returns(geometry: Geometry, camera: Camera, picture: Pixels) -> Pixels:
-    """(H, W, 3) the picture with all returns in the colours of their clusters, ground brown.
+    """(H, W, 3) the image with all returns in the colours of their clusters, ground brown.
 
     Args:
         geometry: of the sweep.
-        camera: that took the picture.
+        camera: that took the image.
         picture: (H, W, 3).
     """
     found = (picture * 0.6).astype(np.uint8)
@@ -114,10 +114,10 @@ def draw_returns(geometry: Geometry, camera: Camera, picture: Pixels) -> Pixels:
 
 
 def draw_boxes(proposals: Proposals, picture: Pixels, kept: npt.NDArray[np.bool_]) -> Pixels:
-    """(H, W, 3) the picture with some of the proposals, the likeliest on top, with scores where they are few.
+    """(H, W, 3) the image with some of the proposals, the likeliest on top, with scores where they are few.
 
     Args:
-        proposals: of the picture.
+        proposals: of the image.
         picture: (H, W, 3).
         kept: (m,) which of the initial proposals.
     """
@@ -132,12 +132,12 @@ def draw_boxes(proposals: Proposals, picture: Pixels, kept: npt.NDArray[np.bool_
 
 
 def draw_background(capture: Capture, picture: Pixels, names: Sequence[str] | None = None) -> Pixels:
-    """(H, W, 3) the picture with background in violet.
+    """(H, W, 3) the image with background in violet.
 
     Args:
         capture: with a semantic map.
         picture: (H, W, 3).
-        names: of the classes that are background; those of the default config unless told.
+        names: of the classes that are background (default: those of the default config).
     """
     from roadaware.corner_cases.config import BACKGROUND
 
@@ -165,12 +165,12 @@ def build_cluster_palette(geometry: Geometry) -> Pixels:
 
 
 def draw_sheet(steps: Mapping[str, Pixels], *, width_px: int = 1240, columns: int = 1) -> Pixels:
-    """(H, width, 3) the pictures of all steps below each other, each with its name.
+    """(H, width, 3) the images of all steps below each other, each with its name.
 
     Args:
         steps: of `draw_steps`.
-        width_px: of the whole; pictures are scaled to it.
-        columns: how many pictures of the camera stand beside each other; range images take the whole width.
+        width_px: of the whole; images are scaled to it.
+        columns: how many images of the camera stand beside each other; range images take the whole width.
     """
     wide = [name for name in steps if name in _WIDE]
     rows = [[name] for name in wide]
@@ -189,7 +189,7 @@ def draw_sheet(steps: Mapping[str, Pixels], *, width_px: int = 1240, columns: in
 
 
 def _line(picture: Pixels) -> int:
-    """Width of frames that are still seen where a sheet shows the picture at half its size."""
+    """Width of frames that are still seen where a sheet shows the image at half its size."""
     return max(1, int(picture.shape[1]) // 420)
 
 
@@ -222,7 +222,7 @@ def _draw_panorama(colours: Pixels, camera: Camera | None) -> Pixels:
 
 
 def _project_returns(geometry: Geometry, camera: Camera) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """(n, 2) pixels of the returns, and (n,) which lie in the picture."""
+    """(n, 2) pixels of the returns, and (n,) which lie in the image."""
     way = camera.camera_SE3_lidar
     places = geometry.points.astype(np.float64) @ way[:3, :3].T + way[:3, 3]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -231,7 +231,7 @@ def _project_returns(geometry: Geometry, camera: Camera) -> tuple[Floats, npt.ND
     return pixels, inside & (places[:, 2] > 0.1) & geometry.checked.usable
 
 
-# A contact sheet as a picture of a report: frames of films side by side.
+# A contact sheet as an image of a report: frames of videos side by side.
 
 
 def plot_sheet(frames: Sequence[npt.NDArray[np.uint8]], columns: int, *, title: str, caption: str) -> Picture:

@@ -66,7 +66,7 @@ def build_corner_section(
         result: what `evaluate` gave.
         title: heading of the section.
         model: what the model is called in sentences.
-        about: what else the reader should know, such as truth, digests, draws.
+        about: what else the reader should know, such as ground truth, digests, resamples.
         printed: rows to stand beside, as `protocols.printed_coda.select_printed` gives them.
         pictures: drawn after the tables.
     """
@@ -88,7 +88,7 @@ def build_corner_section(
 
 
 def _groups(result: SceneResult, model: str) -> Table:
-    """Each group with the claims and the trivial answers."""
+    """Each group with the predictions and the trivial answers."""
     columns = select_columns(result)
     rows: list[tuple[TableCell, ...]] = []
     last = ""
@@ -135,7 +135,7 @@ def _classes(result: SceneResult) -> list[Block]:
 
 
 def _build_printed_blocks(result: SceneResult, printed: list[dict[str, Any]], model: str) -> list[Block]:
-    """The printed rows, and why some of their numbers are doubtful."""
+    """The printed rows, and why some of their numbers are questionable."""
     ends = select_printed_columns(result, printed)
     if not ends:
         return []
@@ -199,7 +199,7 @@ def build_composition_section(held: Composition, *, title: str, notes: Sequence[
     Args:
         held: what `analysis.corner_tables.compute_composition` gave.
         title: heading of the section.
-        notes: what else is to be told.
+        notes: further remarks.
     """
     facts = tuple((format_name(name), format_number(value, 3)) for name, value in held.facts.items())
     blocks: list[Block] = [Facts(facts), _parts(held), *(Note(note, "doubt") for note in notes)]

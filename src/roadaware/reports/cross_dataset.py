@@ -92,14 +92,14 @@ def build_table_1(study: Study) -> Table | None:
 
 
 def build_table_2(study: Study, model: str) -> Table | None:
-    """Each way to doubt at home and as ensemble over training sets, and what is printed of I3D.
+    """Each uncertainty method in-domain and as ensemble over training sets, and what is printed of I3D.
 
     Args:
         study: what was found, in bins as published.
         model: whose.
 
     Returns:
-        nothing where the model has one way to doubt alone.
+        nothing where the model has one uncertainty method alone.
 
     Source: Gesnouin et al., IV 2022, Table II.
     """
@@ -132,7 +132,7 @@ def build_table_2(study: Study, model: str) -> Table | None:
 
 
 def find_least(study: Study, model: str, metric: str = "ece") -> dict[str, tuple[str, float]]:
-    """`home`, `away` and `ensemble` to the way to doubt with the least mean over test sets, and that mean.
+    """`home`, `away` and `ensemble` to the uncertainty method with the least mean over test sets, and that mean.
 
     All ways are compared on the cells that each of them has; nothing where there is one way alone.
 
@@ -492,7 +492,7 @@ def _doubt(study: Study) -> Iterator[Section]:
 
 
 def _least(study: Study, model: str) -> str:
-    """Which way to doubt has the least mean ECE, at home, away and together."""
+    """Which uncertainty method has the least mean ECE, in-domain, away and together."""
     where = {"home": "at home", "away": "away", "ensemble": "as ensemble over training sets"}
     told = [
         f"{DOUBT_NAMES.get(doubt, doubt)} ({format_number(error)}) {where[kind]}"

@@ -1,4 +1,4 @@
-"""What a study away from home found, cell by cell: means over seeds, and which cells are at home or away."""
+"""Cells of a cross-dataset study: means over seeds, and which cells are in-domain or cross-dataset."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DOUBT_NAMES = {
 
 @dataclass(frozen=True)
 class Found:
-    """What cells that differ in their seeds alone say of a metric.
+    """A metric over cells that differ in their seeds alone.
 
     Args:
         value: the mean over seeds; None where no seed has a value.
@@ -66,7 +66,7 @@ _Key = tuple[str, str, str, str, str]
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The results of a study, by what pictures and tables ask.
+    """The results of a study, by what figures and tables ask.
 
     Args:
         results: as they were opened.
@@ -108,12 +108,12 @@ class Study:
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
-        """Ways to doubt that took part, in the order in which pages name them."""
+        """Uncertainty methods that took part, in the order in which pages name them."""
         held = set(self.results.table["doubt"])
         return (*(name for name in DOUBT_NAMES if name in held), *sorted(held - set(DOUBT_NAMES)))
 
     def doubts_of(self, model: str) -> tuple[str, ...]:
-        """Ways in which a model was asked, in the same order.
+        """Uncertainty methods of a model, in the same order.
 
         Args:
             model: its name.
@@ -141,7 +141,7 @@ class Study:
             trained_on: a name of training sets.
             tested_on: a domain.
             metric: its name.
-            doubt: way to doubt.
+            doubt: uncertainty method.
         """
         rows = self._held.get((model, trained_on, tested_on, doubt, metric))
         return None if rows is None else _over_seeds(rows)
@@ -156,7 +156,7 @@ class Study:
             trained_on: a name of training sets.
             tested_on: a domain.
             metric: its name.
-            doubt: way to doubt.
+            doubt: uncertainty method.
         """
         rows = self._held.get((model, trained_on, tested_on, doubt, metric), [])
         return [(seed, value) for seed, value, *_ in rows if value is not None]
@@ -172,7 +172,7 @@ class Study:
             model: its name.
             tested_on: a domain.
             metric: its name.
-            doubt: way to doubt.
+            doubt: uncertainty method.
         """
         places = (
             (name, self.at(model, name, tested_on, metric, doubt))
@@ -190,7 +190,7 @@ class Study:
             model: its name.
             tested_on: a domain.
             metric: its name.
-            doubt: way to doubt.
+            doubt: uncertainty method.
             home: whether what it is tested on is among the training sets, or must not be.
         """
         for name in self.joined:

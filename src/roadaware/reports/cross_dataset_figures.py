@@ -264,7 +264,7 @@ def _luminance(colour: Sequence[float]) -> float:
 def _draw_marks(
     axes: Axes, study: Study, values: Floats, rows: Sequence[str], cell: tuple[str, str] | None
 ) -> None:
-    """Frames around what is at home, signs where there is no value, and the names of sets."""
+    """Frames around what is in-domain, signs where there is no value, and the names of sets."""
     from matplotlib.patches import Rectangle
 
     for row, trained in enumerate(rows):
@@ -304,7 +304,7 @@ def _format_letters(study: Study) -> str:
 
 
 def format_row_name(study: Study, trained: str) -> str:
-    """A name of training sets that fits beside a picture: long ensembles say who is missing, or how many.
+    """A name of training sets that fits beside a figure: long ensembles say who is missing, or how many.
 
     Args:
         study: that knows the domains.
@@ -333,7 +333,7 @@ def _describe_means(study: Study, metric: str) -> str:
     return f"Mean of all framed cells {format_number(home)}, of all others with one training set {format_number(away)}."
 
 
-# Pictures of home against away: each test set, distributions over all models, and what ensembles give.
+# Figures of home against away: each test set, distributions over all models, and what ensembles give.
 
 ACROSS = 3
 FEWEST_FOR_A_BOX = 5
@@ -344,7 +344,7 @@ _NAME, _ROW_IN = 32, 0.34
 
 @dataclass(frozen=True)
 class Kind:
-    """How a kind of cells is drawn and called: colour, marker and fill all tell it apart."""
+    """How a kind of cells is drawn and called: colour, marker and fill all distinguish it ."""
 
     words: str
     brief: str
@@ -363,7 +363,7 @@ KINDS = {
 
 
 def plot_test_sets(study: Study, metric: str) -> Picture | None:
-    """Every model on every test set: at home, trained elsewhere, and as an ensemble over training sets.
+    """Every model on every test set: in-domain, trained elsewhere, and as an ensemble over training sets.
 
     Args:
         study: what was found.
@@ -396,7 +396,7 @@ def plot_test_sets(study: Study, metric: str) -> Picture | None:
 
 
 def plot_distributions(study: Study, metric: str, *, by: str = "test set") -> Picture | None:
-    """How the values at home and those away are spread: one dot for each cell.
+    """How the values in-domain and those away are spread: one dot for each cell.
 
     Args:
         study: what was found.
@@ -461,8 +461,8 @@ def compute_means(
         study: what was found.
         model: its name.
         metric: its name.
-        doubt: way to doubt.
-        alike: other ways to doubt; what one of them lacks is left out, so that all have the same cells.
+        doubt: uncertainty method.
+        alike: other uncertainty methods; what one of them lacks is left out, so that all have the same cells.
     """
     rows = [_collect_picture_row(study, (model, tested, metric), (doubt, *alike)) for tested in study.tested]
     occurs = [kind for kind in KINDS if any(row[kind] is not None for row in rows)]
@@ -473,7 +473,7 @@ def compute_means(
 def _collect_picture_row(
     study: Study, where: tuple[str, str, str], doubts: Sequence[str]
 ) -> dict[str, float | None]:
-    """Kind of cell to its value on one test set, with the first of ways to doubt; None where one lacks it."""
+    """Kind of cell to its value on one test set, with the first of uncertainty methods; None where one lacks it."""
     model, tested, metric = where
     row: dict[str, float | None] = dict.fromkeys(KINDS)
     homes = [study.home(model, tested, metric, doubt) for doubt in doubts]
@@ -492,15 +492,15 @@ def _collect_picture_row(
 
 
 def plot_summary(study: Study, metrics: Sequence[str], *, model: str | None = None) -> Picture | None:
-    """Home, away and ensembles over training sets, each the mean over test sets: of every model, or doubt.
+    """In-domain, cross-dataset and ensembles over training sets, each the mean over test sets, by model or method.
 
     Args:
         study: what was found.
         metrics: a panel for each that has values.
-        model: rows are its ways to doubt; where not given, rows are models as they are.
+        model: rows are its uncertainty methods; where not given, rows are models as they are.
 
     Returns:
-        nothing where there is no value, or no ensemble and no doubt to show.
+        nothing where there is no value, or no ensemble and no uncertainty method to show.
     """
     shown = [metric for metric in metrics if metric in study.metrics]
     rows = [(name, name, PLAIN) for name in study.models] if model is None else _doubts(study, model)
@@ -667,7 +667,7 @@ def _median(values: Sequence[float]) -> float:
 
 
 def _spoken(study: Study, metric: str) -> str:
-    """Mean values at home and away of each test set, in words."""
+    """Mean values in-domain and cross-dataset of each test set, in words."""
     parts = []
     for tested, held in collect_spreads(study, metric).items():
         home, away = compute_mean(held["home"]), compute_mean(held["away"])
@@ -675,7 +675,7 @@ def _spoken(study: Study, metric: str) -> str:
     return f"Means over models: {'; '.join(parts)}."
 
 
-# Reliability away from home: how often models are right against how sure they are, for each training set.
+# Reliability out of domain: how often models are right against how sure they are, for each training set.
 
 DRAWS = 300
 HOME = "at home"
@@ -946,7 +946,7 @@ FEWEST = 2
 
 @dataclass(frozen=True)
 class Ranked:
-    """What the pairs of sets say of the models.
+    """Ranking of the models over the pairs of sets.
 
     Args:
         comparison: ranks and tests; None where there are too few models or pairs.
@@ -962,7 +962,7 @@ class Ranked:
 
 
 def rank_models(study: Study, metric: str, *, alpha: float = ALPHA) -> Ranked:
-    """Rank models away from home, over the pairs on which all of them have a value.
+    """Rank models out of domain, over the pairs on which all of them have a value.
 
     A model that lacks more than half of the pairs which others have is left out, so that one failure does not
     take away the rest.
@@ -989,7 +989,7 @@ def rank_models(study: Study, metric: str, *, alpha: float = ALPHA) -> Ranked:
 
 
 def rank_picture(study: Study, metric: str) -> Picture | str:
-    """The critical difference diagram of a metric away from home, or in words why there is none.
+    """The critical difference diagram of a metric out of domain, or in words why there is none.
 
     Args:
         study: what was found.

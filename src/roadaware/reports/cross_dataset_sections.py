@@ -1,4 +1,4 @@
-"""Conformal sets away from home: what is left of a promise that was made on the training set's own road."""
+"""Conformal sets out of domain: coverage of thresholds that were fitted on the training set's own road."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Sets:
 
     Args:
         model: its name.
-        doubt: how it was asked.
-        where: at home, or away.
+        doubt: the uncertainty method.
+        where: in-domain, or away.
         values: of `coverage_90`, `set_size_90` and `empty_90`, the mean over test sets.
         ends: of each, those of its 95 % interval over pedestrians; None where there is none.
     """
@@ -63,7 +63,7 @@ class Sets:
 
 
 def collect_sets(study: Study, draws: int = DRAWS) -> list[Sets]:
-    """Every model and way to doubt, at home and away, as far as its cells keep sets.
+    """Every model and uncertainty method, in-domain and cross-dataset, as far as its cells keep sets.
 
     Args:
         study: with the scores of its cells.
@@ -81,7 +81,7 @@ def collect_sets(study: Study, draws: int = DRAWS) -> list[Sets]:
 
 
 def build_coverage_table(found: Sequence[Sets]) -> Table | None:
-    """One row for each model and way to doubt; nothing where no cell keeps sets.
+    """One row for each model and uncertainty method; nothing where no cell keeps sets.
 
     Args:
         found: by `collect_sets`.
@@ -101,7 +101,7 @@ def build_coverage_table(found: Sequence[Sets]) -> Table | None:
 
 
 def describe_coverage(found: Sequence[Sets]) -> Iterator[str]:
-    """What the table comes to, of the models as they are.
+    """Summary of the coverage table in words.
 
     Args:
         found: by `collect_sets`.
@@ -165,7 +165,7 @@ def _format_entry(one: Sets | None, at: int) -> Entry:
     return Mark(format_number(one.values[at]), below="" if low is None else format_interval(low, high))
 
 
-# What learning somewhere else first gives at home: paired differences with intervals, as a forest plot.
+# What learning somewhere else first gives in-domain: paired differences with intervals, as a forest plot.
 
 Ends = tuple[float | None, float | None, float | None, float | None]
 PRETRAINING_DRAWS = 300
@@ -179,7 +179,7 @@ _PRETRAINING_READING = (
 
 @dataclass(frozen=True)
 class Effect:
-    """What learning elsewhere first changes on the domain that training ended with.
+    """Effect of pre-training on another domain.
 
     Args:
         model: its name.
@@ -217,7 +217,7 @@ class Resamples:
     _held: dict[tuple[Cell, str, bool], _Drawn | None] = field(default_factory=dict, repr=False)
 
     def of(self, cell: Cell, unit: str, metric: str) -> tuple[Floats, Units] | None:
-        """(draws,) a metric, and the units; equal test sets give equal draws. None without scores or units.
+        """(draws,) a metric, and the units; equal test sets give equal resamples. None without scores or units.
 
         Args:
             cell: whose.

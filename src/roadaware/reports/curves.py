@@ -1,4 +1,4 @@
-"""Pictures of scores against truth: precision over recall, reliability, scores as the event comes near."""
+"""Figures of scores against ground truth: precision over recall, reliability, scores as the event comes near."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def plot_reliability(
     ends: Floats | None = None,
     bands: tuple[Floats, Floats, npt.NDArray[np.integer]] | None = None,
 ) -> Picture:
-    """How often the model is right against how sure it says it is, with the samples of each bin.
+    """Reliability diagram: accuracy against confidence, with the samples of each bin.
 
     Args:
         confidence: (m,) mean confidence of the bin.
@@ -129,7 +129,7 @@ def plot_reliability(
         counts: (m,) samples in the bin; empty bins are left out.
         error: expected calibration error, where it was computed.
         ends: (m, 2) the 95 % interval of the accuracy in the bin, NaN where there is none.
-        bands: left ends, widths and samples of the bars at the foot; one bar for each bin unless given.
+        bands: left ends, widths and samples of the bars at the foot (default: one bar for each bin).
     """
     filled = np.asarray(counts) > 0
     confidence, accuracy, counts = confidence[filled], accuracy[filled], counts[filled]
@@ -295,7 +295,7 @@ class Panel:
 
     Args:
         label: its name.
-        n_truth: how much truth there is, by which panels are chosen where there are too many.
+        n_truth: how much ground truth there is, by which panels are chosen where there are too many.
         curves: at most two levels.
     """
 
@@ -305,7 +305,7 @@ class Panel:
 
 
 def plot_class_curves(panels: Sequence[Panel], *, kind: str) -> Picture:
-    """A panel per class with truth, in the given order; of too many classes those with the most truth.
+    """A panel per class with ground truth, in the given order; of too many classes those with the most ground truth.
 
     Args:
         panels: the classes of one kind.

@@ -1,4 +1,4 @@
-"""Frames of a video with the boxes of tables drawn on them: for films and contact sheets."""
+"""Frames of a video with the boxes of tables drawn on them: for videos and contact sheets."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ def draw_marks(
     scale: int = 1,
     line_px: int | None = None,
 ) -> Pixels:
-    """The picture with boxes and words on it.
+    """The image with boxes and words on it.
 
     Args:
         picture: (H, W, 3).
-        marks: boxes in pixels of the picture.
+        marks: boxes in pixels of the image.
         title: written in its corner.
-        scale: how many times as large it gets, so that words on small pictures can be read.
-        line_px: width of the frames of boxes; by the height of the picture unless told.
+        scale: how many times as large it gets, so that words on small images can be read.
+        line_px: width of the frames of boxes (default: by the height of the image).
 
     Returns:
         (H * scale, W * scale, 3).
@@ -122,7 +122,7 @@ def draw_marks(
 
 
 def build_contact_sheet(pictures: Sequence[Pixels], columns: int) -> Pixels:
-    """Pictures of one size side by side, row by row.
+    """Images of one size side by side, row by row.
 
     Args:
         pictures: (n) of (H, W, 3).
@@ -140,7 +140,7 @@ def build_contact_sheet(pictures: Sequence[Pixels], columns: int) -> Pixels:
 
 
 def iterate_titles(scenes: Scenes, video: str) -> Iterator[str]:
-    """What a scene is called, and what the vehicle does, frame by frame.
+    """Title of a scene and the action of the vehicle, frame by frame.
 
     Args:
         scenes: with `frame_labels` of the kind av_action.
@@ -185,7 +185,7 @@ def _write(pen: Any, at: tuple[float, float], words: str, colour: tuple[int, int
     pen.text((x + 1 - left, y + 1 - top), words, fill=colour, font=font)
 
 
-# Film strips: the boxes of a true and of a claimed tube over time, drawn as outlines without images.
+# Film strips: the boxes of a ground-truth and of a predicted tube over time, drawn as outlines without images.
 
 _ASPECT = 4 / 3
 _MARGIN = 0.15

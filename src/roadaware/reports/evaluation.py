@@ -1,4 +1,4 @@
-"""How good predictions are, as a section of a report: what was judged how, every metric, and pictures."""
+"""Evaluation section of a report: data, configuration, metrics and figures."""
 
 from __future__ import annotations
 

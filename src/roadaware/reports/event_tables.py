@@ -43,7 +43,7 @@ def group_tables(summary: pl.DataFrame) -> list[Block]:
 
 
 def build_class_ap_table(grid: Grid, kind: str) -> Table:
-    """The average precision of each class with truth; the others are named below.
+    """The average precision of each class with ground truth; the others are named below.
 
     Args:
         grid: the classes of a kind.
@@ -66,7 +66,7 @@ def build_class_ap_table(grid: Grid, kind: str) -> Table:
 
 
 def build_printed_table(rows: pl.DataFrame) -> Table:
-    """What the paper prints of the same thing, its best and its range over models, beside what was obtained.
+    """Printed numbers of the paper, its best and its range over models, beside ours.
 
     Args:
         rows: what `roadaware.protocols.tpami22.match_printed` gave.
@@ -160,7 +160,7 @@ def convert_percent(value: float | None) -> float | None:
 
 
 def _size(grid: Grid, row: str, level: str) -> int | None:
-    """How much truth a class has at a level."""
+    """How much ground truth a class has at a level."""
     column = next(column for column in grid.columns if column.level == level)
     return grid.cells[row, column].n if (row, column) in grid.cells else None
 
@@ -212,7 +212,7 @@ def build_slice_calibration(level: str, rows: Sequence[Mapping[str, Any]]) -> Ta
 
     Args:
         level: boxes or tubes.
-        rows: with group, kind, claims, mean_score, precision and ece (None without claims).
+        rows: with group, kind, predictions, mean_score, precision and ece (None without predictions).
     """
     cells: list[tuple[TableCell, ...]] = [
         (

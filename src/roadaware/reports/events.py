@@ -1,4 +1,4 @@
-"""How good claimed road events are, as a section of a report: means, classes, curves, the worst tubes."""
+"""Evaluation section of road events: means, classes, curves, the worst tubes."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def _build_comparison_row(row: Mapping[str, Any]) -> tuple[TableCell, ...]:
     return (row["metric"], *values, ends, Mark(row["verdict"], tone))
 
 
-# Why claims fail, drawn: what mending each kind of fault would gain, kind by kind.
+# Errors as figures: the gain in mAP (dAP) if each error type were corrected, kind by kind.
 
 _ROW_IN, _HEAD_IN = 0.42, 0.6
 _LEVELS = {"frame": "boxes", "video": "tubes"}
@@ -217,7 +217,7 @@ _STRONG = 0.25
 
 
 def build_error_blocks(faults: pl.DataFrame) -> list[Block]:
-    """One picture for boxes and one for tubes, and what the faults mean.
+    """One figure for boxes and one for tubes, with the meaning of the error types.
 
     Args:
         faults: what `roadaware.metrics.detection.errors.build_error_table` gave for each level, with
@@ -231,7 +231,7 @@ def build_error_blocks(faults: pl.DataFrame) -> list[Block]:
 
 
 def plot_error_gains(faults: pl.DataFrame) -> Picture:
-    """Kinds by faults: the gain in mean average precision if each fault were mended, each alone.
+    """Kinds by error type: the gain in mean average precision if each error type were corrected by itself (dAP).
 
     Args:
         faults: of one level.

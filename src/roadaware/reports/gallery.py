@@ -1,4 +1,4 @@
-"""The pictures of an evaluation, drawn from the scores of its samples."""
+"""The figures of an evaluation, drawn from the scores of its samples."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def plot_evaluation(
     name: str = "model",
     beside: Mapping[str, SampleScores] | None = None,
 ) -> list[Picture]:
-    """The pictures that fit the task: precision and recall, reliability, time to event, image regions.
+    """The figures that fit the task: precision and recall, reliability, time to event, image regions.
 
     Args:
-        state: scores beside their truth.
+        state: scores beside their ground truth.
         result: the evaluation of the same samples.
         labels: what the classes are called; those of the published protocol where not given.
         name: what the model is called.
@@ -60,7 +60,7 @@ def plot_evaluation(
 
 
 def list_answers(task: Task) -> tuple[str, ...]:
-    """What the classes of a task are called in the published protocol."""
+    """Names of the classes of a task in the published protocol."""
     return list_task_answers(Iv2024.reference(task))
 
 
@@ -69,7 +69,7 @@ def plot_story(scenes: Scenes, state: SampleScores, *, pedestrian: str | None = 
 
     Args:
         scenes: whose `samples` are those of `state`, in the same order.
-        state: scores beside their truth.
+        state: scores beside their ground truth.
         pedestrian: whose; where not given, the pedestrian with an annotated event and a positive answer
             whose scores swing most, since there a single number would mislead most.
 

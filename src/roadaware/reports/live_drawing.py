@@ -1,4 +1,4 @@
-"""What a watch sees, drawn on its frame: tubes with their labels, and what the own vehicle does."""
+"""Drawing of a watch on its frames: tubes with their labels, and the own vehicle's action."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def get_risk_colour(probability: float) -> Colour:
 
 
 def describe_forecast(outlook: Outlook | None) -> str | None:
-    """What is written beside a pedestrian; None where nothing is known of crossing.
+    """The text beside a pedestrian; None where there is no forecast.
 
     Args:
         outlook: of the pedestrian.
@@ -95,7 +95,7 @@ def draw_gauge(pen: Any, box: Area, outlook: Outlook, size: tuple[int, int]) -> 
 
 
 def draw_strip(pen: Any, outlooks: Sequence[Outlook], bottom: float, size: tuple[int, int]) -> Area | None:
-    """Draw a cell for each region of the picture, the brighter the likelier somebody will be in it.
+    """Draw a cell for each region of the image, the brighter the likelier somebody will be in it.
 
     Args:
         pen: that draws.
@@ -155,11 +155,11 @@ class _Sign:
 class LiveDrawing:
     """Draws frames of one stream; the colour of a tube is that of its agent.
 
-    Small pictures are drawn larger, so that words can be read: 320x240 at twice its size.
+    Small images are drawn larger, so that words can be read: 320x240 at twice its size.
 
     Args:
         agents: the labels of agents, which have colours.
-        notice: what whoever looks at the film should know, on every frame of it; empty for nothing.
+        notice: what whoever looks at the video should know, on every frame of it; empty for nothing.
     """
 
     def __init__(self, agents: Sequence[str] = (), notice: str = "") -> None:
@@ -224,7 +224,7 @@ class LiveDrawing:
 
 
 def describe_tube(tube: LiveTube) -> tuple[str, ...]:
-    """What is written on a tube: number, agent and score; actions and locations; event; notes.
+    """The text on a tube: number, agent and score; actions and locations; event; notes.
 
     Args:
         tube: which.

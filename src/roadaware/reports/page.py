@@ -1,4 +1,4 @@
-"""The page: sections made of facts, tables, notes and pictures, put together into one offline HTML file."""
+"""The page: sections made of facts, tables, notes and figures, put together into one offline HTML file."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def build_caption(rows: Sequence[Sequence[TableCell]], told: str, over: str) -> 
 
     Args:
         rows: of the table.
-        told: what else is said of the values.
+        told: a remark on the values.
         over: what intervals are over.
     """
     known = (isinstance(cell, Mark) and cell.below and cell.tone != "mute" for row in rows for cell in row)
@@ -89,7 +89,7 @@ class Table:
 
     @property
     def cautions(self) -> str:
-        """What the marks behind intervals mean; nothing where there are none."""
+        """Legend of the marks behind intervals; empty where there are none."""
         cells = (each for row in self.rows for each in row)
         return describe_cautions(" ".join(f"{c.text} {c.below}" if isinstance(c, Mark) else c for c in cells))
 
@@ -179,7 +179,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Pictures:
-    """Pictures beside each other where the page is wide enough."""
+    """Figures beside each other where the page is wide enough."""
 
     kind: ClassVar[str] = "pictures"
     items: tuple[Picture, ...]
@@ -201,7 +201,7 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Films:
-    """Films that lie beside the page; one of them is in it, where it is small.
+    """Videos that lie beside the page; one of them is in it, where it is small.
 
     Args:
         caption: what is seen.
@@ -254,7 +254,7 @@ class Section:
 
     @property
     def cautions(self) -> str:
-        """What the marks behind intervals in its sentences mean; nothing where there are none."""
+        """Legend of the marks behind intervals in its sentences; empty where there are none."""
         return describe_cautions(" ".join(self.says))
 
 

@@ -1,4 +1,4 @@
-"""One picture: a matplotlib figure, its title and caption, and its SVG: same data, same bytes."""
+"""One figure: a matplotlib figure, its title and caption, and its SVG: same data, same bytes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _LINK = "{http://www.w3.org/1999/xlink}href"
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A drawn figure and what it shows in words.
+    """A figure with its title and caption.
 
     Args:
         title: one line.

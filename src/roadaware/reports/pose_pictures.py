@@ -1,4 +1,4 @@
-"""Joints of people drawn into their picture."""
+"""Joints of people drawn into their figure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def draw_joints(
     joints: Sequence[npt.NDArray[np.floating]],
     boxes: Sequence[npt.NDArray[np.floating]],
 ) -> Image.Image:
-    """The picture with boxes and bones; green on the person's left, red on the right.
+    """The image with boxes and bones; green on the person's left, red on the right.
 
     Args:
         picture: (H, W, 3) uint8.

@@ -1,4 +1,4 @@
-"""The check of annotations as sections of a page: what passed, what failed and why, who agrees."""
+"""Sections on a check of annotations: passed and failed items with reasons, agreement."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from roadaware.reports.text import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Items that did not pass a check of annotations, drawn: boxes over an empty picture, spans in time.
+# Items that did not pass a check of annotations, drawn: boxes over an empty figure, spans in time.
 
 Row = dict[str, Any]
 VERSIONS = ("original", "round1", "round2")
@@ -134,7 +134,7 @@ def _box(row: Row, name: str) -> tuple[float, ...] | None:
 
 
 def _paper(axes: Axes, wide: float, high: float) -> None:
-    """The picture as a white sheet on grey."""
+    """The image as a white sheet on grey."""
     from matplotlib.patches import Rectangle
 
     axes.set_facecolor("#e4e7eb")
@@ -202,12 +202,12 @@ def _moves(axes: Axes, boxes: dict[str, tuple[float, ...]]) -> None:
 
 
 def _digits(boxes: dict[str, tuple[float, ...]]) -> int:
-    """Decimals that tell: more where the picture is the unit."""
+    """Decimals that tell: more where the image is the unit."""
     return 4 if max(abs(edge) for box in boxes.values() for edge in box) <= 2 else 1
 
 
 def _inset(axes: Axes, boxes: dict[str, tuple[float, ...]], size: tuple[float, float]) -> None:
-    """The whole picture in small, with the place of the box."""
+    """The whole image in small, with the place of the box."""
     from matplotlib.patches import Rectangle
 
     small = axes.inset_axes((0.02, 0.02, 0.2, 0.2 * 0.75))

@@ -66,7 +66,7 @@ def build_reproduction_report(found: Reproduction) -> list[Section]:
 
 
 def build_question_sections(reproduction: Reproduction, model: str = "PedFormer") -> list[Section]:
-    """One section for each set of released scores: all its metrics, and pictures with our models beside.
+    """One section for each set of released scores: all its metrics, and figures with our models beside.
 
     Args:
         reproduction: what `reproduce` gave.

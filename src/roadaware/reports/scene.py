@@ -1,4 +1,4 @@
-"""Pictures of the road as the camera sees it: precision per risk region, and one pedestrian over time."""
+"""Figures of the road as the camera sees it: precision per risk region, and one pedestrian over time."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def plot_risk_regions(
 
 
 def plot_pedestrian(story: Story) -> Picture:
-    """What the model said about one pedestrian as time passed, beside what happened.
+    """Plot the scores of one pedestrian over time, beside the ground truth.
 
     Args:
         story: the samples, the event and the track.

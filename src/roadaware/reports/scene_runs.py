@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from roadaware.analysis.compare import SceneComparison
     from roadaware.metrics.metric_state import SceneResult
     from roadaware.reports.page import Section
-    from roadaware.reports.picture import Picture
-    from roadaware.scenes.tables import Predictions, Scenes
+    from roadaware.scenes.tables import Scenes
 
 _SUMMARY, _COUNTS, _PICTURES, _PAGE = "summary.parquet", "counts.parquet", "pictures.json", "report.html"
 _LEVEL = "instances_"
@@ -271,24 +270,7 @@ def _reading(data: bytes) -> Callable[[], pl.DataFrame]:
     return lambda: pl.read_parquet(data)
 
 
-# Pages of the tasks on scenes out of what a run holds, and what their pictures show out of the data.
-
-
-def collect_figure_data(
-    task: SceneTask, predictions: Predictions, scenes: Scenes, result: SceneResult
-) -> dict[str, Any]:
-    """What the images of a task show, JSON-ready, so that a page can be made again without the data."""
-    from roadaware.analysis import scene_cases
-
-    makers = {
-        "actions": scene_cases.collect_confusion,
-        "relations": scene_cases.collect_graphs,
-        "grounding": scene_cases.collect_sentences,
-        "sound": scene_cases.collect_sounds,
-    }
-    if task.name not in makers:
-        return {}
-    return makers[task.name](predictions, scenes, result)
+# Pages of the tasks on scenes out of what a run holds.
 
 
 def render_scene_runs(runs: Sequence[SceneRun], comparisons: Sequence[Any] = (), title: str = "") -> str:
@@ -313,7 +295,7 @@ def build_scene_run_section(run: SceneRun) -> Section:
     """One run as a section."""
     from roadaware.analysis.scene_tasks import CORNER_CASES
     from roadaware.reports.corner_section import build_corner_section
-    from roadaware.reports.scene_section import build_scene_section
+    from roadaware.reports.scene_section import build_scene_section, plot_scene_cases
     from roadaware.reports.text import capitalize_text
 
     if run.task is CORNER_CASES:
@@ -328,7 +310,7 @@ def build_scene_run_section(run: SceneRun) -> Section:
         items=run.task.items,
         labelled=run.task.labelled,
         about=_about(run),
-        pictures=list(_pictures(run.pictures, run.name)),
+        pictures=list(plot_scene_cases(run.pictures, run.name)),
     )
 
 
@@ -338,32 +320,6 @@ def render_scene_comparison(found: Any) -> str:
     from roadaware.reports.scene_section import build_scene_comparison_section
 
     return report([build_scene_comparison_section(found)], title=" against ".join(found.names))
-
-
-def _pictures(held: Mapping[str, Any], name: str) -> Iterator[Picture]:
-    """The images of a run, whichever of them its task has."""
-    from roadaware.analysis.action_confusion import Confusion
-    from roadaware.analysis.behaviour_graphs import BehaviourGraph
-    from roadaware.analysis.scene_cases import HeardMap
-    from roadaware.analysis.worst_tubes import Strip
-    from roadaware.reports.behaviour_graph import map_gallery, plot_behaviour, plot_confusion, plot_success
-    from roadaware.reports.drawing import plot_strips
-
-    if held.get("confusion", {}).get("labels"):
-        yield plot_confusion(Confusion.from_dict(held["confusion"]))
-    for graph in held.get("graphs", []):
-        yield plot_behaviour(BehaviourGraph.from_dict(graph))
-    strips = [Strip.from_dict(strip) for strip in held.get("strips", [])]
-    if strips:
-        yield plot_strips(strips, title="Sentences, the worst and the best")
-    if held.get("success"):
-        curves = dict(held["success"])
-        yield plot_success(curves.pop("thresholds"), {name: curves.pop("claims"), **curves}, name)
-    for kind in ("worst", "best"):
-        maps = [HeardMap.from_dict(each) for each in held.get(f"{kind}_maps", [])]
-        if maps:
-            title = f"Sounds that were localised {kind}"
-            yield map_gallery(maps, title=title, threshold=held.get("threshold"))
 
 
 def _about(run: SceneRun) -> dict[str, str]:

@@ -1,8 +1,8 @@
-"""How well a task on scenes was solved, as a section of a report: metrics, slices, classes, pictures."""
+"""Evaluation section of a task on scenes: metrics, slices, classes, figures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from roadaware.metrics.metric_state import VARIANTS, SceneResult
@@ -58,7 +58,7 @@ def build_scene_section(
         model: what the model is called in sentences.
         items: what slices are made of, in words.
         labelled: what a class is of.
-        about: what else the reader should know, such as truth, digests, draws.
+        about: what else the reader should know, such as ground truth, digests, resamples.
         pictures: drawn after the tables, besides those of classes.
     """
     named = [(format_name(name), format_fact(value)) for name, value in result.facts.items()]
@@ -254,3 +254,34 @@ def _build_comparison_row(
     values = [row["a"], row["b"], *(each.get(row["metric"]) for each in trivial)]
     shown = (*(format_number(value, _DIGITS) for value in values), format_signed(row["difference"], _DIGITS))
     return (row["metric"], *shown, ends, Mark(row["verdict"], tone))
+
+
+def plot_scene_cases(held: Mapping[str, Any], name: str) -> Iterator[Picture]:
+    """The pictures of an evaluation, whichever of them its task has.
+
+    Args:
+        held: what `analysis.scene_cases.collect_figure_data` gave.
+        name: of the model.
+    """
+    from roadaware.analysis.action_confusion import Confusion
+    from roadaware.analysis.behaviour_graphs import BehaviourGraph
+    from roadaware.analysis.scene_cases import HeardMap
+    from roadaware.analysis.worst_tubes import Strip
+    from roadaware.reports.behaviour_graph import map_gallery, plot_behaviour, plot_confusion, plot_success
+    from roadaware.reports.drawing import plot_strips
+
+    if held.get("confusion", {}).get("labels"):
+        yield plot_confusion(Confusion.from_dict(held["confusion"]))
+    for graph in held.get("graphs", []):
+        yield plot_behaviour(BehaviourGraph.from_dict(graph))
+    strips = [Strip.from_dict(strip) for strip in held.get("strips", [])]
+    if strips:
+        yield plot_strips(strips, title="Sentences, the worst and the best")
+    if held.get("success"):
+        curves = dict(held["success"])
+        yield plot_success(curves.pop("thresholds"), {name: curves.pop("claims"), **curves}, name)
+    for kind in ("worst", "best"):
+        maps = [HeardMap.from_dict(each) for each in held.get(f"{kind}_maps", [])]
+        if maps:
+            title = f"Sounds that were localised {kind}"
+            yield map_gallery(maps, title=title, threshold=held.get("threshold"))

@@ -42,12 +42,12 @@ def trim_paths(text: str) -> str:
 
 
 def sanitize_text(text: str) -> str:
-    """Text from outside as it may stand in a page or a picture: `encode_invisible` and `trim_paths`."""
+    """Text from outside as it may stand in a page or a figure: `encode_invisible` and `trim_paths`."""
     return encode_invisible(trim_paths(text))
 
 
 def clip_label(text: str, longest: int) -> str:
-    """Inert text of at most so many characters, as labels of pictures need it.
+    """Inert text of at most so many characters, as labels of figures need it.
 
     >>> clip_label("a very long name", 8)
     'a very …'
@@ -112,7 +112,7 @@ def format_caution(caution: str | None) -> str:
 
 
 def describe_cautions(text: str) -> str:
-    """What the marks of the intervals in a text mean; nothing where there are none."""
+    """Legend of the marks of intervals in a text; empty where there are none."""
     return "; ".join(f"{sign[1:]} {MEANINGS[name]}" for name, sign in _CAUTIONS.items() if sign in text)
 
 

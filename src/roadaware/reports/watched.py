@@ -1,4 +1,4 @@
-"""The page of a watch: when there was what, the moments worth a look, and what to be careful with."""
+"""The page of a watch: timeline, highlights, and what is uncertain."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _MARGIN_IN = 0.75
 
 
 def plot_timeline(watched: Watched, end_s: float, agents: Sequence[str] = ()) -> Picture:
-    """A row for each tube over time, where crossing was told, and what the own vehicle did above them.
+    """A row for each tube over time, where crossing was reported, and what the own vehicle did above them.
 
     Args:
-        watched: what was told.
+        watched: what was reported.
         end_s: of the stream.
         agents: in the order of their colours.
     """
@@ -95,7 +95,7 @@ def select_longest(spans: Sequence[Span], most: int = MOST_ROWS) -> list[Span]:
 
 
 def plot_thumbnail(moment: Moment, frame: npt.NDArray[np.uint8]) -> Picture:
-    """A frame of the film, small.
+    """A frame of the video, small.
 
     Args:
         moment: when it is, and why it is shown.

@@ -1,4 +1,4 @@
-"""Advice: what a detector says of how its predictions are used; it travels in the meta of their tables."""
+"""Advice: a detector's recommended linker fields and threshold, kept in the meta of its predictions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LINKING = "linking."
 
 @dataclass(frozen=True)
 class Advice:
-    """How a detector's predictions are used, as whoever trained or calibrated it says.
+    """Recommended use of a detector's predictions, set by who trained or calibrated it.
 
     Args:
         linking: fields of `LinkerConfig` to their values; of all others the linker's defaults hold.
@@ -36,7 +36,7 @@ class Advice:
         return bool(self.linking or self.disputed) or self.min_score is not None
 
     def as_plain(self) -> dict[str, Any]:
-        """JSON-ready; what is not said is left out."""
+        """JSON-ready; unset fields are left out."""
         found: dict[str, Any] = {"linking": dict(self.linking)} if self.linking else {}
         if self.min_score is not None:
             found[_MIN_SCORE] = self.min_score
@@ -96,7 +96,7 @@ def set_advice(meta: Meta, advice: Advice) -> Meta:
 
 
 def merge_advice(parts: Sequence[Advice]) -> Advice:
-    """What several detectors advise together: what all say alike; the rest is `disputed`.
+    """Merge the advice of several detectors: fields on which all agree; the rest is `disputed`.
 
     One that says nothing of a field differs from one that does, since the field's default suits it.
 

@@ -65,7 +65,7 @@ def find_compositions(
 
 
 def set_compositions(meta: Meta, found: Sequence[Composition]) -> Meta:
-    """The meta that says what the composites are made of."""
+    """The meta with the parts of the composite labels."""
     children = {each.kind: each.children.tolist() for each in found}
     return replace(
         meta,
@@ -138,7 +138,7 @@ def product_of_marginals(
     children: Children | None = None,
     composites: Composites | None = None,
 ) -> Numbers | Predictions:
-    """The claims with the score of each composite label replaced by the product of its children's scores.
+    """The predictions with the score of each composite label replaced by the product of its children's scores.
 
     Products are taken from left to right in the numbers' own precision, as the published code does. A
     composite of composites finds those before it replaced already. Predictions whose layout lacks a

@@ -205,7 +205,7 @@ def _join_unique_texts(texts: Iterable[str], separator: str) -> str:
     return separator.join(dict.fromkeys(part for text in texts for part in text.split(separator) if part))
 
 
-# Boxes in pixels of images of another size: claims in those of the truth, one detector's in another's.
+# Boxes in pixels of images of another size: predictions in those of the ground truth, one detector's in another's.
 
 Sizes = Mapping[str, tuple[int, int]]
 """Width and height in pixels of the images of each video."""
@@ -214,14 +214,14 @@ Sizes = Mapping[str, tuple[int, int]]
 def rescale_predictions(predictions: Predictions, scenes: Scenes) -> Predictions:
     """The predictions with their boxes in pixels of the scenes' images, and videos of that size.
 
-    Boxes of videos whose size the predictions do not tell are in the scenes' pixels already.
+    Boxes of videos whose size the predictions lack are in the scenes' pixels already.
 
     Args:
         predictions: boxes, and `videos` with the size of the images that they are pixels of.
         scenes: `videos` with the size of the original images.
 
     Raises:
-        InputError: if the predictions tell a video's size and the scenes do not.
+        InputError: if the predictions state a video's size and the scenes do not.
     """
     own, asked = get_image_sizes(predictions), get_image_sizes(scenes)
     silent = [video for video in own if video not in asked]
@@ -242,7 +242,7 @@ def rescale_predictions(predictions: Predictions, scenes: Scenes) -> Predictions
 
 
 def get_image_sizes(tables: TableSet) -> dict[str, tuple[int, int]]:
-    """Width and height in pixels of the images of each video, where both are known, as `videos` tells."""
+    """Width and height in pixels of the images of each video, where both are known, as `videos` states."""
     if not {"width_px", "height_px"} <= set(tables.videos.columns):
         return {}
     known = tables.videos.select(pl.col("video").cast(pl.String), "width_px", "height_px").drop_nulls()
@@ -260,7 +260,7 @@ def set_image_sizes(videos: pl.DataFrame, sizes: Sizes) -> pl.DataFrame:
 
 
 def compute_scale_factors(videos: pl.Series, own: Sizes, asked: Sizes) -> npt.NDArray[np.float64]:
-    """(n, 4) what x1, y1, x2, y2 are multiplied with to be pixels of images of the sizes asked for.
+    """(n, 4) factors of x1, y1, x2, y2 to pixels of images of the requested sizes.
 
     Args:
         videos: (n,) the video of each box.

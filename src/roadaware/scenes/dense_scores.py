@@ -1,4 +1,4 @@
-"""Which (kind, label) each number of a dense `scores` column stands for."""
+"""Layout of a dense `scores` column: the (kind, label) of each number."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Layout:
         return sum(len(labels) for labels in self.kinds.values())
 
     def columns(self, kind: str) -> slice:
-        """Where the labels of one kind stand.
+        """Columns of the labels of one kind.
 
         Raises:
             InputError: if there is no such kind.
@@ -66,7 +66,7 @@ def set_score_layout(meta: Meta, table: str, kinds: Sequence[str]) -> Meta:
 
 
 def get_score_layout(meta: Meta, table: str) -> Layout:
-    """What the `scores` of `table` stand for; empty where nothing was noted.
+    """The layout of the `scores` of `table`; empty where none is noted.
 
     Raises:
         InputError: if what was noted names a kind without vocabulary.

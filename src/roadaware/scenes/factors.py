@@ -1,4 +1,4 @@
-"""What the scene around a sample is like: size and state of the pedestrian, ego motion, signal and road."""
+"""Factors of a sample's scene: size and state of the pedestrian, ego motion, signal and road."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def build_scenario_labels(
         scenes: boxes, frames and tubes.
         factors: names of `FACTORS`; several make a product.
         config: how samples are sorted.
-        samples: (n rows) the samples; those of the scenes unless told.
+        samples: (n rows) the samples (default: those of the scenes).
 
     Raises:
         UsageError: if a factor is unknown or none is given.

@@ -27,7 +27,7 @@ class Column:
         required: the table must have it.
         nullable: null means unknown.
         to: the table whose key it points to.
-        claimed: only Predictions have it; what is claimed in Float64 stays so.
+        claimed: only Predictions have it; what is predicted in Float64 stays so.
         exact: what comes in Float64 stays so, in Scenes too.
         bounds: smallest and largest value of a number.
         vocabulary: the vocabulary it is an index in; `*` is the one that `kind` in its row names.
@@ -312,7 +312,7 @@ def create_empty_table(name: str) -> pl.DataFrame:
 
 
 def is_blank(name: str, frame: pl.DataFrame) -> bool:
-    """Whether the table `name` says nothing: no rows, and no columns but the required ones."""
+    """Whether the table `name` is blank: no rows, and no columns but the required ones."""
     return frame.is_empty() and frame.schema == create_empty_table(name).schema
 
 
@@ -545,7 +545,7 @@ def _check_same_video(name: str, c: str, frame: pl.DataFrame, to: str, target: p
 
 
 def _same_video(videos: pl.Series, pointers: pl.Series, owners: pl.Series, keys: pl.Series) -> bool:
-    """Whether few pointers stay in their video, told quickly where the keys are consecutive numbers."""
+    """Whether few pointers stay in their video, computed quickly where the keys are consecutive numbers."""
     if pointers.null_count() or not keys.dtype.is_integer() or not _consecutive(keys):
         return False
     pointed = owners.cast(pl.String)[pointers - keys[0]]

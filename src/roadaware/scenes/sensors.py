@@ -33,10 +33,10 @@ MEDIA = MappingProxyType(
 
 
 def open_frame(scenes: Scenes, root: Path, video: str, frame: int) -> npt.NDArray[np.uint8]:
-    """(H, W, 3) uint8 picture of one frame; for many frames in a row, `VideoReader` is faster.
+    """(H, W, 3) uint8 image of one frame; for many frames in a row, `VideoReader` is faster.
 
     Args:
-        scenes: whose `videos.path`, or `frames.path` of a set of pictures, says where it lies.
+        scenes: whose `videos.path`, or `frames.path` of a set of images, says where it lies.
         root: the dataset's folder.
         video: its name.
         frame: counts from 0.
@@ -153,7 +153,7 @@ def open_points(scenes: Scenes, root: Path, scene: str, frame: int, sensor: str 
 
 
 def open_sweep_points(row: Mapping[str, Any], root: Path) -> PointCloud:
-    """Points of the LiDAR sweep of a row, for those who have it at hand already.
+    """Points of the LiDAR sweep of a row.
 
     Args:
         row: of the table `sweeps`.
@@ -168,7 +168,7 @@ def open_sweep_points(row: Mapping[str, Any], root: Path) -> PointCloud:
 
 
 def find_video_path(scenes: Scenes, root: Path, video: str) -> Path:
-    """Where a video lies.
+    """Path of a video.
 
     Args:
         scenes: whose `videos.path` says it.
@@ -225,7 +225,7 @@ def _require_count(count: int, row: Mapping[str, Any], root: Path) -> None:
 
 
 def _still(scenes: Scenes, video: str, frame: int) -> str | None:
-    """Where the picture of a frame lies, in a set of pictures; None of other videos."""
+    """Where the image of a frame lies, in a set of images; None of other videos."""
     if "path" not in scenes.frames.columns:
         return None
     rows = scenes.frames.filter((pl.col("video") == video) & (pl.col("frame") == frame))

@@ -19,7 +19,7 @@ from roadaware.scenes.schema import TABLES, check_labels, check_references, crea
 
 @dataclass(frozen=True)
 class Meta:
-    """What holds for a whole set of tables.
+    """Facts about a whole set of tables: vocabularies, dataset, notes.
 
     Args:
         dataset: its name.
@@ -138,7 +138,7 @@ class TableSet:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scenes(TableSet):
-    """What is true: videos, frames, boxes, tubes and their labels, and the samples cut from them."""
+    """Ground truth: videos, frames, boxes, tubes and their labels, and the samples cut from them."""
 
     def only(self, videos: Iterable[str]) -> Scenes:
         """The part that belongs to the given videos, in the tables' order.
@@ -215,12 +215,12 @@ def _same(a: pl.DataFrame, b: pl.DataFrame) -> bool:
     )
 
 
-# Predictions: what a model claims, under the same keys as the truth, plus scores.
+# Predictions: what a model predicts, under the same keys as the ground truth, plus scores.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Predictions(TableSet):
-    """What is claimed: the tables of Scenes with `score`, `scores` and `ready_s`."""
+    """Predictions: the tables of Scenes with `score`, `scores` and `ready_s`."""
 
     claimed: ClassVar[bool] = True
 
@@ -259,7 +259,7 @@ def sample_scores(
     Args:
         predictions: at least of the samples that are asked for, and of none but those of the scenes.
         scenes: with `samples`.
-        asked: (n rows) some of the scenes' samples; all unless told.
+        asked: (n rows) some of the scenes' samples (default: all).
 
     Raises:
         InputError: if samples that are asked for are missing from the predictions, others are foreign to

@@ -113,11 +113,11 @@ def extract_windows(
     before: int = 0,
     after: int = 0,
 ) -> npt.NDArray[np.float64]:
-    """(n, before + T + after, c) what the boxes of each sample's observation hold, by position in the tube.
+    """(n, before + T + after, c) columns of the boxes of each sample's observation, by position in the tube.
 
     A position counts the boxes of a tube, so a gap in its frames takes no place. T is the number of boxes
     that every sample observes; only where a tube ends are there fewer, and its last box is repeated. Where
-    a tube begins, its first is. Nothing behind an observation is looked at but by `after`.
+    a tube begins, its first is. Nothing behind an observation is read but by `after`.
 
     Args:
         scenes: the boxes.

@@ -42,7 +42,7 @@ class Lamp(IntFlag):
 
 
 class Pose(IntEnum):
-    """What a body does; the phase of cyclic ones is the actor's `gait`."""
+    """Pose of a body; the phase of cyclic poses is the actor's `gait`."""
 
     STAND = 0
     WALK = 1
@@ -73,7 +73,7 @@ class Pose(IntEnum):
 
 @dataclass(frozen=True)
 class Mind:
-    """What a pedestrian wanted and decided; frames count from the start of the scene, None if never.
+    """Intention and decisions of a pedestrian; frames count from the start of the scene, None if never.
 
     Args:
         intention_prob: how likely somebody who watches would say that they want to cross, in [0, 1].
@@ -98,7 +98,7 @@ class Mind:
 
 @dataclass(frozen=True, eq=False)
 class Actor:
-    """Somebody or something that moves or stands in a scene.
+    """A person, animal, vehicle or object in a scene.
 
     Arrays have one row per frame from `first` on. World: metres, x east, y north, z up; headings
     counter-clockwise from x in radians. `position` is the point on the ground below the middle.
@@ -157,7 +157,7 @@ class Actor:
 
 
 class Light(IntEnum):
-    """What a traffic light shows; black is out of order."""
+    """State of a traffic light; black is out of order."""
 
     RED = 0
     AMBER = 1

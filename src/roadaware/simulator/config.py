@@ -1,4 +1,4 @@
-"""SceneConfig: everything that decides a made-up scene, apart from its seed."""
+"""SceneConfig: everything that decides a synthetic scene, apart from its seed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class CameraConfig:
     """The camera behind the windscreen.
 
     Args:
-        width_px: of the pictures, even.
-        height_px: of the pictures, even.
+        width_px: of the images, even.
+        height_px: of the images, even.
         fps: frames per second.
         fov_deg: horizontal field of view.
         height_m: above the ground.
         pitch_deg: how far it looks up.
-        shake_px: spread of the picture's tremor.
+        shake_px: spread of the image's tremor.
         grain: spread of the noise of the sensor, in grey levels of 255.
     """
 
@@ -105,7 +105,7 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Behaviour:
-    """Who is about, and how they behave.
+    """Density and behaviour of actors.
 
     Args:
         vehicles: moving vehicles and cyclists per 100 m of road in view, about.
@@ -220,7 +220,7 @@ class Looks:
 
 @dataclass(frozen=True)
 class SceneConfig:
-    """What is made up; `presets` names the ones that are published.
+    """What is simulated; `presets` names the ones that are published.
 
     Args:
         preset: road, crossing, corner-cases, chaos or kerb.
@@ -260,7 +260,7 @@ class SceneConfig:
         return max(1, round(self.seconds * self.camera.fps))
 
 
-# Presets and domains: named, versioned configurations of made-up scenes; a published one never changes.
+# Presets and domains: named, versioned configurations of synthetic scenes; a published one never changes.
 
 PRESETS: Mapping[str, SceneConfig] = {
     "road@1": SceneConfig(preset="road", name="road@1", camera=CameraConfig()),
@@ -305,7 +305,7 @@ PRESETS: Mapping[str, SceneConfig] = {
         surroundings=Surroundings(drive_on="right", lanes=2),
     ),
 }
-"""What is asked of the made-up road, and its usual look."""
+"""What is asked of the synthetic road, and its usual look."""
 
 DOMAINS: Mapping[str, SceneConfig] = {
     "city-a@1": SceneConfig(
@@ -343,7 +343,7 @@ DOMAINS: Mapping[str, SceneConfig] = {
         surroundings=Surroundings(drive_on="right", height_m=10.0),
     ),
 }
-"""Towns that differ in camera, weather, density and behaviour, for studies away from home."""
+"""Towns that differ in camera, weather, density and behaviour, for studies out of domain."""
 
 
 def build_scene_config(preset: str, domain: str | None = None) -> SceneConfig:
@@ -354,7 +354,7 @@ def build_scene_config(preset: str, domain: str | None = None) -> SceneConfig:
             first, so that what a command makes stays what it was.
         domain: one of `DOMAINS`, with or without version: it gives camera (but for size and frame rate),
             conditions, behaviour and surroundings; None for the preset's own. Of the looks of `road@2` those
-            of the picture stay.
+            of the image stay.
 
     Raises:
         UsageError: if there is none of that name.

@@ -47,7 +47,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Strewn:
-    """What is there before anybody drives.
+    """Objects placed before traffic starts.
 
     Args:
         lying: things that stay where they are, numbered from 0.
@@ -61,7 +61,7 @@ class Strewn:
 
 
 class Room:
-    """Where there is room: what everybody else takes up in each frame.
+    """Free space: the area that other actors occupy in each frame.
 
     Args:
         layout: with props.

@@ -1,4 +1,4 @@
-"""Episode: one made-up scene before anything of it is seen or measured."""
+"""Episode: one synthetic scene before anything of it is seen or measured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roadaware.simulator.looks import Look
 
 @dataclass(frozen=True)
 class Bond:
-    """What one person does to another, half open in frames; numbers of actors."""
+    """A relation of two actors over a half-open span of frames."""
 
     subject: int
     predicate: str
@@ -68,7 +68,7 @@ class Episode:
         noises: that are heard.
         sentences: about people.
         category: what happens as a whole, in a scene of chaos.
-        look: of its pictures; None for the usual one.
+        look: of its images; None for the usual one.
     """
 
     name: str

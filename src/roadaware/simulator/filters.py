@@ -74,7 +74,7 @@ class Filtered:
 
 
 class Fading(Filtered):
-    """What dies away after every stroke.
+    """A decaying sound after every stroke.
 
     Args:
         share: of it that is left after a sample.

@@ -32,7 +32,7 @@ from roadaware.simulator.truth import SeenCollector, build_scene_tables, simulat
 from roadaware.simulator.truth.seen import Seen
 from roadaware.simulator.truth.tables import Sweep
 
-# Film: an episode frame by frame into a folder, with pictures, masks, sweeps, sound and tables.
+# Video: an episode frame by frame into a folder, with images, masks, sweeps, sound and tables.
 
 VIDEO, TABLES = "video.mp4", "tables"
 _SOUND_RATE = 16_000
@@ -40,17 +40,17 @@ _SOUND_RATE = 16_000
 
 @dataclass(frozen=True)
 class Kept:
-    """What is written of a scene besides its tables.
+    """Files of a scene besides its tables.
 
     Args:
-        video: the film.
+        video: the video.
         masks: instance and semantic masks.
         depth: distances of pixels, in centimetres.
         pictures: draw the scene; without, everybody is a plain block before which nothing but blocks stands,
-            and there are tables alone: no film, masks, depth, sweeps, sound or joints.
+            and there are tables alone: no video, masks, depth, sweeps, sound or joints.
 
     Raises:
-        UsageError: if something is to be kept of pictures that are not drawn.
+        UsageError: if something is to be kept of images that are not drawn.
     """
 
     video: bool = True
@@ -90,7 +90,7 @@ def render_scene(
         episode: the scene.
         folder: exists and is empty.
         kept: what to write besides tables.
-        progress: told how many frames are done.
+        progress: called with the number of frames done.
 
     Raises:
         DiskError: if the disk refuses.
@@ -170,7 +170,7 @@ def _expose(reel: _Reel, episode: Episode, picture: Picture, frame: int) -> None
 
 
 def _sound_up_to(reel: _Reel, time_s: float) -> None:
-    """Sound as far as the pictures are, so that neither waits for the other in memory."""
+    """Sound as far as the images are, so that neither waits for the other in memory."""
     while reel.blocks is not None and reel.video.n_samples < time_s * _SOUND_RATE:
         block = next(reel.blocks, None)
         if block is None:
@@ -212,7 +212,7 @@ _UNFINISHED = re.compile(r"\.(?P<name>.+)\.unfinished-(?P<process>\d{1,10})")
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be made.
+    """A request for scenes.
 
     Args:
         config: of all scenes.
@@ -254,7 +254,7 @@ def generate_scenes(
         order: what is to be made.
         folder: where to: new, empty, or that of the same order; more scenes may be asked for.
         processes: how many scenes at a time.
-        progress: told how many scenes are done, of how many.
+        progress: called with the number of scenes done and the total.
 
     Returns:
         The number of scenes made now.

@@ -1,4 +1,4 @@
-"""Kerb: people who stand still across the road, and nothing but the way they are turned tells who crosses."""
+"""Kerb: people who stand still across the road, and only the way they are turned shows who crosses."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Kerb:
 
 @dataclass(frozen=True)
 class Stand:
-    """Somebody at the kerb; nothing but `crosses` and the way they are turned depends on whether they cross.
+    """A person at the kerb; nothing but `crosses` and the way they are turned depends on whether they cross.
 
     Args:
         person: what they are like.
@@ -101,7 +101,7 @@ def make_kerb(
     and so whose it is.
 
     Args:
-        config: what is made up.
+        config: what is simulated.
         conditions: light and weather.
         name: of the scene.
         seed: of the set.
@@ -124,7 +124,7 @@ def make_kerb(
 
 
 def draw_stands(config: SceneConfig, rng: np.random.Generator) -> list[Stand]:
-    """Who stands where; as many as find room.
+    """Sample the positions of persons at the kerb; as many as find room.
 
     Args:
         config: of the scene.
@@ -195,7 +195,7 @@ def select_kerb_place(layout: Layout, config: SceneConfig, rng: np.random.Genera
 
 
 def build_kerb_actor(stand: Stand, kerb: Kerb, regions: Regions, config: SceneConfig, number: int) -> Actor:
-    """Somebody over the whole scene.
+    """Build the actor of a person over the whole scene.
 
     Args:
         stand: who, and how they stand.

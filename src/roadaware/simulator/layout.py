@@ -192,7 +192,7 @@ class Junction:
 
 @dataclass(frozen=True)
 class SignalSite:
-    """Where a traffic light stands; what it shows is the traffic's affair.
+    """Position of a traffic light; its state is set by the traffic.
 
     Args:
         number: from 0.

@@ -1,4 +1,4 @@
-"""Lens: a rendered picture as the camera of one scene takes it, through its windscreen; truth follows it."""
+"""Lens: a rendered image as the camera of one scene takes it, through its windscreen; ground truth follows it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEAR_M = 1.0
 
 
 class Lens:
-    """Takes the pictures of one scene; each depends on its frame alone.
+    """Takes the images of one scene; each depends on its frame alone.
 
     What stands before the camera hides what is behind it from the masks as well. All else changes colours
     alone, and nothing moves a pixel, so boxes stay exact.
@@ -79,7 +79,7 @@ class Lens:
         return clear[..., None], (look.veil * thrown)[..., None].astype(np.float32)
 
     def taken(self, picture: Picture, camera: Camera, frame: int) -> Picture:
-        """The picture as the camera has it; the same bytes for the same arguments.
+        """The image as the camera has it; the same bytes for the same arguments.
 
         Args:
             picture: as rendered.
@@ -136,7 +136,7 @@ class Lens:
         return factor
 
     def _axes(self, instance: npt.NDArray[np.int32], frame: int) -> npt.NDArray[np.float64]:
-        """(n, 4) place and heading of everybody in the picture, so that dirt goes with the vehicle."""
+        """(n, 4) place and heading of everybody in the image, so that dirt goes with the vehicle."""
         table = np.tile(np.array([0.0, 0.0, 1.0, 0.0]), (int(instance.max(initial=0)) + 1, 1))
         for value in np.unique(instance[instance > 0]).tolist():
             row = self._actors[value - 1].at(frame) if value <= len(self._actors) else None

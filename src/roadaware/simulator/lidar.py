@@ -1,4 +1,4 @@
-"""A spinning LiDAR, cast on the same triangles as the picture."""
+"""A spinning LiDAR, cast on the same triangles as the image."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SPARKLE = 0.03
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """What the rays meet, before anything is measured; rings from below, columns from ahead to the left.
+    """Ray hits before measurement noise; rings from below, columns from ahead to the left.
 
     Args:
         triangle: (rings, columns) places in the soup, -1 where there is nothing.

@@ -20,7 +20,7 @@ def cast(corners: Any, material: Any, pose: Any, columns: Any, slopes: Any, stre
 
     A ray of column (c, s) and slope t has the direction (c, s, t). It meets a triangle where it lies on the
     same side of the three planes through the origin and an edge. In one column these are three bounds of t,
-    so only rays between them are tested. Triangles seen from behind are not there, as in the picture.
+    so only rays between them are tested. Triangles seen from behind are not there, as in the image.
 
     Args:
         corners: (t, 3, 3) f32 in the world.

@@ -23,21 +23,21 @@ _TINTED: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class Look:
-    """What a scene looks like, whatever happens in it. Factors are of linear light unless said otherwise.
+    """Appearance of a scene, independent of its content. Factors are of linear light by default.
 
     Args:
         exposure: factor of all light.
         contrast: power of light; 1 leaves it as it is.
         saturation: factor of the distance from grey, 1 for as it is.
         tint: factor of red, green and blue.
-        blur: spread of the lens, in shares of the picture's width.
+        blur: spread of the lens, in shares of the image's width.
         grain: spread of the noise of the sensor, in grey levels of 255.
         vignette: share of light that the corners lose.
         veil: light that the windscreen throws back into the camera, as a share of white.
         dirt: specks on the windscreen.
-        bonnet: share of the picture's height that the bonnet covers in the middle; 0 for none.
+        bonnet: share of the image's height that the bonnet covers in the middle; 0 for none.
         bonnet_rgb: its colour.
-        mirror: share of the picture's width that a mirror covers at the upper edge; 0 for none.
+        mirror: share of the image's width that a mirror covers at the upper edge; 0 for none.
         texture: how uneven surfaces are, 0 for as they are.
         wires: whether there are wires above the road.
         crf: of the codec, from 18 (fine) to 51.

@@ -27,7 +27,7 @@ def make_episode(config: SceneConfig, seed: int, number: int) -> Episode:
     """One scene of a set; the same arguments make the same scene.
 
     Args:
-        config: what is made up.
+        config: what is simulated.
         seed: of the set, at least 0.
         number: of the scene in the set, from 0.
 
@@ -63,7 +63,7 @@ def _awake(episode: Episode) -> Episode:
 
 
 def format_scene_name(config: SceneConfig, number: int) -> str:
-    """What a scene is called: its preset and its number."""
+    """Name of a scene: its preset and its number."""
     return f"{config.preset}-{number:04d}"
 
 

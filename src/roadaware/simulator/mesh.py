@@ -35,7 +35,7 @@ class Material(IntEnum):
 
 
 class Semantic(IntEnum):
-    """What a pixel shows, after the classes of Cityscapes; 0 is nothing."""
+    """Semantic class of a pixel, after the classes of Cityscapes; 0 is nothing."""
 
     VOID = 0
     ROAD = 1
@@ -154,7 +154,7 @@ def merge_meshes(parts: Sequence[Mesh]) -> Mesh:
     return Mesh(np.concatenate([part.vertices for part in parts]), triangles.astype(np.int32), *rest)
 
 
-# Camera: where the own vehicle's camera is in a frame, and where points of the world fall in its picture.
+# Camera: where the own vehicle's camera is in a frame, and where points of the world fall in its image.
 
 MOUNT_M = 1.2
 """How far the camera stands before the rear axle."""
@@ -167,8 +167,8 @@ class Camera:
     """A pinhole camera; x right, y down, z forward. The middle of the first pixel is (0.5, 0.5).
 
     Args:
-        width_px: of the picture.
-        height_px: of the picture.
+        width_px: of the image.
+        height_px: of the image.
         intrinsics: (3, 3) without skew.
         world_SE3_camera: (4, 4) takes points of the camera to the world, metres.
         grain: spread of the noise of its sensor, in grey levels of 255.
@@ -190,13 +190,13 @@ class Camera:
         return inverse
 
     def project(self, points: npt.ArrayLike) -> tuple[Floats, Floats]:
-        """Where points fall in the picture, and how deep they lie; NaN pixels for those behind the camera.
+        """Project points to pixels and depths; NaN pixels for those behind the camera.
 
         Args:
             points: (n, 3) in the world, metres.
 
         Returns:
-            (n, 2) pixels, which may lie outside of the picture, and (n,) metres along the optical axis.
+            (n, 2) pixels, which may lie outside of the image, and (n,) metres along the optical axis.
         """
         pose = self.camera_SE3_world
         local = np.asarray(points, dtype=np.float64).reshape(-1, 3) @ pose[:3, :3].T + pose[:3, 3]
@@ -208,7 +208,7 @@ class Camera:
 
 
 def compute_intrinsics(config: CameraConfig) -> Floats:
-    """(3, 3) of a lens whose axis meets the middle of the picture.
+    """(3, 3) of a lens whose axis meets the middle of the image.
 
     Args:
         config: of the camera.
@@ -222,7 +222,7 @@ def compute_intrinsics(config: CameraConfig) -> Floats:
 def build_camera(ego: Ego, config: SceneConfig, frame: int, seed: int) -> Camera:
     """The camera in a frame, behind the windscreen of the own vehicle.
 
-    The picture trembles by `shake_px` when the vehicle moves and by a third of it when it stands; how, is
+    The image trembles by `shake_px` when the vehicle moves and by a third of it when it stands; how, is
     drawn from seed and frame alone, so that frames may be made in any order.
 
     Args:

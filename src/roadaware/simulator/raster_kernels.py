@@ -10,14 +10,14 @@ from roadaware.geometry.compiled import inline_kernel, kernel
 from roadaware.simulator.shading_kernels import FOLIAGE, MARKING, sample_smooth_noise
 
 NEAR_M = 0.2
-# A triangle in the picture is a row of floats: its three edges as (x, y, 1) functions of a pixel that are
+# A triangle in the image is a row of floats: its three edges as (x, y, 1) functions of a pixel that are
 # positive inside (9), the first and last row it may touch (2), and what turns edges into shares over depth.
 ROWS, _SCALE, WORK = 9, 11, 12
 
 
 @kernel
 def prepare_triangle(corners: Any, pose: Any, lens: Any, size: Any, work: Any) -> int:
-    """Edges of a triangle in the picture; 1 where its front is seen, -1 its back, 0 where it is out of view.
+    """Edges of a triangle in the image; 1 where its front is seen, -1 its back, 0 where it is out of view.
 
     Edges are planes through two corners and the camera, so that corners behind the camera need no
     clipping: where all three are positive, the ray meets the triangle in front (Olano and Greer, 1997).
@@ -62,7 +62,7 @@ def _transform_point(point: Any, pose: Any) -> tuple[float, float, float]:
 @inline_kernel
 def _beside(ax: float, ay: float, az: float, bx: float, by: float, bz: float,
             cx: float, cy: float, cz: float, lens: Any, size: Any) -> bool:  # fmt: skip
-    """Whether a triangle lies beyond a plane through the eye and an edge of the picture."""
+    """Whether a triangle lies beyond a plane through the eye and an edge of the image."""
     left, above = -lens[2] / lens[0], -lens[3] / lens[1]
     right, below = (size[1] - lens[2]) / lens[0], (size[0] - lens[3]) / lens[1]
     return bool(
@@ -115,7 +115,7 @@ def collect_edges(corners: Any, pose: Any, lens: Any, size: Any, backs: bool, ed
         corners: (t, 3, 3) f32 in the world.
         pose: (3, 4) f64 from the world to the camera.
         lens: (4,) f64 focal lengths and the middle, pixels.
-        size: (2,) i64 height and width of the picture.
+        size: (2,) i64 height and width of the image.
         backs: whether triangles seen from behind count.
         edges: (t, 12) f64 whose first rows are filled.
         which: (t,) i32 whose first rows become the triangles.

@@ -112,7 +112,7 @@ _CASTS = np.isin(
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """What the camera sees in a frame.
+    """Rendered layers of a frame.
 
     Args:
         rgb: (h, w, 3) uint8.
@@ -158,7 +158,7 @@ def render(
     frame: int,
     lights: npt.ArrayLike | Sequence[object] = (),
 ) -> Picture:
-    """The picture of a frame; the same bytes for the same arguments, whatever was drawn before.
+    """The image of a frame; the same bytes for the same arguments, whatever was drawn before.
 
     Args:
         soup: (t,) triangles of the frame, in metres.
@@ -352,7 +352,7 @@ def noise_field() -> Floats32:
 
 @cache
 def _tones() -> Floats32:
-    """(16384,) grey levels over light from 0 to 4: a film's shoulder, then sRGB."""
+    """(16384,) grey levels over light from 0 to 4: a video's shoulder, then sRGB."""
     light = np.linspace(0.0, 4.0, 16_384)
     film = 1 - np.exp(-1.15 * light)
     grey = np.where(film <= 0.0031308, 12.92 * film, 1.055 * film ** (1 / 2.4) - 0.055)
@@ -419,7 +419,7 @@ class Stage:
         return self._poured(town, frame, range_m, ahead=False)
 
     def _poured(self, town: Soup, frame: int, range_m: float, *, ahead: bool) -> Soup:
-        """Town, actors and signals in range, of which only those that may be in the picture if `ahead`."""
+        """Town, actors and signals in range, of which only those that may be in the image if `ahead`."""
         from roadaware.simulator.figures import build_signal_soup
         from roadaware.simulator.people import prepare_poses
 
@@ -445,7 +445,7 @@ class Stage:
         return here[kept].tolist(), away[kept].tolist()
 
     def _in_view(self, offset: Floats, frame: int) -> npt.NDArray[np.bool_]:
-        """(n,) whether what stands at (n, 2) metres off the own vehicle may be in the picture.
+        """(n,) whether what stands at (n, 2) metres off the own vehicle may be in the image.
 
         So may be what throws a shadow into it.
         """

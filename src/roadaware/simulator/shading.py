@@ -1,4 +1,4 @@
-"""What is the same all over a triangle, or a frame, of its light: computed before pixels are drawn."""
+"""Lighting that is constant over a triangle or a frame, computed before pixels are drawn."""
 
 from __future__ import annotations
 

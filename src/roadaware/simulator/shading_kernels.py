@@ -204,7 +204,7 @@ _CELLS_PER_M = 1.0 / CELL_M
 
 @kernel
 def shade(surfaces: Any, seen: Any, view: Any, air: Any, noise: Any, pools: Any, shown: Any) -> None:
-    """Fill a picture.
+    """Fill an image.
 
     Args:
         surfaces: kinds (k, 3) i32 and tints (k, 12) f32 as in `Surfaces`.

@@ -1,4 +1,4 @@
-"""What is heard in the own vehicle: every noise of the street from where it is, filtered, with wind and
+"""Sound in the own vehicle: every noise of the street from where it is, filtered, with wind and
 rain, in stereo.
 """
 

@@ -1,4 +1,4 @@
-"""Whether a film is one that `roadaware simulate` rendered: it says so itself, or the tables beside it do."""
+"""Whether a video is one that `roadaware simulate` rendered: it says so itself, or the tables beside it do."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from roadaware.io.files import read_regular
 from roadaware.io.video import open_container
 
 MARK = "synthetic scene, rendered by roadaware simulate"
-"""Stands in the films as their comment."""
+"""Stands in the videos as their comment."""
 _COMMENT = "comment"
 _TABLES = Path("tables") / "meta.json"
-"""Beside a film; those of earlier versions have no mark of their own."""
+"""Beside a video; those of earlier versions have no mark of their own."""
 _DATASET = "simulator"
 _LIMIT = 1 << 24
 
 
 def is_synthetic_film(path: Path | str | None) -> bool:
-    """Whether a source of frames is a film of the simulator; anything else is taken to be real.
+    """Whether a source of frames is a video of the simulator; anything else is taken to be real.
 
     Args:
-        path: of a file, or a folder of pictures; None for a camera.
+        path: of a file, or a folder of images; None for a camera.
     """
     if path is None:
         return False

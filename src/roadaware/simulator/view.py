@@ -13,7 +13,7 @@ from roadaware.simulator.actors import Light
 
 @dataclass(frozen=True, eq=False)
 class TrafficView:
-    """What is on the roads in one frame; the own vehicle is the first row.
+    """Vehicles on the roads in one frame; the own vehicle is the first row.
 
     Args:
         frame: of the scene.

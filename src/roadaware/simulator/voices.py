@@ -49,7 +49,7 @@ class Tones:
         self._low = Filtered("lowpass", 600.0)
 
     def samples(self, speed: Floats) -> Floats:
-        """(m,) what comes next."""
+        """(m,) next samples of the sound."""
         t = (self._done + np.arange(len(speed))) / RATE
         self._done += len(speed)
         turns = self._phase + np.cumsum(self._hertz(t, speed)) / RATE
@@ -97,7 +97,7 @@ class Bursts:
         self._done, self._next, self._fade = 0, 0.0, fade_s * RATE
 
     def samples(self, speed: Floats) -> Floats:
-        """(m,) what comes next."""
+        """(m,) next samples of the sound."""
         m = len(speed)
         hits = np.zeros(m)
         while self._next < self._done + m:
@@ -128,7 +128,7 @@ class Hiss:
         self._swell, self._start, self._done = swell_hz, float(rng.uniform(0, 2 * np.pi)), 0
 
     def samples(self, speed: Floats) -> Floats:
-        """(m,) what comes next."""
+        """(m,) next samples of the sound."""
         t = (self._done + np.arange(len(speed))) / RATE
         self._done += len(speed)
         strength = 0.75 + 0.25 * np.sin(2 * np.pi * self._swell * t + self._start)
@@ -172,7 +172,7 @@ class Speech:
         self._vowels = [[Filtered("bandpass", (0.9 * f, 1.1 * f), 1) for f in vowel] for vowel in VOWELS]
 
     def samples(self, speed: Floats) -> Floats:
-        """(m,) what comes next."""
+        """(m,) next samples of the sound."""
         m = len(speed)
         t = (self._done + np.arange(m)) / RATE
         self._done += m
@@ -332,7 +332,7 @@ _WORDS = {
 
 
 def build_voice(label: str, rng: Chance) -> Voice:
-    """What makes the sound of a label; one that nobody knows is a noise of middle pitch.
+    """Build the sound source of a label; an unknown label gives a noise of middle pitch.
 
     Args:
         label: of a noise.

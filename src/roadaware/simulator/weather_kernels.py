@@ -1,4 +1,4 @@
-"""Kernels for what lies between scene and picture: wet mirrors, bloom, glare, rain, snow, the sensor."""
+"""Kernels for what lies between scene and image: wet mirrors, bloom, glare, rain, snow, the sensor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from roadaware.geometry.compiled import inline_kernel, kernel
 from roadaware.simulator.shading_kernels import sample_smooth_noise
 
 SHRINK = 4
-"""By how much the picture is smaller that bloom is made of."""
+"""By how much the image is smaller that bloom is made of."""
 # Depths, over that of the wet ground, at which a mirrored ray is compared with what stands there.
 _STEPS = np.array((1.19, 1.41, 1.67, 1.97, 2.31, 2.71, 3.17, 3.71, 4.33))
 _RISES = 2.0 / _STEPS - 1.0
@@ -40,7 +40,7 @@ def add_pools(lamps: Any, pools: Any) -> None:
 
 @kernel
 def add_wet_reflections(light: Any, seen: Any, tints: Any, view: Any, air: Any, noise: Any) -> None:
-    """Let wet ground mirror what stands behind it, found by walking along the mirrored ray in the picture.
+    """Let wet ground mirror what stands behind it, found by walking along the mirrored ray in the image.
 
     Args:
         light: (h, w, 3) f32, changed.
@@ -103,7 +103,7 @@ def _mix_mirrored(light: Any, i: int, j: int, depth: float, share: float, ripple
 
 @kernel
 def extract_highlights(light: Any, small: Any) -> None:
-    """What of the light is more than the sensor holds, in a smaller picture.
+    """What of the light is more than the sensor holds, in a smaller image.
 
     Args:
         light: (h, w, 3) f32.
@@ -223,7 +223,7 @@ def apply_exposure(
 
 @inline_kernel
 def _between(at: int, cells: int) -> tuple[int, float]:
-    """The cell of the smaller picture before a pixel, and how far the pixel is on its way to the next."""
+    """The cell of the smaller image before a pixel, and how far the pixel is on its way to the next."""
     place = (at + 0.5) / SHRINK - 0.5
     before = min(max(int(place), 0), cells - 2)
     return before, min(1.0, max(place - before, 0.0))

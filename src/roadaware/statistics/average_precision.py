@@ -27,10 +27,10 @@ class PrecisionRecall:
     """The points of a precision-recall curve, by falling score.
 
     Args:
-        precision: (n,) share of the claims so far that are right.
+        precision: (n,) share of the predictions so far that are right.
         recall: (n,) share of the truth that is found so far; 0 where there is no truth.
-        score: (n,) score of the claim that gives the point.
-        n_truth: how much truth there is.
+        score: (n,) score of the prediction that gives the point.
+        n_truth: how many ground-truth items there are.
     """
 
     precision: Floats
@@ -40,12 +40,12 @@ class PrecisionRecall:
 
 
 def compute_precision_recall(hit: Bools, score: Floats, n_truth: int) -> PrecisionRecall:
-    """Precision and recall after each claim.
+    """Precision and recall after each prediction.
 
     Args:
-        hit: (n,) whether each claim is right, by falling score.
+        hit: (n,) whether each prediction is right, by falling score.
         score: (n,) the scores.
-        n_truth: how much truth there is.
+        n_truth: how many ground-truth items there are.
 
     >>> compute_precision_recall(np.array([True, False, True]), np.array([0.9, 0.8, 0.7]), 4).recall
     array([0.25, 0.25, 0.5 ])
@@ -55,11 +55,11 @@ def compute_precision_recall(hit: Bools, score: Floats, n_truth: int) -> Precisi
 
 
 def average_precision(hit: npt.ArrayLike, n_truth: int, rule: str) -> float:
-    """Average precision of one ranking, in [0, 1]; 0 where there is no truth or no claim.
+    """Average precision of one ranking, in [0, 1]; 0 where there is no truth or no prediction.
 
     Args:
-        hit: (n,) whether each claim is right, by falling score.
-        n_truth: how much truth there is.
+        hit: (n,) whether each prediction is right, by falling score.
+        n_truth: how many ground-truth items there are.
         rule: one of AP_RULES.
 
     Raises:
@@ -91,19 +91,19 @@ def resample_average_precision(
 ) -> Floats:
     """Average precision of each class and threshold in each resample of videos.
 
-    A claim of a video that is drawn twice stands twice, one after the other, as does the truth it meets.
+    A prediction of a video that is drawn twice stands twice, one after the other, as does the truth it meets.
 
     Args:
-        starts: (C + 1,) where the claims of each class start, and n.
-        video: (n,) video of each claim; claims by class and falling score.
-        hit: (n, T) whether each claim is right.
-        n_truth: (draws, C) how much truth there is in each draw.
+        starts: (C + 1,) where the predictions of each class start, and n.
+        video: (n,) video of each prediction; predictions by class and falling score.
+        hit: (n, T) whether each prediction is right.
+        n_truth: (draws, C) how many ground-truth items there are in each draw.
         weights: (draws, V) how often each video is drawn.
         rule: one of AP_RULES.
-        ignored: (n, T) claims that are passed over.
+        ignored: (n, T) predictions that are passed over.
 
     Returns:
-        (draws, C, T) in [0, 1]; 0 where there is no truth or no claim.
+        (draws, C, T) in [0, 1]; 0 where there is no truth or no prediction.
 
     Raises:
         ValueError: if there is no such rule.
@@ -150,12 +150,12 @@ def _bytes(marks: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 
 @dataclass(frozen=True, eq=False)
 class TiedSpan:
-    """The least and the greatest average precision over all orders of claims with equal scores.
+    """The least and the greatest average precision over all orders of predictions with equal scores.
 
     Args:
-        low: (C, T) wrong claims before right ones.
-        high: (C, T) right claims before wrong ones.
-        claims: how many claims share class and score with others of which some are right and some wrong.
+        low: (C, T) wrong predictions before right ones.
+        high: (C, T) right predictions before wrong ones.
+        claims: how many predictions share class and score with others of which some are right and some wrong.
     """
 
     low: Floats
@@ -174,17 +174,17 @@ def compute_tied_span(
 ) -> TiedSpan | None:
     """The span of average precision over all orders of equal scores; None where their order changes nothing.
 
-    Every rule grows with the precision at each right claim, and that is greatest for all of them at once
-    where the right claims of each score come first, and least where they come last. So both ends are exact,
-    as far as which claims are right does not depend on the order itself.
+    Every rule grows with the precision at each right prediction, and that is greatest for all of them at once
+    where the right predictions of each score come first, and least where they come last. So both ends are exact,
+    as far as which predictions are right does not depend on the order itself.
 
     Args:
-        cls: (n,) class of each claim.
+        cls: (n,) class of each prediction.
         score: (n,) its score.
         hit: (n, T) whether it is right.
-        n_truth: (C,) how much truth there is.
+        n_truth: (C,) how many ground-truth items there are.
         rule: one of `average_precision.AP_RULES`.
-        ignored: (n, T) claims that are passed over.
+        ignored: (n, T) predictions that are passed over.
 
     >>> cls, score, hit = np.zeros(2, np.int32), np.ones(2), np.array([[True], [False]])
     >>> found = compute_tied_span(cls, score, hit, np.array([1]), "raw")

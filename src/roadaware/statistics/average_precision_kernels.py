@@ -1,4 +1,4 @@
-"""The walk over ranked claims, from the last to the first, that gives the areas of many draws at once."""
+"""The walk over ranked predictions, from the last to the first, that gives the areas of many resamples at once."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def accumulate_precision_areas(
     rule: int,
     area: npt.NDArray[np.float64],
 ) -> None:
-    """Fill `area`, which is (classes, thresholds, draws) zeros, with sums that have yet to be divided.
+    """Fill `area`, which is (classes, thresholds, resamples) zeros, with sums that have yet to be divided.
 
     Backwards, because the best precision at a recall or beyond is then a running maximum. What comes after
     the last hit of a class changes no area and is not walked.
 
     Args:
-        starts: (C + 1,) where the claims of each class start, and n.
-        video: (n,) video of each claim; claims by class and falling score.
+        starts: (C + 1,) where the predictions of each class start, and n.
+        video: (n,) video of each prediction; predictions by class and falling score.
         hit: (n, T) 1 where right.
         ignored: (n, T) 1 where passed over; (0, T) where nothing is.
-        n_truth: (C, draws) how much truth there is.
-        weights: (V, draws) how often each video is drawn.
+        n_truth: (C, resamples) how much truth there is.
+        weights: (V, resamples) how often each video is drawn.
         rule: index in AP_RULES.
-        area: (C, T, draws) the trapezoids' areas; sums over recalls of precision for other rules.
+        area: (C, T, resamples) the trapezoids' areas; sums over recalls of precision for other rules.
     """
     n_thresholds, draws = hit.shape[1], weights.shape[1]
     kept = ignored.shape[0] == 0
-    # Without ignored claims, how many come before a claim is the same at all thresholds.
+    # Without ignored predictions, how many come before a prediction is the same at all thresholds.
     seen = np.empty((1 if kept else n_thresholds, draws), dtype=np.int32)
     found = np.empty((n_thresholds, draws), dtype=np.int32)
     best = np.empty((n_thresholds, draws))
@@ -67,7 +67,7 @@ def accumulate_precision_areas(
 
 @kernel
 def _count(seen: Any, weights: Any, video: int, ignored: Any, row: int, step: int) -> None:
-    """Add a claim to those seen, or take it off, where it is not passed over."""
+    """Add a prediction to those seen, or take it off, where it is not passed over."""
     kept = ignored.shape[0] == 0
     for t in range(seen.shape[0]):
         if kept or ignored[row, t] == 0:
@@ -87,7 +87,7 @@ def _last_hit(hit: npt.NDArray[np.uint8], start: int, end: int) -> int:
 
 @kernel
 def _add_hits(weight: Any, seen: Any, found: Any, best: Any, n_truth: Any, rule: int, area: Any) -> None:
-    """Add what the copies of one right claim give in each draw, and take them off `found`."""
+    """Add what the copies of one right prediction give in each draw, and take them off `found`."""
     for d in range(len(weight)):
         tp, n = found[d], seen[d]
         for _ in range(weight[d]):

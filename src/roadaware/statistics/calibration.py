@@ -1,4 +1,4 @@
-"""Whether confidence means what it says: reliability bins, expected and largest calibration error."""
+"""Calibration: reliability bins, expected and maximum calibration error."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class AdaptiveBins:
 
     @classmethod
     def default(cls) -> Self:
-        """The published rule with its faults mended; it does not depend on the order of the rows."""
+        """The published rule with its errors corrected; it does not depend on the order of the rows."""
         return cls()
 
     def sizes(self, descending: Floats) -> list[int]:
@@ -243,7 +243,7 @@ def reliability(confidence: npt.ArrayLike, correct: npt.ArrayLike, bins: Bins | 
     Args:
         confidence: (n,) probability of the predicted class, in [0, 1].
         correct: (n,) whether the prediction was right.
-        bins: how samples are grouped; ten of equal width unless told.
+        bins: how samples are grouped (default: ten of equal width).
 
     Raises:
         ValueError: if shapes differ, n is 0, there is no bin, or a confidence leaves [0, 1].
@@ -279,7 +279,7 @@ def reliability(confidence: npt.ArrayLike, correct: npt.ArrayLike, bins: Bins | 
 
 
 def compute_sorted_reliability(descending: Floats, correct: Floats, bins: AdaptiveBins) -> Reliability:
-    """The adaptive bins of samples that stand in order, for those who draw them again and again.
+    """Adaptive bins of sorted samples, for repeated resampling.
 
     Args:
         descending: (n,) confidences, n > 0, none above the one before.
@@ -319,7 +319,7 @@ def expected_calibration_error(
     Args:
         confidence: (n,) probability of the predicted class, in [0, 1].
         correct: (n,) whether the prediction was right.
-        bins: how samples are grouped; ten of equal width unless told.
+        bins: how samples are grouped (default: ten of equal width).
 
     Raises:
         ValueError: if shapes differ, n is 0, there is no bin, or a confidence leaves [0, 1].

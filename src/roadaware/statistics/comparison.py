@@ -35,7 +35,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What data sets say of methods.
+    """Result of comparing methods over data sets.
 
     Args:
         ranks: method to its mean rank, 1 being best; the best first.
@@ -65,7 +65,7 @@ class Comparison:
 def compare(
     values: npt.ArrayLike, names: Sequence[str], *, alpha: float = 0.1, higher_is_better: bool = True
 ) -> Comparison:
-    """Rank methods over data sets, and say which of them differ.
+    """Rank methods over data sets, and test which of them differ.
 
     Friedman's test asks whether any two differ; if so, Wilcoxon's signed-rank test asks each pair, and Holm's
     correction keeps the chance of a single false difference below alpha.

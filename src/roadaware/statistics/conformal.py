@@ -74,7 +74,7 @@ def calibrate_conformal(
     randomised: bool = False,
     seed: int = 0,
 ) -> Conformal:
-    """The rule with the threshold that holds the promise on samples exchangeable with these.
+    """The rule with the threshold that reaches the target coverage on samples exchangeable with these.
 
     The threshold is the ceil((n + 1)(1 - alpha))-th smallest score of the true labels, so that a new sample's
     set holds its true label with probability 1 - alpha at least. Neighbouring samples of one pedestrian, and

@@ -1,4 +1,4 @@
-"""Coverage: a few points that stand for many, and how far others lie from them."""
+"""Coreset: a few points that cover many, and the distance of others to them."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def standard_deviation(passes: npt.ArrayLike) -> Floats:
 
 
 def mutual_information(passes: npt.ArrayLike) -> Floats:
-    """(n) what an answer would tell of which pass is right: H(mean) - mean H, in [0, ln labels] nats.
+    """(n) mutual information between the answer and the pass: H(mean) - mean H, in [0, ln labels] nats.
 
     It is 0 where all passes agree, however unsure each of them is.
 

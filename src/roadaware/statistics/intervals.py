@@ -1,4 +1,4 @@
-"""95 % intervals of any number over units that are drawn whole: videos, pedestrians, pictures."""
+"""95 % intervals of any number over units that are drawn whole: videos, pedestrians, images."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import numpy.typing as npt
 from roadaware.arrays import Floats, Ints32
 from roadaware.statistics.cautions import AT_END, ENOUGH, ENOUGH_SIGNED, FEW, LARGEST
 
-# Resampling of whole clusters: how often each occurs in a draw, and the percentiles of the draws.
+# Resampling of whole clusters: how often each occurs in a draw, and the percentiles of the resamples.
 
 PERCENTILES = (2.5, 97.5)
 MIN_VALID_SHARE = 0.95
 
 
 def sample_cluster_counts(n_clusters: int, draws: int, seed: int, at_once: int) -> Iterator[Ints32]:
-    """How often each cluster occurs in each of `draws` resamples with replacement, some draws at a time.
+    """How often each cluster occurs in each of `draws` resamples with replacement, some resamples at a time.
 
     Args:
         n_clusters: number of clusters; each draw takes as many.
         draws: number of resamples.
-        seed: of numpy's default generator; equal seeds give equal draws, however many come at once.
-        at_once: how many draws come at once, at least 1.
+        seed: of numpy's default generator; equal seeds give equal resamples, however many come at once.
+        at_once: how many resamples come at once, at least 1.
 
     Yields:
         (at_once or fewer, n_clusters) counts, at least one time; each row sums to n_clusters.
@@ -46,9 +46,9 @@ def sample_cluster_counts(n_clusters: int, draws: int, seed: int, at_once: int) 
 
 
 def compute_percentile_interval(values: Floats) -> tuple[float, float] | None:
-    """The 2.5 and 97.5 percentiles of draws; undefined draws (NaN) are dropped.
+    """The 2.5 and 97.5 percentiles of resamples; undefined draws (NaN) are dropped.
 
-    They are given only when at least 95 in 100 draws are defined: with more of them missing, they would speak
+    They are given only when at least 95 in 100 resamples are defined: with more of them missing, they would speak
     of the easy resamples alone.
 
     Args:
@@ -98,7 +98,7 @@ _BLOCK = 1 << 21
 
 
 class PercentileDraws(int):
-    """So many resamples, between whose percentiles intervals lie; a plain number asks for the jackknife.
+    """Number of resamples for percentile intervals; a plain number selects the jackknife.
 
     >>> select_interval_method(PercentileDraws(200)), select_interval_method(200), PercentileDraws(200) == 200
     ('percentile', 'jackknife', True)
@@ -106,18 +106,18 @@ class PercentileDraws(int):
 
 
 def select_interval_method(draws: int) -> Method:
-    """Which method a number of draws asks for."""
+    """The interval method that a number of resamples selects."""
     return "percentile" if isinstance(draws, PercentileDraws) else "jackknife"
 
 
 def encode_resample_count(draws: int, how: Method) -> int:
-    """The number of draws that asks for a method."""
+    """The number of resamples that selects a method."""
     return PercentileDraws(draws) if how == "percentile" else int(draws)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A 95 % interval, and what it rests on.
+    """A 95 % interval, its method and number of units.
 
     Args:
         low: lower end, None where no interval can be given.
@@ -144,7 +144,7 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Units that come and go whole, and how often they are counted to see how a number varies.
+    """Resampling units and their weights in each resample.
 
     The jackknife leaves out one unit after the other, or one group of units of as equal size as can be where
     there are more units than `draws`. Percentiles need resamples with replacement.
@@ -196,7 +196,7 @@ class Units:
         """The interval of a number.
 
         By the jackknife it is refused where the number is undefined without one of the units: how far that
-        unit moves it is then unknown. By percentiles it is refused where over 5 in 100 draws are undefined.
+        unit moves it is then unknown. By percentiles it is refused where over 5 in 100 resamples are undefined.
 
         Args:
             value: the number, of all units; NaN gives no interval.

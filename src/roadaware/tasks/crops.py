@@ -1,4 +1,4 @@
-"""Crops of pictures of a set: opened picture by picture, cut to squares, and described by features."""
+"""Crops of images of a set: opened image by image, cut to squares, and described by features."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PlainLooker:
 
 
 def load_crop_encoder(features: str, weights: Path | None = None, *, seed: int = 0) -> Looker:
-    """What describes crops.
+    """Load the encoder that computes features of crops.
 
     Args:
         features: `plain`, `vgg16`, `resnet50`, or a folder of an image model of transformers.
@@ -74,10 +74,10 @@ def load_crop_encoder(features: str, weights: Path | None = None, *, seed: int =
 def read_images(
     scenes: Scenes, root: Path, wanted: Mapping[str, Sequence[int]], refused: dict[str, int]
 ) -> Iterator[tuple[str, int, Bytes]]:
-    """Pictures of a set with their video and frame, video by video; a film is opened once.
+    """Images of a set with their video and frame, video by video; a video is opened once.
 
     Args:
-        scenes: whose tables say where pictures lie.
+        scenes: whose tables say where images lie.
         root: folder that their paths start at.
         wanted: frames of each video.
         refused: counts those that cannot be opened, by reason.
@@ -113,7 +113,7 @@ def cut(picture: Bytes, boxes: Floats, side: int) -> tuple[Bytes, npt.NDArray[np
 
     Args:
         picture: (H, W, 3).
-        boxes: (n, 4) x1, y1, x2, y2 in pixels; one without a pixel inside the picture gives no crop.
+        boxes: (n, 4) x1, y1, x2, y2 in pixels; one without a pixel inside the image gives no crop.
         side: of the crops, in pixels.
     """
     height, width = picture.shape[:2]
@@ -136,7 +136,7 @@ def add_image_paths(scenes: Scenes) -> Scenes:
 
 
 def _stills(scenes: Scenes) -> set[str]:
-    """Videos that are sets of pictures."""
+    """Videos that are sets of images."""
     frames = scenes.frames
     if "path" not in frames.columns:
         return set()

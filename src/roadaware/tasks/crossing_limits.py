@@ -1,4 +1,4 @@
-"""What pedestrians a predictor learnt from: how small their boxes were, and how much their cameras shook."""
+"""Limits of a predictor's training data: the smallest boxes and the strongest camera shake."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _SMALLEST = 0.01
 _SHAKIEST = 0.999
 """Quantile of the shake: most frames are steady, and a predictor learnt from nearly all of the others too."""
 _TOGETHER = 3
-"""Pedestrians whose median says how the picture moved; of fewer, their own steps decide."""
+"""Pedestrians whose median says how the image moved; of fewer, their own steps decide."""
 _SPAN_FRAMES = 15
 
 
 def measure_limits(scenes: Scenes) -> dict[str, float]:
     """The limits of samples, as `online.steadiness` reads them; those that cannot be measured are left out.
 
-    `height`: the 1st percentile of the heights of observed boxes, as a share of the picture's. `shake`: how
+    `height`: the 1st percentile of the heights of observed boxes, as a share of the image's. `shake`: how
     much the median step of three pedestrians and more changes from frame to frame, root mean square over 15
-    frames, in heights of the picture in 1/30 s; of it the 99.9th percentile.
+    frames, in heights of the image in 1/30 s; of it the 99.9th percentile.
 
     Args:
         scenes: with samples, boxes, and sizes of the videos.

@@ -28,21 +28,21 @@ from roadaware.tasks.road_events import AV_ACTION, Classes, build_predictions
 
 Pair = tuple[Ints, Ints]
 _LAMPS = ("Red", "Amber", "Green", "Black", "Brake", "IncatLft", "IncatRht", "HazLit", "PushObj")
-"""Actions that boxes do not show: a detector that tells them keeps its own scores."""
+"""Actions that boxes do not show: a detector that predicts them keeps its own scores."""
 _SIGNALS = ("TL", "OthTL")
 _WHOLES = {"duplex": DUPLEXES, "event": EVENTS}
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What is known of a frame besides its detections.
+    """Context of a frame besides its detections.
 
     Args:
         number: of the frame.
         t_s: its time.
-        size_px: width and height of the picture.
+        size_px: width and height of the image.
         motion: of the camera since the frame before; None where it is not known.
-        colours: (n, 4) shares of `lamps.LIGHTS` in each box; None without pictures.
+        colours: (n, 4) shares of `lamps.LIGHTS` in each box; None without images.
     """
 
     number: int
@@ -57,12 +57,12 @@ class EventLabeller:
 
     Args:
         head: that scores.
-        kinds: of the detector: agents, and what else it tells.
+        kinds: of the detector: agents, and its other kinds.
         linker: what detections are linked with; the same as later makes tubes of them.
         focal_px: focal length of the camera; of a usual one where None.
 
     Raises:
-        UsageError: if the detector tells no agents of ROAD.
+        UsageError: if the detector has no agents of ROAD.
     """
 
     def __init__(
@@ -137,12 +137,12 @@ class EventLabeller:
             whole[:] = scores[:, parts[0]]
             for index in parts[1:]:
                 whole *= scores[:, index]
-        # A detector that tells what the own vehicle does is left its word.
+        # A detector that predicts the own vehicle's action keeps its own scores.
         av = found.av if len(found.av) else self.head.av_scores(drive)
         return FrameDetections(found.frame, found.boxes, found.agentness, scores, av)
 
     def _write(self, scores: Floats32, rows: Ints, kind: str, told: Floats32) -> None:
-        """Scores of the head; where the detector tells a label too, the mean of both, of lamps its own."""
+        """Scores of the head; where the detector predicts a label too, the mean of both, of lamps its own."""
         new, shared = self._into[kind]
         scores[rows[:, None], new[1]] = told[:, new[0]]
         if len(shared[0]):
@@ -150,7 +150,7 @@ class EventLabeller:
             scores[at] = 0.5 * (scores[at] + told[:, shared[0]])
 
     def _columns(self, kind: str, labels: Sequence[str]) -> tuple[Pair, Pair]:
-        """Columns of the head and of the scores: of labels that it alone tells, and of those told by both."""
+        """Columns of the head and of the scores: of labels that it alone predicts, and of those that both predict."""
         start, own = self._layout.columns(kind).start, self._given.kinds.get(kind, ())
         alone = [k for k, label in enumerate(labels) if label not in own]
         both = [k for k, label in enumerate(labels) if label in own and label not in _LAMPS]
@@ -162,7 +162,7 @@ class EventLabeller:
         return pair(alone), pair(both)
 
     def _colour(self, scores: Floats32, colours: Floats32) -> None:
-        """Scores of what traffic lights show, by the picture."""
+        """Scores of what traffic lights show, by the image."""
         agents, actions = self.kinds["agent"], self.kinds["action"]
         first = self._layout.columns("agent").start
         light = scores[:, [first + agents.index(name) for name in _SIGNALS if name in agents]].max(
@@ -217,7 +217,7 @@ _USUAL_FPS = 12.0
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """A picture that the detector has not answered yet."""
+    """An image that the detector has not answered yet."""
 
     number: int
     t_s: float
@@ -227,18 +227,18 @@ class _Held:
 class EventDetector:
     """Detections of another detector with scores of actions, locations, duplexes and events.
 
-    It links detections itself, as whoever follows it will, and it finds the own motion in the pictures.
+    It links detections itself, as whoever follows it will, and it finds the own motion in the images.
     Numbers and times of frames are those that `tell_moment` gives, else those of `fps`.
 
     Args:
         detector: of agents.
         head: that scores.
         linker: what is linked with; the same as makes tubes later.
-        fps: pictures a second where nobody tells their times.
+        fps: images a second where times are unknown.
         focal_px: focal length of the camera; of a usual one where None.
 
     Raises:
-        UsageError: if the detector tells no agents of ROAD.
+        UsageError: if the detector has no agents of ROAD.
     """
 
     def __init__(
@@ -260,19 +260,19 @@ class EventDetector:
         self._forget()
 
     single = False
-    """How somebody moves is seen in pictures that follow each other."""
+    """How somebody moves is seen in images that follow each other."""
 
     def tell_moment(self, number: int, t_s: float) -> None:
-        """Number and time of the picture that comes next, where a stream knows them.
+        """Number and time of the image that comes next, where a stream knows them.
 
         Args:
             number: counts frames, also those that did not arrive.
-            t_s: in seconds, later than that of the picture before.
+            t_s: in seconds, later than that of the image before.
         """
         self._moment = (number, t_s)
 
     def set_rate(self, fps: float | None, linker: LinkerConfig | None = None) -> None:
-        """Pictures a second of the next video, of which nobody tells times, and its linker.
+        """Set the frame rate of the next video, which has no time stamps, and of its linker.
 
         Args:
             fps: 12 where None.
@@ -282,12 +282,12 @@ class EventDetector:
         self._labeller.reset(linker)
 
     def reset(self) -> None:
-        """Forget the stream: the next picture is frame 0 of another video."""
+        """Forget the stream: the next image is frame 0 of another video."""
         self.detector.reset()
         self._forget()
 
     def step(self, picture: Pixels) -> list[FrameDetections]:
-        """The frames that became known by one more picture.
+        """The frames completed by one more image.
 
         Raises:
             InputError: as the detector.
@@ -302,7 +302,7 @@ class EventDetector:
         return found
 
     def detections(self, pictures: Iterable[Pixels], n_frames: int) -> Iterator[FrameDetections]:
-        """What is found in all frames of a video, in order.
+        """Detections of all frames of a video, in order.
 
         Args:
             pictures: of the frames.
@@ -357,7 +357,7 @@ class EventDetector:
 
 
 def warm_up_events(linker: LinkerConfig) -> None:
-    """Compile what the head and the own motion need, or load what an earlier process kept.
+    """Compile the kernels of the head and the own motion, or load them from the cache.
 
     Args:
         linker: as of `EventDetector`.
@@ -374,13 +374,13 @@ def warm_up_events(linker: LinkerConfig) -> None:
         labeller.step(found, Scene(frame, frame / 10, (320, 240), motion))
 
 
-# Event labels of saved detections: the same head over tables, without pictures.
+# Event labels of saved detections: the same head over tables, without images.
 
 
 def add_events(predictions: Predictions, head: EventHead, linker: LinkerConfig) -> Predictions:
     """Detections of agents with scores of actions, locations, duplexes, events and the own vehicle's action.
 
-    Tables hold no pictures, so the own motion is only what boxes tell of it, and lights have no colours.
+    Tables hold no images, so the own motion is only what boxes tell of it, and lights have no colours.
 
     Args:
         predictions: detections with `score` and dense `scores`, not linked.
@@ -388,7 +388,7 @@ def add_events(predictions: Predictions, head: EventHead, linker: LinkerConfig) 
         linker: what they will be linked with.
 
     Raises:
-        UsageError: if they tell no agents, or the size of a video is not known.
+        UsageError: if they have no agents, or the size of a video is not known.
     """
     kinds = dict(get_score_layout(predictions.meta, "boxes").kinds)
     labeller = EventLabeller(head, kinds, linker)

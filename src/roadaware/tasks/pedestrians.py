@@ -1,4 +1,4 @@
-"""Where pedestrian models meet truth: examples from sampled scenes; baselines trained, chosen and scored."""
+"""Pedestrian task: examples from sampled scenes; baselines fitted, selected and evaluated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _log = logging.getLogger("roadaware")
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """What a model sees of n samples, and what it should say; frames are positions in the track.
+    """Inputs and targets of n samples; frames are positions in the track.
 
     Args:
         boxes: (n, t, 4) observed boxes in pixels.
@@ -41,7 +41,7 @@ class Examples:
         video: (n,) names.
         sample: (n,) keys of the samples table.
         tte_frames: (n,) time to event, -1 where there is none.
-        traffic: (n, t, 10) state of the traffic as `crossing_inputs.traffic` gives it; None unless asked for.
+        traffic: (n, t, 10) state of the traffic as `crossing_inputs.traffic` gives it (default: None).
     """
 
     boxes: Floats
@@ -130,7 +130,7 @@ TRIED: dict[Task, dict[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """One baseline, trained on train, chosen on validation, asked about test.
+    """One baseline: fitted on train, selected on validation, evaluated on test.
 
     Args:
         name: of the model.
@@ -148,7 +148,7 @@ class Baseline:
 
 
 def fit(scenes: Scenes, task: Task, name: str, **config: Any) -> TabularModel:
-    """A model fitted on the train samples and chosen on the validation samples; test is not looked at.
+    """A model fitted on the train samples and chosen on the validation samples; test is not read.
 
     Args:
         scenes: with samples of `task`.
@@ -159,7 +159,7 @@ def fit(scenes: Scenes, task: Task, name: str, **config: Any) -> TabularModel:
     Raises:
         UsageError: if the model does not answer the task.
         InputError: if train or validation has no samples, train has one class only, or the features are made
-            of what nobody tells of a split.
+            of columns that are unknown in a split.
     """
     known = list_model_cards()
     if name in known and task not in known[name].tasks:
@@ -179,7 +179,7 @@ def predict(model: TabularModel, scenes: Scenes, split: str = "test") -> Predict
         split: train, val or test.
 
     Raises:
-        InputError: if there are no samples, or the features are made of what nobody tells of the split.
+        InputError: if there are no samples, or the features are made of columns that are unknown in the split.
     """
     asked = _collect_model_inputs(model, scenes, split)
     blind = replace(asked, truth=np.full(len(asked), -1))

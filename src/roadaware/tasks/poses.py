@@ -38,13 +38,13 @@ _SCHEMA: dict[str, pl.DataType] = {
 def people_in(tables: Scenes | Predictions) -> pl.DataFrame:
     """Boxes of people: `video`, `frame`, `name` and corners, in the order of the videos and frames.
 
-    Of sets that tell agents apart they are those labelled as pedestrians, or whose best agent is one; sets
-    that do not, such as JAAD and PIE, hold people alone. Of what a detector claims, boxes without a tube are
+    Of sets that distinguish agents they are those labelled as pedestrians, or whose best agent is one; sets
+    that do not, such as JAAD and PIE, hold people alone. Of what a detector predicts, boxes without a tube are
     left out where others have one, else those of a score below .25. The name is that of the tube, else its
     number; a box without a tube is `box` and its number.
 
     Args:
-        tables: truth, or what a detector claims.
+        tables: ground truth, or what a detector predicts.
 
     Raises:
         InputError: if nobody is there.
@@ -71,7 +71,7 @@ def people_in(tables: Scenes | Predictions) -> pl.DataFrame:
 
 
 def _sure(every: pl.DataFrame, boxes: pl.DataFrame) -> pl.DataFrame:
-    """Claimed boxes that are worth a look."""
+    """Predicted boxes with a sufficient score."""
     if "tube" in every.columns and every["tube"].null_count() < len(every):
         return boxes.filter(pl.col("tube").is_not_null())
     return boxes.filter(pl.col("score") >= _SURE) if "score" in boxes.columns else boxes
@@ -97,7 +97,7 @@ def _pedestrians(tables: Scenes | Predictions, words: tuple[str, ...]) -> pl.Dat
 class PoseRun:
     """The folder of a run: `poses.json`, `parts/` and, once it is over, `poses.parquet`.
 
-    A part that is there and not older than its film stands.
+    A part that is there and not older than its video stands.
 
     Args:
         folder: new, empty, or of the same run.
@@ -128,7 +128,7 @@ class PoseRun:
                 path.unlink()
 
     def part(self, video: str) -> Path:
-        """Where the joints of a video lie.
+        """Path of the joints of a video.
 
         Raises:
             InputError: if its name leads out of the folder.
@@ -138,7 +138,7 @@ class PoseRun:
         return self.folder / PARTS / f"{video}.parquet"
 
     def stands(self, video: str, film: Path) -> bool:
-        """Whether the joints of a video are there, and not older than its film."""
+        """Whether the joints of a video are there, and not older than its video."""
         path = self.part(video)
         return path.is_file() and path.stat().st_mtime_ns >= film.stat().st_mtime_ns
 

@@ -31,7 +31,7 @@ from roadaware.tasks.road_events import Classes, add_top_label, build_prediction
 FORMAT = "roadaware-predictions"
 TABLES, PARTS, RECORD = "predictions", "parts", "run.json"
 CORNER = "corner"
-"""The kind of label of corner cases: boxes of a detector that tells it are labelled, each by its best one."""
+"""The kind of label of corner cases: boxes of a detector that predicts it are labelled, each by its best one."""
 _LIMIT = 1 << 28
 _TOGETHER = 64
 """So many files are joined at once; the time that it takes grows with the square."""
@@ -41,7 +41,7 @@ _RARER = 20
 
 @dataclass(frozen=True, eq=False)
 class VideoFacts:
-    """What is known of a video whose detections are kept.
+    """Facts about a video whose detections are kept.
 
     Args:
         video: its name.
@@ -117,7 +117,7 @@ class PredictionRun:
         self.done, self._finished = dict(found["videos"]), bool(found["finished"])
 
     def wanted(self, videos: Sequence[VideoFacts]) -> list[VideoFacts]:
-        """The videos that are still to be looked at; parts of files that have changed no longer count."""
+        """The videos that are still to be processed; parts of files that have changed no longer count."""
         if self._finished and {v.video: v.stamp for v in videos} == {
             name: part["stamp"] for name, part in self.done.items()
         }:
@@ -139,8 +139,8 @@ class PredictionRun:
 
         Args:
             facts: of the video.
-            found: of all its frames that could be looked at.
-            missing: frames whose pictures cannot be read.
+            found: of all its frames that could be processed.
+            missing: frames whose images cannot be read.
 
         Raises:
             DiskError: if the disk refuses; the other parts are kept.
@@ -194,6 +194,7 @@ class PredictionRun:
             DiskError: if the disk refuses; the parts are still there.
         """
         if self._finished:
+            self._remove_parts()  # who was killed in the midst of that left some
             return
         names = [name for name in videos if name in self.done]
         self.done = {name: self.done[name] for name in names}
@@ -204,7 +205,10 @@ class PredictionRun:
         self._finished = not self.failed
         self._write()
         if self._finished:
-            shutil.rmtree(self.folder / PARTS, ignore_errors=True)
+            self._remove_parts()
+
+    def _remove_parts(self) -> None:
+        shutil.rmtree(self.folder / PARTS, ignore_errors=True)
 
     def _join(self, parts: Sequence[Mapping[str, Any]]) -> None:
         """One set of all parts, in little memory: tables are streamed from file to file."""

@@ -1,4 +1,4 @@
-"""Pre-labels: what proposals may be, as a namer of crops says it, beside them in their tables."""
+"""Pre-labels: class probabilities of proposals by CLIP, as columns of their tables."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def build_prelabels(
 
 
 def add_prelabels(claims: Predictions, rows: pl.DataFrame, labels: Sequence[str], note: Any) -> Predictions:
-    """Claims with the columns of `build_prelabels`; null where there are none.
+    """Predictions with the columns of `build_prelabels`; null where there are none.
 
     Boxes without labels of the kind `corner` get the pre-label as such, so that they can be judged by class.
 
@@ -96,7 +96,7 @@ def add_prelabels(claims: Predictions, rows: pl.DataFrame, labels: Sequence[str]
 
 
 class PrelabelRun:
-    """The folder of a run: `prelabels.json`, `parts/` with the boxes of some pictures each, `predictions/`.
+    """The folder of a run: `prelabels.json`, `parts/` with the boxes of some images each, `predictions/`.
 
     A part is written whole, with its digest; parts that stand are left as they are.
 
@@ -131,7 +131,7 @@ class PrelabelRun:
         self.parts = list(_parts(boxes.select("box", "video", "frame", "x1_px", "y1_px", "x2_px", "y2_px")))
 
     def due(self) -> list[int]:
-        """Numbers of the parts that are still to be done, or had pictures that could not be read."""
+        """Numbers of the parts that are still to be done, or had images that could not be read."""
         told = {number: self._told(number) for number in range(len(self.parts))}
         return [number for number, found in told.items() if found is None or found[0].get("gone")]
 
@@ -140,7 +140,7 @@ class PrelabelRun:
 
         Args:
             number: of the part.
-            rows: as of `build_prelabels`, of those of its boxes that could be looked at.
+            rows: as of `build_prelabels`, of those of its boxes that could be processed.
             gone: why others could not, to how many.
 
         Raises:
@@ -154,14 +154,14 @@ class PrelabelRun:
         write_atomically(path.with_suffix(".json"), (json.dumps(told) + "\n").encode())
 
     def finish(self, labels: Sequence[str], note: Any) -> tuple[Predictions, dict[str, int]]:
-        """The proposals with what all parts say, and how many boxes are without, by reason.
+        """The proposals with the pre-labels of all parts, and the number of boxes without, by reason.
 
         Args:
             labels: the vocabulary.
             note: as of `add_prelabels`.
 
         Raises:
-            InputError: if no box could be looked at.
+            InputError: if no box could be processed.
         """
         rows, gone = [], dict[str, int]()
         for number in range(len(self.parts)):
@@ -191,7 +191,7 @@ class PrelabelRun:
 
 
 def _parts(boxes: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Boxes picture by picture, about as many in each part; a picture is in one part."""
+    """Boxes image by image, about as many in each part; an image is in one part."""
     order = boxes.sort("video", "frame", maintain_order=True)
     picture = order.select(pl.struct("video", "frame").rle_id()).to_series().to_numpy().astype(np.int64)
     starts = [*np.flatnonzero(np.diff(picture, prepend=-1)).tolist(), len(order)]

@@ -1,4 +1,4 @@
-"""Folders of long work: what was asked for stands in a record, and the same work goes on where it was."""
+"""Resumable run folders: a record holds the request, and the same request continues where it stopped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LIMIT = 1 << 26
 def open_run_folder(
     folder: Path, record: str, kind: str, settings: Mapping[str, Any], *, overwrite: bool = False
 ) -> bool:
-    """Make the folder of some work, or see that it holds the same work; whether it goes on.
+    """Make a run folder, or check that it holds the same request; returns whether it continues.
 
     Args:
         folder: new, empty, or of the same work.
@@ -71,7 +71,7 @@ def _read(path: Path) -> dict[str, Any]:
     return {}
 
 
-# Masks of many pictures in a folder, one PNG each, in the form that proposals of corner cases read.
+# Masks of many images in a folder, one PNG each, in the form that proposals of corner cases read.
 
 FORMAT, RECORD, CLASSES = "roadaware-masks", "masks.json", "classes.json"
 _MOST_LABELS = 1 << 16
@@ -80,7 +80,7 @@ _MOST_LABELS = 1 << 16
 class MaskRun:
     """The folder of a run: `VIDEO/000000.png`, ..., `classes.json` (names by number) and `masks.json`.
 
-    A mask that is there and not older than its picture stands; each is written whole or not at all.
+    A mask that is there and not older than its image stands; each is written whole or not at all.
 
     Args:
         folder: new, empty, or of the same run.
@@ -121,7 +121,7 @@ class MaskRun:
             raise build_disk_error(self.folder, 0, error) from error
 
     def path(self, video: str, frame: int) -> Path:
-        """Where the mask of a picture lies.
+        """Path of the mask of an image.
 
         Args:
             video: its name.
@@ -135,12 +135,12 @@ class MaskRun:
         return self.folder / video / f"{frame:06d}.png"
 
     def stands(self, video: str, frame: int, picture: Path) -> bool:
-        """Whether the mask of a picture is there and not older than it.
+        """Whether the mask of an image is there and not older than it.
 
         Args:
             video: its name.
             frame: counts from 0.
-            picture: the file that the picture lies in.
+            picture: the file that the image lies in.
         """
         try:
             found = self.path(video, frame).stat()

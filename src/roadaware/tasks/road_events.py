@@ -1,4 +1,4 @@
-"""Road events: the truth of frames as arrays, what a detector found as claims, and how good these are."""
+"""Road events: ground truth of frames as arrays, detections as Predictions, and their evaluation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Hot = Bools | Floats32
 
 @dataclass(frozen=True)
 class Classes:
-    """What a detector tells apart.
+    """The classes of a detector.
 
     Args:
         kinds: kind of label of boxes to its labels, in the order of the scores.
@@ -62,7 +62,7 @@ def collect_classes(
 
     Args:
         scenes: with vocabularies.
-        kinds: of labels, in the order of the scores; those of ROAD that there are unless told, or all others.
+        kinds: of labels, in the order of the scores (default: those of ROAD that there are, or all where there are none).
         av_action: whether actions of the own vehicle are learnt, where there are any.
         only_used: leave out labels that no box has.
 
@@ -92,7 +92,7 @@ def _list_used_labels(scenes: Scenes, kind: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class VideoTruth:
-    """What is true of the frames of one video.
+    """The ground truth of the frames of one video.
 
     Args:
         boxes: (m, 4) x1, y1, x2, y2 in pixels of the video, by frame.
@@ -100,7 +100,7 @@ class VideoTruth:
         n_classes: c.
         starts: (n + 1) rows of `boxes` where each frame begins.
         av: (n) action of the own vehicle in each frame, -1 where nobody said.
-        labelled: (n) whether somebody looked at the frame.
+        labelled: (n) whether somebody annotated the frame.
         soft: (m, c) how likely each class is, in place of the bits, where a teacher says it; None elsewhere.
     """
 
@@ -116,7 +116,7 @@ class VideoTruth:
         return len(self.av)
 
     def frame(self, frame: int) -> tuple[Floats32, Hot]:
-        """(k, 4) boxes and (k, c) classes of a frame; none of one that nobody looked at.
+        """(k, 4) boxes and (k, c) classes of a frame; none of one that nobody annotated.
 
         Args:
             frame: counts from 0; behind the last one there is nothing.
@@ -134,13 +134,13 @@ class VideoTruth:
 
 
 def build_video_truth(scenes: Scenes, classes: Classes) -> dict[str, VideoTruth]:
-    """Video to its truth, in the order of the videos; labels are found by name.
+    """Video to its ground truth, in the order of the videos; labels are found by name.
 
-    Boxes marked `ignore` are left out. A frame counts as looked at where `frames.annotated` says so, and
+    Boxes marked `ignore` are left out. A frame counts as annotated where `frames.annotated` says so, and
     everywhere where the set does not say it of any frame.
 
     Args:
-        scenes: truth.
+        scenes: ground truth.
         classes: the columns.
 
     Raises:
@@ -241,12 +241,12 @@ def build_predictions(
     meta: Meta | None = None,
     frame_step: int = 1,
 ) -> Predictions:
-    """What a detector found, as tables that are linked and judged: boxes with dense scores, scores of frames.
+    """Build Predictions from detections: boxes with dense scores, scores of frames.
 
     Args:
         found: video to its detections, in the order of its frames.
         classes: of the detector.
-        videos: the videos table, where it is known; of its videos those that were looked at are kept.
+        videos: the videos table, where it is known; of its videos those that were annotated are kept.
         meta: of the data; its composites and licence are kept where the vocabularies are the same.
         frame_step: the detector was given every so manieth frame.
 
@@ -280,11 +280,11 @@ def build_predictions(
 
 
 def add_top_label(claims: Predictions, kind: str) -> Predictions:
-    """Claims whose boxes have a label: the one of a kind that scores best.
+    """Predictions whose boxes have a label: the one of a kind that scores best.
 
     Args:
         claims: as `build_predictions` made them.
-        kind: one that the detector tells.
+        kind: one that the detector predicts.
     """
     told = get_score_layout(claims.meta, "boxes")
     scores = convert_to_matrix(claims.boxes["scores"], told.width)[:, told.columns(kind)]
@@ -305,7 +305,7 @@ def _filter_videos(videos: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
 
 
 def _meta(meta: Meta, classes: Classes) -> Meta:
-    """The meta of claims: the detector's words, and what composites are made of where it uses the data's."""
+    """The meta of predictions: the detector's words, and what composites are made of where it uses the data's."""
     words = {**classes.kinds, **({AV_ACTION: classes.av_labels} if classes.av_labels else {})}
     same = {kind for kind in classes.kinds if meta.vocabularies.get(kind) == classes.kinds[kind]}
     made = {k: of for k, of in meta.composites.items() if {k, *of} <= same}
@@ -327,12 +327,12 @@ def evaluate_predictions(
 ) -> dict[str, float]:
     """Metric to its value in [0, 1]: frame-mAP and video-mAP of each kind, AP of the own vehicle's actions.
 
-    Only the videos that were looked at are judged. What is undefined, as the AP of a kind that the truth
+    Only the videos that were annotated are judged. What is undefined, as the AP of a kind that the ground truth
     does not have, is not among them.
 
     Args:
         claims: detections, not linked.
-        scenes: truth.
+        scenes: ground truth.
         linker: how detections become tubes.
         frame_iou: overlap that a box needs.
         video_iou: overlap that a tube needs.

@@ -1,4 +1,4 @@
-"""What comes behind an observation: boxes ahead, the cell they end in, and how far answers are off."""
+"""Targets after an observation: future boxes, their final cell, and the errors of predictions."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Futures:
     """n samples of t observed boxes and h boxes ahead; positions count the boxes of a tube, gaps ignored.
 
     Args:
-        observed_px: (n, t, 4) x1, y1, x2, y2 in pixels of the original picture.
+        observed_px: (n, t, 4) x1, y1, x2, y2 in pixels of the original image.
         ahead_px: (n, h, 4) the boxes behind the observation, NaN where the track has ended.
-        size_px: (n, 2) width and height of each sample's picture.
+        size_px: (n, 2) width and height of each sample's image.
     """
 
     observed_px: Floats
@@ -49,7 +49,7 @@ class Futures:
 
     @cached_property
     def moved(self) -> Floats:
-        """(n, h, 4) shares of the picture less those of the last observed box; NaN where the track has ended.
+        """(n, h, 4) shares of the image less those of the last observed box; NaN where the track has ended.
 
         Source: Rasouli and Kotseruba, IV 2024 (`norm_bbox`).
         """
@@ -66,7 +66,7 @@ class Futures:
         return np.where(ends, assign_grid_number(last, self.size_px), UNKNOWN).astype(np.int64)
 
     def pixels(self, moved: Floats) -> Floats:
-        """(n, h, 4) boxes in pixels of the original picture.
+        """(n, h, 4) boxes in pixels of the original image.
 
         Args:
             moved: (n, h, 4) as `moved` has them.
@@ -88,7 +88,7 @@ def build_targets(scenes: Scenes, split: str, horizon: int) -> Futures:
 
     Raises:
         UsageError: if the horizon is none, or the samples were not cut for such a split.
-        InputError: if the split has no samples, or the size of a picture is unknown.
+        InputError: if the split has no samples, or the size of an image is unknown.
     """
     if horizon < 1:
         raise UsageError(f"a trajectory has at least one box ahead, not {horizon}")
@@ -118,7 +118,7 @@ def predict_constant_velocity(observed_px: Floats, horizon: int, steps: int = 5)
 
 
 def compute_path_errors(paths_px: Floats, truth: Futures) -> dict[str, float | None]:
-    """How far boxes ahead are off, in pixels of the original picture; None where nothing is known.
+    """Errors of future boxes in pixels of the original image; None where nothing is known.
 
     ade_px is the distance of centres, the mean over the known frames of a sample and then over samples;
     fde_px that of the last frame, over samples whose track reaches it. arb_px and frb_px are roots of the
@@ -144,7 +144,7 @@ def compute_path_errors(paths_px: Floats, truth: Futures) -> dict[str, float | N
 
 
 def cell_accuracy(said: Floats, truth: Futures) -> float | None:
-    """Share of samples whose likeliest cell is the true one; None where none is known.
+    """Share of samples whose likeliest cell is the ground-truth one; None where none is known.
 
     Args:
         said: (n, cells) probabilities or other scores.
@@ -155,7 +155,7 @@ def cell_accuracy(said: Floats, truth: Futures) -> float | None:
 
 
 def evaluate_future(said: Mapping[str, Floats], truth: Futures) -> dict[str, float | None]:
-    """What answers about the future are worth.
+    """Evaluate predicted futures: errors of boxes, accuracy of cells.
 
     Args:
         said: `trajectory` (n, h, 4) as `Futures.moved` has it, `grid` (n, cells); either may be missing.
@@ -170,7 +170,7 @@ def evaluate_future(said: Mapping[str, Floats], truth: Futures) -> dict[str, flo
 
 
 def evaluate_constant_velocity(truth: Futures) -> dict[str, float | None]:
-    """What it is worth to say that pedestrians go on as observed; a rule that every network has to beat.
+    """Evaluate the constant-velocity baseline, which every network has to beat.
 
     Args:
         truth: of the samples.

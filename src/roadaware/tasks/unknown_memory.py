@@ -33,13 +33,13 @@ _NONE = np.zeros((0, 4))
 
 @dataclass(frozen=True, eq=False)
 class CommonMemory:
-    """A set whose common objects and background are kept.
+    """Request for a memory bank of a set's common objects and background.
 
     Args:
         scenes: boxes with `corner_case`, or with `common`.
-        root: folder that paths of pictures start at.
+        root: folder that paths of images start at.
         semantics: what pixels show, if known.
-        proposals: of the same pictures, if any.
+        proposals: of the same images, if any.
     """
 
     scenes: Scenes
@@ -51,20 +51,20 @@ class CommonMemory:
 def fit_crops(
     sets: Sequence[CommonMemory], looker: Looker, config: MemoryConfig, *, progress: Progress | None = None
 ) -> Fitted:
-    """A bank of what common objects and background look like.
+    """Fit a memory bank of crops of common objects and background.
 
-    Crops of background are drawn with the sizes of true objects: where a semantic map is given, so that
-    nearly all of their pixels are background; else so that they touch no true object. Proposals that lie on
-    no true object are taken as background, too. One crop is black.
+    Crops of background are drawn with the sizes of ground-truth objects: where a semantic map is given, so that
+    nearly all of their pixels are background; else so that they touch no ground-truth object. Proposals that lie on
+    no ground-truth object are taken as background, too. One crop is black.
 
     Args:
-        sets: with their pictures.
+        sets: with their images.
         looker: describes crops.
         config: how the bank is made.
-        progress: told how many pictures are done, of how many.
+        progress: called with the number of images done and the total.
 
     Raises:
-        InputError: if there is nothing to keep, or no picture can be opened.
+        InputError: if there is nothing to keep, or no image can be opened.
 
     Source: Li et al., ECCV 2022 (CODA), appendix: features of common objects, vegetation, sky and black.
     """
@@ -88,7 +88,7 @@ def fit_crops(
 
 
 class _Crops:
-    """Features of what is kept, gathered picture by picture.
+    """Features of what is kept, gathered image by image.
 
     Args:
         looker: describes crops.
@@ -106,11 +106,11 @@ class _Crops:
         self.looked, self._group = 0, 0
 
     def looked_at(self, each: CommonMemory) -> Iterator[None]:
-        """Gather from a set; yields after every picture."""
+        """Gather from a set; yields after every image."""
         material, wanted = _Material(each, self.config, self.counts), _list_annotated_frames(each.scenes)
         before, kept = "", set()
         for video, frame, picture in read_images(each.scenes, each.root, wanted, self.refused):
-            # A set of one video is parted by picture, else nothing could stay out of the bank.
+            # A set of one video is parted by image, else nothing could stay out of the bank.
             self._group += video != before or len(wanted) == 1
             before = video
             crops, _ = cut(picture, material.of(video, frame, picture.shape[:2]), self.looker.side)
@@ -147,19 +147,19 @@ def score_crop_novelty(
     Args:
         proposals: boxes.
         scenes: that they are about.
-        root: folder that paths of pictures start at.
+        root: folder that paths of images start at.
         looker: the one that the bank was made with.
         fitted: the re-scorer.
-        allow_leak: whether pictures may be among those that the bank was made of.
-        progress: told how many pictures are done, of how many.
+        allow_leak: whether images may be among those that the bank was made of.
+        progress: called with the number of images done and the total.
 
     Returns:
-        (n,) anomalies, `NEUTRAL` where there was no picture to look at; (n,) whether there was, as 0 or 1;
-        fingerprints of the pictures; how many pictures could not be opened, by reason.
+        (n,) anomalies, `NEUTRAL` where there was no image to look at; (n,) whether there was, as 0 or 1;
+        fingerprints of the images; how many images could not be opened, by reason.
 
     Raises:
-        InputError: if the bank is of other features, or proposals are about no picture of the set.
-        UsageError: if a picture is among those that the bank was made of, and may not be.
+        InputError: if the bank is of other features, or proposals are about no image of the set.
+        UsageError: if an image is among those that the bank was made of, and may not be.
     """
     bank = fitted.model
     if not isinstance(bank, MemoryBank):
@@ -203,7 +203,7 @@ def _refuse_seen(fitted: Fitted, own: int, video: str, frame: int, *, allowed: b
 
 
 class _Material:
-    """The boxes whose crops are kept, picture by picture.
+    """The boxes whose crops are kept, image by image.
 
     Args:
         common: the set.
@@ -221,12 +221,12 @@ class _Material:
         self._sides = sides[self._large(self._corners)]
 
     def of(self, video: str, frame: int, size: tuple[int, int]) -> Floats:
-        """(n, 4) boxes of a picture.
+        """(n, 4) boxes of an image.
 
         Args:
             video: its name.
             frame: counts from 0.
-            size: height and width of the picture.
+            size: height and width of the image.
         """
         rows = self._rows.get((video, frame), np.zeros(0, dtype=np.int64))
         true, common = self._corners[rows], self._corners[rows[self._common[rows]]]
@@ -244,7 +244,7 @@ class _Material:
         return found
 
     def _drawn(self, video: str, frame: int, size: tuple[int, int], true: Floats) -> Floats:
-        """(n, 4) boxes on background, with the sizes of true objects."""
+        """(n, 4) boxes on background, with the sizes of ground-truth objects."""
         wanted = self.config.background
         if not wanted or not len(self._sides):
             return _NONE
@@ -281,7 +281,7 @@ def compute_background_fraction(
 
 
 def _list_annotated_frames(scenes: Scenes) -> dict[str, list[int]]:
-    """Frames of each video that somebody has looked at."""
+    """Frames of each video that somebody annotated."""
     frames = scenes.frames
     if "annotated" in frames.columns:
         frames = frames.filter(pl.col("annotated").fill_null(value=True))

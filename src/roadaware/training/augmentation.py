@@ -19,7 +19,7 @@ _LUMA = np.array([0.299, 0.587, 0.114])
 
 @dataclass(eq=False)
 class FramesOfClip:
-    """The pictures of a clip and what is true of them, in pixels of these pictures.
+    """The images of a clip and the ground truth of them, in pixels of these images.
 
     Args:
         pictures: T of (h, w, 3) uint8.
@@ -39,7 +39,7 @@ class FramesOfClip:
 def transform_clip(
     clip: FramesOfClip, how: AugmentRecipe, mirror: Mirror, rng: np.random.Generator
 ) -> FramesOfClip:
-    """The clip as chance has it; as many numbers are drawn whatever comes of them.
+    """Apply random augmentation to a clip; always draws the same number of random numbers.
 
     Args:
         clip: is changed.
@@ -75,7 +75,7 @@ def _flip(clip: FramesOfClip, mirror: Mirror) -> None:
 
 
 def _move(clip: FramesOfClip, factor: float, right: float, down: float, min_visible: float) -> None:
-    """Zoom about the middle and shift by shares of the picture; what comes in is grey."""
+    """Zoom about the middle and shift by shares of the image; what comes in is grey."""
     height, width = clip.pictures[0].shape[:2]
     new = (max(1, round(height * factor)), max(1, round(width * factor)))
     x, y = round((width - new[1]) / 2 + right * width), round((height - new[0]) / 2 + down * height)
@@ -95,7 +95,7 @@ def _area(boxes: Floats32) -> Floats32:
 
 
 def _pad_image(picture: Pixels, size: tuple[int, int], x: int, y: int) -> Pixels:
-    """The picture with its corner at (x, y) of a grey one."""
+    """The image with its corner at (x, y) of a grey one."""
     canvas = np.full((*size, 3), 114, dtype=np.uint8)
     height, width = picture.shape[:2]
     top, left = max(0, y), max(0, x)

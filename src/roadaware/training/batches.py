@@ -22,7 +22,7 @@ from roadaware.training.footage import Footage
 from roadaware.training.mirroring import Mirror
 from roadaware.training.recipe import Recipe
 
-# Clips: stretches of frames with what is true of them, in an order that seed and step alone decide.
+# Clips: stretches of frames with the ground truth of them, in an order that seed and step alone decide.
 
 _ORDER, _SAMPLE = 0, 1
 _LIKELY = 0.5
@@ -30,14 +30,14 @@ _LIKELY = 0.5
 
 @dataclass(frozen=True, eq=False)
 class ClipTable:
-    """Where clips begin.
+    """Start frames of clips.
 
     Args:
-        film: (n) number of the film.
+        film: (n) number of the video.
         start: (n) its first frame.
         weight: (n) how often it is drawn, on average 1.
-        short: videos that are shorter than a clip: their last picture is repeated, unlabelled.
-        bare: videos of which nobody looked at any frame; they have no clips.
+        short: videos that are shorter than a clip: their last image is repeated, unlabelled.
+        bare: videos of which nobody annotated any frame; they have no clips.
     """
 
     film: Ints
@@ -53,11 +53,11 @@ class ClipTable:
 def clip_table(
     footage: Footage, truth: Sequence[VideoTruth], recipe: Recipe, counted: Sequence[int] | None = None
 ) -> ClipTable:
-    """The clips of films.
+    """The clips of videos.
 
     Args:
-        footage: the films.
-        truth: of each film.
+        footage: the videos.
+        truth: of each video.
         recipe: how videos are cut and balanced.
         counted: columns of the classes by which clips are balanced; all where None.
 
@@ -132,7 +132,7 @@ class Sample:
 
     Args:
         pictures: (T, h, w, 3) uint8.
-        boxes: T of (n, 4) in pixels of these pictures.
+        boxes: T of (n, 4) in pixels of these images.
         classes: T of (n, c) bool, or from 0 to 1 of a teacher, agentness first.
         av: (T) action of the own vehicle, -1 for unknown.
         labelled: (T) whether the frame counts.
@@ -153,8 +153,8 @@ class ClipSet(Dataset[Sample]):
     """The clips of a run by the number of the draw: the same number gives the same clip on every machine.
 
     Args:
-        footage: pictures.
-        truth: of each film.
+        footage: images.
+        truth: of each video.
         table: where clips begin.
         recipe: how they are cut and varied.
         mirror: of the classes.
@@ -208,7 +208,7 @@ class ClipSet(Dataset[Sample]):
         return min(self.footage.films[film].n_frames, len(self.truth[film]))
 
     def _seen(self, film: int, frames: Ints, labelled: npt.NDArray[np.bool_]) -> FramesOfClip:
-        """Pictures and truth in their pixels; nothing is true of frames that do not count."""
+        """Images and ground truth in their pixels; nothing is true of frames that do not count."""
         truth, of = self.truth[film], self.footage.films[film]
         height, width = self.footage.sizes[film]
         scale = np.array([width / of.width, height / of.height] * 2, dtype=np.float32)
@@ -241,7 +241,7 @@ def _sample(clip: FramesOfClip, labelled: npt.NDArray[np.bool_], name: str, reci
 
 @dataclass(frozen=True)
 class Share:
-    """Which draws of each step a process takes.
+    """Share of each step's random draws for one process.
 
     Args:
         batch: clips at a time.
@@ -295,12 +295,12 @@ class Batch:
 
     @property
     def names(self) -> str:
-        """What is in it, for messages."""
+        """Names of its content, for messages."""
         return ", ".join(sample.name for sample in self.samples)
 
 
 class Fitting(Protocol):
-    """How pictures are brought to the size and the numbers that a network wants, such as `Fit`."""
+    """How images are brought to the size and the numbers that a network wants, such as `Fit`."""
 
     @property
     def multiple_px(self) -> int:
@@ -309,7 +309,7 @@ class Fitting(Protocol):
 
     @property
     def mean(self) -> tuple[float, ...]:
-        """Of the channels, red first, of pictures in [0, 1]."""
+        """Of the channels, red first, of images in [0, 1]."""
         ...
 
     @property
@@ -318,17 +318,17 @@ class Fitting(Protocol):
         ...
 
     def size(self, height: int, width: int) -> tuple[int, int]:
-        """Height and width of a picture once it is resized, not yet padded."""
+        """Height and width of an image once it is resized, not yet padded."""
         ...
 
 
 def prepare_batch(
     batch: Batch, fit: Fitting, device: torch.device, *, channels_last: bool
 ) -> tuple[Tensor, Targets]:
-    """(B, 3, T, H, W) normalised and padded pictures, and what is true of them.
+    """(B, 3, T, H, W) normalised and padded images, and the ground truth of them.
 
     Args:
-        batch: of clips with equally many frames; their pictures may differ in size.
+        batch: of clips with equally many frames; their images may differ in size.
         fit: mean, deviation and padding.
         device: where to.
         channels_last: leave channels innermost in memory, as they come.

@@ -1,4 +1,4 @@
-"""Build: what a recipe trains, with its first weights."""
+"""Builds the model of a recipe with its initial weights."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _BASES = {"default": configs.default, "compact": configs.compact, "reference": c
 
 
 def build_learner(recipe: Recipe, classes: Classes) -> Learner:
-    """What is trained.
+    """Build the learner of a recipe.
 
     Args:
         recipe: names it.
-        classes: that it tells apart.
+        classes: that it distinguishes.
 
     Raises:
         UsageError: if it cannot be made.
@@ -61,7 +61,7 @@ class RoadLearner:
 
     Args:
         recipe: names the network, the seed and the file of weights.
-        classes: that it tells apart.
+        classes: that it distinguishes.
 
     Raises:
         UsageError: if the network cannot be made.
@@ -146,7 +146,7 @@ def build_detector_network(recipe: Recipe, config: RetinaNetConfig, classes: Cla
     Args:
         recipe: names the model, the seed and the file.
         config: of the network.
-        classes: that it tells apart.
+        classes: that it distinguishes.
 
     Raises:
         UsageError: if no weight of the file fits, or it is of other anchors or labels.

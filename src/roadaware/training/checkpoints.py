@@ -50,7 +50,7 @@ class Checkpoint:
 def save_checkpoint(
     path: Path, checkpoint: Checkpoint, recipe: Recipe, config: Mapping[str, Any], classes: Classes
 ) -> None:
-    """Write a checkpoint with all that says what it belongs to; the one before stands until then.
+    """Write a checkpoint with the identity of its run; the previous one is kept until then.
 
     Args:
         path: the file; its folder must exist.

@@ -1,4 +1,4 @@
-"""Material: the scenes, films, classes and clips that a recipe names."""
+"""Material: the scenes, videos, classes and clips that a recipe names."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _SAVED = "saved"
 
 @dataclass(frozen=True, eq=False)
 class Material:
-    """What a run learns from and is judged on.
+    """Training and validation data of a run.
 
     Args:
         scenes: to learn from.
         films: of these that can be opened.
-        classes: that are told apart.
+        classes: that are distinguished.
         judged: scenes to be judged on; None for none.
         judged_films: of these.
         refused: video to why it cannot be opened.
-        taught: video to what is true of it by a teacher, in place of the scenes.
+        taught: video to the ground truth of it by a teacher, in place of the scenes.
     """
 
     scenes: Scenes
@@ -51,7 +51,7 @@ class Material:
 
         Args:
             recipe: how videos are cut and varied.
-            fit: the pictures of the network.
+            fit: the images of the network.
 
         Raises:
             UsageError: if there is no clip, or a kind to balance by is not learnt.
@@ -80,7 +80,7 @@ class Material:
         """The columns of the classes of some kinds; None for all, where none is named.
 
         Raises:
-            UsageError: if one is not told apart.
+            UsageError: if one is not distinguished.
         """
         unknown = [kind for kind in kinds if kind not in self.classes.kinds]
         if unknown:
@@ -92,14 +92,14 @@ class Material:
 
 
 def load_training_data(recipe: Recipe) -> Material:
-    """What a recipe names, read and opened.
+    """Read and open the data of a recipe.
 
     Args:
         recipe: the run.
 
     Raises:
         UsageError: if a split or kind is unknown.
-        InputError: if annotations or films cannot be read.
+        InputError: if annotations or videos cannot be read.
     """
     data = recipe.data
     parts = _parts(data, data.roots)
@@ -127,7 +127,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _parts(data: DataRecipe, roots: Sequence[str]) -> list[tuple[Path, Scenes]]:
-    """Each root's folder and scenes; videos of the same name are told apart by the names of their roots."""
+    """Each root's folder and scenes; videos of the same name are distinguished by the names of their roots."""
     found = [(Path(root), _read(data, Path(root))) for root in roots]
     seen: set[str] = set()
     parts = []
@@ -182,7 +182,7 @@ def _chosen(parts: Sequence[tuple[Path, Scenes]], split: str) -> list[tuple[Path
 def _merge_parts(
     parts: Sequence[tuple[Path, Scenes]], data: DataRecipe
 ) -> tuple[Scenes, list[Film], dict[str, str]]:
-    """All parts as one, with the films that can be opened; scenes without film are left out."""
+    """All parts as one, with the videos that can be opened; scenes without video are left out."""
     films: list[Film] = []
     refused: dict[str, str] = {}
     for root, scenes in parts:

@@ -1,4 +1,4 @@
-"""Product: what a run leaves for others: the detector, and a card that says what it is."""
+"""Export of a run: the detector and its model card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Footage: pictures of films and still pictures by frame number, decoded and resized; some are kept."""
+"""Footage: images of videos and still images by frame number, decoded and resized; some are kept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from roadaware.scenes.sensors import find_video_path
 from roadaware.scenes.tables import Scenes
 
 _OPEN = 8
-"""So many films stay open at a time."""
+"""So many videos stay open at a time."""
 _MOST_FRAMES = 10_000_000
 _SIDES = ("width_px", "height_px")
 _log = logging.getLogger("roadaware")
@@ -32,14 +32,14 @@ _log = logging.getLogger("roadaware")
 
 @dataclass(frozen=True)
 class Film:
-    """Where the pictures of a video are.
+    """Files of the images of a video.
 
     Args:
         video: its name.
-        path: a film; or, where its name holds `{number` or `{frame`, one picture per frame.
+        path: a video; or, where its name holds `{number` or `{frame`, one image per frame.
         n_frames: that can be opened.
-        height, width: of its pictures.
-        stills: of still pictures where each lies, by frame; empty for a frame without one.
+        height, width: of its images.
+        stills: of still images where each lies, by frame; empty for a frame without one.
     """
 
     video: str
@@ -55,14 +55,14 @@ class Film:
         return bool(self.stills) or "{number" in self.path or "{frame" in self.path
 
     def picture(self, frame: int) -> Path:
-        """Where the picture of a frame lies."""
+        """Path of the image of a frame."""
         if self.stills:
             return Path(self.stills[frame])
         return Path(self.path.format(number=frame + 1, frame=frame))
 
     @property
     def frames(self) -> list[int]:
-        """Frames that have a picture."""
+        """Frames that have an image."""
         return [n for n in range(self.n_frames) if not self.stills or self.stills[n]]
 
 
@@ -82,11 +82,11 @@ class Shot:
 
 
 def iterate_shots(film: Film, frames: Iterable[int] | None = None) -> Iterator[Shot]:
-    """Frames of a film one by one, each of its own size; what cannot be read is told, not raised.
+    """Frames of a video one by one, each of its own size; what cannot be read is reported, not raised.
 
     Args:
         film: as `find_videos` found it.
-        frames: which, best rising; all that have a picture unless told.
+        frames: which, best rising (default: all that have an image).
     """
     reader: VideoReader | None = None
     try:
@@ -109,15 +109,14 @@ def iterate_shots(film: Film, frames: Iterable[int] | None = None) -> Iterator[S
 
 
 def find_videos(scenes: Scenes, root: Path, pattern: str = "") -> tuple[list[Film], dict[str, str]]:
-    """The films of videos that can be opened, and of each other video why not.
+    """The video files that can be opened, and for each other video the reason.
 
-    Of sets of still pictures (`frames.path`) a film is the pictures of one video.
+    Of sets of still images (`frames.path`) a video is the images of one video.
 
     Args:
         scenes: whose videos they are.
         root: folder that paths start from.
-        pattern: of paths, with `{video}` and for pictures `{number}` or `{frame}`; those of the tables
-            unless told.
+        pattern: of paths, with `{video}` and for images `{number}` or `{frame}` (default: those of the tables).
 
     Raises:
         UsageError: if the pattern asks for anything else.
@@ -163,7 +162,7 @@ def _understood(pattern: str) -> None:
 
 
 def _film(scenes: Scenes, root: Path, pattern: str, video: str) -> Film:
-    """One film, opened to see how long and large it is."""
+    """One video, opened to see how long and large it is."""
     if "{number" in pattern or "{frame" in pattern:
         return _pictures(root, pattern, video)
     path = root / pattern.format(video=video) if pattern else find_video_path(scenes, root, video)
@@ -172,7 +171,7 @@ def _film(scenes: Scenes, root: Path, pattern: str, video: str) -> Film:
 
 
 def _stills(scenes: Scenes) -> dict[str, dict[int, str]]:
-    """Video to frame to path, of videos that are still pictures."""
+    """Video to frame to path, of videos that are still images."""
     found: dict[str, dict[int, str]] = {}
     if "path" in scenes.frames.columns:
         rows = scenes.frames.select(pl.col("video").cast(pl.String), "frame", "path")
@@ -182,7 +181,7 @@ def _stills(scenes: Scenes) -> dict[str, dict[int, str]]:
 
 
 def _of_stills(scenes: Scenes, root: Path, video: str, place: int, paths: Mapping[int, str]) -> Film:
-    """Still pictures of one video; one that is not there may be so, but not all."""
+    """Still images of one video; one that is not there may be so, but not all."""
     if max(paths) >= _MOST_FRAMES:
         raise InputError(f"frame {max(paths)}: up to {_MOST_FRAMES} are numbered", where=to_printable(video))
     base = Path(os.path.realpath(root))
@@ -221,7 +220,7 @@ def _pictures(root: Path, pattern: str, video: str) -> Film:
 
 
 def resize_image(picture: Pixels, size: tuple[int, int]) -> Pixels:
-    """A picture of another size, as detectors resize it: bilinear, with antialiasing.
+    """An image of another size, as detectors resize it: bilinear, with antialiasing.
 
     Args:
         picture: (H, W, 3) uint8.
@@ -235,15 +234,15 @@ def resize_image(picture: Pixels, size: tuple[int, int]) -> Pixels:
 
 
 class Footage:
-    """Opens pictures of films; a clip costs one jump to a key frame, or nothing where it is kept.
+    """Opens images of videos; a clip costs one jump to a key frame, or nothing where it is kept.
 
-    Most films have few key frames, so that a jump decodes much that nobody asked for: a film that fits into
+    Most videos have few key frames, so that a jump decodes much that nobody asked for: a video that fits into
     what is left of the memory is decoded once, whole.
 
     Args:
         films: by number.
-        sizes: (height, width) that the pictures of each film are brought to.
-        cache_bytes: of pictures kept in memory: the first ones that are asked for.
+        sizes: (height, width) that the images of each video are brought to.
+        cache_bytes: of images kept in memory: the first ones that are asked for.
     """
 
     def __init__(self, films: Sequence[Film], sizes: Sequence[tuple[int, int]], cache_bytes: int = 0) -> None:
@@ -259,7 +258,7 @@ class Footage:
             frames: rising.
 
         Raises:
-            InputError: if one cannot be decoded; it names film and frame.
+            InputError: if one cannot be decoded; it names video and frame.
         """
         return [self._picture(film, frame) for frame in frames]
 
@@ -282,7 +281,7 @@ class Footage:
         return not film.is_pictures and 0 < film.n_frames * height * width * 3 <= self._room
 
     def _keep_whole(self, number: int) -> None:
-        """Keep the pictures of a film up to its first damage, which is told when somebody asks for it."""
+        """Keep the images of a video up to its first damage, which is reported when somebody asks for it."""
         film = self.films[number]
         with suppress(InputError), VideoReader(Path(film.path)) as reader:
             for frame, picture in zip(range(film.n_frames), reader, strict=False):
@@ -317,7 +316,7 @@ class Footage:
         return {**self.__dict__, "_kept": {}, "_open": OrderedDict()}
 
     def close(self) -> None:
-        """Let go of the files and the pictures."""
+        """Let go of the files and the images."""
         for reader in self._open.values():
             reader.close()
         self._open.clear()

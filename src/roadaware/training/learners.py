@@ -1,4 +1,4 @@
-"""Learners: what the loop asks of whatever it trains: its weights, its loss, its detector and its files."""
+"""Learners: interface between the training loop and a model: weights, loss, detector and files."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class Part:
 
 
 class Learner(Protocol):
-    """What a run trains."""
+    """Interface of a trainable model."""
 
     @property
     def network(self) -> nn.Module:
-        """Whose state is kept, averaged, judged and saved."""
+        """The network whose state is kept, averaged, evaluated and saved."""
         ...
 
     @property
     def trainee(self) -> nn.Module:
-        """Computes parts of the loss; is what is spread over devices."""
+        """The module that computes the loss and is distributed over devices."""
         ...
 
     @property
     def fit(self) -> Fitting:
-        """What is done to pictures."""
+        """Preprocessing of images."""
         ...
 
     @property
@@ -77,11 +77,11 @@ class Learner(Protocol):
         ...
 
     def detector(self, network: nn.Module, rule: DetectRule) -> Detector:
-        """What a trained network becomes.
+        """The detector of a trained network.
 
         Args:
             network: such as `network`, in `eval` mode.
-            rule: which boxes are told.
+            rule: which boxes are reported.
         """
         ...
 

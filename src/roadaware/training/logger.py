@@ -1,4 +1,4 @@
-"""Journal: what a run says of each step and how long it took, as lines of JSON and for TensorBoard."""
+"""Logger: losses and times of each step as lines of JSON and for TensorBoard."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_log(folder: Path, name: str = LOG) -> list[dict[str, Any]]:
 
 
 class Journal:
-    """Writes lines behind those up to a step; a full disk is told once and does not end the run.
+    """Writes lines behind those up to a step; a full disk is reported once and does not end the run.
 
     `seconds` is how long the steps took that are behind it.
 
@@ -91,6 +91,6 @@ class Journal:
             self._failed = True
 
     def close(self) -> None:
-        """Write out what waits."""
+        """Write out buffered lines."""
         if self._board is not None:
             self._board.close()

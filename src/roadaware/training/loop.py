@@ -105,7 +105,7 @@ def _ensure_parameters(network: nn.Module, beginnings: Iterable[str], where: str
 
 
 def build_optimizer(network: nn.Module, schedule: ScheduleRecipe) -> torch.optim.Optimizer:
-    """The optimizer; each group says in `times` what its rate is multiplied by.
+    """Build the optimizer; `times` of each parameter group multiplies its learning rate.
 
     Args:
         network: its parameters that learn.
@@ -221,7 +221,7 @@ class DivergedError(RoadawareError):
 
 @dataclass(frozen=True)
 class TrainedDetector:
-    """What came of a run.
+    """Result of a run.
 
     Args:
         folder: of the run.
@@ -251,7 +251,7 @@ def train(
         recipe: everything the run is made of.
         out: its folder.
         resume: go on from the folder's last checkpoint, if it has one.
-        progress: told steps done, of how many.
+        progress: called with the steps done and the total.
 
     Raises:
         UsageError: if the recipe cannot be run, the folder holds a run and `resume` is not asked for, or
@@ -315,7 +315,7 @@ class Run:
         fabric: devices and processes.
         recipe: everything the run is made of.
         out: its folder.
-        progress: told steps done, of how many.
+        progress: called with the steps done and the total.
     """
 
     def __init__(self, fabric: Fabric, recipe: Recipe, out: Path, progress: Progress | None) -> None:
@@ -511,7 +511,7 @@ class Run:
             raise self._diverged(f"the weights behind step {self.step} are no numbers")
 
     def _diverged(self, what: str) -> DivergedError:
-        """What happened, and what to do."""
+        """Error text for a diverged training."""
         last = self.out / LAST
         good = f"{last} holds step {self.saved}" if self.saved else "there is no checkpoint yet"
         return DivergedError(

@@ -1,4 +1,4 @@
-"""Mirroring: what labels become when a picture is turned left to right, by the sides in their names."""
+"""Mirroring: labels of images flipped left to right, by the sides in their names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SIDE = re.compile("|".join(sorted(_OTHER, key=len, reverse=True)))
 
 
 def replace_mirrored_words(label: str) -> str:
-    """The name of what a label shows in a mirror.
+    """The label of the mirror image.
 
     >>> replace_mirrored_words("Ped-XingFmLft-RhtPav")
     'Ped-XingFmRht-LftPav'
@@ -28,7 +28,7 @@ def replace_mirrored_words(label: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Mirror:
-    """What becomes of classes in a mirror.
+    """Permutation of classes in a mirror image.
 
     A composite label is had by whoever has all its parts, so a composite whose mirror image has no name ends
     there, and one that had no name may begin. A plain label without mirror image cannot be turned.

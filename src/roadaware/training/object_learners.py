@@ -1,4 +1,4 @@
-"""Object detectors of transformers as learners: single pictures, one kind of label, the library's loss."""
+"""Object detectors of transformers as learners: single images, one kind of label, the library's loss."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _log = logging.getLogger("roadaware")
 
 @dataclass(frozen=True)
 class WholePicture:
-    """Resizes every picture to one size, whatever its shape.
+    """Resizes every image to one size, whatever its shape.
 
     Args:
         size_px: height and width.
-        mean, std: of the channels, red first, of pictures in [0, 1].
+        mean, std: of the channels, red first, of images in [0, 1].
         multiple_px: nothing is padded.
     """
 
@@ -52,7 +52,7 @@ class WholePicture:
     multiple_px: int = 1
 
     def size(self, height: int, width: int) -> tuple[int, int]:
-        """Height and width of a picture once it is resized."""
+        """Height and width of an image once it is resized."""
         return self.size_px
 
 
@@ -72,8 +72,8 @@ class ObjectTrainee(nn.Module):
 
         Args:
             pictures: (B, 3, h, w).
-            boxes: of each picture (n, 4) centre, width and height in shares of the picture.
-            labels: of each picture (n,) int64.
+            boxes: of each image (n, 4) centre, width and height in shares of the image.
+            labels: of each image (n,) int64.
         """
         truth = [{"class_labels": label, "boxes": box} for box, label in zip(boxes, labels, strict=True)]
         said: Mapping[str, Tensor] = self.network(pixel_values=pictures, labels=truth).loss_dict
@@ -92,7 +92,7 @@ class ObjectLearner:
         classes: of one kind.
 
     Raises:
-        UsageError: if the model cannot be made, or there are no labels to tell apart.
+        UsageError: if the model cannot be made, or there are no labels to distinguish.
         InputError: if the folder to begin with cannot be read.
     """
 
@@ -118,7 +118,7 @@ class ObjectLearner:
     def losses(
         self, model: nn.Module, batch: Batch, device: torch.device, *, channels_last: bool
     ) -> dict[str, Part]:
-        """As of `Learner`; frames that nobody looked at are left out."""
+        """As of `Learner`; frames that nobody annotated are left out."""
         clips, truth = prepare_batch(batch, self.fit, device, channels_last=channels_last)
         height, width = self.fit.size_px
         counts = truth.labelled.flatten()
@@ -135,7 +135,7 @@ class ObjectLearner:
     def _truth(
         self, boxes: Sequence[Sequence[Tensor]], classes: Sequence[Sequence[Tensor]], shown: list[bool]
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Of each picture that is shown its boxes, as far as they lie within, and the first label of each."""
+        """Of each image that is shown its boxes, as far as they lie within, and the first label of each."""
         height, width = self.fit.size_px
         held, labels = [], []
         for found, hot in zip(_flat(boxes, shown), _flat(classes, shown), strict=True):
@@ -188,7 +188,7 @@ def _flat(clips: Sequence[Sequence[Tensor]], shown: list[bool]) -> list[Tensor]:
 
 
 def _fit(recipe: ModelRecipe) -> WholePicture:
-    """How pictures are prepared: as the recipe says, else the folder, else as published.
+    """How images are prepared: as the recipe says, else the folder, else as published.
 
     Raises:
         UsageError: if the size is none.

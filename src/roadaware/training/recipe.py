@@ -15,16 +15,16 @@ OBJECTS = "objects"
 
 @dataclass(frozen=True)
 class ModelRecipe:
-    """What is trained.
+    """The model of a recipe.
 
     Args:
         name: in the registry; or `objects` for an object detector of transformers, which learns single
             frames and one kind of label.
         base: `default` as we recommend, `compact` for one CPU core, or `reference` as published.
         fields: of the config of the network; of an object detector also its `type`, unless `weights` has it,
-            and `size_px`, the height and width of its pictures.
+            and `size_px`, the height and width of its images.
         weights: file with weights to begin with: published ones, or a model of ours; the folder of an object
-            detector; or a name of the catalogue; none unless told.
+            detector; or a name of the catalogue (default: none).
         freeze_batch_norm: keep the statistics and factors that batch norms begin with.
         likeliest: classes are learnt at matched anchors and at so many others of each frame, those of most
             agentness, which on a small network is several times faster; 0 for everywhere, as published.
@@ -45,7 +45,7 @@ class ModelRecipe:
         return self.name == OBJECTS
 
     def weights_path(self) -> Path:
-        """Where the weights to begin with lie.
+        """Path of the initial weights.
 
         Raises:
             UsageError: if they are those of a model that is not installed, or none that is trained further.
@@ -65,24 +65,23 @@ class ModelRecipe:
 
 @dataclass(frozen=True)
 class DataRecipe:
-    """What it learns from.
+    """The data of a recipe.
 
     Args:
         reader: of the annotations.
         roots: folders (or files) of annotations; several are put together.
         options: of the reader.
-        split: the videos to learn from, such as `train_1`; all unless told.
-        validation_roots: other roots whose videos are judged; the same roots unless told.
+        split: the videos to learn from, such as `train_1` (default: all).
+        validation_roots: other roots whose videos are judged (default: the same roots).
         validation_split: the videos that are judged; none are without roots or split of their own.
-        media: folder that `films` and the tables' paths start from; where the annotations lie unless told.
-        films: where a video's film lies, such as `videos/{video}.mp4`, or its pictures, such as
-            `rgb-images/{video}/{number:05d}.jpg` with numbers from 1 (`{frame}` from 0); as the tables say
-            unless told.
-        kinds: of labels, in the order of the scores; those of ROAD that there are unless told. Object
-            detectors tell one, `agent` unless told.
+        media: folder that `films` and the tables' paths start from (default: where the annotations lie).
+        films: where the file of a video lies, such as `videos/{video}.mp4`, or its images, such as
+            `rgb-images/{video}/{number:05d}.jpg` with numbers from 1 (`{frame}` from 0) (default: as the tables say).
+        kinds: of labels, in the order of the scores (default: those of ROAD that there are). Object
+            detectors predict one (default: `agent`).
         only_used_labels: leave out labels that no box to learn from has.
         av_action: learn the actions of the own vehicle, where there are any.
-        min_box_px: boxes with a shorter side in the picture of the network are not learnt.
+        min_box_px: boxes with a shorter side in the image of the network are not learnt.
     """
 
     reader: str = "simulator"
@@ -106,13 +105,13 @@ class ClipsRecipe:
     Args:
         frames: of a clip.
         frame_step: a clip holds every so manieth frame.
-        stride: frames between the beginnings of two clips of a video; the length of a clip unless told.
+        stride: frames between the beginnings of two clips of a video (default: the length of a clip).
         shift: begin the clips of a pass up to a stride later, by chance.
         batch: clips in a step, on each device.
         accumulate: steps backwards before each step of the optimizer.
         balance: how often clips with rare labels are drawn: `none`, or `repeat`: a clip counts as often as
             its rarest label asks for, sqrt(balance_share / share of clips with the label), at least once.
-        balance_kinds: whose labels count; all unless told.
+        balance_kinds: whose labels count (default: all).
         balance_share: a label that this share of the clips has counts as common.
         balance_most: no clip counts more often.
     """
@@ -178,16 +177,16 @@ class ScheduleRecipe:
 
 @dataclass(frozen=True)
 class AugmentRecipe:
-    """How pictures vary; everything is drawn once for a clip, so that its frames stay together.
+    """How images vary; everything is drawn once for a clip, so that its frames stay together.
 
     Args:
         flip: chance of a mirror image; sides in the names of labels change with it.
         colour: chance of other brightness, contrast, saturation and hue.
         brightness, contrast, saturation: largest share that each is raised or lowered by.
         hue: largest turn of the colours, in shares of a circle.
-        zoom: smallest and largest factor; the picture keeps its size.
-        shift: largest move, in shares of the picture.
-        min_visible: boxes of which less stays in the picture are not learnt.
+        zoom: smallest and largest factor; the image keeps its size.
+        shift: largest move, in shares of the image.
+        min_visible: boxes of which less stays in the image are not learnt.
     """
 
     flip: float = 0.0
@@ -225,19 +224,18 @@ class ValidationRecipe:
 
 @dataclass(frozen=True)
 class TeacherRecipe:
-    """A trained detector from which another one learns, where nobody labelled anything.
+    """A trained detector as teacher for frames without labels.
 
-    It looks once at `films`, and at frames of the data that nobody looked at; what it finds is kept in the
+    It looks once at `films`, and at frames of the data that nobody annotated; what it finds is kept in the
     folder of the run. Labelled frames keep their labels, and teach alone what the own vehicle does.
 
     Args:
-        weights: of the teacher: a name of the catalogue, or a file or folder that `predict` takes; none
-            unless told.
-        films: without labels: films, or folders of films.
+        weights: of the teacher: a name of the catalogue, or a file or folder that `predict` takes (default: none).
+        films: without labels: videos, or folders of videos.
         min_score: agentness that its boxes need.
         soft: learn its scores as they are; else 1 where they are at least .5, and 0 elsewhere.
-        size_px: the longer side that pictures are brought to, of a detector that takes any, such as
-            street-small; 640 unless told.
+        size_px: the longer side that images are brought to, of a detector that takes any, such as
+            street-small (default: 640).
     """
 
     weights: str = ""
@@ -249,7 +247,7 @@ class TeacherRecipe:
 
 @dataclass(frozen=True)
 class MachineRecipe:
-    """What it runs on; it changes rounding alone, but for devices and nodes, which multiply a step's clips.
+    """Hardware of a run; it changes rounding alone, but for devices and nodes, which multiply a step's clips.
 
     Args:
         accelerator: cpu, gpu, ... or `auto`.
@@ -259,7 +257,7 @@ class MachineRecipe:
         precision: `32`, `bf16-mixed` or another of Lightning's.
         workers: processes that decode, beside each device; 0 decodes between the steps.
         threads: of each device's process, on a CPU; 0 for as many as torch takes.
-        cache_gb: decoded pictures kept in memory, by all processes of a machine together.
+        cache_gb: decoded images kept in memory, by all processes of a machine together.
         channels_last: lay out clips so, as convolutions on most devices like them.
         compile: compile the network first.
         checkpoint_minutes: between two checkpoints.

@@ -21,11 +21,11 @@ from roadaware.training.recipe import Recipe
 T = TypeVar("T")
 Given = Mapping[str, Any]
 RECIPES = Path(__file__).with_name("recipes")
-"""The recipes that come along: `configs/` of the repository."""
+"""The bundled recipes: `configs/` of the repository."""
 
 
 def find_recipe(given: Path) -> Path:
-    """The file of a recipe: a path, or the name of a recipe that comes along, such as `objects-road`.
+    """The file of a recipe: a path, or the name of a bundled recipe, such as `objects-road`.
 
     What exists under the path is meant first. A name is that of a file without its ending.
 
@@ -174,7 +174,7 @@ def replace_fields(base: T, given: Given, where: str) -> T:
 
 
 def parse_pedestrian_recipe(given: Given) -> PedestrianRecipe:
-    """The recipe of a predictor of pedestrians that plain data says.
+    """Build the recipe of a pedestrian predictor from plain data.
 
     Raises:
         UsageError: if a key is unknown or a value is of the wrong kind; each names where.
@@ -183,7 +183,7 @@ def parse_pedestrian_recipe(given: Given) -> PedestrianRecipe:
 
 
 def parse_recipe(given: Given) -> Recipe:
-    """The recipe of a detector that plain data says.
+    """Build the recipe of a detector from plain data.
 
     Raises:
         UsageError: if a key is unknown or a value is of the wrong kind; each names where.

@@ -12,7 +12,7 @@ from types import FrameType
 
 
 class Stop:
-    """Which signal has asked the run to end.
+    """The signal that stops the run.
 
     Args:
         number: of the signal; None while it may go on.
@@ -29,7 +29,7 @@ class Stop:
 def handle_stop_signals() -> Iterator[Stop]:
     """Within: SIGINT and SIGTERM are noted, and passed on to child processes, instead of ending the process.
 
-    A step takes as long as it takes, and a checkpoint too, so whoever watches the process for signals is told
+    A step takes as long as it takes, and a checkpoint too, so whoever watches the process for signals learns
     nothing of them meanwhile. Outside the main thread signals stay as they are.
     """
     stop = Stop()
@@ -49,7 +49,7 @@ def handle_stop_signals() -> Iterator[Stop]:
 
 @contextlib.contextmanager
 def handle_signals(note: Callable[[int], None]) -> Iterator[None]:
-    """Within: SIGINT and SIGTERM call `note` with their number, and nobody else is told of them.
+    """Within: SIGINT and SIGTERM call `note` with their number, and no other handler is called.
 
     Outside the main thread signals stay as they are.
     """

@@ -1,4 +1,4 @@
-"""Teacher: what a trained detector says of films without labels, as truth that another one learns from."""
+"""Teacher: pseudo-labels of a trained detector on videos without labels."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _log = logging.getLogger("roadaware")
 
 
 def with_teacher(material: Material, recipe: Recipe, out: Path, device: torch.device | str) -> Material:
-    """The material, with what a teacher says of its films; as it is where the recipe names no teacher.
+    """The training data with a teacher's pseudo-labels; unchanged where the recipe names no teacher.
 
-    What the teacher finds is kept film by film in `teacher/` of the run, and not looked for again.
+    What the teacher finds is kept video by video in `teacher/` of the run, and not looked for again.
 
     Args:
         material: with labels.
@@ -50,8 +50,8 @@ def with_teacher(material: Material, recipe: Recipe, out: Path, device: torch.de
         device: where the teacher runs.
 
     Raises:
-        UsageError: if it does not tell what is to be learnt, or has nothing to look at.
-        InputError: if its weights or a film cannot be read.
+        UsageError: if it lacks the labels to be learnt, or there are no videos for it.
+        InputError: if its weights or a video cannot be read.
         DiskError: if what it finds cannot be kept.
     """
     asked = recipe.teacher
@@ -75,7 +75,7 @@ def with_teacher(material: Material, recipe: Recipe, out: Path, device: torch.de
 
 
 def films_at(paths: Sequence[str]) -> list[Film]:
-    """Films, and those in folders, in order.
+    """Videos, and those in folders, in order.
 
     Raises:
         InputError: if one is not there, cannot be opened, or a folder holds none.
@@ -102,7 +102,7 @@ def films_at(paths: Sequence[str]) -> list[Film]:
 def _told(
     asked: TeacherRecipe, films: Sequence[Film], classes: Classes, folder: Path, device: torch.device | str
 ) -> Predictions:
-    """What the teacher finds, from the folder as far as it is there."""
+    """Pseudo-labels of the teacher, read from the folder where they exist."""
     path = resolve_weights(Path(asked.weights), ("objects",))
     rule = DetectRule(min_agentness=asked.min_score)
     views = Views(asked.size_px) if asked.size_px else None
@@ -130,7 +130,7 @@ def _told(
 
 
 def _stamp(film: Film) -> str:
-    """Changes when the film does, or its first picture."""
+    """Changes when the video does, or its first image."""
     found = (film.picture(film.frames[0]) if film.is_pictures else Path(film.path)).stat()
     return f"{film.n_frames}-{found.st_size}-{found.st_mtime_ns}"
 
@@ -138,7 +138,7 @@ def _stamp(film: Film) -> str:
 def _truth(
     boxes: pl.DataFrame, told: Predictions, classes: Classes, n_frames: int, asked: TeacherRecipe
 ) -> VideoTruth:
-    """What a teacher says of a video, in the classes that are learnt; of labels that it does not know, 0."""
+    """Scores of a teacher on a video, in the classes that are learnt; 0 for labels that it lacks."""
     columns = get_score_layout(told.meta, "boxes")
     boxes = boxes.filter(pl.col("frame") < n_frames).sort("frame", maintain_order=True)
     soft = np.zeros((len(boxes), classes.n_classes), np.float16)
@@ -160,7 +160,7 @@ def _truth(
 
 
 def _joined(labels: VideoTruth, said: VideoTruth) -> VideoTruth:
-    """Labels where somebody looked, and what the teacher says elsewhere."""
+    """Labels of annotated frames, and the teacher's elsewhere."""
     parts: list[tuple[VideoTruth, slice]] = []
     for frame in range(min(len(labels), len(said))):
         source = labels if labels.labelled[frame] else said
@@ -177,7 +177,7 @@ def _joined(labels: VideoTruth, said: VideoTruth) -> VideoTruth:
 
 
 def teacher_row(recipe: Recipe, lessons: Mapping[str, VideoTruth]) -> list[tuple[str, str]]:
-    """What the card of a detector says of its teacher.
+    """The entry on the teacher in a detector's card.
 
     Args:
         recipe: of the run.

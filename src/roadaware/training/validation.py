@@ -21,7 +21,7 @@ from roadaware.training.recipe import Recipe
 
 
 def select_videos(films: Sequence[Film], wanted: int) -> list[Film]:
-    """Some of the films, evenly spread; all where 0 are wanted."""
+    """Some of the videos, evenly spread; all where 0 are wanted."""
     if not wanted or wanted >= len(films):
         return list(films)
     return [films[place * len(films) // wanted] for place in range(wanted)]
@@ -72,11 +72,11 @@ def get_linker_fields(recipe: Recipe) -> dict[str, Any]:
 
 
 def detect_video(detector: Detector, footage: Footage, film: int, step: int) -> list[FrameDetections]:
-    """What a detector finds in a film.
+    """Run a detector on a video; returns its detections.
 
     Args:
         detector: begins anew.
-        footage: pictures at their own size.
+        footage: images at their own size.
         film: its number.
         step: it is given every so manieth frame.
     """

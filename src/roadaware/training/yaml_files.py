@@ -57,7 +57,7 @@ _TRAP = re.compile(
     r"|[-+]?[0-9]+(:[0-9]+)+(\.[0-9]*)?|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?|[-+]?\.(?i:inf|nan)|=|<<",
     re.ASCII,
 )
-"""Plain values of YAML 1.1 that are numbers, days or truths there and texts elsewhere."""
+"""Plain values of YAML 1.1 that are numbers, days or ground-truth items there and texts elsewhere."""
 _ODD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
 

@@ -61,7 +61,7 @@ def test_the_street_gives_what_stands_side_by_side() -> None:
     assert len(set(cells("Side", "`map@0.5`"))) == len(CONFIGS)
     for rank, rows, result in zip(
         cells("Side", "walking: ranking (1 a hit)"),
-        cells("Side", "walking: true rows"),
+        cells("Side", "walking: ground-truth rows"),
         results,
         strict=True,
     ):

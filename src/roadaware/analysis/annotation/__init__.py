@@ -1,3 +1,3 @@
-"""People in the loop: what to look at, what became of proposals, and how far annotators agree."""
+"""Annotation of proposals: selection of images, outcomes of proposals, and agreement of annotators."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far annotators of boxes agree: on what is there, where it is and what it is, with intervals."""
+"""Agreement of annotators of boxes: on existence, position and class, with intervals."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class BoxAgreement:
     Args:
         table: a row per group (null for all, two annotators as `a, b`, or a class as `class: name`) and
             measure: `value` (null where it is undefined), `n` that it rests on, the ends of 95 %
-            intervals over pictures and over videos, and why these are to be taken with caution.
-        counts: how many things were drawn by so many (`n_found`) of those who saw the picture (`n_saw`).
+            intervals over images and over videos, and why these are to be taken with caution.
+        counts: how many things were drawn by so many (`n_found`) of those who saw the image (`n_saw`).
     """
 
     table: pl.DataFrame
@@ -67,7 +67,7 @@ class BoxAgreement:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """One group's sums by picture.
+    """One group's sums by image.
 
     Args:
         ratios: measure to (p,) numerators and (p,) denominators.
@@ -82,11 +82,11 @@ def measure_box_agreement(things: Things, *, draws: int = 0, seed: int = 0) -> B
     """Agreement over all, of every two annotators, and by class.
 
     A thing's class is what most of those who drew it called it, the first in the vocabulary among equals.
-    Kept or deleted can be asked only where pictures tell what was proposed and boxes name their proposals.
+    Kept or deleted can be asked only where images tell what was proposed and boxes name their proposals.
 
     Args:
         things: what was drawn by whom.
-        draws: most weightings of pictures and of videos; 0 gives no intervals.
+        draws: most weightings of images and of videos; 0 gives no intervals.
         seed: of the weightings.
     """
     table = build_annotation_table(things)
@@ -100,7 +100,7 @@ def measure_box_agreement(things: Things, *, draws: int = 0, seed: int = 0) -> B
 
 
 def build_annotation_table(things: Things) -> pl.DataFrame:
-    """One row per thing: picture, `n_saw`, `n_found`, `label` (of most), `votes` (for it) and `named`."""
+    """One row per thing: image, `n_saw`, `n_found`, `label` (of most), `votes` (for it) and `named`."""
     saw = things.pictures.select(n_saw=pl.col("annotators").list.len()).with_row_index("picture")
     saw = saw.with_columns(pl.col("picture", "n_saw").cast(pl.Int64))
     named = things.members.drop_nulls("label").group_by("thing", "label").agg(votes=pl.len())
@@ -161,7 +161,7 @@ def _pair_ratios(pairs: pl.DataFrame, count: int) -> dict[str, tuple[Floats, Flo
 
 
 def _class_units(things: Things, count: int, label: int | None) -> tuple[Floats, Floats]:
-    """Disagreement about the classes of things by picture: about all, or one against the others."""
+    """Disagreement about the classes of things by image: about all, or one against the others."""
     members = things.members
     wide = members.drop_nulls("label").pivot("annotator", index=["thing", "picture"], values="label")
     if wide.is_empty():
@@ -175,7 +175,7 @@ def _class_units(things: Things, count: int, label: int | None) -> tuple[Floats,
 
 
 def _kept_units(things: Things, count: int) -> tuple[Floats, Floats] | None:
-    """Disagreement about keeping proposals by picture; None where nothing says what was proposed."""
+    """Disagreement about keeping proposals by image; None where nothing says what was proposed."""
     links = things.links
     pictures = things.pictures.with_row_index("picture").with_columns(pl.col("picture").cast(pl.Int64))
     asked = pictures.select("picture", "proposals").explode("proposals").drop_nulls()
@@ -234,7 +234,7 @@ def _intervals(
     draws: int,
     seed: int,
 ) -> list[Interval | None]:
-    """The interval of each measure over units; None without draws, or below two units."""
+    """The interval of each measure over units; None without resamples, or below two units."""
     units = Units.of(unit, draws, seed) if draws else None
     if units is None:
         return [None] * len(measures)
@@ -249,7 +249,7 @@ def _intervals(
 
 
 def _values(part: _Part) -> list[tuple[str, Callable[[Floats], Floats], int]]:
-    """Each measure with what it is for (draws, p) weights of pictures, and what it rests on."""
+    """Each measure with what it is for (draws, p) weights of images, and what it rests on."""
     found: list[tuple[str, Callable[[Floats], Floats], int]] = []
     for measure, (above, below) in part.ratios.items():
         found.append((measure, _Ratio(above, below), round(float(below.sum()))))
@@ -282,7 +282,7 @@ class _Alpha:
         return np.array([np.nan if value is None else value for value in values])
 
 
-# Consensus: what most annotators drew, as truth, and what they do not agree on, for a further look.
+# Consensus: what most annotators drew, as ground truth, and what they do not agree on, for a further look.
 
 DISPUTE: dict[str, Any] = {
     "video": pl.String,
@@ -297,12 +297,12 @@ DISPUTE: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    """What most agree on.
+    """Majority annotations, and the open disputes.
 
     Args:
-        scenes: boxes that more than half of those who saw the picture drew: each corner the median of theirs,
+        scenes: boxes that more than half of those who saw the image drew: each corner the median of theirs,
             the label that more than half of those who named it gave, with `n_found` and `n_saw`.
-        disputes: see `DISPUTE`: boxes that half or fewer drew, classes without a majority, and pictures that
+        disputes: see `DISPUTE`: boxes that half or fewer drew, classes without a majority, and images that
             one person alone saw.
     """
 
@@ -311,9 +311,9 @@ class Consensus:
 
 
 def build_consensus(things: Things, scenes: Scenes) -> Consensus:
-    """Truth by majority, and what is left to be decided.
+    """Build ground truth by majority, and the list of open disputes.
 
-    Pictures that one alone saw are in neither: they stand among the disputes, unverified.
+    Images that one alone saw are in neither: they stand among the disputes, unverified.
 
     Args:
         things: what was drawn by whom.
@@ -352,7 +352,7 @@ def build_consensus(things: Things, scenes: Scenes) -> Consensus:
 
 
 def _join_annotations(things: Things, scenes: Scenes) -> pl.DataFrame:
-    """The things with their picture, the median of their corners, who drew them and what each said."""
+    """The things with their image, the median of their corners, who drew them and what each said."""
     corners = scenes.boxes.select("box", pl.col(*CORNERS).cast(pl.Float64))
     words = dict(enumerate(things.words))
     said = pl.col("label").replace_strict(words, default=None, return_dtype=pl.String).fill_null("-")

@@ -1,4 +1,4 @@
-"""Labour: what looking, judging, correcting and drawing cost, and what a list of pictures holds."""
+"""Annotation cost: seconds of looking, judging, correcting and drawing for a list of images."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Labour:
     """Seconds of one person's work; assumptions, but for drawing, to be replaced by what one measures.
 
     Args:
-        look_s: to look a picture over for corner cases.
+        look_s: to look an image over for corner cases.
         judge_s: to keep or delete a proposal.
         correct_s: to bring a proposal's edges to the object.
         draw_s: to draw a box and name it: 35 s is what one box of ILSVRC took.
@@ -43,10 +43,10 @@ class Labour:
 
 @dataclass(frozen=True, eq=False)
 class Worth:
-    """What each picture holds, in the order of a list.
+    """Objects and proposals of each image, in the order of a list.
 
     Args:
-        video: (n,) of each picture.
+        video: (n,) of each image.
         proposals: (n,) how many it has.
         hits: (n,) how many of them meet a corner case, one to one.
         cases: (n,) corner cases in view.
@@ -64,9 +64,9 @@ class Worth:
 
 
 def fit_cost(table: pl.DataFrame, looked: pl.DataFrame) -> tuple[Labour, int] | None:
-    """The seconds that explain the times of annotators best, and how many pictures they rest on.
+    """The seconds that explain the times of annotators best, and how many images they rest on.
 
-    Non-negative least squares on pictures with a time: a look each, and so much for every proposal, every one
+    Non-negative least squares on images with a time: a look each, and so much for every proposal, every one
     that was moved, and every box that was added. A time is what the tool says, breaks included.
 
     Args:
@@ -74,7 +74,7 @@ def fit_cost(table: pl.DataFrame, looked: pl.DataFrame) -> tuple[Labour, int] | 
         looked: who looked at what, with `seconds`.
 
     Returns:
-        None with fewer than 20 such pictures, or where work of a kind never happened or is never apart.
+        None with fewer than 20 such images, or where work of a kind never happened or is never apart.
     """
     from scipy.optimize import nnls
 
@@ -96,12 +96,12 @@ def fit_cost(table: pl.DataFrame, looked: pl.DataFrame) -> tuple[Labour, int] | 
 
 
 def estimate_cost(listed: pl.DataFrame, labour: Labour, most: int | None = None) -> dict[str, float]:
-    """What a list is expected to cost where nobody knows what is true: seconds of looking and judging alone.
+    """Expected cost of a list where there is no ground truth: seconds of looking and judging alone.
 
     Args:
         listed: what `ranked` gave.
         labour: the seconds.
-        most: how many pictures are looked at; those with a proposal unless told.
+        most: how many images are considered (default: those with a proposal).
     """
     with_one = int((listed["proposals"] > 0).sum())
     count = min(len(listed), with_one if most is None else most)
@@ -119,15 +119,15 @@ def estimate_cost(listed: pl.DataFrame, labour: Labour, most: int | None = None)
 
 
 def measure_worth(listed: pl.DataFrame, claims: Predictions, truth: Scenes) -> Worth:
-    """What the pictures of a list hold.
+    """Count objects and proposals of the images of a list.
 
     Args:
-        listed: video and frame of each picture, in the order of the list.
+        listed: video and frame of each image, in the order of the list.
         claims: proposals.
         truth: with `boxes.corner_case`; a box without a track is an object of its own.
 
     Raises:
-        InputError: if the truth does not say what is a corner case, or has none in these pictures.
+        InputError: if the ground truth does not say what is a corner case, or has none in these images.
     """
     if "corner_case" not in truth.boxes.columns:
         raise InputError("the truth does not say which boxes are corner cases")

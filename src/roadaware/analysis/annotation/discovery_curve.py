@@ -1,4 +1,4 @@
-"""Finding: what has to be looked at until so much is found, by a list, by chance, and at best."""
+"""Discovery curve: share of images viewed until a share of objects is found, for a list, random order and the best order."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _RANDOM_ORDERS = 64
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Share of pictures looked at against share of corner cases found.
+    """Share of images considered against share of corner cases found.
 
     Args:
-        looked: (k,) share of all pictures.
+        looked: (k,) share of all images.
         found: order to (k,) share found; one of `ORDERS`.
-        low: order to (k,) lower ends over videos, empty without draws.
+        low: order to (k,) lower ends over videos, empty without resamples.
         high: the same, upper ends.
         table: for some shares found: what has to be looked at, by each order, the seconds that takes, and
-            what is saved against looking at all pictures without proposals; ends of intervals over videos.
-        unit: what is found: objects or pictures.
-        totals: pictures, those with a corner case, objects, proposals, seconds of looking at all.
+            what is saved against looking at all images without proposals; ends of intervals over videos.
+        unit: what is found: objects or images.
+        totals: images, those with a corner case, objects, proposals, seconds of looking at all.
     """
 
     looked: Floats
@@ -68,14 +68,14 @@ def compute_discovery_curve(
     seed: int = 0,
     points: int = 101,
 ) -> Curve:
-    """How much of what there is a list finds, beside chance and beside the best order there could be.
+    """Compute the share of objects found over the images viewed, for a list, random order and the best order.
 
-    An object is found if it is in view in a picture that was looked at: a person who looks sees it, proposal
-    or not. `random` is the mean of 64 orders; `spread` too, of orders that take one picture of every video in
-    turn; `oracle` takes the picture with the most new objects each time.
+    An object is found if it is in view in an image that was looked at: a person who looks sees it, proposal
+    or not. `random` is the mean of 64 orders; `spread` too, of orders that take one image of every video in
+    turn; `oracle` takes the image with the most new objects each time.
 
     Args:
-        worth: of the pictures, in the order of the list.
+        worth: of the images, in the order of the list.
         labour: seconds of work.
         unit: `objects`, or `pictures` with a corner case.
         draws: bootstrap resamples of videos; 0 gives no intervals.
@@ -124,7 +124,7 @@ class _Way:
 
     Args:
         order: (n,) rows.
-        gains: (n,) what each picture adds, in the order.
+        gains: (n,) what each image adds, in the order.
         costs: (n,) the seconds of each, in the order.
     """
 
@@ -133,10 +133,10 @@ class _Way:
     costs: Floats
 
     def found_at(self, weights: Floats, looked: Floats) -> Floats:
-        """(draws, k) share found after a share of the pictures.
+        """(draws, k) share found after a share of the images.
 
         Args:
-            weights: (draws, n) how often each picture is there.
+            weights: (draws, n) how often each image is there.
             looked: (k,) shares.
         """
         counted = weights[:, self.order]
@@ -148,10 +148,10 @@ class _Way:
         return np.array(rows)
 
     def reached(self, weights: Floats) -> tuple[Floats, Floats]:
-        """(draws, shares) of pictures looked at until a share is found, and the seconds that it took.
+        """(draws, shares) of images considered until a share is found, and the seconds that it took.
 
         Args:
-            weights: (draws, n) how often each picture is there.
+            weights: (draws, n) how often each image is there.
         """
         counted = weights[:, self.order]
         got, spent = (np.cumsum(counted * values, axis=1) for values in (self.gains, self.costs))
@@ -169,7 +169,7 @@ class _Way:
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """What resamples gave: (draws, k) share found, (draws, shares) looked at, (draws, shares) saved."""
+    """Values of resamples: (draws, k) share found, (draws, shares) viewed, (draws, shares) saved."""
 
     found: Floats
     looked: Floats
@@ -181,7 +181,7 @@ def _resample_orders(
 ) -> dict[str, _Drawn]:
     """Each order on the same resamples of videos; nothing below two videos.
 
-    Places in a list jump from picture to picture, which leaving one video out cannot show.
+    Places in a list jump from image to image, which leaving one video out cannot show.
     """
     units = Units.of(worth.video, PercentileDraws(draws), seed) if draws else None
     parts: dict[str, list[_Drawn]] = {name: [] for name in ways}
@@ -204,7 +204,7 @@ def _resample_orders(
 
 
 def _way(worth: Worth, order: Ints, unit: Unit, labour: Labour, *, shown: bool) -> _Way:
-    """An order with what each picture adds and costs; without proposals shown all is drawn."""
+    """An order with what each image adds and costs; without proposals shown all is drawn."""
     work = labour.look_s + labour.draw_s * worth.cases.astype(np.float64)
     if shown:
         work += labour.judge_s * worth.proposals + (labour.correct_s - labour.draw_s) * worth.hits
@@ -212,7 +212,7 @@ def _way(worth: Worth, order: Ints, unit: Unit, labour: Labour, *, shown: bool) 
 
 
 def _gains(worth: Worth, order: Ints, unit: Unit) -> Floats:
-    """(n,) what each picture adds when they are looked at in an order."""
+    """(n,) what each image adds when they are considered in an order."""
     if unit == "pictures":
         found: Floats = (worth.cases[order] > 0).astype(np.float64)
         return found
@@ -226,7 +226,7 @@ def _gains(worth: Worth, order: Ints, unit: Unit) -> Floats:
 
 
 def _spread(worth: Worth, rng: np.random.Generator) -> Ints:
-    """One picture of every video in turn, each by chance."""
+    """One image of every video in turn, each by chance."""
     order = rng.permutation(len(worth))
     _, video = np.unique(worth.video[order], return_inverse=True)
     turn = np.zeros(len(order), dtype=np.int64)
@@ -238,7 +238,7 @@ def _spread(worth: Worth, rng: np.random.Generator) -> Ints:
 
 
 def _best_order(worth: Worth, unit: Unit) -> Ints:
-    """The order that takes the picture with the most new objects each time, then that with the most boxes."""
+    """The order that takes the image with the most new objects each time, then that with the most boxes."""
     if unit == "pictures":
         return np.argsort(-(worth.cases > 0).astype(np.int64), kind="stable")
     seen: set[int] = set()

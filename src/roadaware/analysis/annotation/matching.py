@@ -1,4 +1,4 @@
-"""Boxes of several annotators in one picture brought together: pairs, and groups that are one thing."""
+"""Matching of the boxes of several annotators in one image: pairs, and groups that are one object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEAST_IOU = 0.5
 
 
 def match_annotators(a: Floats, b: Floats, least: float = LEAST_IOU) -> list[tuple[int, int, float]]:
-    """Boxes of two annotators that show the same thing, one to one, with their overlap.
+    """Match boxes of two annotators one to one; returns the pairs and their overlap.
 
     The pairs are those with the greatest sum of overlaps, none of which is below `least`.
 
@@ -43,7 +43,7 @@ def match_annotators(a: Floats, b: Floats, least: float = LEAST_IOU) -> list[tup
 
 
 def group_annotations(boxes: Sequence[Floats], least: float = LEAST_IOU) -> list[dict[int, int]]:
-    """The things that several annotators drew: annotator to the number of his box, one at most of each.
+    """Group boxes of several annotators into objects: annotator to the number of its box, at most one of each.
 
     Every two annotators' boxes are paired; pairs are joined from the greatest overlap down, where that puts
     no two boxes of one annotator into one group. Each box is in exactly one group.

@@ -1,4 +1,4 @@
-"""Things: what several annotators drew in one picture, with who saw the picture and what each called it."""
+"""Object groups: boxes of several annotators in one image, with who saw the image and their classes."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ PAIR: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Things:
-    """What was drawn by whom.
+    """Objects and the boxes of each annotator.
 
     Args:
         pictures: video, frame, `annotators` who saw it, `proposals` that they were shown; those that two saw.
-        alone: video, frame and annotator of the pictures that one alone saw.
-        members: a row per box: the thing it is of, its picture (a row of `pictures`), annotator, box, label.
+        alone: video, frame and annotator of the images that one alone saw.
+        members: a row per box: the thing it is of, its image (a row of `pictures`), annotator, box, label.
         overlaps: of each thing that several drew: how many two of its boxes there are, the sum of overlaps.
-        pairs: a row per picture and two annotators who saw it: their boxes, how many are of one thing, the
+        pairs: a row per image and two annotators who saw it: their boxes, how many are of one thing, the
             sum of overlaps, how many of those both have named, and how many alike.
         links: annotator and the proposals that his boxes name; None where boxes name none.
         unknown: annotator and the proposals of which nobody knows whether he left them.
@@ -67,10 +67,10 @@ class Things:
 
 
 def group_objects(scenes: Scenes, *, kind: str = KIND, least: float = LEAST_IOU) -> Things:
-    """Bring the boxes of all annotators together, picture by picture.
+    """Bring the boxes of all annotators together, image by image.
 
-    Who saw a picture stands in `frames.annotators`; where the tables do not have it, everybody who drew
-    anything saw all annotated pictures.
+    Who saw an image stands in `frames.annotators`; where the tables do not have it, everybody who drew
+    anything saw all annotated images.
 
     Args:
         scenes: with `boxes.annotator`.
@@ -78,7 +78,7 @@ def group_objects(scenes: Scenes, *, kind: str = KIND, least: float = LEAST_IOU)
         least: boxes that overlap less are of different things.
 
     Raises:
-        InputError: if there is one annotator alone, or no picture that two of them saw.
+        InputError: if there is one annotator alone, or no image that two of them saw.
     """
     seen = _seen(scenes)
     names = tuple(sorted({name for row in seen["annotators"] for name in row}))
@@ -117,7 +117,7 @@ def _list_refused(scenes: Scenes) -> pl.DataFrame:
 
 
 def _seen(scenes: Scenes) -> pl.DataFrame:
-    """video, frame, annotators and proposals of the pictures that anybody saw."""
+    """video, frame, annotators and proposals of the images that anybody saw."""
     frames = scenes.frames.with_columns(pl.col("video").cast(pl.String))
     if "annotator" not in scenes.boxes.columns:
         raise InputError("the boxes do not say who drew them: there is no column 'annotator'")

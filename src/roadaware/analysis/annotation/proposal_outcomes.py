@@ -1,4 +1,4 @@
-"""What became of proposals in the hands of annotators: kept, moved, renamed, deleted; and what was added."""
+"""Outcomes of proposals after annotation: kept, moved, renamed, deleted; and added boxes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ STILL_PX = 0.5
 
 
 def compute_outcomes(sent: Predictions, answers: Answers, *, still_px: float = STILL_PX) -> pl.DataFrame:
-    """One row for each annotator and proposal of a picture that he did, and for each box that he added.
+    """One row for each annotator and proposal of an image that he did, and for each box that he added.
 
     A proposal is kept where no edge moved by more than `still_px`, else moved; deleted where no box is left
     of it, refused where what came back of it, or may have, could not be taken. `relabelled` says whether its
@@ -68,7 +68,7 @@ def compute_outcomes(sent: Predictions, answers: Answers, *, still_px: float = S
 
 
 def summarize_outcomes(table: pl.DataFrame) -> pl.DataFrame:
-    """Counts by class, `all` last: of proposals by what they were called, of added boxes by what they became.
+    """Counts by class, `all` last: of proposals by their original class, of added boxes by their class.
 
     Args:
         table: what `compute_outcomes` gave.
@@ -95,14 +95,14 @@ def summarize_outcomes(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def summarize_annotators(table: pl.DataFrame, looked: pl.DataFrame) -> pl.DataFrame:
-    """What each annotator did: pictures, seconds where they are known, and what became of boxes.
+    """Statistics of each annotator: images, seconds where known, and outcomes of boxes.
 
     Args:
         table: what `compute_outcomes` gave.
         looked: who looked at what.
 
     Returns:
-        annotator, pictures, skipped, kept, moved, deleted, refused, added, relabelled, seconds (sum),
+        annotator, images, skipped, kept, moved, deleted, refused, added, relabelled, seconds (sum),
         `median_s`.
     """
     done = looked.group_by("annotator").agg(
@@ -123,7 +123,7 @@ def summarize_annotators(table: pl.DataFrame, looked: pl.DataFrame) -> pl.DataFr
 
 
 def build_labelled_scenes(sent: Predictions, answers: Answers, table: pl.DataFrame) -> Scenes:
-    """What annotators left as Scenes: corner cases with their annotator, side by side if there are several.
+    """The corrected annotations as Scenes: corner cases with their annotator, side by side if there are several.
 
     Boxes have `corner_case`, `annotator`, `proposal` and `fate`; labels are of the kind `corner`; frames have
     `annotators`, who looked, and `proposals`, what they were shown. `meta.notes["refused"]` holds annotator
@@ -162,7 +162,7 @@ def build_labelled_scenes(sent: Predictions, answers: Answers, table: pl.DataFra
 
 
 def _frames(sent: Predictions, answers: Answers) -> pl.DataFrame:
-    """The pictures that were sent out, with who looked and what was shown."""
+    """The images that were sent out, with who looked and what was shown."""
     who = (
         answers.looked.filter(~pl.col("skipped"))
         .group_by("video", "frame")
@@ -196,7 +196,7 @@ def _iterate_outcomes(
     linked: bool,
     still_px: float,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of one picture and annotator; None in `refused` may stand for any proposal."""
+    """The rows of one image and annotator; None in `refused` may stand for any proposal."""
     if linked:
         place = {row["proposal"]: number for number, row in enumerate(left) if row["proposal"] is not None}
         partner = {n: place[row["box"]] for n, row in enumerate(proposals) if row["box"] in place}

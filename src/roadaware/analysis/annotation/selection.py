@@ -1,4 +1,4 @@
-"""Which pictures are worth a look: ranked by their proposals, with fresh scenes before more of the same."""
+"""Selection of images for annotation, ranked by their proposals, with new scenes before similar ones."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ LISTED: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class SelectionConfig:
-    """How pictures are ranked.
+    """How images are ranked.
 
     Args:
-        by: what makes a picture worth a look: `count` of proposals; `any`, 1 - prod(1 - score), as if scores
+        by: what makes an image worth a look: `count` of proposals; `any`, 1 - prod(1 - score), as if scores
             were independent chances; `best`, the highest score; `sum` of scores.
-        repeat: each picture of the same video that stands higher multiplies the worth by this; 1 for no heed.
+        repeat: each image of the same video that stands higher multiplies the worth by this; 1 for no heed.
         least_score: proposals below do not count.
         column: of `boxes`, from 0 to 1, that ranks proposals.
     """
@@ -52,18 +52,18 @@ class SelectionConfig:
 def rank_images(
     claims: Predictions, pictures: pl.DataFrame, config: SelectionConfig | None = None, *, seed: int = 0
 ) -> pl.DataFrame:
-    """All pictures with the one most worth a look first, see `LISTED`.
+    """Rank all images, the most useful first, see `LISTED`.
 
-    Pictures without a proposal come last, in an order drawn by chance.
+    Images without a proposal come last, in an order drawn by chance.
 
     Args:
         claims: proposals with scores.
-        pictures: video and frame of all pictures that could be looked at.
+        pictures: video and frame of all images that could be looked at.
         config: how they are ranked.
         seed: of the order of what has no proposal.
 
     Raises:
-        UsageError: if there are no pictures, proposals of others, or no such column of scores.
+        UsageError: if there are no images, proposals of others, or no such column of scores.
     """
     config = config or SelectionConfig()
     table = pictures.select(pl.col("video").cast(pl.String), pl.col("frame").cast(pl.Int64)).unique(
@@ -120,7 +120,7 @@ def _check(claims: Predictions, table: pl.DataFrame, config: SelectionConfig) ->
 def _order(table: pl.DataFrame, repeat: float, seed: int) -> tuple[list[int], list[float], list[int]]:
     """Rows in their order, their novelty, and how many of the same video stand above each.
 
-    What a picture is worth can only fall as others are taken, so a row whose worth is still the same when it
+    What an image is worth can only fall as others are taken, so a row whose worth is still the same when it
     comes up is the best that is left.
     """
     worth, videos = table["worth"].to_list(), table["video"].to_list()

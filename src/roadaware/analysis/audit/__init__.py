@@ -1,4 +1,4 @@
-"""Audit: what is wrong with a dataset or with the samples that a protocol cuts from it."""
+"""Audit: errors in a dataset and in the samples that a protocol cuts from it."""
 
 from __future__ import annotations
 

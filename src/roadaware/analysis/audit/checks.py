@@ -1,4 +1,4 @@
-"""What the checks look at, the joins that several of them need, and how they say what they counted."""
+"""Inputs of the checks, the joins that several of them need, and their findings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Example:
-    """One place to look at; what is not known of it is None."""
+    """One example of a finding; unknown fields are None."""
 
     video: str | None = None
     pedestrian: str | None = None
@@ -41,7 +41,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong, or that changes what a number means.
+    """One finding: an error in the data, or a fact that changes the meaning of a number.
 
     Args:
         name: of the check, in kebab-case.

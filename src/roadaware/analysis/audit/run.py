@@ -54,7 +54,7 @@ class _Outcome:
 
 
 def audit(scenes: Scenes, protocol: EventProtocol) -> Audit:
-    """What is wrong with the scenes, and with the samples that the protocol cuts from them.
+    """Run all checks on the scenes and on the samples that the protocol cuts from them.
 
     Args:
         scenes: as a reader gives them; samples in them are ignored.

@@ -190,14 +190,14 @@ def _of_last_split(
     at: str = "start_frame",
     measures: dict[str, float | int | None] | None = None,
 ) -> Finding:
-    """A finding on samples: counted in the last split, which is the one that is judged, and told of all.
+    """A finding on samples: counted in the last split, which is the one that is judged, and described for all.
 
     Args:
         rows: the samples that could be wrong.
         wrong: which of them are.
         says: what is wrong with them; the sentence is `<count> of <out_of> <says>`.
         name, severity, why, advice, measures: see `Finding`.
-        at: column of the frame at which examples are looked at, one of each pedestrian.
+        at: column of the frame at which examples are considered, one of each pedestrian.
     """
     table, count, out_of = _by_split(context, rows, wrong)
     hit = rows.filter(wrong & (pl.col("split") == context.protocol.splits[-1]))
@@ -309,7 +309,7 @@ def _auc(samples: pl.DataFrame, flag: Bools) -> float | None:
 
 
 def _leak(samples: pl.DataFrame, flag: Bools, *, name: str, what: str, why: str, advice: str) -> Finding:
-    """A finding if the flag alone tells crossing from not crossing, else one that counts nothing."""
+    """A finding if the flag alone separates crossing from not crossing, else one that counts nothing."""
     truth = samples["label"].to_numpy()
     area = _auc(samples, flag)
     f1 = float(np.max(rates.f1(rates.confusion_matrix(truth, flag.astype(np.int64), 2), "binary")))

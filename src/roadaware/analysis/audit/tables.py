@@ -1,4 +1,4 @@
-"""Checks on tracks, boxes, videos and splits, whatever is asked of them."""
+"""Checks on tracks, boxes, videos and splits, for any task."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def check_unassigned_videos(context: Context) -> Finding:
 
 
 def check_rejected(context: Context) -> Finding:
-    """What the reader found and did not take."""
+    """Rows that the reader rejected."""
     rows = context.scenes.rejected
     read = sum(context.scenes.meta.rows_read.values())
     reasons = rows.group_by("reason").len().sort(["len", "reason"], descending=[True, False])
@@ -232,7 +232,7 @@ def check_tags_against_attribute(context: Context) -> Finding:
 
 
 def check_attribute_against_tags(context: Context) -> Finding:
-    """Pedestrians whose attribute claims a crossing that no box shows."""
+    """Pedestrians whose attribute states a crossing that no box shows."""
     rows = context.crossing.filter(pl.col("is_tagged") & (_crossing() == "crossing"))
     unseen = rows.filter(pl.col("first_tag").is_null())
     return build_finding(

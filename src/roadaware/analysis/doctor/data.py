@@ -1,4 +1,4 @@
-"""What can be wrong with a folder of annotations: frame base, box scale, splits, empty tables."""
+"""Checks of a folder of annotations: frame base, box scale, splits, empty tables."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def check_box_scale(x2_px: Floats, y2_px: Floats, width_px: int, height_px: int)
 
 
 def _unit_scale(right: float, low: float) -> list[Diagnosis]:
-    """Boxes that are shares of pictures whose size is not known."""
+    """Boxes that are shares of images whose size is not known."""
     if max(right, low) <= 1.5:
         return []
     evidence = f"boxes reach x {right:g}, y {low:g} where shares in [0, 1] are due"
@@ -124,7 +124,7 @@ def check_table_sizes(rows: Mapping[str, int], rejected: int, read: int) -> list
     return found
 
 
-# Whether claims and truth speak of the same things at all: if not, every number is 0 and means nothing.
+# Whether predictions and ground truth speak of the same things at all: if not, every number is 0 and means nothing.
 
 _CALLED = {"relations": "videos", "queries": "sentences", "sounds": "sounds"}
 _LABELLED = {"action", "agent", "location", "duplex", "event", "av_action", "predicate"}
@@ -148,22 +148,22 @@ def check_overlap(
     table: str = "boxes",
     kinds: Iterable[str] = (),
 ) -> tuple[str, ...]:
-    """Refuse claims that share nothing with the truth, and count what one side lacks where they share a part.
+    """Refuse predictions that share nothing with the ground truth, and count what one side lacks where they share a part.
 
-    Claims of nothing are fine: a model may find nothing. Claims of which every row was refused are not.
+    Predictions of nothing are fine: a model may find nothing. Predictions of which every row was refused are not.
 
     Args:
         predictions: as read.
-        scenes: the truth that is judged.
-        where: names the claims in errors.
-        table: of the truth that its things are named in: boxes, relations, queries or sounds.
+        scenes: the ground truth that is judged.
+        where: names the predictions in errors.
+        table: of the ground truth that its things are named in: boxes, relations, queries or sounds.
         kinds: of labels whose names have to agree; those that both sides have where empty.
 
     Returns:
         What is missing on either side, in words.
 
     Raises:
-        InputError: if every claim was refused, they are those of another task, or claims and truth share no
+        InputError: if every prediction was refused, they are those of another task, or predictions and ground truth share no
             video, sentence or sound, no frame, or no name of a class.
     """
     if _claims_nothing(predictions):
@@ -190,8 +190,8 @@ def reject_zero_score(task: str | None, predictions: Predictions, scenes: Scenes
     Args:
         task: one of `claims.TASKS`, whose own checks are asked as well; None for boxes alone.
         predictions: that scored 0 in everything.
-        scenes: the truth.
-        where: names the claims in errors.
+        scenes: the ground truth.
+        where: names the predictions in errors.
 
     Raises:
         InputError: if a usual mistake explains the 0.
@@ -208,7 +208,7 @@ def reject_zero_score(task: str | None, predictions: Predictions, scenes: Scenes
 
 
 def _least_fit(claimed: pl.DataFrame, scenes: Scenes) -> float:
-    """The mean IoU that claims read otherwise must reach; beyond all where they are too few to tell."""
+    """The mean IoU that predictions read otherwise must reach; beyond all where they are too few to decide."""
     several = min(_places(boxes, get_image_size(scenes)) for boxes in (claimed, scenes.boxes))
     if several < _FEW:
         return math.inf
@@ -226,7 +226,7 @@ def _places(boxes: pl.DataFrame, size_px: tuple[float, float]) -> int:
 
 
 def _of_another_task(predictions: Predictions, where: str, table: str) -> InputError:
-    """Claims that hold rows, and none of the table that is judged."""
+    """Predictions that hold rows, and none of the table that is judged."""
     held = {name: len(rows) for name, rows in predictions.tables().items() if len(rows) and name != "videos"}
     found = ", ".join(f"{n:,} {name}" for name, n in held.items())
     return InputError(
@@ -263,7 +263,7 @@ def _things(predictions: Predictions, scenes: Scenes, where: str, table: str) ->
 
 
 def _frames(predictions: Predictions, scenes: Scenes, where: str) -> tuple[str, ...]:
-    """Frames with claimed boxes that the truth does not judge."""
+    """Frames with predicted boxes that the ground truth does not judge."""
     claimed, frames = _pairs(predictions.boxes), scenes.frames
     if "annotated" in frames.columns:
         frames = frames.filter(pl.col("annotated").fill_null(value=True))
@@ -290,13 +290,13 @@ def _frames(predictions: Predictions, scenes: Scenes, where: str) -> tuple[str, 
 
 
 def _meets(claimed: pl.DataFrame, judged: pl.DataFrame, shift: int) -> bool:
-    """Whether most claimed frames are judged ones when they are moved."""
+    """Whether most predicted frames are judged ones when they are moved."""
     moved = claimed.with_columns(pl.col("frame") + shift)
     return 2 * len(moved.join(judged, on=["video", "frame"], how="semi")) > len(moved)
 
 
 def _classes(predictions: Predictions, scenes: Scenes, where: str, kinds: set[str]) -> None:
-    """Names of classes of a kind, of which some have to be the truth's."""
+    """Names of classes of a kind, of which some have to be the ground truth's."""
     theirs, ours = predictions.meta.vocabularies, scenes.meta.vocabularies
     # Agentness has one class; what it is called tells nothing.
     shared = sorted((kinds & theirs.keys() & ours.keys()) - {AGENTNESS})

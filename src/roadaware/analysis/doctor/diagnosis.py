@@ -1,4 +1,4 @@
-"""What a check found: in words, with the evidence and the remedy."""
+"""Diagnosis: the finding of a check in words, with the evidence and the remedy."""
 
 from __future__ import annotations
 

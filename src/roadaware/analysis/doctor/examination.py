@@ -16,7 +16,7 @@ from roadaware.scenes.tables import Scenes
 
 @dataclass(frozen=True)
 class Extraction:
-    """What the dataset says the rows should be.
+    """The rows expected by the dataset.
 
     Args:
         dataset: its name.
@@ -41,7 +41,7 @@ def check_pedestrian_scores(
     task: str,
     extraction: Extraction | None = None,
 ) -> list[Diagnosis]:
-    """Why the numbers of somebody's pedestrian scores may be meaningless.
+    """Check a file of pedestrian scores for mistakes that make its metrics meaningless.
 
     Args:
         values: (n, k) scores as read.
@@ -109,7 +109,7 @@ def check_scene_folder(scenes: Scenes, missing: Mapping[str, int] | None = None)
 
 
 def _sizes(videos: pl.DataFrame) -> pl.DataFrame:
-    """`video`, `n_frames`, `width_px` and `height_px`, null where a set does not tell them."""
+    """`video`, `n_frames`, `width_px` and `height_px`, null where a set lacks them."""
     return videos.select(
         "video",
         *(

@@ -1,4 +1,4 @@
-"""What can be wrong with a samples file: class numbers, units of time, names, order, the wrong split."""
+"""Checks of a samples file: class numbers, units of time, names, order, the wrong split."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def score_scale(scores: Floats) -> list[Diagnosis]:
 
 
 def check_constant_scores(scores: Floats) -> list[Diagnosis]:
-    """Whether the model says the same of every sample.
+    """Whether the scores of all samples are equal.
 
     Args:
         scores: (n, k) as read.
@@ -378,7 +378,7 @@ def check_same_order(found: Sequence[str], expected: Sequence[str]) -> list[Diag
 
 
 def check_flipped_truth(truth: Floats, expected: Floats) -> list[Diagnosis]:
-    """Whether the truth is that of the dataset, or its opposite.
+    """Whether the ground truth is that of the dataset, or its opposite.
 
     Args:
         truth: (n,) in the file.

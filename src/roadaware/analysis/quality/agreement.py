@@ -104,7 +104,7 @@ def cohen_kappa(
     Args:
         first: (n,) labels as whole numbers.
         second: (n,) labels of the same items.
-        times: (n,) how many items each row stands for; one unless given.
+        times: (n,) how many items each row stands for (default: one).
 
     Returns:
         None where it is undefined: no items, or both always give one and the same label.
@@ -137,7 +137,7 @@ def krippendorff_alpha(raters: Sequence[npt.ArrayLike], times: npt.ArrayLike | N
 
     Args:
         raters: (n,) labels of each annotator as whole numbers, -1 where he gave none.
-        times: (n,) how many items each row stands for; one unless given.
+        times: (n,) how many items each row stands for (default: one).
 
     Returns:
         None where it is undefined: no item with two labels, or one and the same label everywhere.

@@ -176,7 +176,7 @@ _OF_ROUND_2 = ("round 2", "round 1 to round 2")
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """What a check of annotations found.
+    """Result of a check of annotations.
 
     Args:
         items: one row per item of any file: what, video, name, object, predicate, frame (null where it
@@ -248,8 +248,8 @@ def check(
         original: as first annotated.
         round1: as the first reviewer left it.
         round2: as the second reviewer would have it.
-        config: the limits; those of the paper unless given.
-        dictionary: the allowed labels; those of Chaotic World unless given.
+        config: the limits (default: those of the paper).
+        dictionary: the allowed labels (default: those of Chaotic World).
         words: words that no description may hold.
 
     Raises:
@@ -307,7 +307,7 @@ def _refuse_strangers(tables: Sequence[pl.DataFrame]) -> None:
 
 
 def _with_refused(wide: pl.DataFrame, scenes: Sequence[Scenes]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """What the readers did not take, as items of their own that failed."""
+    """Rejected rows of the readers, as failed items."""
     numbers: dict[tuple[str, str], int] = {}
     findings = []
     for stage, each in zip(FILES, scenes, strict=False):
@@ -382,7 +382,7 @@ def _select_columns(count: int) -> list[pl.Expr]:
 
 
 def _select_file_columns(k: int, count: int) -> list[pl.Expr]:
-    """What file k says of an item, in the pixels and frames of the first file that has it."""
+    """Values of an item in file k, in the pixels and frames of the first file that has it."""
     name, columns = FILES[k].replace(" ", ""), []
     scales = {**dict(zip(EDGES, ("x", "y", "x", "y"), strict=True)), "start": "t", "end": "t"}
     for column, axis in scales.items():
@@ -394,7 +394,7 @@ def _select_file_columns(k: int, count: int) -> list[pl.Expr]:
 
 
 def _hints(wide: pl.DataFrame, findings: pl.DataFrame, dictionary: Dictionary, count: int) -> list[str]:
-    """What to look at first where the files do not fit each other or the dictionary."""
+    """Hints where the files do not fit each other or the dictionary."""
     hints = []
     for a, b in ((0, 1), (1, 2))[: count - 1]:
         for what in WHATS:
@@ -422,7 +422,7 @@ def _facts(
     dictionary: Dictionary,
     words: ForbiddenWords | None,
 ) -> dict[str, Any]:
-    """What was compared, and what could not be."""
+    """Counts of compared and not comparable items."""
     labels = pl.concat([table.select("labels").explode("labels").unique() for table in tables])
     kinds = {shown.split(": ", 1)[0] for shown in labels["labels"].drop_nulls()}
     videos = pl.concat([table.select("video", "width", "fps").unique("video") for table in tables])

@@ -1,4 +1,4 @@
-"""How far two rounds are apart: edges of boxes, starts and ends, labels, what is missing or added."""
+"""Differences of two annotation rounds: edges of boxes, starts and ends, labels, missing and added items."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def add_differences(wide: pl.DataFrame, a: int, b: int, config: QualityConfig) -
 
 
 def find_differences(wide: pl.DataFrame, a: int, b: int, stage: str, config: QualityConfig) -> pl.DataFrame:
-    """What two files differ by beyond the limits, as findings.
+    """Find differences of two files beyond the limits.
 
     Args:
         wide: with the differences of the pair.
@@ -152,7 +152,7 @@ def format_digits(value: pl.Expr) -> pl.Expr:
 
 
 def format_unit(k: int) -> pl.Expr:
-    """What the edges of a video of file k are measured in, as words behind a number."""
+    """The unit of the edges of a video of file k, in words."""
     return pl.when(pl.col(f"width_{k}") == 1).then(pl.lit(" of the picture")).otherwise(pl.lit(" px"))
 
 

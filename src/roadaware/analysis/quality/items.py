@@ -1,4 +1,4 @@
-"""What annotations consist of: boxes, persons, relations, sentences, sounds, videos, one row each."""
+"""Items of annotations: boxes, persons, relations, sentences, sounds, videos, one row each."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COLUMNS: dict[str, Any] = {
 """Edges in pixels and times in frames of the file; `low` and `high` bound where the item may lie in time:
 both tracks of a relation, the start of a box's sound; `known` is false where a person is due and absent."""
 _EXACT = 1e-9
-"""Differences below this share of the picture come from decimals, not from annotators."""
+"""Differences below this share of the image come from decimals, not from annotators."""
 
 
 def build_items(scenes: Scenes, config: QualityConfig, dictionary: Dictionary) -> pl.DataFrame:
@@ -238,7 +238,7 @@ def _heard(scenes: Scenes) -> pl.DataFrame:
         return pl.DataFrame(schema={**schema, "until": pl.Float64})
     rates = scenes.videos.select(_text("video"), _column(scenes.videos, "fps", pl.Float64))
     rows = sounds.with_columns(_text("video")).join(rates, on="video", how="left", maintain_order="left")
-    # Seconds are kept in single precision: a hundredth of a frame is the most they tell apart.
+    # Seconds are kept in single precision: a hundredth of a frame is the most they distinguish.
     timed, until = ((_column(sounds, name, pl.Float64) * pl.col("fps")).round(2) for name in ("t_s", "end_s"))
     return rows.select(
         "sound",

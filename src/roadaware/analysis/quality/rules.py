@@ -1,4 +1,4 @@
-"""What must hold of the annotations of one file by themselves: structure, dictionaries, words."""
+"""Rules for the annotations of one file by themselves: structure, dictionaries, words."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def apply_rules(
     dictionary: Dictionary,
     words: ForbiddenWords | None,
 ) -> pl.DataFrame:
-    """What is wrong with one file.
+    """Findings of all rules in one file.
 
     Args:
         wide: what `aligned` gave.

@@ -12,37 +12,37 @@ from roadaware.errors import UsageError
 
 @dataclass(frozen=True)
 class ActionConfig:
-    """How claimed actions of boxes are judged; the defaults are what `default` gives.
+    """How predicted actions of boxes are judged; the defaults are what `default` gives.
 
-    A row is one label of one box. Rows of truth and claims meet where video, frame and label are equal.
+    A row is one label of one box. Rows of ground truth and predictions meet where video, frame and label are equal.
 
     Args:
         min_iou: the smallest overlap of a hit, in (0, 1].
         ap: average precision is the area under the precision reached at a recall or beyond (`envelope`,
-            PASCAL VOC from 2010 on), or the mean of the precision at the rank of each true row (`raw`).
-        match: a claim looks at the true row it overlaps most and at no other (`argmax`), or at the one it
-            overlaps most among those that no better claim took (`greedy`).
-        per_frame_capacity: of a frame with more claims than this, over all labels, those with the highest
+            PASCAL VOC from 2010 on), or the mean of the precision at the rank of each ground-truth row (`raw`).
+        match: a prediction considers the ground-truth row it overlaps most and at no other (`argmax`), or at the one it
+            overlaps most among those that no better prediction took (`greedy`).
+        per_frame_capacity: of a frame with more predictions than this, over all labels, those with the highest
             scores are judged; None judges all.
         row_order: rows of equal score in a frame come as in the file (`file`), or as a binary heap of
             (score, label id, y1, x1, y2, x2) holds them after all were pushed in the order of the file
-            (`heap`). It decides among claims of equal score, and among true rows of equal overlap.
-        truth_by_person: true rows come by falling number of the person, which the published readers take
+            (`heap`). It decides among predictions of equal score, and among ground-truth rows of equal overlap.
+        truth_by_person: ground-truth rows come by falling number of the person, which the published readers take
             for a score, and only then by `row_order`; else by `row_order` alone.
         frame_order: frames come by video, as the table of videos has them, and number (`table`), or in the
-            order in which the claims name them first (`claims`), or the truth (`truth`). It decides among
-            claims of equal score in different frames.
-        tied_ranks: claims of equal score are ranked in the order of frames and rows (`kept`), or the other
+            order in which the predictions name them first (`claims`), or the ground truth (`truth`). It decides among
+            predictions of equal score in different frames.
+        tied_ranks: predictions of equal score are ranked in the order of frames and rows (`kept`), or the other
             way round (`reversed`).
         numbers: corners and ranked scores are compared in `double` precision, or in `single` as an array
             library does that holds them so.
-        zero_area_claims: claims without area are `wrong`, as they meet nothing, or `dropped`.
-        empty_frames: claims on frames that were annotated and have no true row are wrong (`count`), or are
+        zero_area_claims: predictions without area are `wrong`, as they meet nothing, or `dropped`.
+        empty_frames: predictions on frames that were annotated and have no ground-truth row are wrong (`count`), or are
             not judged (`ignore`).
-        unknown_frames: the same for claims on frames that the truth does not name at all.
-        excluded_truth: true rows on excluded frames are `dropped`, or `counted` among what is to be found.
-        classes: the mean is over the classes with truth (`with_truth`), or only over those of them that are
-            claimed on a judged frame (`with_truth_and_claims`).
+        unknown_frames: the same for predictions on frames that the ground truth does not name at all.
+        excluded_truth: ground-truth rows on excluded frames are `dropped`, or `counted` among what is to be found.
+        classes: the mean is over the classes with ground truth (`with_truth`), or only over those of them that are
+            predicted on a judged frame (`with_truth_and_claims`).
     """
 
     min_iou: float = 0.5
@@ -69,7 +69,7 @@ class ActionConfig:
 
     @classmethod
     def default(cls) -> ActionConfig:
-        """The choices we recommend: every claim on a frame that somebody looked at is judged, once."""
+        """The choices we recommend: every prediction on a frame that somebody annotated is judged, once."""
         return cls()
 
     @classmethod

@@ -21,16 +21,16 @@ from roadaware.metrics.actions.matching import ABSORBED, Judgement, cast_to_sing
 from roadaware.metrics.metric_state import SceneResult, build_result
 from roadaware.scenes.tables import Predictions, Scenes
 
-# The rows behind the mean average precision: each claim, each true label, and which labels are confused.
+# The rows behind the mean average precision: each prediction, each true label, and which labels are confused.
 
 
 def build_prediction_rows(judgement: Judgement) -> pl.DataFrame:
-    """One row per judged claim, frame after frame and in each by falling score.
+    """One row per judged prediction, frame after frame and in each by falling score.
 
     Returns:
-        `box`, `video`, `frame`, `label`, `score`; `iou` with the true box of that label that it overlaps
+        `box`, `video`, `frame`, `label`, `score`; `iou` with the ground-truth box of that label that it overlaps
         most, and `nearest`, that box (0 and null where the frame has none); `truth`, the box it met, null
-        where it is wrong; `hit`, null for a claim on truth to ignore.
+        where it is wrong; `hit`, null for a prediction on ground truth to ignore.
     """
     return _build_row_table(judgement, judgement.claims).with_columns(
         pl.Series("score", judgement.claims.score),
@@ -45,7 +45,7 @@ def build_truth_rows(judgement: Judgement) -> pl.DataFrame:
     """One row per true label of a judged frame.
 
     Returns:
-        `box`, `video`, `frame`, `label`, `found`; `score` and `claim`, the score and the box of the claim
+        `box`, `video`, `frame`, `label`, `found`; `score` and `claim`, the score and the box of the prediction
         that found it, null where none did.
     """
     claim = np.full(len(judgement.truth), -1)
@@ -59,15 +59,15 @@ def build_truth_rows(judgement: Judgement) -> pl.DataFrame:
 
 
 def build_confusion_table(judgement: Judgement, min_score: float = 0.0) -> pl.DataFrame:
-    """Which labels stood where others were claimed.
+    """Confusion table: ground-truth labels where others were predicted.
 
-    A claim is compared with the true box of its frame that it overlaps most, of whatever label. Where that
-    overlap is enough, and the person in the box does not have the claimed label, the claim counts once for
+    A prediction is compared with the ground-truth box of its frame that it overlaps most, of whatever label. Where that
+    overlap is enough, and the person in the box does not have the predicted label, the prediction counts once for
     each label that the person has.
 
     Args:
-        judgement: truth and claims.
-        min_score: claims below it do not count.
+        judgement: ground truth and predictions.
+        min_score: predictions below it do not count.
 
     Returns:
         `truth` and `claimed`, names of actions; `claims`, how many; `mean_score`, of these. The most come
@@ -94,7 +94,7 @@ def build_confusion_table(judgement: Judgement, min_score: float = 0.0) -> pl.Da
 
 
 def _nearest(judgement: Judgement) -> Ints:
-    """(n,) the true row of any class that each claim overlaps most, -1 where that is not enough."""
+    """(n,) the ground-truth row of any class that each prediction overlaps most, -1 where that is not enough."""
     from roadaware.metrics.actions.kernels import find_nearest_boxes
 
     single = judgement.config.numbers == "single"
@@ -153,8 +153,8 @@ def evaluate(
 ) -> SceneResult:
     """Frame mean average precision, `map@0.5`, and the average precision of each action, `ap@0.5`.
 
-    A claim is one label of one box, with a score. It is right where its box overlaps a true box of its
-    frame and label enough (IoU of at least `min_iou`) that no claim of a higher score has met. The claims
+    A prediction is one label of one box, with a score. It is right where its box overlaps a ground-truth box of its
+    frame and label enough (IoU of at least `min_iou`) that no prediction of a higher score has met. The predictions
     of a label, from all judged frames, are ranked by score; the average precision is read off the ranking,
     and its mean over the labels is the metric. In [0, 1]; higher is better.
 
@@ -163,7 +163,7 @@ def evaluate(
             boxes with dense `scores` of that kind.
         scenes: boxes with `labels` of that kind; frames with `annotated` false are excluded.
         config: how they are judged; see `config.CONFIGS`.
-        by: of `category`, `density` (different true boxes in the frame) and `split`, by which the frames
+        by: of `category`, `density` (different ground-truth boxes in the frame) and `split`, by which the frames
             are sliced.
         draws: resamples of videos; 0 gives no intervals.
         seed: of the resamples.
@@ -173,7 +173,7 @@ def evaluate(
         how many frames were judged.
 
     Raises:
-        InputError: if there is no truth, or claims and truth do not fit each other.
+        InputError: if there is no ground truth, or predictions and ground truth do not fit each other.
         UsageError: if `draws` is negative or there is nothing of that name to slice by.
 
     Source: Gu et al., CVPR 2018, section 5; the evaluators named in `config`.
@@ -207,13 +207,13 @@ def evaluate(
 def evaluate_confusion(
     predictions: Predictions, scenes: Scenes, config: ActionConfig, *, min_score: float = 0.0
 ) -> pl.DataFrame:
-    """Which labels stood where others were claimed: `truth`, `claimed`, `claims`, `mean_score`.
+    """Confusion table of predicted and ground-truth labels: `truth`, `claimed`, `claims`, `mean_score`.
 
     Args:
         predictions: as in `evaluate`.
         scenes: as in `evaluate`.
         config: how they are judged.
-        min_score: claims below it do not count. Where every box is claimed to be everything, it is what
+        min_score: predictions below it do not count. Where every box is predicted to be everything, it is what
             makes the table speak.
 
     Raises:
@@ -224,7 +224,7 @@ def evaluate_confusion(
 
 
 def _check_judged(judgement: Judgement) -> None:
-    """Raises InputError where every frame with truth is excluded."""
+    """Raises InputError where every frame with ground truth is excluded."""
     if not len(judgement.truth):
         frames = judgement.actions.frames
         raise InputError(

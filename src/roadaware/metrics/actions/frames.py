@@ -1,4 +1,4 @@
-"""Which frames are judged, in which order their claims are ranked, and what they can be sliced by."""
+"""Which frames are judged, in which order their predictions are ranked, and what they can be sliced by."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from roadaware.metrics.metric_state import crowd_density
 
 
 def mask_evaluated_frames(frames: Keyframes, config: ActionConfig) -> Bools:
-    """(F,) whether claims on a frame are judged."""
+    """(F,) whether predictions on a frame are judged."""
     bare = np.where(frames.known, config.empty_frames == "count", config.unknown_frames == "count")
     judged: Bools = ~frames.excluded & (frames.has_truth | bare)
     return judged
 
 
 def mask_counted_frames(frames: Keyframes, config: ActionConfig) -> Bools:
-    """(F,) whether the truth of a frame is to be found, or claims on it are judged."""
+    """(F,) whether the ground truth of a frame is to be found, or predictions on it are judged."""
     if config.excluded_truth == "dropped":
         return mask_evaluated_frames(frames, config)
     return mask_evaluated_frames(frames, config) | (frames.excluded & frames.has_truth)
@@ -60,7 +60,7 @@ def build_item_table(frames: Keyframes, kept: Bools) -> pl.DataFrame:
 
 
 def count_excluded(actions: Actions, config: ActionConfig) -> dict[str, int]:
-    """What of truth and claims is not judged because of its frame, in words, to how often."""
+    """Count of ground truth and predictions left out because of their frame, by reason in words."""
     frames, claims = actions.frames, actions.claims.frame
     judged = mask_evaluated_frames(frames, config)
     unnamed = ~frames.known & ~judged

@@ -1,4 +1,4 @@
-"""Actions of boxes as arrays: the frames of truth and claims, and one row for each label of a box."""
+"""Actions of boxes as arrays: the frames of ground truth and predictions, and one row for each label of a box."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Rows:
         frame: (n,) index in the frames.
         cls: (n,) index in the classes.
         corners: (n, 4) x1, y1, x2, y2.
-        score: (n,) of a claim; of truth the number of the person.
-        ignored: (n,) whether claims on it count neither way.
+        score: (n,) of a prediction; of ground truth the number of the person.
+        ignored: (n,) whether predictions on it count neither way.
     """
 
     box: Ints
@@ -65,17 +65,17 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Keyframes:
-    """The frames of truth and claims, by video and number.
+    """The frames of ground truth and predictions, by video and number.
 
     Args:
-        about: (V rows) `video`, `category` and `split`, null where unknown; the videos of the truth come
+        about: (V rows) `video`, `category` and `split`, null where unknown; the videos of the ground truth come
             first, in the order of its table.
         video: (F,) index of the video.
         number: (F,) the frame's number.
-        known: (F,) whether the truth names it.
-        excluded: (F,) whether the truth says that nobody annotated it.
-        has_truth: (F,) whether it has a true row.
-        persons: (F,) how many different true boxes it has.
+        known: (F,) whether the ground truth names it.
+        excluded: (F,) whether the ground truth says that nobody annotated it.
+        has_truth: (F,) whether it has a ground-truth row.
+        persons: (F,) how many different ground-truth boxes it has.
     """
 
     about: pl.DataFrame
@@ -89,14 +89,14 @@ class Keyframes:
 
 @dataclass(frozen=True, eq=False)
 class Actions:
-    """Truth and claims of actions.
+    """Ground truth and predictions of actions.
 
     Args:
         classes: (C,) names of the actions.
         label_ids: (C,) their native numbers.
-        frames: of truth and claims.
-        truth: the true rows.
-        claims: the claimed rows.
+        frames: of ground truth and predictions.
+        truth: the ground-truth rows.
+        claims: the predicted rows.
     """
 
     classes: tuple[str, ...]
@@ -107,7 +107,7 @@ class Actions:
 
 
 def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
-    """Bring truth and claims to the same classes and frames.
+    """Bring ground truth and predictions to the same classes and frames.
 
     Args:
         predictions: boxes with `labels` of the kind `action`, each with its own score, or with dense `scores`
@@ -115,7 +115,7 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
         scenes: boxes with `labels` of that kind; frames with `annotated` false are excluded.
 
     Raises:
-        InputError: if there is no truth, a claim has no score, or names an action that the truth does not
+        InputError: if there is no ground truth, a prediction has no score, or names an action that the ground truth does not
             know.
     """
     classes = _classes(scenes)
@@ -150,7 +150,7 @@ def read_actions(predictions: Predictions, scenes: Scenes) -> Actions:
 
 @dataclass(frozen=True, eq=False)
 class _Labelled:
-    """The labels of the kind, each with the row of its box, its class and its score (1 for truth)."""
+    """The labels of the kind, each with the row of its box, its class and its score (1 for ground truth)."""
 
     at: Ints
     cls: npt.NDArray[np.int32]
@@ -158,7 +158,7 @@ class _Labelled:
 
 
 def _extract_labels(tables: TableSet, classes: tuple[str, ...]) -> _Labelled:
-    """The labels of a set: the rows of its table or, where claims are dense, those of box after box."""
+    """The labels of a set: the rows of its table or, where predictions are dense, those of box after box."""
     claimed = isinstance(tables, Predictions)
     labels = tables.labels.filter(pl.col("kind").cast(pl.String) == KIND)
     if claimed and labels.is_empty() and "scores" in tables.boxes.columns:

@@ -1,4 +1,4 @@
-"""The loops of judging actions: the heap that keeps the best rows of a frame, and matching with truth."""
+"""The loops of judging actions: the heap that keeps the best rows of a frame, and matching with ground truth."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOBODY, ABSORBED = -1, -2
 
 @kernel
 def assign_heap_slots(start: Ints, rows: Floats, capacity: int) -> Ints:
-    """(n,) the place of each row in the heap of its frame, -1 where it was pushed out or never came in.
+    """(n,) the slot of each row in the heap of its frame, -1 where it was pushed out or not added.
 
     A full heap takes a row only if its score is higher than the lowest; the least row then leaves. Rows are
     sifted as Python's heapq does it, on which the places depend.
@@ -85,20 +85,20 @@ def match_rows(
     greedy: bool,
     single: bool,
 ) -> tuple[Ints, Ints, Floats]:
-    """For each claim the true row it meets, the one it overlaps most (-1 for none) and how much.
+    """For each prediction the ground-truth row it meets, the one it overlaps most (-1 for none) and how much.
 
     It meets NOBODY where it is wrong, and ABSORBED where it counts neither way.
 
     Args:
-        start: (F + 1,) where the claims of each frame start.
-        cls: (n,) class of each claim, in the order in which those of a frame choose.
+        start: (F + 1,) where the predictions of each frame start.
+        cls: (n,) class of each prediction, in the order in which those of a frame choose.
         box: (n, 4) x1, y1, x2, y2.
-        truth_start: (F + 1,) where the true rows of each frame start.
+        truth_start: (F + 1,) where the ground-truth rows of each frame start.
         truth_cls: (m,) their classes.
         truth_box: (m, 4) their boxes; the first of those with equal overlap is met.
-        ignored: (m,) whether claims on it count neither way.
+        ignored: (m,) whether predictions on it count neither way.
         min_iou: the smallest overlap of a hit.
-        greedy: whether a claim takes the best true row that is free, not the best alone.
+        greedy: whether a prediction takes the best ground-truth row that is free, not the best alone.
         single: whether differences, areas and their sums are rounded to single precision.
     """
     n = len(cls)
@@ -133,12 +133,12 @@ def match_rows(
 def find_nearest_boxes(
     start: Ints, box: Floats, truth_start: Ints, truth_box: Floats, single: bool
 ) -> tuple[Ints, Floats]:
-    """For each claim the true row of any class that it overlaps most, -1 for none, and how much.
+    """For each prediction the ground-truth row of any class that it overlaps most, -1 for none, and how much.
 
     Args:
-        start: (F + 1,) where the claims of each frame start.
+        start: (F + 1,) where the predictions of each frame start.
         box: (n, 4) x1, y1, x2, y2.
-        truth_start: (F + 1,) where the true rows of each frame start.
+        truth_start: (F + 1,) where the ground-truth rows of each frame start.
         truth_box: (m, 4) their boxes; the first of those with equal overlap counts.
         single: as in `match_rows`.
     """

@@ -1,4 +1,4 @@
-"""Which claimed actions are right: rows in the order in which they are judged, and the truth each meets."""
+"""Which predicted actions are right: rows in the order in which they are judged, and the ground truth each meets."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from roadaware.metrics.actions.state import JudgedActions
 from roadaware.metrics.detection.frame import sort_descending
 
 ABSORBED = -2
-"""In the place of a true row: the claim counts neither way, as in `kernels`, which imports numba."""
+"""In the place of a ground-truth row: the prediction counts neither way, as in `kernels`, which imports numba."""
 _YXYX = (1, 0, 3, 2)
 
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """Truth and claims of the judged frames, and what meets what.
+    """Ground truth and predictions of the judged frames, and their matches.
 
     Args:
         actions: everything that was read.
         config: how it was judged.
-        truth: the true rows of judged frames, frame after frame; the first of equal overlap is met.
+        truth: the ground-truth rows of judged frames, frame after frame; the first of equal overlap is met.
         truth_start: (F + 1,) where those of each frame start, in the order in which frames are ranked.
-        claims: the claims that are judged, frame after frame; those of a frame in the order in which they
+        claims: the predictions that are judged, frame after frame; those of a frame in the order in which they
             choose.
         claim_start: (F + 1,) where those of each frame start.
-        met: (n,) the true row that each claim meets, -1 where it is wrong, ABSORBED where it counts neither
+        met: (n,) the ground-truth row that each prediction meets, -1 where it is wrong, ABSORBED where it counts neither
             way.
-        nearest: (n,) the true row of its class and frame that it overlaps most, -1 where there is none.
+        nearest: (n,) the ground-truth row of its class and frame that it overlaps most, -1 where there is none.
         overlap: (n,) the IoU with that, 0 where there is none.
-        over_capacity: how many claims the capacity of their frame kept out.
-        flat: how many claims were dropped because they have no area.
+        over_capacity: how many predictions the capacity of their frame kept out.
+        flat: how many predictions were dropped because they have no area.
     """
 
     actions: Actions
@@ -77,7 +77,7 @@ class Judgement:
 
 
 def match_actions(actions: Actions, config: ActionConfig) -> Judgement:
-    """Match the claims of judged frames with their truth.
+    """Match the predictions of judged frames with their ground truth.
 
     Source: Gu et al., CVPR 2018, section 5; the evaluators named in `config`.
     """
@@ -175,5 +175,5 @@ def _flat(corners: Floats) -> Bools:
 
 
 def cast_to_single(numbers: Floats) -> Floats:
-    """The numbers as single precision holds them."""
+    """The numbers rounded to single precision."""
     return numbers.astype(np.float32).astype(np.float64)

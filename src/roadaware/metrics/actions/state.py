@@ -1,4 +1,4 @@
-"""JudgedActions: ranked claims and truth of actions as arrays that merge, and the mean average precision."""
+"""JudgedActions: ranked predictions and ground truth of actions as arrays that merge, and the mean average precision."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _UNCLAIMED = "nothing is claimed of it on a judged frame"
 
 @dataclass(frozen=True, eq=False)
 class JudgedActions(Judged):
-    """The claims of judged frames, whether each is right, and the truth that there is to be found.
+    """The predictions of judged frames, whether each is right, and the ground truth that there is to be found.
 
     Args:
         items: the judged frames: `video`, `frame`, `category`, `density`, `split`.
         config: how they were judged.
         classes: (C,) names of the actions.
-        cls: (n,) class of each claim; claims stand by class and rank.
+        cls: (n,) class of each prediction; predictions stand by class and rank.
         score: (n,) its score, as it is ranked.
         item: (n,) its frame, index in `items`.
-        place: (n,) its place among all claims in the order of frames and rows, which ranks equal scores.
+        place: (n,) its place among all predictions in the order of frames and rows, which ranks equal scores.
         hit: (n,) whether it is right.
-        truth_item: (m,) the frame of each true row.
+        truth_item: (m,) the frame of each ground-truth row.
         truth_cls: (m,) its class.
     """
 
@@ -51,7 +51,7 @@ class JudgedActions(Judged):
     truth_cls: Ints32
 
     def ranked(self) -> Self:
-        """The same claims by class, falling score, and place as the configuration has it."""
+        """The same predictions by class, falling score, and place as the configuration has it."""
         in_place = np.argsort(self.place, kind="stable")
         if self.config.tied_ranks == "reversed":
             in_place = in_place[::-1]
@@ -59,7 +59,7 @@ class JudgedActions(Judged):
         return self._take(order[np.argsort(self.cls[order].astype(np.uint16), kind="stable")])
 
     def merge(self, other: Self) -> Self:
-        """The state of both parts; equal scores rank as if the claims of the other came after these.
+        """The state of both parts; equal scores rank as if the predictions of the other came after these.
 
         Raises:
             InputError: if they were judged by different configurations, share a video, or name the classes
@@ -137,9 +137,9 @@ class JudgedActions(Judged):
     def tied(self) -> dict[str, Any] | None:
         """How far the order of equal scores moves the metrics, JSON-ready; None where it moves nothing.
 
-        The published evaluators (`match` is argmax) rank the claims of a class by a sort that leaves the
-        order of equal scores open. How many of them are right does not depend on it: of equal claims on one
-        true row one is right, whichever comes first. So the ends are exact.
+        The published evaluators (`match` is argmax) rank the predictions of a class by a sort that leaves the
+        order of equal scores open. How many of them are right does not depend on it: of equal predictions on one
+        ground-truth row one is right, whichever comes first. So the ends are exact.
 
         Returns:
             {"claims": those whose score others share that are right where they are wrong or the other way
@@ -168,7 +168,7 @@ class JudgedActions(Judged):
         return averaged
 
     def _average_precision(self, video: Ints32, weights: Ints32, n_truth: Ints) -> Floats:
-        """(draws, C) 0 where there is no truth or no claim."""
+        """(draws, C) 0 where there is no ground truth or no prediction."""
         starts = np.searchsorted(self.cls, np.arange(len(self.classes) + 1))
         hit, times = self.hit[:, None], weights.astype(np.int32)
         areas = resample_average_precision(starts, video[self.item], hit, n_truth, times, self.config.ap)

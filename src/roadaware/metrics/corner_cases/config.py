@@ -1,4 +1,4 @@
-"""CornerConfig: which objects are asked for and how, when detectors are judged on corner cases."""
+"""CornerConfig: which objects count and how, when detectors are evaluated on corner cases."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ LOOSE = 0.3
 
 @dataclass(frozen=True)
 class CornerConfig:
-    """How claims about corner cases are judged; the defaults are what `default` gives.
+    """How predictions about corner cases are judged; the defaults are what `default` gives.
 
     Args:
         groups: which objects are asked for, in the order of the result; see `GROUPS`.
-        max_detections: claims that are taken from each picture and class, the best first: the third is the
-            usual number, the first two give what one and ten claims find.
+        max_detections: predictions that are taken from each image and class, the best first: the third is the
+            usual number, the first two give what one and ten predictions find.
         ignored: what is neither asked for nor counted as false: all that is marked so (`marked`), or crowds
             alone (`crowds`, as the published evaluator does, which writes over other marks).
         area: what says how large an object is: the area that its annotation gives (`annotated`, which may be
             that of its outline), or the area of its box (`box`).
         common_truth: `common` asks for all objects of common classes (`all`), or for corner cases alone
             (`corner`).
-        precision: where average precision is given: where truth holds more than corner cases (`complete`),
+        precision: where average precision is given: where ground truth holds more than corner cases (`complete`),
             everywhere (`always`), or nowhere (`never`).
         risk: corner cases are asked for wherever they are (`any`), or only where they block a path of the
             vehicle (`blocking`, see `risk.with_blocking`); where that is not known they are asked for.
@@ -72,7 +72,7 @@ class CornerConfig:
 
     @property
     def thresholds(self) -> tuple[float, ...]:
-        """Overlaps from which on a claim meets an object: 0.3, then COCO's ten, as its evaluator has them."""
+        """Overlaps from which on a prediction meets an object: 0.3, then COCO's ten, as its evaluator has them."""
         return (LOOSE, *np.linspace(0.5, 0.95, 10).tolist())
 
     @classmethod

@@ -18,16 +18,16 @@ from roadaware.metrics.corner_cases.state import JudgedCorners, build_corner_sta
 from roadaware.metrics.metric_state import SceneResult, build_result, compute_values, split_slices
 from roadaware.scenes.tables import Predictions, Scenes
 
-# The rows behind the metrics of corner cases: every object with the claim that met it, and every class.
+# The rows behind the metrics of corner cases: every object with the prediction that met it, and every class.
 
 _HALF, _FROM_HALF = 1, slice(1, None)
 _CLASS_BLIND: tuple[Group, ...] = ("corner", "all")
 
 
 def summarize_objects(truth: Objects, claims: Claims, met: Mapping[Group, Met]) -> pl.DataFrame:
-    """One row per object that is asked for, in each group: `best_iou` is the overlap of the nearest claim.
+    """One row per counted object, in each group: `best_iou` is the overlap of the nearest prediction.
 
-    `rank` is the place of the claim that met it at an overlap of 0.5, from 0 and null where none did;
+    `rank` is the place of the prediction that met it at an overlap of 0.5, from 0 and null where none did;
     `met_share` the share of the ten thresholds at which one did.
     """
     frames = []
@@ -58,7 +58,7 @@ def summarize_classes(
 ) -> pl.DataFrame:
     """One row per class of the file: how many of its objects there are, and how many are met, whatever by.
 
-    The groups `corner` and `all` match without classes: which claim meets an object does not depend on what
+    The groups `corner` and `all` match without classes: which prediction meets an object does not depend on what
     it is called. A file in which no class is known gives no row.
     """
     frames = []
@@ -97,23 +97,23 @@ def _words(numbers: npt.NDArray[np.int64], words: tuple[str, ...]) -> list[str |
     return [known[n] for n in numbers.tolist()]
 
 
-# What answers without a detector would claim: the whole picture, and boxes drawn at random.
+# What answers without a detector would predict: the whole image, and boxes drawn at random.
 
 WHOLE, RANDOM = "whole image", "random boxes"
 
 
 def propose_whole_images(truth: Objects) -> Claims:
-    """One claim in each picture: all of it."""
+    """One prediction in each image: all of it."""
     items = np.flatnonzero(~np.isnan(truth.sizes).any(axis=1))
     corners = np.column_stack([np.zeros((len(items), 2)), truth.sizes[items]])
     return _claims(items, corners, np.ones(len(items)))
 
 
 def sample_random_boxes(truth: Objects, number: int, seed: int = 0) -> Claims:
-    """So many boxes in each picture, whose corners are two points drawn evenly.
+    """So many boxes in each image, whose corners are two points drawn evenly.
 
     Args:
-        truth: tells the pictures.
+        truth: defines the images.
         number: of boxes in each.
         seed: of the boxes.
     """
@@ -132,7 +132,7 @@ def _claims(items: npt.NDArray[np.int64], corners: Floats, score: Floats) -> Cla
 
 
 UNANSWERED = "unanswered groups"
-"""The note of Predictions that tells which groups they have no answer to, each with the reason."""
+"""The note of Predictions with the groups that they have no answer to, each with the reason."""
 IN_SLICES = "trivial_answers_in_slices"
 
 
@@ -145,28 +145,28 @@ def evaluate(
     draws: int = 0,
     seed: int = 0,
 ) -> SceneResult:
-    """Average recall of claimed boxes on the objects of each group, as COCO's evaluator has it.
+    """Average recall of predicted boxes on the objects of each group, as COCO's evaluator has it.
 
     A metric is called by its group and its name: `corner_ar` is the recall of corner cases, averaged over the
-    overlaps 0.5, 0.55, ... 0.95, with at most 100 claims a picture. All lie in [0, 1], higher is better. Rows
-    with a label are of a class or super-class. Groups that claims have no answer to (the note `UNANSWERED`
-    of the predictions; of claims that do not say what they are all but `corner` and `all`) are undefined.
-    `baselines` holds what the whole picture and random boxes would score, `facts` their recall in each slice.
+    overlaps 0.5, 0.55, ... 0.95, with at most 100 predictions an image. All lie in [0, 1], higher is better. Rows
+    with a label are of a class or super-class. Groups that predictions have no answer to (the note `UNANSWERED`
+    of the predictions; of predictions that do not say what they are all but `corner` and `all`) are undefined.
+    `baselines` holds what the whole image and random boxes would score, `facts` their recall in each slice.
 
     Args:
         predictions: boxes with `score`; `common`, `novel` and labels of the kind `corner` where they say so.
         scenes: boxes with, as far as known, what `extract_objects` names.
-        config: how they are judged; `CornerConfig.default()` unless told.
+        config: how they are judged (default: `CornerConfig.default()`).
         by: columns to slice by: `period`, `weather`, `domain`, `density`, ...
-        draws: resamples of videos for the intervals; a set of pictures has one picture a video.
+        draws: resamples of videos for the intervals; a set of images has one image a video.
         seed: of the resamples and of the random boxes.
 
     Returns:
         whole, classes and slices; instances of `object` and `class`.
 
     Raises:
-        InputError: if there is no true box in an annotated picture, a claim has no score, or none is about a
-            picture of the truth.
+        InputError: if there is no ground-truth box in an annotated image, a prediction has no score, or none is about an
+            image of the ground truth.
         UsageError: if `draws` is negative or there is no such column.
 
     Source: Li et al., ECCV 2022 (CODA), section 5.1; Lin et al., ECCV 2014 (COCO).
@@ -207,7 +207,7 @@ def _notes(
 
 
 def _find_unanswered_groups(predictions: Predictions, config: CornerConfig) -> dict[str, str]:
-    """Groups that the claims have no answer to, with the reason."""
+    """Groups that the predictions have no answer to, with the reason."""
     said = predictions.meta.notes.get(UNANSWERED)
     if isinstance(said, Mapping):
         return {group: str(said.get(group) or "") for group in config.groups if said.get(group)}
@@ -217,13 +217,13 @@ def _find_unanswered_groups(predictions: Predictions, config: CornerConfig) -> d
 
 
 def _none(claims: Claims) -> Claims:
-    """No claim at all."""
+    """No prediction at all."""
     fields = ("item", "corners", "sides", "common", "novel", "label", "score")
     return Claims(**{name: getattr(claims, name)[:0] for name in fields})
 
 
 def _trivial(truth: Objects, config: CornerConfig, seed: int) -> dict[str, JudgedCorners]:
-    """The states of the answers without a detector; none where no picture's size is known."""
+    """The states of the answers without a detector; none where no image's size is known."""
     if np.isnan(truth.sizes).all():
         return {}
     answers = {

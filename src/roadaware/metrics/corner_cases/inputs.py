@@ -1,4 +1,4 @@
-"""Truth and claims about corner cases as arrays: pictures, what objects are, and what claims say."""
+"""Ground truth and predictions about corner cases as arrays: images, what objects are, and what predictions say."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from roadaware.scenes.tables import Predictions, Scenes, TableSet
 KIND, SUPER = "corner", "corner_super"
 """Kinds of label: what an object is, and its super-class."""
 BLOCKS = "blocks_path"
-"""The column that tells whether an object blocks a path."""
+"""The column of whether an object blocks a path."""
 NONE = -1
 _NAMES = ("scene", "path", "file_name")
-"""Columns of text that tell pictures apart, and nothing else."""
+"""Columns of text that distinguish images, and nothing else."""
 
 
 @dataclass(frozen=True, eq=False)
 class Marked:
-    """Boxes of pictures, by picture.
+    """Boxes of images, by image.
 
     Args:
-        item: (n,) picture of each.
+        item: (n,) image of each.
         corners: (n, 4) in pixels.
         sides: (n,) width times height.
-        common: (n,) which common class it is, or is claimed to be; NONE for no such class.
-        novel: (n,) whether it is, or is claimed to be, of another class.
+        common: (n,) which common class it is, or is predicted to be; NONE for no such class.
+        novel: (n,) whether it is, or is predicted to be, of another class.
         label: (n,) which class of the file; NONE where it is none, or not known.
     """
 
@@ -46,7 +46,7 @@ class Marked:
 
 @dataclass(frozen=True, eq=False)
 class Claims(Marked):
-    """What is claimed, by picture and falling score, equal ones in the order of the table.
+    """The predictions by image and falling score, equal scores in the order of the table.
 
     Args:
         score: (n,) of each.
@@ -57,12 +57,12 @@ class Claims(Marked):
 
 @dataclass(frozen=True, eq=False)
 class Objects(Marked):
-    """What is true.
+    """The ground truth.
 
     Args:
-        items: one row per picture, by the picture's number: `video`, `frame`, and what slices are made by.
-        sizes: (pictures, 2) width and height in pixels; NaN where not known.
-        area: (n,) what tells how large each is.
+        items: one row per image, by the image's number: `video`, `frame`, and what slices are made by.
+        sizes: (images, 2) width and height in pixels; NaN where not known.
+        area: (n,) from which the size class follows.
         marked: (n,) whether it is marked as not asked for.
         crowd: (n,) whether it is a crowd.
         corner: (n,) whether it is a corner case.
@@ -89,7 +89,7 @@ class Objects(Marked):
 
 
 def extract_objects(scenes: Scenes, *, area: str, risk: str = "any") -> Objects:
-    """The truth of a set, whose pictures are its annotated frames.
+    """The ground truth of a set, whose images are its annotated frames.
 
     Args:
         scenes: boxes with, as far as known, `corner_case`, `ignore`, `crowd`, `area_px2`, `sides_px2`,
@@ -136,17 +136,19 @@ def extract_objects(scenes: Scenes, *, area: str, risk: str = "any") -> Objects:
 
 
 def extract_proposals(predictions: Predictions, truth: Objects) -> tuple[Claims, int]:
-    """What is claimed about the pictures of a truth, and how many claims are about others.
+    """The predictions on images of the ground truth, and the number of those on other images.
 
     Args:
         predictions: boxes with `score`, and `common`, `novel` and labels of the kind `corner` where the
-            claims say what they are.
+            predictions say what they are.
         truth: what they are about.
 
     Raises:
-        InputError: if the boxes have no score, or none is about a picture of the truth.
+        InputError: if the boxes have no score, or none is about an image of the ground truth.
     """
     boxes = predictions.boxes
+    if boxes.is_empty():
+        boxes = boxes.with_columns(score=pl.lit(None, pl.Float64))  # nothing was proposed, which is an answer
     if "score" not in boxes.columns or boxes["score"].null_count():
         raise InputError("every claimed box needs a score", hint="give each proposal a `score` in [0, 1]")
     placed = _join_items(boxes, truth.items)
@@ -193,7 +195,7 @@ def _texts(table: pl.DataFrame) -> list[str]:
 
 
 def _join_items(boxes: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
-    """The boxes of the pictures, in their order, with `item`."""
+    """The boxes of the images, in their order, with `item`."""
     places = items.select("video", "frame").with_row_index("item")
     named = boxes.with_columns(pl.col("video").cast(pl.String))
     return named.join(places, on=["video", "frame"], how="inner", maintain_order="left").with_columns(
@@ -202,7 +204,7 @@ def _join_items(boxes: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
 
 
 def _convert_boxes(boxes: pl.DataFrame, commons: Sequence[str], label: Ints) -> Marked:
-    """Boxes by picture as arrays."""
+    """Boxes by image as arrays."""
     corners = np.ascontiguousarray(boxes.select(CORNERS).to_numpy().astype(np.float64).reshape(-1, 4))
     if "sides_px2" in boxes.columns:
         sides = boxes["sides_px2"].to_numpy().astype(np.float64)
@@ -271,7 +273,7 @@ def _clear(boxes: pl.DataFrame, corner: Bools) -> tuple[Bools, tuple[str, ...]]:
 
 
 def _add_density(items: pl.DataFrame, boxes: pl.DataFrame) -> pl.DataFrame:
-    """The pictures with how many objects each has."""
+    """The images with how many objects each has."""
     counted = boxes.group_by("item").len("density")
     table = (
         items.drop("width_px", "height_px").with_row_index("item").with_columns(pl.col("item").cast(pl.Int64))

@@ -1,4 +1,4 @@
-"""The match of claims with objects, picture by picture and class by class, as COCO's evaluator makes it."""
+"""The match of predictions with objects, image by image and class by class, as COCO's evaluator makes it."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ def match_cells(
 ) -> None:
     """Fill `rank`, `hit`, `passed` and `best`.
 
-    In each cell, a picture and a class, claims come by falling score. At each threshold and size a claim
-    meets the object that it overlaps most, the last of equals, among those that no better claim met: first
+    In each cell, an image and a class, predictions come by falling score. At each threshold and size a prediction
+    meets the object that it overlaps most, the last of equals, among those that no better prediction met: first
     among those asked for, then among those that are ignored or of another size, of which crowds can be met
-    again. A crowd is overlapped by the part of the claim that lies in it.
+    again. A crowd is overlapped by the part of the prediction that lies in it.
 
     Args:
-        claim_start: (cells + 1,) where the claims of each cell start.
+        claim_start: (cells + 1,) where the predictions of each cell start.
         claims: (n, 4) corners.
         claim_area: (n,) of their boxes.
         object_start: (cells + 1,) where the objects of each cell start.
         objects: (m, 4) corners.
         sides: (m,) width times height.
-        area: (m,) what tells their size.
+        area: (m,) from which the size class follows.
         ignored: (m,) 1 where not asked for.
         crowd: (m,) 1 for crowds, which are ignored.
         thresholds: (T,) at most 16.
         bounds: (A, 2) smallest and largest area of each size.
-        most: claims that are taken from each cell.
-        rank: (m, A, T) of the claim that met an object that is asked for, from 0; comes as MISSED.
-        hit: (n, A) bit t is set where a claim met one; comes as zeros.
-        passed: (n, A) bit t is set where a claim does not count; comes as zeros.
-        best: (m,) the greatest overlap with a claim; comes as zeros.
+        most: predictions that are taken from each cell.
+        rank: (m, A, T) of the prediction that met an object that is asked for, from 0; comes as MISSED.
+        hit: (n, A) bit t is set where a prediction met one; comes as zeros.
+        passed: (n, A) bit t is set where a prediction does not count; comes as zeros.
+        best: (m,) the greatest overlap with a prediction; comes as zeros.
     """
     for cell in range(len(claim_start) - 1):
         first, g0, g1 = claim_start[cell], object_start[cell], object_start[cell + 1]
@@ -85,7 +85,7 @@ def _fill(
     g0: int,
     best: Any,
 ) -> None:
-    """The overlaps of the claims and objects of a cell, and the greatest of each claim and object."""
+    """The overlaps of the predictions and objects of a cell, and the greatest of each prediction and object."""
     for d in range(overlap.shape[0]):
         for k in range(overlap.shape[1]):
             g = g0 + k
@@ -121,7 +121,7 @@ def _match(
 
 @kernel
 def _met(overlap: Any, least: float, aside: Any, used: Any, crowd: Any) -> int:
-    """The object that a claim meets, -1 where it meets none."""
+    """The object that a prediction meets, -1 where it meets none."""
     for kind in range(2):
         met, most = -1, least
         for g in range(len(overlap)):
@@ -134,7 +134,7 @@ def _met(overlap: Any, least: float, aside: Any, used: Any, crowd: Any) -> int:
 
 @kernel
 def _overlap(claim: Any, claim_area: float, box: Any, sides: float, crowd: int) -> float:
-    """Intersection over union, or over the claim where the object is a crowd."""
+    """Intersection over union, or over the prediction where the object is a crowd."""
     wide = min(claim[2], box[2]) - max(claim[0], box[0])
     if wide <= 0:
         return 0.0

@@ -15,19 +15,19 @@ from roadaware.statistics.average_precision import resample_average_precision
 
 @dataclass(frozen=True, eq=False)
 class Met:
-    """What became of the objects and claims of a group.
+    """The matched and missed objects and predictions of a group.
 
     Args:
-        rows: (m,) the objects, rows of the truth.
+        rows: (m,) the objects, rows of the ground truth.
         kind: (m,) class of each within the group.
         asked: (m, A) whether it is asked for among objects of each size.
-        rank: (m, A, T) which claim of its picture and class met it, from 0; -1 where none did.
-        best: (m,) the greatest overlap with a claim of its class.
-        claims: (n,) the claims that count, rows of all claims, by class, picture and falling score.
+        rank: (m, A, T) which prediction of its image and class met it, from 0; -1 where none did.
+        best: (m,) the greatest overlap with a prediction of its class.
+        claims: (n,) the predictions that count, rows of all predictions, by class, image and falling score.
         claimed: (n,) class of each within the group.
         hit: (n, A) bit t is set where it met an object that is asked for.
         passed: (n, A) bit t is set where it does not count.
-        beyond: how many claims were not taken, for they are too many in their picture.
+        beyond: how many predictions were not taken, for they are too many in their image.
     """
 
     rows: Ints
@@ -43,21 +43,21 @@ class Met:
 
 
 def list_group_classes(group: Group, truth: Objects) -> tuple[str, ...]:
-    """The classes that a group is asked for in."""
+    """The classes of a group."""
     return {"common": truth.commons, "classes": truth.labels}.get(group, (group,))
 
 
 def match_group(
     group: Group, truth: Objects, claims: Claims, config: CornerConfig, *, every: bool = False
 ) -> Met:
-    """The claims of a group matched with its objects.
+    """The predictions of a group matched with its objects.
 
     Args:
         group: which.
         truth: all objects.
-        claims: all claims.
+        claims: all predictions.
         config: how.
-        every: whether each claim is claimed once as each class, as trivial answers are.
+        every: whether each prediction is predicted once as each class, as trivial answers are.
 
     Source: pycocotools, the evaluator of Lin et al., ECCV 2014 (COCO).
     """
@@ -119,7 +119,7 @@ def _objects(group: Group, truth: Objects, config: CornerConfig) -> tuple[Ints, 
 
 
 def _claims(group: Group, claims: Claims, n_classes: int, *, every: bool) -> tuple[Ints, Ints]:
-    """The claims of a group with the class of each, in their order."""
+    """The predictions of a group with the class of each, in their order."""
     if every:
         n = len(claims.item)
         return np.tile(np.arange(n), n_classes), np.repeat(np.arange(n_classes), n)
@@ -151,7 +151,7 @@ def _at_most(rows: Ints, start: Ints, most: int) -> tuple[Ints, Ints, int]:
     return rows[place < most], kept, int((place >= most).sum())
 
 
-# Average precision as COCO's evaluator reads it, over thresholds, sizes and classes, for many draws.
+# Average precision as COCO's evaluator reads it, over thresholds, sizes and classes, for many resamples.
 
 _HALF, _THREE_QUARTERS = 0, 5
 _SIZES = ("ap_small", "ap_medium", "ap_large")
@@ -173,7 +173,7 @@ def compute_precisions(
     """`ap`, `ap50`, `ap75`, `ap_small`, `ap_medium`, `ap_large`, each (draws,), NaN where there is no object.
 
     Args:
-        video: (n,) of each claim; claims by picture, by falling score within each class of a picture.
+        video: (n,) of each prediction; predictions by image, by falling score within each class of an image.
         kind: (n,) class of each.
         score: (n,) of each.
         hit: (n, A) bit t is set where it met an object.
@@ -228,7 +228,7 @@ def _mean(values: Floats) -> Floats:
     return found
 
 
-# Average recall: the share of objects that are met, averaged over thresholds and classes, for many draws.
+# Average recall: the share of objects that are met, averaged over thresholds and classes, for many resamples.
 
 SIZES = ("", "_small", "_medium", "_large")
 _LOOSE, _RECALL_HALF, _RECALL_THREE_QUARTERS, _FROM_HALF = 0, 1, 6, slice(1, None)
@@ -263,10 +263,10 @@ class Recall:
     """How many objects were met, by video.
 
     Args:
-        met: (classes, videos, 2 + A, T) objects met by the first claims, as many as the first and the second
-            number of `CornerConfig.max_detections`, then by all claims among objects of each size.
+        met: (classes, videos, 2 + A, T) objects met by the first predictions, as many as the first and the second
+            number of `CornerConfig.max_detections`, then by all predictions among objects of each size.
         asked: (classes, videos, A) objects that are asked for.
-        above_met: (super-classes, videos, T) met by all claims, of any size.
+        above_met: (super-classes, videos, T) met by all predictions, of any size.
         above_asked: (super-classes, videos) objects that are asked for.
         most: the names of the first two numbers.
     """
@@ -350,18 +350,18 @@ def compute_recalls(
     n_above: int,
     most: tuple[int, int, int],
 ) -> Recall:
-    """What was met, summed by video.
+    """Counts of matched objects, summed by video.
 
     Args:
         video: (m,) of each object.
         kind: (m,) class of each.
         above: (m,) super-class of each, -1 for none.
         asked: (m, A) whether it is asked for among objects of each size.
-        rank: (m, A, T) which claim met it, -1 where none did.
+        rank: (m, A, T) which prediction met it, -1 where none did.
         n_videos: how many videos there are.
         n_kinds: how many classes.
         n_above: how many super-classes; 0 leaves them away.
-        most: claims that are taken.
+        most: predictions that are taken.
     """
     n_steps = rank.shape[2]
     every = rank[:, 0]

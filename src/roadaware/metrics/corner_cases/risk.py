@@ -1,4 +1,4 @@
-"""Which objects block a path that the vehicle may take, where camera, vehicle and ground are known."""
+"""Objects that block a path of the vehicle, where poses of camera, vehicle and ground are known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 
 _ALONG = 9
-"""Points of an object's foot that are looked at."""
+"""Points of an object's foot that are considered."""
 _KMH = 3.6
 
 
@@ -46,11 +46,11 @@ class Paths:
 
 
 def add_blocking(scenes: Scenes, paths: Paths | None = None) -> Scenes:
-    """The truth with the column `blocks_path`: whether an object stands where a path leads.
+    """The ground truth with the column `blocks_path`: whether an object stands where a path leads.
 
     An object stands where the lower edge of its box meets the ground, which is taken for flat. It blocks a
     path if an arc that the vehicle may take leads over a part of that edge within the horizon. Null where
-    it is not known: no calibration, no speed, an edge at or above the horizon of the picture.
+    it is not known: no calibration, no speed, an edge at or above the horizon of the image.
 
     Args:
         scenes: boxes, `sensors` with intrinsics and `ego_SE3_sensor` of a camera (x right, y down, z ahead),
@@ -96,7 +96,7 @@ def project_to_ground(boxes: Floats, camera: Floats, pose: Floats, paths: Paths)
         boxes: (n, 4) corners in pixels.
         camera: (3, 3) intrinsics.
         pose: (4, 4) of the camera in the vehicle.
-        paths: tells the height of the ground.
+        paths: states the height of the ground.
 
     Returns:
         the points, and (n,) whether the edge meets the ground before the vehicle.

@@ -1,4 +1,4 @@
-"""What was judged about corner cases, as arrays that merge: recall and precision of any resample."""
+"""Mergeable state of the corner-case metrics: recall and precision of any resample."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ ONLY_CORNERS = "right claims of objects that are not asked for would count as fa
 
 @dataclass(frozen=True, eq=False)
 class JudgedCorners(Judged):
-    """Pictures with their objects and claims, group by group; the state of the metrics of corner cases.
+    """Images with their objects and predictions, group by group; the state of the metrics of corner cases.
 
     Args:
-        items: one row per picture.
-        item: (m,) picture of each object; an object that several groups ask for stands once for each.
+        items: one row per image.
+        item: (m,) image of each object; an object that several groups ask for stands once for each.
         group: (m,) place of its group in `groups`.
         kind: (m,) its class within the group.
         above: (m,) its super-class, NONE where it has none.
         asked: (m, A) whether it is asked for among objects of each size.
-        rank: (m, A, T) which claim met it, from 0; -1 where none did.
-        claim_item: (n,) picture of each claim of the groups whose average precision can be wanted.
+        rank: (m, A, T) which prediction met it, from 0; -1 where none did.
+        claim_item: (n,) image of each prediction of the groups whose average precision can be wanted.
         claim_group: (n,) place of its group.
         claim_kind: (n,) its class within the group.
         score: (n,) of each.
@@ -49,7 +49,7 @@ class JudgedCorners(Judged):
         passed: (n, A) bit t is set where it does not count.
         groups: what was asked, with the classes of each.
         supers: the super-classes.
-        unanswered: groups that the claims have no answer to, each with the reason.
+        unanswered: groups that the predictions have no answer to, each with the reason.
         complete: whether more than corner cases is annotated.
         config: how it was judged.
     """
@@ -75,7 +75,7 @@ class JudgedCorners(Judged):
     config: CornerConfig
 
     def merge(self, other: Self) -> Self:
-        """Both parts' pictures; see `Judged.merge`."""
+        """Both parts' images; see `Judged.merge`."""
         if self.config != other.config:
             raise InputError("the parts were judged by different configurations", hint="judge both by one")
         if [g[0] for g in self.groups] != [g[0] for g in other.groups] or self.unanswered != other.unanswered:
@@ -114,7 +114,7 @@ class JudgedCorners(Judged):
         )
 
     def only(self, kept: Bools) -> Self:
-        """Some of the pictures; see `Judged.only`."""
+        """Some of the images; see `Judged.only`."""
         place = np.cumsum(kept) - 1
         objects, claims = kept[self.item], kept[self.claim_item]
         names = ("group", "kind", "above", "asked", "rank")
@@ -130,7 +130,7 @@ class JudgedCorners(Judged):
         )
 
     def recall_alone(self) -> Self:
-        """The same without average precision and total, and without the claims that only they need."""
+        """The same without average precision and total, and without the predictions that only they need."""
         names = ("claim_item", "claim_group", "claim_kind", "score", "hit", "passed")
         cut: dict[str, Any] = {name: getattr(self, name)[:0] for name in names}
         return replace(self, **cut, config=replace(self.config, precision="never", total=False))
@@ -207,7 +207,7 @@ class JudgedCorners(Judged):
 
     @cached_property
     def _video(self) -> Ints:
-        """(pictures,) the place of each picture's video in `videos`."""
+        """(images,) the place of each image's video in `videos`."""
         videos = self.items["video"].cast(pl.String)
         places = list(range(len(self.videos)))
         found: Ints = videos.replace_strict(list(self.videos), places, return_dtype=pl.Int64).to_numpy()
@@ -250,11 +250,11 @@ def build_corner_state(
     unanswered: dict[str, str],
     config: CornerConfig,
 ) -> JudgedCorners:
-    """The state out of what met in each group.
+    """Build the state from the matches of each group.
 
     Args:
         truth: all objects.
-        claims: all claims.
+        claims: all predictions.
         met: by group.
         unanswered: groups without an answer to their reason.
         config: how it was judged.

@@ -1,4 +1,4 @@
-"""Matches of frame labels: how well the scores of whole frames rank what the vehicle does."""
+"""Matches of frame labels: the scores of whole frames against the own vehicle's actions."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ SCORED = 0.5
 
 @dataclass(frozen=True, eq=False)
 class JudgedLabels:
-    """Which judged frames have which labels, and the scores claimed for them.
+    """Which judged frames have which labels, and the scores predicted for them.
 
     Args:
         classes: (C,) kind and label.
-        frames: the frames of the truth.
+        frames: the frames of the ground truth.
         truth: (J, C) whether each judged frame has each label.
-        frame: (n,) judged frame of each claim.
+        frame: (n,) judged frame of each prediction.
         score: (n, C) its scores.
         claimed: (C,) whether there are scores of the label.
-        others: where the claims of other frames lie, to how many.
-        floor: scores that are not higher claim nothing; None where all do.
+        others: where the predictions of other frames lie, to how many.
+        floor: scores that are not higher prediction nothing; None where all do.
     """
 
     classes: tuple[Class, ...]
@@ -52,7 +52,7 @@ class JudgedLabels:
     floor: float | None
 
     def matches(self) -> Matches:
-        """Each score of a frame as a claim of a class, right where the frame has the label."""
+        """Each score of a frame as a prediction of a class, right where the frame has the label."""
         n, which, videos = len(self.frame), np.flatnonzero(self.claimed), self.frames.judged_video
         rows, score = np.empty(n * len(which), dtype=np.int64), np.empty(n * len(which))
         hit, sizes = np.empty((n * len(which), 1), dtype=np.bool_), np.full(len(which), n)
@@ -104,7 +104,7 @@ def match_av_actions(
 
     Raises:
         UsageError: if the kind has no vocabulary.
-        InputError: if a score is of a label that the truth does not know, or a row has none.
+        InputError: if a score is of a label that the ground truth does not know, or a row has none.
 
     Source: the code released with Singh et al., TPAMI 2022; section 5.1 there.
     """
@@ -114,7 +114,7 @@ def match_av_actions(
 def prepare_labels(
     predictions: Predictions, scenes: Scenes, config: DetectionConfig, kind: str = OF_FRAMES
 ) -> JudgedLabels:
-    """Bring truth and claims to the same frames and labels; arguments as `match_av_actions`."""
+    """Bring ground truth and predictions to the same frames and labels; arguments as `match_av_actions`."""
     classes = list_tube_classes(scenes, [kind])
     frames = collect_frames(scenes)
     judged = frames.judged

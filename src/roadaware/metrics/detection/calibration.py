@@ -1,4 +1,4 @@
-"""Whether the scores of boxes and tubes mean what they say: reliability per class and slice."""
+"""Calibration of the scores of boxes and tubes: reliability per class and slice."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def build_calibration_table(
 ) -> pl.DataFrame:
     """The expected calibration error of each class, of each kind, and of the same within groups of videos.
 
-    A score is right about a claim when the claim hits: ECE = sum_m |B_m| / n * |precision(B_m) - score(B_m)|,
-    in [0, 1], lower is better. Only claims count: truth that nobody claimed shows in recall, not here.
+    A score is right about a prediction when the prediction hits: ECE = sum_m |B_m| / n * |precision(B_m) - score(B_m)|,
+    in [0, 1], lower is better. Only predictions count: ground truth that nobody predicted shows in recall, not here.
 
     Args:
         matches: of boxes or of tubes.
         threshold: smallest overlap of a hit, one of `matches.thresholds`.
-        min_score: claims below are left out, as a detector's long tail of scores near 0 is right about
+        min_score: predictions below are left out, as a detector's long tail of scores near 0 is right about
             itself and would hide every gap.
-        bins: how claims are grouped; ten of equal width unless told.
+        bins: how predictions are grouped (default: ten of equal width).
         groups: video to its group; each group has rows of its own.
 
     Returns:
-        columns group (null for all), kind, label (null for the kind as a whole), claims, mean_score,
-        precision, ece (null where there are no claims) and valid.
+        columns group (null for all), kind, label (null for the kind as a whole), predictions, mean_score,
+        precision, ece (null where there are no predictions) and valid.
 
     Raises:
         UsageError: if the matches are not at that threshold.
@@ -85,15 +85,15 @@ def score_reliability(
     min_score: float = 0.05,
     bins: Bins | None = None,
 ) -> Reliability | None:
-    """The points of a reliability diagram; None where there are no claims.
+    """The points of a reliability diagram; None where there are no predictions.
 
     Args:
         matches: of boxes or of tubes.
         threshold: smallest overlap of a hit, one of `matches.thresholds`.
         kind: of the labels.
-        label: one class; all of the kind unless told.
-        min_score: claims below are left out.
-        bins: how claims are grouped; ten of equal width unless told.
+        label: one class (default: all of the kind).
+        min_score: predictions below are left out.
+        bins: how predictions are grouped (default: ten of equal width).
 
     Raises:
         UsageError: if there is no such threshold, kind or label.

@@ -20,33 +20,33 @@ Rule = Literal["trapezoid", "envelope", "interp101", "raw"]
 
 @dataclass(frozen=True)
 class DetectionConfig:
-    """How claimed boxes, tubes and frame labels are judged; the defaults are what `default` gives.
+    """How predicted boxes, tubes and frame labels are judged; the defaults are what `default` gives.
 
     Args:
         ap: how average precision is read off the precision-recall points of boxes and tubes; see
             `roadaware.statistics.average_precision`.
         av_ap: the same for labels of whole frames.
-        empty_classes: a class without truth has an AP of 0 that counts in the mean (`zero`), or none and
+        empty_classes: a class without ground truth has an AP of 0 that counts in the mean (`zero`), or none and
             is left out of the mean (`skip`).
-        frame_size_px: (width, height) that the boxes of truth and claims are brought to before they are
-            compared; None compares in the truth's own pixels.
+        frame_size_px: (width, height) that the boxes of ground truth and predictions are brought to before they are
+            compared; None compares in the ground truth's own pixels.
         numbers: boxes are brought to one size and compared in 64 bits (`double`); or every step is rounded
             to 32 bits (`single`), where overlaps that lie exactly on a threshold may fall on its other side.
         frame_pixel_offset: pixels added to widths and heights where boxes of frames are compared.
         video_pixel_offset: the same where boxes of tubes are compared.
-        max_per_class: of a frame with more claims than this, those with the highest scores of a class
+        max_per_class: of a frame with more predictions than this, those with the highest scores of a class
             are judged for that class; None judges all.
-        min_score: claimed boxes that do not score higher are left out; None leaves out none. A score of 0
-            claims nothing.
-        min_tube_score: the same for labels of claimed tubes.
+        min_score: predicted boxes that do not score higher are left out; None leaves out none. A score of 0
+            predicts nothing.
+        min_tube_score: the same for labels of predicted tubes.
         min_av_score: the same for labels of frames.
         floor_when_product: whether `min_score` also holds when composites are products.
         tube_time: frames of a tube are all from its first to its last (`endpoints`), or those it has
             (`frames`).
-        composite_scores: scores of composite labels (duplex, event) are the claimed ones (`joint`), or
+        composite_scores: scores of composite labels (duplex, event) are the predicted ones (`joint`), or
             products of the scores of their parts (`product`).
         av_label: a frame with several labels has the first one (`first`) or all of them (`all`).
-        interpolated_boxes: whether boxes that were made up between two detections are judged in frames.
+        interpolated_boxes: whether boxes that were interpolated between two detections are judged in frames.
     """
 
     ap: Rule = "envelope"
@@ -104,7 +104,7 @@ class DetectionConfig:
 
     @classmethod
     def default(cls) -> DetectionConfig:
-        """The choices we recommend: every claim is judged as it stands, and what is undefined stays so."""
+        """The choices we recommend: every prediction is judged as it stands, and what is undefined stays so."""
         return cls()
 
 
@@ -163,17 +163,17 @@ def _number(item: float | str) -> float:
     return value
 
 
-# Which kinds of labels are judged: all that truth and claims both know, whether of boxes or of tubes.
+# Which kinds of labels are judged: all that ground truth and predictions both know, whether of boxes or of tubes.
 
 _LINKED = "linker"
 
 
 def list_box_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
-    """The kinds of boxes that both know, agentness first, then in the order of the truth's vocabularies.
+    """The kinds of boxes that both know, agentness first, then in the order of the ground truth's vocabularies.
 
-    Claims know the kinds of their dense scores and of their labels, and agentness where `boxes.score` is
+    Predictions know the kinds of their dense scores and of their labels, and agentness where `boxes.score` is
     one (see `is_agentness_scored`); where there is no box, those that they have vocabularies of. Where
-    nothing tells what would be claimed, all kinds of the truth are judged, which were missed.
+    nothing tells what would be predicted, all kinds of the ground truth are judged, which were missed.
     """
     claimed = _claimed_of_boxes(predictions)
     return _in_order(_true_of_boxes(scenes) if claimed is None else claimed, scenes)
@@ -182,8 +182,8 @@ def list_box_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
 def list_tube_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]:
     """The kinds of tubes that both know, in the same order.
 
-    Claims know the kinds of their tubes' labels, those of the dense scores that they were linked from, and
-    agentness where there are paths: tubes without parent and kind. Truth knows agentness where its boxes
+    Predictions know the kinds of their tubes' labels, those of the dense scores that they were linked from, and
+    agentness where there are paths: tubes without parent and kind. Ground truth knows agentness where its boxes
     belong to tubes. Where there is no tube, what holds of boxes holds of tubes.
     """
     claimed = _claimed_of_tubes(predictions)
@@ -193,7 +193,7 @@ def list_tube_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, ...]
 
 
 def is_agentness_scored(predictions: Predictions) -> bool:
-    """Whether `boxes.score` says how sure it is that there is something, whatever it is.
+    """Whether `boxes.score` is agentness: the confidence that there is an agent of any class.
 
     It is the score of a label where boxes have labels and no vocabulary names agentness, as in COCO results,
     and where boxes belong to tubes that have a kind themselves, as in files of tubes.
@@ -207,7 +207,7 @@ def is_linked(predictions: Predictions) -> bool:
 
 
 def is_silent(predictions: Predictions) -> bool:
-    """Whether nothing is claimed at all, which is wrong everywhere."""
+    """Whether nothing is predicted at all, which is wrong everywhere."""
     return predictions.boxes.is_empty() and predictions.tubes.is_empty() and predictions.frames.is_empty()
 
 
@@ -226,7 +226,7 @@ def describe_tube_kinds(predictions: Predictions, scenes: Scenes) -> tuple[str, 
 
 
 def _claimed_of_boxes(predictions: Predictions) -> set[str] | None:
-    """The kinds that boxes are claimed for; None where nothing tells."""
+    """The kinds that boxes are predicted for; None where unknown."""
     boxes, vocabularies = predictions.boxes, set(predictions.meta.vocabularies)
     dense = set(get_score_layout(predictions.meta, "boxes").kinds)
     if boxes.is_empty():
@@ -239,7 +239,7 @@ def _claimed_of_boxes(predictions: Predictions) -> set[str] | None:
 
 
 def _claimed_of_tubes(predictions: Predictions) -> set[str] | None:
-    """The kinds that tubes are claimed for; None where nothing tells."""
+    """The kinds that tubes are predicted for; None where unknown."""
     if not is_linked(predictions):
         return _claimed_of_boxes(predictions)
     found = _list_label_kinds(predictions.tube_labels)
@@ -259,7 +259,7 @@ def _true_of_tubes(scenes: Scenes) -> set[str]:
 
 
 def _has_tubes(scenes: Scenes) -> bool:
-    """Whether any true box belongs to a tube."""
+    """Whether any ground-truth box belongs to a tube."""
     return "tube" in scenes.boxes.columns and scenes.boxes["tube"].null_count() < len(scenes.boxes)
 
 
@@ -289,7 +289,7 @@ def _from_linker(predictions: Predictions) -> bool:
 
 
 def _in_order(kinds: Iterable[str], scenes: Scenes) -> tuple[str, ...]:
-    """Of some kinds those that the truth knows, agentness first."""
+    """Of some kinds those that the ground truth knows, agentness first."""
     known = [kind for kind in scenes.meta.vocabularies if kind not in (AGENTNESS, OF_FRAMES)]
     return tuple(kind for kind in (AGENTNESS, *known) if kind in set(kinds))
 

@@ -1,4 +1,4 @@
-"""Compiled loops that say of every claim whether it is right and, if not, what is wrong with it."""
+"""Compiled loops that assign each prediction a hit or an error type."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _met(
     found: Any,
     threshold: float,
 ) -> Any:
-    """What a claim of class `of` overlaps most among the pairs from `first` to `end`.
+    """What a prediction of class `of` overlaps most among the pairs from `first` to `end`.
 
     Returns:
         instance and pair, -1 for none, of its class and free at the threshold, of its class, and of others.
@@ -63,22 +63,22 @@ def assign_error_types(
     threshold: float,
     floor: float,
 ) -> Any:
-    """Match claims to truth in their order and name the fault of those that match none.
+    """Match predictions to ground truth in their order and name the fault of those that match none.
 
     Args:
-        cls: (n,) class of each claim; claims by class and falling score.
-        thing: (n,) the box or tube that is claimed to be of the class.
+        cls: (n,) class of each prediction; predictions by class and falling score.
+        thing: (n,) the box or tube that is predicted to be of the class.
         pair_offsets: (things + 1,) where the pairs of each thing begin.
-        pair_object: (p,) the true object of each pair.
+        pair_object: (p,) the ground-truth object of each pair.
         overlap: (p,) of each pair.
         parts: (p, 2) temporal and spatial part of the overlap.
         instance_offsets: (objects + 1,) where the labels of each object begin.
         instance_cls: (i,) the class of each label: an object with two labels is two instances.
         threshold: smallest overlap of a hit.
-        floor: smallest overlap of a claim that is meant for an object.
+        floor: smallest overlap of a prediction that is meant for an object.
 
     Returns:
-        fault (n,), instance that the claim met or was meant for (n,), -1 if none, and its pair (n,).
+        fault (n,), instance that the prediction met or was meant for (n,), -1 if none, and its pair (n,).
     """
     fault = np.full(len(cls), BACKGROUND, dtype=np.int64)
     seen = np.full((len(cls), 2), -1, dtype=np.int64)
@@ -140,16 +140,16 @@ def count_shared_frames(
 
 @kernel
 def match_corrected(order: Ints, mended: Any, meant: Ints, taken: Any) -> Any:
-    """Which of the mended claims meet truth that no better claim has met.
+    """Which of the corrected predictions meet ground truth that no better prediction has met.
 
     Args:
-        order: (n,) claims by falling score, over all classes.
-        mended: (n,) whether the claim's fault is mended.
+        order: (n,) predictions by falling score, over all classes.
+        mended: (n,) whether the prediction's error is corrected.
         meant: (n,) the instance that it is meant for.
         taken: (i,) instances that are met already; not changed.
 
     Returns:
-        (n,) whether the mended claim is a hit.
+        (n,) whether the corrected prediction is a hit.
     """
     hit = np.zeros(len(meant), dtype=np.bool_)
     met = taken.copy()

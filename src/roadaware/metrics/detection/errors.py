@@ -1,4 +1,4 @@
-"""Why claims fail: each wrong claim and each missed truth has one fault, and mending it is worth some mAP."""
+"""Error analysis: each wrong prediction and each missed object has one error type, and dAP is what it costs in mAP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from roadaware.metrics.detection.video import JudgedTubes, prepare_tubes
 from roadaware.scenes.tables import Predictions, Scenes
 
 FLOOR = 0.1
-"""Smallest overlap of a claim that is meant for an object, as in TIDE."""
+"""Smallest overlap of a prediction that is meant for an object, as in TIDE."""
 FAULTS: dict[str, str] = {
     "right": "meets truth that no better claim has met",
     "duplicate": "meets truth that a better claim has met already",
@@ -41,19 +41,19 @@ _PLACED = (_SPACE, _TIME, _SPACE_TIME, _BROKEN, _SWITCHED)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evidence:
-    """The claims of one kind, what they lie on, and the truth.
+    """The predictions of one kind, their overlaps, and the ground truth.
 
     Args:
         kind: of the labels.
         labels: (C,) names of the classes.
         videos: (V,) their names.
-        cls: (n,) class of each claim; claims by class and falling score.
+        cls: (n,) class of each prediction; predictions by class and falling score.
         score: (n,) its score.
         video: (n,) its video.
         thing: (n,) the box or tube it is made for.
         thing_frames: (things,) frames of each thing; ones for boxes.
         pair_offsets: (things + 1,) where the pairs of each thing begin.
-        pair_object: (p,) the true object that the thing overlaps.
+        pair_object: (p,) the ground-truth object that the thing overlaps.
         overlap: (p,) how much.
         parts: (p, 2) temporal and spatial part; (1, overlap) for boxes.
         shared: (p, 3) first and last frame that thing and object share, and how many; (0, 0, 1) for boxes.
@@ -91,14 +91,14 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
-    """What is wrong with each claim, and which truth was missed.
+    """The error type of each prediction, and the ground truth that was missed.
 
     Args:
-        evidence: what was looked at.
+        evidence: predictions, ground truth and their overlaps.
         threshold: smallest overlap of a hit.
         fault: (n,) place in FAULTS.
-        meant: (n,) the instance that a claim met or was meant for, -1 if none.
-        missed: (i,) instances that no claim met or was meant for.
+        meant: (n,) the instance that a prediction met or was meant for, -1 if none.
+        missed: (i,) instances that no prediction met or was meant for.
     """
 
     evidence: Evidence
@@ -109,14 +109,14 @@ class Diagnosis:
 
     @property
     def meant_class(self) -> Ints:
-        """(n,) class of the truth that each claim met or was meant for, -1 if none."""
+        """(n,) class of the ground truth that each prediction met or was meant for, -1 if none."""
         found = np.full(len(self.meant), -1, dtype=np.int64)
         some = self.meant >= 0
         found[some] = self.evidence.instance_cls[self.meant[some]]
         return found
 
     def claims(self) -> pl.DataFrame:
-        """One row per claim: video, label, score, thing, fault, and the label it was meant for."""
+        """One row per prediction: video, label, score, thing, fault, and the label it was meant for."""
         found, labels = self.evidence, pl.Series(self.evidence.labels, dtype=pl.String)
         return pl.DataFrame(
             {
@@ -131,20 +131,20 @@ class Diagnosis:
 
 
 def find_errors(evidence: Evidence, threshold: float, floor: float = FLOOR) -> Diagnosis:
-    """Name the fault of every claim that is not right, and the truth that was missed.
+    """Name the fault of every prediction that is not right, and the ground truth that was missed.
 
-    A claim is matched as for average precision. One that matches nothing is, in this order: a
+    A prediction is matched as for average precision. One that matches nothing is, in this order: a
     `duplicate`; badly placed on something of its own class (for tubes in `space`, in `time`, or both); of
     the wrong `class`; both; or on the `background`. A tube that is wrong in time alone is `broken` where
     the pieces of its class on the same object, joined to one tube, would be right, and `switched` where
     it covers enough of the object and lies as well on another track, most of that time before or after.
-    A claim of the wrong class is meant for a label of the object that nobody met, if there is one. Truth
-    is `missed` where no claim met it or was meant for it.
+    A prediction of the wrong class is meant for a label of the object that nobody met, if there is one. Ground truth
+    is `missed` where no prediction met it or was meant for it.
 
     Args:
-        evidence: claims and truth of one kind.
+        evidence: predictions and ground truth of one kind.
         threshold: smallest overlap of a hit.
-        floor: smallest overlap of a claim that is meant for an object.
+        floor: smallest overlap of a prediction that is meant for an object.
 
     Source: Bolya et al., TIDE, ECCV 2020, for boxes; the faults of time and identity are ours.
     """
@@ -175,10 +175,10 @@ def find_errors(evidence: Evidence, threshold: float, floor: float = FLOOR) -> D
 
 
 def compute_error_gains(diagnosis: Diagnosis, config: DetectionConfig) -> pl.DataFrame:
-    """What mending each kind of fault would gain, each alone.
+    """dAP: the gain in mean average precision if each error type were corrected by itself.
 
-    Claims that are badly placed or of the wrong class are moved to what they were meant for, or taken
-    away where that is met already; duplicates and claims on the background are taken away; missed truth
+    Predictions that are badly placed or of the wrong class are moved to what they were meant for, or taken
+    away where that is met already; duplicates and predictions on the background are taken away; missed ground truth
     is no longer asked for.
 
     Args:
@@ -186,7 +186,7 @@ def compute_error_gains(diagnosis: Diagnosis, config: DetectionConfig) -> pl.Dat
         config: how average precision is read off.
 
     Returns:
-        one row per fault: `fault`, `meaning`, `claims` (or missed truths), `map` before and after
+        one row per fault: `fault`, `meaning`, `claims` (or missed ground-truth items), `map` before and after
         (`mended_map`), and `gain`; null where mAP is undefined.
 
     Source: Bolya et al., TIDE, ECCV 2020, section 2.3 (the gain of an oracle for each fault).
@@ -229,7 +229,7 @@ def _row(name: str, meaning: str, count: int, before: float | None, after: float
 
 
 def _matches(diagnosis: Diagnosis) -> Matches:
-    """The claims as they are, for average precision."""
+    """The predictions as they are, for average precision."""
     e = diagnosis.evidence
     n_truth = np.zeros((len(e.videos), len(e.labels)), dtype=np.int64)
     np.add.at(n_truth, (e.object_video[e.instance_object], e.instance_cls), 1)
@@ -254,7 +254,7 @@ def _mean(matches: Matches, config: DetectionConfig) -> float | None:
 
 
 def _without(diagnosis: Diagnosis, base: Matches, place: int) -> Matches:
-    """The claims with one kind of fault mended."""
+    """The predictions with one error type corrected."""
     faulty = diagnosis.fault == place
     if place not in (*_PLACED, _CLASS):
         return base.take(~faulty)
@@ -274,7 +274,7 @@ def _without(diagnosis: Diagnosis, base: Matches, place: int) -> Matches:
 
 
 def _all_found(diagnosis: Diagnosis, base: Matches) -> Matches:
-    """The claims, with what was missed no longer asked for."""
+    """The predictions, with what was missed no longer asked for."""
     e = diagnosis.evidence
     n_truth = base.n_truth.copy()
     gone = np.flatnonzero(diagnosis.missed)
@@ -283,7 +283,7 @@ def _all_found(diagnosis: Diagnosis, base: Matches) -> Matches:
 
 
 def _retarget(e: Evidence, fault: Ints, meant: Ints, pair: Ints) -> None:
-    """Let claims of the wrong class be meant for a label of their object that no claim met."""
+    """Let predictions of the wrong class be meant for a label of their object that no prediction met."""
     met = np.zeros(len(e.instance_cls), dtype=np.bool_)
     met[meant[fault == _RIGHT]] = True
     wrong = np.flatnonzero((fault == _CLASS) | (fault == _CLASS_AND_PLACE))
@@ -297,7 +297,7 @@ def _retarget(e: Evidence, fault: Ints, meant: Ints, pair: Ints) -> None:
 
 
 def _find_switched(e: Evidence, claims: Ints, pair: Ints, threshold: float) -> Bools:
-    """Which claims cover enough of their object, and lie as well on another track, mostly at other times."""
+    """Which predictions cover enough of their object, and lie as well on another track, mostly at other times."""
     thing, own = e.thing[claims], e.pair_object[pair]
     covered = e.shared[pair, 2] / np.maximum(1, e.object_frames[own])
     begin, end = e.pair_offsets[thing], e.pair_offsets[thing + 1]
@@ -312,7 +312,7 @@ def _find_switched(e: Evidence, claims: Ints, pair: Ints, threshold: float) -> B
 
 
 def _broken(e: Evidence, claims: Ints, meant: Ints, pair: Ints, threshold: float) -> Bools:
-    """Which claims are pieces of truth that the pieces, joined, would meet."""
+    """Which predictions are pieces of ground truth that the pieces, joined, would meet."""
     broken = np.zeros(len(claims), dtype=np.bool_)
     order = np.lexsort((e.shared[pair, 0], meant))
     starts = np.flatnonzero(np.diff(meant[order], prepend=-1, append=-1))
@@ -342,7 +342,7 @@ def _select_pieces(e: Evidence, claims: Ints, pair: Ints, frames: int, threshold
     return used if len(used) > 1 and joined >= threshold else []
 
 
-# What errors are told from: claims of boxes or tubes, what they overlap, and the truth.
+# What errors are derived from: predictions of boxes or tubes, what they overlap, and the ground truth.
 
 
 def build_error_table(
@@ -355,23 +355,23 @@ def build_error_table(
     floor: float = FLOOR,
     kinds: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """How often each fault occurs, kind by kind, and what mending it would gain in mAP.
+    """Count of each error type by kind of label, and its dAP: the gain in mAP if it were corrected.
 
     Args:
-        predictions: what is claimed.
-        scenes: what is true.
+        predictions: what is predicted.
+        scenes: the ground truth.
         config: how both are judged.
         level: `frame` for boxes, `video` for tubes.
         threshold: smallest overlap of a hit (IoU of boxes, spatio-temporal overlap of tubes).
-        floor: smallest overlap of a claim that is meant for an object.
-        kinds: which kinds of labels; all that both know unless told.
+        floor: smallest overlap of a prediction that is meant for an object.
+        kinds: which kinds of labels (default: all that both know).
 
     Returns:
         the columns of `errors.compute_error_gains`, after `level` and `kind`.
 
     Raises:
         UsageError: if the level or a kind is unknown.
-        InputError: if truth and claims do not fit each other.
+        InputError: if ground truth and predictions do not fit each other.
     """
     tables = []
     for found in find_errors_by_kind(
@@ -393,7 +393,7 @@ def find_errors_by_kind(
     floor: float = FLOOR,
     kinds: Sequence[str] | None = None,
 ) -> list[Diagnosis]:
-    """What is wrong with every claim, one diagnosis per kind; arguments as `build_error_table`."""
+    """The error type of every prediction, one diagnosis per kind; arguments as `build_error_table`."""
     from roadaware.errors import UsageError
 
     if level == "frame":
@@ -413,11 +413,11 @@ def find_errors_by_kind(
 def collect_frame_evidence(
     judged: JudgedFrames, ranked: Sequence[tuple[Ints, Floats]], kind: str
 ) -> Evidence:
-    """The claims of one kind on the boxes of frames.
+    """The predictions of one kind on the boxes of frames.
 
     Args:
-        judged: truth and claims.
-        ranked: for each class its claims by falling score, and their scores.
+        judged: ground truth and predictions.
+        ranked: for each class its predictions by falling score, and their scores.
         kind: of the labels.
     """
     classes, labels = _classes(judged.classes, kind)
@@ -456,12 +456,12 @@ def collect_frame_evidence(
 def collect_video_evidence(
     judged: JudgedTubes, counted: npt.NDArray[np.bool_], scenes: Scenes, kind: str
 ) -> Evidence:
-    """The claims of one kind as tubes.
+    """The predictions of one kind as tubes.
 
     Args:
-        judged: truth and claims.
-        counted: (n,) whether each claim counts; those on truth to ignore do not.
-        scenes: the truth.
+        judged: ground truth and predictions.
+        counted: (n,) whether each prediction counts; those on ground truth to ignore do not.
+        scenes: the ground truth.
         kind: of the labels.
     """
     classes, labels = _classes(judged.classes, kind)
@@ -496,7 +496,7 @@ def collect_video_evidence(
 
 
 def _drop_ignored(claims: Ints, scores: Floats, met: npt.NDArray[np.int32]) -> tuple[Ints, Floats]:
-    """The claims that are not on truth to ignore, and their scores."""
+    """The predictions that are not on ground truth to ignore, and their scores."""
     from roadaware.metrics.detection.frame_kernels import ABSORBED
 
     kept = met[:, 0] != ABSORBED

@@ -1,4 +1,4 @@
-"""How good claimed boxes, tubes and frame labels are: frame-mAP, video-mAP, AV-action AP, with intervals."""
+"""How good predicted boxes, tubes and frame labels are: frame-mAP, video-mAP, AV-action AP, with intervals."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ DETECTION_SUMMARY: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Asked:
-    """Where matches were made, and what is asked of them.
+    """The level of matches, and the metrics that are computed from them.
 
     Args:
         level: frame, video or av_action.
@@ -79,9 +79,9 @@ class DetectionValues:
     Args:
         metric: its name.
         value: NaN where undefined.
-        drawn: (draws,) NaN where undefined; None without draws.
-        units: the videos that were drawn; None without draws.
-        n: classes of a mean, true boxes, tubes or frames of a class.
+        drawn: (draws,) NaN where undefined; None without resamples.
+        units: the videos that were drawn; None without resamples.
+        n: classes of a mean, ground-truth boxes, tubes or frames of a class.
         threshold: its name.
         kind: of the labels.
         label: of the class; None for a mean.
@@ -98,7 +98,7 @@ class DetectionValues:
 
     @property
     def interval(self) -> Interval | None:
-        """Over videos; None without draws."""
+        """Over videos; None without resamples."""
         if self.drawn is None or self.units is None or np.isnan(self.value):
             return None
         return self.units.interval(self.value, self.drawn)
@@ -118,10 +118,10 @@ def compute_metrics(
     Args:
         matches: of the level.
         asked: what is asked of them.
-        config: with the rule of average precision, and what holds for classes without truth.
-        videos: those that count; all unless told.
+        config: with the rule of average precision, and what holds for classes without ground truth.
+        videos: those that count (default: all).
         draws: most weightings of the videos; 0 gives none, as fewer than two videos do.
-        seed: of the weightings: equal numbers of videos, draws and seeds give equal ones.
+        seed: of the weightings: equal numbers of videos, resamples and seeds give equal ones.
     """
     weights = build_video_weights(matches.videos, videos)
     rule = config.av_ap if asked.level == AV_ACTION else config.ap
@@ -180,7 +180,7 @@ def build_video_weights(videos: Sequence[str], kept: Sequence[str] | None) -> np
 
 
 def defined_mean(values: Floats) -> Floats:
-    """Mean over the last axis of what is defined; NaN where nothing is."""
+    """Mean of the defined values over the last axis; NaN where none is."""
     defined = ~np.isnan(values)
     total = np.where(defined, values, 0.0).sum(axis=-1)
     count = np.asarray(defined.sum(axis=-1), dtype=np.float64)
@@ -201,23 +201,23 @@ def resample_videos(weights: npt.NDArray[Any], units: Units) -> npt.NDArray[np.i
     return drawn
 
 
-# The rows behind the summary: each claimed box and frame label, with the truth it met.
+# The rows behind the summary: each predicted box and frame label, with the ground truth it met.
 
 
 def build_frame_rows(
     judged: JudgedFrames, predictions: Predictions, thresholds: Sequence[float]
 ) -> pl.DataFrame:
-    """One row per claimed box and class, by class and falling score.
+    """One row per predicted box and class, by class and falling score.
 
     Args:
-        judged: truth and claims.
+        judged: ground truth and predictions.
         predictions: whose boxes were judged.
         thresholds: (T,) of the hits.
 
     Returns:
-        `box`, `video`, `frame`, `kind`, `label`, `score`; `iou` with the true box of the class that it
+        `box`, `video`, `frame`, `kind`, `label`, `score`; `iou` with the ground-truth box of the class that it
         overlaps most, taken or not (0 where the frame has none); and for each threshold `hit@0.5` and
-        `truth@0.5`, the true box it met, null where none.
+        `truth@0.5`, the ground-truth box it met, null where none.
     """
     boxes, videos = predictions.boxes, np.array(judged.frames.videos, dtype=object)
     numbers = pl.Series(judged.truth.box, dtype=pl.Int64)
@@ -293,8 +293,8 @@ class DetectionResult(MetricResult):
 
     Args:
         matches: `frame`, `video:stiou` (and other overlaps) and `av_action` to the matches of the whole.
-        left_out: what of claims and truth was not judged, in words, to how often: claims in videos and frames
-            that the truth does not have or nobody annotated, true tubes without boxes. What the
+        left_out: what of predictions and ground truth was not judged, in words, to how often: predictions in videos and
+            frames that the ground truth does not have or nobody annotated, ground-truth tubes without boxes. What the
             configuration leaves out is not among it.
         composite_scores: level (`frame`, `video`) to how composite labels are scored there; tubes keep the
             scores they were labelled with.
@@ -319,21 +319,21 @@ def evaluate(
     groups: Mapping[str, str] | None = None,
     slices: Mapping[str, Slice] | None = None,
 ) -> DetectionResult:
-    """Judge claimed boxes, tubes and labels of frames beside the truth, as a whole and by group.
+    """Judge predicted boxes, tubes and labels of frames beside the ground truth, as a whole and by group.
 
     Values are fractions in [0, 1]; higher is better. Intervals are the 2.5 and 97.5 percentiles over
     resamples of whole videos. What was left out is counted in `left_out` and stands in the notes. The config
     of the result says of composite scores what all levels say, or what was asked where they differ.
 
     Args:
-        predictions: boxes, labelled tubes, and scores of frames; kinds that are not claimed are not judged
-            and noted, unless nothing is claimed at all, which scores 0.
-        scenes: truth; what lies outside is left out of the claims, so that a split can be judged alone.
+        predictions: boxes, labelled tubes, and scores of frames; kinds that are not predicted are not judged
+            and noted, unless nothing is predicted at all, which scores 0.
+        scenes: ground truth; what lies outside is left out of the predictions, so that a split can be judged alone.
         config: how they are judged.
         frame_thresholds: of boxes: numbers and `0.5:0.95`; none judges neither boxes nor frame labels.
         video_thresholds: of tubes; none judges no tubes.
         overlaps: of tubes.
-        kinds: of labels, of boxes and tubes and `av_action`; all that both know unless told, see
+        kinds: of labels, of boxes and tubes and `av_action` (default: all that both know), see
             `kinds.list_box_kinds` and `kinds.list_tube_kinds`.
         draws: resamples of videos; 0 gives no intervals.
         seed: of the resamples.
@@ -343,7 +343,7 @@ def evaluate(
     Raises:
         UsageError: if a threshold, kind, overlap or slice is not known, `draws` is negative, or a slice has
             the name of a group.
-        InputError: if there is no truth, or claims and truth do not fit each other.
+        InputError: if there is no ground truth, or predictions and ground truth do not fit each other.
 
     Source: Singh et al., TPAMI 2022, section 5; the code released with it.
     """
@@ -429,7 +429,7 @@ class _Judge:
         video_thresholds: Sequence[float | str],
         overlaps: Sequence[Overlap],
     ) -> Iterator[tuple[str, tuple[Asked, Matches]]]:
-        """Each level's name, what is asked of it, and its matches."""
+        """Name, metrics and matches of each level."""
         boxes, tubes = build_thresholds(frame_thresholds), build_thresholds(video_thresholds)
         if boxes.values:
             kinds = self._kinds(list_box_kinds, describe_box_kinds)
@@ -557,7 +557,7 @@ def _summary(parts: Parts, config: DetectionConfig, draws: int, seed: int) -> pl
 
 
 def _counts(group: str | None, levels: Levels, videos: tuple[str, ...] | None) -> pl.DataFrame:
-    """How much truth and how many claims each class has at each level."""
+    """How much ground truth and how many predictions each class has at each level."""
     parts = []
     for name, (_, matches) in levels.items():
         kept = [videos is None or video in videos for video in matches.videos]

@@ -1,4 +1,4 @@
-"""Frame-level matches: which claimed boxes overlap true ones of their class and frame enough."""
+"""Frame-level matches: which predicted boxes overlap ground-truth ones of their class and frame enough."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def match_frames(
     thresholds: Sequence[float],
     kinds: Sequence[str] | None = None,
 ) -> Matches:
-    """Match the claimed boxes of each class with the true ones of their frame, best score first.
+    """Match the predicted boxes of each class with the ground-truth ones of their frame, best score first.
 
-    A claim takes, of the true boxes of its class and frame that no better claim took, the one it
+    A prediction takes, of the ground-truth boxes of its class and frame that no better prediction took, the one it
     overlaps most, the first of equals; it is a hit where that IoU is at least the threshold. All annotated
-    frames are judged, also those without truth. Every true box is one of agentness; to other kinds, a box
-    without a label of the kind is background. Claims on true boxes with `ignore` count neither as right
+    frames are judged, also those without ground truth. Every ground-truth box is one of agentness; to other kinds, a box
+    without a label of the kind is background. Predictions on ground-truth boxes with `ignore` count neither as right
     nor as wrong. Equal scores are ranked by video, frame and row.
 
     Args:
@@ -51,11 +51,11 @@ def match_frames(
         config: `frame_pixel_offset`, `frame_size_px`, `max_per_class`, `min_score`,
             `floor_when_product`, `composite_scores` and `interpolated_boxes` hold here.
         thresholds: (T,) each in (0, 1].
-        kinds: which kinds of labels; those that both sides know unless told, see `kinds.list_box_kinds`.
+        kinds: which kinds of labels (default: those that both sides know), see `kinds.list_box_kinds`.
 
     Raises:
         UsageError: if a threshold or a kind is not known.
-        InputError: if claims and truth do not fit each other; see `extract_predicted_boxes`.
+        InputError: if predictions and ground truth do not fit each other; see `extract_predicted_boxes`.
 
     Source: the code released with Singh et al., TPAMI 2022; section 5.1 there.
     """
@@ -64,18 +64,18 @@ def match_frames(
 
 @dataclass(frozen=True, eq=False)
 class JudgedFrames:
-    """Truth and claims of the judged frames, and how much the boxes of a frame overlap.
+    """Ground truth and predictions of the judged frames, and how much the boxes of a frame overlap.
 
     Args:
         classes: (C,) kind and label.
-        frames: the frames of the truth.
+        frames: the frames of the ground truth.
         truth: its boxes.
-        claims: the claimed boxes.
-        pair_start: (n + 1,) where the overlaps of each claim start.
-        overlap: IoU of each claim with each true box of its frame.
+        claims: the predicted boxes.
+        pair_start: (n + 1,) where the overlaps of each prediction start.
+        overlap: IoU of each prediction with each ground-truth box of its frame.
         config: how they are judged.
-        outside: (m,) true boxes that are not asked for: claims on them count neither way.
-        outside_claims: (n,) claims that count only where they meet what is asked for.
+        outside: (m,) ground-truth boxes that are not asked for: predictions on them count neither way.
+        outside_claims: (n,) predictions that count only where they meet what is asked for.
     """
 
     classes: tuple[Class, ...]
@@ -89,7 +89,7 @@ class JudgedFrames:
     outside_claims: Bools
 
     def matches(self, thresholds: Sequence[float]) -> Matches:
-        """Which claims meet truth at each threshold.
+        """Which predictions meet ground truth at each threshold.
 
         Raises:
             UsageError: if a threshold lies outside (0, 1].
@@ -120,13 +120,13 @@ class JudgedFrames:
         )
 
     def met(self, thresholds: Sequence[float]) -> Iterator[tuple[Ints, Floats, npt.NDArray[np.int32]]]:
-        """For each class its claims by falling score, their scores, and the true box they meet.
+        """For each class its predictions by falling score, their scores, and the ground-truth box they meet.
 
         Args:
             thresholds: (T,) each in (0, 1].
 
         Yields:
-            (k,) claims, (k,) scores, (k, T) place of the true box, negative where there is none.
+            (k,) predictions, (k,) scores, (k, T) place of the ground-truth box, negative where there is none.
         """
         from roadaware.metrics.detection.frame_kernels import match_class
 
@@ -145,7 +145,7 @@ class JudgedFrames:
             used[:, members] = 0
 
     def nearest(self, c: int, claims: Ints) -> Floats:
-        """(k,) IoU of some claims with the true box of a class that each overlaps most, 0 where none is."""
+        """(k,) IoU of some predictions with the ground-truth box of a class that each overlaps most, 0 where none is."""
         has = np.zeros(len(self.truth.box), dtype=np.bool_)
         has[self.truth.members[c]] = True
         first = self.truth.start[self.claims.frame]
@@ -157,7 +157,7 @@ class JudgedFrames:
         return best[claims]
 
     def _ranked(self, c: int) -> tuple[Ints, Floats]:
-        """The claims of a class that are judged, by falling score, and their scores."""
+        """The predictions of a class that are judged, by falling score, and their scores."""
         from roadaware.metrics.detection.frame_kernels import keep_top_per_frame
 
         if c not in self.claims.columns:
@@ -182,7 +182,7 @@ class JudgedFrames:
         return ranked, values
 
     def _crowded(self, most: int) -> bool:
-        """Whether any frame has more claims than are judged."""
+        """Whether any frame has more predictions than are judged."""
         return bool(len(self.claims.frame) and np.bincount(self.claims.frame).max() > most)
 
     def _n_truth(self) -> npt.NDArray[np.int64]:
@@ -195,11 +195,11 @@ class JudgedFrames:
         return counts
 
     def within(self, truth: Bools, claims: Bools) -> JudgedFrames:
-        """The same with some of the truth asked for, and some of the claims called wrong where they are.
+        """The same with a part of the ground truth counted, and a part of the predictions counted as false positives.
 
         Args:
-            truth: (m,) the true boxes that are asked for.
-            claims: (n,) the claims that count as wrong where they meet nothing.
+            truth: (m,) the ground-truth boxes that are asked for.
+            claims: (n,) the predictions that count as wrong where they meet nothing.
         """
         return replace(self, outside=~truth, outside_claims=~claims)
 
@@ -209,7 +209,7 @@ class JudgedFrames:
         return {f"claimed boxes {what}": n for what, n in self.claims.left_out.items()}
 
     def notes(self) -> tuple[str, ...]:
-        """What is not judged, or missing, besides, in words."""
+        """Further remarks on what is not judged or missing, in words."""
         made_up = self.claims.interpolated
         said = [f"{made_up:,} interpolated boxes are no claims of frames"] if made_up else []
         silent = [f"{kind} '{label}'" for c, (kind, label) in enumerate(self.classes) if self._unclaimed(c)]
@@ -227,7 +227,7 @@ def prepare_frames(
     config: DetectionConfig,
     kinds: Sequence[str] | None = None,
 ) -> JudgedFrames:
-    """Bring truth and claims to the same classes, frames and pixels; arguments as `match_frames`."""
+    """Bring ground truth and predictions to the same classes, frames and pixels; arguments as `match_frames`."""
     from roadaware.metrics.detection.frame_kernels import compute_frame_overlaps
 
     classes = list_tube_classes(scenes, list_box_kinds(predictions, scenes) if kinds is None else kinds)
@@ -252,7 +252,7 @@ def prepare_frames(
 
 
 def add_product_scores(predictions: Predictions, scenes: Scenes) -> Predictions:
-    """The claims with the products of their parts as scores of composites, by the lists of either side.
+    """The predictions with the products of their parts as scores of composites, by the lists of either side.
 
     Raises:
         InputError: if no side says what composites are made of, or the scores of a part are missing.

@@ -1,4 +1,4 @@
-"""Truth and claims of the judged frames as arrays: boxes by frame, in pixels of one size, and classes."""
+"""Ground truth and predictions of the judged frames as arrays: boxes by frame, in pixels of one size, and classes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Frames:
         videos: (V,) their names, in the order of the table.
         key: (F,) video and frame as one rising number.
         stride: what a video adds to the key.
-        annotated: (F,) whether somebody looked at it.
+        annotated: (F,) whether somebody annotated it.
     """
 
     videos: tuple[str, ...]
@@ -55,14 +55,14 @@ class Frames:
 
 @dataclass(frozen=True, eq=False)
 class TrueBoxes:
-    """The true boxes of judged frames.
+    """The ground-truth boxes of judged frames.
 
     Args:
         box: (m,) their numbers, by judged frame and then in the order of the table.
         row: (m,) their rows in the table.
         start: (J + 1,) where the boxes of each judged frame start.
         edges: (m, 4) x1, y1, x2, y2.
-        ignore: (m,) whether claims on it are neither right nor wrong.
+        ignore: (m,) whether predictions on it are neither right nor wrong.
         members: for each class the places of the boxes that have it.
     """
 
@@ -76,15 +76,15 @@ class TrueBoxes:
 
 @dataclass(frozen=True, eq=False)
 class ClaimedBoxes:
-    """The claimed boxes of judged frames.
+    """The predicted boxes of judged frames.
 
     Args:
         row: (n,) their rows in the table, by judged frame and then in the order of the table.
         frame: (n,) index of the judged frame.
         edges: (n, 4) x1, y1, x2, y2.
-        columns: class to the claims that speak of it, None for all, and their scores.
-        left_out: where the claims lie that are not judged, in words, to how many.
-        interpolated: how many were made up between two detections, and are not judged.
+        columns: class to the predictions that speak of it, None for all, and their scores.
+        left_out: where the predictions lie that are not judged, in words, to how many.
+        interpolated: how many were interpolated between two detections, and are not judged.
     """
 
     row: Ints
@@ -116,7 +116,7 @@ def collect_frames(scenes: Scenes) -> Frames:
 
 
 def extract_true_boxes(scenes: Scenes, classes: Sequence[Class], frames: Frames, scale: Floats) -> TrueBoxes:
-    """The true boxes of the judged frames.
+    """The ground-truth boxes of the judged frames.
 
     Args:
         scenes: with boxes and labels.
@@ -148,15 +148,15 @@ def extract_predicted_boxes(
     *,
     interpolated: bool,
 ) -> ClaimedBoxes:
-    """The claimed boxes of the judged frames, and how many claims lie elsewhere.
+    """The predicted boxes of the judged frames, and the number of predictions in other frames.
 
     Args:
         predictions: with boxes; `score` is that of agentness, `scores` those of the kinds in its layout;
             kinds without dense scores are read from `labels`.
         classes: (C,) kind and label, by name.
-        frames: the frames of the truth.
+        frames: the frames of the ground truth.
         scale: (V, 4) what boxes are multiplied with.
-        interpolated: whether boxes that were made up between two detections are judged.
+        interpolated: whether boxes that were interpolated between two detections are judged.
 
     Raises:
         InputError: if a score is missing, or is of a label that the classes do not have.
@@ -260,7 +260,7 @@ def build_class_index(tables: TableSet, classes: Sequence[Class]) -> pl.DataFram
 def _columns(
     predictions: Predictions, boxes: pl.DataFrame, classes: Sequence[Class]
 ) -> dict[int, tuple[Ints | None, npt.NDArray[Any]]]:
-    """Class to its claims and their scores; classes that nothing is claimed of are absent."""
+    """Class to its predictions and their scores; classes that nothing is predicted of are absent."""
     columns: dict[int, tuple[Ints | None, npt.NDArray[Any]]] = {}
     kinds = get_score_layout(predictions.meta, "boxes") if "scores" in boxes.columns else None
     if kinds is not None:
@@ -283,7 +283,7 @@ def _columns(
 
 
 def convert_dense_scores(scores: pl.Series, width: int) -> npt.NDArray[Any]:
-    """(n, width) dense scores in the precision they were claimed in.
+    """(n, width) dense scores in the precision they were predicted in.
 
     Raises:
         InputError: if a row is missing or of another length.

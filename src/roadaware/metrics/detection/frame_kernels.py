@@ -44,12 +44,12 @@ def compute_frame_overlaps(
     pixel_offset: float,
     single: bool,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Where the pairs of each claim start, (n + 1,), and the IoU of each claim with each truth of its frame.
+    """Where the pairs of each prediction start, (n + 1,), and the IoU of each prediction with each ground truth of its frame.
 
     Args:
-        boxes: (n, 4) claimed boxes.
+        boxes: (n, 4) predicted boxes.
         frame: (n,) the frame of each.
-        truth: (m, 4) true boxes by frame.
+        truth: (m, 4) ground-truth boxes by frame.
         frame_start: (F + 1,) where those of each frame start.
         pixel_offset: added to widths and heights.
         single: whether boxes, which 32 bits then hold, are compared in 32-bit arithmetic.
@@ -79,7 +79,7 @@ def compute_frame_overlaps(
 def keep_top_per_frame(
     ranked: npt.NDArray[np.int64], frame: npt.NDArray[np.int64], n_frames: int, most: int
 ) -> npt.NDArray[np.int64]:
-    """The ranks of the first `most` claims of each frame."""
+    """The ranks of the first `most` predictions of each frame."""
     taken = np.zeros(n_frames, dtype=np.int64)
     kept = np.empty_like(ranked)
     n = 0
@@ -103,18 +103,18 @@ def match_class(
     used: npt.NDArray[np.uint8],
     thresholds: npt.NDArray[np.float64],
 ) -> npt.NDArray[np.int32]:
-    """(k, T) the true box that each claim of a class meets; NOBODY, or ABSORBED by what is not asked for.
+    """(k, T) the ground-truth box that each prediction of a class meets; NOBODY, or ABSORBED by what is not asked for.
 
-    A claim takes the box of its frame and class with the greatest overlap among those that no better claim
+    A prediction takes the box of its frame and class with the greatest overlap among those that no better prediction
     took, the first of equals, where that is at least the threshold.
 
     Args:
-        ranked: (k,) the claims of the class by falling score.
-        frame: (n,) frame of each claim.
-        frame_start: (F + 1,) where the true boxes of each frame start.
-        pair_start: (n + 1,) where the overlaps of each claim start.
-        overlap: of each claim with each true box of its frame.
-        role: (m,) 1 where a true box is asked for, 2 where it absorbs claims, 0 for other classes.
+        ranked: (k,) the predictions of the class by falling score.
+        frame: (n,) frame of each prediction.
+        frame_start: (F + 1,) where the ground-truth boxes of each frame start.
+        pair_start: (n + 1,) where the overlaps of each prediction start.
+        overlap: of each prediction with each ground-truth box of its frame.
+        role: (m,) 1 where a ground-truth box is asked for, 2 where it absorbs predictions, 0 for other classes.
         used: (T, m) zeros; what is taken is marked.
         thresholds: (T,) smallest overlaps.
     """

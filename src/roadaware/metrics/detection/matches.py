@@ -1,4 +1,4 @@
-"""Matches: which claims of a set were right at each threshold, as arrays that merge and give AP."""
+"""Matches: which predictions of a set were right at each threshold, as arrays that merge and give AP."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from roadaware.statistics.average_precision import (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Matches:
-    """The claims of one level (boxes, tubes or frame labels), each for one class, beside what is asked.
+    """The predictions of one level (boxes, tubes or frame labels), each for one class, with the ground truth counts.
 
     Equal scores are ranked by video, in the order of `videos`, and then by `order`.
 
     Args:
         thresholds: (T,) smallest overlap of a hit.
         classes: (C,) the (kind, label) of each class, by name.
-        videos: (V,) the videos that were judged, also those without truth or claims.
-        cls: (n,) class of each claim, index in `classes`.
+        videos: (V,) the videos that were judged, also those without ground truth or predictions.
+        cls: (n,) class of each prediction, index in `classes`.
         score: (n,) its score, finite.
         video: (n,) its video, index in `videos`.
         order: (n,) its place in the input.
-        hit: (n, T) whether it met truth that no better claim had met.
-        n_truth: (V, C) how much truth there is to be found.
-        ignored: (n, T) claims that count neither as right nor as wrong; None where there are none.
+        hit: (n, T) whether it met ground truth that no better prediction had met.
+        n_truth: (V, C) how much ground truth there is to be found.
+        ignored: (n, T) predictions that count neither as right nor as wrong; None where there are none.
 
     Raises:
         ValueError: if shapes do not fit each other.
@@ -81,14 +81,14 @@ class Matches:
         return tuple(dict.fromkeys(kind for kind, _ in self.classes))
 
     def ranked(self) -> Matches:
-        """The same claims by class, falling score, video and place in the input."""
+        """The same predictions by class, falling score, video and place in the input."""
         if self._ranked:
             return self
         order = np.lexsort((self.order, self.video, -self.score, self.cls))
         return replace(self.take(order), _ranked=True)
 
     def take(self, rows: npt.NDArray[Any]) -> Matches:
-        """Some of the claims, beside all of the truth.
+        """Some of the predictions, beside all of the ground truth.
 
         Args:
             rows: indices or (n,) bool.
@@ -105,10 +105,10 @@ class Matches:
         )
 
     def merge(self, other: Matches) -> Matches:
-        """The claims and the truth of both; the parts of a whole give the whole.
+        """The predictions and the ground truth of both; the parts of a whole give the whole.
 
         Videos and classes that only one part knows are appended in the order in which they come. Where a
-        video lies in both, `order` must tell its claims apart.
+        video lies in both, `order` must tell its predictions apart.
 
         Raises:
             UsageError: if the thresholds differ.
@@ -156,15 +156,15 @@ def compute_average_precisions(
 
     Args:
         matches: in any order.
-        config: with the rule (`ap`) and what holds for classes without truth (`empty_classes`).
-        weights: (V,) or (draws, V) how often each video occurs, whole numbers of 0 and more; once unless
-            told. A video that occurs twice is as good as two equal videos, one with 0 as good as absent.
-            Of claims with equal scores each stands beside its own copy, where a list of two such videos
+        config: with the rule (`ap`) and what holds for classes without ground truth (`empty_classes`).
+        weights: (V,) or (draws, V) how often each video occurs, whole numbers of 0 and more (default:
+            once). A video that occurs twice is as good as two equal videos, one with 0 as good as absent.
+            Of predictions with equal scores each stands beside its own copy, where a list of two such videos
             would rank all of the first before the second: without ties the two are the same.
         rule: another rule than the config's.
 
     Returns:
-        (C, T), or (draws, C, T) where there are draws; NaN where a class has no truth and
+        (C, T), or (draws, C, T) where there are resamples; NaN where a class has no ground truth and
         `empty_classes` is `skip`.
 
     Source: Singh et al., TPAMI 2022, section 5.1; by `reference()`, `compute_class_ap` of 3D-RetinaNet.
@@ -190,7 +190,7 @@ def compute_average_precisions(
 
 
 def compute_pr_curve(matches: Matches, kind: str, label: str, threshold: float) -> PrecisionRecall:
-    """Precision and recall after each claim of a class, by falling score.
+    """Precision and recall after each prediction of a class, by falling score.
 
     Raises:
         UsageError: if there is no such class or threshold.
@@ -209,5 +209,5 @@ def compute_pr_curve(matches: Matches, kind: str, label: str, threshold: float) 
 
 
 def _marks(matches: Matches) -> Bools:
-    """Which claims are ignored, also where none are."""
+    """Which predictions are ignored, also where none are."""
     return np.zeros(matches.hit.shape, dtype=np.bool_) if matches.ignored is None else matches.ignored

@@ -1,4 +1,4 @@
-"""The factors that bring boxes of truth and claims to pixels of one image size."""
+"""The factors that bring boxes of ground truth and predictions to pixels of one image size."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ T = TypeVar("T", Scenes, Predictions)
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """What boxes are multiplied with before they are compared.
+    """Factors that bring boxes to a common image size before they are compared.
 
     Args:
-        truth: (V, 4) factors of x1, y1, x2, y2 of the truth's boxes in each video.
-        claims: (V, 4) the same for the claims.
+        truth: (V, 4) factors of x1, y1, x2, y2 of the ground truth's boxes in each video.
+        claims: (V, 4) the same for the predictions.
     """
 
     truth: Floats
@@ -36,11 +36,11 @@ class Scales:
 def compute_scales(
     predictions: Predictions, scenes: Scenes, videos: Sequence[str], config: DetectionConfig
 ) -> Scales:
-    """Bring both to `config.frame_size_px`, or the claims to the truth's own pixels where that is None.
+    """Bring both to `config.frame_size_px`, or the predictions to the ground truth's own pixels where that is None.
 
     Args:
-        predictions: whose `videos` say in which image size boxes are given; the truth's where they do not.
-        scenes: whose `videos` say the same of the truth.
+        predictions: whose `videos` say in which image size boxes are given; the ground truth's where they do not.
+        scenes: whose `videos` say the same of the ground truth.
         videos: (V,) the videos asked for.
         config: with `frame_size_px`.
 
@@ -55,7 +55,7 @@ def compute_scales(
 def scale_to_common_size(
     predictions: Predictions, scenes: Scenes, videos: Sequence[str], config: DetectionConfig
 ) -> tuple[Predictions, Scenes, Scales]:
-    """Claims and truth, and what their boxes have yet to be multiplied with.
+    """Predictions and ground truth, and the factors still to be applied to their boxes.
 
     In single precision that is nothing: boxes are divided by the size of their image and multiplied by
     the other one, each rounded to 32 bits, as the published code does; those that are in pixels of it
@@ -85,7 +85,7 @@ def _in_single(tables: T, own: Floats, target: Floats, videos: Sequence[str]) ->
 def _validate_sizes(
     predictions: Predictions, scenes: Scenes, videos: Sequence[str], config: DetectionConfig
 ) -> tuple[Floats, Floats, Floats]:
-    """(V, 2) sizes of truth and claims, NaN where they are the same and unknown; and what they become."""
+    """(V, 2) sizes of ground truth and predictions, NaN where they are the same and unknown; and what they become."""
     truth, claims = _sizes(scenes, videos), _sizes(predictions, videos)
     claims = np.where(np.isnan(claims), truth, claims)
     target = truth if config.frame_size_px is None else np.array([config.frame_size_px], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Slices: the part of a set that is asked about, by videos, by what holds of true boxes, or by their size."""
+"""Slices: the part of a set that is evaluated, by videos, by properties of ground-truth boxes, or by their size."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from roadaware.scenes.tables import Scenes
 class Slice:
     """A part of a set.
 
-    True boxes outside are neither asked for nor held against a claim that meets them.
+    Ground-truth boxes outside are neither asked for nor held against a prediction that meets them.
 
     Args:
-        videos: those that count; all unless told.
-        truth: what holds of the true boxes that count, over the columns of the scenes' `boxes`.
-        size: what holds of true boxes and of claims, over `x1_px`, `y1_px`, `x2_px`, `y2_px`, `width_px`
-            and `height_px` in the pixels they are compared in. A claim outside counts as wrong nowhere,
-            but as right where it meets a true box inside.
+        videos: those that count (default: all).
+        truth: what holds of the ground-truth boxes that count, over the columns of the scenes' `boxes`.
+        size: what holds of ground-truth boxes and of predictions, over `x1_px`, `y1_px`, `x2_px`, `y2_px`, `width_px`
+            and `height_px` in the pixels they are compared in. A prediction outside counts as wrong nowhere,
+            but as right where it meets a ground-truth box inside.
 
     >>> Slice(size=pl.col("height_px") < 64).of_boxes
     True
@@ -40,12 +40,12 @@ class Slice:
 
     @property
     def of_boxes(self) -> bool:
-        """Whether it tells boxes of a frame apart, which tubes and labels of frames know nothing of."""
+        """Whether the slice selects boxes within a frame; it then has no values for tubes and frame labels."""
         return self.truth is not None or self.size is not None
 
 
 def apply_slice(judged: JudgedFrames, wanted: Slice, scenes: Scenes) -> JudgedFrames:
-    """The judged frames with the slice's boxes asked for.
+    """The judged frames with only the boxes of the slice counted.
 
     Raises:
         UsageError: if a condition names columns that are not there, or is none.

@@ -1,4 +1,4 @@
-"""The labelled tubes of a set of tables as arrays: what is asked, and what is claimed."""
+"""The labelled tubes of a set of tables as arrays, of ground truth and of predictions."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class LabelledTubes:
         tube: (n,) number in the table.
         cls: (n,) index in the classes that were asked for.
         video: (n,) index in the videos that were asked for.
-        score: (n,) confidence; NaN for truth.
-        ignore: (m,) of `tubes.boxes`, whether claims on it are neither right nor wrong; None where on all
+        score: (n,) confidence; NaN for ground truth.
+        ignore: (m,) of `tubes.boxes`, whether predictions on it are neither right nor wrong; None where on all
             they are.
         left_out: rows that are not here, because they lie in videos that were not asked for.
     """
@@ -93,10 +93,10 @@ def list_tube_classes(scenes: Scenes, kinds: Sequence[str]) -> tuple[Class, ...]
 
 
 def select_paths(tables: TableSet) -> pl.DataFrame:
-    """The tubes that stand for somebody, whatever their labels: those without parent and kind.
+    """The tubes of agents, whatever their labels: those without parent and kind.
 
-    Where no true tube is without kind, all that have no parent are. Claims with a kind are never: somebody
-    is claimed once for each label there, with the score of the label.
+    Where no ground-truth tube is without kind, all that have no parent are. Predictions with a kind are never: somebody
+    is predicted once for each label there, with the score of the label.
     """
     tubes = _tubes(tables).filter(pl.col("parent").is_null() & pl.col("kind").ne_missing(OF_FRAMES))
     plain = tubes.filter(pl.col("kind").is_null())
@@ -111,19 +111,19 @@ def extract_labelled_tubes(
     *,
     scored: bool = True,
 ) -> LabelledTubes:
-    """The tubes of some classes in some videos; claims in other videos are left out, and counted in the log.
+    """The tubes of some classes in some videos; predictions in other videos are left out, and counted in the log.
 
     Args:
-        tables: truth or claims. Tubes of agentness are the paths; the others are those with a label, whose
+        tables: ground truth or predictions. Tubes of agentness are the paths; the others are those with a label, whose
             boxes are their parent's within their spans, or their own.
         classes: (kind, label) by name; labels are remapped by name from the vocabularies of `tables`.
         videos: the videos that count.
         scale: (V, 4) what the boxes of each of the videos are multiplied by.
-        scored: whether every claim needs a score.
+        scored: whether every prediction needs a score.
 
     Raises:
         InputError: if a tube has a frame twice, names a parent that has one itself, has a label that is
-            not among the classes, or is claimed without score.
+            not among the classes, or is predicted without score.
     """
     labels = _labels(tables, classes)
     judged = pl.DataFrame(

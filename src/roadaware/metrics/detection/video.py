@@ -1,4 +1,4 @@
-"""Video-level matches: which claimed tubes overlap true ones of their class enough, in space and time."""
+"""Video-level matches: which predicted tubes overlap ground-truth ones of their class enough, in space and time."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ _LOG = logging.getLogger("roadaware")
 
 @dataclass(frozen=True, eq=False)
 class JudgedTubes:
-    """Claims and truth of the same classes and videos, and how much their extents overlap.
+    """Predictions and ground truth of the same classes and videos, and how much their extents overlap.
 
     Args:
         classes: (C,) kind and label, by name.
-        videos: (V,) the videos of the truth.
-        claims: n labels of claimed tubes.
-        truth: labels of true tubes that have boxes, and not only such as are to ignore.
-        pairs: the pairs of claimed and true extents that meet in time.
+        videos: (V,) the videos of the ground truth.
+        claims: n labels of predicted tubes.
+        truth: labels of ground-truth tubes that have boxes, and not only such as are to ignore.
+        pairs: the pairs of predicted and ground-truth extents that meet in time.
         overlap: (p,) how much the two of each pair overlap.
-        absorbed: (claimed extents,) how much each overlaps the true tube to ignore that it overlaps most.
-        boxless: true tubes that were left out because they have no box.
+        absorbed: (predicted extents,) how much each overlaps the ground-truth tube to ignore that it overlaps most.
+        boxless: ground-truth tubes that were left out because they have no box.
     """
 
     classes: tuple[Class, ...]
@@ -56,7 +56,7 @@ class JudgedTubes:
     boxless: int
 
     def matches(self, thresholds: Sequence[float]) -> Matches:
-        """Which claims are hits at each threshold."""
+        """Which predictions are hits at each threshold."""
         taken = _taken(self, thresholds)
         n_truth = np.zeros((len(self.videos), len(self.classes)), dtype=np.int64)
         np.add.at(n_truth, (self.truth.video, self.truth.cls), 1)
@@ -77,7 +77,7 @@ class JudgedTubes:
         )
 
     def on_ignored(self, thresholds: Sequence[float]) -> Bools:
-        """(n, T) which claims overlap what is to ignore by at least each threshold."""
+        """(n, T) whether each prediction overlaps an ignored tube by at least each threshold."""
         enough: Bools = self.absorbed[self.claims.extent][:, None] >= np.array(thresholds, dtype=np.float64)
         return enough
 
@@ -92,18 +92,18 @@ class JudgedTubes:
 
     @property
     def ranked(self) -> Ints:
-        """The claims by falling score; equal scores by video, then by place in the table."""
+        """The predictions by falling score; equal scores by video, then by place in the table."""
         return np.lexsort((np.arange(len(self.claims)), self.claims.video, -self.claims.score))
 
     @property
     def held(self) -> tuple[Ints, Ints]:
-        """Where the true tubes of each extent begin, and the true tubes by extent."""
+        """Where the ground-truth tubes of each extent begin, and the ground-truth tubes by extent."""
         by_extent = np.argsort(self.truth.extent, kind="stable")
         edges = np.arange(len(self.truth.tubes) + 1)
         return np.searchsorted(self.truth.extent[by_extent], edges), by_extent
 
     def arrays(self) -> tuple[Ints, Ints, Floats, Ints, Ints]:
-        """What the kernels take of pairs and truth."""
+        """Pairs and ground truth as arrays for the kernels."""
         return self.pairs.offsets, self.pairs.second, self.overlap, *self.held
 
 
@@ -115,25 +115,25 @@ def match_tubes(
     overlap: Overlap = "stiou",
     kinds: Sequence[str] | None = None,
 ) -> Matches:
-    """Match the claimed tubes of each class with the true ones, best score first.
+    """Match the predicted tubes of each class with the ground-truth ones, best score first.
 
-    A claim takes, of the true tubes of its class and video that no better claim took, the one it
+    A prediction takes, of the ground-truth tubes of its class and video that no better prediction took, the one it
     overlaps most; it is a hit where that overlap is at least the threshold. The overlap is `tiou`, that
     of the times; `siou`, the mean of the boxes' over the frames where both tubes have one; or `stiou`,
     the product of the two. Where `config.tube_time` is `endpoints`, times are intervals from first to
     last frame as long as the published code finds the boxes it looks for, which it does unless a tube
-    has a hole in the common interval; there the sets of frames are compared, as `frames` always does. A true
-    tube whose boxes are all marked `ignore` is not asked for, and a claim of whatever class that overlaps
+    has a hole in the common interval; there the sets of frames are compared, as `frames` always does. A ground-truth
+    tube whose boxes are all marked `ignore` is not asked for, and a prediction of whatever class that overlaps
     it by the threshold and is no hit counts neither as right nor as wrong.
 
     Args:
-        predictions: labelled tubes with scores; tubes without parent and kind are the claims of agentness.
-            Claims in videos that `scenes` lacks are left out and counted in the log.
-        scenes: with tubes of each kind. True tubes without a box are left out and counted in the log.
+        predictions: labelled tubes with scores; tubes without parent and kind are the predictions of agentness.
+            Predictions in videos that `scenes` lacks are left out and counted in the log.
+        scenes: with tubes of each kind. Ground-truth tubes without a box are left out and counted in the log.
         config: `tube_time`, `video_pixel_offset`, `frame_size_px` and `min_tube_score` hold here.
         thresholds: (T,) each in (0, 1].
         overlap: what is compared with the thresholds.
-        kinds: which kinds of labels; those that both sides know unless told, see `kinds.list_tube_kinds`.
+        kinds: which kinds of labels (default: those that both sides know), see `kinds.list_tube_kinds`.
 
     Raises:
         UsageError: if the overlap, a threshold or a kind is not known.
@@ -156,20 +156,20 @@ def build_tube_table(
     *,
     threshold: float = 0.5,
 ) -> pl.DataFrame:
-    """One row per claimed tube and label: what it overlaps most, and what it was matched with.
+    """One row per predicted tube and label: the ground-truth tube that it overlaps most, and its match.
 
     Args:
         predictions: as in `match_tubes`, like the next four.
-        scenes: truth.
+        scenes: ground truth.
         config: what the metric leaves open.
         overlap: what counts as overlap.
         kinds: which kinds of labels.
         threshold: of `matched`.
 
     Returns:
-        `tube`, `video`, `kind`, `label`, `score`; `truth`, the true tube of the same label with the
-        greatest overlap, taken or not, with `overlap`, `temporal` and `spatial`; `matched`, the true tube
-        that the claim took at the threshold; `ignored`, whether it counts neither as right nor as wrong
+        `tube`, `video`, `kind`, `label`, `score`; `truth`, the ground-truth tube of the same label with the
+        greatest overlap, taken or not, with `overlap`, `temporal` and `spatial`; `matched`, the ground-truth tube
+        that the prediction took at the threshold; `ignored`, whether it counts neither as right nor as wrong
         there; and `near_truth`, `near_label`, `near_overlap`,
         `near_temporal`, `near_spatial`, the same as `truth` whatever the label of that kind is. Null where
         there is none.
@@ -215,7 +215,7 @@ def prepare_tubes(
     overlap: Overlap,
     kinds: Sequence[str] | None,
 ) -> JudgedTubes:
-    """Bring truth and claims to the same classes, videos and pixels, and compare their extents."""
+    """Bring ground truth and predictions to the same classes, videos and pixels, and compare their extents."""
     if overlap not in get_args(Overlap):
         raise UsageError(f"overlap should be one of {', '.join(get_args(Overlap))}; got {overlap!r}")
     classes = list_tube_classes(scenes, list_tube_kinds(predictions, scenes) if kinds is None else kinds)
@@ -243,7 +243,7 @@ def prepare_tubes(
 def _select_true_tubes(
     scenes: Scenes, classes: tuple[Class, ...], videos: tuple[str, ...], scale: Floats
 ) -> tuple[LabelledTubes, Bools, int]:
-    """The true tubes that are asked for, which extents are to ignore, and how many tubes have no box."""
+    """The ground-truth tubes that are asked for, which extents are to ignore, and how many tubes have no box."""
     whole = (AGENTNESS, AGENTNESS)
     # Who is to be ignored is so for every kind, also for those that say nothing of him.
     besides = "ignore" in scenes.boxes.columns and whole[0] not in {kind for kind, _ in classes}
@@ -259,7 +259,7 @@ def _select_true_tubes(
 
 
 def _taken(judged: JudgedTubes, thresholds: Sequence[float]) -> Ints:
-    """(n, T) the true tube, as a row of the truth, that each claim takes at each threshold; -1 for none."""
+    """(n, T) the ground-truth tube that each prediction takes at each threshold, as a row; -1 for none."""
     from roadaware.metrics.detection.video_kernels import assign_tubes
 
     claims = judged.claims
@@ -268,10 +268,10 @@ def _taken(judged: JudgedTubes, thresholds: Sequence[float]) -> Ints:
 
 
 def _nearest(judged: JudgedTubes, group: npt.NDArray[Any]) -> pl.DataFrame:
-    """The true tube of each claim's group with the greatest overlap, and its row `at`; null where none is.
+    """The ground-truth tube of each prediction's group with the greatest overlap, and its row `at`; null where none is.
 
     Args:
-        judged: claims and truth.
+        judged: predictions and ground truth.
         group: (C,) the group of each class.
     """
     from roadaware.metrics.detection.video_kernels import find_nearest_tubes

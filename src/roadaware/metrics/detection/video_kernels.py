@@ -1,4 +1,4 @@
-"""Compiled loops that match claimed tubes with true ones; imports numba."""
+"""Compiled loops that match predicted tubes with ground-truth ones; imports numba."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ def assign_tubes(
     truth_cls: Ints,
     thresholds: Floats,
 ) -> Ints:
-    """The true tube that each claim takes at each threshold, -1 where it takes none.
+    """The ground-truth tube that each prediction takes at each threshold, -1 where it takes none.
 
-    A claim looks at the true tubes of its class that no claim before it took, and takes the one of
+    A prediction looks at the ground-truth tubes of its class that no prediction before it took, and takes the one of
     greatest overlap, the first of equals, if the overlap is at least the threshold.
 
     Args:
-        order: (n,) the claims, best first.
-        extent: (n,) extent of each claim.
-        cls: (n,) class of each claim.
-        pairs: (extents + 1,) where the pairs of each claimed extent begin.
-        second: (p,) the true extent of each pair.
+        order: (n,) the predictions, best first.
+        extent: (n,) extent of each prediction.
+        cls: (n,) class of each prediction.
+        pairs: (extents + 1,) where the pairs of each predicted extent begin.
+        second: (p,) the ground-truth extent of each pair.
         overlap: (p,) of each pair.
-        held: (true extents + 1,) where the tubes of each true extent begin in `truth`.
-        truth: (m,) true tubes by extent.
-        truth_cls: (m,) class of each true tube.
+        held: (ground-truth extents + 1,) where the tubes of each ground-truth extent begin in `truth`.
+        truth: (m,) ground-truth tubes by extent.
+        truth_cls: (m,) class of each ground-truth tube.
         thresholds: (T,).
     """
     n, levels = len(order), len(thresholds)
@@ -74,17 +74,17 @@ def find_nearest_tubes(
     truth: Ints,
     truth_group: Ints,
 ) -> tuple[Ints, Ints]:
-    """The pair and the true tube of greatest overlap of each claim within its group, -1 where none meets it.
+    """The pair and the ground-truth tube of greatest overlap of each prediction within its group, -1 where none meets it.
 
     Args:
-        extent: (n,) extent of each claim.
-        group: (n,) group of each claim: its class, or its kind.
+        extent: (n,) extent of each prediction.
+        group: (n,) group of each prediction: its class, or its kind.
         pairs: as in `assign_tubes`, like the next five.
         second: (p,).
         overlap: (p,).
-        held: (true extents + 1,).
+        held: (ground-truth extents + 1,).
         truth: (m,).
-        truth_group: (m,) group of each true tube.
+        truth_group: (m,) group of each ground-truth tube.
     """
     n = len(extent)
     pair, tube = np.full(n, -1, dtype=np.int64), np.full(n, -1, dtype=np.int64)

@@ -13,10 +13,10 @@ from roadaware.errors import UsageError
 
 @dataclass(frozen=True)
 class GroundingConfig:
-    """How claimed spans and boxes of sentences are judged; the defaults are what `default` gives.
+    """How predicted spans and boxes of sentences are judged; the defaults are what `default` gives.
 
     Args:
-        frames: which frames are looked at: every one (`dense`), or one of each tick of `sample_fps`
+        frames: which frames are considered: every one (`dense`), or one of each tick of `sample_fps`
             (`sampled`).
         sample_fps: ticks per second; a frame is taken when it is the first of its tick.
         clip_seconds: how long every video is taken to last, so that its rate is its number of frames by
@@ -30,18 +30,18 @@ class GroundingConfig:
             earlier one (`min`, as published until 5/2022).
         common_frames: the frames of the intersection are those in both spans (`spans`), or those where both
             sides have a box (`boxes`).
-        boxless_frames: frames of the true span without a true box are asked for by nobody and do not count
+        boxless_frames: frames of the ground-truth span without a ground-truth box are asked for by nobody and do not count
             (`left_out`), or count as frames of the span (`counted`).
-        boxes_beyond: true boxes outside the true span are left aside (`left_out`), or looked at as those
+        boxes_beyond: ground-truth boxes outside the ground-truth span are left aside (`left_out`), or looked at as those
             within (`counted`, as published for HC-STVG); what a sentence scores may then be above 1.
         threshold: vIoU@tau is the share of sentences at or above tau (`at_least`), or above it (`greater`).
         thresholds: the values of tau.
-        numbering: the truth's frames count from 0 as the claims' do (`zero`), or from where its file counts
+        numbering: the ground truth's frames count from 0 as the predictions' do (`zero`), or from where its file counts
             (`file`): the published off-by-one of HC-STVG, whose files count from 1.
-        temporal: the span is what is claimed (`claimed`), or it is given and only boxes are judged, on all
+        temporal: the span is what is predicted (`claimed`), or it is given and only boxes are judged, on all
             its frames (`given`) or on the first alone (`given_first`, as published for VidSTG).
-        missing_claim: a sentence without a claim scores 0 (`zero`) or is an error (`error`).
-        missing_box: a true frame without a claimed box has an overlap of 0 (`zero`) or is an error (`error`).
+        missing_claim: a sentence without a prediction scores 0 (`zero`) or is an error (`error`).
+        missing_box: a ground-truth frame without a predicted box has an overlap of 0 (`zero`) or is an error (`error`).
     """
 
     frames: Literal["dense", "sampled"] = "dense"
@@ -73,7 +73,7 @@ class GroundingConfig:
 
     @classmethod
     def default(cls) -> GroundingConfig:
-        """The choices we recommend: every frame that has a true box, and the paper's `at least`.
+        """The choices we recommend: every frame that has a ground-truth box, and the paper's `at least`.
 
         Source: supplement of Chaotic World, ICCV 2023, section 3.3.
         """
@@ -83,7 +83,7 @@ class GroundingConfig:
     def tubedetr_hcstvg(cls) -> GroundingConfig:
         """The evaluator of HC-STVG released with TubeDETR, in its last state (hull ends at the later end).
 
-        Source: Yang et al., CVPR 2022, `hcstvg_eval.py`. It stops where a claim or a box is missing;
+        Source: Yang et al., CVPR 2022, `hcstvg_eval.py`. It stops where a prediction or a box is missing;
         here both score 0 and are counted.
         """
         return cls(
@@ -113,7 +113,7 @@ class GroundingConfig:
 
     @classmethod
     def hcstvg_official(cls) -> GroundingConfig:
-        """The script of the HC-STVG challenge: every true box, and time counted by frames with both boxes.
+        """The script of the HC-STVG challenge: every ground-truth box, and time counted by frames with both boxes.
 
         Its files name the last frame of a span; read into tables, that is the frame before `end_frame`, so
         that spans are half open here as everywhere.

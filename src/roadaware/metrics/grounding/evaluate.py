@@ -56,18 +56,18 @@ def evaluate(
     draws: int = 0,
     seed: int = 0,
 ) -> SceneResult:
-    """Overlaps of claimed and true spans and boxes of sentences, as means over sentences.
+    """Overlaps of predicted and ground-truth spans and boxes of sentences, as means over sentences.
 
     `m_tiou` is the mean of tIoU, frames in both spans by frames in either; `m_viou` that of vIoU, the sum of
     the overlaps of boxes in the frames of both spans by the frames of either; `viou@tau` the share of
     sentences whose vIoU reaches tau; `gt_viou` and `gt_viou@tau` the same of the mean overlap of boxes over
-    all true frames, whatever span is claimed. All lie in [0, 1], higher is better.
+    all ground-truth frames, whatever span is predicted. All lie in [0, 1], higher is better.
 
     Args:
-        predictions: `queries` with the truth's numbers, a span and a tube that owns the claimed boxes.
-        scenes: `queries` with a span and a tube that owns the true boxes.
-        config: how they are judged; `GroundingConfig.default()` unless told.
-        by: columns to slice by: `category`, `density` (boxes in a true frame, on the mean), `sentence_kind`.
+        predictions: `queries` with the ground truth's numbers, a span and a tube that owns the predicted boxes.
+        scenes: `queries` with a span and a tube that owns the ground-truth boxes.
+        config: how they are judged (default: `GroundingConfig.default()`).
+        by: columns to slice by: `category`, `density` (boxes in a ground-truth frame, on the mean), `sentence_kind`.
         draws: resamples of videos for the intervals.
         seed: of the resamples.
 
@@ -75,7 +75,7 @@ def evaluate(
         whole and kinds of sentences; instances of `sentence`.
 
     Raises:
-        InputError: if no sentence has a true span, no claim is about one, frames cannot be sampled, or
+        InputError: if no sentence has a ground-truth span, no prediction is about one, frames cannot be sampled, or
             something is missing where that is an error.
         UsageError: if `draws` is negative or there is no such column.
 

@@ -1,4 +1,4 @@
-"""How well each sentence is grounded: overlaps in time, in both, and of boxes on the true frames."""
+"""How well each sentence is grounded: overlaps in time, in both, and of boxes on the ground-truth frames."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from roadaware.metrics.grounding.sentences import Sentences
 
 
 def sample_frames(start: int, end: int, fps: float, config: GroundingConfig) -> Ints:
-    """(n,) the frames of [start, end) that are looked at, rising; `start` always is one of them.
+    """(n,) the frames of [start, end) that are considered, rising; `start` always is one of them.
 
     A frame is taken when the whole part of frame * (sample_fps / fps) is larger than that of the frame taken
     before it. A rate below `sample_fps` takes every frame.
@@ -61,15 +61,15 @@ def convert_frame_rate(fps: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Overlaps:
-    """What each of n sentences scored, NaN where undefined, and what it was made from.
+    """Scores of n sentences, NaN where undefined, and the counts behind them.
 
     Args:
         tiou: (n,) overlap in time.
         viou: (n,) overlap in time and space.
-        gt_viou: (n,) mean overlap of boxes over the true frames, whatever span is claimed.
-        true_frames: (n,) frames with a true box that were looked at.
+        gt_viou: (n,) mean overlap of boxes over the ground-truth frames, whatever span is predicted.
+        true_frames: (n,) frames with a ground-truth box that were looked at.
         hull_frames: (n,) frames that vIoU was divided by.
-        unanswered: (n,) of the true frames, those without a claimed box.
+        unanswered: (n,) of the ground-truth frames, those without a predicted box.
     """
 
     tiou: Floats
@@ -82,7 +82,7 @@ class Overlaps:
 
 @dataclass(frozen=True, eq=False)
 class _Spans:
-    """(n,) first frame and frame after the last, true and claimed, and whether a span is claimed."""
+    """(n,) first frame and frame after the last, ground-truth and predicted, and whether a span is predicted."""
 
     start: Ints
     end: Ints
@@ -95,7 +95,7 @@ def compute_grounding_overlaps(given: Sentences, config: GroundingConfig) -> Ove
     """The overlaps of all sentences.
 
     Raises:
-        InputError: if frames are to be sampled and a video's rate or length is unknown, or a claim or box is
+        InputError: if frames are to be sampled and a video's rate or length is unknown, or a prediction or box is
             missing where that is an error.
 
     Source: supplement of Chaotic World, ICCV 2023, section 3.3 (tIoU, vIoU); Yang et al.,
@@ -133,7 +133,7 @@ def compute_grounding_overlaps(given: Sentences, config: GroundingConfig) -> Ove
 
 
 def _spans(given: Sentences, config: GroundingConfig) -> _Spans:
-    """The spans; without a claimed one, an empty one at the true start, which shares no frame."""
+    """The spans; without a predicted one, an empty one at the true start, which shares no frame."""
     start, end = (given.table[c].to_numpy().astype(np.int64) for c in ("start_frame", "end_frame"))
     claimed = given.table["claimed_start"].is_not_null() & given.table["claimed_end"].is_not_null()
     if config.temporal != "claimed":
@@ -153,7 +153,7 @@ def _in_time(spans: _Spans) -> Floats:
 
 
 def _looked_at(given: Sentences, spans: _Spans, config: GroundingConfig) -> tuple[Bools, Ints, Ints]:
-    """Which true boxes are looked at, and, where frames are sampled, owner and number of all that are."""
+    """Which ground-truth boxes are considered, and, where frames are sampled, owner and number of all that are."""
     nothing = np.zeros(0, dtype=np.int64)
     if config.frames == "dense":
         looked = np.ones(len(given.frame), dtype=bool)
@@ -168,7 +168,7 @@ def _looked_at(given: Sentences, spans: _Spans, config: GroundingConfig) -> tupl
 
 
 def _samples(given: Sentences, spans: _Spans, config: GroundingConfig) -> list[Ints]:
-    """The frames of each sentence's video, or of the part that is searched, that are looked at."""
+    """The frames of each sentence's video, or of the part that is searched, that are considered."""
     columns = ("video", "fps", "n_frames", "segment_start_frame", "segment_end_frame")
     made: dict[tuple[int, int, float], Ints] = {}
     taken = []
@@ -202,7 +202,7 @@ def _rate(fps: float | None, n_frames: int | None, config: GroundingConfig) -> f
 def _hull(
     given: Sentences, spans: _Spans, looked: Bools, samples: tuple[Ints, Ints], config: GroundingConfig
 ) -> Ints:
-    """(n,) frames from the earlier start to the end of the hull, as far as they are looked at and count."""
+    """(n,) frames from the earlier start to the end of the hull, as far as they are considered and count."""
     n, (owner, frame) = len(spans.start), samples
     low = np.minimum(spans.start, spans.claimed_start)
     ends = np.maximum if config.hull_end == "max" else np.minimum
@@ -223,7 +223,7 @@ def _hull(
 
 
 def _check_whole(given: Sentences, unanswered: Ints, config: GroundingConfig) -> None:
-    """Stop where a claim or a box is missing and that is an error."""
+    """Stop where a prediction or a box is missing and that is an error."""
     names = given.table["name"].fill_null(given.table["query"].cast(pl.String))
     if config.missing_claim == "error" and not given.claimed.all():
         missing = names.filter(~given.claimed)
@@ -264,7 +264,7 @@ def decode_span(
         starts: (n, t) logits that a place is the start.
         ends: (n, t) logits that a place is the last frame.
         mask: (n, t) whether a place holds a frame; the others are padding.
-        frame_ids: (n, t) the number of each place's frame; 0..t-1 unless told.
+        frame_ids: (n, t) the number of each place's frame; default: 0..t-1.
         padding: `masked`, padding is never chosen; `reference`, as published: it takes part, and where it
             wins it stands for frame 0.
 

@@ -1,4 +1,4 @@
-"""True and claimed spans and boxes of sentences, side by side, as arrays."""
+"""Ground-truth and predicted spans and boxes of sentences, side by side, as arrays."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _CLAIM = ("query", "video", "tube", "start_frame", "end_frame")
 
 @dataclass(frozen=True, eq=False)
 class Sentences:
-    """Sentences with a true span, their claims, and their true boxes with the claimed ones beside.
+    """Sentences with a ground-truth span, their predictions, and their ground-truth boxes with the predicted ones beside.
 
     Args:
         table: one row per sentence: `_TRUTH`'s columns, `category`, `density`, `fps`, `n_frames`, and
-            `claimed_start`, `claimed_end`, null where nothing is claimed. Numbers of frames are those that
+            `claimed_start`, `claimed_end`, null where nothing is predicted. Numbers of frames are those that
             the configuration compares, ends half open.
-        claimed: (sentences,) whether there is a claim.
-        owner: (boxes,) the sentence of each true box that is looked at, rising.
+        claimed: (sentences,) whether there is a prediction.
+        owner: (boxes,) the sentence of each ground-truth box that is looked at, rising.
         frame: (boxes,) its frame, rising within a sentence.
-        overlap: (boxes,) with the claimed box of that frame; 0 where there is none.
+        overlap: (boxes,) with the predicted box of that frame; 0 where there is none.
         paired: (boxes,) whether there is one.
         left_out: what was not judged, in words, to how often.
     """
@@ -57,11 +57,11 @@ class Sentences:
 
 
 def join_sentences(predictions: Predictions, scenes: Scenes, config: GroundingConfig) -> Sentences:
-    """What is true and what is claimed of every sentence.
+    """Ground truth and predictions of every sentence.
 
     Raises:
-        InputError: if no sentence has a true span, no claim is about one of them, or `first_frame` of the
-            truth's notes is no number.
+        InputError: if no sentence has a ground-truth span, no prediction is about one of them, or `first_frame` of the
+            ground truth's notes is no number.
     """
     queries = _with_columns(scenes.queries, _TRUTH)
     spans = queries.filter(pl.col("start_frame").is_not_null() & pl.col("end_frame").is_not_null())
@@ -145,12 +145,12 @@ def _boxes(owners: pl.DataFrame, boxes: pl.DataFrame) -> pl.DataFrame:
 
 
 def _overlaps(true: pl.DataFrame, claim: pl.DataFrame, shift: int) -> tuple[Floats, Bools]:
-    """(boxes,) overlap with the claimed box of the same frame, and whether there is one.
+    """(boxes,) overlap with the predicted box of the same frame, and whether there is one.
 
     Args:
         true: boxes in order of row and frame.
         claim: the same.
-        shift: added to the truth's frames before they meet the claims'.
+        shift: added to the ground truth's frames before they meet the predictions'.
     """
     frames = np.concatenate([part["frame"].to_numpy() for part in (true, claim)])
     first, last = int(frames.min(initial=0)), int(frames.max(initial=0)) + shift + 1
@@ -188,7 +188,7 @@ def _add_video_facts(table: pl.DataFrame, true: pl.DataFrame, scenes: Scenes) ->
 
 
 def _move_spans(table: pl.DataFrame, shift: int, longer: int) -> pl.DataFrame:
-    """True spans moved by `shift`; all spans longer at their end by `longer`."""
+    """Ground-truth spans moved by `shift`; all spans longer at their end by `longer`."""
     return table.with_columns(
         pl.col("start_frame") + shift,
         pl.col("end_frame") + shift + longer,

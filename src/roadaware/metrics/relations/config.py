@@ -17,34 +17,34 @@ Precision = Literal["float32", "float64"]
 
 @dataclass(frozen=True)
 class RelationConfig:
-    """How claimed relations are judged; the defaults are what `default` gives.
+    """How predicted relations are judged; the defaults are what `default` gives.
 
     Args:
         judges: relations as a whole (`tubelets`), as they stand in each frame (`frames`), or both.
-        setting: boxes and categories are the claimed ones (`sgdet`), or those of the true tubes that the
-            claims are about (`predcls`); see `predcls.on_true_tubes`.
-        recall_at: how many of the best claims of a video or a frame recall looks at.
+        setting: boxes and categories are the predicted ones (`sgdet`), or those of the ground-truth tubes that the
+            predictions are about (`predcls`); see `predcls.on_true_tubes`.
+        recall_at: how many of the best predictions of a video or a frame recall looks at.
         precision_at: how many of the best distinct triplets of a video precision looks at.
-        top_returns: how many of the best claims of a video are judged as tubelets; None judges all.
+        top_returns: how many of the best predictions of a video are judged as tubelets; None judges all.
         viou_threshold: least overlap in space and time, of subject and of object, of a hit.
         pixel_offset: pixels added to widths and heights where tubelets are compared.
         precision: what recall, precision and the points of average precision of tubelets are rounded to.
         predicates_per_pair: how many predicates of a pair of tubes are judged in a frame; None judges all.
-        frame_top: how many claims of a frame are judged; None judges all.
-        frame_min_score: claims that do not score higher are dropped from those of a frame; None drops none.
+        frame_top: how many predictions of a frame are judged; None judges all.
+        frame_min_score: predictions that do not score higher are dropped from those of a frame; None drops none.
         iou_threshold: least overlap, of subject and of object, of a hit in a frame.
         frame_pixel_offset: pixels added to widths and heights where boxes of a frame are compared.
         frame_precision: what boxes of a frame and their overlap are rounded to.
-        several_truths: whether one claim finds every true triplet of a frame that it overlaps enough, or
+        several_truths: whether one prediction finds every ground-truth triplet of a frame that it overlaps enough, or
             only the one it overlaps most.
-        repeated_truth: whether true relations that say the same of the same tubes in a frame are asked for
+        repeated_truth: whether ground-truth relations that say the same of the same tubes in a frame are asked for
             `each`, or `once`.
-        empty_frames: a frame without a true relation has a recall of 0 (`zero`) or none (`skip`).
-        silent_frames: a frame in which no claim stands finds nothing (`empty`), or is judged by the claims
+        empty_frames: a frame without a ground-truth relation has a recall of 0 (`zero`) or none (`skip`).
+        silent_frames: a frame in which no prediction stands finds nothing (`empty`), or is judged by the predictions
             and boxes of the last frame before it that had some, of whatever video (`carried`), as the
             published code does by leaving a variable as it was. No named configuration carries.
         averaging: what the plain names of recall in frames hold: the mean over frames (`per_image`), or the
-            share of all true triplets (`pooled`).
+            share of all ground-truth triplets (`pooled`).
     """
 
     judges: Judgement = "both"
@@ -89,12 +89,12 @@ class RelationConfig:
 
     @property
     def frames(self) -> bool:
-        """Whether relations are judged as they stand in each frame."""
+        """Whether relations are judged frame by frame."""
         return self.judges != "tubelets"
 
     @classmethod
     def default(cls) -> RelationConfig:
-        """The choices we recommend: every claim is judged as it stands, and finds one relation at most."""
+        """The choices we recommend: every prediction is judged as it stands, and finds one relation at most."""
         return cls()
 
     @classmethod

@@ -27,15 +27,15 @@ from roadaware.metrics.relations.state import JudgedRelations
 from roadaware.metrics.relations.tubelets import Tubelets, match_video_tubelets
 from roadaware.scenes.tables import Predictions, Scenes
 
-# Relations one by one: what each claim found, which claim found each true one, and what each frame lacks.
+# Relations one by one: what each prediction found, which prediction found each ground-truth one, and what each frame lacks.
 
 
 def build_prediction_table(judged: Tubelets, names: Names) -> pl.DataFrame:
-    """One row per claim that was judged, by video and rank.
+    """One row per prediction that was judged, by video and rank.
 
     Returns:
-        `relation`, `video`, `predicate`, `score`, `rank`; `hit`; `truth`, the true relation it found, or
-        else that of its triplet which it overlaps most, found by a better claim or not; `subject_viou` and
+        `relation`, `video`, `predicate`, `score`, `rank`; `hit`; `truth`, the ground-truth relation it found, or
+        else that of its triplet which it overlaps most, found by a better prediction or not; `subject_viou` and
         `object_viou`, the overlap with that; null where there is none of its triplet.
     """
     claims = judged.claims
@@ -57,10 +57,10 @@ def build_prediction_table(judged: Tubelets, names: Names) -> pl.DataFrame:
 
 
 def build_truth_table(judged: Tubelets, names: Names) -> pl.DataFrame:
-    """One row per true relation, by video and place in the table.
+    """One row per ground-truth relation, by video and place in the table.
 
     Returns:
-        `relation`, `video`, `predicate`, `start_frame`, `end_frame`; `claim`, the claim that found it, and
+        `relation`, `video`, `predicate`, `start_frame`, `end_frame`; `claim`, the prediction that found it, and
         `rank`, its place among those of the video; null where none did.
     """
     truth = judged.truth
@@ -83,7 +83,7 @@ def build_frame_table(judged: Triplets, names: Names, recall_at: tuple[int, ...]
     """One row per frame that was judged, by video and frame.
 
     Returns:
-        `video`, `frame`; `truth`, its true triplets; `found@K`, those that its K best claims find.
+        `video`, `frame`; `truth`, its ground-truth triplets; `found@K`, those that its K best predictions find.
     """
     asked, found = judged.by_image(recall_at)
     return pl.DataFrame(
@@ -115,8 +115,8 @@ class _Found:
 
     Args:
         names: of both sides.
-        truth: true relations.
-        claims: claimed ones of the videos of the truth.
+        truth: ground-truth relations.
+        claims: predicted ones of the videos of the ground truth.
         left_out: what was not judged, in words, to how often.
         tubelets: None unless judged.
         triplets: None unless judged.
@@ -139,14 +139,14 @@ def evaluate(
     draws: int = 0,
     seed: int = 0,
 ) -> SceneResult:
-    """Judge claimed relations.
+    """Judge predicted relations.
 
     Args:
         predictions: `relations` with scores, between tubes with boxes and labels of the kind `category`.
             Predicates and categories are matched by name.
         scenes: `relations` between such tubes.
         config: how.
-        by: columns of videos to slice by: `category`, `density` (true boxes in a frame with any, on
+        by: columns of videos to slice by: `category`, `density` (ground-truth boxes in a frame with any, on
             average), `split`.
         draws: resamples of videos for intervals.
         seed: of the resamples.
@@ -157,7 +157,7 @@ def evaluate(
         Instances `claim`, `truth` and `frame`.
 
     Raises:
-        InputError: if there is no true relation, or a relation lacks what judging it needs.
+        InputError: if there is no ground-truth relation, or a relation lacks what judging it needs.
         UsageError: if the videos have no column to slice by.
 
     Source: VidVRD-helper (tubelets), TRACE (frames); see `match_video_tubelets` and `match_triplets`.
@@ -203,7 +203,7 @@ def _facts(found: _Found, state: JudgedRelations, config: RelationConfig) -> dic
 
 
 def _match_relations(predictions: Predictions, scenes: Scenes, config: RelationConfig) -> _Found:
-    """Truth and claims as arrays, matched in the ways that the config asks for."""
+    """Ground truth and predictions as arrays, matched in the ways that the config asks for."""
     if scenes.relations.is_empty():
         raise InputError(
             f"there is no true relation in {scenes.meta.dataset or 'the truth'}; nothing can be judged",
@@ -226,7 +226,7 @@ def _match_relations(predictions: Predictions, scenes: Scenes, config: RelationC
 def _sides(
     predictions: Predictions, scenes: Scenes, names: Names, config: RelationConfig
 ) -> tuple[Relations, Relations, dict[str, int]]:
-    """Truth, claims, and the claims that are neither right nor wrong."""
+    """Ground truth, predictions, and the predictions that are neither right nor wrong."""
     known = predictions.relations["video"].cast(pl.String).is_in(list(names.videos))
     left_out = {"claims in videos that the truth does not have": int((~known).sum())}
     here = predictions.relations.filter(known)
@@ -272,7 +272,7 @@ def _state(found: _Found, scenes: Scenes, config: RelationConfig) -> JudgedRelat
 
 
 def _items(scenes: Scenes) -> pl.DataFrame:
-    """The videos of the truth with the columns to slice by."""
+    """The videos of the ground truth with the columns to slice by."""
     videos = scenes.videos.select(
         pl.col("video").cast(pl.String),
         *(pl.col("category").cast(pl.String) for _ in [0] if "category" in scenes.videos.columns),

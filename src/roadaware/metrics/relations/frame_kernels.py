@@ -1,4 +1,4 @@
-"""Kernels of frames: which true triplets stand in each image, and which claim finds them; imports numba."""
+"""Kernels of frames: the ground-truth triplets of each image, and the predictions that match them; imports numba."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def collect_true_triplets(
     once: bool,
     out: Any,
 ) -> int:
-    """The true relations that stand in each image with both boxes; how many there are.
+    """Collect the ground-truth relations of each image that have both boxes; returns their number.
 
     Args:
         image_starts: (V + 1,) where the images of each video begin.
         images: (i,) the frame of each.
-        starts: (V + 1,) where the true relations of each video begin.
+        starts: (V + 1,) where the ground-truth relations of each video begin.
         start: (t,) first frame.
         end: (t,) frame after the last.
         subject: (t,) place of the tube, like the next.
@@ -100,24 +100,24 @@ def find_triplets(
     rank: Any,
     by: Any,
 ) -> None:
-    """Walk the claims of each image from the best on, and note the rank that finds each true triplet.
+    """Walk the predictions of each image from the best on, and note the rank that finds each ground-truth triplet.
 
     Args:
-        claims: (V + 1,) where the claims of each video begin, by falling score in a video; and of the n
-            claims the first frame, the frame after the last, places of subject and object, triplet, number
+        claims: (V + 1,) where the predictions of each video begin, by falling score in a video; and of the n
+            predictions the first frame, the frame after the last, places of subject and object, triplet, number
             of the pair, number of pair and predicate, score, and place in the table.
-        ties: (V + 1,) where those of each video begin, and the claims of pairs that tie with others.
-        tracks: (tubes + 1,) where the boxes of each claimed tube begin; (m,) their frames; (m, 4) corners.
-        images: (i,) video, (i,) frame, (i + 1,) where the true triplets of each image begin.
+        ties: (V + 1,) where those of each video begin, and the predictions of pairs that tie with others.
+        tracks: (tubes + 1,) where the boxes of each predicted tube begin; (m,) their frames; (m, 4) corners.
+        images: (i,) video, (i,) frame, (i + 1,) where the ground-truth triplets of each image begin.
         truth: (e, 4) image, relation, box of the subject and of the object; (t,) triplet of each relation;
             (k, 4) corners.
-        limits: predicates of a pair, and claims of an image, that are judged.
-        numbers: score that a claim must pass, least overlap, pixels added to widths and heights.
-        how: whether a claim finds all that it overlaps enough; whether boxes and overlaps are rounded to
-            single precision; whether an image in which no claim stands is judged by the claims and boxes of
+        limits: predicates of a pair, and predictions of an image, that are judged.
+        numbers: score that a prediction must pass, least overlap, pixels added to widths and heights.
+        how: whether a prediction finds all that it overlaps enough; whether boxes and overlaps are rounded to
+            single precision; whether an image in which no prediction stands is judged by the predictions and boxes of
             the last image before it that had some, of whatever video.
         rank: (e,) filled with the rank that finds each triplet, from 1; 0 where none does.
-        by: (e,) filled with that claim.
+        by: (e,) filled with that prediction.
     """
     starts, triplet, same = claims[0], claims[5], claims[7]
     offsets, frames, boxes = tracks
@@ -154,14 +154,14 @@ def find_triplets(
 def _get_predicted_boxes(
     claims: Any, c: int, image: int, frame: int, offsets: Any, frames: Any, per_pair: int, seen: Any
 ) -> Any:
-    """The boxes of a claim in an image where it is judged there; -1 where it is not.
+    """The boxes of a prediction in an image where it is judged there; -1 where it is not.
 
     Args:
         claims: as in `find_triplets`.
-        c: the claim.
+        c: the prediction.
         image: where.
         frame: its frame.
-        offsets: where the boxes of each claimed tube begin.
+        offsets: where the boxes of each predicted tube begin.
         frames: their frames.
         per_pair: predicates of a pair that are judged.
         seen: (3, any) the image in which each pair and predicate was judged last; of each pair the
@@ -181,7 +181,7 @@ def _get_predicted_boxes(
 
 @kernel
 def _stands(claims: Any, offsets: Any, frames: Any, low: int, high: int, frame: int) -> Any:
-    """Whether any claim of a video stands in a frame with both boxes, whatever its score."""
+    """Whether any prediction of a video stands in a frame with both boxes, whatever its score."""
     _, start, end, subject, object_, _, _, _, _, _ = claims
     for c in range(low, high):
         if (
@@ -208,7 +208,7 @@ def _take(
     rank: Any,
     by: Any,
 ) -> Any:
-    """Note the rank of a claim with the true triplets that it finds; how many there are."""
+    """Note the rank of a prediction with the ground-truth triplets that it finds; how many there are."""
     entries, truth_triplet, boxes = truth
     found, best, chosen = 0, -1.0, -1
     for e in range(low, high):
@@ -233,17 +233,17 @@ def _take(
 def _order_ties(
     claims: Any, tied: Any, offsets: Any, frames: Any, low: int, frame: int, walk: Any, first: Any
 ) -> None:
-    """Bring claims of equal scores to the order in which their pairs first stand in this frame.
+    """Bring predictions of equal scores to the order in which their pairs first stand in this frame.
 
     Args:
         claims: as in `find_triplets`.
-        tied: the claims of pairs that tie with others, by falling score.
-        offsets: (tubes + 1,) where the boxes of each claimed tube begin.
+        tied: the predictions of pairs that tie with others, by falling score.
+        offsets: (tubes + 1,) where the boxes of each predicted tube begin.
         frames: (m,) their frames.
-        low: the first claim of the video.
+        low: the first prediction of the video.
         frame: the frame.
-        walk: (n,) the claims in order; those that tie are ordered again.
-        first: (pairs,) room for the first claim of each pair in this frame.
+        walk: (n,) the predictions in order; those that tie are ordered again.
+        first: (pairs,) room for the first prediction of each pair in this frame.
     """
     _, start, end, subject, object_, _, pair, _, score, row = claims
     late = np.int64(1) << 62

@@ -1,4 +1,4 @@
-"""Relations frame by frame: which true triplets of each image the best claims find."""
+"""Relations frame by frame: which ground-truth triplets of each image the best predictions find."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class Images:
 
 @dataclass(frozen=True, eq=False)
 class Triplets:
-    """The true triplets of each image, and the claims that find them.
+    """The ground-truth triplets of each image, and the predictions that find them.
 
     Args:
         images: the frames that are judged.
-        truth: true relations by video.
+        truth: ground-truth relations by video.
         claims: by video and falling score.
-        image: (e,) the image of each true triplet, not decreasing.
-        relation: (e,) place of its true relation.
-        rank: (e,) rank among the claims of the image that finds it, from 1; 0 where none does.
-        found_by: (e,) place of that claim, -1 where none.
+        image: (e,) the image of each ground-truth triplet, not decreasing.
+        relation: (e,) place of its ground-truth relation.
+        rank: (e,) rank among the predictions of the image that finds it, from 1; 0 where none does.
+        found_by: (e,) place of that prediction, -1 where none.
     """
 
     images: Images
@@ -55,7 +55,7 @@ class Triplets:
     found_by: Ints
 
     def found(self, n: int) -> Ints:
-        """(e,) 1 where one of the `n` best claims of the image finds the triplet, else 0.
+        """(e,) 1 where one of the `n` best predictions of the image finds the triplet, else 0.
 
         Source: TRACE, evaluation of scene graphs (recall at n).
         """
@@ -67,7 +67,7 @@ class Triplets:
         """Counts by video and predicate.
 
         Returns:
-            (V, C, 2) images with a true triplet of the predicate, and true triplets; (V, C, K) those found;
+            (V, C, 2) images with a ground-truth triplet of the predicate, and ground-truth triplets; (V, C, K) those found;
             (V, C, K) sum over images of the share that is found.
         """
         predicate = self.truth.predicate[self.relation]
@@ -85,7 +85,7 @@ class Triplets:
         return counts, hits, shares
 
     def by_image(self, recall_at: tuple[int, ...]) -> tuple[Ints, Ints]:
-        """(i,) true triplets of each image, and (i, K) those found."""
+        """(i,) ground-truth triplets of each image, and (i, K) those found."""
         n_images = len(self.images.frame)
         asked = np.bincount(self.image, minlength=n_images)
         found = [np.bincount(self.image, weights=self.found(n), minlength=n_images) for n in recall_at]
@@ -93,7 +93,7 @@ class Triplets:
 
 
 def select_images(scenes: Scenes, videos: tuple[str, ...]) -> Images:
-    """The annotated frames of each video, or, where nothing is said of annotation, those with a true box."""
+    """The annotated frames of each video, or, where nothing is said of annotation, those with a ground-truth box."""
     boxed = _list_frames(scenes.boxes, videos)
     table = scenes.frames
     if "annotated" not in table.columns or not table["annotated"].count():
@@ -111,11 +111,11 @@ def select_images(scenes: Scenes, videos: tuple[str, ...]) -> Images:
 def match_triplets(
     claims: Relations, truth: Relations, images: Images, n_videos: int, config: RelationConfig
 ) -> Triplets:
-    """Match the claims that stand in each image, with both boxes, with its true triplets.
+    """Match the predictions of each image that have both boxes with its ground-truth triplets.
 
-    The score of a claim is the product of its own and those of its two tubes. Of the claims of an image,
+    The score of a prediction is the product of its own and those of its two tubes. Of the predictions of an image,
     each pair of tubes keeps its best predicates (the same predicate once); of these the best of the image
-    are walked, those without enough score left out. A claim finds a true triplet that says the same where
+    are walked, those without enough score left out. A prediction finds a ground-truth triplet that says the same where
     both boxes overlap by the threshold. Equal scores stand in the order in which the pairs first stand in
     the image, by place in the table, then by predicate.
 
@@ -167,7 +167,7 @@ def match_triplets(
 
 
 def _entries(truth: Relations, images: Images, n_videos: int, config: RelationConfig) -> Ints:
-    """(e, 4) the true triplets of each image: image, relation, box of the subject and of the object."""
+    """(e, 4) the ground-truth triplets of each image: image, relation, box of the subject and of the object."""
     from roadaware.metrics.relations.frame_kernels import collect_true_triplets
 
     starts = images.starts(n_videos)
@@ -181,7 +181,7 @@ def _entries(truth: Relations, images: Images, n_videos: int, config: RelationCo
 
 
 def _rank_predictions(claims: Relations) -> tuple[Relations, Ints, Ints]:
-    """The claims by video and falling score, and the numbers of their pair, and of pair and predicate."""
+    """The predictions by video and falling score, and the numbers of their pair, and of pair and predicate."""
     first, pair = _group_rows(claims.subject, claims.object)
     _, same = _group_rows(claims.subject, claims.object, claims.predicate)
     score = claims.score * claims.pair_score
@@ -190,7 +190,7 @@ def _rank_predictions(claims: Relations) -> tuple[Relations, Ints, Ints]:
 
 
 def _find_ties(video: Ints, pair: Ints, score: Floats) -> Ints:
-    """Places of the claims, by video and falling score, whose pair has the score of another pair once."""
+    """Places of the predictions, by video and falling score, whose pair has the score of another pair once."""
     alike = (video[1:] == video[:-1]) & (score[1:] == score[:-1])
     run = np.concatenate([[0], np.cumsum(~alike)])[: len(video)]
     several = np.bincount(run[1:][alike & (pair[1:] != pair[:-1])], minlength=len(video) + 1) > 0
@@ -207,7 +207,7 @@ def _group_rows(*columns: Ints) -> tuple[Ints, Ints]:
 
 
 def _most(truth: Relations, images: Images) -> int:
-    """How many true triplets there can be: the images of each relation's video between its ends."""
+    """How many ground-truth triplets there can be: the images of each relation's video between its ends."""
     if not len(truth):
         return 0
     span = max(int(images.frame.max(initial=0)), int(truth.end.max())) + 2

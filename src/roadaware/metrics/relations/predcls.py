@@ -1,4 +1,4 @@
-"""Claims about given tubes: which true tubes they mean, and the claims on those."""
+"""Predictions about given tubes: which ground-truth tubes they mean, and the predictions on those."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from roadaware.scenes.tables import Predictions, Scenes
 def map_to_true_tubes(
     predictions: Predictions, scenes: Scenes, claims: pl.DataFrame
 ) -> tuple[pl.DataFrame, int]:
-    """The claimed relations between true tubes, and how many are on others.
+    """The predicted relations between ground-truth tubes, and how many are on others.
 
-    A claimed tube is a true one of its video that has its name; or else one whose boxes equal its own, in
+    A predicted tube is a ground-truth one of its video that has its name; or else one whose boxes equal its own, in
     single precision, in every frame that it has (of several, the one of its category, then the first).
-    Claims without tubes of their own name those of the truth by number. A claim with a tube that
-    is none of these, or with the same for subject and object where it claimed two, is not judged.
+    Predictions without tubes of their own name those of the ground truth by number. A prediction with a tube that
+    is none of these, or with the same for subject and object where it predicted two, is not judged.
 
     Args:
-        predictions: with the tubes that are claimed.
+        predictions: with the tubes that are predicted.
         scenes: with `tubes`.
         claims: rows of `predictions.relations`.
 
     Returns:
-        The rows with the numbers of true tubes; how many were left out.
+        The rows with the numbers of ground-truth tubes; how many were left out.
     """
     if predictions.tubes.is_empty():
         meant = scenes.tubes.select(claimed="tube", true="tube")
@@ -45,7 +45,7 @@ def map_to_true_tubes(
 
 
 def _match_by_name(predictions: Predictions, scenes: Scenes) -> pl.DataFrame:
-    """Claimed tubes to the true ones of the same video and name."""
+    """Predicted tubes to the ground-truth ones of the same video and name."""
     nothing = pl.DataFrame(schema={"claimed": pl.Int64, "true": pl.Int64})
     if "name" not in predictions.tubes.columns or "name" not in scenes.tubes.columns:
         return nothing
@@ -56,7 +56,7 @@ def _match_by_name(predictions: Predictions, scenes: Scenes) -> pl.DataFrame:
 
 
 def _match_by_boxes(predictions: Predictions, scenes: Scenes, asked: pl.DataFrame) -> pl.DataFrame:
-    """Claimed tubes to the true ones that have all their boxes."""
+    """Predicted tubes to the ground-truth ones that have all their boxes."""
     nothing = pl.DataFrame(schema={"claimed": pl.Int64, "true": pl.Int64})
     if asked.is_empty() or "tube" not in predictions.boxes.columns or "tube" not in scenes.boxes.columns:
         return nothing
@@ -90,10 +90,10 @@ def _categories(tables: Predictions | Scenes) -> pl.DataFrame:
 
 
 def _in_their_videos(claims: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:
-    """The claims, where each is in the video of its tubes.
+    """The predictions, where each is in the video of its tubes.
 
     Raises:
-        InputError: if one is not; only claims without tubes of their own can be.
+        InputError: if one is not; only predictions without tubes of their own can be.
     """
     owners = scenes.tubes.select(pl.col("tube"), of=pl.col("video").cast(pl.String))
     for side in ("subject", "object"):
@@ -107,10 +107,10 @@ def _in_their_videos(claims: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:
 
 
 def ensure_predicted_boxes(predictions: Predictions) -> None:
-    """Claims of the setting `sgdet` need boxes of their own.
+    """Predictions of the setting `sgdet` need boxes of their own.
 
     Raises:
-        InputError: if there are claims and none has any.
+        InputError: if there are predictions and none has any.
     """
     if not predictions.relations.is_empty() and (
         "tube" not in predictions.boxes.columns or not np.any(predictions.boxes["tube"].count())

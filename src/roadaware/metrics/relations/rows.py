@@ -1,4 +1,4 @@
-"""Relations as arrays: who, what, to whom and when, with the boxes of the tubes they are between."""
+"""Relations as arrays: subject, predicate, object and time, with the boxes of both tubes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Tracks:
 
 @dataclass(frozen=True, eq=False)
 class Relations:
-    """Relations by video and place in the table, of truth or claims.
+    """Relations by video and place in the table, of ground truth or predictions.
 
     Args:
         relation: (n,) number of each.
@@ -56,7 +56,7 @@ class Relations:
         triplet: (n,) number that category, predicate and category have in common, on both sides.
         start: (n,) first frame.
         end: (n,) frame after the last.
-        score: (n,) of claims; ones of truth.
+        score: (n,) of predictions; ones of ground truth.
         pair_score: (n,) product of the scores of both tubes; ones where they have none.
         tracks: boxes of the tubes.
     """
@@ -89,12 +89,12 @@ class Relations:
 
 @dataclass(frozen=True)
 class Names:
-    """What numbers mean on one side, as numbers that both sides have in common.
+    """Map from the class numbers of one side to numbers that both sides share.
 
     Args:
-        videos: the videos of the truth.
-        predicates: common names, those of the truth first.
-        categories: common names, those of the truth first.
+        videos: the videos of the ground truth.
+        predicates: common names, those of the ground truth first.
+        categories: common names, those of the ground truth first.
     """
 
     videos: tuple[str, ...]
@@ -122,17 +122,17 @@ def extract_relations(
     category: tuple[Ints, Ints] | None = None,
     relations: pl.DataFrame | None = None,
 ) -> Relations:
-    """The relations of the videos of the truth as arrays; those of other videos are not taken.
+    """The relations of the videos of the ground truth as arrays; those of other videos are not taken.
 
     Args:
-        tables: truth or claims.
+        tables: ground truth or predictions.
         names: of both.
-        tracks: boxes of the tubes; those of `tables` unless told.
-        category: tubes, increasing, and their common categories; those of `tables` unless told.
-        relations: the rows; those of `tables` unless told.
+        tracks: boxes of the tubes (default: those of `tables`).
+        category: tubes, increasing, and their common categories (default: those of `tables`).
+        relations: the rows (default: those of `tables`).
 
     Raises:
-        InputError: if a relation has no time, a claim no score, or a tube two categories or two boxes in
+        InputError: if a relation has no time, a prediction no score, or a tube two categories or two boxes in
             a frame.
     """
     rows = _ensure_spans(tables, tables.relations if relations is None else relations)
@@ -232,7 +232,7 @@ def _ensure_spans(tables: TableSet, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _scores(rows: pl.DataFrame) -> Floats:
-    """The scores of claims; a file's own numbers where it had others than those in [0, 1]."""
+    """The scores of predictions; a file's own numbers where it had others than those in [0, 1]."""
     if rows.is_empty():
         return np.zeros(0)
     if "score" not in rows.columns or rows["score"].null_count():

@@ -1,4 +1,4 @@
-"""JudgedRelations: what was found of each video's relations, as counts that merge and resample."""
+"""JudgedRelations: counts of the relations found in each video, which merge and resample."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _NO_TRUTH = "there is no true relation"
 
 @dataclass(frozen=True, eq=False)
 class JudgedRelations(Judged):
-    """The counts of V videos, C predicates and K numbers of claims; what the config does not judge is 0.
+    """The counts of V videos, C predicates and K numbers of predictions; 0 for what the config does not judge.
 
     Args:
         items: (V rows) the videos, with `category`, `density` and `split`.
         config: how they were judged.
-        classes: (C,) the predicates of the truth.
-        truth: (V, C) true relations.
-        hits: (V, C, K) those that the best claims of the video find.
-        ap: (V,) average precision; NaN where there is no true relation.
-        tagged: (V, P) precision of the best distinct triplets; NaN where there is no true relation.
-        images: (V, 2) frames that are judged, and those of them with a true triplet.
-        image_sums: (V, K) sum over frames of the share of true triplets that is found.
-        class_images: (V, C, 2) frames with a true triplet of the predicate, and such triplets.
-        class_hits: (V, C, K) triplets that the best claims of the frame find.
+        classes: (C,) the predicates of the ground truth.
+        truth: (V, C) ground-truth relations.
+        hits: (V, C, K) those that the best predictions of the video find.
+        ap: (V,) average precision; NaN where there is no ground-truth relation.
+        tagged: (V, P) precision of the best distinct triplets; NaN where there is no ground-truth relation.
+        images: (V, 2) frames that are judged, and those of them with a ground-truth triplet.
+        image_sums: (V, K) sum over frames of the share of ground-truth triplets that is found.
+        class_images: (V, C, 2) frames with a ground-truth triplet of the predicate, and such triplets.
+        class_hits: (V, C, K) triplets that the best predictions of the frame find.
         class_sums: (V, C, K) sum over frames of the share of those of the predicate.
     """
 
@@ -75,7 +75,7 @@ class JudgedRelations(Judged):
         return replace(self, items=self.items.filter(pl.Series(kept)), **parts)
 
     def measured(self, weights: Ints32) -> Iterator[Measured]:
-        """The metrics that the config judges: of the whole, then of each predicate with truth.
+        """The metrics that the config judges: of the whole, then of each predicate with ground truth.
 
         Source: supplement of Chaotic World, ICCV 2023, section 3.2; VidVRD-helper (tubelets); TRACE (frames).
         """
@@ -121,7 +121,7 @@ class JudgedRelations(Judged):
                 yield Measured(name, values[k][which], n[which], reason=_NO_TRUTH)
 
     def _of_class(self, label: str, n: int, totals: dict[str, Floats]) -> Iterator[Measured]:
-        """Recall of one predicate; in frames, over those with a true triplet of it."""
+        """Recall of one predicate; in frames, over those with a ground-truth triplet of it."""
         for k, at in enumerate(self.config.recall_at):
             if self.config.tubelets:
                 value = self._ratio(totals["hits"][:, k], totals["truth"])

@@ -1,4 +1,4 @@
-"""Kernels of tubelets: which true relation each claim finds, and what a video scores by it; imports numba."""
+"""Kernels of tubelets: the ground-truth relation that each prediction matches, and the scores of a video; imports numba."""
 
 from __future__ import annotations
 
@@ -78,15 +78,15 @@ def _viou(boxes: Any, frames: Any, cut: Any, boxes_2: Any, frames_2: Any, cut_2:
 
 @kernel
 def match_tubelets(claims: Any, truth: Any, numbers: Any, taken: Any, near: Any, overlap: Any) -> None:
-    """Give each claim, best first, the free true relation of its triplet that it overlaps most.
+    """Give each prediction, best first, the free ground-truth relation of its triplet that it overlaps most.
 
     Args:
-        claims: (V + 1,) where the claims of each video begin, by falling score in a video; (n,) triplet of
+        claims: (V + 1,) where the predictions of each video begin, by falling score in a video; (n,) triplet of
             each; (n, 2) boxes of the subject, first and after the last; (n, 2) those of the object; (m,)
             frame of each box; (m, 4) corners.
-        truth: the same of the true relations.
+        truth: the same of the ground-truth relations.
         numbers: pixels added to widths and heights, least overlap of a hit.
-        taken: (n,) filled with the relation that a claim takes, -1 where none.
+        taken: (n,) filled with the relation that a prediction takes, -1 where none.
         near: (n,) filled with the relation of its triplet, free or not, that it overlaps most.
         overlap: (n, 2) filled with what subject and object overlap those of `taken`, or else of `near`.
     """
@@ -129,18 +129,18 @@ def score_tubelets(
     ap: Any,
     tagged: Any,
 ) -> None:
-    """Average precision of the claims of each video, and precision of its best distinct triplets.
+    """Average precision of the predictions of each video, and precision of its best distinct triplets.
 
     Args:
-        claim_starts: (V + 1,) where the claims of each video begin; by falling score in a video.
+        claim_starts: (V + 1,) where the predictions of each video begin; by falling score in a video.
         claim_triplet: (n,) who does what to whom.
-        taken: (n,) the relation that each claim found, -1 where none.
-        truth_starts: (V + 1,) where the true relations of each video begin.
+        taken: (n,) the relation that each prediction found, -1 where none.
+        truth_starts: (V + 1,) where the ground-truth relations of each video begin.
         truth_triplet: (t,).
-        precision_at: (P,) how many triplets are looked at.
+        precision_at: (P,) how many triplets are considered.
         single: whether recall and precision are rounded to single precision.
-        ap: (V,) filled with the area under the best precision at a recall or beyond; 0 without claims.
-        tagged: (V, P) filled with the share of right triplets; 0 without claims.
+        ap: (V,) filled with the area under the best precision at a recall or beyond; 0 without predictions.
+        tagged: (V, P) filled with the share of right triplets; 0 without predictions.
     """
     most = precision_at.max()
     seen = np.zeros(most, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Relations as a whole: which true ones the claims of each video find, best first."""
+"""Relations as a whole: which ground-truth ones the predictions of each video find, best first."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from roadaware.metrics.relations.rows import Relations
 
 @dataclass(frozen=True, eq=False)
 class Tubelets:
-    """What the claims of a set find.
+    """The matches of the predictions of a set.
 
     Args:
-        truth: true relations by video.
+        truth: ground-truth relations by video.
         claims: those that are judged, by video and falling score, equal scores in the order of the table.
-        beyond: claims that come after the `top_returns` best of their video.
-        taken: (n,) place of the true relation that a claim finds, -1 where none.
-        near: (n,) place of the true relation of its triplet that it overlaps most, found or not; -1 where
+        beyond: predictions that come after the `top_returns` best of their video.
+        taken: (n,) place of the ground-truth relation that a prediction finds, -1 where none.
+        near: (n,) place of the ground-truth relation of its triplet that it overlaps most, found or not; -1 where
             there is none of its triplet.
         overlap: (n, 2) what subject and object overlap those of `taken`, or else of `near`.
-        rank: (n,) place of the claim in its video, from 1.
-        ap: (V,) average precision; NaN without truth.
-        tagged: (V, P) precision of the best distinct triplets; NaN without truth.
+        rank: (n,) place of the prediction in its video, from 1.
+        ap: (V,) average precision; NaN without ground truth.
+        tagged: (V, P) precision of the best distinct triplets; NaN without ground truth.
     """
 
     truth: Relations
@@ -41,12 +41,12 @@ class Tubelets:
 
     @property
     def hit(self) -> Bools:
-        """(n,) whether each claim finds a true relation."""
+        """(n,) whether each prediction finds a ground-truth relation."""
         marks: Bools = self.taken >= 0
         return marks
 
     def hits(self, n_videos: int, n_classes: int, recall_at: tuple[int, ...]) -> npt.NDArray[np.int64]:
-        """(V, C, K) how many true relations of each predicate the best claims of each video find.
+        """(V, C, K) how many ground-truth relations of each predicate the best predictions of each video find.
 
         Source: supplement of Chaotic World, ICCV 2023, section 3.2 (recall at k).
         """
@@ -60,9 +60,9 @@ class Tubelets:
 def match_video_tubelets(
     claims: Relations, truth: Relations, n_videos: int, config: RelationConfig
 ) -> Tubelets:
-    """Match the claims of each video with its true relations.
+    """Match the predictions of each video with its ground-truth relations.
 
-    A claim takes, of the true relations of its triplet that no better claim took, the one with the largest
+    A prediction takes, of the ground-truth relations of its triplet that no better prediction took, the one with the largest
     min(vIoU of the subjects, vIoU of the objects), and is a hit where that is at least the threshold. The
     vIoU of two tubelets is the sum over frames of the boxes' intersections by that of their unions, over
     the frames of their relations. Of equal overlaps the first in the table is taken.
@@ -98,7 +98,7 @@ def match_video_tubelets(
 
 
 def _side(relations: Relations, n_videos: int) -> tuple[Ints, Ints, Ints, Ints, Ints, Floats]:
-    """What the kernel takes of truth or claims."""
+    """What the kernel takes of ground truth or predictions."""
     from roadaware.metrics.relations.tubelet_kernels import cut
 
     tracks, when = relations.tracks, (relations.start, relations.end)

@@ -19,20 +19,20 @@ class SoundConfig:
 
     Args:
         size: width and height, in cells, that maps and boxes are brought to.
-        consensus: what a cell of the truth is worth: 1 where any box lies (`union`), boxes over it by
+        consensus: what a cell of the ground truth is worth: 1 where any box lies (`union`), boxes over it by
             `consensus_count`, at most 1 (`capped`), or annotators with a box over it by the annotators of
             the item (`mean`, the paper's).
         unnamed_boxes: boxes that name no annotator are all of one (`one`), or each of an annotator of its own
             (`each`, as the paper's formula has one box for each); for `mean`.
         consensus_count: boxes that make a cell certain, for `capped`.
-        threshold: of the map, scaled to [0, 1], from which on a cell is claimed; None takes the median of
-            the map, so that half of the picture is claimed.
-        comparison: cells at the threshold are claimed (`at_least`) or not (`greater`, the paper's).
-        constant_map: a map of one value claims no cell (`empty`) or every cell (`whole`).
-        negative_corners: corners left of or above the picture are moved to its edge (`clip`), or counted
+        threshold: of the map, scaled to [0, 1], from which on a cell is predicted; None takes the median of
+            the map, so that half of the image is predicted.
+        comparison: cells at the threshold are predicted (`at_least`) or not (`greater`, the paper's).
+        constant_map: a map of one value predicts no cell (`empty`) or every cell (`whole`).
+        negative_corners: corners left of or above the image are moved to its edge (`clip`), or counted
             from the other edge as numpy's slices do (`wrap`, as published for Flickr-SoundNet).
         empty_truth: items whose boxes cover no cell are left out (`left_out`), or judged (`judged`): then
-            their cIoU is 0, or undefined and a failure at every threshold where the map claims no cell.
+            their cIoU is 0, or undefined and a failure at every threshold where the map predicts no cell.
         success_steps: thresholds of the success curve are i / 20 (`exact`) or 0.05 * i as a computer
             multiplies (`rounded`, as published), where 0.05 * 3 is larger than 0.15.
         missing_claim: a sound without a map scores 0 and succeeds at no threshold (`zero`), or is an error
@@ -72,7 +72,7 @@ class SoundConfig:
 
     @classmethod
     def default(cls) -> SoundConfig:
-        """The choices we recommend: a consensus of annotators, and no item without truth.
+        """The choices we recommend: a consensus of annotators, and no item without ground truth.
 
         Source: supplement of Chaotic World, ICCV 2023, section 3.4 (the mean over annotators).
         """

@@ -18,22 +18,22 @@ from roadaware.metrics.sound.maps import map_chunks, normalize_maps, select_pred
 from roadaware.metrics.sound.truth import SoundTruth, build_sound_truth
 from roadaware.scenes.tables import Predictions, Scenes
 
-# The consensus IoU of each claimed map, and of the answers that anybody could give.
+# The consensus IoU of each predicted map, and of the answers that anybody could give.
 
 _SOUNDS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, eq=False)
 class SoundOverlaps:
-    """What each of n sounds was judged by.
+    """The overlaps of n sounds.
 
     Args:
-        ciou: (n,) consensus IoU; 0 without a claim, NaN where truth and claim are both empty.
+        ciou: (n,) consensus IoU; 0 without a prediction, NaN where ground truth and prediction are both empty.
         claimed: (n,) whether there is a map.
         constant: (n,) whether it has one value only.
-        cells: (n,) how many cells it claims.
-        true_cells: (n,) what the truth's cells are worth together.
-        whole: (n,) the consensus IoU of the whole picture.
+        cells: (n,) how many cells it predicts.
+        true_cells: (n,) what the ground truth's cells are worth together.
+        whole: (n,) the consensus IoU of the whole image.
         centre: (n,) that of the middle half of both sides.
         sizes: `height x width` of maps to how many there are.
     """
@@ -87,11 +87,11 @@ def compute_sound_overlaps(
 
 
 def consensus_iou(cells: Ints, held: Ints, worth: Floats) -> Floats:
-    """(n,) worth of claimed cells by that of true cells and the claimed ones without worth; NaN for 0 by 0.
+    """(n,) worth of predicted cells by that of true cells and the predicted ones without worth; NaN for 0 by 0.
 
     Args:
         cells: (n, k) cells with 0, 1, ... votes.
-        held: (n, k) those of them that are claimed.
+        held: (n, k) those of them that are predicted.
         worth: (n, k) what each is worth; nothing without a vote.
 
     Source: Senocak et al., CVPR 2018; Song et al., CVPR 2022, `test.py`.
@@ -106,7 +106,7 @@ def consensus_iou(cells: Ints, held: Ints, worth: Floats) -> Floats:
 
 
 def _trivial(truth: SoundTruth, worth: Floats, config: SoundConfig) -> tuple[Ints, Floats, Floats]:
-    """(n, k) cells with 0, 1, ... votes; (n,) the consensus IoU of the whole picture, and of its middle."""
+    """(n, k) cells with 0, 1, ... votes; (n,) the consensus IoU of the whole image, and of its middle."""
     from roadaware.metrics.sound.map_kernels import count_cells_by_votes, count_votes
 
     n, edge = len(truth.table), config.size // 4
@@ -125,7 +125,7 @@ _SUCCESS = 0.5
 
 @dataclass(frozen=True, eq=False)
 class LocalisedSounds(ItemScores):
-    """Sounds and what their maps scored; the state of the sound metrics."""
+    """The state of the sound metrics: sounds and the scores of their maps."""
 
     config_type: ClassVar[type] = SoundConfig
     class_column: ClassVar[str] = "sound_class"
@@ -155,7 +155,7 @@ def evaluate(
     draws: int = 0,
     seed: int = 0,
 ) -> SceneResult:
-    """Overlaps of claimed maps with where sounds come from, as means over sounds.
+    """Overlaps of predicted localisation maps with the ground-truth regions, as means over sounds.
 
     `ciou` is the mean consensus IoU; `success@0.5` the share of sounds whose consensus IoU is at least 0.5,
     published under the name cIoU; `success_auc` the area under that share over the thresholds from 0 to 1,
@@ -163,9 +163,9 @@ def evaluate(
     model: the `whole image`, and the `centre`, the middle half of both sides.
 
     Args:
-        predictions: `sounds` with the truth's numbers and a `map` each, of any size.
-        scenes: `sounds`, the boxes that point to them, and the size of each picture.
-        config: how they are judged; `SoundConfig.default()` unless told.
+        predictions: `sounds` with the ground truth's numbers and a `map` each, of any size.
+        scenes: `sounds`, the boxes that point to them, and the size of each image.
+        config: how they are judged (default: `SoundConfig.default()`).
         by: columns to slice by: `sound_class`, `category`.
         draws: resamples of videos for the intervals.
         seed: of the resamples.
@@ -174,7 +174,7 @@ def evaluate(
         whole and classes of sound; instances of `sound`.
 
     Raises:
-        InputError: if there are no true sounds or boxes, no claim is about one, a map is no rectangle, or a
+        InputError: if there are no true sounds or boxes, no prediction is about one, a map is no rectangle, or a
             sound has no map where that is an error.
         UsageError: if `draws` is negative or there is no such column.
 
@@ -206,7 +206,7 @@ def evaluate(
 
 
 def _match_sounds(predictions: Predictions, truth: SoundTruth) -> pl.DataFrame:
-    """`claim` and `row`: which row of the claims is about which of the truth. Maps are not copied."""
+    """`claim` and `row`: which row of the predictions is about which of the ground truth. Maps are not copied."""
     claims = predictions.sounds.select("sound", pl.col("video").cast(pl.String)).with_row_index("claim")
     true = truth.table.select("sound", "video").with_row_index("row")
     matched = claims.join(true, on=["sound", "video"], maintain_order="left").select("claim", "row")
@@ -226,9 +226,9 @@ def _values(ciou: Floats, found: SoundOverlaps, silent: Bools, config: SoundConf
     mean of the areas.
 
     Args:
-        ciou: (sounds,) NaN where truth and claim are empty, which fails at every threshold.
-        found: tells where the truth is empty.
-        silent: (sounds,) nothing is claimed, which fails at every threshold too.
+        ciou: (sounds,) NaN where ground truth and prediction are empty, which fails at every threshold.
+        found: tells where the ground truth is empty.
+        silent: (sounds,) nothing is predicted, which fails at every threshold too.
         config: the thresholds.
     """
     steps = np.array(config.success_thresholds)

@@ -62,7 +62,7 @@ def count_votes(first: Ints, edges: Ints, owner: Ints, size: int) -> Ints32:
 
     Args:
         first: (n + 1,) where each item's boxes start.
-        edges: (boxes, 4) x1, y1, x2, y2 in cells, half open, within the picture.
+        edges: (boxes, 4) x1, y1, x2, y2 in cells, half open, within the image.
         owner: (boxes,) whose box it is; boxes of one owner stand together and count once.
         size: cells in a row.
     """
@@ -81,7 +81,7 @@ def count_votes(first: Ints, edges: Ints, owner: Ints, size: int) -> Ints32:
 
 @kernel
 def count_cells_by_votes(votes: Ints32, claimed: npt.NDArray[np.bool_], most: int) -> Ints:
-    """(n, most + 1) claimed cells with 0, 1, ... votes.
+    """(n, most + 1) predicted cells with 0, 1, ... votes.
 
     Args:
         votes: (n, height, width) at most `most` each.

@@ -1,4 +1,4 @@
-"""Claimed localisation maps at the size of the truth, and the cells that they claim."""
+"""Predicted localisation maps at the size of the ground truth, and the cells that they predict."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def normalize_maps(maps: npt.ArrayLike, size: int) -> Floats32:
 
 
 def select_predicted_cells(maps: Floats32, config: SoundConfig) -> Bools:
-    """(n, size, size) the cells that scaled maps claim.
+    """(n, size, size) the cells that scaled maps predict.
 
     Args:
         maps: (n, size, size) in [0, 1], NaN where constant; see `normalize_maps`.
@@ -71,11 +71,11 @@ def select_predicted_cells(maps: Floats32, config: SoundConfig) -> Bools:
 
 
 def map_chunks(claims: pl.DataFrame, matched: pl.DataFrame, size: int) -> Iterator[tuple[Ints, Floats32]]:
-    """Rows of the truth and (n, h, w) their claimed maps, maps of one shape at a time, as many as fit.
+    """Rows of the ground truth and (n, h, w) their predicted maps, maps of one shape at a time, as many as fit.
 
     Args:
         claims: with `sound`, `map`, and `map_width` where maps are not square.
-        matched: `claim` and `row`: which row of the claims is about which of the truth.
+        matched: `claim` and `row`: which row of the predictions is about which of the ground truth.
         size: what maps are resized to, which tells how many fit.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Which cells of the picture each sound comes from, and how certain that is."""
+"""The cells of the image that each sound comes from, and their weights."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from roadaware.scenes.tables import Scenes
 
 @dataclass(frozen=True, eq=False)
 class SoundTruth:
-    """The true boxes of n sounds, in cells.
+    """The ground-truth boxes of n sounds, in cells.
 
     Args:
         table: one row per sound: video, sound, name, sound_class, category.
         first: (n + 1,) where each sound's boxes start.
-        edges: (boxes, 4) x1, y1, x2, y2 in cells, half open, within the picture.
+        edges: (boxes, 4) x1, y1, x2, y2 in cells, half open, within the image.
         owner: (boxes,) whose vote a box is: boxes of one owner count once for a cell.
         annotators: (n,) how many drew boxes of the sound; at least 1.
     """
@@ -50,7 +50,7 @@ class SoundTruth:
         return first, self.edges[boxes], self.owner[boxes]
 
     def worth(self, config: SoundConfig) -> Floats:
-        """(n, most + 1) what a cell with 0, 1, ... votes is worth."""
+        """(n, most + 1) weight of a cell with 0, 1, ... votes."""
         votes = np.arange(self.most + 1, dtype=np.float64)
         if config.consensus == "mean":
             found: Floats = votes[None] / self.annotators[:, None]
@@ -62,10 +62,10 @@ class SoundTruth:
 
 
 def build_sound_truth(scenes: Scenes, config: SoundConfig) -> SoundTruth:
-    """The true boxes of every sound, in the order of the table of sounds.
+    """The ground-truth boxes of every sound, in the order of the table of sounds.
 
     Raises:
-        InputError: if there are no sounds, none of them has a box, or the size of a picture is unknown.
+        InputError: if there are no sounds, none of them has a box, or the size of an image is unknown.
 
     Source: Song et al., CVPR 2022, `utils.py`: a corner is the whole part of size * coordinate / side.
     """
@@ -109,10 +109,10 @@ def _build_sound_table(scenes: Scenes) -> pl.DataFrame:
 
 
 def _boxes(scenes: Scenes, table: pl.DataFrame, *, each: bool) -> pl.DataFrame:
-    """The boxes of sounds by sound and annotator, each in its order, with the sides of their pictures.
+    """The boxes of sounds by sound and annotator, each in its order, with the sides of their images.
 
     Args:
-        scenes: the truth.
+        scenes: the ground truth.
         table: of the sounds.
         each: whether boxes that name no annotator are each of one of their own.
     """

@@ -1,4 +1,4 @@
-"""TrackingConfig: how paths are held against tracks, each choice a named field."""
+"""TrackingConfig: how paths are compared with tracks, each choice a named field."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Undefined = Literal["null", "published"]
 
 @dataclass(frozen=True)
 class TrackingConfig:
-    """How claimed paths are judged; the defaults are what `default` gives.
+    """How predicted paths are judged; the defaults are what `default` gives.
 
     Args:
-        threshold: smallest overlap at which a claimed box may be a true one, for CLEAR and identity.
+        threshold: smallest overlap at which a predicted box may be a ground-truth one, for CLEAR and identity.
         alphas: the same for HOTA, which is the mean over them.
         pixel_offset: added to widths and heights; 1 counts a box's last pixel as inside.
-        interpolated_boxes: whether boxes that were made up between two detections belong to a path.
-        min_score: claimed boxes of a lower score are left out, and paths without others; None takes all, also
+        interpolated_boxes: whether boxes that were interpolated between two detections belong to a path.
+        min_score: predicted boxes of a lower score are left out, and paths without others; None takes all, also
             those without a score. Unlike a mean average precision, these metrics count every box in full.
         undefined: what a rate is whose denominator is 0: nothing (`null`), or 0, and 1 for the accuracy of
             localisation, as in the published code (`published`).

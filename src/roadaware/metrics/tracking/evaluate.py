@@ -30,7 +30,7 @@ from roadaware.metrics.tracking.pairs import (
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.statistics.intervals import Scale, Units
 
-# CLEAR: boxes that are missed, made up, or handed from one path to another.
+# CLEAR: boxes that are missed, false, or handed from one path to another.
 
 _KEPT = 1000.0
 """What a pair that goes on from the frame before is worth more than any other, in overlaps."""
@@ -139,7 +139,7 @@ def _frame_before(pairs: TrackPairs) -> Ints:
 def clear_rates(totals: Mapping[str, Floats], undefined: str) -> dict[str, Floats]:
     """MOTA and its kin.
 
-    MOTA = 1 - (FN + FP + switches) / truth, at most 1 and without lower end; MODA leaves out the switches;
+    MOTA = 1 - (FN + FP + switches) / ground truth, at most 1 and without lower end; MODA leaves out the switches;
     MOTP is the mean overlap of true positives, in [0, 1]; recall, precision and F1 of boxes; the shares of
     tracks that are mostly tracked, partly tracked and mostly lost. Lower is better for the last and for the
     numbers of switches and fragmentations, which are given as they are.
@@ -176,7 +176,7 @@ def hota_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floats]:
 
     In each frame boxes are assigned so that the sum of A(t, p) S is greatest, where S is the overlap of
     the boxes and A(t, p) how well track t and path p agree as wholes: with s the sum over frames of
-    S / (sum of S of the true box + sum of S of the claimed box - S), A = s / (|t| + |p| - s). An assigned
+    S / (sum of S of the ground-truth box + sum of S of the predicted box - S), A = s / (|t| + |p| - s). An assigned
     pair is a true positive at alpha where S >= alpha.
 
     Args:
@@ -235,7 +235,7 @@ def hota_rates(totals: Mapping[str, Floats], undefined: str) -> dict[str, Floats
 
     Args:
         totals: `truth`, `claims`: (...) boxes; the sums of `hota_counts`: (..., A).
-        undefined: `null` gives NaN where there is neither truth nor claim, and for LocA where an alpha has no
+        undefined: `null` gives NaN where there is neither ground truth nor prediction, and for LocA where an alpha has no
             true positive; `published` gives 0, and 1 for LocA.
 
     Source: Luiten et al., HOTA, IJCV 2021, equations 15 to 30.
@@ -268,11 +268,11 @@ def hota_rates(totals: Mapping[str, Floats], undefined: str) -> dict[str, Floats
 
 
 def identity_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floats]:
-    """Boxes that lie on the path of their track, for each video.
+    """Identity counts (IDTP and the like) of each video.
 
     Tracks and paths are paired one to one so that the number of frames in which the boxes of a pair
-    overlap by at least the threshold is greatest; that number is IDTP. The other true boxes are IDFN, the
-    other claims IDFP.
+    overlap by at least the threshold is greatest; that number is IDTP. The other ground-truth boxes are IDFN, the
+    other predictions IDFP.
 
     Args:
         pairs: tracks and paths.
@@ -282,7 +282,7 @@ def identity_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floa
         (V,) `id_tp`.
 
     Source: Ristani et al., ECCV 2016 workshops, section 3. Pairing for the fewest IDFN + IDFP, as written
-    there, pairs for the greatest IDTP, since IDFN + IDFP = truth + claims - 2 IDTP.
+    there, pairs for the greatest IDTP, since IDFN + IDFP = ground truth + predictions - 2 IDTP.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -301,7 +301,7 @@ def identity_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floa
 
 
 def identity_rates(totals: Mapping[str, Floats], undefined: str) -> dict[str, Floats]:
-    """IDF1 = IDTP / (IDTP + IDFN / 2 + IDFP / 2), IDR = IDTP / truth, IDP = IDTP / claims, each in [0, 1].
+    """IDF1 = IDTP / (IDTP + IDFN / 2 + IDFP / 2), IDR = IDTP / ground truth, IDP = IDTP / predictions, each in [0, 1].
 
     Args:
         totals: (...) `id_tp`, `truth`, `claims`.
@@ -357,10 +357,10 @@ class TrackCounts:
         """The sums over the videos.
 
         Args:
-            weights: (V,) or (draws, V) how often each video counts; once unless told.
+            weights: (V,) or (draws, V) how often each video counts (default: once).
 
         Returns:
-            name to a number or (A,), with the draws in front where there are any.
+            name to a number or (A,), with the resamples in front where there are any.
         """
         once = np.ones(len(self.videos)) if weights is None else np.asarray(weights, dtype=np.float64)
         return {name: np.asarray(once @ held) for name, held in self.table.items()}
@@ -369,12 +369,12 @@ class TrackCounts:
 def track_counts(
     predictions: Predictions, scenes: Scenes, config: TrackingConfig | None = None
 ) -> TrackCounts:
-    """Count, video by video, what HOTA, CLEAR and identity metrics are made from.
+    """Count the inputs of HOTA, CLEAR and identity metrics, video by video.
 
     Args:
         predictions: paths: tubes without parent and kind.
         scenes: tracks: tubes without parent.
-        config: how they are judged; `TrackingConfig.default()` unless told.
+        config: how they are judged (default: `TrackingConfig.default()`).
 
     Raises:
         InputError: if tracks contradict themselves, or sizes of images are not known.
@@ -427,20 +427,20 @@ def evaluate_tracks(
     Args:
         predictions: paths: tubes without parent and kind.
         scenes: tracks: tubes without parent; only annotated frames count, where frames say so. Boxes that are
-            marked `ignore` are left out, and with them the claimed boxes that lie on them; see
+            marked `ignore` are left out, and with them the predicted boxes that lie on them; see
             `pairs.track_pairs`.
-        config: how they are judged; `TrackingConfig.default()` unless told.
+        config: how they are judged (default: `TrackingConfig.default()`).
         draws: most weightings of whole videos for the intervals; 0 gives none.
         seed: of the weightings.
         groups: video to its group; each group is judged as a set of its own.
 
     Returns:
         summary with intervals over videos; `counts` of frames, boxes, tracks and paths; instances of
-        `video` (every metric of each video) and `track` (how each true track was followed).
+        `video` (every metric of each video) and `track` (how each ground-truth track was followed).
 
     Raises:
         UsageError: if `draws` is negative.
-        InputError: if tubes are claimed of which none is a path, tracks contradict themselves, or sizes of
+        InputError: if tubes are predicted of which none is a path, tracks contradict themselves, or sizes of
             images are not known.
 
     Source: Luiten et al., IJCV 2021; Ristani et al., ECCV 2016 workshops; Bernardin and Stiefelhagen,
@@ -484,7 +484,7 @@ def track_rates(counts: TrackCounts, weights: npt.NDArray[Any] | None = None) ->
 
     Args:
         counts: of V videos.
-        weights: (V,) or (draws, V) how often each video counts; once unless told.
+        weights: (V,) or (draws, V) how often each video counts (default: once).
     """
     totals, undefined = counts.totals(weights), counts.config.undefined
     return {
@@ -508,7 +508,7 @@ def resample_rates(counts: TrackCounts, weights: npt.NDArray[Any], units: Units)
 
 
 def scale(metric: str) -> Scale:
-    """What kind of number a metric is, for its interval."""
+    """The scale of a metric (share or unbounded), for its interval."""
     return _SCALES.get(metric, "share")
 
 
@@ -522,7 +522,7 @@ def build_video_table(counts: TrackCounts) -> pl.DataFrame:
 
 
 def build_track_table(pairs: TrackPairs, config: TrackingConfig) -> pl.DataFrame:
-    """One row per true track: `tube`, `video`, `boxes`, how many were `found`, by how many `paths`, how often
+    """One row per ground-truth track: `tube`, `video`, `boxes`, how many were `found`, by how many `paths`, how often
     it was switched to another path or found again (`switches`, `fragmentations`), and the mean `overlap`."""
     matched = match_clear(pairs, config)
     track, path, switched, again = track_events(pairs, matched)
@@ -590,8 +590,8 @@ def score_floors(
 
     Args:
         tubes: linked detections with all their weak boxes.
-        scenes: truth that the detector neither learnt from nor is judged on.
-        config: how paths are judged; `TrackingConfig.default()` unless given. Its floor has no meaning here.
+        scenes: ground truth that the detector neither learnt from nor is judged on.
+        config: how paths are judged (default: `TrackingConfig.default()`). Its floor has no meaning here.
         floors: scores to try.
 
     Returns:

@@ -64,16 +64,16 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class TrackPairs:
-    """True and claimed boxes of the judged frames that hold any, and their pairs that overlap.
+    """Ground-truth and predicted boxes of the judged frames that hold any, and their pairs that overlap.
 
     Args:
         videos: (V,) the videos, also those without boxes.
         n_frames: (V,) judged frames of each.
         frame_video: (F,) the video of each frame with a box; frames come by video and number.
-        truth: boxes of true tracks.
-        claims: boxes of claimed paths.
-        true_box: (P,) the true box of each pair, index in `truth.track`.
-        claimed_box: (P,) the claimed box, index in `claims.track`.
+        truth: boxes of ground-truth tracks.
+        claims: boxes of predicted paths.
+        true_box: (P,) the ground-truth box of each pair, index in `truth.track`.
+        claimed_box: (P,) the predicted box, index in `claims.track`.
         similarity: (P,) their intersection over union, above 0.
         left_out: what was not judged, in words, to how often.
     """
@@ -112,18 +112,18 @@ class TrackPairs:
 
 
 def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig) -> TrackPairs:
-    """The tracks of the truth and the paths that are claimed, in the truth's frames that were annotated.
+    """The tracks of the ground truth and the paths that are predicted, in the ground truth's frames that were annotated.
 
     Args:
-        predictions: paths are tubes without parent and kind; those in videos that the truth lacks are left
+        predictions: paths are tubes without parent and kind; those in videos that the ground truth lacks are left
             out.
         scenes: tracks are tubes without parent and kind, or without parent where all have a kind; where no
             frame is said to be annotated or not, all are. Boxes with `ignore` are left out, and with them
-            the claimed boxes that the assignment of greatest overlap gives them, at `config.threshold`.
+            the predicted boxes that the assignment of greatest overlap gives them, at `config.threshold`.
         config: how boxes are compared.
 
     Raises:
-        InputError: if tubes are claimed of which none is a path, tracks contradict themselves, sizes of
+        InputError: if tubes are predicted of which none is a path, tracks contradict themselves, sizes of
             images are not known, or scores are asked for and boxes have none.
     """
     from roadaware.metrics.detection.frame_kernels import compute_frame_overlaps
@@ -276,7 +276,7 @@ def _resting(
 def _merge_ignored(
     tracked: tuple[Ints, Ints, Floats], ignored: tuple[Ints, Floats], n_tracks: int
 ) -> tuple[Ints, Ints, Floats]:
-    """True boxes with those to ignore, which belong to the track after the last."""
+    """Ground-truth boxes with those to ignore, which belong to the track after the last."""
     key, track, edges = tracked
     keys = np.concatenate([key, ignored[0]])
     order = np.argsort(keys, kind="stable")
@@ -285,7 +285,7 @@ def _merge_ignored(
 
 
 def _drop_ignored(pairs: TrackPairs, threshold: float) -> TrackPairs:
-    """The pairs without true boxes to ignore, and without the claimed boxes that are assigned to them."""
+    """The pairs without ground-truth boxes to ignore, and without the predicted boxes that are assigned to them."""
     asked = pairs.truth.track < len(pairs.truth.number)
     met = assign_pairs(pairs, np.where(pairs.similarity >= threshold - EPSILON, pairs.similarity, 0.0))
     counted = np.ones(len(pairs.claims.track), dtype=np.bool_)

@@ -1,1 +1,1 @@
-"""Trained models of others: a table of what there is, and how it comes into the cache folder; torch-free."""
+"""Catalogue of trained models of others, and their download into the cache folder; torch-free."""

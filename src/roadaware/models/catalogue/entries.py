@@ -1,4 +1,4 @@
-"""Entry: one trained model of others, as the table says it."""
+"""Entry: one trained model of the catalogue's table."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class GraphFacts:
 
     Args:
         model, weights: its files in the archive.
-        picture: the node that takes pictures.
+        picture: the node that takes images.
         outputs: nodes that are wanted, by what they mean.
         decoder: what makes sense of the outputs.
         labels: which list of names its channels have.
@@ -92,12 +92,12 @@ class Entry:
         name: by which commands take it.
         task: what it is for.
         about: what it is, in a line.
-        classes: what it tells apart, in words.
+        classes: what it distinguishes, in words.
         size_mb: megabytes that it takes once it is installed, about.
         licence: of the weights, in words; `licence_from` says where that stands.
         published: what its authors report; empty where nothing fits.
         measured: what was measured here.
-        cost: of a picture, relative to others.
+        cost: of an image, relative to others.
         source: where it comes from.
         graph: of a graph model alone.
     """
@@ -159,7 +159,7 @@ _LIMIT = 1 << 20
 
 
 def get_models_folder() -> Path:
-    """Where installed models lie: `models/` in the cache folder."""
+    """Folder of installed models: `models/` in the cache folder."""
     return get_cache_folder() / "models"
 
 
@@ -174,7 +174,7 @@ def find_installed_folder(entry: Entry) -> Path | None:
 
 
 def find_installed_path(entry: Entry) -> Path | None:
-    """What commands open of an installed model: a file of ours, or a folder of transformers.
+    """Path that commands open for an installed model: a file of ours, or a folder of transformers.
 
     Args:
         entry: of the catalogue.
@@ -186,7 +186,7 @@ def find_installed_path(entry: Entry) -> Path | None:
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """What the record of an installed model says; None where there is none.
+    """The record of an installed model; None where there is none.
 
     Args:
         folder: of the model.

@@ -64,7 +64,7 @@ _NO_NET = (
 
 
 def find_npm_command() -> list[str] | None:
-    """The words that run npm: that on the path, else what a wheel of node brought; None where neither is."""
+    """The command that runs npm: from the path, else from a wheel of node; None where neither is installed."""
     found = shutil.which("npm")
     if found:
         return [found]
@@ -240,7 +240,7 @@ def get_model(
         entry: of the catalogue.
         given: its archive, file or folder, instead of fetching it.
         overwrite: install it anew where it is installed.
-        tell: is told what is being done, in words.
+        tell: called with what is being done, in words.
 
     Raises:
         UsageError: if it has no public address and none was given, or another process installs it now.
@@ -408,13 +408,13 @@ def select_model_files(names: Sequence[str], where: str) -> list[str]:
 def fetch_repository(
     source: HubSource, downloads: Path, most: int, tell: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Bring the files of a repository into a folder; what a break left there goes on.
+    """Download the files of a repository into a folder; an interrupted download continues.
 
     Args:
         source: of the model.
         downloads: exists; the files come to lie in it.
         most: bytes that all files may have together.
-        tell: is told what is being done.
+        tell: called with what is being done.
 
     Returns:
         What is known of it: `revision`, the commit; and `sha256` of each file.

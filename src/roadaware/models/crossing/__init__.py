@@ -1,1 +1,1 @@
-"""Models that say what a pedestrian will do from the boxes observed so far."""
+"""Models that predict what a pedestrian will do from the boxes observed so far."""

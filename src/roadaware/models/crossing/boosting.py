@@ -109,7 +109,7 @@ def _leaf_values(trees: Arrays, r: int, k: int, features: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class BoostingConfig:
-    """What is tried and how it is chosen.
+    """Hyperparameters that are tried, and their selection.
 
     Args:
         labels: how many there are; two make one probability.

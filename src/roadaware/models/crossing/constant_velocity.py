@@ -1,4 +1,4 @@
-"""The rule that a pedestrian goes on as observed, with a spread that says how far to trust it."""
+"""Constant-velocity baseline with a spread as its uncertainty."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from roadaware.models.crossing.tabular import Fitted, TabularModel
 
 @dataclass(frozen=True)
 class ConstantVelocityConfig:
-    """What is tried and how it is chosen.
+    """Hyperparameters that are tried, and their selection.
 
     Args:
         labels: how many regions of equal width the image is divided into.

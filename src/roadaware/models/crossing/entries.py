@@ -49,7 +49,7 @@ def build_crossing_entry(
     weights: str,
     published: str = "",
 ) -> Entry:
-    """An entry whose card says what all networks for pedestrians have in common.
+    """Build an entry with the facts that all pedestrian networks share.
 
     Args:
         name: in the registry.
@@ -74,7 +74,7 @@ def build_crossing_entry(
     return Entry(card, config_class, where, reads, also_tells, each_frame)
 
 
-# The numbers that pictures become before a network sees them, by name.
+# The numbers that images become before a network sees them, by name.
 
 Pixels = Literal["imagenet", "keras", "signed", "bytes"]
 """imagenet: less the mean of ImageNet, over its deviation (torchvision's weights); keras: 0..255, blue first,
@@ -108,7 +108,7 @@ class ConvLSTMConfig:
         gate: hard, as Keras' layer has it, or sigmoid.
         dropout: before the last layer; none in the benchmark.
         pixels: which numbers the colours become; see `Pixels`.
-        swapped: whether blue is taken for red, as the benchmark's pictures were.
+        swapped: whether blue is taken for red, as the benchmark's images were.
         settled: whether VGG16, without weights to begin with, begins with channels of mean 0 and deviation 1
             on the first crops that it learns from; as it is drawn, its features can shut the gates for good.
     """
@@ -147,7 +147,7 @@ class C3DConfig:
         hidden: width of both fully connected layers.
         dropout: behind each of them.
         pixels: which numbers the colours become; see `Pixels`.
-        swapped: whether blue is taken for red, as the benchmark's pictures were.
+        swapped: whether blue is taken for red, as the benchmark's images were.
     """
 
     filters: tuple[int, ...] = (64, 128, 256, 512, 512)
@@ -183,7 +183,7 @@ class I3DConfig:
         momentum: share of a batch in the running means of its batch norms.
         dropout: before the last layer.
         pixels: which numbers the colours become; see `Pixels`.
-        swapped: whether blue is taken for red, as the benchmark's pictures were.
+        swapped: whether blue is taken for red, as the benchmark's images were.
     """
 
     stem: tuple[int, int, int] = (64, 64, 192)
@@ -231,7 +231,7 @@ class TwoStreamConfig:
         flow_levels, flow_window, flow_rounds: of the flow; see `networks.flow.lucas_kanade`.
         flow_limit: pixels, beyond which a flow is cut.
         pixels: which numbers the colours become; see `Pixels`.
-        swapped: whether blue is taken for red, as the benchmark's pictures were.
+        swapped: whether blue is taken for red, as the benchmark's images were.
     """
 
     filters: tuple[int, ...] = (64, 128, 256, 512, 512)
@@ -340,7 +340,7 @@ TWO_STREAM = build_crossing_entry(
     "pictures",
 )
 
-# What is known of the networks that tell path, cell and label at once: sizes and cards.
+# What is known of the networks that predict path, cell and label at once: sizes and cards.
 
 
 @dataclass(frozen=True)
@@ -519,7 +519,7 @@ class RecurrentConfig:
         width: units of each GRU.
         filters: channels of VGG16's five stages, through which crops are seen.
         pixels: which numbers their colours become; see `Pixels`.
-        swapped: whether blue is taken for red, as the benchmark's pictures were.
+        swapped: whether blue is taken for red, as the benchmark's images were.
         settled: whether VGG16, without weights to begin with, begins with channels of mean 0 and deviation 1
             on the first crops that it learns from; as it is drawn, its features can shut the gates for good.
     """
@@ -619,8 +619,8 @@ class SpiNetConfig:
     """Sizes of SPI-Net.
 
     Args:
-        filters: half the channels of the convolutions on the picture of joints.
-        convolutions: of each of the two stacks; the picture is halved behind each.
+        filters: half the channels of the convolutions on the image of joints.
+        convolutions: of each of the two stacks; the image is halved behind each.
         dense: units of the two layers behind the convolutions.
         geometry: units of the layers on distances and other sequences.
         slope: of the leaky ReLUs.
@@ -653,7 +653,7 @@ class TrouSpiNetConfig:
 
     Args:
         width: units of each GRU and of every attention's answer.
-        filters: channels of each branch on the picture of joints.
+        filters: channels of each branch on the image of joints.
         rates: distance between the taps of the convolutions, one branch each.
         reduction: how much narrower the attention over channels is inside.
         dropout: behind the attention over time.
@@ -724,7 +724,7 @@ TROUSPI_NET = build_crossing_entry(
 LEAST = 1e-5
 """Added to the share of every region before its logarithm is taken."""
 LOG_WIDTHS = (-6.0, 2.0)
-"""The narrowest and the widest component of whereabouts: logarithms of widths of the picture."""
+"""The narrowest and the widest component of whereabouts: logarithms of widths of the image."""
 
 
 @dataclass(frozen=True)
@@ -736,7 +736,7 @@ class SteadyConfig:
         kernel: frames that a convolution joins.
         dilations: distance between these frames, of each convolution.
         dropout: behind each layer.
-        places: for labels that are regions of the picture from left to right (risk): components of a mixture
+        places: for labels that are regions of the image from left to right (risk): components of a mixture
             over where the pedestrian will be, whose shares of the regions the last layer begins with; 0 for
             other labels.
     """
@@ -802,7 +802,7 @@ class VGG16Config:
         filters: channels of the five stages.
         dropout: before the last layer; none in the benchmark.
         pixels: which numbers the colours become; see `Pixels`.
-        swapped: whether blue is taken for red, as the benchmark's pictures were.
+        swapped: whether blue is taken for red, as the benchmark's images were.
     """
 
     filters: tuple[int, ...] = (64, 128, 256, 512, 512)
@@ -837,7 +837,7 @@ class ResNet50Config:
             (torchvision); weights of one do not fit the other, although their shapes do.
         dropout: before the last layer; none in the benchmark.
         pixels: which numbers the colours become; see `Pixels`.
-        swapped: whether blue is taken for red, as the benchmark's pictures were.
+        swapped: whether blue is taken for red, as the benchmark's images were.
     """
 
     stem: int = 64

@@ -46,7 +46,7 @@ EXTRAPOLATED_FEATURES = tuple(f"centre_x_in_{h}" for h in HORIZONS_FRAMES)
 
 
 class Observed(Protocol):
-    """What a model may look at: n observations of t frames.
+    """Observations of n samples of t frames, the input of a model.
 
     `boxes` is (n, t, 4) in pixels as x1, y1, x2, y2; `vehicle_action` (n, t) holds places in
     VEHICLE_ACTIONS, NaN where unknown; `width_px` and `height_px` (n,) are the sizes of the images;
@@ -189,7 +189,7 @@ class Trial:
 
 
 def score(criterion: Criterion, probability: Floats, truth: npt.NDArray[np.int64]) -> float:
-    """How well probabilities fit the truth; more is better, so the log loss comes with a minus.
+    """Score of probabilities against labels; higher is better, so the log loss is negated.
 
     Args:
         criterion: balanced_accuracy (mean recall of the labels that occur) or log_loss.

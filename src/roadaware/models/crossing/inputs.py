@@ -1,4 +1,4 @@
-"""What predictors look at: named columns of samples, in memory or made when asked for."""
+"""Inputs of predictors: named columns of samples, in memory or built on demand."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class InputName:
     """The parts of an input's name, `kind[:form][@pixels]`, such as `boxes:last` or `crop:context@224`.
 
     Args:
-        kind: what is looked at.
+        kind: what is read.
         form: how it is written down; empty for the usual form.
-        pixels: side of a picture; 0 where there is none.
+        pixels: side of an image; 0 where there is none.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class Column(Protocol):
     def __len__(self) -> int: ...
 
     def take(self, rows: Ints) -> Numbers:
-        """(k, *shape) of some samples: float32, or uint8 for pictures (k, frames, height, width, 3)."""
+        """(k, *shape) of some samples: float32, or uint8 for images (k, frames, height, width, 3)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class InputSet:
-    """What n samples look like to a predictor.
+    """Inputs of n samples.
 
     Args:
         columns: by name, in the order in which a network is given them.

@@ -1,4 +1,4 @@
-"""What Keras calls the weights that torchvision's names stand for, in VGG16 and ResNet50."""
+"""Keras names of torchvision's weights of VGG16 and ResNet50."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from roadaware.models.threads import limit_to_one_thread
 
 @dataclass(frozen=True)
 class LogisticConfig:
-    """What is tried and how it is chosen.
+    """Hyperparameters that are tried, and their selection.
 
     Args:
         labels: how many there are; two make one probability.

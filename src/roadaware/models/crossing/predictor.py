@@ -37,7 +37,7 @@ _LONGEST, _MOST_SIDES, _MOST_NUMBERS = 1 << 16, 5, 1 << 28
 
 @dataclass(eq=False)
 class Predictor:
-    """A network that was trained, and what it was trained for.
+    """A trained network with its task, inputs and facts.
 
     Args:
         network: ready to be asked.
@@ -46,7 +46,7 @@ class Predictor:
         labels: the words of its answers.
         facts: JSON-ready: protocol, recipe digest, seed, scores on validation, licence of the data.
         temperature: what logits are divided by, see Guo et al., ICML 2017; 1 leaves them.
-        doubt: what differs when it is asked again; nothing unless told.
+        doubt: what differs when it is asked again (default: nothing).
     """
 
     network: CrossingNet
@@ -69,7 +69,7 @@ class Predictor:
 
         Args:
             given: n samples with its inputs, in any order.
-            batch: samples at a time; pictures go in smaller ones.
+            batch: samples at a time; images go in smaller ones.
 
         Raises:
             InputError: if an input is missing or has another shape.
@@ -83,9 +83,9 @@ class Predictor:
     def also(self, given: InputSet, batch: int = 4096) -> dict[str, Floats]:
         """Answers beside the label, of the tasks that the network was taught; none for most networks.
 
-        `trajectory` (n, horizon, 4) holds boxes ahead in shares of the picture less those of the last
+        `trajectory` (n, horizon, 4) holds boxes ahead in shares of the image less those of the last
         observed box, `grid` (n, cells) the probability of each cell that the last of them may lie in. Both
-        are of the mean weights. `roadaware.tasks.targets` has the same of the truth.
+        are of the mean weights. `roadaware.tasks.targets` has the same of the ground truth.
 
         Args:
             given: as `logits` takes it.
@@ -110,7 +110,7 @@ class Predictor:
         return convert_logits(self.logits(given, batch))
 
     def passes(self, given: InputSet, n: int, seed: int = 0, batch: int = 4096) -> Floats:
-        """(passes, n, k) probabilities of single passes, all the same unless `doubt` says what differs.
+        """(passes, n, k) probabilities of single passes; all equal without an uncertainty method (`doubt`).
 
         Args:
             given: n samples.
@@ -126,7 +126,7 @@ class Predictor:
         return convert_logits(found.reshape(-1, found.shape[2])).reshape(found.shape)
 
     def pass_logits(self, given: InputSet, n: int, seed: int = 0, batch: int = 4096) -> Floats:
-        """(passes, n, k) what `passes` makes probabilities of, over the temperature; arguments as there."""
+        """(passes, n, k) logits of `passes` divided by the temperature; arguments as there."""
         self.check(given)
         with self._asked():
             found = sample_logits(
@@ -243,13 +243,13 @@ def is_predictor(path: Path) -> bool:
 def predict_logits(
     network: CrossingNet, given: InputSet, tasks: tuple[str, ...], batch: int = 4096
 ) -> dict[str, Floats]:
-    """What a network says in eval mode, before any sigmoid or softmax.
+    """Logits of a network in eval mode, before any sigmoid or softmax.
 
     Args:
         network: is asked.
         given: n samples with its inputs.
         tasks: `label` (n, n_scores) and those it was made for; nothing is asked where there are none.
-        batch: samples at a time; pictures go in smaller ones.
+        batch: samples at a time; images go in smaller ones.
     """
     if not tasks:
         return {}
@@ -274,7 +274,7 @@ def iterate_batches(given: InputSet, names: tuple[str, ...], size: int) -> Itera
     Args:
         given: n samples.
         names: of the inputs that are wanted.
-        size: samples at a time; a thirty-second of it where there are pictures.
+        size: samples at a time; a thirty-second of it where there are images.
     """
     if any(len(given.shapes[name]) == 4 for name in names):
         size = max(1, size // 32)
@@ -284,7 +284,7 @@ def iterate_batches(given: InputSet, names: tuple[str, ...], size: int) -> Itera
 
 
 def as_tensor(values: Numbers) -> Tensor:
-    """What a column gives as a network takes it: pictures (k, T, 3, H, W) in [0, 1], the rest as float32.
+    """A column as a tensor for a network: images (k, T, 3, H, W) in [0, 1], the rest as float32.
 
     Args:
         values: (k, ...) float32, or (k, T, H, W, 3) uint8.

@@ -22,7 +22,7 @@ from roadaware.models.weights import KeyReport
 _LOG = logging.getLogger("roadaware")
 _COUNTER = "num_batches_tracked"
 _FULL = ("fc6", "fc7", "classifier")
-"""Fully connected layers, which fit one size of picture only."""
+"""Fully connected layers, which fit one size of image only."""
 _PIXELS = {"vgg16": "imagenet", "resnet50": "imagenet", "c3d": "bytes", "i3d": "signed"}
 """What the weights of each trunk were trained on; Keras' on numbers of its own."""
 
@@ -42,12 +42,12 @@ class _Found(NamedTuple):
 
 
 def load_image_weights(network: CrossingNet, path: Path | str) -> KeyReport:
-    """Fill the trunks of a network that read pictures: VGG16, ResNet50, C3D or I3D.
+    """Fill the trunks of a network that read images: VGG16, ResNet50, C3D or I3D.
 
     Read are torchvision's names of VGG16 and ResNet50 (ImageNet), Keras' names of both (`layer/kernel` and so
     on, as its HDF5 files have them, in Keras' layout), those of c3d.pickle (Sports-1M) and of the usual port
     of I3D (Kinetics). HDF5 itself is not read: save its arrays as safetensors under their paths. The last
-    layer is never filled, nor are fully connected layers made for pictures of another size; the report names
+    layer is never filled, nor are fully connected layers made for images of another size; the report names
     them. Nothing is changed if the file does not fit. Weights trained on other numbers than the config's
     `pixels` are taken with a warning.
 
@@ -138,7 +138,7 @@ def _convert_kernel(kernel: Tensor, channels: int) -> Tensor:
 
     Args:
         kernel: of Keras.
-        channels: of the square picture that (in) was flattened from with its channels last; 1 if of none.
+        channels: of the square image that (in) was flattened from with its channels last; 1 if of none.
     """
     if kernel.dim() == 4:
         return kernel.permute(3, 2, 0, 1).contiguous()

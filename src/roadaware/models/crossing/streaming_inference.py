@@ -24,13 +24,13 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 @dataclass(eq=False)
 class State:
-    """What M networks remember of P pedestrians.
+    """State of M networks for P pedestrians.
 
     Args:
         read: (M, P, sum of 1 + (kernel - 1) dilation, width) what each convolution has read, one convolution
             behind the other, oldest first.
         seen: (M, P, width) embeddings of the newest frame.
-        place: (P,) where the centre of the newest box is, in widths of the picture; 0 where none is read.
+        place: (P,) where the centre of the newest box is, in widths of the image; 0 where none is read.
     """
 
     read: Floats32
@@ -79,12 +79,12 @@ class Stepper:
         return len(self._weights.mean)
 
     def start(self, pedestrians: int) -> State:
-        """What is remembered of pedestrians of whom nothing has been seen."""
+        """Initial state of new pedestrians."""
         read = np.zeros((len(self), pedestrians, sum(self._frames), self._width), np.float32)
         return State(read, np.zeros_like(read[:, :, 0]), np.zeros(pedestrians, np.float32))
 
     def follow(self, state: State, rows: Ints, frames: Floats32) -> None:
-        """Bring what is remembered up to date.
+        """Update the state.
 
         Args:
             state: of `start`; changed.
@@ -97,7 +97,7 @@ class Stepper:
             state.place[rows] = frames[:, -1, self._place]
 
     def embeddings(self, state: State, rows: Ints) -> list[Floats32]:
-        """What the last layer of each network is given at the newest frame, (B, its inputs).
+        """Inputs of the last layer of each network at the newest frame, (B, its inputs).
 
         Args:
             state: of `follow`.

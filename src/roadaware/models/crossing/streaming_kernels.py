@@ -15,7 +15,7 @@ _NARROWEST, _WIDEST = LOG_WIDTHS
 
 
 class Weights(NamedTuple):
-    """What M networks of the same sizes have learnt; L convolutions, d inputs, width w.
+    """Weights of M networks of the same sizes; L convolutions, d inputs, width w.
 
     Args:
         mean, spread: (M, d) that inputs are standardised by.
@@ -43,7 +43,7 @@ class Weights(NamedTuple):
 def update_recurrent_state(
     held: Weights, state: Floats32, rows: Ints, frames: Floats32, seen: Floats32
 ) -> None:
-    """Bring what is remembered up to date, and write down the embeddings of the newest frame.
+    """Update the state, and write the embeddings of the newest frame.
 
     Args:
         held: the networks.
@@ -97,7 +97,7 @@ def compute_region_log_probs(
     Args:
         seen: (B, w).
         matrix, bias: (w, 3 p) and (3 p,) of p components: weights, offsets and log widths.
-        place: (B,) where the centre of each box is, in widths of the picture.
+        place: (B,) where the centre of each box is, in widths of the image.
         regions: how many there are.
     """
     places = len(bias) // 3

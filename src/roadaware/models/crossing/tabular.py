@@ -1,4 +1,4 @@
-"""What the models on hand features share: fit, predict, save and open, with arrays as their whole memory."""
+"""Base of the models on hand features: fit, predict, save and open, with arrays as their whole state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Fitted:
-    """What fitting found.
+    """The fitted parameters.
 
     Args:
         arrays: all that predicting needs.
@@ -61,7 +61,7 @@ class TabularModel(ABC):
 
     @property
     def fitted(self) -> Fitted:
-        """What fitting found.
+        """The fitted parameters.
 
         Raises:
             UsageError: if the model was not fitted.

@@ -1,4 +1,4 @@
-"""Ego motion: how the camera turns and drives, by sparse flow of what stands still."""
+"""Ego motion: turn and speed of the camera by sparse flow of static points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WIDTH_PX = 400
 _CELL_PX = 20
 _LEAST_POINTS = 15
 _LEAST_SHARE = 0.35
-"""Of the points that must agree with the motion; in a film that is cut or covered fewer do."""
+"""Of the points that must agree with the motion; in a video that is cut or covered fewer do."""
 _ROUNDS = 10
 _CENTRE = 0.06
 """Around the point that the camera drives to, in focal lengths: there nothing moves but by rotation."""
@@ -27,7 +27,7 @@ _FASTEST_MPS = 50.0
 
 
 class EgoMotion:
-    """The motion of the camera of one stream, from picture to picture.
+    """The motion of the camera of one stream, from image to image.
 
     The flow of points that stand still is that of the turn, and away from the point that is driven to. Across
     that direction it depends on no distance; along it it tells the speed, to the scale of the street. Whoever
@@ -50,11 +50,11 @@ class EgoMotion:
         self._t_s = 0.0
 
     def step(self, picture: Pixels, t_s: float, horizon: float = 0.0) -> Motion | None:
-        """The motion since the picture before; None of the first one, and where too little agrees.
+        """The motion since the image before; None of the first one, and where too little agrees.
 
         Args:
             picture: (H, W, 3) uint8; all of a stream have the same size.
-            t_s: later than that of the picture before.
+            t_s: later than that of the image before.
             horizon: how far below the middle it lies, in focal lengths, as `TubeFeatures.horizon` has it.
         """
         from roadaware.models.event_head.flow_kernels import (
@@ -76,12 +76,12 @@ class EgoMotion:
         flow, good = track_points(before[0], levels[0], before[1], levels[1], before[2], levels[2], points)
         focal = (self.focal_px or FOCAL_SHARE * picture.shape[1]) / factor
         middle = np.array([grey.shape[1] / 2, grey.shape[0] / 2])
-        # A pixel of the small picture has its middle at a whole number, that of the large one at a half.
+        # A pixel of the small image has its middle at a whole number, that of the large one at a half.
         place = (points[good] + 0.5 - middle) / focal
         return solve_motion(place, flow[good] / focal, horizon, past_s)
 
     def leave_out(self, boxes: npt.ArrayLike) -> None:
-        """Boxes of agents in the newest picture (pixels), from where no points are taken for the next one."""
+        """Boxes of agents in the newest image (pixels), from where no points are taken for the next one."""
         self._boxes = np.asarray(boxes, np.float64).reshape(-1, 4)
 
 
@@ -92,7 +92,7 @@ def solve_motion(place: Floats, flow: Floats, horizon: float, past_s: float) -> 
         place: (n, 2) points in focal lengths from the middle, y downwards.
         flow: (n, 2) how they moved, in focal lengths.
         horizon: y of the point that is driven to.
-        past_s: seconds between the pictures.
+        past_s: seconds between the images.
 
     >>> grid = np.stack(np.meshgrid(np.linspace(-.5, .5, 9), np.linspace(-.3, .3, 7)), axis=-1).reshape(-1, 2)
     >>> turned = np.stack([-(1 + grid[:, 0] ** 2), -grid.prod(axis=1)], axis=1) * 0.01

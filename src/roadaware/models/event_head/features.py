@@ -1,4 +1,4 @@
-"""Features of tubes: what a frame's boxes and the own motion say of each tube, looking back only."""
+"""Features of tubes from boxes and own motion, from past frames only."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class TubeFeatures:
             numbers: (n,) of the tubes, each once.
             boxes: (n, 4) x1, y1, x2, y2 in pixels.
             scores: (n, agents) of the labels.
-            size_px: width and height of the picture.
+            size_px: width and height of the image.
             motion: of the camera since the frame before; None where it is not known.
             focal_px: focal length; of a usual camera where None.
 

@@ -21,7 +21,7 @@ _WORST = 14.0
 
 @kernel
 def downscale_to_grey(picture: Pixels, factor: int) -> Floats32:
-    """(h, w) grey levels of a (H, W, 3) picture, each the mean of factor x factor pixels."""
+    """(h, w) grey levels of a (H, W, 3) image, each the mean of factor x factor pixels."""
     height, width = picture.shape[0] // factor, picture.shape[1] // factor
     found = np.empty((height, width), np.float32)
     share = np.float32(1.0 / (4 * factor * factor))
@@ -38,7 +38,7 @@ def downscale_to_grey(picture: Pixels, factor: int) -> Floats32:
 
 @kernel
 def downsample_grey(grey: Floats32) -> Floats32:
-    """Every second pixel of a picture smoothed by 1, 2, 1 in both directions."""
+    """Every second pixel of an image smoothed by 1, 2, 1 in both directions."""
     height, width = grey.shape[0] // 2, grey.shape[1] // 2
     found = np.empty((height, width), np.float32)
     for i in range(height):
@@ -58,9 +58,9 @@ def detect_corners(grey: Floats32, cell: int, taken: Floats) -> Floats:
     """(n, 2) x, y of the best corner of each cell that is one, none of them in the boxes.
 
     Args:
-        grey: picture.
+        grey: image.
         cell: side of the cells, pixels.
-        taken: (m, 4) boxes in pixels of the grey picture.
+        taken: (m, 4) boxes in pixels of the grey image.
     """
     height, width = grey.shape
     found = np.empty(((height // cell + 1) * (width // cell + 1), 2))

@@ -73,7 +73,7 @@ class SmallNetwork:
 
 @dataclass(frozen=True, eq=False)
 class EventHead:
-    """What gives tubes their labels.
+    """The event head: predicts labels of tubes.
 
     Args:
         actions, locations, av_actions: labels, in the order of the scores.

@@ -85,7 +85,7 @@ def find_horizon(scene: Floats, lens: Floats, boxes: Floats, classes: Floats, dt
     """Where the horizon is and how high the camera stands, by how low agents of known height stand.
 
     The lower edge of somebody of height H who stands on the ground lies camera height / H times his own
-    height in the picture below the horizon.
+    height in the image below the horizon.
 
     Args:
         scene: memories.
@@ -253,7 +253,7 @@ def _bin(x_m: float) -> int:
 
 @kernel
 def aggregate_tubes(scene: Floats, maps: Floats, tubes: Floats, slots: Ints, dt: float) -> None:
-    """What all tubes of a frame together say of the own motion and of the road."""
+    """Features shared by all tubes of a frame: own motion and road."""
     n = len(slots)
     closing, pan = np.empty(n), np.empty(n)
     crossing, light, lights, light_closing = 0.0, 0.0, 0, 0.0

@@ -1,4 +1,4 @@
-"""What the event head reads, column by column, and where its memories lie."""
+"""Input columns of the event head, and the layout of its state."""
 
 from __future__ import annotations
 

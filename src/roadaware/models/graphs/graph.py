@@ -56,11 +56,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Shape:
-    """What comes out of a step: so many channels, each pixel standing for `stride` x `stride` of the picture.
+    """Output shape of a step: so many channels, each pixel standing for `stride` x `stride` of the image.
 
     Args:
         channels: how many.
-        stride: in pixels of the picture; 0 for what has no height and width left (a mean).
+        stride: in pixels of the image; 0 for what has no height and width left (a mean).
     """
 
     channels: int
@@ -127,7 +127,7 @@ def parse_graph(plain: object, weights: Weights, where: str = "") -> Graph:
 
 
 def infer_shapes(graph: Graph) -> dict[str, Shape]:
-    """What comes out of each step, by its name.
+    """Output shape of each step, by its name.
 
     Raises:
         DamagedError: naming the first step that does not fit.
@@ -147,11 +147,14 @@ def infer_shapes(graph: Graph) -> dict[str, Shape]:
     missing = [name for name in graph.outputs.values() if name not in found]
     if missing or not graph.outputs:
         raise DamagedError(f"no step makes the outputs {', '.join(missing)[:80] or '(none is named)'}")
+    for what in graph.outputs:
+        if what == INPUT or not what.isidentifier():
+            raise DamagedError(f"an output of a network cannot be called {what[:40]!r}")
     return found
 
 
 def step_shape(step: Step, found: Mapping[str, Shape], weights: Weights) -> Shape:
-    """What comes out of one step.
+    """Output shape of one step.
 
     Args:
         step: the step.

@@ -42,7 +42,7 @@ class PoseReader:
         self.joints, self.runner = joints, Runner(graph, device, backend=backend)
 
     def read(self, picture: Pixels, boxes: npt.NDArray[np.floating]) -> Floats32:
-        """(n, k, 3) x and y of each joint in pixels of the picture, and how sure it is, from 0 to 1.
+        """(n, k, 3) x and y of each joint in pixels of the image, and how sure it is, from 0 to 1.
 
         Args:
             picture: (H, W, 3) uint8, red first.
@@ -63,7 +63,7 @@ class PoseReader:
 
 
 def cropped(picture: Pixels, box: npt.NDArray[np.floating]) -> tuple[Floats32, Floats32, float]:
-    """(3, 192, 192) a square around a box, black beside the picture; its corner, and pixels for each of its.
+    """(3, 192, 192) a square around a box, black beside the image; its corner, and pixels for each of its.
 
     Args:
         picture: (H, W, 3) uint8.

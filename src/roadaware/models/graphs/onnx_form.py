@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -25,11 +26,15 @@ def encode_onnx(graph: Graph) -> bytes:
         ModuleNotFoundError: if onnx is not installed.
     """
     onnx: Any = import_module("onnx")
-    made = _Nodes(onnx, graph.weights)
+    # Names of steps and weights are any file's; an output may have the same, these here cannot.
+    names = {INPUT: INPUT, **{name: f"weight {n}" for n, name in enumerate(graph.weights)}}
+    names |= {step.name: f"step {n}" for n, step in enumerate(graph.steps)}
+    made = _Nodes(onnx, {names[name]: array for name, array in graph.weights.items()})
     for step in graph.steps:
-        made.add(step)
+        inputs = tuple(names[name] for name in step.inputs)
+        made.add(replace(step, name=names[step.name], inputs=inputs))
     for what, name in graph.outputs.items():
-        made.node("Identity", [name], what)
+        made.node("Identity", [names[name]], what)
     whole = onnx.TensorProto.FLOAT
     proto = onnx.helper.make_graph(
         made.nodes,

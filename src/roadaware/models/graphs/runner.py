@@ -1,4 +1,4 @@
-"""Runner: a graph on pictures, by ONNX Runtime where it is installed, else by torch."""
+"""Runner: a graph on images, by ONNX Runtime where it is installed, else by torch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GraphNetwork(nn.Module):
         )
 
     def forward(self, picture: Tensor) -> dict[str, Tensor]:
-        """The outputs of the graph by what they mean.
+        """The outputs of the graph by name.
 
         Args:
             picture: (n, 3, h, w), sides multiples of 32, red first, values from 0 to 255.
@@ -135,7 +135,7 @@ class Runner:
         self._network: GraphNetwork | None = None
 
     def run(self, pictures: Floats32) -> dict[str, Floats32]:
-        """The outputs of the graph by what they mean.
+        """The outputs of the graph by name.
 
         Args:
             pictures: (n, 3, h, w), red first, values from 0 to 255.

@@ -23,7 +23,7 @@ from roadaware.models.retinanet3d.detector import check_frame
 from roadaware.models.roi import suppress_sorted_boxes
 from roadaware.models.videos import VideoDetector
 
-# Boxes of several views of one picture become those of the picture.
+# Boxes of several views of one image become those of the image.
 
 Region = tuple[int, int, int, int]
 _CUT = 0.01
@@ -45,9 +45,9 @@ def merge_tile_boxes(
     A box that the edge of a tile cuts off is left to the views that hold all of it.
 
     Args:
-        boxes: of each view (n, 4) in pixels of the picture.
+        boxes: of each view (n, 4) in pixels of the image.
         scores: of each view (n, agents).
-        regions: of each view; the first is the whole picture.
+        regions: of each view; the first is the whole image.
         rule: `nms_iou`.
     """
     whole = regions[0]
@@ -99,9 +99,9 @@ class StreetDetector(VideoDetector):
     """Agents in single frames; agentness is the largest score of an agent.
 
     Args:
-        graph: from a picture to `heat` of each class and `sides` of boxes.
+        graph: from an image to `heat` of each class and `sides` of boxes.
         classes: of the heat.
-        views: which parts of a picture are looked at.
+        views: which parts of an image are considered.
         rule: which boxes are kept.
         table: name of a class to an agent; classes that it does not name are not computed.
         device, dtype, backend: as of `Runner`.
@@ -150,7 +150,7 @@ class StreetDetector(VideoDetector):
             [boxes for boxes, _ in found], [scores for _, scores in found], regions, self.rule
         )
         boxes = np.clip(boxes, 0, [width, height, width, height]).astype(np.float32)
-        seen = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)  # what lies beyond the picture is not in it
+        seen = (boxes[:, 2:] > boxes[:, :2]).all(axis=1)  # what lies beyond the image is not in it
         boxes, scores = boxes[seen], scores[seen]
         boxes, scores = merge_riders(boxes, scores, ROAD_AGENTS)
         agentness = scores.max(axis=1) if len(scores) else np.zeros(0, np.float32)
@@ -160,7 +160,7 @@ class StreetDetector(VideoDetector):
     def _in_region(
         self, picture: Pixels, region: tuple[int, int, int, int], size_px: int
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Boxes in pixels of the picture, and scores of all agents."""
+        """Boxes in pixels of the image, and scores of all agents."""
         shown, scale = resize_region(picture, region, size_px)
         maps = self.runner.run(shown[None])
         heat, sides = maps[HEAT][0], maps[SIDES][0]
@@ -189,7 +189,7 @@ def open_street(
 
     Args:
         path: of the file.
-        views: which parts of a picture are looked at.
+        views: which parts of an image are considered.
         rule: which boxes are kept.
         device, dtype, backend: as of `Runner`.
         batch: frames that are taken together.

@@ -39,7 +39,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 def convert(
     model: bytes, shards: Mapping[str, bytes], picture: str, outputs: Mapping[str, str], where: str
 ) -> Graph:
-    """The part of a graph model between its picture and some of its nodes.
+    """The part of a graph model between its image and some of its nodes.
 
     Args:
         model: the JSON file.
@@ -107,7 +107,7 @@ def _weights(
 
 
 class _Walk:
-    """From the outputs back to the picture, one node after another.
+    """From the outputs back to the image, one node after another.
 
     Args:
         nodes: by name.

@@ -1,4 +1,4 @@
-"""Views: which parts of a picture a network is shown, and in which size."""
+"""Views: which parts of an image a network is shown, and in which size."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from roadaware.errors import UsageError
 MULTIPLE_PX = 32
 SMALLEST_PX, LARGEST_PX = 128, 4096
 TILE_PX, TILE_SHARE = 640, 0.45
-"""Longer side of a tile as it is shown, and its share of the picture's sides. Of shares from .35 to .5, on
-labelled pictures of streets, larger ones find vehicles better and smaller ones people."""
+"""Longer side of a tile as it is shown, and its share of the image's sides. Of shares from .35 to .5, on
+labelled images of streets, larger ones find vehicles better and smaller ones people."""
 _GREY = 114
-"""What pads a picture: the middle of what the network learnt from."""
+"""What pads an image: the middle of what the network learnt from."""
 
 
 @dataclass(frozen=True)
 class Views:
-    """How a picture is shown.
+    """How an image is shown.
 
     Args:
-        size_px: the longer side of the whole picture as it is shown, a multiple of 32; the shape is kept, and
+        size_px: the longer side of the whole image as it is shown, a multiple of 32; the shape is kept, and
             padded to a multiple.
-        tiles: besides the whole picture, three parts of it, in 640 pixels or `size_px` if that is less: for
+        tiles: besides the whole image, three parts of it, in 640 pixels or `size_px` if that is less: for
             what is far.
 
     Raises:
@@ -46,13 +46,13 @@ class Views:
             )
 
     def regions(self, width: int, height: int) -> list[tuple[int, int, int, int]]:
-        """The parts of a picture that are shown, as x1, y1, x2, y2: the whole one first.
+        """The parts of an image that are shown, as x1, y1, x2, y2: the whole one first.
 
-        Tiles have the shape of the picture. They lie side by side at half height, where far things are. Small
-        pictures have them, too: the network finds more of what is enlarged.
+        Tiles have the shape of the image. They lie side by side at half height, where far things are. Small
+        images have them, too: the network finds more of what is enlarged.
 
         Args:
-            width, height: of the picture.
+            width, height: of the image.
         """
         found = [(0, 0, width, height)]
         return [*found, *_tiles(width, height)] if self.tiles else found
@@ -61,7 +61,7 @@ class Views:
         """The longer side of a region as it is shown.
 
         Args:
-            place: of the region; 0 for the whole picture.
+            place: of the region; 0 for the whole image.
         """
         return self.size_px if place == 0 else min(self.size_px, TILE_PX)
 
@@ -75,7 +75,7 @@ def _tiles(width: int, height: int) -> list[tuple[int, int, int, int]]:
 def resize_region(
     picture: Pixels, region: tuple[int, int, int, int], size_px: int
 ) -> tuple[npt.NDArray[np.float32], float]:
-    """(3, h, w) of a part of a picture, padded right and below, and by how much it was scaled.
+    """(3, h, w) of a part of an image, padded right and below, and by how much it was scaled.
 
     Args:
         picture: (H, W, 3) uint8, red first.
@@ -104,7 +104,7 @@ def find_peaks(heat: Floats32, sides: Floats32, floor: float, stride: int) -> tu
         heat: (c, h, w) in [0, 1], a map for each class.
         sides: (4, h, w) distance of the left, upper, right and lower side from the centre, in pixels.
         floor: heat that a centre has more of.
-        stride: pixels of the picture for each place of the maps.
+        stride: pixels of the image for each place of the maps.
 
     Returns:
         (n, 4) x1, y1, x2, y2 in pixels, and (n, c) the heat of every class at the centre; a place that is the

@@ -41,7 +41,7 @@ def encode_padded_tokens(
         tokenizer: adds the marks of begin and end.
         texts: t of them.
         most: tokens that the model reads.
-        length: n; that of the longest text unless told.
+        length: n (default: that of the longest text).
 
     Raises:
         UsageError: if a text has more tokens.
@@ -73,9 +73,9 @@ class CropNamer:
         model: CLIPModel.
         tokenizer: of its words.
         texts: the classes, in words.
-        prepare: pictures to what the model takes.
+        prepare: images to what the model takes.
         templates: what a text stands in, each with one {}.
-        batch: crops that are looked at together.
+        batch: crops that are processed together.
 
     Raises:
         UsageError: if the texts are none, one is too long, or a template has no place for it.
@@ -148,9 +148,9 @@ def open_namer(
             downloaded, and no code of it is run.
         texts: the classes, in words.
         templates: what a text stands in.
-        batch: crops that are looked at together.
+        batch: crops that are processed together.
         device: where it runs.
-        dtype: what it computes with; that of the file unless told.
+        dtype: what it computes with (default: that of the file).
 
     Raises:
         UsageError: if the texts cannot be asked for.

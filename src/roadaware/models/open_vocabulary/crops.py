@@ -1,4 +1,4 @@
-"""Crops of pictures around boxes, with what surrounds them."""
+"""Crops of images around boxes, with what surrounds them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roadaware.errors import UsageError
 
 @dataclass(frozen=True)
 class CropRule:
-    """What of a picture is cut out for a box.
+    """The crop of an image for a box.
 
     Args:
         margin: of the longer side, added on every side.
@@ -36,7 +36,7 @@ class CropRule:
 def crop(
     picture: npt.NDArray[np.uint8], box: npt.NDArray[np.floating], rule: CropRule | None = None
 ) -> npt.NDArray[np.uint8]:
-    """(h, w, 3) of a picture around a box; at least one pixel, moved or cut where it would leave the picture.
+    """(h, w, 3) of an image around a box; at least one pixel, moved or cut where it would leave the image.
 
     Args:
         picture: (H, W, 3).

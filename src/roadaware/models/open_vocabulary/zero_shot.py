@@ -37,7 +37,7 @@ from roadaware.models.roi import suppress_sorted_boxes
 from roadaware.models.videos import VideoDetector
 
 KIND = "corner"
-"""The kind of label of what these detectors tell, as the evaluation of corner cases knows it."""
+"""The kind of label of what these detectors predict, as the evaluation of corner cases knows it."""
 
 
 class ZeroShotDetector(VideoDetector):
@@ -48,9 +48,9 @@ class ZeroShotDetector(VideoDetector):
     Args:
         model: with its weights.
         texts: what is looked for; they are the labels.
-        prepare: pictures to what the model takes.
+        prepare: images to what the model takes.
         rule: which boxes are kept.
-        batch: pictures that are looked at together.
+        batch: images that are processed together.
 
     Raises:
         UsageError: if the texts are none.
@@ -77,7 +77,7 @@ class ZeroShotDetector(VideoDetector):
         Boxes are centre, width and height as shares of what `sides` says.
 
         Args:
-            given: what the preparation made of b pictures.
+            given: what the preparation made of b images.
         """
         raise NotImplementedError
 
@@ -85,7 +85,7 @@ class ZeroShotDetector(VideoDetector):
         """Height and width in pixels that boxes are shares of.
 
         Args:
-            height, width: of the picture.
+            height, width: of the image.
         """
         return height, width
 
@@ -107,7 +107,7 @@ class ZeroShotDetector(VideoDetector):
         ]
 
     def _kept(self, boxes: Any, scores: Any, width: int, height: int) -> FrameDetections:
-        """The boxes of a picture that pass the rule, by falling score of the best text."""
+        """The boxes of an image that pass the rule, by falling score of the best text."""
         boxes = np.clip(boxes, 0, [width, height, width, height]).astype(np.float32)
         best = scores.max(axis=1)
         inside = (boxes[:, 2] > boxes[:, 0]) & (boxes[:, 3] > boxes[:, 1])
@@ -123,7 +123,7 @@ class ZeroShotDetector(VideoDetector):
         return FrameDetections(0, boxes[places], best[places], scores[places], none)
 
 
-# OWLv2 and OWL-ViT: each text is a query, whose likeness to each patch of the picture is its score.
+# OWLv2 and OWL-ViT: each text is a query, whose likeness to each patch of the image is its score.
 
 OWL_FAMILIES = ("owlv2", "owlvit")
 TEMPLATE = "a photo of a {}"
@@ -137,9 +137,9 @@ class OwlDetector(ZeroShotDetector):
         model: Owlv2ForObjectDetection or OwlViTForObjectDetection.
         tokenizer: of its words.
         texts: what is looked for.
-        prepare: pictures to what the model takes; OWLv2 pads them to squares, below and on the right.
+        prepare: images to what the model takes; OWLv2 pads them to squares, below and on the right.
         rule: which boxes are kept.
-        batch: pictures that are looked at together.
+        batch: images that are processed together.
         template: what a text stands in.
 
     Raises:
@@ -204,9 +204,9 @@ class GroundingDetector(ZeroShotDetector):
         model: GroundingDinoForObjectDetection or MMGroundingDinoForObjectDetection.
         tokenizer: of its words.
         texts: what is looked for.
-        prepare: pictures to what the model takes.
+        prepare: images to what the model takes.
         rule: which boxes are kept.
-        batch: pictures that are looked at together.
+        batch: images that are processed together.
 
     Raises:
         UsageError: if the texts are none, one holds a dot or question mark, which part texts, is too long, or
@@ -318,9 +318,9 @@ def open_zero_shot(
             downloaded, and no code of it is run.
         texts: what is looked for.
         rule: which boxes are kept.
-        batch: pictures that are looked at together.
+        batch: images that are processed together.
         device: where it runs.
-        dtype: what it computes with; that of the file unless told.
+        dtype: what it computes with (default: that of the file).
 
     Raises:
         UsageError: if the texts cannot be asked for.

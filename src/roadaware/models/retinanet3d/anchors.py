@@ -18,7 +18,7 @@ KMEANS_SHAPES = (
     ((0.1349, 0.3740), (0.2773, 0.3713), (0.2406, 0.2320)),
     ((0.3307, 0.6395), (0.7772, 0.6261), (0.4732, 0.3153)),
 )
-"""Width and height of three shapes for each level, as shares of the picture; clusters of UCF24's boxes."""
+"""Width and height of three shapes for each level, as shares of the image; clusters of UCF24's boxes."""
 
 
 def build_cell_anchors(config: RetinaNetConfig) -> list[Tensor]:
@@ -51,7 +51,7 @@ class Anchors(nn.Module):
             self.cell_anchors.register_buffer(str(level), boxes)
 
     def forward(self, sizes: list[tuple[int, int]]) -> Tensor:
-        """(N, 4) corners in pixels of the network's picture: level by level, row by row, anchors of a cell.
+        """(N, 4) corners in pixels of the network's image: level by level, row by row, anchors of a cell.
 
         Args:
             sizes: height and width of the map of each level, finest first.
@@ -107,7 +107,7 @@ _LEAST_PX = 1.0
 
 
 def get_width_offset(config: RetinaNetConfig) -> float:
-    """What a width has beside the difference of its corners; `kmeans` anchors never had a pixel added."""
+    """Offset of widths and heights in pixels; `kmeans` anchors never had a pixel added."""
     return 1.0 if config.box_coding == "plus_one" and config.anchors == "retina" else 0.0
 
 
@@ -131,7 +131,7 @@ def encode(boxes: Tensor, anchors: Tensor, config: RetinaNetConfig) -> Tensor:
 
 
 def decode(offsets: Tensor, anchors: Tensor, config: RetinaNetConfig) -> Tensor:
-    """Boxes (..., 4) in pixels from offsets; sizes are bounded, corners are not clipped to the picture.
+    """Boxes (..., 4) in pixels from offsets; sizes are bounded, corners are not clipped to the image.
 
     Args:
         offsets: (..., 4) as `encode` gives them.
@@ -145,7 +145,7 @@ def decode(offsets: Tensor, anchors: Tensor, config: RetinaNetConfig) -> Tensor:
     return torch.cat([centre - 0.5 * size, centre + 0.5 * size - extra], dim=-1)
 
 
-# Which anchor stands for which true box, for many frames at once; imports torch.
+# Which anchor stands for which ground-truth box, for many frames at once; imports torch.
 
 IGNORED, BACKGROUND = -1, 0
 _CHUNK = 1 << 19
@@ -168,7 +168,7 @@ def match(boxes: list[Tensor], anchors: Tensor, config: RetinaNetConfig) -> Tens
 
     An anchor stands for the box it overlaps most (the first of equals) if by `match_iou`, for background if
     by less than `ignore_iou`. The best anchor of a box stands for it whatever the overlap (`force_best`);
-    where two boxes claim one anchor, the later one has it.
+    where two boxes predict one anchor, the later one has it.
 
     Args:
         boxes: F tensors (n, 4) in pixels; an anchor of a frame without boxes is background.
@@ -206,15 +206,15 @@ def _match_padded(boxes: Tensor, real: Tensor, anchors: Tensor, config: RetinaNe
     return matched
 
 
-# Targets: what is true of a batch of clips, as the loss takes it; imports torch.
+# Targets: the ground truth of a batch of clips, as the loss takes it; imports torch.
 
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """The truth of B clips of T frames.
+    """The ground truth of B clips of T frames.
 
     Args:
-        boxes: [B][T] of (n, 4) corners in pixels of the network's picture.
+        boxes: [B][T] of (n, 4) corners in pixels of the network's image.
         classes: [B][T] of (n, C) from 0 to 1, agentness first.
         av: (B, T) which action the own vehicle does, -1 where unknown.
         labelled: (B, T) whether a frame was labelled at all.

@@ -34,7 +34,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class RetinaNetConfig:
-    """What the network is; the defaults are what `default` gives.
+    """Config of a 3D-RetinaNet; the defaults are what `default` gives.
 
     Trunk:
         backbone: which features; `compact` is our small causal one, `transformers` a trunk of that library.
@@ -64,24 +64,24 @@ class RetinaNetConfig:
 
     Quirks:
         slowfast_strides: the last stage keeps its stride of 16 and is dilated (`dilated`, as released: its
-            anchors then span twice the picture), or has the stride its anchors assume (`regular`).
+            anchors then span twice the image), or has the stride its anchors assume (`regular`).
         dead_weights: keep parameters that take no part (the ResNet inside SlowFast, `ego_lateral`).
         box_coding: with a pixel added to widths and taken from corners (`plus_one`), or without (`plain`).
-        empty_frames: frames without truth are left out of the loss (`ignore`, as released) or teach what is
+        empty_frames: frames without ground truth are left out of the loss (`ignore`, as released) or teach what is
             background (`negative`).
         av_targets: each frame learns its own action of the own vehicle (`frame`), or those of all frames of
             the batch (`batch`, as released).
 
     Loss:
         match_iou, ignore_iou: an anchor is positive from the first overlap on, background below the second.
-        force_best: the best anchor of each true box is positive whatever the overlap.
+        force_best: the best anchor of each ground-truth box is positive whatever the overlap.
         focal_alpha, focal_gamma, box_beta: of the focal loss and of the smooth L1 loss.
         class_weight, av_weight: divisors of the two losses beside that of the boxes.
 
     Pictures:
-        short_side_px: a picture is resized so that its short side has this length.
+        short_side_px: an image is resized so that its short side has this length.
         multiple_px: right and bottom are padded with zeros to a multiple.
-        mean, std: of the channels, red first, of pictures in [0, 1].
+        mean, std: of the channels, red first, of images in [0, 1].
 
     Raises:
         UsageError: if a value is impossible.
@@ -177,12 +177,12 @@ class RetinaNetConfig:
 
 
 def default(**fields: object) -> RetinaNetConfig:
-    """What we recommend: the quirks mended; `fields` replace others, such as `backbone` or `causal`."""
+    """The recommended config with the quirks corrected; `fields` replace others, such as `backbone` or `causal`."""
     return RetinaNetConfig(**fields)  # type: ignore[arg-type]
 
 
 def compact(**fields: object) -> RetinaNetConfig:
-    """A small causal network for one CPU core and pictures of 320x240; `fields` replace others."""
+    """A small causal network for one CPU core and images of 320x240; `fields` replace others."""
     small: dict[str, object] = {
         "backbone": "compact",
         "causal": True,

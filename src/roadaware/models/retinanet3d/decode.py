@@ -1,4 +1,4 @@
-"""From what the network says to the boxes that are kept, on a short way and on the plain one."""
+"""Decoding of network outputs to boxes, in a fast and in a plain version."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DENSE = 0.2
 
 
 class LazyHeads:
-    """Both heads of a network, computed only as far as somebody asks, of clips or of a stream.
+    """Both heads of a network, evaluated lazily, on clips or on a stream.
 
     The towers mix no frames, so that frames which a pooled backbone shows twice go through them once; the
     last convolution is the sum of what each frame it spans gives. Weights are taken as they are when this
@@ -64,7 +64,7 @@ class LazyHeads:
         self.levels: list[_Level] = []
 
     def read(self, maps: Sequence[Tensor]) -> Read:
-        """What the heads say of these frames, to be asked for.
+        """Outputs of the heads for these frames, evaluated on demand.
 
         Args:
             maps: (B, width, T, H, W) of each level; in a stream B is 1.
@@ -158,7 +158,7 @@ class _Level:
 
 
 class Read:
-    """What the heads say of some frames; frames are counted over all videos of the batch.
+    """Outputs of the heads for some frames; frames are counted over all videos of the batch.
 
     `agentness` are the logits of all anchors, (F, N).
     """
@@ -249,7 +249,7 @@ _BLOCK = 256
 
 
 class RawDetections(NamedTuple):
-    """The boxes kept in one frame, by falling agentness, in pixels of the network's picture.
+    """The boxes kept in one frame, by falling agentness, in pixels of the network's image.
 
     Args:
         boxes: (n, 4) corners, not clipped.
@@ -268,7 +268,7 @@ class RawDetections(NamedTuple):
 def detect(
     network: RetinaNet3D, x: Tensor, rule: DetectRule | None = None, *, lazy: bool = True
 ) -> list[list[RawDetections]]:
-    """What is detected in every frame of some clips; of equal agentness the earlier anchor comes first.
+    """Detections in every frame of some clips; of equal agentness the earlier anchor comes first.
 
     Args:
         network: in `eval` mode; not a streaming copy, which has memories of its own (`StreamDetector`).
@@ -324,7 +324,7 @@ class LazyNetwork:
             self.trunk.forget()
 
     def _anchors_for(self, maps: list[Tensor]) -> Tensor:
-        """(N, 4), made once for pictures of one size."""
+        """(N, 4), made once for images of one size."""
         sizes = [map.shape[-2:] for map in maps]
         if sizes != self._sizes:
             self._sizes, self._anchors = sizes, to_at_least_float32(self.network.anchors_for(maps))

@@ -9,7 +9,7 @@ from roadaware.errors import UsageError
 
 @dataclass(frozen=True)
 class DetectRule:
-    """Which boxes are kept, and which positions of a clip; the boxes of a frame come by falling agentness.
+    """Rule for the boxes that are kept, and the positions of a clip; the boxes of a frame come by falling agentness.
 
     Args:
         min_agentness: a box must have more.

@@ -20,19 +20,19 @@ from roadaware.models.retinanet3d.detection_config import DetectRule
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.videos import VideoDetector
 
-# Pictures as the network wants them, and boxes back to pixels of the original picture.
+# Images as the network wants them, and boxes back to pixels of the original image.
 
 _WANTED = "pictures are (H, W, 3) arrays of uint8, red first"
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Resizes a picture so that its short side has a length, normalises it and pads it with zeros.
+    """Resizes an image so that its short side has a length, normalises it and pads it with zeros.
 
     Args:
-        short_side_px: of the resized picture; its long side is cut down to a whole pixel.
+        short_side_px: of the resized image; its long side is cut down to a whole pixel.
         multiple_px: right and bottom are padded up to a multiple.
-        mean, std: of the channels, red first, of pictures in [0, 1].
+        mean, std: of the channels, red first, of images in [0, 1].
 
     Source: the released code of 3D-RetinaNet: bilinear, with antialiasing.
     """
@@ -48,14 +48,14 @@ class Fit:
         return cls(config.short_side_px, config.multiple_px, config.mean, config.std)
 
     def size(self, height: int, width: int) -> tuple[int, int]:
-        """Height and width of a picture once it is resized, not yet padded."""
+        """Height and width of an image once it is resized, not yet padded."""
         short = self.short_side_px
         if width < height:
             return int(short * height / width), short
         return short, int(short * width / height)
 
     def fit(self, picture: Pixels) -> tuple[Tensor, float, float]:
-        """One picture.
+        """One image.
 
         Args:
             picture: (H, W, 3) uint8, red first.
@@ -97,11 +97,11 @@ class Fit:
         return clip, new[1] / width, new[0] / height
 
     def back(self, boxes: Tensor, height: int, width: int) -> Tensor:
-        """Boxes of the network in pixels of the original picture, clipped to it.
+        """Boxes of the network in pixels of the original image, clipped to it.
 
         Args:
             boxes: (..., 4) x1, y1, x2, y2 in pixels of what `fit` gave.
-            height, width: of the original picture.
+            height, width: of the original image.
 
         Returns:
             (..., 4).
@@ -114,11 +114,11 @@ class Fit:
 
 
 def check_frame(picture: Pixels, like: tuple[int, ...] | None = None) -> Pixels:
-    """The same picture, if it is one, and if it has the size of the others.
+    """The same image, if it is one, and if it has the size of the others.
 
     Args:
         picture: (H, W, 3) uint8.
-        like: the shape of the pictures before it.
+        like: the shape of the images before it.
 
     Raises:
         InputError: if it is none, or of another size.
@@ -144,7 +144,7 @@ def _resize_frame(picture: Pixels, size: tuple[int, int]) -> Tensor:
 
 
 class _NetworkDetector:
-    """What both have: the vocabulary, the size of the stream, the way from and to original pixels."""
+    """Base of both detectors: vocabulary, size of the stream, scaling from and to original pixels."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class _NetworkDetector:
         return self.fit.fit(picture)[0][:, None].to(self._place)
 
     def _answer(self, raw: RawDetections) -> FrameDetections:
-        """The next frame, in pixels of the picture as it was given."""
+        """The next frame, in pixels of the image as it was given."""
         if self._shape is None:
             raise UsageError("no picture was given yet")
         boxes = self.fit.back(raw.boxes, self._shape[0], self._shape[1])
@@ -183,10 +183,10 @@ class _NetworkDetector:
 
 
 class StreamDetector(_NetworkDetector):
-    """A causal network on a stream: each picture goes through it once, and is answered at once.
+    """A causal network on a stream: each image goes through it once, and is answered at once.
 
     Every layer keeps what it must know of earlier frames, so that the answers are those of a causal clip
-    from the first picture on, however long the stream is, and no later picture changes them.
+    from the first image on, however long the stream is, and no later image changes them.
 
     Args:
         network: causal, with its weights, which are taken as they are when this is made.
@@ -218,10 +218,10 @@ class StreamDetector(_NetworkDetector):
         self._shape, self._frame = None, 0
 
     def step(self, picture: Pixels) -> list[FrameDetections]:
-        """The frame of this picture.
+        """The frame of this image.
 
         Raises:
-            InputError: if it is no picture, or of another size than the one before.
+            InputError: if it is no image, or of another size than the one before.
         """
         return [self._answer(self.network.detect(self._fitted(picture)[None], self.rule)[0][0])]
 
@@ -235,10 +235,10 @@ class WindowDetector(_NetworkDetector):
     """A network that looks ahead, on a stream: clips of `window` frames, each frame answered once.
 
     A clip answers the positions of `keep`; the next one begins so much later that its kept positions follow
-    on. A frame is answered when its clip is full: at most `delay` = window - 1 - keep.start pictures later.
-    Where `keep` does not begin with 0, the first picture stands in for the frames before it. When the stream
+    on. A frame is answered when its clip is full: at most `delay` = window - 1 - keep.start images later.
+    Where `keep` does not begin with 0, the first image stands in for the frames before it. When the stream
     ends, the frames still owed are answered by a clip of the last `window` frames. A video shorter than a
-    clip is filled up at its end with copies of its last picture (the release leaves it out).
+    clip is filled up at its end with copies of its last image (the release leaves it out).
 
     Args:
         network: with its weights.
@@ -247,7 +247,7 @@ class WindowDetector(_NetworkDetector):
         keep: consecutive positions of a clip that are answered; all but the last `rule.dropped` by default.
 
     Raises:
-        UsageError: if the network tells other numbers of labels, or `keep` is no part of the window.
+        UsageError: if the network has other numbers of labels, or `keep` is no part of the window.
     """
 
     def __init__(
@@ -275,10 +275,10 @@ class WindowDetector(_NetworkDetector):
         self._shape, self._frame, self._given = None, 0, 0
 
     def step(self, picture: Pixels) -> list[FrameDetections]:
-        """The frames whose clip this picture completes.
+        """The frames whose clip this image completes.
 
         Raises:
-            InputError: if it is no picture, or of another size than the one before.
+            InputError: if it is no image, or of another size than the one before.
         """
         fitted = self._fitted(picture)
         if not self._given:
@@ -319,7 +319,7 @@ class NetworkVideos(VideoDetector):
         kinds, av_labels, rule, window, batch: as of `VideoDetector`.
 
     Raises:
-        UsageError: if the network tells other numbers of labels than are named.
+        UsageError: if the network has other numbers of labels than are named.
     """
 
     def __init__(
@@ -359,7 +359,7 @@ class NetworkVideos(VideoDetector):
 def check_label_counts(
     n_classes: int, n_av: int, kinds: Mapping[str, tuple[str, ...]], av_labels: Sequence[str]
 ) -> None:
-    """Nothing, where labels are as many as a network tells.
+    """Nothing, where labels are as many as a network has.
 
     Raises:
         UsageError: if they are not.
@@ -373,12 +373,12 @@ def check_label_counts(
 
 
 def prepare_clips(fit: Fit, clips: Sequence[Sequence[Pixels]], network: torch.nn.Module) -> Tensor:
-    """(B, 3, T, h, w) of clips of pictures of one size, where and as the network wants them."""
+    """(B, 3, T, h, w) of clips of images of one size, where and as the network wants them."""
     return torch.stack([fit.fit_all(clip)[0] for clip in clips]).to(next(network.parameters()))
 
 
 def build_frame_detections(raw: RawDetections, fit: Fit, picture: Pixels) -> FrameDetections:
-    """What is kept in a frame, in pixels of its picture; its number is not known here."""
+    """Detections of a frame in pixels of its image; the caller sets the frame number."""
     boxes = fit.back(raw.boxes, picture.shape[0], picture.shape[1])
     parts = (part.float().cpu().numpy() for part in (boxes, raw.agentness, raw.scores, raw.av))
     return FrameDetections(0, *(np.ascontiguousarray(part) for part in parts))

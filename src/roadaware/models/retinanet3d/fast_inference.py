@@ -17,7 +17,7 @@ from roadaware.errors import UsageError
 from roadaware.models.retinanet3d.layers import Conv, Norm, TimeConv
 from roadaware.models.retinanet3d.trunks import Bottleneck, Compact, CompactBlock, ResNet
 
-# Convolutions of pictures for detection, by oneDNN where it adds and rectifies in the same pass.
+# Convolutions of images for detection, by oneDNN where it adds and rectifies in the same pass.
 
 _PLAIN: tuple[list[int], list[int], list[int], int] = ([0, 0], [1, 1], [1, 1], 1)
 """Padding, stride, dilation and groups."""
@@ -26,7 +26,7 @@ _PLAIN: tuple[list[int], list[int], list[int], int] = ([0, 0], [1, 1], [1, 1], 1
 def has_fused_convolutions(frames: Tensor) -> bool:
     """Whether torch has oneDNN's fused convolutions, which its compiler calls, and they take these frames.
 
-    On one thread torch itself gives kernels of one cell and small pictures to a slower library, and nowhere
+    On one thread torch itself gives kernels of one cell and small images to a slower library, and nowhere
     else can it add to what is there already and rectify in one pass: a tenth of the time of a trunk.
     """
     return (
@@ -386,7 +386,7 @@ class Swift:
 
     @torch.inference_mode()
     def read(self, x: Tensor) -> Distinct:
-        """The maps of (B, 3, T, H, W) pictures, normalised and padded; B is 1 in a stream."""
+        """The maps of (B, 3, T, H, W) images, normalised and padded; B is 1 in a stream."""
         videos = [self._video(video.transpose(0, 1)) for video in x]
         if len(videos) == 1:
             return videos[0]
@@ -685,7 +685,7 @@ class Head:
         self.before = last.back if last.causal else last.back // 2
 
     def everywhere(self, tower: Tensor, row: int | slice) -> Tensor:
-        """What one frame adds to some rows of every anchor, under each part of the kernel over time.
+        """Contribution of one frame to some rows of every anchor, for each time step of the kernel.
 
         Args:
             tower: (S, C, H, W).

@@ -16,7 +16,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class TimeLayer(nn.Module):
-    """What a layer with a memory has: `streaming` if it continues a stream, `reset_stream_state` to begin another.
+    """Interface of a layer with a temporal state: `streaming` if it continues one, `reset_stream_state` to begin another.
 
     On a stream, forward takes any number of consecutive frames (usually one) and gives as many, or fewer
     where frames are pooled. The first frame of a stream has before it what the first frame of a clip has.
@@ -177,7 +177,7 @@ def reset_stream_state(model: nn.Module) -> None:
 
 
 def merge_time(frames: Tensor) -> Tensor:
-    """(B, T, C, H, W) as pictures (B * T, C, H, W); a view, with channels last where they were.
+    """(B, T, C, H, W) as images (B * T, C, H, W); a view, with channels last where they were.
 
     Axes of length one are dropped rather than merged: a merged one gets strides that hide the layout.
     """
@@ -187,7 +187,7 @@ def merge_time(frames: Tensor) -> Tensor:
 
 
 def split_time(pictures: Tensor, frames: Tensor) -> Tensor:
-    """Pictures (B * T, C', H', W') as (B, T, C', H', W'), as many as `frames` (B, T, ...) has."""
+    """Images (B * T, C', H', W') as (B, T, C', H', W'), as many as `frames` (B, T, ...) has."""
     if frames.shape[1] == 1:
         return pictures.unsqueeze(1)
     if frames.shape[0] == 1:
@@ -196,13 +196,13 @@ def split_time(pictures: Tensor, frames: Tensor) -> Tensor:
 
 
 def apply_per_frame(function: Callable[[Tensor], Tensor], input: Tensor) -> Tensor:
-    """Apply a function of pictures (N, C, H, W) to every frame of (B, C, T, H, W)."""
+    """Apply a function of images (N, C, H, W) to every frame of (B, C, T, H, W)."""
     frames = input.transpose(1, 2)
     return split_time(function(merge_time(frames)), frames).transpose(1, 2)
 
 
 class Conv(TimeConv):
-    """A TimeConv that runs as convolutions of pictures, one for each tap over time, which CPUs do faster.
+    """A TimeConv that runs as convolutions of images, one for each tap over time, which CPUs do faster.
 
     Frames of padding are zeros and take no part, so they are not computed. On a stream it keeps the frames
     it was given as they are: nobody may write into them.
@@ -286,7 +286,7 @@ def _every(frames: Tensor, start: int, count: int, stride: int) -> Tensor:
 
 
 class Norm(nn.BatchNorm3d):
-    """Batch norm over frames and pictures alike."""
+    """Batch norm over frames and images alike."""
 
     def forward(self, input: Tensor) -> Tensor:
         """(B, C, T, H, W) to the same shape."""
@@ -306,7 +306,7 @@ def spatial_max_pool(input: Tensor, padding: int) -> Tensor:
 
     Args:
         input: (B, C, T, H, W).
-        padding: cells around the picture, 0 or 1.
+        padding: cells around the image, 0 or 1.
     """
     return apply_per_frame(lambda pictures: functional.max_pool2d(pictures, 3, 2, padding), input)
 

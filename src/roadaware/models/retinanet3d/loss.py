@@ -18,15 +18,15 @@ from roadaware.models.retinanet3d.network import Head, RetinaNet3D
 # The focal loss of many logits, nearly all of them background, in one pass over memory; imports torch.
 
 _LEAST = 1e-6
-"""How wrong an answer is at least, where the truth lies between 0 and 1, so that powers have a slope."""
+"""How wrong an answer is at least, where the target lies between 0 and 1, so that powers have a slope."""
 _ON_CPU, _ELSEWHERE = 1 << 16, 1 << 26
 """Logits at a time: few enough that what is made of them stays in a core's cache."""
 
 
 def focal_loss(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> Tensor:
-    """The focal loss of each logit: -a (1 - p)^gamma log p of the probability p of what is true.
+    """The focal loss of each logit: -a (1 - p)^gamma log p of the probability p of the target.
 
-    A truth between 0 and 1, as a teacher has it, costs least where the probability equals it.
+    A target between 0 and 1, as a teacher has it, costs least where the probability equals it.
 
     Args:
         logits: of any shape.
@@ -45,12 +45,12 @@ def focal_loss(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> Ten
 def sum_focal_loss(
     logits: Tensor, counts: Tensor, rows: Tensor, truth: Tensor, alpha: float, gamma: float
 ) -> Tensor:
-    """The sum of `focal_loss` over rows of logits, where all but a few rows have a truth of zeros.
+    """The sum of `focal_loss` over rows of logits, where all but a few rows have a target of zeros.
 
     Args:
         logits: (M, C).
         counts: (M) whether a row is counted; those of `rows` always are.
-        rows: (k) rows with a truth of their own, each once.
+        rows: (k) rows with a target of their own, each once.
         truth: (k, C) from 0 to 1.
         alpha, gamma: see `focal_loss`.
     """
@@ -111,7 +111,7 @@ def _positive(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> tupl
 
 
 class Predicted(Protocol):
-    """What of a network's outputs the loss needs."""
+    """Network outputs that the loss needs."""
 
     @property
     def class_logits(self) -> Tensor:
@@ -131,7 +131,7 @@ class Predicted(Protocol):
 
 
 class Matches(NamedTuple):
-    """Which anchors stand for what.
+    """Matches of anchors and targets.
 
     Args:
         assigned: (B T, N) as `match` gives it; -1 also where a frame teaches nothing.
@@ -154,7 +154,7 @@ def compute_losses(outputs: Predicted, targets: Targets, config: RetinaNetConfig
 
     Args:
         outputs: of the network, B clips of T frames.
-        targets: the truth of the same frames.
+        targets: those of the same frames.
         config: of the network.
 
     Returns:
@@ -185,8 +185,8 @@ def aggregate_losses(
         classes: scalar, not yet divided.
         av_logits: (B, T, V).
         anchors: (N, 4).
-        targets: the truth.
-        matches: of anchors and truth.
+        targets: boxes and labels.
+        matches: of anchors and targets.
         config: of the network.
     """
     count = max(1, len(matches.row))
@@ -202,10 +202,10 @@ def aggregate_losses(
 
 
 def match_anchors(targets: Targets, anchors: Tensor, config: RetinaNetConfig) -> Matches:
-    """Which anchors stand for which boxes of a batch.
+    """Match anchors with the boxes of a batch.
 
     Args:
-        targets: the truth.
+        targets: boxes and labels.
         anchors: (N, 4) in pixels.
         config: thresholds, and what frames without boxes teach.
     """
@@ -337,7 +337,7 @@ def select_hard_negatives(agentness: Tensor, assigned: Tensor, likeliest: int) -
 
 
 class ClassesWhereAsked:
-    """What the head of the classes says: agentness of all anchors, the other classes of some.
+    """Outputs of the class head: agentness of all anchors, the other classes of some.
 
     Args:
         head: convolutions over space, and a last one over space and time.
@@ -406,7 +406,7 @@ class ClassesWhereAsked:
         """(k, C taps 3 3) what the last kernel sees of some cells, in the order of its weights."""
         _, channels, length, height, width = inner.shape
         taps, device = self.taps, inner.device
-        # One row of zeros behind all others stands for what lies outside of clip and picture.
+        # One row of zeros behind all others stands for what lies outside of clip and image.
         rows = inner.permute(0, 2, 3, 4, 1).reshape(-1, channels)
         rows = torch.cat([rows, rows.new_zeros(1, channels)])
         near = torch.arange(-1, 2, device=device)

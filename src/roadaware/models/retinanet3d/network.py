@@ -1,4 +1,4 @@
-"""RetinaNet3D: pictures in, boxes with class scores and the own vehicle's actions out; imports torch."""
+"""RetinaNet3D: images in, boxes with class scores and the own vehicle's actions out; imports torch."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Head(nn.Sequential):
 
     @property
     def end(self) -> LevelConv:
-        """The layer that tells."""
+        """The output layer."""
         layer = self[len(self) - 1]
         if not isinstance(layer, LevelConv):
             raise TypeError(f"a head ends in a LevelConv, not {type(layer).__name__}")
@@ -127,7 +127,7 @@ def start_at(layer: nn.Conv3d, prior: float) -> None:
 
 
 class Features(NamedTuple):
-    """What heads look at.
+    """Feature maps for the heads.
 
     Args:
         maps: of each level, finest first, (B, width, T, H, W).
@@ -181,7 +181,7 @@ class Pyramid(nn.Module):
         raise NotImplementedError
 
     def forward(self, input: Tensor) -> Features:
-        """The levels of (B, 3, T, H, W) pictures, normalised and padded."""
+        """The levels of (B, 3, T, H, W) images, normalised and padded."""
         stages = self.stages(to_channels_last(input))
         coarse = self.lateral_layer1(stages[2])
         middle = self.lateral_layer2(stages[1]) + resize_like(coarse, stages[1])
@@ -210,10 +210,10 @@ _BACKBONES = {
 
 
 class Outputs(NamedTuple):
-    """What the network says of B clips of T frames with N anchors.
+    """Network outputs for B clips of T frames with N anchors.
 
     Args:
-        boxes: (B, T, N, 4) corners in pixels of the network's picture, not clipped to it.
+        boxes: (B, T, N, 4) corners in pixels of the network's image, not clipped to it.
         class_logits: (B, T, N, C) agentness first; before the sigmoid.
         av_logits: (B, T, V) of the own vehicle's actions; before the sigmoid.
         anchors: (N, 4) corners in pixels: levels P3 to P7, row by row, anchors of a cell.
@@ -262,7 +262,7 @@ class RetinaNet3D(nn.Module):
         """Boxes and scores of every frame.
 
         Args:
-            x: (B, 3, T, H, W) normalised pictures, padded to `multiple_px`; T is even where frames are
+            x: (B, 3, T, H, W) normalised images, padded to `multiple_px`; T is even where frames are
                 pooled and the network is not causal.
 
         Raises:

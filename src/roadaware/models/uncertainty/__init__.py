@@ -1,3 +1,3 @@
-"""Doubt: wrappers that let any network for pedestrians say how far it trusts its own answer."""
+"""Uncertainty: wrappers that give any network for pedestrians predictive uncertainty."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DoubtConfig: how a network is asked more than once, so that its answers may differ."""
+"""DoubtConfig: how a network is evaluated several times, so that its outputs may differ."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Kind = Literal["none", "dropout", "last-dropout", "last-flipout"]
 
 @dataclass(frozen=True)
 class DoubtConfig:
-    """What changes from one pass to the next.
+    """Source of variation between passes.
 
     Args:
         kind: `none`, nothing; `dropout`, all dropout of the network; `last-dropout`, only what is dropped

@@ -1,4 +1,4 @@
-"""Monte-Carlo dropout: a trained predictor whose dropout stays active when it is asked; imports torch."""
+"""Monte-Carlo dropout: a trained predictor with dropout active at inference; imports torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roadaware.models.uncertainty.passes import refuse_without_dropout
 
 
 def apply_mc_dropout(predictor: Predictor, passes: int = 30) -> Predictor:
-    """The same network, asked with its dropout active; its answer is the mean of passes.
+    """The same network with dropout active at inference; its output is the mean of passes.
 
     Args:
         predictor: trained with dropout.

@@ -178,7 +178,7 @@ class FlipoutLast(LastLayer):
 
 
 def replace_last_layer(network: CrossingNet, doubt: DoubtConfig) -> CrossingNet:
-    """The network itself, its last layer replaced where the doubt asks for that.
+    """The network itself, its last layer replaced where the uncertainty method asks for that.
 
     Args:
         network: is changed.

@@ -1,4 +1,4 @@
-"""Doubtful: whatever can be asked more than once, and what its passes say together."""
+"""Doubtful: whatever can be evaluated several times, and the statistics of its passes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roadaware.statistics import disagreement
 
 @runtime_checkable
 class Doubtful(Protocol):
-    """A predictor whose answer may differ from pass to pass."""
+    """A predictor whose output may differ from pass to pass."""
 
     def probabilities(self, given: InputSet) -> Floats:
         """(n, k) its one answer: k = 1 is that of label 1, else one of each label.
@@ -35,12 +35,12 @@ class Doubtful(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Doubt:
-    """What passes say together.
+    """Mean and uncertainty of passes.
 
     Args:
         mean: (n, k) probabilities.
         spread: (n, k) their standard deviation between passes.
-        entropy: (n) of the mean, in nats: all doubt.
+        entropy: (n) of the mean, in nats: the total uncertainty.
         mutual_information: (n) the part of it on which passes disagree; the rest all of them share.
     """
 

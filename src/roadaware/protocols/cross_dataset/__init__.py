@@ -1,3 +1,3 @@
-"""Predictors away from home: trained on one set of pedestrians, tested on every other."""
+"""Cross-dataset evaluation: predictors trained on one set of pedestrians, tested on every other."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cells: scores that were asked for or put together, judged, and kept each in a folder of its own."""
+"""Cells: scores of a model on a test set, evaluated and kept each in a folder."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def join(joined: Joined, study: AwayStudy, out: Path) -> None:
 
 
 def keep(cell: Cell, probability: Floats, study: AwayStudy, out: Path) -> None:
-    """Judge scores and write them with what they are worth.
+    """Evaluate scores and write them with their metrics.
 
     Args:
         cell: whose they are.
@@ -197,7 +197,7 @@ def keep(cell: Cell, probability: Floats, study: AwayStudy, out: Path) -> None:
 
 
 def _state(cell: Cell, probability: Floats, out: Path) -> SampleScores:
-    """Probabilities beside the truth of the samples that they belong to."""
+    """Probabilities beside the ground truth of the samples that they belong to."""
     truth = pl.read_parquet(out / TESTED / f"{cell.tested_on}.parquet")
     return SampleScores(
         probability,
@@ -251,7 +251,7 @@ def build_metric_rows(state: SampleScores, draws: int) -> list[Row]:
     """Every metric of the scores, with the 95 % interval over pedestrians.
 
     Args:
-        state: scores beside their truth.
+        state: scores beside their ground truth.
         draws: most weightings of pedestrians; 0 for no intervals.
     """
     ranked = PedestrianCore.of(state, PedestrianConfig.default("action"))
@@ -283,7 +283,7 @@ def _row(metric: str, config: str, value: float, drawn: Floats | None, units: Un
     }
 
 
-# Covering: what split conformal sets that were promised at home still hold on a test set.
+# Covering: what split conformal sets that were promised in-domain still hold on a test set.
 
 LEVEL = 0.9
 """Share of samples whose set is to hold the true label."""
@@ -305,11 +305,11 @@ def fit_conformal(probability: Floats, truth: npt.ArrayLike) -> Conformal:
 
 
 def compute_coverage(state: SampleScores, promise: Conformal) -> Floats:
-    """(n, metrics) of each sample: whether its set holds the truth, its labels, whether it is empty.
+    """(n, metrics) of each sample: whether its set holds the ground truth, its labels, whether it is empty.
 
     Args:
-        state: scores beside their truth.
-        promise: that was made at home.
+        state: scores beside their ground truth.
+        promise: that was made in-domain.
     """
     sets = promise.sets(state.scores)
     size = sets.sum(axis=1)
@@ -322,8 +322,8 @@ def build_coverage_rows(state: SampleScores, promise: Conformal, draws: int) -> 
     The threshold is held: pedestrians of the test set are drawn anew, those of validation are not.
 
     Args:
-        state: scores beside their truth.
-        promise: that was made at home.
+        state: scores beside their ground truth.
+        promise: that was made in-domain.
         draws: most weightings of pedestrians; 0 for no intervals.
     """
     found = compute_coverage(state, promise)
@@ -342,11 +342,11 @@ def build_coverage_rows(state: SampleScores, promise: Conformal, draws: int) -> 
 def compute_resampled_means(
     values: Floats, unit: npt.NDArray[np.generic], draws: int, seed: int = 0
 ) -> Floats | None:
-    """(draws, metrics) means over samples when whole units are drawn; None without draws or below two units.
+    """(draws, metrics) means over samples when whole units are drawn; None without resamples or below two units.
 
     Args:
         values: (n, metrics) of samples.
-        unit: (n,) the pedestrian of each; equal units give equal draws.
+        unit: (n,) the pedestrian of each; equal units give equal resamples.
         draws: most weightings of units; `PercentileDraws` where several sets are put together.
         seed: of the weightings; test sets that are drawn by themselves take different ones.
     """
@@ -361,7 +361,7 @@ def compute_resampled_means(
 
 
 def encode_sets(promise: Conformal, rows: list[Row]) -> bytes:
-    """What a cell keeps of its sets.
+    """Encode the conformal sets of a cell.
 
     Args:
         promise: whose threshold is kept; an infinite one as null.

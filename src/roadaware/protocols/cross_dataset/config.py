@@ -1,4 +1,4 @@
-"""AwayStudy: who learns where, how, and which doubts and beginnings are compared."""
+"""AwayStudy: which models learn on which domains, and which uncertainty methods and initial weights are compared."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ UNASKED = {
 }
 """Models of the registry that no study can ask, and why."""
 ASKED = tuple(name for name in (*CROSSING, *MODELS) if name not in UNASKED)
-"""The others: who crosses is told by boxes alone."""
+"""The others: they predict crossing from boxes alone."""
 _ANY_MODEL = ("temperature",)
-"""Ways to doubt that need no network."""
+"""Uncertainty methods that need no network."""
 
 
 def check(study: AwayStudy) -> None:
@@ -92,7 +92,7 @@ def _onward(study: AwayStudy) -> Iterator[str]:
 
 
 def _check_uncertainties(study: AwayStudy) -> Iterator[str]:
-    """What nobody is doubted by, and who is doubted by nothing."""
+    """Errors: uncertainty methods that no model takes, or models without a method."""
     ways = [each for each in study.doubts if each not in ("deterministic", "ensemble")]
     if not study.doubted:
         if study.doubted_on:
@@ -145,7 +145,7 @@ class Learning:
         flip: chance that a sample is mirrored, left to right.
         choose: what is best on the validation split of the training set.
         last_rate: how often an input of the last layer is dropped by `last-dropout`.
-        passes: answers of a network that doubts, whose mean is taken.
+        passes: forward passes of a network with an uncertainty method, whose mean is taken.
     """
 
     updates: int = 500
@@ -168,10 +168,10 @@ class Learning:
 
 @dataclass(frozen=True)
 class AwayStudy:
-    """Every model learns on every domain and is asked about every other.
+    """A cross-dataset study: every model is trained on every domain and tested on all.
 
     Args:
-        models: names in the registry, of those that are told who crosses by boxes alone (`checks.ASKED`).
+        models: names in the registry, of those that predict crossing from boxes alone (`checks.ASKED`).
         domains: names such as jaad-all, pie or crossing@1+city-b; `NAME=PATH` says where it lies.
         seeds: fits of each network; 0, 1, and so on. Tabular models draw nothing and are fitted once.
         config: samples as published (`reference`), or with honest labels (`default`).
@@ -180,9 +180,9 @@ class AwayStudy:
         size: of the networks.
         fields: of models' configs, by model.
         learning: of the networks.
-        doubted: models that are asked in every way of `doubts`; the others as they are, and over seeds.
-        doubted_on: domains that they learn and are tested on for that; all unless told.
-        doubts: ways to doubt.
+        doubted: models that are evaluated with every method of `doubts`; the others as they are, and over seeds.
+        doubted_on: domains that they learn and are tested on for that (default: all).
+        doubts: uncertainty methods.
         pretrained: models that also go on from what they learnt elsewhere.
         pretraining: such as `crossing@1+city-a>jaad-behaviour`: where first, and where then.
         draws: bootstrap resamples of pedestrians for the interval of each cell; 0 for none.
@@ -230,7 +230,7 @@ class AwayStudy:
 
     @property
     def fixed(self) -> dict[str, Any]:
-        """What all that lies in one folder has in common; the rest may grow from call to call."""
+        """Fields that must be equal for all runs of one folder; the others may grow from call to call."""
         from roadaware.config import to_dict
 
         whole = to_dict(self)
@@ -241,7 +241,7 @@ class AwayStudy:
 
 FITS = "fits"
 _TAUGHT = {"last-dropout": "last-dropout", "last-flipout": "last-flipout"}
-"""Ways to doubt that need a training of their own."""
+"""Uncertainty methods that need a training of their own."""
 _TABULAR = ("deterministic", "temperature", "ensemble")
 
 
@@ -253,7 +253,7 @@ class Fit:
         model: its name.
         trained_on: a domain, or `a>b`: first a, then b.
         seed: of its weights, its order and its drops.
-        kind: of doubt that it is trained with: none, last-dropout or last-flipout.
+        kind: of uncertainty that it is trained with: none, last-dropout or last-flipout.
     """
 
     model: str
@@ -269,7 +269,7 @@ class Fit:
 
     @property
     def domain(self) -> str:
-        """What it learns, at last."""
+        """The domain that training ends with."""
         return self.trained_on.rpartition(">")[2]
 
     @property
@@ -297,7 +297,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Plan:
-    """What there is to do.
+    """The fits and cells of a study.
 
     Args:
         rounds: of units; those of a round need no other of the same.
@@ -315,7 +315,7 @@ class Plan:
 
 
 def build_plan(study: AwayStudy, domains: Sequence[str]) -> Plan:
-    """What a study does on the domains that are there.
+    """Build the plan of a study on the available domains.
 
     Args:
         study: what is wanted.
@@ -352,7 +352,7 @@ def _units(study: AwayStudy, model: str, domains: Sequence[str]) -> Iterator[Uni
 
 
 def _doubts(study: AwayStudy, model: str) -> tuple[str, ...]:
-    """The ways to doubt a model, but that over seeds."""
+    """The uncertainty methods of a model, without the ensemble over seeds."""
     if model not in study.doubted:
         return ("deterministic",)
     wanted = [each for each in study.doubts if each not in ("deterministic", "ensemble")]

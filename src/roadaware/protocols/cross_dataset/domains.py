@@ -40,7 +40,7 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class Domain:
-    """Where a domain comes from.
+    """Source of a domain.
 
     Args:
         name: in the study.
@@ -62,7 +62,7 @@ def parse_domain(name: str, root: str | None, data: Path | None) -> Domain:
 
     Args:
         name: of a data set, or of a preset of the simulator with or without a town: crossing@1+city-b.
-        root: where it lies; that of its data set below `data`, or to be made, unless told.
+        root: where it lies (default: that of its data set below `data`, or made when it is needed).
         data: folder that holds jaad/ and pie/.
 
     Raises:
@@ -105,7 +105,7 @@ def prepare(
         config: of the protocol, reference or default.
         scenes: how many to make, of a domain that is made.
         processes: that make scenes.
-        progress: told how many scenes are made.
+        progress: called with the number of scenes made.
 
     Returns:
         facts: `what` it is, `protocol`, `root`, `samples` and `positives` of test, and by split

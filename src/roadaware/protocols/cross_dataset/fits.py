@@ -1,4 +1,4 @@
-"""Fitting: one model learns one domain, and what it learnt is kept as one file."""
+"""Fits: one model trained on one domain, kept as one file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _material = lru_cache(maxsize=8)(load_material)
 
 
 def get_model_path(fit: Fit, out: Path) -> Path:
-    """Where a fit keeps its model.
+    """Path of the model of a fit.
 
     Args:
         fit: which.
@@ -126,7 +126,7 @@ def _size(model: str, study: AwayStudy) -> Literal["published", "small"]:
 
 
 def _describe_fit(fit: Fit, study: AwayStudy) -> dict[str, object]:
-    """What decides a fit, apart from its samples."""
+    """Identity of a fit, apart from its samples."""
     fields = study.fields.get(fit.model, {})
     return {**study.fixed, "fields": fields, "fit": configs.to_dict(fit)}
 
@@ -172,7 +172,7 @@ def load_fold(out: Path, domain: str, split: str, inputs: tuple[str, ...]) -> Fo
 
 
 def _tabular(fit: Fit, study: AwayStudy, held: Material) -> TabularModel:
-    """A model on hand features of boxes; no vehicle, since domains tell different things of it."""
+    """A model on hand features of boxes; no vehicle, since domains record it differently."""
     from roadaware.tasks.pedestrians import build_examples
 
     kind = load_model_class(fit.model)
@@ -181,7 +181,7 @@ def _tabular(fit: Fit, study: AwayStudy, held: Material) -> TabularModel:
     return kind.create(**fields).fit(build_examples(held.cut, "train"), build_examples(held.cut, "val"))
 
 
-# Asking: what a fitted model says of a domain's samples, in each way to doubt it.
+# Asking: what a fitted model says of a domain's samples, with each uncertainty method.
 
 Answers = Callable[[str, str], Floats]
 _NEAREST = 1e-7
@@ -193,7 +193,7 @@ def load_predictor(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Answers
 
     Args:
         fit: that was made.
-        doubt: how it is asked.
+        doubt: the uncertainty method.
         study: says what networks look at, and how often they are asked.
         out: folder of the study.
 

@@ -1,4 +1,4 @@
-"""CrossResults: what a study away from home found, as one long table, and the scores behind it."""
+"""CrossResults: results of a cross-dataset study as one long table, and the scores behind it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AGAIN = "remove it; what else the folder holds is kept"
 SEEDS_JOINED = -1
 """The seed of an ensemble over seeds."""
 DOUBTS = ("deterministic", "temperature", "mc-dropout", "last-dropout", "last-flipout", "ensemble")
-"""Ways to doubt; `ensemble` is the mean over seeds, and has the seed -1."""
+"""Uncertainty methods; `ensemble` is the mean over seeds, and has the seed -1."""
 RESULTS: dict[str, Any] = {
     "model": pl.String,
     "trained_on": pl.String,
@@ -50,7 +50,7 @@ has, and the share of sets without any. Cells that are put together of others ha
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """One set of scores: a model that learnt somewhere and was asked somewhere.
+    """Scores of a model trained on one domain and tested on one.
 
     Args:
         model: its name in the study.
@@ -155,7 +155,7 @@ class CrossResults:
         return tuple(Cell(*row) for row in rows.iter_rows())
 
     def scores(self, cell: Cell) -> SampleScores:
-        """The probability of crossing of every test sample, beside its truth.
+        """The probability of crossing of every test sample, beside its ground truth.
 
         Args:
             cell: of the study.
@@ -177,7 +177,7 @@ class CrossResults:
 
 
 def read_study_json(path: Path) -> dict[str, Any]:
-    """What a file of a study says.
+    """Content of a file of a study.
 
     Args:
         path: of the file.

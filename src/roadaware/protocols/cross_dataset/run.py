@@ -1,4 +1,4 @@
-"""Run: a study away from home, cell by cell, so that nothing done is lost and a failure stays alone."""
+"""Run: a study out of domain, cell by cell, so that nothing done is lost and a failure stays alone."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def run(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> CrossResults:
-    """Run a study, or what of it is not done yet, and put its results together.
+    """Run a study, or its unfinished part, and collect its results.
 
-    A folder may be asked for more models, domains, seeds or doubts than before; what it holds is kept.
+    A folder may be asked for more models, domains, seeds or uncertainty methods than before; what it holds is kept.
 
     Args:
         study: what is wanted.
         out: its folder.
         data: folder that holds jaad/ and pie/.
         jobs: processes that learn side by side, on one thread each.
-        progress: told how many cells are done.
+        progress: called with the number of cells done.
 
     Returns:
         the results; `study["failed"]` and `study["skipped"]` say what is missing, and why.
@@ -194,7 +194,7 @@ class _Kept:
     _last_s: float = field(default_factory=time.monotonic)
 
     def now_and_then(self) -> None:
-        """Write if the last time is a while ago, so that results can be looked at while a study runs."""
+        """Write if the last time is a while ago, so that results can be read while a study runs."""
         if time.monotonic() - self._last_s > _EVERY_S:
             self.write()
             self._last_s = time.monotonic()

@@ -121,7 +121,7 @@ class Iv2024(EventProtocol):
 
     @classmethod
     def reference(cls, task: Task = "action", dataset: Dataset | None = None) -> Self:
-        """The published extraction, row order included; intention is PIE's, the rest JAAD's unless said."""
+        """The published extraction, row order included (default dataset: PIE for intention, else JAAD)."""
         return cls(task=task, dataset=dataset or ("pie" if task == "intention" else "jaad"))
 
     @classmethod
@@ -214,7 +214,7 @@ class Iv2022(Wacv2021):
 
 @dataclass(frozen=True)
 class NamedProtocol:
-    """A protocol and what it is asked for.
+    """A protocol by its name, with its dataset and task.
 
     Args:
         kind: the class of its config.

@@ -455,7 +455,7 @@ def sample(scenes: Scenes, protocol: EventProtocol) -> Scenes:
 
 
 def describe_exclusions(notes: Mapping[str, int]) -> str:
-    """What became of a split's pedestrians, in words; `notes` as under `meta.notes["sampling"]`."""
+    """Counts of a split's pedestrians with and without samples, in words; `notes` as under `meta.notes["sampling"]`."""
     lost = [f"{count} {reason.replace('_', ' ')}" for reason, count in notes.items() if count]
     return ", ".join(lost) or "no pedestrians"
 
@@ -470,7 +470,7 @@ class _Part:
 
 def _check(scenes: Scenes, protocol: EventProtocol) -> None:
     named = scenes.meta.dataset
-    # Made-up scenes are not of any of the published datasets, and say whose rules they are fit for.
+    # Synthetic scenes are not of any of the published datasets, and say whose rules they are fit for.
     if named and protocol.dataset not in (named.lower(), *scenes.meta.notes.get("sampled_as", ())):
         raise UsageError(f"the protocol is for {protocol.dataset} alone, and these scenes are '{named}'")
     needed = {"action": ["crossing"], "risk": ["crossing"]}.get(protocol.task, ["crossing", "intention_prob"])

@@ -218,7 +218,7 @@ def simulate_onlooker(play: Play, who: Player, idle: Mapping[str, float]) -> Scr
 
 
 def move_into_view(play: Play, who: Player, then: Script) -> Script:
-    """Come into the picture after a while: from behind the camera, or up the street.
+    """Come into the image after a while: from behind the camera, or up the street.
 
     Args:
         play: the scene.

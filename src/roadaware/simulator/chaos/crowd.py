@@ -1,5 +1,5 @@
 """A crowd: who belongs to it and where they are, how they move by simple social forces, and short
-descriptions that tell them apart.
+descriptions that distinguish them.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class Bodies:
         self.heading += np.clip(off, -most, most)
 
 
-# Words: short descriptions of people by age, clothes and bags, that tell those of a scene apart.
+# Words: short descriptions of people by age, clothes and bags, that distinguish those of a scene.
 
 _HUES = (
     (0.04, "red"),
@@ -206,7 +206,7 @@ _GREYS = ((0.22, "black"), (0.42, "dark grey"), (0.68, "grey"), (0.84, "light gr
 
 
 def colour_word(colour: tuple[float, float, float]) -> str:
-    """What people call a colour.
+    """The word for a colour.
 
     Args:
         colour: linear, 0 to 1.

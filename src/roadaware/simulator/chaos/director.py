@@ -79,7 +79,7 @@ PLOTS: Mapping[str, Plot] = {
 
 @dataclass(frozen=True)
 class Programme:
-    """What happens in a category.
+    """Programme of a category of scenes.
 
     Args:
         openings: plots that are played from the start, the first ones even if few people are about.
@@ -255,7 +255,7 @@ class Director:
         return middle
 
     def _spot(self, plot: Plot) -> Floats:
-        """(2,) a place with room for a plot; the first one is in the middle of the picture."""
+        """(2,) a place with room for a plot; the first one is in the middle of the image."""
         play, ground = self.play, self.play.ground
         others = [(spot, other.room_m) for other, _, _, spot in self._running]
         best, score = ground.clamp(11.0, 0.0), -np.inf
@@ -285,7 +285,7 @@ class Director:
         return any(1.0 < a < x - 0.5 and abs(y / x - b / a) < wide / a for a, b, wide in bulky)
 
     def _free(self) -> list[Player]:
-        """Those who have done the same for long enough, and are in the picture."""
+        """Those who have done the same for long enough, and are in the image."""
         here = self.play.bodies.here
         return [
             who

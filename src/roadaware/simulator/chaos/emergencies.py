@@ -205,7 +205,7 @@ def _complaint(play: Play, who: Player, target: Player) -> Script:
 
 
 def simulate_fleeing(play: Play, cast: list[Player], spot: Floats) -> Script:
-    """Several run together, out of the picture; some drag suitcases along."""
+    """Several run together, out of the image; some drag suitcases along."""
     goods = {}
     for who in cast:
         thing = find_nearest_thing(play, play.at(who), "suitcase", free=True)

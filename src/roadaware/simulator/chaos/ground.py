@@ -32,7 +32,7 @@ class Ground:
         heading: of the x axis.
         left_m: greatest y anybody may have.
         right_m: least y.
-        slope: how far to the side the picture reaches, for each metre ahead.
+        slope: how far to the side the image reaches, for each metre ahead.
         kerbs: (2,) y of the kerbs, right and left.
     """
 
@@ -62,7 +62,7 @@ class Ground:
         return found
 
     def reach(self, x: float, margin: float = 0.6) -> tuple[float, float]:
-        """Least and greatest y that is in the picture and on the street, x metres ahead."""
+        """Least and greatest y that is in the image and on the street, x metres ahead."""
         wide = max(0.8, self.slope * x - margin)
         return max(self.right_m, -wide), min(self.left_m, wide)
 
@@ -73,7 +73,7 @@ class Ground:
         return np.array([ahead, float(np.clip(y, low, high))])
 
     def in_view(self, x: float, y: float) -> bool:
-        """Whether a place is in the picture."""
+        """Whether a place is in the image."""
         return x > 4.0 and abs(y) < self.slope * x
 
     def posts(self) -> Floats:

@@ -38,7 +38,7 @@ def make_chaos(
     Scenes that follow each other in a set take the categories in turn.
 
     Args:
-        config: what is made up; its `behaviour.crowd` people.
+        config: what is simulated; its `behaviour.crowd` people.
         conditions: light and weather.
         name: of the scene; it ends with its number in the set.
         seed: of the set.
@@ -79,7 +79,7 @@ def make_chaos(
 
 
 def select_category(name: str, seed: int) -> str:
-    """What happens in a scene of this name.
+    """The category of a scene of this name.
 
     Args:
         name: ends with the number of the scene.

@@ -89,7 +89,7 @@ class Thing:
 
 @dataclass(eq=False)
 class Notes:
-    """What happened, frame by frame; n people, F frames.
+    """Record of a scene frame by frame; n people, F frames.
 
     Args:
         xy: (F, n, 2) local metres.

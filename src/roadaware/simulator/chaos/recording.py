@@ -61,7 +61,7 @@ def build_thing_actors(play: Play, regions: Regions) -> list[Actor]:
 
 
 def extract_bonds(play: Play, actors: list[Actor]) -> tuple[Bond, ...]:
-    """Who does what to whom, as far as both are there and it can be seen.
+    """Extract relations between persons, where both are there and it can be seen.
 
     Args:
         play: to its end.
@@ -82,7 +82,7 @@ def extract_bonds(play: Play, actors: list[Actor]) -> tuple[Bond, ...]:
 
 
 def extract_noises(play: Play, actors: list[Actor]) -> tuple[Noise, ...]:
-    """What is heard, by when it begins; of what is a deed too, as long as that is seen.
+    """Extract sounds by their start; those of actions as long as the action is seen.
 
     Args:
         play: to its end.
@@ -166,7 +166,7 @@ def _poses(noted: npt.NDArray[np.int8], pace: Floats, fps: float) -> Ints:
     least = max(1, round(_SHORTEST_S * fps))
     edges = np.flatnonzero(np.diff(pose)) + 1
     for start, end in zip([0, *edges.tolist()], [*edges.tolist(), len(pose)], strict=True):
-        # Too short to be told from the stride before.
+        # Too short to be distinguished from the stride before.
         if end - start < least and start and free[start:end].all() and free[start - 1]:
             pose[start:end] = pose[start - 1]
     return pose
@@ -295,7 +295,7 @@ def _runs(mask: npt.NDArray[Any], least: int) -> list[tuple[int, int]]:
     return [(a, b) for a, b in edges.reshape(-1, 2).tolist() if b - a >= least]
 
 
-# Telling: sentences about each notable deed of each person, out of what can be seen of them.
+# Sentences about each notable deed of each person, out of what can be seen of them.
 
 _LEAST_S = 1.0
 _MOST_EACH = 4
@@ -378,7 +378,7 @@ class Remark:
 
 
 def generate_sentences(actors: list[Actor], bonds: tuple[Bond, ...], fps: float) -> tuple[Sentence, ...]:
-    """What a witness would say of who does something notable, and asks about who does it to somebody.
+    """Generate sentences and questions about notable actions, as a witness could give them.
 
     Args:
         actors: the people, by number.

@@ -349,7 +349,7 @@ class Bulb:
 
 @dataclass(frozen=True)
 class Joint:
-    """What moves together.
+    """Parts that move together.
 
     Args:
         pivot: (3,) a point that stays where it is.

@@ -1,4 +1,4 @@
-"""What vehicles have in common: a hull with wheel arches and a cabin, wheels, lamps, number plates,
+"""Parts shared by vehicles: a hull with wheel arches and a cabin, wheels, lamps, number plates,
 mirrors, stripes.
 """
 

@@ -156,7 +156,7 @@ _STROLLING = (Pose.STAND, Pose.WALK)
 
 @dataclass(frozen=True, eq=False)
 class Looks:
-    """What does not change about somebody.
+    """Constant appearance of a person.
 
     Args:
         body: lengths of the bones.
@@ -176,7 +176,7 @@ _BONES: WeakKeyDictionary[Actor, tuple[int, Floats]] = WeakKeyDictionary()
 
 
 def build_body_mesh(actor: Actor, frame: int, coarse: bool = False) -> Mesh:
-    """Somebody on foot, or the rider of a bicycle or motorbike, in the actor's axes.
+    """Mesh of a pedestrian, or the rider of a bicycle or motorbike, in the actor's axes.
 
     Args:
         actor: who.
@@ -243,7 +243,7 @@ def is_rider(actor: Actor) -> bool:
 
 
 def get_looks(actor: Actor) -> Looks:
-    """What does not change about somebody."""
+    """Constant appearance of a person."""
     found = _LOOKS.get(actor)
     if found is None:
         worn = sample_outfit(
@@ -263,7 +263,7 @@ def get_looks(actor: Actor) -> Looks:
 
 
 def select_item(actor: Actor, row: int) -> Item:
-    """What somebody holds in a row."""
+    """The object that a person holds in a row."""
     if is_rider(actor):
         return ""
     pose = Pose(int(actor.pose[row]))

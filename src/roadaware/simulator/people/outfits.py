@@ -76,7 +76,7 @@ HIGH_VISIBILITY: Colour = (0.62, 0.85, 0.06)
 
 @dataclass(frozen=True)
 class Outfit:
-    """What somebody looks like; colours are linear.
+    """Outfit of a person; colours are linear.
 
     Args:
         figure: broad or slim.
@@ -119,7 +119,7 @@ class Outfit:
 
 @lru_cache(maxsize=1024)
 def sample_outfit(look: int, age: Age, figure: Figure, rides: str = "") -> Outfit:
-    """What somebody looks like.
+    """Sample the outfit of a person.
 
     Args:
         look: seed of it.

@@ -1,4 +1,4 @@
-"""Telling: what a witness could say about somebody in a frame."""
+"""Descriptions of a person in a frame, as a witness could give them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TOP_NAMES = {
 
 
 def describe_appearance(actor: Actor, frame: int) -> dict[str, str]:
-    """What can be seen of somebody; keys that do not apply are left out.
+    """Visible attributes of a person; keys that do not apply are left out.
 
     Args:
         actor: who.

@@ -17,7 +17,7 @@ from roadaware.simulator.town.tracks import Track, strip
 
 @dataclass(frozen=True, eq=False)
 class Brush:
-    """What paints a stretch of road.
+    """Paints a stretch of road.
 
     Args:
         pile: gets the paint.

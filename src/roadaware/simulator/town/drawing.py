@@ -266,7 +266,7 @@ class Pile:
         Args:
             faces: (n, 3, 3) or (n, 4, 3), counter-clockwise seen from outside.
             coat: of all.
-            uv: (n, 3 or 4, 2) metres along them; measured along their first edges unless given.
+            uv: (n, 3 or 4, 2) metres along them (default: measured along their first edges).
         """
         shape = np.asarray(faces, dtype=np.float64)
         if len(shape):

@@ -1,4 +1,4 @@
-"""What stands in streets: lamp posts, signs, bus shelters, bins, bollards, trees and traffic lights, and
+"""Street furniture: lamp posts, signs, bus shelters, bins, bollards, trees and traffic lights, and
 where.
 """
 

@@ -35,7 +35,7 @@ from roadaware.simulator.town.spots import add_bus_stops, add_crossings, add_par
 def approach_heads(
     centre: Floats, arms: list[Arm], far: list[float], place: int, stop: float, side: int
 ) -> tuple[Floats, Floats]:
-    """Where the light at the stop line of an approach stands, and its repeat on the far side; (2,) each.
+    """Positions of the light at the stop line of an approach, and of its repeat on the far side; (2,) each.
 
     Args:
         centre: (2,) of the junction.

@@ -23,7 +23,7 @@ SHELTER_M = 3.5
 
 
 class On(IntEnum):
-    """What is under a point; of several the greatest counts."""
+    """Ground type under a point; of several the greatest counts."""
 
     OFF = 0
     ROAD = 1
@@ -36,7 +36,7 @@ class On(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class Where:
-    """What lies under points.
+    """Ground types under points.
 
     Args:
         lane: (n,) number of the lane, pavements and parking included; -1 for none.
@@ -118,7 +118,7 @@ class Regions:
         self._last = np.append(self._first[1:], len(order))
 
     def at(self, points: npt.ArrayLike) -> Where:
-        """What lies under points.
+        """Ground types under points.
 
         Args:
             points: (n, 2) in metres.
@@ -263,7 +263,7 @@ _ORDER: tuple[Turn, ...] = ("left", "straight", "right")
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """What holds where.
+    """Traffic rules by region.
 
     Args:
         crossings: of each road, by its number.

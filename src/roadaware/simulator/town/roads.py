@@ -158,7 +158,7 @@ Spans = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True)
 class Profile:
-    """What lies beside each other on a road, the same on both sides of its line.
+    """Cross-section of a road, the same on both sides of its line.
 
     Args:
         lanes: vehicle lanes in each direction.
@@ -365,7 +365,7 @@ class Mouth:
 
 
 def turn_between(entering: float, leaving: float) -> Turn:
-    """Which way one turns who comes in from one arm and leaves by another.
+    """Direction of the turn from one arm of a junction to another.
 
     Args:
         entering: heading of the first arm away from the junction.

@@ -92,7 +92,7 @@ class Town:
     def near(
         self, position: npt.ArrayLike, heading: float, range_m: float, behind_m: float = BEHIND_M
     ) -> Soup:
-        """What stands around a place and in front of it.
+        """Scenery around a place and in front of it.
 
         Args:
             position: (2,) or (3,) of who looks.

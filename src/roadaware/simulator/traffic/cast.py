@@ -107,7 +107,7 @@ class Spawner:
             ego: the own vehicle.
             frame: now.
             first: whether the scene begins, so that nobody has looked yet.
-            kind: of it; drawn by its share unless told.
+            kind: of it (default: drawn by its share).
         """
         kind = kind or draw_kind(self.rng, self.shares)
         use = {"Bus": 6, "Cyc": 7}.get(kind, 5)
@@ -541,7 +541,7 @@ class Cast:
         return True
 
     def actors(self, n_frames: int, fps: float) -> tuple[Actor, ...]:
-        """Everybody but the own vehicle, those that moved first, in the order in which they came.
+        """All actors but the own vehicle, moving ones first, in the order of their entry.
 
         Args:
             n_frames: of the scene.

@@ -15,7 +15,7 @@ from roadaware.simulator.traffic.paths import Event
 from roadaware.simulator.traffic.vehicle import Vehicle
 
 SAMPLES = 28
-"""Places on the way ahead that are looked at."""
+"""Places on the way ahead that are considered."""
 MARGIN_M = 0.25
 """Room to the side that is kept."""
 HARDEST = 6.0
@@ -56,7 +56,7 @@ class Bodies:
 
 @dataclass(frozen=True, eq=False)
 class Sight:
-    """What vehicles see on their ways.
+    """Obstacles that vehicles see on their paths.
 
     Args:
         bound: (n,) m/s2 that they may have at most.
@@ -104,7 +104,7 @@ def _backs(vehicle: Vehicle) -> bool:
 def find_obstacles_ahead(
     vehicles: Sequence[Vehicle], bodies: Bodies, people: Floats, velocity: Floats
 ) -> Sight:
-    """What lies on the ways of vehicles.
+    """Find obstacles on the paths of vehicles.
 
     Args:
         vehicles: that move.
@@ -246,7 +246,7 @@ class Rules:
         self.crossings = {c.number: c for c in zebras.crossings}
 
     def coming(self, vehicles: Sequence[Vehicle], time_s: float) -> Coming:
-        """Who comes to which junction and is not held up by a light.
+        """Vehicles that approach each junction and are not stopped by a light.
 
         Args:
             vehicles: that move.

@@ -1,4 +1,4 @@
-"""Who may drive through a junction, which light shows what when, and who waits for whom at zebra
+"""Right of way at junctions, the cycles of traffic lights, and yielding at zebra
 crossings.
 """
 
@@ -29,7 +29,7 @@ INSIDE_ROOM_M = 2.5
 
 @dataclass(eq=False)
 class Hold:
-    """Somebody who may drive through a junction, or does.
+    """A vehicle that may drive through a junction, or does.
 
     Args:
         vehicle: that drives.
@@ -47,7 +47,7 @@ class Hold:
 
 
 class Junctions:
-    """Who may drive through which junction.
+    """Right of way at all junctions.
 
     Args:
         net: with the ways.
@@ -104,7 +104,7 @@ class Junctions:
             holds[:] = [h for h in holds if h.vehicle.rear < h.leg.end + 0.5 and h.vehicle not in gone]
 
     def rank(self, vehicle: Vehicle, event: Event) -> int:
-        """Who goes first: higher before lower.
+        """Priority: higher goes first.
 
         Args:
             vehicle: on its way to the junction.
@@ -246,7 +246,7 @@ READY = 4
 
 @dataclass(frozen=True)
 class Cycle:
-    """What one group shows over a cycle.
+    """States of one signal group over a cycle.
 
     Args:
         length_s: of the cycle.
@@ -261,7 +261,7 @@ class Cycle:
     shows: tuple[int, ...]
 
     def at(self, time_s: float) -> int:
-        """What it shows.
+        """The state of the light.
 
         Args:
             time_s: since the start of the scene.
@@ -295,7 +295,7 @@ class Lights:
             self.black = near[int(pick * min(len(near), 4))]
 
     def group(self, group: int, time_s: float) -> int:
-        """What a group means to drivers, `READY` included; a light that is out of order has a twin.
+        """State of a group for drivers, `READY` included; a light that is out of order has a twin.
 
         Args:
             group: number of it.

@@ -47,7 +47,7 @@ class OnFoot(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Lived:
-    """What the traffic did.
+    """Record of the traffic.
 
     Args:
         ego: the own vehicle.
@@ -143,7 +143,7 @@ def simulate_traffic(
 
 
 class World:
-    """Everything that moves on wheels, and what it knows."""
+    """All vehicles and their state."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class World:
                 self._step(time_s + k / fps / self.steps, 1.0 / fps / self.steps, people, velocity)
 
     def view(self, frame: int, shown: npt.NDArray[np.uint8]) -> TrafficView:
-        """What people see of the traffic.
+        """The traffic as seen by pedestrians.
 
         Args:
             frame: of the scene.

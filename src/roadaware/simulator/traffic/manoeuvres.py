@@ -152,7 +152,7 @@ ASIDE_M = 45.0
 
 
 class Manoeuvres:
-    """What drivers decide to do.
+    """Decisions of drivers.
 
     Args:
         net: roads.

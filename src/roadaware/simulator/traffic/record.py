@@ -1,4 +1,4 @@
-"""Record: what vehicles did, frame by frame, as actors and as the own vehicle."""
+"""Record of vehicles frame by frame, as actors and as the own vehicle."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def needs_head_lamps(conditions: Conditions) -> bool:
 
 
 def select_indicator(vehicle: Vehicle, inwards: int, time_s: float) -> int:
-    """What a vehicle indicates: 1 left, -1 right, 2 hazard lights, 0 nothing.
+    """State of a vehicle's indicators: 1 left, -1 right, 2 hazard lights, 0 nothing.
 
     Args:
         vehicle: that moves.
@@ -97,7 +97,7 @@ def _turn_signal(vehicle: Vehicle, inwards: int) -> int:
 
 
 def select_hand_signal(vehicle: Vehicle, inwards: int) -> int:
-    """Which arm a cyclist holds out: 1 left, -1 right, 0 none; in the turn itself they steer with both hands.
+    """Hand signal of a cyclist: 1 left, -1 right, 0 none; in the turn itself they steer with both hands.
 
     Args:
         vehicle: with two wheels and pedals.
@@ -116,7 +116,7 @@ def select_hand_signal(vehicle: Vehicle, inwards: int) -> int:
 
 
 class Recorder:
-    """Writes down what happens.
+    """Records the state of all vehicles frame by frame.
 
     Args:
         net: roads.
@@ -183,7 +183,7 @@ class Recorder:
 
 
 def build_vehicle_actor(vehicle: Vehicle, number: int, fps: float) -> Actor:
-    """What a vehicle did, as an actor.
+    """Build the actor of a recorded vehicle.
 
     Args:
         vehicle: with its trail.
@@ -216,7 +216,7 @@ def build_vehicle_actor(vehicle: Vehicle, number: int, fps: float) -> Actor:
 
 
 def build_ego(ego: Vehicle, fps: float) -> Ego:
-    """What the own vehicle did.
+    """Build the record of the own vehicle.
 
     Args:
         ego: with its trail.

@@ -49,7 +49,7 @@ class Make:
 
 @dataclass(frozen=True)
 class Manners:
-    """How somebody drives.
+    """Driving style.
 
     Args:
         speed: that is kept where nothing is in the way, m/s.

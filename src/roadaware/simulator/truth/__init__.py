@@ -1,4 +1,4 @@
-"""Truth: what is seen of an episode, and everything that is true of it, as tables."""
+"""Ground truth: visibility and labels of an episode as tables."""
 
 from roadaware.simulator.truth.labels import count_labels
 from roadaware.simulator.truth.seen import Seen, SeenCollector, simulate_block_view

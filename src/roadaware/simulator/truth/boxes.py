@@ -72,7 +72,7 @@ def _shows_face(episode: Episode, signal: Signal, frame: int) -> bool:
 
 
 def collect_boxed_actors(episode: Episode, seen: Seen) -> list[Held]:
-    """What each actor with boxes is, in the order of their numbers.
+    """Class of each actor with boxes, in the order of their numbers.
 
     Args:
         episode: the scene.

@@ -1,4 +1,4 @@
-"""Crowds: actions of people in the official words, who does what to whom, what is said and what is heard."""
+"""Ground truth of crowds: actions in the official words, relations, sentences and sounds."""
 
 from __future__ import annotations
 

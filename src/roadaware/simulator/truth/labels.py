@@ -22,7 +22,7 @@ _STEADY_S = 0.25
 
 
 def build_agent_labels(episode: Episode, seen: Seen, held: list[Held]) -> pl.DataFrame:
-    """(box, kind, label) of what everybody is.
+    """(box, kind, label) of the class of every actor.
 
     Args:
         episode: the scene.

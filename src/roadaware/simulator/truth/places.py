@@ -184,7 +184,7 @@ def find_ego_lanes(ego: Ego, layout: Layout) -> Way:
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """What lies under somebody, a row for each of their rows.
+    """Ground under an actor, a row for each of its rows.
 
     Args:
         where: what lies under them.
@@ -214,7 +214,7 @@ class Places:
         self.regions, self.way = Regions(layout), find_ego_lanes(ego, layout)
 
     def ground(self, actor: Actor) -> Ground:
-        """What lies under an actor in each of its rows.
+        """Ground under an actor in each of its rows.
 
         Args:
             actor: of the scene.

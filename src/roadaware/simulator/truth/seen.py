@@ -18,7 +18,7 @@ LEAST_PX = 12
 LEAST_SHARE = 0.08
 """A smaller share of somebody that is in view is not worth a box."""
 LEAST_SIDE = 1 / 30
-"""Nor is somebody whose longer side is a smaller part of the picture's height: annotators pass over what is
+"""Nor is somebody whose longer side is a smaller part of the image's height: annotators pass over what is
 far away, and ROAD has 4.6 boxes a frame."""
 _PEOPLE = ("Ped", "Cyc", "Mobike")
 _JOINTS = 17
@@ -27,14 +27,14 @@ _AROUND = np.array([-1, 0, 1])
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """What is in the picture, a row for each frame and instance that has pixels or would have some.
+    """Visibility: a row for each frame and instance that has pixels or would have some without occlusion.
 
     Args:
         frame: (n,) ascending.
         instance: (n,) number of the actor; signals follow the actors.
         visible_px: (n,) pixels that show it.
         visible: (n, 4) x1, y1, x2, y2 of these pixels; 0 where there are none.
-        full: (n, 4) of its whole shape as far as it is in the picture, also what is hidden.
+        full: (n, 4) of its whole shape as far as it is in the image, also what is hidden.
         expected_px: (n,) pixels that would show it if nothing stood before it.
         joints: (n, 17, 3) x, y in pixels and whether they are seen (1) or not (0); NaN where it has none.
     """
@@ -52,7 +52,7 @@ class Seen:
 
     @property
     def share(self) -> Floats:
-        """(n,) which part of what is in the picture is not hidden, 0 to 1."""
+        """(n,) which part of what is in the image is not hidden, 0 to 1."""
         share: Floats = np.minimum(1.0, self.visible_px / np.maximum(self.expected_px, 1))
         return share
 
@@ -66,7 +66,7 @@ class Seen:
         """(n,) whether somebody is large enough for a box.
 
         Args:
-            height_px: of the picture.
+            height_px: of the image.
         """
         sides = self.full[:, 2:] - self.full[:, :2]
         return np.asarray(sides.max(axis=1, initial=0) >= LEAST_SIDE * height_px, dtype=np.bool_)
@@ -82,10 +82,10 @@ class Seen:
 
 @dataclass(eq=False)
 class SeenCollector:
-    """Takes the pictures of an episode one after the other; a frame costs a row for each instance in view.
+    """Takes the images of an episode one after the other; a frame costs a row for each instance in view.
 
     Args:
-        episode: whose pictures they are.
+        episode: whose images they are.
         joints: whether to look for joints, which takes most of the time; without they are NaN.
     """
 
@@ -151,9 +151,9 @@ class SeenCollector:
 
 
 def _inside(shapes: Floats, shown: Ints, camera: Camera) -> Floats32:
-    """(k, 4) boxes of shapes as far as they are in the picture.
+    """(k, 4) boxes of shapes as far as they are in the image.
 
-    Of a shape that reaches out of the picture, the part inside may be less wide and high than the whole.
+    Of a shape that reaches out of the image, the part inside may be less wide and high than the whole.
     """
     slack = np.array([-1.0, -1.0, 1.0, 1.0])
     low = np.array([0.0, 0.0, -np.inf, -np.inf])
@@ -181,7 +181,7 @@ def _is_joint_visible(mask: Ints32, at: Floats, value: int) -> npt.NDArray[np.bo
 
 
 def compute_projected_boxes(camera: Camera, soups: Sequence[Soup], count: int) -> Floats:
-    """(n, 9) x1, y1, x2, y2 of each instance's shape and of its pixels in the picture, and their number.
+    """(n, 9) x1, y1, x2, y2 of each instance's shape and of its pixels in the image, and their number.
 
     Zeros for those not before the camera.
 
@@ -229,7 +229,7 @@ RANGE_M = 140.0
 
 
 def simulate_block_view(episode: Episode, *, joints: bool = True) -> Seen:
-    """What would be seen if everybody were a block and nothing else were there; for tables without pictures.
+    """Visibility with actors as plain blocks; for tables without images.
 
     Args:
         episode: the scene.

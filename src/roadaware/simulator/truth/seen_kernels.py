@@ -15,7 +15,7 @@ _SCALE = 11
 
 @kernel
 def measure(corners: Any, group: Any, pose: Any, lens: Any, found: Any) -> None:
-    """The box of each group of triangles in the picture's plane.
+    """The box of each group of triangles in the image's plane.
 
     Args:
         corners: (t, 3, 3) f32 in the world.
@@ -23,7 +23,7 @@ def measure(corners: Any, group: Any, pose: Any, lens: Any, found: Any) -> None:
         pose: (3, 4) f64 from the world to the camera.
         lens: (4,) f64 focal lengths and the middle, pixels.
         found: (n, 9) f64; row i becomes x1, y1, x2, y2 of the part before the camera, which may reach out of
-            the picture. Rows come as inf, inf, -inf, -inf, inf, inf, -inf, -inf, 0.
+            the image. Rows come as inf, inf, -inf, -inf, inf, inf, -inf, -inf, 0.
     """
     local = np.empty((3, 3))
     for t in range(len(corners)):

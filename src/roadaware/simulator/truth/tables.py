@@ -116,7 +116,7 @@ def _describe_pedestrian(mind: Mind, held: Ints) -> dict[str, Any]:
     """What is known of a pedestrian with boxes in some frames.
 
     The event is the frame of the first step on the road. A crosser whose first step has no box gets the third
-    box from the end, as the published readers do, and `event_source` says that it is made up.
+    box from the end, as the published readers do, and `event_source` says that it is a fallback.
     """
     stepped = mind.crossing is not None and bool((held == mind.crossing).any())
     late = int(held[-3] if len(held) > 3 else held[-1])
@@ -250,7 +250,7 @@ def build_scene_tables(
     files: Mapping[str, str] | None = None,
     sweeps: Sequence[Sweep] = (),
 ) -> Scenes:
-    """The truth of one scene.
+    """The ground truth of one scene.
 
     Args:
         episode: the scene.

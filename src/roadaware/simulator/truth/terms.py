@@ -1,4 +1,4 @@
-"""The words of the truth: ROAD's labels, PIE's and JAAD's attributes, CODA's classes, the crowd's actions."""
+"""The words of the ground truth: ROAD's labels, PIE's and JAAD's attributes, CODA's classes, the crowd's actions."""
 
 from __future__ import annotations
 

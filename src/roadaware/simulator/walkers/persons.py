@@ -1,4 +1,4 @@
-"""Who is about on foot, what each is like, where they begin and what they are up to."""
+"""Pedestrians of a scene: traits, start and goal of each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SLOWEST_M_S, FASTEST_M_S = 0.6, 1.8
 
 @dataclass(frozen=True)
 class Person:
-    """What does not change about somebody.
+    """Constant traits of a person.
 
     Args:
         model: as `people` names them.
@@ -77,7 +77,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Start:
-    """Somebody and how they begin.
+    """A person and its initial state.
 
     Args:
         person: what they are like.
@@ -108,7 +108,7 @@ class Start:
 def draw_person(
     rng: np.random.Generator, behaviour: Behaviour, wants: bool, ages: tuple[str, ...] = ()
 ) -> Person:
-    """Somebody made up.
+    """A synthetic person.
 
     Args:
         rng: draws everything.
@@ -167,7 +167,7 @@ PUSHER_M = 1.05
 
 
 class Stage(IntEnum):
-    """What somebody does."""
+    """Activity of a person."""
 
     STROLL = 0
     REST = 1
@@ -182,7 +182,7 @@ class Stage(IntEnum):
 
 @dataclass(eq=False)
 class Walker:
-    """Somebody with what changes about their mind.
+    """A person with its changing state.
 
     Args:
         person: what they are like.
@@ -287,7 +287,7 @@ LATER = 0.55
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What staging needs to know.
+    """Context for placing persons in a scene.
 
     Args:
         layout: a town.
@@ -316,7 +316,7 @@ class Setting:
 
 
 def build_setting(layout: Layout, ways: Ways, config: SceneConfig, own: Floats) -> Setting:
-    """What staging needs to know.
+    """Context for placing persons in a scene.
 
     Args:
         layout: a town.
@@ -331,7 +331,7 @@ def build_setting(layout: Layout, ways: Ways, config: SceneConfig, own: Floats) 
 
 
 def set_stage(setting: Setting, rng: np.random.Generator) -> list[Start]:
-    """Everybody who is about.
+    """Place all persons of a scene.
 
     Args:
         setting: what staging needs to know.

@@ -18,7 +18,7 @@ CORNER_M = 1.4
 
 @dataclass(frozen=True)
 class Place:
-    """Where somebody crosses, seen from one side.
+    """A crossing place, seen from one side.
 
     Args:
         band: number of the pavement they come from.

@@ -1,4 +1,4 @@
-"""Records: what everybody did in each frame, and the actors that come of it."""
+"""Records of all persons in each frame, and the actors built from them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SPREAD = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Past:
-    """What is known when a scene is over.
+    """Records of a finished scene.
 
     Args:
         own: (F, 2) where the own vehicle was.
@@ -222,7 +222,7 @@ class Records:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """What making actors needs besides the records.
+    """Context for building actors besides the records.
 
     Args:
         layout: a town.

@@ -1,4 +1,4 @@
-"""What predictors of pedestrians look at, made from scenes with samples: one module per modality."""
+"""Inputs of pedestrian predictors, built from scenes with samples: one module per modality."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What annotators saw a pedestrian do: refused unless asked for, since having such tags tells the label."""
+"""Annotated behaviour of a pedestrian: refused by default, since having such tags leaks the label."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def encode_behaviour(seen: Observations, *, leaks: bool) -> Floats:
 
 
 def _told_by(seen: Observations, share: Floats) -> str:
-    """What having tags alone tells of the labels of these samples, in words.
+    """How well the presence of tags predicts the labels of these samples, in words.
 
     Args:
         seen: n observations.

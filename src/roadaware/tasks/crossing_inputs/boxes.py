@@ -1,4 +1,4 @@
-"""Boxes as networks are given them: where, relative to what, and in which units."""
+"""Encodings of boxes for networks: position, reference and units."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PIXELS_NEED = "boxes with tubes"
 LEAST_ASPECT = 0.34
 """A box counts as at least this wide for its height when its area scales it."""
 PUBLISHED_HEIGHT_PX = 1080
-"""Height of the pictures that areas are counted in, whatever size a film has."""
+"""Height of the images that areas are counted in, whatever size a video has."""
 CENTRE = ("x", "y", "log_width", "log_height", "x_velocity", "y_velocity", "width_growth", "height_growth")
 
 
@@ -28,7 +28,7 @@ class Boxes(Protocol):
 
     @property
     def size_px(self) -> Floats:
-        """(n, 2) width and height of each picture; (1, 2) where all have the same."""
+        """(n, 2) width and height of each image; (1, 2) where all have the same."""
 
     @property
     def steps_frames(self) -> Floats:
@@ -37,11 +37,11 @@ class Boxes(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GivenBoxes:
-    """Boxes that stand in no table.
+    """Boxes given as arrays rather than tables.
 
     Args:
         corners_px: (n, t, 4) x1, y1, x2, y2.
-        size_px: (n, 2) width and height of each picture; (1, 2) where all have the same.
+        size_px: (n, 2) width and height of each image; (1, 2) where all have the same.
         steps_frames: (n, t) frames from the box before; NaN where there is none to look back to.
     """
 
@@ -51,16 +51,16 @@ class GivenBoxes:
 
 
 def normalize_corners(seen: Boxes) -> Floats:
-    """(n, t, 4) x1, y1, x2, y2 as shares of the picture's width and height.
+    """(n, t, 4) x1, y1, x2, y2 as shares of the image's width and height.
 
-    A box that leaves the picture has shares below 0 or above 1.
+    A box that leaves the image has shares below 0 or above 1.
     """
     points = seen.corners_px.reshape(*seen.corners_px.shape[:2], 2, 2)
     return np.asarray((points / seen.size_px[:, None, None]).reshape(seen.corners_px.shape))
 
 
 def get_pixel_boxes(seen: Boxes) -> Floats:
-    """(n, t, 4) x1, y1, x2, y2 in pixels of the original picture.
+    """(n, t, 4) x1, y1, x2, y2 in pixels of the original image.
 
     Source: Kotseruba et al., WACV 2021; PCPA and C3D are given absolute boxes.
     """
@@ -89,7 +89,7 @@ def from_last(seen: Boxes) -> Floats:
 
 
 def scale_by_area(seen: Boxes) -> Floats:
-    """(n, t, 4) corners over the area of the box, in 1 / pixel of a picture 1080 high: a cue of depth.
+    """(n, t, 4) corners over the area of the box, in 1 / pixel of an image 1080 high: a cue of depth.
 
     A box narrower than 0.34 of its height counts as that wide, and no box as smaller than a pixel.
 
@@ -102,7 +102,7 @@ def scale_by_area(seen: Boxes) -> Floats:
 
 
 def encode_centre(seen: Boxes) -> Floats:
-    """(n, t, 8) centre in shares, log of width and height in shares, and what each changes by in a frame.
+    """(n, t, 8) centre in shares, log of width and height in shares, and the change of each per frame.
 
     Velocities look back to the box before, over as many frames as lie between. At the first observed box,
     and where a tube has ended and its last box is repeated, they are NaN. A box thinner than a pixel counts
@@ -122,7 +122,7 @@ def compute_motion(seen: Boxes) -> Floats:
     """(n, t, 3) velocity to the right, downwards and towards the middle, in own heights a frame.
 
     Somebody who walks at one speed has one velocity in own heights, near and far. It looks back as `encode_centre`
-    does and is NaN where that is; in the middle of the picture the third is the velocity to the right. A box
+    does and is NaN where that is; in the middle of the image the third is the velocity to the right. A box
     lower than a pixel counts as one pixel.
     """
     x1, y1, x2, y2 = (seen.corners_px[..., side] for side in range(4))

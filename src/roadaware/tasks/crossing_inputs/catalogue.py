@@ -1,4 +1,4 @@
-"""The inputs by name: which there are, what they read, and those of a split put together."""
+"""Registry of inputs by name, the tables that they read, and the inputs of a split."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MOST_PIXELS = 1024
 
 
 def list_inputs() -> tuple[str, ...]:
-    """The names of all inputs; what is a picture is followed by `@` and its side, such as `crop:box@112`."""
+    """The names of all inputs; what is an image is followed by `@` and its side, such as `crop:box@112`."""
     return tuple(_NEEDS)
 
 
@@ -60,16 +60,16 @@ def describe_requirements(name: str) -> str:
 def build_inputs(
     scenes: Scenes, split: str, names: Sequence[str], *, leaks: bool = False, media: Media | None = None
 ) -> InputSet:
-    """What the samples of one split look like, in the order of `tasks.pedestrians.build_examples`.
+    """Build the inputs of the samples of one split, in the order of `tasks.pedestrians.build_examples`.
 
-    Pictures are cut when they are taken; everything else is in memory. What is unknown is NaN.
+    Images are cut when they are taken; everything else is in memory. What is unknown is NaN.
 
     Args:
         scenes: with `samples` cut by a protocol.
         split: train, val or test.
         names: of inputs, in the order in which a network is to be given them.
-        leaks: give also what tells the label.
-        media: where films, masks and files of poses lie.
+        leaks: give also inputs that leak the label.
+        media: where videos, masks and files of poses lie.
 
     Raises:
         UsageError: if a name is unknown or given twice, one leaks, or the samples were not cut for the split.
@@ -104,7 +104,7 @@ def _held(values: Floats, name: str) -> Column:
 
 
 def _cut(seen: Observations, asked: dict[str, InputName], media: Media | None) -> dict[str, Column]:
-    """Columns of pictures; those of one kind are cut in one pass."""
+    """Columns of images; those of one kind are cut in one pass."""
     if not asked:
         return {}
     maps = next(iter(asked.values())).kind == "maps"
@@ -128,7 +128,7 @@ def _parse_input_name(name: str) -> InputName:
     """The parts of a name that there is.
 
     Raises:
-        UsageError: if there is none, with the nearest; or a picture has no side, or another input has one.
+        UsageError: if there is none, with the nearest; or an image has no side, or another input has one.
     """
     parts = parse_input_name(name)
     plain = _plain(parts)

@@ -1,4 +1,4 @@
-"""Pictures cut out of films when they are asked for, two films at once; what was cut is kept."""
+"""Crops of videos, cut on demand from two videos at once and cached."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from roadaware.io.files import Unfinished, build_disk_error
 from roadaware.tasks.crossing_inputs.footage import CropConfig, Footage, Media, Reel
 from roadaware.tasks.crossing_inputs.observations import Observations
 
-# Which part of a picture is cut out for a box, in whole pixels.
+# Which part of an image is cut out for a box, in whole pixels.
 
 
 def clip_to_image(corners_px: Floats, size_px: Floats) -> Ints:
-    """(n, 4) the box itself, cut off to whole pixels and to the picture, at least one pixel of it.
+    """(n, 4) the box itself, cut off to whole pixels and to the image, at least one pixel of it.
 
     Args:
         corners_px: (n, 4) x1, y1, x2, y2.
-        size_px: (n, 2) width and height of the picture.
+        size_px: (n, 2) width and height of the image.
     """
     return _whole(corners_px, size_px)
 
 
 def add_box_context(corners_px: Floats, size_px: Floats, enlarge: float) -> Ints:
-    """(n, 4) the box and what is around it: grown, cut to the picture, and widened to a square.
+    """(n, 4) the box with its surroundings: grown, cut to the image, and widened to a square.
 
     Every side moves out by half of `enlarge` times the shorter side of the box, whole pixels. The square
-    has the height of what results; where it leaves the picture on the left it is cut off, on the right it
+    has the height of what results; where it leaves the image on the left it is cut off, on the right it
     is shifted back.
 
     Args:
         corners_px: (n, 4) x1, y1, x2, y2.
-        size_px: (n, 2) width and height of the picture.
+        size_px: (n, 2) width and height of the image.
         enlarge: at least 0.
 
     Source: Kotseruba et al., WACV 2021 (`enlarge` with 1.5, then `squarify` to 1).
@@ -63,7 +63,7 @@ def add_box_context(corners_px: Floats, size_px: Floats, enlarge: float) -> Ints
 
 
 def _whole(corners_px: Floats, size_px: Floats) -> Ints:
-    """(n, 4) corners cut off to whole pixels inside the picture, with at least one pixel between them."""
+    """(n, 4) corners cut off to whole pixels inside the image, with at least one pixel between them."""
     most = np.tile(size_px, 2)
     corners = np.clip(np.trunc(corners_px), 0, most)
     low = np.minimum(corners[:, :2], size_px - 1)
@@ -71,10 +71,10 @@ def _whole(corners_px: Floats, size_px: Floats) -> Ints:
     return np.concatenate([low, high], axis=1).astype(np.int64)
 
 
-# What is cut out of one picture: pixels of a pedestrian, or shares of categories of a mask.
+# What is cut out of one image: pixels of a pedestrian, or shares of categories of a mask.
 
 CATEGORIES = ("pedestrians", "vehicles", "road", "pavement", "signals", "other")
-"""What maps tell apart; vegetation, buildings, sky and what has no class are other."""
+"""What maps distinguish; vegetation, buildings, sky and what has no class are other."""
 _SIMULATOR = {
     "pedestrians": (12, 13),
     "vehicles": range(14, 19),
@@ -92,7 +92,7 @@ _CITYSCAPES = {
 
 
 class Cutter(Protocol):
-    """Makes one array of bytes of a picture and a box."""
+    """Makes one array of bytes of an image and a box."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -100,14 +100,14 @@ class Cutter(Protocol):
 
     @property
     def key(self) -> dict[str, Any]:
-        """Plain data that changes whenever it would cut another thing."""
+        """Plain data that identifies the crop; equal keys give equal crops."""
 
     def regions(self, corners_px: Floats, size_px: Floats) -> Ints:
         """(m, 8) in whole pixels: what to cut out, and where the box is.
 
         Args:
             corners_px: (m, 4) boxes.
-            size_px: (m, 2) of the pictures.
+            size_px: (m, 2) of the images.
         """
 
     def cut(self, picture: npt.NDArray[Any], region: Ints) -> Bytes:
@@ -138,7 +138,7 @@ class Crop:
 
     @property
     def key(self) -> dict[str, Any]:
-        """What decides the pixels."""
+        """Plain data that decides the pixels."""
         return {"crop": self.form, "side": self.side, **to_dict(self.config)}
 
     def regions(self, corners_px: Floats, size_px: Floats) -> Ints:
@@ -148,7 +148,7 @@ class Crop:
         return np.concatenate([around, box], axis=1)
 
     def cut(self, picture: npt.NDArray[Any], region: Ints) -> Bytes:
-        """(side, side, 3) of a picture (h, w, 3)."""
+        """(side, side, 3) of an image (h, w, 3)."""
         x1, y1, x2, y2, *box = region.tolist()
         held = picture[y1:y2, x1:x2]
         if self.form == "surround":
@@ -183,7 +183,7 @@ class CategoryMap:
 
     @property
     def key(self) -> dict[str, Any]:
-        """What decides the shares."""
+        """Plain data that decides the shares."""
         return {"maps": CATEGORIES, "side": self.side, "classes": self.classes, "enlarge": self.enlarge}
 
     def regions(self, corners_px: Floats, size_px: Floats) -> Ints:
@@ -205,7 +205,7 @@ class CategoryMap:
 
 
 def pad_to_square(held: Bytes, side: int, resample: str) -> Bytes:
-    """(side, side[, 3]) a picture whose longer edge is `side`, in the middle of zeros.
+    """(side, side[, 3]) an image whose longer edge is `side`, in the middle of zeros.
 
     Args:
         held: (h, w[, 3]) of any size.
@@ -229,14 +229,14 @@ def pad_to_square(held: Bytes, side: int, resample: str) -> Bytes:
     return made
 
 
-# Cut pictures on disk: a file for each film and configuration, written whole, and mapped to memory.
+# Cut images on disk: a file for each video and configuration, written whole, and mapped to memory.
 
 Wanted = tuple[Cutter, bytes, Ints, Ints]
-"""A cutter, what the film hashes to, (m,) frames and (m, 8) regions."""
+"""A cutter, what the video hashes to, (m,) frames and (m, 8) regions."""
 
 
 class CuttingFiles:
-    """A folder of files that are called after all that decides what is in them.
+    """Cache folder of crops; each file is named by a digest of everything that decides its content.
 
     Args:
         folder: made if it is not there.
@@ -253,7 +253,7 @@ class CuttingFiles:
             raise build_disk_error(self._folder / "cut", 1, error) from error
 
     def opened(self, wanted: dict[str, Wanted], cut: Callable[[list[str]], Iterator[Blocks]]) -> Blocks:
-        """(m, ...) bytes of one film by input, mapped; what has no file yet is cut and written.
+        """(m, ...) bytes of one video by input, mapped; what has no file yet is cut and written.
 
         Args:
             wanted: by input.
@@ -322,7 +322,7 @@ Work = Callable[[Sequence[int], threading.Event], None]
 
 
 class StoppedError(Exception):
-    """Work was left since other work failed or somebody interrupts."""
+    """Work was stopped by a failure elsewhere or an interruption."""
 
 
 def split_halves(numbers: Sequence[int], costs: npt.ArrayLike) -> tuple[Sequence[int], Sequence[int]]:
@@ -347,14 +347,14 @@ def run_concurrently(first: Sequence[int], second: Sequence[int], work: Work, *,
         first: done in this thread; what it raises comes before what the second does.
         second: done in another.
         work: does either.
-        needed: whether a fault of the second run is told.
+        needed: whether a fault of the second run is reported.
     """
     stop, faults = threading.Event(), list[BaseException]()
 
     def beside() -> None:
         try:
             work(second, stop)
-        except BaseException as error:  # told in the thread that waits
+        except BaseException as error:  # raised in the thread that waits
             faults.append(error)
 
     thread = threading.Thread(target=beside, name="second half", daemon=True)
@@ -375,22 +375,22 @@ def run_concurrently(first: Sequence[int], second: Sequence[int], work: Work, *,
 
 _log = logging.getLogger("roadaware")
 PIECE_BYTES = 1 << 25
-"""How much is cut of a film at once, so that long ones fit in memory."""
+"""How much is cut of a video at once, so that long ones fit in memory."""
 Blocks = dict[str, Bytes]
 Use = Callable[[int, Blocks], None]
 """Takes what it needs of a piece: its number, and all that is cut of it by input."""
 
 
 class Cuttings:
-    """What some cutters make of the boxes of all samples, each box once; safe to use from several threads.
+    """Crops of the boxes of all samples by several cutters, each box once; safe to use from several threads.
 
-    Boxes stand in the order of films and frames, in pieces of one film each. Whoever needs a box of a piece
+    Boxes stand in the order of videos and frames, in pieces of one video each. Whoever needs a box of a piece
     has the whole piece cut, for all cutters, so that a frame is decoded once as long as memory holds. Two
-    threads cut; where one piece is missing, or one film has no file, the next one is cut beside it.
+    threads cut; where one piece is missing, or one video has no file, the next one is cut beside it.
 
     Args:
         seen: n observations.
-        footage: the pictures.
+        footage: the images.
         cutters: by the name of the input.
         media: where to keep what was cut, and how much of it.
 
@@ -451,7 +451,7 @@ class Cuttings:
             rows: (k,) the samples.
 
         Raises:
-            InputError: if a film is missing, damaged, too short or of another size than its boxes.
+            InputError: if a video is missing, damaged, too short or of another size than its boxes.
             DiskError: if the cache cannot be written.
         """
         place = self._place[rows]
@@ -504,7 +504,7 @@ class Cuttings:
                         held -= _bytes(self._held.popitem(last=False)[1])
 
     def _from_files(self, files: CuttingFiles, numbers: list[int], use: Use) -> None:
-        """Use some pieces, of films that have files or get them."""
+        """Use some pieces, of videos that have files or get them."""
         videos = self._video[self._starts[numbers]]
         missing = [video for video in np.unique(videos).tolist() if video not in self._filed]
         behind = self._video[self._video > missing[0]] if len(missing) == 1 else self._video[:0]
@@ -516,7 +516,7 @@ class Cuttings:
             use(number, {name: block[low:high] for name, block in self._filed[video].items()})
 
     def _file(self, files: CuttingFiles, videos: Sequence[int], stop: threading.Event) -> None:
-        """Open the files of some films; those that are not there are made."""
+        """Open the files of some videos; those that are not there are made."""
         with closing(_Reels(self._footage, self._names)) as reels:
             for video in videos:
                 low, high = np.searchsorted(self._video, [video, video + 1]).tolist()
@@ -541,7 +541,7 @@ class Cuttings:
 
         Args:
             missing: in order.
-            ahead: the next one, or none; its faults are told when it is asked for.
+            ahead: the next one, or none; its faults are reported when it is asked for.
             costs: of every number.
             work: does some of them.
         """
@@ -552,13 +552,13 @@ class Cuttings:
     def _film_blocks(
         self, low: int, high: int, reels: _Reels, stop: threading.Event, names: list[str]
     ) -> Iterator[Blocks]:
-        """What is cut of a film, piece by piece."""
+        """What is cut of a video, piece by piece."""
         starts = self._starts[(self._starts >= low) & (self._starts < high)]
         for begin, end in zip(starts, [*starts[1:], high], strict=True):
             yield self._cut(int(begin), int(end), names, reels, stop)
 
     def _cut(self, low: int, high: int, names: list[str], reels: _Reels, stop: threading.Event) -> Blocks:
-        """What some cutters make of the boxes from `low` to `high`, all of one film."""
+        """What some cutters make of the boxes from `low` to `high`, all of one video."""
         made = {name: np.empty((high - low, *self._cutters[name].shape), dtype=np.uint8) for name in names}
         reel, before = reels.of(int(self._video[low])), -1
         for place in range(low, high):
@@ -587,7 +587,7 @@ class Cuttings:
 
 
 class _Reels:
-    """The film that a thread looks at, open until it looks at another."""
+    """The video that a thread looks at, open until it looks at another."""
 
     def __init__(self, footage: Footage, names: list[str]) -> None:
         self._footage, self._names = footage, names
@@ -609,7 +609,7 @@ class _Reels:
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """A column of pictures, uint8 (k, t, side, side, 3) when taken.
+    """A column of images, uint8 (k, t, side, side, 3) when taken.
 
     Args:
         cuttings: what makes them.
@@ -642,7 +642,7 @@ class Shares(Pictures):
 
 
 def _pieces(video: Ints, frame: Ints, most: int) -> Ints:
-    """(p + 1,) where pieces begin, and the end: one film each, whole frames, `most` boxes if frames allow.
+    """(p + 1,) where pieces begin, and the end: one video each, whole frames, `most` boxes if frames allow.
 
     Args:
         video: (m,) in order.

@@ -26,7 +26,7 @@ def encode_action(seen: Observations) -> Floats:
     """(n, t, 5) one-hot of what the vehicle does, in the order of `VEHICLE_ACTIONS`; zeros where unknown.
 
     Raises:
-        InputError: if the frames do not tell it.
+        InputError: if the frames lack it.
     """
     return one_hot(encode_action_code(seen)[..., 0], len(VEHICLE_ACTIONS))
 
@@ -35,7 +35,7 @@ def encode_action_code(seen: Observations) -> Floats:
     """(n, t, 1) place of what the vehicle does in `VEHICLE_ACTIONS`, NaN where unknown.
 
     Raises:
-        InputError: if the frames do not tell it.
+        InputError: if the frames lack it.
 
     Source: Kotseruba et al., WACV 2021, whose code puts this number in the place of a speed.
     """
@@ -47,7 +47,7 @@ def get_speed(seen: Observations) -> Floats:
     """(n, t, 1) speed in km/h as the table has it, NaN where unknown.
 
     Raises:
-        InputError: if the frames do not tell it.
+        InputError: if the frames lack it.
     """
     _ensure_column(seen, "ego_speed_kmh", "ego:speed", _SPEED)
     return seen.at_frames("ego_speed_kmh")[..., None]
@@ -61,7 +61,7 @@ def compute_dynamics(seen: Observations) -> Floats:
     `ego_yaw_rate_radps` says it: the unit of PIE's gyroscope is not known (`ego:obd` gives it as it is).
 
     Raises:
-        InputError: if the frames do not tell the speed, or a speed is known and the frame rate is not.
+        InputError: if the frames lack the speed, or a speed is known and the frame rate is not.
     """
     _ensure_column(seen, "ego_speed_kmh", "ego:dynamics", _SPEED)
     speed_mps = seen.at_frames("ego_speed_kmh") / KMH_PER_MPS

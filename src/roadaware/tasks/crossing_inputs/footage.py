@@ -1,4 +1,4 @@
-"""Where pictures of frames come from: films, the simulator's masks, or masks as single files."""
+"""Sources of the images of frames: videos, the simulator's masks, or masks as single files."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from roadaware.scenes.sensors import MEDIA, find_sidecar_file, find_video_path
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs.observations import has_values
 
-# Where pictures, masks and poses lie that the tables do not hold, and how they are cut.
+# Where images, masks and poses lie that the tables do not hold, and how they are cut.
 
 
 @dataclass(frozen=True)
 class CropConfig:
-    """How a pedestrian is cut out of a picture.
+    """How a pedestrian is cut out of an image.
 
     Args:
         enlarge: context and surround grow the box on every side by half of this times its shorter side.
@@ -49,19 +49,19 @@ class CropConfig:
 
 @dataclass(frozen=True)
 class Media:
-    """What lies beside the tables.
+    """Files beside the tables: videos, masks and poses.
 
     Args:
         root: folder that the paths of the videos table start from; the dataset's folder.
-        films: where films lie in `root`, with `{video}`, such as `JAAD_clips/{video}.mp4`; where empty, as
+        films: where videos lie in `root`, with `{video}`, such as `JAAD_clips/{video}.mp4`; where empty, as
             the videos table says.
         maps: where class masks lie in `root`, grey PNGs of 8 bits with `{video}` and `{frame}`, such as
-            `maps/{video}/{frame:05d}.png`; where empty, the simulator's masks beside the film.
+            `maps/{video}/{frame:05d}.png`; where empty, the simulator's masks beside the video.
         classes: what the numbers in masks are: the `simulator`'s, or the 19 training classes of
             `cityscapes`.
         poses: a file of poses or a folder of pickles; the tables' joints where not given.
-        cache: folder that keeps cut pictures, a file for each film and configuration; none where not given.
-        memory_bytes: how many bytes of cut pictures are kept in memory without a cache folder.
+        cache: folder that keeps cut images, a file for each video and configuration; none where not given.
+        memory_bytes: how many bytes of cut images are kept in memory without a cache folder.
         crops: how pedestrians are cut out.
     """
 
@@ -103,14 +103,14 @@ class Reel(Protocol):
     """The frames of one video, by number."""
 
     def frame(self, number: int) -> npt.NDArray[Any]:
-        """(h, w[, 3]) picture of a frame."""
+        """(h, w[, 3]) image of a frame."""
 
     def close(self) -> None:
         """Let go of the file."""
 
 
 class Footage(Protocol):
-    """The pictures of many videos."""
+    """The images of many videos."""
 
     def open(self, video: str) -> Reel:
         """The frames of a video.
@@ -120,18 +120,18 @@ class Footage(Protocol):
         """
 
     def digest(self, video: str, frames: list[int]) -> bytes:
-        """What the files hash to that show some frames of a video."""
+        """Digest of the files that show some frames of a video."""
 
 
 class Films:
-    """Films as the videos table, or a pattern, says where they lie.
+    """Videos as the videos table, or a pattern, says where they lie.
 
     Args:
         scenes: whose table it is.
         media: its root and pattern.
 
     Raises:
-        InputError: if nothing says where films lie.
+        InputError: if nothing says where videos lie.
     """
 
     def __init__(self, scenes: Scenes, media: Media | None) -> None:
@@ -151,19 +151,19 @@ class Films:
         return find_video_path(self._scenes, self._root, video)
 
     def open(self, video: str) -> Reel:
-        """The film of a video."""
+        """The video file of a video."""
         return VideoReader(self._path(video))
 
     def digest(self, video: str, frames: list[int]) -> bytes:
-        """What the whole film hashes to."""
+        """Digest of the whole video."""
         return _digest(self._path(video))
 
 
 class SimulatedMasks:
-    """Class masks that the simulator wrote beside its films.
+    """Class masks that the simulator wrote beside its videos.
 
     Args:
-        scenes: whose videos table says where the films lie.
+        scenes: whose videos table says where the videos lie.
         root: the dataset's folder.
     """
 
@@ -186,7 +186,7 @@ class SimulatedMasks:
         return MaskReader(self._path(video))
 
     def digest(self, video: str, frames: list[int]) -> bytes:
-        """What the whole archive hashes to."""
+        """Digest of the whole archive."""
         return _digest(self._path(video))
 
 
@@ -209,7 +209,7 @@ class MaskFiles:
         return _Files(lambda frame: self._path(video, frame))
 
     def digest(self, video: str, frames: list[int]) -> bytes:
-        """What the files of these frames hash to."""
+        """Digest of the files of these frames."""
         return b"".join(_digest(self._path(video, frame)) for frame in frames)
 
 
@@ -222,7 +222,7 @@ class _Files:
         return decode_mask(read_file(path), str(path))
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Does nothing: no file is kept open."""
 
 
 def open_class_masks(scenes: Scenes, media: Media | None) -> Footage:

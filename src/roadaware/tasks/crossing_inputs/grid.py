@@ -1,4 +1,4 @@
-"""Cells of 60 pixels: where in the picture a pedestrian is, as the number of a cell."""
+"""Cells of 60 pixels: where in the image a pedestrian is, as the number of a cell."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from roadaware.tasks.crossing_inputs.observations import Observations
 NEEDS = "boxes with tubes, and width_px and height_px of the videos"
 COLUMNS, ROWS = 32, 18
 CELLS = COLUMNS * ROWS
-"""Cells of 60 pixels in a picture of 1920 x 1080; other pictures have as many, of another size."""
+"""Cells of 60 pixels in an image of 1920 x 1080; other images have as many, of another size."""
 
 
 def assign_grid_number(corners_px: Floats, size_px: Floats) -> Floats:
     """(...) number of the cell that holds the centre of a box, row by row from 0.
 
-    A centre off the picture counts to the nearest cell.
+    A centre off the image counts to the nearest cell.
 
     Args:
         corners_px: (..., 4) x1, y1, x2, y2.
-        size_px: (..., 2) width and height of the picture.
+        size_px: (..., 2) width and height of the image.
 
     Source: Rasouli et al., ICCV 2021 (BiPed).
     """

@@ -1,4 +1,4 @@
-"""What every modality starts from: which rows of the tables each sample observes."""
+"""Observations: the rows of the tables that each sample observes, from which every modality starts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Observations:
 
     @cached_property
     def size_px(self) -> Floats:
-        """(n, 2) width and height of each sample's picture.
+        """(n, 2) width and height of each sample's image.
 
         Raises:
             InputError: if one is unknown.
@@ -158,7 +158,7 @@ class Observations:
 
 
 def collect_observations(scenes: Scenes, split: str) -> Observations:
-    """What the samples of one split observe.
+    """Collect the observations of the samples of one split.
 
     Args:
         scenes: with `samples` cut by a protocol, and boxes.
@@ -187,7 +187,7 @@ def convert_column(column: pl.Series, words: Sequence[str] | None = None) -> Flo
 
 
 def has_values(table: pl.DataFrame, column: str) -> bool:
-    """Whether a table has a column, and knows it anywhere.
+    """Whether a table has a column with any value.
 
     Args:
         table: any.
@@ -197,7 +197,7 @@ def has_values(table: pl.DataFrame, column: str) -> bool:
 
 
 def one_hot(places: Floats, n: int) -> Floats:
-    """(..., n) one in the place that is told, zeros alone where it is NaN.
+    """(..., n) one in the given place, zeros alone where it is NaN.
 
     Args:
         places: (...) whole numbers from 0, NaN where unknown.

@@ -1,4 +1,4 @@
-"""Poses: 18 joints in OpenPose's order as shares of the picture, from the tables or from a file."""
+"""Poses: 18 joints in OpenPose's order as shares of the image, from the tables or from a file."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Poses:
     """Poses as a file has them, m of k numbers.
 
     Args:
-        video: (m) names of videos; None where the file does not tell them.
+        video: (m) names of videos; None where the file lacks them.
         name: (m) names of pedestrians.
         frame: (m,) numbers of frames.
         values: (m, k) joints, flattened.
-        pixels: whether they are in pixels; shares of the picture otherwise.
+        pixels: whether they are in pixels; shares of the image otherwise.
         where: the file.
     """
 
@@ -225,7 +225,7 @@ _LAYOUTS = {51: (17, 3), 34: (17, 2), 54: (18, 3), 36: (18, 2)}
 
 
 def encode_pose(seen: Observations, media: Media | None, form: str = "") -> Floats:
-    """(n, t, 36) x and y of `JOINTS`, as shares of the picture or of the box (`pose:box`).
+    """(n, t, 36) x and y of `JOINTS`, as shares of the image or of the box (`pose:box`).
 
     A joint that is not seen, or stands at (0, 0) as OpenPose writes what it did not find, is NaN; so are all
     joints of a box without a pose.

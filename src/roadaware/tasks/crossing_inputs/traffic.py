@@ -1,4 +1,4 @@
-"""What regulates the traffic: crossings, signs and lights in sight, and the kind of road."""
+"""State of the traffic: crossings, signs and lights in sight, and the kind of road."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def encode_traffic(seen: Observations) -> Floats:
 
     A flag that is unknown is NaN; a one-hot is zeros alone where it is. `light_n/a` says that no light is in
     sight. The attributes of a pedestrian's crossing (signal, lanes) are left out: JAAD has them only for
-    pedestrians with behaviour tags, so that they would tell the label.
+    pedestrians with behaviour tags, so that they would leak the label.
 
     Raises:
-        InputError: if frames and videos tell nothing of it.
+        InputError: if frames and videos lack it.
     """
     frames, videos = seen.scenes.frames, seen.scenes.videos
     told = [c for c in (*SIGHTS, "traffic_light") if has_values(frames, c)]

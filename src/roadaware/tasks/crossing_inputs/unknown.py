@@ -1,4 +1,4 @@
-"""What nobody tells of inputs: refused where it is all of one in a split, told where it is a part of it."""
+"""Unknown inputs: refused where all of an input is unknown in a split, reported where a part of it is."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def refuse_unknown(shares: Mapping[str, float], split: str) -> None:
 
 
 def compute_unknown_fractions(given: InputSet) -> dict[str, float]:
-    """How much of each input is unknown, from 0 to 1; boxes and pictures are always known and left out.
+    """How much of each input is unknown, from 0 to 1; boxes and images are always known and left out.
 
     Words as one-hots count as unknown where they are zeros alone, a last column that says whether the rest is
     known does not count.

@@ -1,4 +1,4 @@
-"""Errors of detectors put into true boxes: trembling, misses, cut boxes, confused classes, ghosts."""
+"""Errors of detectors put into ground-truth boxes: trembling, misses, cut boxes, confused classes, ghosts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DetectorErrors:
         jitter: spread of each side, in widths and heights of the box; most of it lasts a quarter second.
         miss: share of boxes that are missed, mostly some in a row; small and hidden ones more often.
         ghosts: false boxes in a frame, which last and wander or stand.
-        confusion: share of tubes with another class than the true one, and of boxes of the others.
+        confusion: share of tubes with another class than the ground-truth one, and of boxes of the others.
         coco: whether it knows the classes of COCO alone.
         parked: whether it finds parked vehicles, which ROAD does not label.
     """
@@ -69,7 +69,7 @@ class Found:
         box: (n, 4) pixels.
         score: (n,) agentness.
         scores: (n, 10) of ROAD's agents.
-        source: (n,) row of the truth that each is of; -1 of ghosts.
+        source: (n,) row of the ground truth that each is of; -1 of ghosts.
     """
 
     frame: Ints
@@ -80,7 +80,7 @@ class Found:
 
 
 def apply_detector_errors(truth: SceneTruth, errors: DetectorErrors, rng: np.random.Generator) -> Found:
-    """What a detector finds of a scene.
+    """Simulate a detector's errors on a scene.
 
     Args:
         truth: of the scene.

@@ -46,12 +46,12 @@ class MotionNoise:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Boxes of linked tubes with what is known and what is true of them.
+    """Boxes of linked tubes with their inputs and ground truth.
 
     Args:
         x: (n, features).
-        action: (n, 23) true ones.
-        location: (n, 15) true one.
+        action: (n, 23) ground-truth ones.
+        location: (n, 15) ground-truth one.
         agent: (n,) true agent, -1 of ghosts.
         told: (n,) agent with the highest score.
         scene: (n,) number of the scene.
@@ -105,7 +105,7 @@ def flip_scene(truth: SceneTruth) -> SceneTruth:
 
 def build_linker_config(fps: float) -> LinkerConfig:
     """The linker that teaching sets are linked with: the default one, with the overlap that object detectors
-    need on real films.
+    need on real videos.
     """
     return replace(LinkerConfig.default(), min_iou=0.3, jump_gap=max(2, round(fps / 3)))
 
@@ -113,13 +113,13 @@ def build_linker_config(fps: float) -> LinkerConfig:
 def estimate_motion(
     truth: SceneTruth, noise: MotionNoise, rng: np.random.Generator, focal_px: float | None
 ) -> list[Motion | None]:
-    """What an estimator would say of the own motion in each frame, by the true poses and measured noise.
+    """Simulated estimate of the own motion in each frame, from true poses and measured noise.
 
     Args:
         truth: of the scene.
         noise: of the estimator.
         rng: where chance comes from.
-        focal_px: as the estimator is told; with another one than the true one, turns are off by their ratio.
+        focal_px: as the estimator is given it; with another one than the true one, turns are off by their ratio.
     """
     n = truth.n_frames
     level = np.exp(noise.scenes * rng.standard_normal())
@@ -147,7 +147,7 @@ def iterate_linked_frames(
         truth: of the scene.
         found: its detections.
         motions: of each frame.
-        focal_px: as the head is told.
+        focal_px: as the head is given it.
     """
     linker = Linker(build_linker_config(truth.fps), len(ROAD_AGENTS))
     features = TubeFeatures(ROAD_AGENTS)
@@ -189,7 +189,7 @@ def make_rows(
         seed: of chance.
         errors: of the detector; drawn where None.
         noise: of the estimate of the own motion; the measured one where None.
-        pixels: whether the own motion is estimated from pictures; three times of four where None.
+        pixels: whether the own motion is estimated from images; three times of four where None.
         every: only every so many-th frame becomes rows.
     """
     rng = np.random.default_rng([seed, number, 11])

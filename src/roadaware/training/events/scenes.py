@@ -1,4 +1,4 @@
-"""Simulated scenes that the event head learns from: one camera and town each, their truth as arrays."""
+"""Simulated scenes that the event head learns from: one camera and town each, their ground truth as arrays."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _OCCLUDED = {"none": 0, "part": 1, "full": 2}
 
 @dataclass(frozen=True, eq=False)
 class SceneTruth:
-    """What is true of one scene, its own motion included.
+    """The ground truth of one scene, its own motion included.
 
     Args:
         name: of the scene.
-        size_px: width and height of its pictures.
+        size_px: width and height of its images.
         focal_px: focal length.
         fps: frames per second.
         height_m: of the camera above the ground.
@@ -134,7 +134,7 @@ def draw_config(seed: int, number: int, cameras: Cameras) -> SceneConfig:
 
 
 def make_truth(seed: int, number: int, cameras: Cameras) -> SceneTruth:
-    """The truth of one scene; nothing is drawn.
+    """The ground truth of one scene; nothing is drawn.
 
     Args:
         seed: of the set.
@@ -203,7 +203,7 @@ def _actor_number(name: str | None) -> int:
 def compute_camera_motion(episode: Episode) -> tuple[Floats, Floats, Floats]:
     """Turn to the left, turn upwards (radians a second) and speed (m/s) of the camera, by frame; 0 at first.
 
-    Its tremor is part of the turn, as a film shows it.
+    Its tremor is part of the turn, as a video shows it.
     """
     count, fps = episode.n_frames, episode.config.camera.fps
     poses = [
@@ -223,7 +223,7 @@ def save_truth(truth: SceneTruth, path: Path) -> None:
 
 
 def load_truth(path: Path) -> SceneTruth:
-    """Read what `save_truth` wrote.
+    """Read a file of `save_truth`.
 
     Raises:
         InputError: if it is no such file.

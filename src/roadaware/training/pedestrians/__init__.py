@@ -1,1 +1,1 @@
-"""Training of networks that say what a pedestrian will do: recipes, losses, fits by seed, what comes out."""
+"""Training of pedestrian networks: recipes, losses, fits by seed, results."""

@@ -1,4 +1,4 @@
-"""A digest of the samples that a recipe names: what was annotated of them, and the files of poses."""
+"""Digest of the samples of a recipe: their annotations, and the files of poses."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _WORDS = (pl.String, pl.Categorical, pl.Enum)
 
 
 def digest_samples(material: Material, poses: str = "") -> str:
-    """Sixteen hexadecimal digits that change when a sample does, its tracks, or what is told of its videos.
+    """Sixteen hexadecimal digits that change when a sample does, its tracks, or what is known of its videos.
 
-    Pedestrians and videos without a sample do not count. Films and masks are not read. How a column is held,
+    Pedestrians and videos without a sample do not count. Videos and masks are not read. How a column is held,
     as text or as a dictionary, in 32 bits or in 64, makes no difference.
 
     Args:
@@ -99,20 +99,20 @@ def _add_file(found: Any, path: Path) -> None:
         raise InputError(f"cannot be read: {error.strerror or error}", where=str(path)) from error
 
 
-# Films: whether those that samples are cut from are there, told at once and before anything is learnt.
+# Videos: whether those that samples are cut from are there, reported at once and before anything is learnt.
 
 _SHOWN = 3
 
 
 def refuse_missing(scenes: Scenes, names: Sequence[str], media: Media) -> None:
-    """Refuse samples whose films, or the simulator's masks beside them, are not in their folder.
+    """Refuse samples whose videos, or the simulator's masks beside them, are not in their folder.
 
-    Names are looked at, and nothing is opened. Masks that lie as single pictures are not looked for.
+    Names are considered, and nothing is opened. Masks that lie as single images are not looked for.
 
     Args:
         scenes: with samples.
-        names: of the inputs; only those that are cut from pictures matter.
-        media: where films lie.
+        names: of the inputs; only those that are cut from images matter.
+        media: where videos lie.
 
     Raises:
         InputError: saying how many of how many are missing, which first, and from which folder.
@@ -136,7 +136,7 @@ def refuse_missing(scenes: Scenes, names: Sequence[str], media: Media) -> None:
 
 
 def _films(scenes: Scenes, media: Media) -> list[str]:
-    """Where the film of each sampled video lies in the folder."""
+    """Where the video of each sampled video lies in the folder."""
     if not media.films:
         return _paths(scenes)
     return [media.films.format(video=video) for video in _select_videos(scenes)["video"].to_list()]

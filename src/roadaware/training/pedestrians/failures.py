@@ -1,4 +1,4 @@
-"""Failures: why a fit, a seed or a recipe came to nothing, in one line each, and what is alike once."""
+"""Failures of fits, seeds and recipes, one line each, equal reasons once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from roadaware.errors import RoadawareError
 
 
 class FailedSeedsError(RoadawareError):
-    """No seed of a run came to an end."""
+    """Every seed of a run failed."""
 
     exit_code = 1
 
@@ -49,7 +49,7 @@ def group_seed_errors(failed: Mapping[int, str]) -> dict[str, str]:
 
 
 def group_errors(failed: Mapping[str, str]) -> dict[str, str]:
-    """Names with commas, to why they failed; a reason that several share is told once.
+    """Names with commas, to why they failed; a reason that several share is reported once.
 
     Args:
         failed: name to why.

@@ -60,7 +60,7 @@ _SHARE = 0.05
 
 
 class StoppedFitError(Exception):
-    """A signal has asked the fit to end, and it is saved as far as it came."""
+    """A signal stopped the fit; its state is saved."""
 
 
 class Keeper:
@@ -82,7 +82,7 @@ class Keeper:
         return bool(self.stop) or (self.path is not None and time.monotonic() >= self._next)
 
     def save(self, state: dict[str, Any]) -> None:
-        """Write where the fit stands; a disk that is full is told, and what stood there before still stands.
+        """Write the state of the fit; a full disk is reported, and the previous state is kept.
 
         Args:
             state: tensors and plain data.
@@ -104,7 +104,7 @@ class Keeper:
             raise StoppedFitError
 
     def open(self, of: dict[str, Any]) -> dict[str, Any] | None:
-        """What was saved; None, with a warning where there is something, if the fit has to begin anew.
+        """Open the saved state; None, with a warning if a file exists, if the fit has to start again.
 
         Args:
             of: what the saved state must say of its data under `of`.
@@ -139,7 +139,7 @@ class DivergedFitError(RoadawareError):
 
 @dataclass(frozen=True)
 class Score:
-    """What an epoch came to.
+    """Scores of an epoch.
 
     Args:
         epoch: from 1.
@@ -156,7 +156,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What came of a fit.
+    """Result of a fit.
 
     Args:
         curve: of every epoch.
@@ -243,7 +243,7 @@ class Fitter:
         """Train to the end or until it gets no better, and leave the network as it was at its best.
 
         Args:
-            told: of every epoch.
+            told: called after every epoch.
             keeper: saves the fit on its way, and knows where it stood.
 
         Raises:
@@ -330,7 +330,7 @@ class Fitter:
         return loss, loss if self.heads is None else loss + self.heads.loss(said, rows, which)
 
     def _judged(self, state: dict[str, Tensor]) -> tuple[float, dict[str, float | None]]:
-        """What weights are worth on validation: by the criterion, and their answers about the future."""
+        """Validation score of weights, and their predicted futures."""
         held = {name: value.clone() for name, value in self.network.state_dict().items()}
         self.network.load_state_dict(state)
         said = predict_logits(self.network, self.validation.inputs, ("label", *self.network.tasks))

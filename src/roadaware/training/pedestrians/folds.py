@@ -24,7 +24,7 @@ class Fold:
     Args:
         inputs: of n samples.
         truth: (n) indices of labels.
-        soft: (n, k) what probabilities should be, instead of the truth; None where only that is known.
+        soft: (n, k) what probabilities should be, instead of the ground truth; None where only that is known.
         ahead: what comes behind the observations; None where nobody asks.
     """
 
@@ -118,7 +118,7 @@ def compute_moments(fold: Fold) -> dict[str, tuple[Tensor, Tensor]]:
     return found
 
 
-# Mirroring: inputs and answers as they would be in a picture turned left to right; imports torch.
+# Mirroring: inputs and answers as they would be in an image turned left to right; imports torch.
 
 
 def _whole(values: Tensor) -> Tensor:
@@ -126,7 +126,7 @@ def _whole(values: Tensor) -> Tensor:
 
 
 def _boxes(values: Tensor) -> Tensor:
-    """x1, y1, x2, y2 in shares of the picture."""
+    """x1, y1, x2, y2 in shares of the image."""
     x1, y1, x2, y2 = values.unbind(-1)
     return torch.stack([1 - x2, y1, 1 - x1, y2], -1)
 
@@ -160,7 +160,7 @@ def _crop(values: Tensor) -> Tensor:
 
 
 def flip_cells(values: Tensor) -> Tensor:
-    """(...) the cell at the other side of the picture.
+    """(...) the cell at the other side of the image.
 
     Args:
         values: (...) numbers of cells, row by row from 0.
@@ -216,7 +216,7 @@ def flip_inputs(x: Mapping[str, Tensor], which: Tensor) -> dict[str, Tensor]:
 
 
 def flip_targets(wanted: Tensor, which: Tensor, *, regions: bool) -> Tensor:
-    """(n, k) what is true of the mirror image: regions of the picture change sides, other labels stay.
+    """(n, k) the ground truth of the mirror image: regions of the image change sides, other labels stay.
 
     Args:
         wanted: (n, k).

@@ -1,4 +1,4 @@
-"""Heads beside the label: which are taught, what they should say and what counts as wrong; imports torch."""
+"""Auxiliary heads beside the label: their targets and losses; imports torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from roadaware.training.pedestrians.folds import flip_cells, flip_offsets
 from roadaware.training.pedestrians.recipe import LossRecipe, PathLoss, PedestrianRecipe, TasksRecipe
 
 _STILL = 1e-6
-"""Shares of the picture: sides that move less on train have no unit."""
+"""Shares of the image: sides that move less on train have no unit."""
 
 
 def get_task_weights(recipe: PedestrianRecipe) -> dict[str, float]:
@@ -70,7 +70,7 @@ def get_head_sizes(recipe: PedestrianRecipe, protocol: EventProtocol) -> dict[st
 
 @dataclass(frozen=True, eq=False)
 class Ahead:
-    """What the heads should say about n samples.
+    """Targets of the heads for n samples.
 
     Args:
         moved: (n, h, 4) boxes less the last observed one in shares, NaN where the track has ended.
@@ -82,7 +82,7 @@ class Ahead:
 
     @classmethod
     def of(cls, future: Futures) -> Self:
-        """What is true."""
+        """The targets."""
         return cls(torch.from_numpy(future.moved).float(), torch.from_numpy(future.cell))
 
     def some(self, rows: Tensor) -> Self:
@@ -90,7 +90,7 @@ class Ahead:
         return type(self)(self.moved[rows], self.cell[rows])
 
     def turned(self, which: Tensor) -> Self:
-        """As it is in a picture turned left to right.
+        """As it is in an image turned left to right.
 
         Args:
             which: (n) bool, the samples that are.
@@ -102,7 +102,7 @@ class Ahead:
 
 @dataclass(frozen=True, eq=False)
 class Heads:
-    """What the heads of a network learn from n samples.
+    """Training targets and losses of the heads of a network.
 
     Args:
         truth: what they should say.
@@ -118,7 +118,7 @@ class Heads:
 
     @classmethod
     def of(cls, network: CrossingNet, future: Futures, recipe: PedestrianRecipe) -> Self:
-        """The heads that a network has, its paths told in which unit they come.
+        """The heads that a network has, with the unit of its paths.
 
         Args:
             network: its decoders of paths are changed.
@@ -184,7 +184,7 @@ def cell_loss(said: Tensor, wanted: Tensor) -> Tensor:
 
 
 def encode_target(truth: Tensor, labels: int, smoothing: float = 0.0) -> Tensor:
-    """(n, k) what probabilities should be; k = 1 with two labels.
+    """(n, k) target probabilities; k = 1 with two labels.
 
     Args:
         truth: (n) indices of labels.

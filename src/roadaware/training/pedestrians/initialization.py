@@ -1,4 +1,4 @@
-"""Where a fit begins: published image weights, or a predictor of ours to go on from; imports torch."""
+"""Initial weights of a fit: published image weights, or a predictor of ours; imports torch."""
 
 from __future__ import annotations
 

@@ -19,13 +19,13 @@ PathLoss = Literal["logcosh", "squares"]
 
 @dataclass(frozen=True)
 class NetworkRecipe:
-    """What is trained.
+    """The network of a recipe.
 
     Args:
         name: in the registry, such as sfgru or steady.
         size: `published`, or `small` where a network has one that two cores can train.
         fields: of its config, over those of its size.
-        inputs: what it reads, in order; those of its paper unless told.
+        inputs: what it reads, in order (default: those of its paper).
         weights: a file with image weights to begin with, or a predictor to go on from.
     """
 
@@ -38,7 +38,7 @@ class NetworkRecipe:
 
 @dataclass(frozen=True)
 class SamplesRecipe:
-    """What it learns from.
+    """The samples of a recipe.
 
     Args:
         reader: of the annotations.
@@ -48,13 +48,13 @@ class SamplesRecipe:
         config: the protocol as published (`reference`), or with honest labels (`default`).
         fields: of the protocol that are replaced.
         dense: cut the samples of train at every frame, instead of every so many; validation and test stay.
-        media: folder of films and masks; that of the annotations unless told.
-        films: where films lie in it, with `{video}`; where the tables say unless told.
-        maps: where class masks lie in it, with `{video}` and `{frame}`; beside the films unless told.
+        media: folder of videos and masks (default: that of the annotations).
+        films: where videos lie in it, with `{video}` (default: where the tables say).
+        maps: where class masks lie in it, with `{video}` and `{frame}` (default: beside the videos).
         classes: what the numbers in masks are.
-        poses: a file of poses or a folder of pickles; the tables' joints unless told.
-        cache: folder that keeps cut pictures; none unless told.
-        leaks: allow inputs that tell the label.
+        poses: a file of poses or a folder of pickles (default: the tables' joints).
+        cache: folder that keeps cut images (default: none).
+        leaks: allow inputs that leak the label.
     """
 
     reader: str = "jaad"
@@ -75,14 +75,14 @@ class SamplesRecipe:
 
 @dataclass(frozen=True)
 class LossRecipe:
-    """What counts as wrong.
+    """The loss of a recipe.
 
     Args:
         label: `plain` cross-entropy, or `ordinal`: for regions in a row, cross-entropy and, `ordinal_weight`
             times, the squared distance between cumulated probabilities.
         ordinal_weight: see `label`.
         balance: weigh labels inversely to how often they occur, to this power: 0 not at all, 1 fully.
-        smoothing: share of each truth that is spread over all labels.
+        smoothing: share of each ground truth that is spread over all labels.
         soft: learn intention as the share of people who saw it, not as its class.
         consistency: of a network that answers at every frame, the weight of squared changes from frame to
             frame.
@@ -100,12 +100,12 @@ class LossRecipe:
 
 @dataclass(frozen=True)
 class TasksRecipe:
-    """What a network learns beside its label, where its paper has a head for that.
+    """Auxiliary tasks of a network, where its paper has a head for them.
 
     Args:
-        trajectory, grid: weights of the losses of boxes ahead and of the cell that they end in; 1 where the
-            network has the head unless told, 0 for none.
-        horizon_frames: boxes ahead; as many as the protocol keeps free behind the observation unless told.
+        trajectory, grid: weights of the losses of boxes ahead and of the cell that they end in (default: 1 where the
+            network has the head), 0 for none.
+        horizon_frames: boxes ahead (default: as many as the protocol keeps free behind the observation).
         path: `logcosh` of each side of a box, or `squares`; in deviations of the sides on train.
     """
 

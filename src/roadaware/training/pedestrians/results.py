@@ -1,4 +1,4 @@
-"""Results: what came of recipes as one long table, a row for each fit, each mean of fits and each metric."""
+"""Results of recipes as one long table, a row for each fit, each mean of fits and each metric."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SECONDS: dict[str, Any] = {**dict.fromkeys(_KEY, pl.String), **_COST}
 
 @dataclass(frozen=True)
 class Fit:
-    """What one fit took, and what chose it.
+    """Cost of one fit, and its validation score.
 
     Args:
         parameters: numbers that were learnt.
@@ -198,7 +198,7 @@ def read_finished_results(
 
 
 def read_fit_record(path: Path) -> dict[str, Any]:
-    """What a fit wrote down of itself; nothing where it cannot be read.
+    """The record of a fit; empty where it cannot be read.
 
     Args:
         path: of its `fit.json` or `timing.json`.
@@ -210,7 +210,7 @@ def read_fit_record(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-# Choosing: how well scores fit the truth, more being better, to tell one epoch or fit from another.
+# Choosing: how well scores fit the ground truth, more being better, to tell one epoch or fit from another.
 
 
 def score_probabilities(criterion: Criterion, probability: Floats, truth: npt.NDArray[np.int64]) -> float:

@@ -53,13 +53,13 @@ Progress = Callable[[int, int, str], None]
 _log = logging.getLogger("roadaware")
 MODEL, FACTS, TIMING, LAST = "model.safetensors", "fit.json", "timing.json", "last.ckpt"
 STRAIGHT_ON = "constant velocity"
-"""The row of the rule beside the networks that tell where pedestrians go."""
+"""The row of the rule beside the networks that predict where pedestrians go."""
 Worth = dict[str, float | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What came of a recipe.
+    """Result of a recipe.
 
     Args:
         recipe: as it was run.
@@ -85,7 +85,7 @@ class Judged:
         predictions: by seed; `mean` is the mean of their probabilities.
         metrics: of each.
         ahead: of each, what its boxes ahead and cells are worth, see `tasks.targets.evaluate_future`; beside them
-            the rule that pedestrians go on as observed. Empty for networks that do not tell.
+            the rule that pedestrians go on as observed. Empty for networks without that head.
         notes: labels that no sample of the split has, and what that does to the metrics.
     """
 
@@ -108,13 +108,13 @@ def train_predictors(
     Args:
         recipe: everything.
         out: folder of the run.
-        progress: told epochs done, of how many.
+        progress: called with the epochs done and the total.
         material: of the recipe, where it was read already.
 
     Raises:
         UsageError: if the recipe cannot be run, the folder holds a run of another recipe or on other
             samples, or another process is at work in it.
-        InputError: if the annotations cannot be read, lack an input, or show one label only, or films are
+        InputError: if the annotations cannot be read, lack an input, or show one label only, or videos are
             missing.
         DiskError: if the folder cannot be written to.
         FailedSeedsError: if every seed failed.
@@ -205,7 +205,7 @@ def evaluate_run(
     Args:
         trained: what `train_predictors` gave.
         split: train, val or test.
-        config: of the metrics; as the recipe's samples are cut unless told.
+        config: of the metrics (default: as the recipe's samples are cut).
         draws: bootstrap draws.
         seed: of the bootstrap.
     """
@@ -231,7 +231,7 @@ def evaluate_run(
 
 
 def _ahead(predictors: dict[int, Predictor], given: InputSet, truth: Futures) -> dict[str, Worth]:
-    """What each tells of the future, the mean of all, and the rule, are worth."""
+    """Errors of the predicted futures: of each fit, of their mean, and of constant velocity."""
     said = {f"seed {number}": predictor.also(given) for number, predictor in predictors.items()}
     if len(said) > 1:
         tasks = next(iter(said.values()))
@@ -343,10 +343,10 @@ def _save(
 
 
 class _Epochs:
-    """Tells how far a run is.
+    """Reports the progress of a run.
 
     Args:
-        progress: told epochs done, of how many.
+        progress: called with the epochs done and the total.
         place: fits that are over.
         fits: of the run.
         recipe: says how many epochs a fit has.

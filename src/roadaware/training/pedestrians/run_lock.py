@@ -1,4 +1,4 @@
-"""Claiming: a folder is of one recipe, and of the samples that this was first run on."""
+"""Predicting: a folder is of one recipe, and of the samples that this was first run on."""
 
 from __future__ import annotations
 

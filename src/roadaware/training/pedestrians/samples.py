@@ -57,7 +57,7 @@ class Material:
 
 
 def load_samples(samples: SamplesRecipe, task: Task) -> Material:
-    """Read and cut what a recipe names.
+    """Read the data of a recipe and cut its samples.
 
     Args:
         samples: of the recipe.
@@ -98,11 +98,11 @@ def build_fold(material: Material, split: str, names: Sequence[str], recipe: Ped
         material: of the recipe.
         split: train, val or test.
         names: of inputs, in order.
-        recipe: says where films and poses lie, and which answers are learnt.
+        recipe: says where videos and poses lie, and which answers are learnt.
 
     Raises:
         UsageError, InputError: as `tasks.crossing_inputs.build_inputs`.
-        InputError: if all of an input is unknown; one that is in parts is told of in a warning.
+        InputError: if all of an input is unknown; one that is in parts is reported in a warning.
     """
     scenes = material.train if split == "train" else material.cut
     given = build_inputs(scenes, split, names, leaks=recipe.samples.leaks, media=find_media(recipe.samples))
@@ -136,7 +136,7 @@ def list_missing_labels(material: Material, split: str) -> tuple[str, ...]:
 
 
 def find_media(samples: SamplesRecipe) -> Media:
-    """Where films, masks and poses lie; annotations in an archive have none beside them.
+    """Paths of videos, masks and poses; annotations in an archive have none beside them.
 
     Args:
         samples: of the recipe.

@@ -28,7 +28,7 @@ _log = logging.getLogger("roadaware")
 
 @dataclass(frozen=True, eq=False)
 class Ran:
-    """What came of one recipe.
+    """Result of one recipe.
 
     Args:
         recipe: that was run.
@@ -61,7 +61,7 @@ def run_several(
         recipes: of networks, or of models on hand features.
         out: folder of folders.
         draws: bootstrap resamples of the intervals on test.
-        progress: asked before each recipe who is to be told how far it is.
+        progress: gives, before each recipe, the callback of its progress.
 
     Raises:
         UsageError: if two recipes are the same.
@@ -90,13 +90,13 @@ def run_one(
     draws: int,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Ran:
-    """Train, judge on test, and keep the rows beside what was trained.
+    """Train, evaluate on test, and write the result rows beside the model.
 
     Args:
         recipe: of a network, or of a model on hand features.
         folder: of the run.
         draws: bootstrap resamples.
-        progress: told epochs done, of how many.
+        progress: called with the epochs done and the total.
 
     Raises:
         UsageError: if the folder holds results on other samples than the recipe names now.

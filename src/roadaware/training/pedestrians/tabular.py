@@ -28,7 +28,7 @@ MODEL = "model.npz"
 
 @dataclass(frozen=True, eq=False)
 class TabularFit:
-    """A fitted model and what it took.
+    """A fitted model and its cost.
 
     Args:
         model: as fitted.
@@ -49,7 +49,7 @@ def is_tabular(recipe: PedestrianRecipe) -> bool:
 
 
 def list_model_inputs(model: TabularModel) -> tuple[str, ...]:
-    """What a model's features are made of."""
+    """The inputs of a model's features."""
     asked = {"ego:action": "vehicle", "traffic": "traffic"}
     return ("boxes", *(name for name, field in asked.items() if getattr(model.config, field, False)))
 
@@ -65,7 +65,7 @@ def fit_tabular(
     """The model of a recipe, fitted unless it stands in the folder, and its answers.
 
     Of the recipe it reads task, samples, and the name and fields of the network. Its fit is the same for
-    every seed, so it is made once. Other fields that are set are told in a warning.
+    every seed, so it is made once. Other fields that are set are reported in a warning.
 
     Args:
         recipe: names a model on hand features.

@@ -1,4 +1,4 @@
-"""Why claims about scenes score 0: names, frames, pictures, labels and maps that do not fit the truth."""
+"""Why predictions about scenes score 0: names, frames, images, labels and maps that do not fit the ground truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether claimed boxes are written as the true ones: corners, size of the picture, number of the frame."""
+"""Whether predicted boxes are written as the ground-truth ones: corners, size of the image, number of the frame."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from roadaware.geometry.boxes import paired_iou
 from roadaware.scenes.schema import CORNERS
 
 _MOST = 4000
-"""Claimed boxes that are looked at: enough to tell a mistake that is made in every row."""
+"""Predicted boxes that are considered: enough to find a mistake that is made in every row."""
 _CLEARLY, _TIMES, _WELL = 0.12, 1.3, 0.75
-"""Another reading is told if it fits so much better, and so many times; claims that fit well are left."""
+"""Another reading is reported if it fits so much better, and so many times; predictions that fit well are left."""
 _SHIFTS = (-25, -5, -2, -1, 1, 2, 5, 25)
 
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """True boxes and claimed ones of the same videos.
+    """Ground-truth boxes and predicted ones of the same videos.
 
     Args:
         truth: `video`, `frame` and corners.
@@ -35,12 +35,12 @@ class Beside:
 
 @dataclass(frozen=True)
 class Reading:
-    """Another way to read the claims.
+    """Another way to read the predictions.
 
     Args:
         says: what would then be the matter.
         remedy: what to do.
-        change: the claimed boxes as they would then be.
+        change: the predicted boxes as they would then be.
     """
 
     says: str
@@ -49,7 +49,7 @@ class Reading:
 
 
 def join_boxes(truth: pl.DataFrame, claims: pl.DataFrame) -> Beside:
-    """The boxes of both, as text and numbers, the claims thinned evenly.
+    """The boxes of both, as text and numbers, the predictions thinned evenly.
 
     Args:
         truth: table of boxes.
@@ -64,9 +64,9 @@ def join_boxes(truth: pl.DataFrame, claims: pl.DataFrame) -> Beside:
 
 
 def fit(both: Beside) -> float:
-    """Mean over claimed boxes of the best IoU with a true one of the same frame; NaN without claims.
+    """Mean over predicted boxes of the best IoU with a ground-truth one of the same frame; NaN without predictions.
 
-    Claims in frames that the truth does not have count as 0.
+    Predictions in frames that the ground truth does not have count as 0.
     """
     if both.claims.is_empty():
         return float("nan")
@@ -81,11 +81,11 @@ def fit(both: Beside) -> float:
 
 
 def list_readings(both: Beside, size_px: tuple[float, float]) -> list[Reading]:
-    """The usual mistakes, each as a way to read the claims that would mend it.
+    """The usual mistakes, each as a way to read the predictions that would correct it.
 
     Args:
-        both: truth and claims.
-        size_px: width and height of the truth's pictures.
+        both: ground truth and predictions.
+        size_px: width and height of the ground truth's images.
     """
     width, height = size_px
     found = [
@@ -120,11 +120,11 @@ def list_readings(both: Beside, size_px: tuple[float, float]) -> list[Reading]:
 def check_box_format(
     both: Beside, size_px: tuple[float, float], *, least_fit: float = 0.0
 ) -> list[Diagnosis]:
-    """The reading that fits the truth far better than the boxes as they stand, if there is one.
+    """The box format that fits the ground truth far better than the given one, if there is one.
 
     Args:
-        both: truth and claims.
-        size_px: width and height of the truth's pictures.
+        both: ground truth and predictions.
+        size_px: width and height of the ground truth's images.
         least_fit: mean IoU that the other reading has to reach.
     """
     as_is = fit(both)
@@ -143,7 +143,7 @@ def check_box_format(
 
 
 def _scales(both: Beside, width: float, height: float) -> list[tuple[str, tuple[float, float], str]]:
-    """Sizes of picture that the claims may be in, from how far they reach."""
+    """Sizes of image that the predictions may be in, from how far they reach."""
     if both.claims.is_empty() or both.truth.is_empty():
         return []
     reach = [both.claims[c].quantile(0.95) or 0.0 for c in ("x2_px", "y2_px")]
@@ -169,7 +169,7 @@ def _build_scaling(factors: tuple[float, float]) -> Callable[[pl.DataFrame], pl.
     return lambda boxes: boxes.with_columns(pl.col(c) * factors[k % 2] for k, c in enumerate(CORNERS))
 
 
-# Whether claims speak of the things that the truth names.
+# Whether predictions speak of the things that the ground truth names.
 
 
 def check_names(what: str, claimed: Sequence[str], true: Sequence[str]) -> list[Diagnosis]:
@@ -177,8 +177,8 @@ def check_names(what: str, claimed: Sequence[str], true: Sequence[str]) -> list[
 
     Args:
         what: the things, in the plural: videos, sentences, sounds.
-        claimed: their names in the claims.
-        true: their names in the truth.
+        claimed: their names in the predictions.
+        true: their names in the ground truth.
     """
     if not true:
         return report_error(

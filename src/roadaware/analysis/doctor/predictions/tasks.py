@@ -18,11 +18,11 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
 _MET, _CLEARLY = 0.5, 1.5
-"""Claims are looked at that meet a true box by half; another reading must explain half as many again."""
+"""Predictions are considered that meet a ground-truth box by half; another reading must explain half as many again."""
 
 
 def label_shift(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
-    """Whether labels claimed one higher or lower would be right far more often.
+    """Whether labels predicted one higher or lower would be right far more often.
 
     Args:
         predictions: with `boxes` and `labels` of the kind action.
@@ -69,7 +69,7 @@ def score_values(predictions: Predictions) -> list[Diagnosis]:
 
 
 def _met(predictions: Predictions, scenes: Scenes) -> pl.DataFrame:
-    """`label` of each claim and `labels` of the true box that it meets best, by at least half."""
+    """`label` of each prediction and `labels` of the ground-truth box that it meets best, by at least half."""
     tables = []
     for held in (scenes, predictions):
         boxes = held.boxes.select("box", pl.col("video").cast(pl.String), "frame", *CORNERS)
@@ -90,7 +90,7 @@ def _ids(scenes: Scenes) -> dict[int, int]:
     return dict(enumerate(native)) if native else {n: n for n in range(len(names))}
 
 
-# Whether claimed relations run from whom to whom, and for as long, as the true ones do.
+# Whether predicted relations run from whom to whom, and for as long, as the ground-truth ones do.
 
 _RELATIONS_CLEARLY, _FEW = 1.5, 10
 
@@ -119,7 +119,7 @@ def check_directions(predictions: Predictions, scenes: Scenes) -> list[Diagnosis
 
 
 def check_self_relations(predictions: Predictions, _: Scenes) -> list[Diagnosis]:
-    """Whether somebody does something to themselves: the subject's boxes are the object's.
+    """Check for relations whose subject and object have the same boxes.
 
     Args:
         predictions: with `relations`.
@@ -135,7 +135,7 @@ def check_self_relations(predictions: Predictions, _: Scenes) -> list[Diagnosis]
 
 
 def check_vocabulary(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
-    """Whether predicates and categories are written as in the truth.
+    """Whether predicates and categories are written as in the ground truth.
 
     Args:
         predictions: with `relations`, `tubes` and `tube_labels` of the kind category.
@@ -161,7 +161,7 @@ def _plain(word: str) -> str:
 
 
 def check_frame_range(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
-    """Whether claims lie in the video, and are shifted by a constant.
+    """Whether predictions lie in the video, and are shifted by a constant.
 
     Args:
         predictions: with `relations`.
@@ -181,7 +181,7 @@ def check_frame_range(predictions: Predictions, scenes: Scenes) -> list[Diagnosi
 
 
 def _check_shift(claimed: pl.DataFrame, true: pl.DataFrame) -> list[Diagnosis]:
-    """A shift that most claims share with the nearest true relation of their words."""
+    """A shift that most predictions share with the nearest ground-truth relation of their words."""
     key = ["video", "s", "p", "o"]
     pairs = claimed.with_row_index("row").join(true, on=key, suffix="_true").drop_nulls()
     if pairs["row"].n_unique() < _FEW:
@@ -202,7 +202,7 @@ def _check_shift(claimed: pl.DataFrame, true: pl.DataFrame) -> list[Diagnosis]:
 
 
 def check_durations(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
-    """Whether claimed spans are of another unit than the true ones.
+    """Whether predicted spans are of another unit than the ground-truth ones.
 
     Args:
         predictions: with `relations`.
@@ -247,13 +247,13 @@ def _triplets(tables: TableSet) -> pl.DataFrame:
     )
 
 
-# Whether claimed spans of sentences are counted as the true ones are.
+# Whether predicted spans of sentences are counted as the ground-truth ones are.
 
 _GROUNDING_FEW = 5
 
 
 def check_spans(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
-    """Whether claimed spans are shifted by a constant, or of another unit.
+    """Whether predicted spans are shifted by a constant, or of another unit.
 
     Args:
         predictions: with `queries`.
@@ -339,7 +339,7 @@ _TURNS: dict[str, tuple[str, Callable[[Floats], Floats]]] = {
 
 
 def check_maps(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
-    """Maps that hold one value everywhere, or lie another way than the pictures.
+    """Maps that hold one value everywhere, or lie another way than the images.
 
     Args:
         predictions: with `sounds` and their `map`.
@@ -401,7 +401,7 @@ def _maps(predictions: Predictions) -> list[tuple[int, Floats]]:
 
 
 def _boxes(scenes: Scenes) -> dict[int, Floats]:
-    """Number of a sound to its first box as shares of the picture."""
+    """Number of a sound to its first box as shares of the image."""
     if "sound" not in scenes.boxes.columns:
         return {}
     sizes = scenes.videos.select(pl.col("video").cast(pl.String), "width_px", "height_px")
@@ -413,7 +413,7 @@ def _boxes(scenes: Scenes) -> dict[int, Floats]:
     return dict(zip(boxes["sound"].to_list(), shares, strict=True))
 
 
-# All checks of one task's claims together, in the order in which causes hide each other.
+# All checks of one task's predictions together, in the order in which causes hide each other.
 
 _Check = Callable[[Predictions, Scenes], list[Diagnosis]]
 TASKS = ("actions", "relations", "grounding", "sound")
@@ -425,12 +425,12 @@ _KEYS = {"queries": "query", "sounds": "sound"}
 def check_predictions(
     task: str, predictions: Predictions, scenes: Scenes, *, least_fit: float = 0.0
 ) -> list[Diagnosis]:
-    """Why the numbers of somebody's claims about scenes may be meaningless.
+    """Check predictions on scenes for mistakes that make their metrics meaningless.
 
     Args:
         task: one of `TASKS`.
         predictions: as read for the task.
-        scenes: the truth.
+        scenes: the ground truth.
         least_fit: mean IoU that another reading of the boxes has to reach.
 
     Raises:
@@ -468,7 +468,7 @@ def check_predictions(
 
 
 def list_row_names(table: str, held: TableSet, scenes: Scenes) -> list[str]:
-    """What the rows of a table speak of: videos, or things that the truth numbers."""
+    """Names in the rows of a table: videos, or items that the ground truth numbers."""
     rows: pl.DataFrame = getattr(held, table)
     if table in _KEYS:
         key = _KEYS[table]
@@ -502,7 +502,7 @@ def _diagnose_oddities(what: str, held: TableSet) -> list[Diagnosis]:
 
 
 def get_image_size(scenes: Scenes) -> tuple[float, float]:
-    """Width and height of the truth's pictures; 1 x 1 where they are not known."""
+    """Width and height of the ground truth's images; 1 x 1 where they are not known."""
     if not {"width_px", "height_px"} <= set(scenes.videos.columns) or scenes.videos.is_empty():
         return 1.0, 1.0
     width, height = (scenes.videos[c].drop_nulls().median() for c in ("width_px", "height_px"))

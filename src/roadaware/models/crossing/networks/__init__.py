@@ -1,1 +1,1 @@
-"""Networks that say what a pedestrian will do; each module is one of them, or a family."""
+"""Networks that predict what a pedestrian will do; each module is one of them, or a family."""

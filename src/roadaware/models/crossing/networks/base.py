@@ -1,4 +1,4 @@
-"""What all networks for pedestrians share: named inputs, one last layer, answers by task; imports torch."""
+"""Base of the pedestrian networks: named inputs, one last layer, outputs by task; imports torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 class Looked(NamedTuple):
-    """What a network makes of its inputs.
+    """Embedding and heads of a network before its last layer.
 
     Args:
         embedding: (B, width), what the last layer sees.
@@ -29,7 +29,7 @@ class Looked(NamedTuple):
 
 
 class CrossingNet(nn.Module):
-    """A network that ends in one linear layer, so that whoever doubts it can replace that layer.
+    """A network that ends in one linear layer, so that an uncertainty method can replace that layer.
 
     A subclass builds its layers in `build`, which returns the width of its embedding, and looks in `look`.
 
@@ -84,7 +84,7 @@ class CrossingNet(nn.Module):
         """Change the first weights of the last layer; nothing unless a network has its own."""
 
     def settle(self, some: Callable[[], Mapping[str, Tensor]]) -> None:
-        """Fit first weights to what will come in; nothing unless the config asks for it.
+        """Initialise weights from sample inputs; does nothing by default.
 
         Args:
             some: gives a batch of inputs as `forward` takes them.
@@ -95,7 +95,7 @@ class CrossingNet(nn.Module):
         """The embedding of the inputs, and further answers.
 
         Args:
-            x: by name; sequences (B, T, d) float, pictures (B, T, 3, H, W) in [0, 1].
+            x: by name; sequences (B, T, d) float, images (B, T, 3, H, W) in [0, 1].
         """
 
     def forward(self, x: Mapping[str, Tensor]) -> dict[str, Tensor]:

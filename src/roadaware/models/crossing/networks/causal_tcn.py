@@ -57,18 +57,18 @@ class _LookingBack(nn.Module):
         return x.index_select(1, kept) + mixed
 
     def backs(self) -> range:
-        """How far the frames lie back that are joined, farthest first."""
+        """Dilations: how far back the joined frames lie, farthest first."""
         return range(self.past, -1, -self.dilation)
 
     def step(self, x: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, width) of one frame, and what to remember."""
+        """(B, width) of one frame, and the new state."""
         seen = torch.cat([before, self.norm(x)[:, None]], 1)
         mixed: Tensor = self.mix(seen[:, :: self.dilation].flatten(1))
         return x + mixed, seen[:, 1:]
 
 
 class Steady(CrossingNet):
-    """A small network whose answer at each frame looks back only."""
+    """A small causal temporal convolution network: the output at each frame depends on past frames only."""
 
     entry: ClassVar[Entry] = entries.STEADY
     config: entries.SteadyConfig
@@ -77,7 +77,7 @@ class Steady(CrossingNet):
         """The layers.
 
         Raises:
-            UsageError: if an input is no sequence, or its frames tell of later ones.
+            UsageError: if an input is no sequence, or its frames depend on later ones.
         """
         odd = [name for name in self.shapes if name not in self.sequences]
         ahead = [name for name in self.shapes if parse_input_name(name).form in ("first", "last", "filtered")]
@@ -105,7 +105,7 @@ class Steady(CrossingNet):
         return width + self.labels
 
     def begin(self) -> None:
-        """Let the last layer begin with what the whereabouts say, and nothing else."""
+        """Initialise the last layer to use the location head alone."""
         if self.config.places:
             with torch.no_grad():
                 self.last.bias.zero_()
@@ -147,12 +147,12 @@ class Steady(CrossingNet):
         return answers
 
     def start(self, pedestrians: int) -> State:
-        """What is remembered of pedestrians of whom nothing has been seen."""
+        """Initial state of new pedestrians."""
         like, width = next(self.enter.parameters()), self.config.width
         return tuple(like.new_zeros(pedestrians, layer.past, width) for layer in self._layers())
 
     def step(self, state: State, frame: Mapping[str, Tensor]) -> tuple[State, Tensor]:
-        """What to remember, and (B, n_scores) the answers at one more frame.
+        """The new state, and (B, n_scores) outputs at one more frame.
 
         Args:
             state: of `start` or of the step before, a row for each pedestrian.
@@ -163,7 +163,7 @@ class Steady(CrossingNet):
         return state, answers
 
     def follow(self, state: State, frame: Mapping[str, Tensor]) -> tuple[State, Tensor]:
-        """What to remember, and (B, width of the last layer) what it sees of one more frame; as `step`."""
+        """The new state, and (B, width of the last layer) its input at one more frame; as `step`."""
         given = {name: self._standard(name, frame[name]) for name in self.shapes}
         x, after = self._entered(given), []
         for layer, before in zip(self._layers(), state, strict=True):

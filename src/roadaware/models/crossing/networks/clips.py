@@ -44,7 +44,7 @@ class C3DFeatures(nn.Module):
         filters: channels of the five stages.
 
     Raises:
-        UsageError: if the picture is smaller than 16 pixels.
+        UsageError: if the image is smaller than 16 pixels.
 
     Source:
         Tran et al., ICCV 2015, Figure 3.
@@ -96,25 +96,25 @@ class C3DNet(PictureNet):
         return self.config.hidden
 
     def look(self, x: dict[str, Tensor]) -> Looked:
-        """What the second fully connected layer gives."""
+        """Output of the second fully connected layer."""
         clip = self.normalise(self.clip(x)).transpose(1, 2)
         inner = self.dropout6(self.fc6(self.trunk(clip)).relu())
         return Looked(self.dropout7(self.fc7(inner).relu()), {})
 
 
-# A convolutional LSTM on what VGG16 sees in a stack of pictures; imports torch.
+# A convolutional LSTM on what VGG16 sees in a stack of images; imports torch.
 
 Gate = Literal["hard", "sigmoid"]
 
 
 class ConvLSTM2d(nn.Module):
-    """An LSTM whose products are convolutions: pictures (B, T, C, H, W) to its last state (B, filters, h, w).
+    """An LSTM whose products are convolutions: images (B, T, C, H, W) to its last state (B, filters, h, w).
 
     The input is convolved without a border (h = H - kernel + 1), the state with one of zeros. The gates are
     in torch's order: in, forget, cell, out; the forget gate starts open.
 
     Args:
-        channels, filters: of the pictures and of the state.
+        channels, filters: of the images and of the state.
         kernel: side of both convolutions, odd.
         gate: "hard" is max(0, min(1, 0.2 x + 0.5)), "sigmoid" the logistic function.
 
@@ -135,7 +135,7 @@ class ConvLSTM2d(nn.Module):
         self.input.bias = nn.Parameter(open_forget)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """The state behind the last picture."""
+        """The state behind the last image."""
         state: Tensor | None = None
         cell: Tensor | None = None
         for frame in pictures.unbind(1):
@@ -297,7 +297,7 @@ class I3DTrunk(nn.Module):
         initialize_relu_weights(self)
 
     def forward(self, clip: Tensor) -> Tensor:
-        """What the last block gives."""
+        """Output of the last block."""
         x = max_pool_same(self.Conv3d_1a_7x7(clip), (1, 3, 3), (1, 2, 2))
         x = max_pool_same(self.Conv3d_2c_3x3(self.Conv3d_2b_1x1(x)), (1, 3, 3), (1, 2, 2))
         for name in self.names:
@@ -342,7 +342,7 @@ class I3DNet(PictureNet):
         return self.trunk.width
 
     def look(self, x: dict[str, Tensor]) -> Looked:
-        """Means over two frames and the picture, with dropout, averaged over what is left of them."""
+        """Means over two frames and the image, with dropout, averaged over what is left of them."""
         found = self.trunk(self.normalise(self.clip(x)).transpose(1, 2))
         return Looked(self.dropout(average_pool(found)).mean((-3, -2, -1)), {})
 
@@ -353,7 +353,7 @@ def average_pool(found: Tensor) -> Tensor:
     return functional.avg_pool3d(found, sides, stride=1)
 
 
-# Where each pixel of a picture went in the next: dense Lucas-Kanade over a pyramid; imports torch.
+# Where each pixel of an image went in the next: dense Lucas-Kanade over a pyramid; imports torch.
 
 _LEAST_SIDE = 16
 """Pixels of the smallest level of a pyramid."""
@@ -367,7 +367,7 @@ _LUMA = (0.299, 0.587, 0.114)
 
 
 def convert_to_grey(pictures: Tensor) -> Tensor:
-    """Brightness (..., H, W) of pictures (..., 3, H, W), red first."""
+    """Brightness (..., H, W) of images (..., 3, H, W), red first."""
     return (pictures * pictures.new_tensor(_LUMA)[:, None, None]).sum(-3)
 
 
@@ -378,7 +378,7 @@ def estimate_lucas_kanade_flow(
 
     Each level of a pyramid, coarse to fine, moves `second` back by the flow so far and solves for the rest in
     a window around every pixel; where a window shows no slope, the flow of the level before stays.
-    What leads out of the picture does not count.
+    What leads out of the image does not count.
 
     Args:
         first, second: (B, H, W) brightness in [0, 1].
@@ -411,7 +411,7 @@ def warp_by_flow(picture: Tensor, flow: Tensor) -> Tensor:
 
 
 def _within(flow: Tensor) -> Tensor:
-    """(B, 1, H, W) 1 where a flow (B, 2, H, W) leads to a place within the picture, else 0."""
+    """(B, 1, H, W) 1 where a flow (B, 2, H, W) leads to a place within the image, else 0."""
     rows, columns = flow.shape[-2:]
     across = torch.arange(columns, device=flow.device) + flow[:, :1]
     down = torch.arange(rows, device=flow.device)[:, None] + flow[:, 1:]
@@ -420,7 +420,7 @@ def _within(flow: Tensor) -> Tensor:
 
 
 def _step(before: Tensor, after: Tensor, within: Tensor, window: int) -> Tensor:
-    """(B, 2, H, W) the least-squares motion within each window that is left between two pictures."""
+    """(B, 2, H, W) the least-squares motion within each window that is left between two images."""
     across, down = _slopes((before + after) / 2)
     rest = after - before
     products = (
@@ -459,7 +459,7 @@ def _resize_flow(flow: Tensor, rows: int, columns: int) -> Tensor:
     return finer * ratio[:, None, None]
 
 
-# Two streams: VGG16 on pictures, and VGG16 on how they move; imports torch.
+# Two streams: VGG16 on images, and VGG16 on how they move; imports torch.
 
 
 class TwoStreamNet(PictureNet):

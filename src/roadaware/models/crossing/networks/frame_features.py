@@ -62,6 +62,6 @@ class FrameReader(nn.Module):
                 )
 
     def _seen(self, pictures: Tensor) -> Tensor:
-        """(B, T, width) of pictures (B, T, 3, H, W)."""
+        """(B, T, width) of images (B, T, 3, H, W)."""
         found: Tensor = self.trunk(self.normalise(pictures.flatten(0, 1)))
         return found.reshape(*pictures.shape[:2], -1)

@@ -21,7 +21,7 @@ class PictureNet(CrossingNet):
         """(frames, height, width) of its one input.
 
         Raises:
-            UsageError: if it is given other inputs than one of pictures.
+            UsageError: if it is given other inputs than one of images.
         """
         if list(self.shapes) != self.pictures or len(self.pictures) != 1:
             name, usual = self.entry.card.name, ", ".join(self.entry.reads)
@@ -42,7 +42,7 @@ class Normalise(nn.Module):
 
     Args:
         pixels: which numbers; see `entries.pixels.Pixels`.
-        swapped: the picture comes in with blue first although the rule takes red to be first.
+        swapped: the image comes in with blue first although the rule takes red to be first.
     """
 
     def __init__(self, pixels: Pixels, swapped: bool = False) -> None:
@@ -56,7 +56,7 @@ class Normalise(nn.Module):
         self.register_buffer("offset", offset[:, None, None], persistent=False)
 
     def forward(self, picture: Tensor) -> Tensor:
-        """Pictures (..., 3, H, W) in the same shape."""
+        """Images (..., 3, H, W) in the same shape."""
         if self.order is not None:
             picture = picture[..., self.order, :, :]
         return picture * cast(Tensor, self.scale) + cast(Tensor, self.offset)
@@ -82,7 +82,7 @@ def normalize_initial_weights(trunk: nn.Module, pictures: Tensor) -> None:
     """Scale and shift first weights so that each channel of each convolution has mean 0 and deviation 1.
 
     Gates behind a trunk stay shut for good where its features are large and all alike, as those of dark
-    pictures are in a deep stack of ReLUs.
+    images are in a deep stack of ReLUs.
 
     Args:
         trunk: convolutions, one after another.

@@ -74,13 +74,13 @@ class MultiTaskNet(CrossingNet):
             super().standardise(name, mean, spread)
 
 
-# What tells where a pedestrian goes: boxes ahead and a cell of the picture; imports torch.
+# Prediction of where a pedestrian goes: boxes ahead and a cell of the image; imports torch.
 
 
 class PathDecoder(nn.Module):
     """An LSTM that is shown the same context at each frame ahead: (B, d) to boxes (B, horizon, 4).
 
-    Boxes are shares of the picture less those of the last observed box. What comes out of the last layer is
+    Boxes are shares of the image less those of the last observed box. What comes out of the last layer is
     in units of `spread` (4), the deviations of the sides on train, which training sets.
 
     Args:
@@ -150,7 +150,7 @@ class BiPed(MultiTaskNet):
         return 2 * width
 
     def context(self, x: dict[str, Tensor]) -> Tensor:
-        """(B, context) what all encoders say in the end."""
+        """(B, context) final outputs of all encoders."""
         sequences = self.numbers(x)
         said = [lstm(one)[0][:, -1] for lstm, one in zip(self.alone, sequences, strict=True)]
         embedded = [embed(one).relu() for embed, one in zip(self.embed, sequences, strict=True)]
@@ -162,7 +162,7 @@ class BiPed(MultiTaskNet):
         return answer
 
     def look(self, x: dict[str, Tensor]) -> Looked:
-        """What the label's own and the shared layer say; path and cell."""
+        """Outputs of the label's own and the shared layer; path and cell."""
         context = self.context(x)
         shared, extra = self.shared(context).relu(), {}
         if "trajectory" in self.tasks:
@@ -271,7 +271,7 @@ class PedFormer(MultiTaskNet):
         return torch.cat([joined, *around], -1)
 
     def look(self, x: dict[str, Tensor]) -> Looked:
-        """What the label's decoder remembers; path and cell."""
+        """State of the label's decoder; path and cell."""
         context = self.context(x)
         experts = torch.stack([expert(context).relu() for expert in self.experts], 2)
         extra = {}
@@ -282,14 +282,14 @@ class PedFormer(MultiTaskNet):
         return Looked(self.label(context, experts), extra)
 
 
-# Whereabouts: how likely somebody will be in each region of the picture; imports torch.
+# Whereabouts: how likely somebody will be in each region of the image; imports torch.
 
 
 class Whereabouts(nn.Module):
-    """A mixture of logistic distributions over where a pedestrian will be across the picture.
+    """A mixture of logistic distributions over where a pedestrian will be across the image.
 
     Each component lies as far from where the pedestrian is now as an embedding says, and is as wide as it
-    says. What lies beyond an edge of the picture belongs to the region at that edge.
+    says. What lies beyond an edge of the image belongs to the region at that edge.
 
     Args:
         width: of embeddings.
@@ -312,7 +312,7 @@ class Whereabouts(nn.Module):
 
         Args:
             embedding: (..., width).
-            place: (...) where the centre of the box is now, in widths of the picture.
+            place: (...) where the centre of the box is now, in widths of the image.
         """
         weight, offset, spread = self.tell(embedding).unflatten(-1, (3, self.places)).unbind(-2)
         centre, width = place[..., None] + offset, spread.clamp(*LOG_WIDTHS).exp()

@@ -160,7 +160,7 @@ class SFGRU(SFRNN):
 
 
 class LastAttention(nn.Module):
-    """What a sequence says to its last element: (B, T, D) to (B, out).
+    """Attention of a sequence to its last element: (B, T, D) to (B, out).
 
     score_t = (W h_t) . h_T, a = softmax over t, c = sum_t a_t h_t, answer tanh(V [c, h_T]); no biases.
 
@@ -243,7 +243,7 @@ class Thinking(nn.Module):
 
 
 def encode_positions(sequence: Tensor) -> Tensor:
-    """(T, width) sines and cosines that tell the places of sequences (.., T, width) apart.
+    """(T, width) sines and cosines that encode the places of sequences (.., T, width).
 
     Source:
         Vaswani et al., NeurIPS 2017, Section 3.5.

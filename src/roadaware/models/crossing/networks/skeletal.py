@@ -67,16 +67,16 @@ class ChannelDropout(nn.Module):
         self.drop = nn.Dropout(dropout)
 
     def forward(self, picture: Tensor) -> Tensor:
-        """The picture without some channels."""
+        """The image without some channels."""
         kept: Tensor = self.drop(picture.new_ones(*picture.shape[:2], 1, 1))
         return picture * kept
 
 
-# SPI-Net: distances between joints, and joints as a picture; imports torch.
+# SPI-Net: distances between joints, and joints as an image; imports torch.
 
 
 class SpiNet(PoseNet):
-    """Linear layers on distances and other sequences, convolutions on the picture of joints."""
+    """Linear layers on distances and other sequences, convolutions on the image of joints."""
 
     entry: ClassVar[Entry] = entries.SPI_NET
     config: entries.SpiNetConfig
@@ -85,7 +85,7 @@ class SpiNet(PoseNet):
         """The two branches.
 
         Raises:
-            UsageError: if there is no pose, or the picture of joints is too small to be halved so often.
+            UsageError: if there is no pose, or the image of joints is too small to be halved so often.
         """
         self._others, c = self.find_pose(), self.config
         frames, least = self.frames_of(self.pose), 2**c.convolutions
@@ -135,11 +135,11 @@ class SpiNet(PoseNet):
         return [linear, nn.BatchNorm1d(units), nn.LeakyReLU(c.slope), nn.Dropout(c.dropout)]
 
 
-# TrouSPI-Net: atrous convolutions on a picture of joints, U-GRUs on sequences; imports torch.
+# TrouSPI-Net: atrous convolutions on an image of joints, U-GRUs on sequences; imports torch.
 
 
 class UGRU(nn.Module):
-    """A GRU from last to first, then one from first to last that is also told the states of the former.
+    """A GRU from last to first, then one from first to last that also reads the states of the former.
 
     Args:
         inputs: numbers of a frame.
@@ -162,10 +162,10 @@ class UGRU(nn.Module):
 
 
 class PlaceAttention(nn.Module):
-    """A picture weighted by channel, then by place, each weight in (0, 1).
+    """An image weighted by channel, then by place, each weight in (0, 1).
 
     Args:
-        channels: of the picture.
+        channels: of the image.
         reduction: how much narrower it is between the two layers over channels.
 
     Source:
@@ -188,7 +188,7 @@ class PlaceAttention(nn.Module):
 
 
 class TrouSpiNet(PoseNet):
-    """One branch on the picture of joints, one on their distances and one on each other sequence."""
+    """One branch on the image of joints, one on their distances and one on each other sequence."""
 
     entry: ClassVar[Entry] = entries.TROUSPI_NET
     config: entries.TrouSpiNetConfig

@@ -50,7 +50,7 @@ class Bottleneck(nn.Module):
 
 
 class ResNet50Trunk(nn.Module):
-    """ResNet50 with the names of torchvision: (B, 3, H, W) to means over the picture (B, `width`).
+    """ResNet50 with the names of torchvision: (B, 3, H, W) to means over the image (B, `width`).
 
     Args:
         width: channels of the stem; the stages have 1, 2, 4 and 8 times as many inside.
@@ -115,13 +115,13 @@ REPEATS = (2, 2, 3, 3, 3)
 
 
 class VGG16Trunk(nn.Module):
-    """VGG16 with the names of torchvision: pictures (B, C, H, W) to features.
+    """VGG16 with the names of torchvision: images (B, C, H, W) to features.
 
     Args:
         filters: channels of the five stages.
-        hidden: widths of two fully connected layers behind them; empty to average over the picture instead.
-        size: (height, width) of the picture, needed if there are fully connected layers.
-        channels: of the picture.
+        hidden: widths of two fully connected layers behind them; empty to average over the image instead.
+        size: (height, width) of the image, needed if there are fully connected layers.
+        channels: of the image.
         dropout: behind each fully connected layer.
 
     Source:
@@ -165,7 +165,7 @@ class VGG16Trunk(nn.Module):
 
 
 class VGG16Net(PictureNet):
-    """The last frame through VGG16, averaged over the picture."""
+    """The last frame through VGG16, averaged over the image."""
 
     entry = VGG16
     config: VGG16Config

@@ -1,0 +1,351 @@
+"""What watches a stream: the detector that suits it, as its file advises, with events and crossing behind it.
+
+Torch is imported when something is opened, not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from numbers import Real
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roadaware.errors import UsageError
+from roadaware.linking.config import LinkerConfig, apply_advice
+from roadaware.online.config import WatchConfig
+from roadaware.online.tubes import LabelRule
+from roadaware.scenes.advice import Advice
+
+if TYPE_CHECKING:
+    from roadaware.models.catalogue.entries import Entry
+    from roadaware.models.detector import Detector
+    from roadaware.models.event_head.head import EventHead
+    from roadaware.models.graphs.views import Views
+    from roadaware.online.crossing import CrossingAnnotator
+    from roadaware.online.frame_queue import Clock
+
+WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
+"""Where the networks lie that came with roadaware."""
+HEAD = "events-simulated.safetensors"
+"""The file among them which is no detector but the event head."""
+PREDICTORS = ("crossing-jaad.safetensors", "risk-jaad.safetensors")
+"""Those among them that say who will cross, and where."""
+FIRST = "street-small"
+"""The model of the catalogue that is offered where no detector of real streets is installed."""
+LIVE_PX, FILM_PX = 640, 1024
+_OBJECTS = ("objects",)
+Timed = Callable[[str], AbstractContextManager[None]]
+"""What a warm-up runs in, so that somebody may be told that it takes long."""
+
+
+def _untimed(what: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What looks.
+
+    Args:
+        files: of the detector.
+        views: in which sizes; None where the detector has its own.
+    """
+
+    files: list[Path]
+    views: Views | None
+
+
+def find_bundled_weights() -> Path:
+    """The detector that came with roadaware.
+
+    Raises:
+        UsageError: if none came with it, or there are several.
+    """
+    found = sorted(path for path in WEIGHTS.glob("*.safetensors") if path.name not in (*PREDICTORS, HEAD))
+    if not found:
+        raise UsageError(
+            "no detector came with this installation; name one with --weights\n  "
+            f"`roadaware models get {FIRST}` fetches one; `roadaware train configs/simulator.yaml` makes one "
+            "from synthetic scenes"
+        )
+    if len(found) > 1:
+        names = ", ".join(path.name for path in found)
+        raise UsageError(
+            f"several detectors came with this installation ({names}); choose one with --weights"
+        )
+    return found[0]
+
+
+def find_installed_detector() -> tuple[Entry, Path] | None:
+    """The cheapest detector of the catalogue that is installed, with its path; None where there is none."""
+    from roadaware.models.catalogue.entries import find_installed_path, read_catalogue
+
+    there = [
+        (entry, path)
+        for entry in read_catalogue().values()
+        if entry.task == "objects" and (path := find_installed_path(entry))
+    ]
+    return min(there, key=lambda each: each[0].cost) if there else None
+
+
+def select_detector(
+    named: Sequence[Path],
+    *,
+    synthetic: bool,
+    live: bool,
+    size: int | None = None,
+    tiles: bool = False,
+    find_real: Callable[[], Path | None],
+) -> Choice:
+    """The detector that was named, or the one that suits the source.
+
+    Args:
+        named: paths, or names of the catalogue.
+        synthetic: whether the source is a film of the simulator, at which the bundled detector looks.
+        live: whether it is a camera.
+        size: longer side in pixels, of a detector of any size; default: 640 of a camera, 1024 of a film.
+        tiles: whether parts of each picture are looked at besides the whole, by a detector of any size.
+        find_real: finds a detector of real streets where none is named.
+
+    Raises:
+        UsageError: if a name is not installed, or a size was asked of a detector that has its own.
+    """
+    from roadaware.models.catalogue.entries import resolve_weights
+    from roadaware.models.graphs.files import is_graph_file
+    from roadaware.models.graphs.views import Views
+
+    if named:
+        files = [resolve_weights(path, _OBJECTS) for path in named]
+    else:
+        files = [(None if synthetic else find_real()) or find_bundled_weights()]
+    if len(files) == 1 and is_graph_file(files[0]):
+        usual = LIVE_PX if live else FILM_PX
+        return Choice(files, Views(usual if size is None else size, tiles))
+    return Choice(files, Views(size or LIVE_PX, tiles) if size is not None or tiles else None)
+
+
+def build_watch_config(
+    *,
+    fps: float | None = None,
+    recorded_fps: float | None = None,
+    budget_ms: float | None = None,
+    seconds: float | None = None,
+    threshold: float | None = None,
+    label_threshold: float | None = None,
+    rescale: bool = False,
+    spell: Callable[[str], str] = str,
+) -> WatchConfig:
+    """How a stream is watched, of what somebody asked for; the detector's advice is still to come.
+
+    Args:
+        fps, recorded_fps, seconds, rescale: as of `WatchConfig`.
+        budget_ms: its `budget_s` in milliseconds.
+        threshold: agentness that proves a tube, see `follow_advice`.
+        label_threshold: score at which a label begins to be told; below two thirds of it, it no longer is.
+        spell: how errors call an argument of this function.
+
+    Raises:
+        UsageError: if a number has no meaning.
+    """
+    for name, value in (("threshold", threshold), ("label_threshold", label_threshold)):
+        if value is not None and not (is_number(value) and 0 <= value <= 1):
+            raise UsageError(f"{spell(name)} is a score from 0 to 1, not {_format_number(value)}")
+    for name, given in (("budget_ms", budget_ms), ("seconds", seconds)):
+        if given is not None and not (is_number(given) and 0 < given < 1e9):
+            raise UsageError(f"{spell(name)} is more than 0, not {_format_number(given)}")
+    rule = LabelRule()
+    return replace(
+        WatchConfig(),
+        fps=fps,
+        recorded_fps=recorded_fps,
+        budget_s=None if budget_ms is None else budget_ms / 1e3,
+        seconds=seconds,
+        labels=rule
+        if label_threshold is None
+        else replace(rule, on=label_threshold, off=label_threshold * 2 / 3),
+        rescale=rescale,
+    )
+
+
+def is_number(given: object) -> bool:
+    """Whether something is a number of Python's or numpy's."""
+    return isinstance(given, Real) and not isinstance(given, bool)
+
+
+def _format_number(given: object) -> str:
+    return f"{float(given):g}" if isinstance(given, Real) else repr(given)
+
+
+def follow_advice(
+    config: WatchConfig,
+    advice: Advice,
+    iou: float | None = None,
+    threshold: float | None = None,
+) -> WatchConfig:
+    """How a stream is watched with a detector.
+
+    Args:
+        config: where neither the detector nor anybody else says anything.
+        advice: of the detector.
+        iou: overlap that a link needs, whatever the detector advises.
+        threshold: agentness that proves a tube, whatever the detector advises.
+
+    Raises:
+        DamagedError: if what is advised has no meaning.
+    """
+    linker = apply_advice(LinkerConfig.default("road"), advice)
+    linker = linker if iou is None else replace(linker, min_iou=iou)
+    score = config.begin_score
+    if threshold is not None:
+        score = threshold
+    elif advice.min_score is not None:
+        score = advice.min_score
+    return replace(config, linker=linker, begin_score=score, advice=advice)
+
+
+def lower_label_threshold(config: WatchConfig) -> WatchConfig:
+    """The same with labels told of every tube that is: at the score that proves it, where that is less."""
+    on = min(config.labels.on, config.begin_score)
+    return replace(config, labels=replace(config.labels, on=on, off=min(config.labels.off, on * 2 / 3)))
+
+
+def describe_training(files: Sequence[Path], source: str | None) -> str:
+    """What to tell whoever watches something real with a detector that saw nothing real; empty otherwise.
+
+    Args:
+        files: of the detector.
+        source: the file that is watched; None for a camera.
+
+    Raises:
+        DamagedError: if a file says what it was trained on in no words.
+    """
+    from roadaware.models.detector import read_training_data
+    from roadaware.simulator.synthetic_films import is_synthetic_film
+
+    words = read_training_data(files)
+    return f"detector trained on {words}" if words and not is_synthetic_film(source) else ""
+
+
+# The event head, which gives tubes of a plain detector actions, locations and events.
+
+
+def has_event_head(asked: bool | None, kinds: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether a detector gets the event head.
+
+    Args:
+        asked: whether it is wanted; None where nothing is said: of detectors that tell agents alone.
+        kinds: that the detector tells.
+
+    Raises:
+        UsageError: if it is asked for and the detector tells no agents of ROAD.
+    """
+    from roadaware.models.event_head.head import has_installed_head
+    from roadaware.models.object_labels import ROAD_AGENTS
+
+    fits = bool(set(kinds.get("agent", ())) & set(ROAD_AGENTS))
+    if asked and not fits:
+        told = ", ".join(f"{len(names)} of {kind}" for kind, names in kinds.items())
+        raise UsageError(
+            f"--events needs a detector that tells agents of ROAD; this one tells {told or 'nothing'}"
+        )
+    if asked is None:
+        return fits and not {"action", "location"} & set(kinds) and has_installed_head()
+    return asked
+
+
+def open_installed_head() -> EventHead:
+    """The event head that came with roadaware."""
+    from roadaware.models.event_head.head import open_head
+
+    return open_head()
+
+
+def add_event_head(
+    asked: bool | None,
+    detector: Any,
+    linker: LinkerConfig,
+    fps: float | None = None,
+    timed: Timed = _untimed,
+) -> Any:
+    """A detector with the event head behind it where that is wanted; itself otherwise.
+
+    Args:
+        asked: as of `has_event_head`.
+        detector: any.
+        linker: what its detections will be linked with.
+        fps: of the source; None where it is not known.
+        timed: what the warm-up runs in.
+    """
+    if not has_event_head(asked, detector.kinds):
+        return detector
+    from roadaware.tasks.events import EventDetector, warm_up_events
+
+    wrapped = EventDetector(detector, open_installed_head(), linker, fps=fps)
+    with timed("the event head"):
+        warm_up_events(linker)
+    return wrapped
+
+
+# Pedestrians who may cross: which predictors are asked, and of which detectors.
+
+
+def find_predictors(asked: Sequence[str]) -> list[Path]:
+    """The files that are meant; none where pedestrians are not asked about.
+
+    Args:
+        asked: files or folders of predictors; or `auto`, also where nothing is said, for those that came with
+            roadaware; or `none`.
+
+    Raises:
+        UsageError: if words and files are mixed.
+    """
+    words = [each for each in asked if each in ("auto", "none")]
+    if words and len(asked) > 1:
+        raise UsageError(f"--crossing {words[0]} stands alone; name files, or say {words[0]}")
+    if asked and not words:
+        return [Path(each) for each in asked]
+    if words == ["none"]:
+        return []
+    return [path for name in PREDICTORS if (path := WEIGHTS / name).is_file()]
+
+
+def build_annotator(
+    asked: Sequence[str], detector: Detector, clock: Clock, *, waits: bool = True, timed: Timed = _untimed
+) -> CrossingAnnotator | None:
+    """What gives pedestrians their outlook in one watch; None where nothing does.
+
+    Args:
+        asked: as of `find_predictors`.
+        detector: that looks.
+        clock: of the watch.
+        waits: whether frames wait for what is done once. Then predictors are warmed up when somebody is first
+            asked about, which may be never; otherwise before the first frame.
+        timed: what the warm-up runs in.
+
+    Raises:
+        UsageError: if a predictor cannot be asked about a stream, or the detector tells no pedestrians.
+        InputError: if a file cannot be read.
+    """
+    files = find_predictors(asked)
+    if not files:
+        return None
+    from roadaware.online.forecast_event import OutlookRule
+
+    rule, agents = OutlookRule(), detector.kinds.get("agent", ())
+    if not set(rule.agents) & set(agents):
+        if not asked or list(asked) == ["auto"]:
+            return None
+        raise UsageError(
+            f"this detector tells no pedestrians ({', '.join(rule.agents)}) but "
+            f"{', '.join(agents) or 'no agents'}; leave --crossing out"
+        )
+    from roadaware.online.crossing import CrossingAnnotator
+    from roadaware.online.crossing_forecaster import open_foresight
+
+    foresight = open_foresight(files)
+    if not waits:
+        with timed("the predictors"):
+            foresight.warm_up()
+    return CrossingAnnotator(foresight, rule, clock)

@@ -1,0 +1,214 @@
+"""`ra.evaluate` of every task gives the numbers of the command line; wrong requests are answered in words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import roadaware as ra
+from roadaware.analysis.scene_tasks import TASKS, read_claims
+from roadaware.cli import main
+from roadaware.demo_data import write_demo
+from roadaware.demo_data.chaos import write_chaos
+from roadaware.demo_data.corner_files import write_corner_demo
+from roadaware.errors import InputError, UsageError
+from roadaware.formats.coco import read_results
+from roadaware.formats.coda import build_predictions_index, read_corner_cases
+from roadaware.protocols.coda import load_training_set
+from roadaware.scenes.store import open_predictions, save
+
+Held = tuple[ra.Scenes, ra.Predictions]
+FILES = {
+    "actions": ("ava", "gt.csv", "pred.csv"),
+    "relations": ("vidvrd", "truth", "pred.json"),
+    "grounding": ("hcstvg", "test_proc.json", "pred.json"),
+    "sound": ("vggss", "vggss.json", "maps.npz"),
+}
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Held]:
+    root = tmp_path_factory.mktemp("chaos")
+    write_chaos(root, videos=4)
+    found = {}
+    for task, (reader, truth, claims) in FILES.items():
+        scenes = ra.read(reader, root / task / truth, cache=False)
+        found[task] = (scenes, read_claims(TASKS[task], root / task / claims, scenes))
+    return found
+
+
+def _ask_command(held: Held, task: str, place: Path, *more: str) -> dict[str, object]:
+    scenes, predictions = held
+    save(scenes, place / "truth")
+    save(predictions, place / "found")
+    words = ["evaluate", task, "--truth", str(place / "truth"), "--predictions", str(place / "found")]
+    assert main([*words, *more, "--draws", "20", "--json", str(place / "out.json"), "-q"]) == 0
+    found: dict[str, object] = json.loads((place / "out.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("task", FILES)
+def test_every_task_gives_the_numbers_of_the_command_and_a_page(
+    held: dict[str, Held], task: str, tmp_path: Path
+) -> None:
+    scenes, predictions = held[task]
+    result = ra.evaluate(predictions, scenes, task, resamples=20, name="mine")  # type: ignore[arg-type]
+    asked = _ask_command(held[task], task, tmp_path)
+    summary, intervals = asked["summary"], asked["intervals"]
+    assert isinstance(summary, dict)
+    assert isinstance(intervals, dict)
+    assert {name: result.value(name) for name in summary} == summary
+    rows = {row["metric"]: row for row in result.summary.iter_rows(named=True) if row["group"] is None}
+    for name, ends in intervals.items():
+        assert [rows[name]["low_video"], rows[name]["high_video"]] == pytest.approx(ends)
+    assert next(iter(summary)) in result._repr_html_()
+    assert result.plot().axes
+    assert "mine" in result.to_html(tmp_path / "page.html").read_text()
+
+
+def test_two_results_of_a_task_are_compared_on_the_same_truth_alone(held: dict[str, Held]) -> None:
+    scenes, predictions = held["grounding"]
+    one = ra.evaluate(predictions, scenes, "grounding", resamples=0)
+    none = ra.evaluate(ra.Predictions(), scenes, "grounding", resamples=0)
+    table = ra.compare(one, none, resamples=20)
+    row = table.filter(table["metric"] == "m_viou").row(0, named=True)
+    assert row["difference"] == one.value("m_viou")
+    assert row["b"] == 0
+    other = ra.evaluate(predictions, scenes, "grounding", "tubedetr-hcstvg", resamples=0)
+    with pytest.raises(UsageError, match="different configs"):
+        ra.compare(one, other)
+    part = scenes.only(scenes.videos["video"].to_list()[:2])
+    with pytest.raises(InputError, match="different ground truth"):
+        ra.compare(one, ra.evaluate(ra.Predictions(), part, "grounding", resamples=0))
+    with pytest.raises(UsageError, match="of the task grounding, the other of sound"):
+        one.compare(ra.evaluate(held["sound"][1], held["sound"][0], "sound", resamples=0))
+    with pytest.raises(UsageError, match="takes two Results"):
+        ra.compare(predictions, one)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("task", FILES)
+def test_empty_predictions_score_nothing(held: dict[str, Held], task: str) -> None:
+    result = ra.evaluate(ra.Predictions(), held[task][0], task, resamples=0)  # type: ignore[arg-type]
+    assert {row["value"] for row in result.summary.iter_rows(named=True) if row["valid"]} == {0.0}
+    assert "<table" in result._repr_html_()
+
+
+@pytest.mark.parametrize(("name", "trained_on"), [("proposals", None), ("soda10m", "soda10m")])
+def test_corner_cases_are_judged_with_classes_and_without(
+    name: str, trained_on: str | None, tmp_path: Path
+) -> None:
+    write_corner_demo(tmp_path, pictures=12)
+    truth, claims, out = (tmp_path / f"{each}.json" for each in ("corner_case", name, "out"))
+    scenes = read_corner_cases(truth, None)
+    words = ["evaluate", "corner-cases", "--truth", str(truth), "--predictions", str(claims), "-q"]
+    more = ["--agnostic"] if trained_on is None else ["--trained-on", trained_on]
+    assert main([*words, *more, "--json", str(out)]) == 0
+    categories = {} if trained_on is None else load_training_set(trained_on).categories
+    index = build_predictions_index(scenes, categories)
+    found = read_results(claims, index, agnostic=trained_on is None)
+    options = {} if trained_on is None else {"trained_on": trained_on}
+    result = ra.evaluate(found, scenes, "corner_cases", resamples=10, **options)
+    summary = json.loads(out.read_text())["summary"]
+    assert {metric: result.value(metric) for metric in summary} == summary
+    assert any(summary.values())
+    assert result.to_html(tmp_path / "page.html").exists()
+    assert result.compare(result, resamples=5)["difference"].drop_nulls().unique().to_list() == [0.0]
+    nothing = ra.evaluate(ra.Predictions(), scenes, "corner_cases", resamples=0)
+    assert nothing.value("corner_ar") == 0
+    with pytest.raises(UsageError, match="trained-on is one of"):
+        ra.evaluate(found, scenes, "corner_cases", trained_on="kitti")
+    with pytest.raises(UsageError, match="did you mean agnostic"):
+        ra.evaluate(found, scenes, "corner_cases", agnostics=True)
+
+
+def test_pedestrians_are_sampled_predicted_and_judged(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    write_demo(tmp_path / "jaad")
+    scenes = ra.sample(ra.read("jaad", tmp_path / "jaad", cache=False), "jaad-action@iv2024")
+    model = ra.load_model("crossing-jaad")
+    scores = model.predict(scenes)
+    result = ra.evaluate(scores, scenes, "pedestrians", resamples=20)
+    assert result.state is not None
+    assert len(scores.samples) == len(result.state)
+    assert 0 <= result.value("auc") <= 1  # type: ignore[operator]
+    assert result.plot().axes
+    assert "auc" in result.to_html(tmp_path / "page.html").read_text().lower()
+    table = result.compare(ra.evaluate(scores, scenes, "pedestrians", resamples=0), resamples=10)
+    assert set(table["difference"].drop_nulls()) == {0.0}
+    with pytest.raises(UsageError, match="is a predictor of action: give it as crossing="):
+        ra.watch("film.mp4", model)
+    with pytest.raises(UsageError, match=r"ra\.sample"):
+        model.predict(ra.Scenes())
+    with pytest.raises(InputError, match="no samples"):
+        ra.evaluate(scores, ra.Scenes(), "pedestrians")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ({"task": "action"}, "did you mean 'actions'"),
+        ({"task": "actions", "config": "reference"}, "config of actions is one of default, ava-official"),
+        ({"task": "actions", "config": 3}, "config of actions is a name or a ActionConfig"),
+        ({"task": "actions", "kinds": ("agent",)}, "there is no option 'kinds'"),
+        ({"task": "actions", "by": "weather"}, "weather"),
+        ({"task": "actions", "resamples": -1}, "resamples is a whole number"),
+        ({"task": "actions", "resamples": 1.5}, "resamples is a whole number"),
+        ({"task": "sound"}, "expected the truth of sound"),
+    ],
+)
+def test_wrong_requests_are_instructions(held: dict[str, Held], words: dict[str, object], says: str) -> None:
+    scenes, predictions = held["actions"]
+    with pytest.raises((UsageError, InputError), match=says):
+        ra.evaluate(predictions, scenes, **words)  # type: ignore[arg-type]
+
+
+def test_what_is_no_table_is_refused_with_the_way_to_one(held: dict[str, Held], tmp_path: Path) -> None:
+    scenes, predictions = held["actions"]
+    with pytest.raises(UsageError, match="swap the two"):
+        ra.evaluate(scenes, predictions)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="from_numpy"):
+        ra.evaluate(predictions.boxes, scenes)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"ra\.read"):
+        ra.evaluate(predictions, tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="from_pandas"):
+        ra.link(predictions.boxes)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="share no"):
+        ra.evaluate(held["relations"][1].with_tables(boxes=predictions.boxes), held["sound"][0], "road")
+    elsewhere = {
+        name: rows.with_columns(video=pl.col("video").cast(pl.String) + " elsewhere")
+        for name, rows in predictions.filled().items()
+        if "video" in rows.columns
+    }
+    other = predictions.with_tables(**elsewhere)
+    with pytest.raises(InputError, match="share no videos"):
+        ra.evaluate(other, scenes, "actions")
+
+
+def test_proposals_are_those_of_the_command(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    scenes = ra.simulate(made, preset="corner-cases", seed=3, seconds=1.0, size=(160, 90), fps=2)
+    found = ra.propose(made, semantics="truth", detections="truth", theta_deg=9)
+    words = ["propose", str(made), "--semantics", "truth", "--detections", "truth", "--knob", "theta_deg=9"]
+    assert main([*words, "--out", str(tmp_path / "out"), "-q"]) == 0
+    of_command = open_predictions(tmp_path / "out" / "proposals")
+    assert len(found.boxes)
+    assert found.boxes.equals(of_command.boxes)
+    assert found.meta == of_command.meta
+    kept = ra.propose(made, tmp_path / "mine", detections=_true_boxes(scenes), stage="initial")
+    assert len(kept.boxes) >= len(found.boxes)
+    assert open_predictions(tmp_path / "mine" / "proposals").boxes.equals(kept.boxes)
+    assert ra.evaluate(found, scenes, "corner_cases", resamples=0).value("corner_ar") is not None
+    with pytest.raises(UsageError, match="did you mean theta_deg"):
+        ra.propose(made, theta=9)
+    with pytest.raises(UsageError, match="stage is one of initial"):
+        ra.propose(made, stage="last")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no such file or folder"):
+        ra.propose(tmp_path / "nothing")
+
+
+def _true_boxes(scenes: ra.Scenes) -> ra.Predictions:
+    columns = ("box", "video", "frame", "x1_px", "y1_px", "x2_px", "y2_px")
+    return ra.Predictions(boxes=scenes.boxes.select(columns).with_columns(score=1.0))
