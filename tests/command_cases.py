@@ -149,7 +149,7 @@ def commands() -> Iterator[tuple[str, ...]]:
     """The words of every command of the app, aliases left out."""
     from cyclopts import App
 
-    from roadaware.cli.app import app
+    from roadaware.cli.app import build_app
 
     def walk(group: App, before: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         for name in group:
@@ -160,7 +160,7 @@ def commands() -> Iterator[tuple[str, ...]]:
                 yield (*before, name)
             yield from walk(below, (*before, name))
 
-    return walk(app, ())
+    return walk(build_app("*"), ())
 
 
 def words_for(name: tuple[str, ...], inputs: Path, out: Path | str) -> list[str]:

@@ -164,9 +164,9 @@ def _word(told: dict[str, Any], words: list[str]) -> tuple[str, str]:
 
 def options(name: tuple[str, ...]) -> dict[str, Any]:
     """The options of a command and the annotations of their values, out of the app."""
-    from roadaware.cli.app import app
+    from roadaware.cli.app import build_app
 
-    command = app
+    command = build_app("*")
     for word in name:
         command = command[word]
     found = {}

@@ -48,7 +48,7 @@ def test_the_page_lists_every_command_and_exit_code() -> None:
     from roadaware.cli import app
 
     text = PAGE.read_text(encoding="utf-8")
-    for command in app.COMMANDS:
+    for command in app.NAMES:
         assert f"\n## {command}\n" in text
         assert f"\n| [`{command}`](#{command}) | " in text
     rows = re.findall(r"^\| (\d+) \| ", text, re.MULTILINE)
@@ -69,7 +69,7 @@ def test_commands_have_the_options_that_the_page_says_they_share() -> None:
     """A name such as `evaluate` stands for all of its subjects."""
     from roadaware.cli import app
 
-    known = dict(with_options(app.app))
+    known = dict(with_options(app.build_app("*")))
     shared = PAGE.read_text(encoding="utf-8").split("### What many share")[1].split("\n\n")[1]
     rows = [
         [re.findall("`([^`]+)`", cell) for cell in row.split("|")[1:3]] for row in shared.splitlines()[2:]

@@ -13,7 +13,7 @@ from small_files import Command
 import torchless
 from command_cases import CASES, commands, words_for
 from roadaware.cli import outputs
-from roadaware.cli.app import app
+from roadaware.cli.app import build_app
 from roadaware.errors import DiskError, UsageError
 
 WRITTEN = {"--json", "--html", "--out", "--output", "-o"}
@@ -38,7 +38,7 @@ def test_every_command_has_a_case_and_every_case_a_command() -> None:
 
 
 def _arguments(name: tuple[str, ...]) -> Any:
-    command = app
+    command = build_app("*")
     for word in name:
         command = command[word]
     return command, command.assemble_argument_collection()

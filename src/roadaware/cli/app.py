@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
+import importlib
 import os
 import re
 import signal
@@ -13,51 +15,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import CycloptsError, Group, Parameter
+from cyclopts import App, CycloptsError, Group, Parameter
 
 from roadaware import __version__
 from roadaware.addresses import is_address_like, keep_secret, reset_secrets
 from roadaware.cli import console
-from roadaware.cli.ablate import ablate
-from roadaware.cli.audit import audit
-from roadaware.cli.baseline import baseline
-from roadaware.cli.calibration import calibration
-from roadaware.cli.check import check
-from roadaware.cli.compare import compare
-from roadaware.cli.cross_dataset import cross_dataset
-from roadaware.cli.demo import demo
-from roadaware.cli.doctor import doctor
-from roadaware.cli.draw import draw
-from roadaware.cli.evaluate import evaluate
-from roadaware.cli.export import export
 from roadaware.cli.interrupts import Terminated, handle_interrupts, stop_children
-from roadaware.cli.label import label
-from roadaware.cli.link import link
-from roadaware.cli.models import models
-from roadaware.cli.options import (
-    USUAL,
-    Command,
-    Common,
-    Outcome,
-    Output,
-    add_commands,
-    create_app,
-    get_name,
-)
+from roadaware.cli.options import USUAL, Common, Outcome, Output, add_command, create_app
 from roadaware.cli.outputs import FILE, check_paths
-from roadaware.cli.poses import poses
-from roadaware.cli.predict import predict
-from roadaware.cli.prelabel import prelabel
-from roadaware.cli.propose import propose
-from roadaware.cli.read import read
-from roadaware.cli.report import report
-from roadaware.cli.reproduce import reproduce
-from roadaware.cli.rescore import rescore
-from roadaware.cli.segment import segment
-from roadaware.cli.simulate import simulate
-from roadaware.cli.stats import stats
-from roadaware.cli.train import train
-from roadaware.cli.watch import watch
 from roadaware.errors import RoadawareError, UsageError
 from roadaware.io import folders
 
@@ -66,37 +31,91 @@ _SHELL = "The shell to complete in. [default: the one this runs in]"
 _SCRIPT = "Write the script to this file and install nothing; /dev/stdout prints it."
 _DISK_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
 
-app = create_app(
-    "roadaware",
-    """
-    Turn road video into road events, and know how far to trust them.
-
-    First time here? `roadaware demo` makes a small dataset and runs every step on it.
-    `roadaware COMMAND --help` explains a command, with an example.
-
-    Exit codes: 0 fine, 1 findings under --strict or --fail-under, 2 wrong request, 3 unreadable
-    input, 4 output could not be written, 70 a fault of roadaware, 130 interrupted, 141 closed pipe,
-    143 terminated.
-    """,
-    version=__version__,
-)
-_GROUPS: dict[str, tuple[Command, ...]] = {
-    "Data": (read, stats, audit, check),
-    "Simulate": (simulate,),
-    "Train": (train, baseline, models),
-    "Predict and track": (predict, link, watch, poses, export),
-    "Corner cases": (propose, rescore, segment, prelabel, label, ablate),
-    "Evaluate": (evaluate, calibration, compare, reproduce, cross_dataset),
-    "Show": (report, draw, doctor, demo),
+COMMANDS = {
+    "Data": {
+        "read": "Read a dataset and say what is inside: videos, boxes, pedestrians, splits, refused rows.",
+        "stats": "Count boxes and tubes by class and split, and draw the counts.",
+        "audit": "Find what is wrong with a dataset or its published samples: counts, reasons, examples.",
+        "check": "Check annotations: against a second annotator, dictionaries, and rules that always hold.",
+    },
+    "Simulate": {
+        "simulate": "Simulate road scenes: what camera, LiDAR and microphone record, with exact ground truth.",
+    },
+    "Train": {
+        "train": "Train what a recipe names: a detector of road events, or a predictor of pedestrians.",
+        "baseline": "Train simple models on boxes and vehicle actions alone, and evaluate them.",
+        "models": "List, fetch, show and remove trained models of others.",
+    },
+    "Predict and track": {
+        "predict": "Detect road events in every frame of videos, as tables.",
+        "link": "Link detections to tubes and label them, as published or as we recommend.",
+        "watch": "Watch a video or a camera: tubes of agents, their actions and locations, as they happen.",
+        "poses": "Find the 17 joints of each person, as a table that predictors of pedestrians read.",
+        "export": "Write a detector as ONNX, for runtimes without PyTorch.",
+    },
+    "Corner cases": {
+        "propose": "Propose boxes around what stands on the road and no detector knows.",
+        "rescore": "Rank proposals of corner cases by how unlike known objects they are.",
+        "segment": "Segment images, as masks that `propose --semantics` reads.",
+        "prelabel": "Name proposals with CLIP, as a help for annotators.",
+        "label": "Send proposals of corner cases to annotators, and read their work back.",
+        "ablate": "Ablate the proposals, one parameter at a time.",
+    },
+    "Evaluate": {
+        "evaluate": "Score predictions against ground truth, as published or as we recommend.",
+        "calibration": "Ask whether a pedestrian model's probabilities are right: is 0.9 nine times of ten?",
+        "compare": "Compare two models on the same samples: differences with intervals, and a verdict.",
+        "reproduce": "Repeat a published experiment and set every printed cell beside what comes out.",
+        "cross-dataset": "Train predictors on each of several domains, test each on all.",
+    },
+    "Show": {
+        "report": "Make the HTML report of run folders: one file, offline, printable.",
+        "draw": "Draw boxes, agents, actions and locations on synthetic videos.",
+        "doctor": "Find out why something does not work, or why a number is 0.",
+        "demo": "Run every step once: watch, read, audit, train, link, evaluate, report.",
+    },
 }
-"""The commands in the order of work."""
-for _place, (_title, _commands) in enumerate(_GROUPS.items()):
-    add_commands(app, _commands, group=Group(_title, sort_key=_place))
-COMMANDS = tuple(get_name(command) for commands in _GROUPS.values() for command in commands)
-"""The names of all commands, in the order of work."""
+"""By group, in the order of work: the name of each command and what it does. It lies in the module of its name."""
+NAMES = tuple(name for commands in COMMANDS.values() for name in commands)
 
 
-@app.command(name="--install-completion", help_format="plaintext")
+@functools.cache
+def build_app(loaded: str = "") -> App:
+    """The command line.
+
+    Args:
+        loaded: the command whose module is imported, with all it needs; of the others, nothing but the name and
+            a line are known until somebody asks. `*` for all of them.
+    """
+    app = create_app(
+        "roadaware",
+        """
+        Turn road video into road events, and know how far to trust them.
+
+        First time here? `roadaware demo` makes a small dataset and runs every step on it.
+        `roadaware COMMAND --help` explains a command, with an example.
+
+        Exit codes: 0 fine, 1 findings under --strict or --fail-under, 2 wrong request, 3 unreadable
+        input, 4 output could not be written, 70 a fault of roadaware, 130 interrupted, 141 closed pipe,
+        143 terminated.
+        """,
+        version=__version__,
+    )
+    for place, (title, commands) in enumerate(COMMANDS.items()):
+        group = Group(title, sort_key=place)
+        for at, (name, about) in enumerate(commands.items()):
+            module, attribute = f"roadaware.cli.{name.replace('-', '_')}", name.replace("-", "_")
+            if loaded in (name, "*"):
+                add_command(app, getattr(importlib.import_module(module), attribute), name, group, at)
+            else:
+                app.command(f"{module}:{attribute}", name=name, help=about, group=group, sort_key=at)
+    app.command(install_completion, name="--install-completion", help_format="plaintext")
+    options = Group("Options", sort_key=len(COMMANDS))
+    for option in ("--help", "--version", "--install-completion"):
+        app[option].group = (options,)
+    return app
+
+
 def install_completion(
     *,
     shell: Annotated[Literal["bash", "zsh", "fish"] | None, Parameter(help=_SHELL)] = None,
@@ -121,17 +140,12 @@ def install_completion(
     if name is None:
         raise UsageError("it is not known which shell this is; add --shell bash, zsh or fish")
     if output is None:
-        path = app.install_completion(shell=name)
+        path = build_app("*").install_completion(shell=name)
         return Outcome(f"installed {path}; open a new shell to use it", {"shell": name, "path": str(path)})
-    script = app.generate_completion(shell=name)
+    script = build_app("*").generate_completion(shell=name)
     folders.write_text(output, script)
     console.print_note(f"wrote {output}")
     return Outcome("", {"shell": name, "path": str(output)})
-
-
-_OPTIONS = Group("Options", sort_key=len(_GROUPS))
-for _option in ("--help", "--version", "--install-completion"):
-    app[_option].group = (_OPTIONS,)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -220,10 +234,12 @@ def prepare_words(words: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     rest = list(words)
+    if rest[:1] == ["eval"]:
+        rest[0] = "evaluate"
     if rest and rest[0] in _FORMER_VERBS:
         console.print_error(f"roadaware: `{rest[0]}` is now called `{_FORMER_VERBS[rest[0]]}`")
         rest[0] = _FORMER_VERBS[rest[0]]
-    if rest and rest[0] not in COMMANDS:
+    if rest and rest[0] not in NAMES:
         _refuse_wrong_verb(rest[0])
     while rest:
         word = rest.pop(0)
@@ -241,7 +257,7 @@ def _refuse_wrong_verb(word: str) -> None:
     """Raise a UsageError with a line to copy where we know what a word of another tool asks for."""
     line, what = _WRONG_VERBS.get(word.lower(), ("", ""))
     subject = re.fullmatch("eval(?:uate)?[-_](.+)", word.lower())
-    if subject and (name := subject[1].replace("_", "-")) in evaluate:
+    if subject and (name := subject[1].replace("_", "-")) in build_app("evaluate")["evaluate"]:
         line, what = f"roadaware evaluate {name} --help", "`evaluate` takes the subject as a word of its own"
         if name == "road":
             line = "roadaware evaluate road --truth TRUTH --predictions PREDICTIONS"
@@ -289,7 +305,7 @@ def _report_interrupt(error: KeyboardInterrupt | Terminated) -> int:
 def _run(words: list[str]) -> int:
     if any("\0" in word for word in words):
         raise UsageError("a word of the command holds a NUL character, which no path or address can")
-    command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
+    command, bound, _ = build_app(words[0] if words and words[0] in NAMES else "").parse_args(words, print_error=False, exit_on_error=False)
     ours = command.__module__.startswith("roadaware.")  # not so --help and --version
     if ours:
         _require_values(bound.arguments)

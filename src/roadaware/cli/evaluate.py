@@ -27,6 +27,5 @@ evaluate = create_app(
         roadaware evaluate ucf24 --truth pyannot_with_class_names.pkl \\
             --predictions linked --config reference -o runs/mine
     """,
-    alias=["eval"],
 )
 add_commands(evaluate, (pedestrians, road, ucf24, actions, relations, grounding, sound, corner_cases))

@@ -20,34 +20,36 @@ def create_app(name: str, about: str, **how: Any) -> App:
     return App(name=name, help=format_paragraphs(about), help_format="plaintext", **how)
 
 
-def get_name(command: Command) -> str:
-    """The word that starts a command."""
-    return command.name[0] if isinstance(command, App) else command.__name__.replace("_", "-")
+def add_command(app: App, command: Command, name: str, group: Group | None = None, place: int = 0) -> None:
+    """Make a function, whose docstring becomes its help, or another app a command of an app.
+
+    Args:
+        app: that gets it.
+        command: what is added.
+        name: the word that starts it; an app has its own.
+        group: heading in the app's help.
+        place: where it stands under that heading.
+    """
+    if isinstance(command, App):
+        command.sort_key = place
+        command.group = (group,) if group else ()
+        app.command(command)
+        return
+    about = format_paragraphs(command.__doc__ or "")
+    app.command(command, name=name, help=about, help_format="plaintext", group=group, sort_key=place)
 
 
-def add_commands(app: App, commands: Iterable[Command], group: Group | None = None, **names: str) -> None:
-    """Make functions and other apps commands of an app, in this order.
+def add_commands(app: App, commands: Iterable[Callable[..., Any]], **names: str) -> None:
+    """Make functions commands of an app, in this order.
 
     Args:
         app: that gets them.
-        commands: functions, whose docstrings become their help, or apps.
-        group: heading in the app's help.
+        commands: functions, whose docstrings become their help.
         names: of functions that are not called as the command is: function=command.
     """
     for place, command in enumerate(commands):
-        if isinstance(command, App):
-            command.sort_key = place
-            command.group = (group,) if group else ()
-            app.command(command)
-            continue
-        app.command(
-            command,
-            name=names.get(command.__name__, get_name(command)),
-            help=format_paragraphs(command.__doc__ or ""),
-            help_format="plaintext",
-            group=group,
-            sort_key=place,
-        )
+        name = names.get(command.__name__, command.__name__.replace("_", "-"))
+        add_command(app, command, name, place=place)
 
 
 _SHARED = Group("Shared options", sort_key=100)
