@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import polars as pl
+
+from roadaware.datasets.issues import Findings
 from roadaware.errors import InputError
+from roadaware.formats.detection_folders import find_detection_folder, list_frame_files
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
 NO_SCORE = "no number in [0, 1]"
@@ -75,7 +77,6 @@ def check_truth(scenes: Scenes, split: str | None) -> None:
     Raises:
         InputError: if no box lies in a frame that is judged.
     """
-    import polars as pl
 
     boxes, frames = scenes.boxes, scenes.frames
     if not boxes.is_empty() and "annotated" in frames.columns:
@@ -102,7 +103,6 @@ def select_known_videos(
         known: all videos of the truth.
         left: takes the counts.
     """
-    import polars as pl
 
     judged, known, told = set(videos), set(known), set[str]()
     for name in ("boxes", "tubes", "frames"):
@@ -119,7 +119,6 @@ def select_known_videos(
 
 def filter_videos(tables: S, videos: Sequence[str]) -> S:
     """The rows that belong to some videos."""
-    import polars as pl
 
     kept = {
         name: frame.filter(pl.col("video").cast(pl.String).is_in(videos))
@@ -144,8 +143,6 @@ def find_unread(path: Path, videos: Sequence[str], known: Iterable[str]) -> Left
     Raises:
         InputError: if there are videos, and none of them is to be read.
     """
-    from roadaware.datasets.issues import Findings
-    from roadaware.formats.detection_folders import find_detection_folder, list_frame_files
 
     held = set(list_frame_files(find_detection_folder(path), first_frame=1, findings=Findings()))
     elsewhere = sorted(held - set(videos))
@@ -167,7 +164,6 @@ def find_unread(path: Path, videos: Sequence[str], known: Iterable[str]) -> Left
 
 def count_empty_videos(claims: Predictions, scenes: Scenes) -> dict[str, int]:
     """How many judged videos have neither a box, a tube nor a scored frame; empty where all have one."""
-    import polars as pl
 
     spoken: set[str] = set()
     for frame in (claims.boxes, claims.tubes, claims.frames):
@@ -183,7 +179,6 @@ def check_image_size(claims: Predictions, scenes: Scenes) -> tuple[str, ...]:
         claims: boxes, and the size in `videos`; nothing is said where that is unknown.
         scenes: truth, with the sizes of its own.
     """
-    import polars as pl
 
     if not {"width_px", "height_px"} <= set(claims.videos.columns) or claims.boxes.is_empty():
         return ()
@@ -217,7 +212,6 @@ def _reach(side: float) -> float:
 
 def _best_that_miss(boxes: pl.DataFrame, scenes: Scenes) -> tuple[int, int]:
     """Frames with predictions and truth, and how many of them have a best prediction that overlaps no true box."""
-    import polars as pl
 
     columns = set(scenes.videos.columns)
     if not {"width_px", "height_px"} <= columns or "score" not in boxes.columns:

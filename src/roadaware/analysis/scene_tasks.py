@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from roadaware.analysis.doctor.data import check_overlap
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -214,7 +215,6 @@ def check_claims(task: SceneTask, claims: Predictions, scenes: Scenes, where: st
         InputError: if claims and truth share no video, frame, thing or name of a class, or the claims have no
             label of the kind that is asked for.
     """
-    from roadaware.analysis.doctor.data import check_overlap
 
     lacking = check_overlap(claims, scenes, where=where, table=task.truth[0], kinds=task.compared)
     known = claims.meta.vocabularies.keys()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from roadaware.analysis.corner_tables import build_ablation_table
 from roadaware.cli import console, outputs
+from roadaware.cli.corner_cases import open_truth
 from roadaware.cli.datasets import DatasetKind
 from roadaware.cli.options import (
     USUAL,
@@ -23,8 +26,23 @@ from roadaware.cli.options import (
     validate_range,
 )
 from roadaware.cli.propose import STRICT, build_order, describe_lost
+from roadaware.corner_cases.runner import load_run_inputs
 from roadaware.errors import UsageError
 from roadaware.io import folders
+from roadaware.io.csv import format_csv
+from roadaware.io.files import write_atomically
+from roadaware.protocols.copg_ablation import (
+    GRID,
+    GridOrder,
+    build_cells,
+    collect_variants,
+    compute_score,
+    compute_states,
+    run_grid,
+)
+from roadaware.reports import terminal
+from roadaware.reports.ablation import plot_ablation
+from roadaware.reports.ablation_text import format_ablation_tables
 
 if TYPE_CHECKING:
     from roadaware.corner_cases.runner import Order
@@ -86,9 +104,6 @@ def ablate(
         roadaware ablate synthetic --config default --grid theta_deg=4,8 standing_m=0,1 \\
             --output few
     """
-    from roadaware.analysis.corner_tables import build_ablation_table
-    from roadaware.corner_cases.runner import load_run_inputs
-    from roadaware.protocols.copg_ablation import GRID, GridOrder, build_cells, collect_variants, run_grid
 
     rows, left_out = build_cells(
         tuple(dict.fromkeys(config)),
@@ -133,7 +148,6 @@ def parse_grid(grid: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
 
 def _value(name: str, value: str) -> Any:
     """A number, a word, nothing (`null`), or classes of background with `+` between them."""
-    import json
 
     if name == "background":
         return tuple(value.split("+"))
@@ -145,8 +159,6 @@ def _value(name: str, value: str) -> Any:
 
 def _truth(order: Order, path: Path | None) -> Scenes | None:
     """What proposals are judged against; None where nothing says which objects are corner cases."""
-    from roadaware.cli.corner_cases import open_truth
-    from roadaware.corner_cases.runner import load_run_inputs
 
     if path is not None:
         return open_truth(path, None)
@@ -157,7 +169,6 @@ def _truth(order: Order, path: Path | None) -> Scenes | None:
 
 
 def _scores(found: GridFound, truth: Scenes | None, draws: int, seed: int) -> list[Score] | None:
-    from roadaware.protocols.copg_ablation import compute_score, compute_states
 
     if truth is None:
         return None
@@ -188,9 +199,6 @@ def _data(
 
 
 def _write(out: Path, table: Any, data: dict[str, Any]) -> None:
-    from roadaware.io.csv import format_csv
-    from roadaware.io.files import write_atomically
-    from roadaware.reports.ablation import plot_ablation
 
     picture = plot_ablation(table)
     folders.write_text(out / CSV, format_csv(table))
@@ -201,8 +209,6 @@ def _write(out: Path, table: Any, data: dict[str, Any]) -> None:
 
 
 def _text(table: Any, found: GridFound, left_out: list[str], truth: Scenes | None, rows: list[Cell]) -> str:
-    from roadaware.reports import terminal
-    from roadaware.reports.ablation_text import format_ablation_tables
 
     lines = [f"{found.pictures:,} images with a sweep; AP, AR in fractions, * is the configuration as it is"]
     lines += format_ablation_tables(table)

@@ -76,6 +76,7 @@ COMMANDS = {
     },
 }
 """By group, in the order of work: the name of each command and what it does. It lies in the module of its name."""
+_GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(COMMANDS)}
 NAMES = tuple(name for commands in COMMANDS.values() for name in commands)
 
 
@@ -84,8 +85,8 @@ def build_app(loaded: str = "") -> App:
     """The command line.
 
     Args:
-        loaded: the command whose module is imported, with all it needs; of the others, nothing but the name and
-            a line are known until somebody asks. `*` for all of them.
+        loaded: the command whose module is imported, with all it needs; the others are names and lines of help
+            alone. `*` for all of them.
     """
     app = create_app(
         "roadaware",
@@ -101,14 +102,15 @@ def build_app(loaded: str = "") -> App:
         """,
         version=__version__,
     )
-    for place, (title, commands) in enumerate(COMMANDS.items()):
-        group = Group(title, sort_key=place)
+    for title, commands in COMMANDS.items():
+        group = _GROUPS[title]
         for at, (name, about) in enumerate(commands.items()):
-            module, attribute = f"roadaware.cli.{name.replace('-', '_')}", name.replace("-", "_")
             if loaded in (name, "*"):
-                add_command(app, getattr(importlib.import_module(module), attribute), name, group, at)
+                python_name = name.replace("-", "_")
+                module = importlib.import_module(f"roadaware.cli.{python_name}")
+                add_command(app, getattr(module, python_name), name, group, at)
             else:
-                app.command(f"{module}:{attribute}", name=name, help=about, group=group, sort_key=at)
+                app.command(create_app(name, about, group=group, sort_key=at))
     app.command(install_completion, name="--install-completion", help_format="plaintext")
     options = Group("Options", sort_key=len(COMMANDS))
     for option in ("--help", "--version", "--install-completion"):
@@ -305,7 +307,9 @@ def _report_interrupt(error: KeyboardInterrupt | Terminated) -> int:
 def _run(words: list[str]) -> int:
     if any("\0" in word for word in words):
         raise UsageError("a word of the command holds a NUL character, which no path or address can")
-    command, bound, _ = build_app(words[0] if words and words[0] in NAMES else "").parse_args(words, print_error=False, exit_on_error=False)
+    command, bound, _ = build_app(words[0] if words and words[0] in NAMES else "").parse_args(
+        words, print_error=False, exit_on_error=False
+    )
     ours = command.__module__.startswith("roadaware.")  # not so --help and --version
     if ours:
         _require_values(bound.arguments)

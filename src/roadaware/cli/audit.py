@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from roadaware.analysis.audit import audit as check
+from roadaware.analysis.audit import render
 from roadaware.cli import console, datasets
 from roadaware.cli.options import (
     USUAL,
@@ -19,6 +21,8 @@ from roadaware.cli.options import (
     Switch,
     TaskName,
 )
+from roadaware.cli.results import write_page
+from roadaware.scenes.sampling import get_protocol
 
 if TYPE_CHECKING:
     from roadaware.analysis.audit import Audit
@@ -51,7 +55,6 @@ def audit(
 
         roadaware audit jaad JAAD --task risk --html audit.html --strict
     """
-    from roadaware.cli.results import write_page
 
     asked: TaskName = task or ("intention" if dataset == "pie" else "action")
     found = run_audit(datasets.open_dataset(dataset, path), f"{dataset}-{asked}@iv2024", config)
@@ -60,7 +63,6 @@ def audit(
         from roadaware.reports.page import report
 
         write_page(html, report([audit_section(found)], title=f"Audit of {found.dataset}"))
-    from roadaware.analysis.audit import render
 
     serious, warnings = (len(found.of_severity(severity)) for severity in ("serious", "warning"))
     failed = f"--strict: {serious} serious findings and {warnings} warnings"
@@ -75,8 +77,6 @@ def run_audit(scenes: Scenes, protocol: str, config: ConfigName) -> Audit:
         protocol: its name.
         config: the published sampling, or the one we recommend.
     """
-    from roadaware.analysis.audit import audit as check
-    from roadaware.scenes.sampling import get_protocol
 
     with console.log_step("audit"):
         return check(scenes, get_protocol(protocol, config))

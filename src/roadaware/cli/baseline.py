@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from roadaware.analysis.compare import compare
 from roadaware.cli import console, datasets, outputs
+from roadaware.cli.compare import build_comparison_json
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -25,8 +27,12 @@ from roadaware.cli.options import (
     TaskName,
 )
 from roadaware.cli.results import write_result
+from roadaware.config import from_dict
 from roadaware.io import folders
+from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores
 from roadaware.reports import runs
+from roadaware.reports.run_pages import run_page
+from roadaware.reports.run_text import format_headline, format_runs
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison
@@ -87,7 +93,6 @@ def train(
         seed: of the resamples.
         models: their names; all that answer the task where None.
     """
-    from roadaware.metrics.pedestrians import PedestrianConfig
     from roadaware.tasks.pedestrians import evaluate_baselines as fitted
 
     chosen = PedestrianConfig.reference(task) if config == "reference" else PedestrianConfig.default(task)
@@ -97,8 +102,6 @@ def train(
 
 def as_run(item: Baseline, protocol: str, draws: int, seed: int, config: ConfigName) -> runs.Run:
     """A trained baseline as a run."""
-    from roadaware.config import from_dict
-    from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores
 
     judged = from_dict(PedestrianConfig, item.metrics.config)
     state, _ = collect_sample_scores(item.predictions, item.scenes, judged.task)
@@ -112,7 +115,6 @@ def as_run(item: Baseline, protocol: str, draws: int, seed: int, config: ConfigN
 
 def compare_baselines(found: list[runs.Run], *, draws: int, seed: int) -> list[Comparison]:
     """Every pair of runs on the same samples, the stronger-sounding order being that of the list."""
-    from roadaware.analysis.compare import compare
 
     if not draws:
         return []
@@ -130,7 +132,6 @@ def save(
     Raises:
         DiskError, UsageError: as `folders.put_folder`.
     """
-    from roadaware.reports.run_pages import run_page
 
     with console.log_step("report"):
         files = {
@@ -144,14 +145,12 @@ def save(
 
 
 def _text(found: list[runs.Run], pairs: list[Comparison], protocol: str, config: str) -> str:
-    from roadaware.reports.run_text import format_headline, format_runs
 
     head = f"{protocol}, config {config}: {len(found[0].state)} test samples"
     return "\n\n".join([head, format_runs(found), *(format_headline(pair) for pair in pairs)])
 
 
 def _data(found: list[runs.Run], pairs: list[Comparison]) -> dict[str, Any]:
-    from roadaware.cli.compare import build_comparison_json
 
     return {
         "models": {run.name: runs.summarize_run(run) for run in found},

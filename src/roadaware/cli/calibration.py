@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
@@ -22,13 +24,16 @@ from roadaware.cli.options import (
     Several,
     validate_range,
 )
-from roadaware.cli.pedestrians import NO_SAMPLES, SampleSource
+from roadaware.cli.pedestrians import COLUMNS, NO_SAMPLES, SampleSource, assign_scenarios
 from roadaware.cli.results import write_result
+from roadaware.config import to_dict
 from roadaware.errors import InputError
+from roadaware.formats.score_tables import read_labels
 from roadaware.reports import runs
+from roadaware.reports.calibration_text import as_json, as_text, build_calibration_files
+from roadaware.scenes.factors import classify_by_edges
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from roadaware.cli.pedestrians import Judged
@@ -119,10 +124,8 @@ def _write_calibration(
     overwrite: bool,
 ) -> Outcome:
     """What was found, written to the folder where there is one."""
-    from dataclasses import replace
 
     from roadaware.metrics.calibration import CalibrationConfig, evaluate
-    from roadaware.reports.calibration_text import as_json, as_text, build_calibration_files
 
     published = facts["config_name"] == "reference"
     named = CalibrationConfig.reference() if published else CalibrationConfig.default()
@@ -139,7 +142,6 @@ def _write_calibration(
 
 def _sets(held: Judged, level: float, seed: int) -> dict[str, Any]:
     """How sets of both rules did, JSON-ready."""
-    from roadaware.config import to_dict
     from roadaware.metrics.conformal_sets import HALVINGS, evaluate_coverage
 
     found = evaluate_coverage(held.state, level, seed=seed)
@@ -152,16 +154,12 @@ def _sets(held: Judged, level: float, seed: int) -> dict[str, Any]:
 
 def _infer_task(held: Judged) -> str | None:
     """What was most likely asked, by the number of scores a sample."""
-    from roadaware.cli.pedestrians import COLUMNS
 
     return {columns: task for task, columns in COLUMNS.items()}.get(held.state.scores.shape[1])
 
 
 def _times(held: Judged) -> tuple[list[npt.NDArray[np.object_]], dict[str, float]]:
     """The band of time to event of each sample, where there are two, and the mean seconds of each band."""
-    import numpy as np
-
-    from roadaware.scenes.factors import classify_by_edges
 
     tte = held.state.tte_frames
     if tte is None or not len(tte):
@@ -179,10 +177,6 @@ def _groupings(
     held: Judged, samples: Path | None, by: list[str], config: ConfigName
 ) -> list[npt.NDArray[np.object_]]:
     """The scenario of each sample, factor by factor."""
-    import numpy as np
-
-    from roadaware.cli.pedestrians import assign_scenarios
-    from roadaware.formats.score_tables import read_labels
 
     if held.scenes is not None:
         return [np.array(assign_scenarios(held.scenes, [factor], config), dtype=object) for factor in by]

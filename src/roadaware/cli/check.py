@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 from cyclopts import Parameter
 
+from roadaware.analysis.quality import Dictionary, ForbiddenWords, QualityConfig
+from roadaware.analysis.quality import check as checked
 from roadaware.cli import console, datasets, outputs
 from roadaware.cli.options import (
     USUAL,
@@ -25,12 +28,23 @@ from roadaware.cli.options import (
     create_app,
 )
 from roadaware.cli.results import write_page, write_result
+from roadaware.datasets import get_reader, read
+from roadaware.datasets.detect_format import detect_dataset_format
+from roadaware.demo_data.annotations import FORBIDDEN, generate_annotation_rounds
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folders
+from roadaware.io.csv import format_csv
+from roadaware.io.files import read_regular
+from roadaware.io.folders import encode_json, make_folder, write_text
 from roadaware.reports import terminal
+from roadaware.reports.page import report
+from roadaware.reports.quality import build_quality_sections
+from roadaware.reports.quality_text import format_quality
+from roadaware.reports.runs import encode_parquet
+from roadaware.scenes.store import save
 
 if TYPE_CHECKING:
-    from roadaware.analysis.quality import Dictionary, ForbiddenWords, Quality, QualityConfig
+    from roadaware.analysis.quality import Quality
     from roadaware.scenes.tables import Scenes
 
 # What `roadaware check` is given: annotations in any form, limits, dictionaries and lists of words.
@@ -62,7 +76,6 @@ class Limits:
         Raises:
             UsageError: if one of them makes no sense.
         """
-        from roadaware.analysis.quality import QualityConfig
 
         sides = self.resolution.lower().split("x")
         if len(sides) != 2 or not all(
@@ -135,8 +148,6 @@ def open_annotations(
             return open_scenes(path)
     if not path.exists():
         raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
-    from roadaware.datasets import get_reader, read
-    from roadaware.datasets.detect_format import detect_dataset_format
 
     name = reader or detect_dataset_format(path)
     lacking = [f"--{option}" for option in given if option not in get_reader(name).options]
@@ -153,8 +164,6 @@ def load_dictionary(given: str | None) -> Dictionary | None:
     Raises:
         InputError: if it is not lists of labels by kind.
     """
-    from roadaware.analysis.quality import Dictionary
-    from roadaware.io.files import read_regular
 
     if given is None:
         return None
@@ -180,8 +189,6 @@ def load_forbidden_words(path: Path | None) -> ForbiddenWords | None:
     Raises:
         InputError: if it cannot be read, or holds no word.
     """
-    from roadaware.analysis.quality import ForbiddenWords
-    from roadaware.io.files import read_regular
 
     if path is None:
         return None
@@ -268,8 +275,6 @@ def check_annotations(
             --dictionary none --frames 10 --frame-rate file
     """
 
-    from roadaware.reports.quality_text import format_quality
-
     config, allowed, words = (
         limits.config(),
         load_dictionary(limits.dictionary),
@@ -281,7 +286,6 @@ def check_annotations(
         for path in (original, round1, round2)
         if path is not None
     ]
-    from roadaware.analysis.quality import check as checked
 
     with console.log_step("checking"):
         found = checked(*scenes, config=config, dictionary=allowed, words=words)
@@ -314,11 +318,6 @@ def example(
 
         roadaware check example runs/rounds
     """
-    from dataclasses import asdict
-
-    from roadaware.demo_data.annotations import FORBIDDEN, generate_annotation_rounds
-    from roadaware.io.folders import encode_json, make_folder, write_text
-    from roadaware.scenes.store import save
 
     rounds = generate_annotation_rounds(seed=seed)
     versions = {"original": rounds.original, "round1": rounds.round1, "round2": rounds.round2}
@@ -344,8 +343,6 @@ add_commands(check, (check_annotations, example), check_annotations="annotations
 
 def render_quality_page(found: Quality) -> str:
     """The result as one page that needs no network."""
-    from roadaware.reports.page import report
-    from roadaware.reports.quality import build_quality_sections
 
     with console.log_step("report"):
         return report(build_quality_sections(found), title=_TITLE)
@@ -353,10 +350,6 @@ def render_quality_page(found: Quality) -> str:
 
 def _save(found: Quality, folder: Path, *, overwrite: bool) -> None:
     """Items, agreement and page as one result folder."""
-    import polars as pl
-
-    from roadaware.io.csv import format_csv
-    from roadaware.reports.runs import encode_parquet
 
     flat = found.items.with_columns(
         pl.col(name).list.join("; ")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from roadaware.analysis.compare import compare as compare_scores
 from roadaware.cli import console
 from roadaware.cli.options import (
     MOST_RESAMPLES,
@@ -20,11 +21,14 @@ from roadaware.cli.options import (
     TaskName,
     validate_range,
 )
+from roadaware.cli.pedestrians import from_files
+from roadaware.cli.results import write_page
 from roadaware.errors import InputError, UsageError
+from roadaware.metrics.pedestrians import PedestrianConfig
 from roadaware.reports import runs
+from roadaware.reports.run_kinds import KINDS
 
 if TYPE_CHECKING:
-    from roadaware.metrics.pedestrians import PedestrianConfig
     from roadaware.metrics.scores import SampleScores
 
 _CONFIG = "How csv files are judged; run folders bring their own. [default: default]"
@@ -59,9 +63,6 @@ def compare(
 
         roadaware compare runs/mine runs/theirs --html difference.html
     """
-    from roadaware.analysis.compare import compare as compare_scores
-    from roadaware.cli.results import write_page
-    from roadaware.reports.run_kinds import KINDS
 
     if _is_run(a) != _is_run(b):
         raise UsageError("compare two csv files or two run folders, not one of each")
@@ -137,8 +138,6 @@ def _refuse_options(**given: object) -> None:
 def _files(
     a: Path, b: Path, samples: Path | None, task: TaskName | None, config: ConfigName
 ) -> tuple[SampleScores, SampleScores, PedestrianConfig]:
-    from roadaware.cli.pedestrians import from_files
-    from roadaware.metrics.pedestrians import PedestrianConfig
 
     if samples is None or task is None:
         raise UsageError(

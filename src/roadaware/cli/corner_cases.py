@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from roadaware.analysis.doctor.data import check_overlap
 from roadaware.analysis.event_findings import count_refusals, list_warnings
 from roadaware.analysis.scene_tasks import CORNER_CASES, get_config, set_fields
 from roadaware.cli import console, datasets, results
@@ -15,6 +16,20 @@ from roadaware.cli.options import USUAL, Common, Outcome, Switch
 from roadaware.cli.results import AS_USUAL, NOWHERE, FieldScoring, Kept
 from roadaware.cli.scenes import Given, count_warnings, run_scene_task, write_scene_run
 from roadaware.errors import InputError, UsageError
+from roadaware.formats.coco import build_coco_index, read_json_document, read_results
+from roadaware.formats.coda import IDS, build_predictions_index, read_corner_cases
+from roadaware.protocols.coda import (
+    OWN,
+    TRAINING_SETS,
+    infer_version,
+    label_claims,
+    label_truth,
+    load_training_set,
+    map_own_categories,
+)
+from roadaware.protocols.printed_coda import select_printed
+from roadaware.reports.corner_text import format_corner_run
+from roadaware.scenes.store import open_scenes
 
 if TYPE_CHECKING:
     from roadaware.protocols.coda import TrainingSet, Version
@@ -82,8 +97,6 @@ def open_corner_inputs(
         UsageError: if an option does not fit.
         InputError: if truth or predictions cannot be read, or are about something else.
     """
-    from roadaware.analysis.doctor.data import check_overlap
-    from roadaware.protocols.coda import infer_version, label_claims, label_truth
 
     scenes = open_truth(truth, corner)
     claims = _claims(predictions, scenes, routing)
@@ -110,7 +123,6 @@ def open_truth(path: Path, corner: Path | None) -> Scenes:
         UsageError: if a second file is given beside tables.
         InputError: if they cannot be read.
     """
-    from roadaware.formats.coda import read_corner_cases
 
     for each in (path, corner):
         if each is not None and not each.exists():
@@ -127,15 +139,12 @@ def open_truth(path: Path, corner: Path | None) -> Scenes:
 
 
 def _open_saved(path: Path) -> Scenes:
-    from roadaware.scenes.store import open_scenes
 
     with console.log_step(f"opening {path}"):
         return open_scenes(path)
 
 
 def _claims(path: Path, scenes: Scenes, routing: Routing) -> Predictions:
-    from roadaware.formats.coco import read_results
-    from roadaware.formats.coda import build_predictions_index
 
     if not path.exists():
         raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
@@ -151,9 +160,6 @@ def _claims(path: Path, scenes: Scenes, routing: Routing) -> Predictions:
 
 def _categories(scenes: Scenes, routing: Routing) -> dict[int, str]:
     """What the numbers in results stand for."""
-    from roadaware.formats.coco import build_coco_index, read_json_document
-    from roadaware.formats.coda import IDS
-    from roadaware.protocols.coda import OWN, map_own_categories
 
     if routing.categories is not None:
         where = str(routing.categories)
@@ -166,7 +172,6 @@ def _categories(scenes: Scenes, routing: Routing) -> dict[int, str]:
 
 
 def _training(routing: Routing) -> TrainingSet:
-    from roadaware.protocols.coda import load_training_set
 
     return load_training_set(routing.trained_on or "")
 
@@ -231,8 +236,6 @@ def corner_cases(
             --trained-on coda --config coda2022 --json result.json
     """
 
-    from roadaware.reports.corner_text import format_corner_run
-
     lowest = results.parse_bars(judging.fail_under, results.FRACTIONS)
     config = set_fields(CORNER_CASES, get_config(CORNER_CASES, judging.config), judging.fields)
     routing = Routing(
@@ -252,8 +255,6 @@ def corner_cases(
 
 def _beside(scenes: Scenes, routing: Routing, version: str) -> dict[str, Any]:
     """How predictions were routed, and the printed rows that may stand beside, JSON-ready."""
-    from roadaware.protocols.coda import TRAINING_SETS
-    from roadaware.protocols.printed_coda import select_printed
 
     known = routing.trained_on if routing.trained_on in TRAINING_SETS else None
     domains = set(scenes.videos["domain"]) if "domain" in scenes.videos.columns else {None}

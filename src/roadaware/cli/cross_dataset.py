@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,10 +10,13 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Resamples, Several, validate_range
+from roadaware.config import digest
 from roadaware.io import folders
+from roadaware.protocols.cross_dataset.config import AwayStudy
+from roadaware.reports.cross_dataset_text import format_cross_results
+from roadaware.training.recipe_files import build_dataclass, read_fields
 
 if TYPE_CHECKING:
-    from roadaware.protocols.cross_dataset.config import AwayStudy
     from roadaware.protocols.cross_dataset.results import CrossResults
 
 _STUDY = "The study: a YAML file, such as those in configs/cross/; the options below replace what it says."
@@ -85,8 +89,6 @@ _OPTIONS = ("seeds", "config", "scenes", "draws", *_LIST)
 
 def _study(path: Path | None, options: dict[str, Any], changes: list[str]) -> AwayStudy:
     """The study of a file, with what options and changes replace."""
-    from roadaware.protocols.cross_dataset.config import AwayStudy
-    from roadaware.training.recipe_files import build_dataclass, read_fields
 
     found = read_fields(path, changes)
     for name, value in options.items():
@@ -96,14 +98,12 @@ def _study(path: Path | None, options: dict[str, Any], changes: list[str]) -> Aw
 
 
 def _digest(study: AwayStudy) -> str:
-    from roadaware.config import digest
 
     return digest(study)[:8]
 
 
 def _data_folder(given: Path | None) -> Path | None:
     """Where the data sets lie, if anything says so; a study of towns needs none."""
-    import os
 
     stated = os.environ.get("ROADAWARE_DATA_DIR")
     return given or (Path(stated) if stated else None)
@@ -112,7 +112,6 @@ def _data_folder(given: Path | None) -> Path | None:
 def _write_report(results: CrossResults) -> Outcome:
 
     from roadaware.reports.cross_dataset import render_cross_dataset
-    from roadaware.reports.cross_dataset_text import format_cross_results
 
     page = results.folder / "report.html"
     folders.write_text(page, render_cross_dataset(results))

@@ -18,8 +18,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import polars as pl
+
+from roadaware.analysis.doctor import Extraction
+from roadaware.datasets import get_reader, read
+from roadaware.protocols.printed_iv2024 import TABLE_I
+from roadaware.scenes.sampling import PROTOCOLS, get_protocol, list_filled_splits, sample
+from roadaware.scenes.store import open_scenes
+
 if TYPE_CHECKING:
-    from roadaware.analysis.doctor import Extraction
     from roadaware.cli.options import ConfigName, TaskName
     from roadaware.scenes.tables import Scenes
 
@@ -40,8 +47,6 @@ def open_dataset(dataset: str, path: Path, **options: Any) -> Scenes:
         UsageError: if there is no such reader.
         InputError: if it is not the dataset.
     """
-    from roadaware.datasets import get_reader, read
-    from roadaware.scenes.store import open_scenes
 
     if is_saved(path):
         with console.log_step(f"opening {path}"):
@@ -85,7 +90,6 @@ def sample_dataset(
     Raises:
         InputError, UsageError: if the dataset cannot be read, a split is empty, or the protocol is unknown.
     """
-    from roadaware.scenes.sampling import get_protocol, sample
 
     chosen = get_protocol(protocol, config)
     if splits is not None:
@@ -127,7 +131,6 @@ def parse_reader_options(reader: str, texts: Sequence[str]) -> dict[str, Any]:
     Raises:
         UsageError: if something is not OPTION=VALUE, or the reader has no such option.
     """
-    from roadaware.datasets import get_reader
 
     known = get_reader(reader).options
     found: dict[str, Any] = {}
@@ -167,8 +170,6 @@ def build_extraction(stated: str, task: TaskName, rows: int) -> Extraction:
         UsageError: if the dataset is unknown, or has no protocol for the task.
         InputError: if it cannot be read.
     """
-    from roadaware.analysis.doctor import Extraction
-    from roadaware.scenes.sampling import PROTOCOLS, get_protocol, list_filled_splits, sample
 
     dataset, path = _parse_data_option(stated)
     scenes = open_dataset(dataset, path)
@@ -195,7 +196,6 @@ def build_extraction(stated: str, task: TaskName, rows: int) -> Extraction:
 
 def _count_published() -> dict[str, int]:
     """Samples of the test splits that were published, whichever dataset is at hand."""
-    from roadaware.protocols.printed_iv2024 import TABLE_I
 
     return {
         f"{dataset}-{task}@iv2024 {split} as published": sum(labels)
@@ -206,7 +206,6 @@ def _count_published() -> dict[str, int]:
 
 
 def _rows(sampled: Scenes, split: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    import polars as pl
 
     held = sampled.samples.filter(pl.col("split").cast(pl.String) == split)
     names = held.select("tube").join(

@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, outputs
+from roadaware.cli.audit import run_audit
+from roadaware.cli.baseline import as_run, compare_baselines, train
+from roadaware.cli.demo_scenes import FOLDER, build_scenes_section, make_up, run_chaos, run_events
+from roadaware.cli.demo_watch import watch_scenes
 from roadaware.cli.options import (
     USUAL,
     WHOLE_SEED,
@@ -23,10 +27,20 @@ from roadaware.cli.options import (
     Switch,
     TaskName,
 )
+from roadaware.cli.pedestrians import from_files
+from roadaware.cli.reproduce import compare_released, reproduce_folder
+from roadaware.demo_data import write_demo
 from roadaware.errors import InputError, UsageError
+from roadaware.formats.score_tables import format_samples, format_scores
 from roadaware.io.files import build_disk_error
 from roadaware.io.folders import encode_json, is_vacant, read_marker, write_text
+from roadaware.metrics.pedestrians import evaluate_samples
 from roadaware.reports import terminal
+from roadaware.reports.page import report
+from roadaware.reports.reproduction_text import format_reproduction
+from roadaware.reports.run_pages import run_section
+from roadaware.reports.run_text import format_headline, format_runs
+from roadaware.scenes.sampling import get_protocol, sample
 
 if TYPE_CHECKING:
     from roadaware.analysis.audit import Audit
@@ -110,8 +124,6 @@ class _Show:
 
 def _made_up(output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
     """The demo on scenes and a dataset of our own."""
-    from roadaware.cli.demo_scenes import FOLDER, build_scenes_section, make_up, run_chaos, run_events
-    from roadaware.cli.demo_watch import watch_scenes
     from roadaware.reports.audit import build_data_section
 
     remove_folders(output, (_MADE_UP, _EVENTS, _CHAOS, _WATCHED))
@@ -152,7 +164,6 @@ def _run_planted_defects(
 ) -> tuple[dict[str, Any], list[Section]]:
     """A dataset in the form of JAAD with known defects: are they found, and what do baselines make of it?"""
 
-    from roadaware.demo_data import write_demo
     from roadaware.reports.audit import build_data_section
 
     root = output / _DATA
@@ -174,11 +185,8 @@ def _run_planted_defects(
 
 def _real(data: Path, output: Path, show: _Show, draws: int, seed: int) -> dict[str, Any]:
     """The demo on real annotations, up to the published tables."""
-    from roadaware.cli.reproduce import compare_released, reproduce_folder
     from roadaware.reports.audit import build_data_section
     from roadaware.reports.reproduction import build_reproduction_report
-    from roadaware.reports.reproduction_text import format_reproduction
-    from roadaware.reports.run_text import format_headline
 
     root = data / "jaad"
     show.step("Read", f"read jaad {root}")
@@ -221,7 +229,6 @@ def _read(root: Path, show: _Show) -> Scenes:
 
 
 def _audit(scenes: Scenes, show: _Show | None, protocol: str = "jaad-action@iv2024") -> tuple[Any, Section]:
-    from roadaware.cli.audit import run_audit
     from roadaware.reports.audit import audit_section
 
     found = run_audit(scenes, protocol, "reference")
@@ -243,9 +250,6 @@ def _baselines(
     tasks: tuple[TaskName, ...] = ("action", "risk"),
 ) -> _Trained:
     """The baselines of some tasks, trained and judged, by protocol."""
-    from roadaware.cli.baseline import compare_baselines, train
-    from roadaware.reports.run_text import format_headline, format_runs
-    from roadaware.scenes.sampling import get_protocol, sample
 
     trained: _Trained = {}
     for task in tasks:
@@ -261,7 +265,6 @@ def _baselines(
 
 
 def _runs(trained: _Trained, draws: int, seed: int, config: ConfigName = "reference") -> list[Run]:
-    from roadaware.cli.baseline import as_run
 
     return [
         as_run(item, protocol, draws, seed, config)
@@ -272,10 +275,6 @@ def _runs(trained: _Trained, draws: int, seed: int, config: ConfigName = "refere
 
 def _own_scores(output: Path, run: Run, show: _Show) -> None:
     """A model's scores as csv files, and the command that judges them."""
-    from roadaware.cli.pedestrians import from_files
-    from roadaware.formats.score_tables import format_samples, format_scores
-    from roadaware.io.folders import write_text
-    from roadaware.metrics.pedestrians import evaluate_samples
 
     scores, samples = output / _SCORES, output / _SAMPLES
     state = run.state
@@ -294,9 +293,7 @@ def _own_scores(output: Path, run: Run, show: _Show) -> None:
 
 def _sections(trained: _Trained, draws: int, seed: int, config: ConfigName = "reference") -> list[Section]:
     """A section per run and per pair of runs; the first also shows one pedestrian over time."""
-    from roadaware.cli.baseline import compare_baselines
     from roadaware.reports.evaluation import build_comparison_section
-    from roadaware.reports.run_pages import run_section
 
     sections: list[Section] = []
     for protocol, items in trained.items():
@@ -310,8 +307,6 @@ def _sections(trained: _Trained, draws: int, seed: int, config: ConfigName = "re
 
 
 def _write_report(output: Path, sections: list[Section], title: str) -> None:
-    from roadaware.io.folders import write_text
-    from roadaware.reports.page import report
 
     with console.log_step("report"):
         write_text(output / _PAGE, report(sections, title=f"roadaware: {title}"))

@@ -7,23 +7,45 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+import polars as pl
+
+from roadaware.analysis.compare import compare_detections
+from roadaware.analysis.event_results import select_means
+from roadaware.analysis.scene_tasks import TASKS, get_config, list_configs
 from roadaware.cli import console, datasets
+from roadaware.cli.event_inputs import open_claims, open_truth, select_split
+from roadaware.cli.event_scoring import Asked, build_event_run, evaluate_split
+from roadaware.cli.linker_choice import select_linker_config
 from roadaware.cli.options import ConfigName
+from roadaware.cli.scenes import Judging, Reading, open_task_inputs, run_scene_task
+from roadaware.demo_data.detector import Detector, simulate_detections
+from roadaware.demo_data.watched import simulate_predictions
 from roadaware.errors import InputError
+from roadaware.io.video import VideoReader
+from roadaware.linking.link import link
 from roadaware.reports import terminal
+from roadaware.reports.copg import plot_sheet
+from roadaware.reports.drawing import collect_marks, draw_marks, iterate_titles
+from roadaware.reports.event_pages import build_event_run_section
+from roadaware.reports.event_text import format_event_runs
+from roadaware.reports.page import Pictures, Section
+from roadaware.reports.scene_runs import build_scene_run_section
+from roadaware.reports.scene_text import format_scene_runs
+from roadaware.scenes.sensors import find_video_path
+from roadaware.scenes.store import save
+from roadaware.simulator.config import build_scene_config
+from roadaware.simulator.generate import Kept, Order, generate_scenes
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from roadaware.analysis.compare import DetectionComparison
     from roadaware.analysis.scene_tasks import SceneTask
     from roadaware.reports.event_runs import EventRun
-    from roadaware.reports.page import Section
     from roadaware.reports.picture import Picture
     from roadaware.reports.scene_runs import SceneRun
     from roadaware.scenes.tables import Scenes
-    from roadaware.simulator.generate import Order
 
 
 class Shows(Protocol):
@@ -83,7 +105,6 @@ def make_up(output: Path, show: Shows, seed: int) -> dict[str, Scenes]:
     Raises:
         DiskError: if they cannot be written.
     """
-    from roadaware.simulator.generate import generate_scenes
 
     seed = select_seed(seed)
     commands = [_command(output, preset, seed) for preset in SHOOTINGS]
@@ -119,7 +140,6 @@ def build_scenes_section(output: Path, made: dict[str, Scenes]) -> Section:
         output: the demo's folder.
         made: the scenes by preset.
     """
-    from roadaware.reports.page import Pictures, Section
 
     pictures = tuple(_picture(output / FOLDER / preset, preset, scenes) for preset, scenes in made.items())
     says = tuple(f"Simulated {preset}: {_sizes(scenes)}." for preset, scenes in made.items())
@@ -127,7 +147,6 @@ def build_scenes_section(output: Path, made: dict[str, Scenes]) -> Section:
 
 
 def _picture(root: Path, preset: str, scenes: Scenes) -> Picture:
-    from roadaware.reports.copg import plot_sheet
 
     frames: list[npt.NDArray[np.uint8]] = []
     names = [str(name) for name in scenes.videos["video"].to_list()]
@@ -140,11 +159,6 @@ def _picture(root: Path, preset: str, scenes: Scenes) -> Picture:
 
 def _frames(root: Path, scenes: Scenes, video: str, count: int) -> list[npt.NDArray[np.uint8]]:
     """Some frames of a video, evenly over its length."""
-    import numpy as np
-
-    from roadaware.io.video import VideoReader
-    from roadaware.reports.drawing import collect_marks, draw_marks, iterate_titles
-    from roadaware.scenes.sensors import find_video_path
 
     marks, titles = collect_marks(scenes, video), list(iterate_titles(scenes, video))
     with VideoReader(find_video_path(scenes, root, video)) as reader:
@@ -156,8 +170,6 @@ def _frames(root: Path, scenes: Scenes, video: str, count: int) -> list[npt.NDAr
 
 
 def _order(preset: str, shooting: Shooting, seed: int) -> Order:
-    from roadaware.simulator.config import build_scene_config
-    from roadaware.simulator.generate import Kept, Order
 
     config = build_scene_config(preset)
     width, height = shooting.size
@@ -216,11 +228,6 @@ def run_chaos(
     Returns:
         What was found, JSON-ready, and its sections of the report.
     """
-    from roadaware.analysis.scene_tasks import TASKS
-    from roadaware.demo_data.watched import simulate_predictions
-    from roadaware.reports.scene_runs import build_scene_run_section
-    from roadaware.reports.scene_text import format_scene_runs
-    from roadaware.scenes.store import save
 
     values: dict[str, Any] = {}
     sections = []
@@ -242,8 +249,6 @@ def _evaluate_configs(
     task: SceneTask, truth: Path, claims: Path, draws: int, seed: int
 ) -> tuple[list[SceneRun], list[str]]:
     """The same predictions under each named configuration, the first with images; and which do not apply."""
-    from roadaware.analysis.scene_tasks import get_config, list_configs
-    from roadaware.cli.scenes import Judging, Reading, open_task_inputs, run_scene_task
 
     given = open_task_inputs(task, truth, claims, Reading())
     runs: list[SceneRun] = []
@@ -287,12 +292,7 @@ def run_events(
     Returns:
         What was found, JSON-ready, and its sections of the report.
     """
-    from roadaware.analysis.compare import compare_detections
-    from roadaware.demo_data.detector import Detector, simulate_detections
-    from roadaware.reports.event_pages import build_event_run_section
-    from roadaware.reports.event_text import format_event_runs
     from roadaware.reports.events import build_event_comparison_section
-    from roadaware.scenes.store import save
 
     root = output / EVENTS_FOLDER
     detections = root / DETECTIONS
@@ -329,11 +329,6 @@ def _linked_and_judged(
     root: Path, truth: Path, detections: Path, config: ConfigName, draws: int, seed: int
 ) -> EventRun:
     """Tubes built under one config, saved, and judged as we recommend."""
-    from roadaware.cli.event_inputs import open_claims, open_truth, select_split
-    from roadaware.cli.event_scoring import Asked, build_event_run, evaluate_split
-    from roadaware.cli.linker_choice import select_linker_config
-    from roadaware.linking.link import link
-    from roadaware.scenes.store import save
 
     whole = open_truth(truth, "road")
     tubes = link(open_claims(detections, whole, _SIZE).tables, select_linker_config(config, "road"))
@@ -346,7 +341,6 @@ def _linked_and_judged(
 
 def _gains(found: DetectionComparison) -> str:
     """How far the tubes of the two builders are apart, kind by kind."""
-    import polars as pl
 
     rows = found.table.filter(
         pl.col("level") == "video", pl.col("threshold") == "0.2", pl.col("label").is_null()
@@ -362,7 +356,6 @@ def _gains(found: DetectionComparison) -> str:
 
 def get_means(run: EventRun) -> dict[str, float | None]:
     """The means of the run in per cent."""
-    from roadaware.analysis.event_results import select_means
 
     return {
         f"{kind}, {column.words}": None if value.value is None else 100 * value.value

@@ -9,16 +9,35 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roadaware.cli.demo_scenes import LEARNT_SEEDS, Shows, select_seed
+from roadaware.cli.demo_scenes import LEARNT_SEEDS, Shows, get_means, select_seed
+from roadaware.cli.event_inputs import open_claims, open_truth, select_split
+from roadaware.cli.event_scoring import Asked, build_event_run, evaluate_split
+from roadaware.cli.watch import apply_detector_advice, build_drawing, load_detector, watch_source
+from roadaware.cli.watch_crossing import build_annotator
 from roadaware.errors import InputError, UsageError
+from roadaware.io.video import VideoReader
+from roadaware.online.config import WatchConfig
+from roadaware.online.frame_queue import SystemClock
+from roadaware.online.run_folder import FILM, prepare
+from roadaware.online.setup import find_bundled_weights
+from roadaware.online.sources import open_source
 from roadaware.reports import terminal
+from roadaware.reports.copg import plot_sheet
+from roadaware.reports.drawing import collect_marks, draw_marks, iterate_titles
+from roadaware.reports.event_pages import build_event_run_section
+from roadaware.reports.event_text import format_event_runs
+from roadaware.reports.page import Films, Note, Pictures
+from roadaware.scenes.concatenation import concat
+from roadaware.scenes.sensors import find_video_path
+from roadaware.scenes.store import open_predictions, save
+from roadaware.tasks.road_events import AV_ACTION
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     from roadaware.reports.event_runs import EventRun
-    from roadaware.reports.page import Films, Section
+    from roadaware.reports.page import Section
     from roadaware.reports.picture import Picture
     from roadaware.scenes.tables import Predictions, Scenes
 
@@ -48,7 +67,6 @@ def watch_scenes(
     Returns:
         What was found, JSON-ready, and its sections of the report; where nothing can watch, why.
     """
-    from roadaware.reports.event_text import format_event_runs
 
     root = output / FOLDER
     names = [str(name) for name in scenes.videos["video"].to_list()]
@@ -67,7 +85,6 @@ def watch_scenes(
     show.step("Score what was watched", command)
     run = _evaluate_videos(root, truth, weights, draws, seed)
     show.say(format_event_runs([run]))
-    from roadaware.cli.demo_scenes import get_means
 
     data = {"weights": weights.name, "films": told, "values": get_means(run)}
     return data, [_section(run, output, truth, scenes, told, seed)]
@@ -79,7 +96,6 @@ def _find_weights() -> Path:
     Raises:
         UsageError: if there is none, or nothing that runs it.
     """
-    from roadaware.online.setup import find_bundled_weights
 
     for name in ("torch", "safetensors"):
         if find_spec(name) is None:
@@ -91,15 +107,6 @@ def _watch_videos(
     root: Path, truth: Path, scenes: Scenes, weights: Path, names: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     """Video to the summary of its watch; the tables of all of them are saved as one set."""
-    from roadaware.cli.watch import apply_detector_advice, build_drawing, load_detector, watch_source
-    from roadaware.cli.watch_crossing import build_annotator
-    from roadaware.online.config import WatchConfig
-    from roadaware.online.frame_queue import SystemClock
-    from roadaware.online.run_folder import prepare
-    from roadaware.online.sources import open_source
-    from roadaware.scenes.concatenation import concat
-    from roadaware.scenes.sensors import find_video_path
-    from roadaware.scenes.store import open_predictions, save
 
     detector, clock = load_detector([weights]), SystemClock()
     config, _ = apply_detector_advice(WatchConfig(), [weights])
@@ -118,8 +125,6 @@ def _watch_videos(
 
 def _evaluate_videos(root: Path, truth: Path, weights: Path, draws: int, seed: int) -> EventRun:
     """The videos of all watches together, judged as we recommend."""
-    from roadaware.cli.event_inputs import open_claims, open_truth, select_split
-    from roadaware.cli.event_scoring import Asked, build_event_run, evaluate_split
 
     whole = open_truth(truth, "road")
     claims = open_claims(root / TABLES, whole, _SIZE)
@@ -132,8 +137,6 @@ def _section(
     run: EventRun, output: Path, truth: Path, scenes: Scenes, told: dict[str, dict[str, Any]], seed: int
 ) -> Section:
     """Images, videos and honest words before the numbers."""
-    from roadaware.reports.event_pages import build_event_run_section
-    from roadaware.reports.page import Note, Pictures
 
     section = build_event_run_section(run, _CURVES)
     pictures = Pictures((_picture(output, truth, scenes, list(told)[:_SHOWN]),))
@@ -148,7 +151,6 @@ def _section(
 
 def _doubts(scenes: Scenes, seed: int) -> str:
     """What the numbers do not say."""
-    from roadaware.tasks.road_events import AV_ACTION
 
     seeds = ", ".join(map(str, LEARNT_SEEDS))
     labels = scenes.frame_labels
@@ -164,7 +166,6 @@ def _doubts(scenes: Scenes, seed: int) -> str:
 
 def _picture(output: Path, truth: Path, scenes: Scenes, names: Sequence[str]) -> Picture:
     """A moment of each video: what was told on the left, what is true on the right."""
-    from roadaware.reports.copg import plot_sheet
 
     frames = [frame for name in names for frame in _pair(output / FOLDER / name, truth, scenes, name)]
     told = (
@@ -177,10 +178,6 @@ def _picture(output: Path, truth: Path, scenes: Scenes, names: Sequence[str]) ->
 
 def _pair(folder: Path, truth: Path, scenes: Scenes, name: str) -> list[npt.NDArray[np.uint8]]:
     """The same frame of the video that was drawn, and of the video with the truth on it."""
-    from roadaware.io.video import VideoReader
-    from roadaware.online.run_folder import FILM
-    from roadaware.reports.drawing import collect_marks, draw_marks, iterate_titles
-    from roadaware.scenes.sensors import find_video_path
 
     with VideoReader(folder / FILM) as ours, VideoReader(find_video_path(scenes, truth, name)) as film:
         marks, frames = collect_marks(scenes, name), min(len(ours), len(film))
@@ -194,8 +191,6 @@ def _pair(folder: Path, truth: Path, scenes: Scenes, name: str) -> list[npt.NDAr
 
 def _films(output: Path, names: Sequence[str]) -> Films:
     """Links to all videos; the first is in the page, where it is small enough."""
-    from roadaware.online.run_folder import FILM
-    from roadaware.reports.page import Films
 
     paths = tuple(f"{FOLDER}/{name}/{FILM}" for name in names)
     first = output / paths[0]
@@ -235,6 +230,5 @@ def _told_text(told: dict[str, dict[str, Any]], weights: Path) -> str:
 
 
 def _command(root: Path, truth: Path, scenes: Scenes, name: str) -> str:
-    from roadaware.scenes.sensors import find_video_path
 
     return f"watch {find_video_path(scenes, truth, name)} --name {name} --output {root / name}"

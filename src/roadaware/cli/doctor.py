@@ -12,18 +12,23 @@ from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from roadaware import __version__
+from roadaware.analysis.doctor import Diagnosis, check_pedestrian_scores, check_scene_folder
+from roadaware.analysis.doctor.predictions import check_predictions
+from roadaware.analysis.scene_tasks import TASKS
 from roadaware.cli import datasets
 from roadaware.cli.options import USUAL, Common, Outcome, Switch, TaskName
+from roadaware.cli.scenes import Reading, open_claims, open_truth
+from roadaware.datasets import READERS
 from roadaware.errors import InputError, UsageError
+from roadaware.formats.score_tables import read_numbers, read_raw_samples
+from roadaware.models.catalogue.entries import find_installed_folder, read_catalogue
+from roadaware.places import get_cache_folder
 from roadaware.reports import terminal
-
-if TYPE_CHECKING:
-    from roadaware.analysis.doctor import Diagnosis
 
 _MARKS = {"wrong": "bad", "suspicious": "odd"}
 
@@ -78,8 +83,6 @@ def doctor(
     if subject == "pedestrians":
         found = _pedestrians(scores, samples, task, data)
         return _outcome(found, f"{_name(scores)} against {_name(samples)}", strict=strict)
-    from roadaware.analysis.scene_tasks import TASKS
-    from roadaware.datasets import READERS
 
     if subject in TASKS:
         return _outcome(_claims(subject, truth, predictions, labels), _name(predictions), strict=strict)
@@ -90,7 +93,6 @@ def doctor(
         raise UsageError(f"doctor looks at {', '.join(known)}, not at {subject!r}.{guess}")
     if path is None:
         raise UsageError(f"doctor {subject} needs a path: the folder or zip of {subject.upper()}")
-    from roadaware.analysis.doctor import check_scene_folder
 
     return _outcome(check_scene_folder(datasets.open_dataset(subject, path)), str(path), strict=strict)
 
@@ -98,8 +100,6 @@ def doctor(
 def _pedestrians(
     scores: Path | None, samples: Path | None, task: TaskName, data: str | None
 ) -> Sequence[Diagnosis]:
-    from roadaware.analysis.doctor import check_pedestrian_scores
-    from roadaware.formats.score_tables import read_numbers, read_raw_samples
 
     if scores is None or samples is None:
         raise UsageError("doctor pedestrians needs --scores SCORES.csv and --samples SAMPLES.csv")
@@ -117,10 +117,6 @@ def _claims(
     subject: str, truth: Path | None, predictions: Path | None, labels: Path | None
 ) -> Sequence[Diagnosis]:
     """What is the matter with predictions about scenes; predictions that cannot be read at all are a finding too."""
-    from roadaware.analysis.doctor import Diagnosis
-    from roadaware.analysis.doctor.predictions import check_predictions
-    from roadaware.analysis.scene_tasks import TASKS
-    from roadaware.cli.scenes import Reading, open_claims, open_truth
 
     if truth is None or predictions is None:
         raise UsageError(f"doctor {subject} needs --truth TRUTH and --predictions PREDICTIONS")
@@ -233,7 +229,6 @@ def _format_facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _cache_folder() -> Path | None:
-    from roadaware.places import get_cache_folder
 
     try:
         return get_cache_folder()
@@ -290,7 +285,6 @@ def _cuda() -> str:
 
 def _models() -> list[str]:
     """The names of the models of the catalogue that are installed."""
-    from roadaware.models.catalogue.entries import find_installed_folder, read_catalogue
 
     with suppress(OSError, RuntimeError):
         return [entry.name for entry in read_catalogue().values() if find_installed_folder(entry) is not None]

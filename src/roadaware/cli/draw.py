@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import io
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 from cyclopts import Parameter
+from PIL import Image
 
 from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Several, Switch, validate_range
+from roadaware.datasets import read
 from roadaware.errors import UsageError
+from roadaware.io.files import write_atomically
+from roadaware.io.folders import make_folder
+from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.reports import terminal
+from roadaware.reports.drawing import build_contact_sheet, collect_marks, draw_marks, iterate_titles
+from roadaware.scenes.sensors import find_video_path
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
@@ -38,8 +48,6 @@ def draw(
 
         roadaware draw synthetic --videos road-0000 --frames 24 --sheet-only --output images
     """
-    from roadaware.datasets import read
-    from roadaware.io.folders import make_folder
 
     target = out or folder / "drawn"
     outputs.FOLDER.check(target)
@@ -66,16 +74,6 @@ def draw(
 def _draw_video(
     scenes: Scenes, root: Path, video: str, target: Path, frames: int, *, film: bool
 ) -> list[str]:
-    import io
-    from contextlib import ExitStack
-
-    import numpy as np
-    from PIL import Image
-
-    from roadaware.io.files import write_atomically
-    from roadaware.io.video import VideoReader, VideoWriter
-    from roadaware.reports.drawing import build_contact_sheet, collect_marks, draw_marks, iterate_titles
-    from roadaware.scenes.sensors import find_video_path
 
     marks, titles = collect_marks(scenes, video), list(iterate_titles(scenes, video))
     written, sheet = [], []

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+import polars as pl
+
 from roadaware.analysis.event_findings import (
     NO_SCORE,
     PER_CENT,
@@ -20,6 +23,10 @@ from roadaware.analysis.event_findings import (
 )
 from roadaware.cli import console, datasets
 from roadaware.errors import InputError, UsageError
+from roadaware.formats.coco import read_index, read_results
+from roadaware.formats.mot import read_tracks
+from roadaware.formats.road_detections import HOUSE_NAMES
+from roadaware.scenes.dense_scores import get_score_layout, set_score_layout
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Predictions, Scenes
@@ -75,7 +82,6 @@ class Claims:
     @property
     def _detected(self) -> bool:
         """Whether there are detections: a saved tube file has boxes, and all of them belong to tubes."""
-        from roadaware.scenes.dense_scores import get_score_layout
 
         boxes = self.tables.boxes
         loose = self.tables.tubes.is_empty() or get_score_layout(self.tables.meta, "boxes").width > 0
@@ -226,7 +232,6 @@ def parse_size(text: str) -> tuple[int, int]:
 
 def infer_dataset(claims: Predictions) -> EventSet:
     """Whose published parameters fit: those of UCF101-24 for 24 classes and no others, else those of ROAD."""
-    from roadaware.scenes.dense_scores import get_score_layout
 
     classes = [
         len(labels)
@@ -244,7 +249,6 @@ def map_native_kinds(scenes: Scenes) -> dict[str, str]:
 
 def convert_kinds(kinds: Sequence[str], scenes: Scenes) -> tuple[str, ...]:
     """Kinds of labels under our names, whether they were given so or as the dataset's files call them."""
-    from roadaware.formats.road_detections import HOUSE_NAMES
 
     ours = {**HOUSE_NAMES, **{theirs: ours for ours, theirs in map_native_kinds(scenes).items()}}
     known = scenes.meta.vocabularies
@@ -275,10 +279,6 @@ def assign_labels(claims: Predictions, scenes: Scenes) -> Predictions:
 
 def add_dense_scores(claims: Predictions) -> Predictions:
     """Predictions whose boxes have scored labels, with these as dense scores, which is what the linker reads."""
-    import numpy as np
-    import polars as pl
-
-    from roadaware.scenes.dense_scores import get_score_layout, set_score_layout
 
     labels = claims.labels.with_columns(pl.col("kind").cast(pl.String))
     if get_score_layout(claims.meta, "boxes").width or labels.is_empty() or "score" not in labels.columns:
@@ -316,7 +316,6 @@ def _read(
         return read_tubes(path, scenes, size=size_px, progress=progress)
     if form == "coco":
         return _coco(path, images, scenes)
-    from roadaware.formats.mot import read_tracks
 
     files = {file.stem: file for file in sorted(path.glob("*.txt"))} if path.is_dir() else {path.stem: path}
     if len(files) == len(scenes.videos) == 1:
@@ -326,7 +325,6 @@ def _read(
 
 def _coco(path: Path, images: Path | None, scenes: Scenes) -> Predictions:
     """COCO results; images are frames as the annotation file says, or by folder where that fits the truth."""
-    from roadaware.formats.coco import read_index, read_results
 
     if images is None:
         raise UsageError(

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import polars as pl
 from cyclopts import Group, Parameter
 
+from roadaware.analysis.doctor.data import check_overlap, reject_zero_score
 from roadaware.analysis.event_findings import (
     LeftOut,
     check_image_size,
@@ -15,6 +17,9 @@ from roadaware.analysis.event_findings import (
     list_warnings,
     select_known_videos,
 )
+from roadaware.analysis.event_results import build_video_slices
+from roadaware.analysis.road_counts import is_printed_set
+from roadaware.analysis.worst_tubes import select_worst_tubes
 from roadaware.cli import console
 from roadaware.cli.event_inputs import (
     Claims,
@@ -24,19 +29,27 @@ from roadaware.cli.event_inputs import (
     convert_kinds,
     map_native_kinds,
 )
-from roadaware.cli.linker_choice import compare_with_advice
+from roadaware.cli.link import list_steps
+from roadaware.cli.linker_choice import compare_with_advice, select_linker
 from roadaware.cli.options import ConfigName
+from roadaware.config import from_dict, to_dict
 from roadaware.errors import UsageError
+from roadaware.linking.config import LinkerConfig
+from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
+from roadaware.linking.link import link
+from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.errors import build_error_table
+from roadaware.metrics.detection.evaluate import evaluate
+from roadaware.metrics.detection.frame import add_product_scores
+from roadaware.metrics.streaming import StreamingConfig, apply_latency, select_processed_frames
+from roadaware.metrics.tracking.config import TrackingConfig
+from roadaware.metrics.tracking.evaluate import evaluate_tracks
+from roadaware.reports.event_runs import EventRun, build_metrics_json
+from roadaware.scenes.advice import get_advice
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from roadaware.analysis.worst_tubes import Strip
-    from roadaware.linking.config import LinkerConfig
-    from roadaware.metrics.detection.config import DetectionConfig
     from roadaware.metrics.detection.matches import Matches
-    from roadaware.metrics.streaming import StreamingConfig
-    from roadaware.reports.event_runs import EventRun
     from roadaware.scenes.tables import Predictions, Scenes
 
 _COMPOSITES = {"duplex", "event"}
@@ -81,7 +94,6 @@ class Asked:
 
     def metric(self) -> DetectionConfig:
         """How it is judged."""
-        from roadaware.metrics.detection.config import DetectionConfig
 
         named = DetectionConfig.reference() if self.config == "reference" else DetectionConfig.default()
         return named if self.composites is None else replace(named, composite_scores=self.composites)
@@ -133,8 +145,6 @@ def evaluate_split(whole: Scenes, scenes: Scenes, claims: Sequence[Claims], aske
         UsageError: if two predictions are of the same, or nothing that was asked for is predicted.
         InputError: if predictions and truth do not fit each other.
     """
-    from roadaware.analysis.doctor.data import check_overlap, reject_zero_score
-    from roadaware.scenes.advice import get_advice
 
     asked = replace(asked, kinds=convert_kinds(asked.kinds, scenes))
     boxes, tubes = _sides(claims, asked.only)
@@ -217,7 +227,6 @@ def _infer_composites(claims: Claims) -> Literal["joint", "product"] | None:
 
 
 def _is_printed(whole: Scenes) -> bool:
-    from roadaware.analysis.road_counts import is_printed_set
 
     return is_printed_set(whole.meta.dataset, [str(video) for video in whole.videos["video"].to_list()])
 
@@ -234,7 +243,6 @@ def build_event_run(
         split: that was judged; None for all.
         claims: names of the files and folders that were judged.
     """
-    from roadaware.reports.event_runs import EventRun
 
     facts: dict[str, Any] = {
         "split": split,
@@ -298,11 +306,6 @@ def _link_detections(
     boxes: Predictions, scenes: Scenes, asked: Asked, config: DetectionConfig
 ) -> tuple[Predictions, list[str]]:
     """Tubes from detections, under the config of the same name and as the detector advises; words on it."""
-    from roadaware.cli.event_inputs import add_dense_scores
-    from roadaware.cli.linker_choice import select_linker
-    from roadaware.linking.link import link
-    from roadaware.metrics.detection.frame import add_product_scores
-    from roadaware.scenes.advice import get_advice
 
     linker, said = select_linker(asked.config, asked.dataset, get_advice(boxes.meta), command="link")
 
@@ -321,10 +324,6 @@ def _evaluate_levels(
     left: LeftOut,
 ) -> tuple[pl.DataFrame, dict[str, Matches], tuple[str, ...]]:
     """Both levels, each by its own predictions: summary, matches, notes; what was left out is counted."""
-    import polars as pl
-
-    from roadaware.analysis.event_results import build_video_slices
-    from roadaware.metrics.detection.evaluate import evaluate
 
     common: dict[str, Any] = {
         "overlaps": asked.overlaps,
@@ -354,7 +353,6 @@ def _evaluate_levels(
 
 def _in_order(summary: pl.DataFrame) -> pl.DataFrame:
     """The whole set before its groups; within each, boxes before tubes."""
-    import polars as pl
 
     groups = summary["group"].unique(maintain_order=True).to_list()
     return pl.concat(
@@ -366,7 +364,6 @@ def _in_order(summary: pl.DataFrame) -> pl.DataFrame:
 
 
 def _strips(tubes: Predictions | None, scenes: Scenes, config: DetectionConfig) -> tuple[Strip, ...]:
-    from roadaware.analysis.worst_tubes import select_worst_tubes
 
     if tubes is None:
         return ()
@@ -382,9 +379,6 @@ def _faults(
     asked: Asked,
 ) -> pl.DataFrame | None:
     """What goes wrong at each level."""
-    import polars as pl
-
-    from roadaware.metrics.detection.errors import build_error_table
 
     found = []
     with console.log_step("faults"):
@@ -461,9 +455,6 @@ def evaluate_streaming(
     """
     if clock.latency is None:
         return None
-    from roadaware.config import to_dict
-    from roadaware.metrics.streaming import apply_latency, select_processed_frames
-    from roadaware.reports.event_runs import EventRun, build_metrics_json
 
     given = next((each for each in claims if each.has_boxes), None)
     if given is None:
@@ -493,7 +484,6 @@ def _timing(scenes: Scenes, clock: Clock) -> StreamingConfig:
     Raises:
         UsageError: if nothing says when frames were taken.
     """
-    from roadaware.metrics.streaming import StreamingConfig
 
     videos, frames = scenes.videos, scenes.frames
     rated = "fps" in videos.columns and not videos["fps"].null_count()
@@ -508,7 +498,6 @@ def _timing(scenes: Scenes, clock: Clock) -> StreamingConfig:
 
 def _drop_tubes(claims: Predictions) -> Predictions:
     """The detections alone."""
-    import polars as pl
 
     boxes = claims.boxes
     if "interpolated" in boxes.columns:
@@ -526,10 +515,6 @@ def _drop_tubes(claims: Predictions) -> Predictions:
 
 def _linker(given: Claims, asked: Asked) -> LinkerConfig:
     """How the predictions were linked if they say it, else as config and detector have it; gaps are kept."""
-    from roadaware.cli.linker_choice import select_linker
-    from roadaware.config import from_dict
-    from roadaware.linking.config import LinkerConfig
-    from roadaware.scenes.advice import get_advice
 
     advice = get_advice(given.tables.meta)
     noted = given.tables.meta.notes.get("linker")
@@ -542,11 +527,6 @@ def _link_stream(
     seen: Predictions, given: Claims, scenes: Scenes, came: Scored, linker: LinkerConfig
 ) -> Predictions:
     """Tubes from the frames that were worked on, without short ones where the predictions left these out."""
-    from roadaware.cli.link import list_steps
-    from roadaware.config import from_dict
-    from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
-    from roadaware.linking.link import link
-    from roadaware.metrics.detection.frame import add_product_scores
 
     if came.config.composite_scores == "product":
         seen = add_product_scores(seen, scenes)
@@ -570,8 +550,6 @@ def summarize_tracking(
         scenes: truth.
         asked: resamples, and the least score of a box.
     """
-    from roadaware.metrics.tracking.config import TrackingConfig
-    from roadaware.metrics.tracking.evaluate import evaluate_tracks
 
     if tubes is None:
         return None, ""
@@ -601,7 +579,6 @@ def select_tracking_threshold(tubes: Predictions, asked: float | None) -> tuple[
     Raises:
         UsageError: if a score is asked for and the boxes have none.
     """
-    from roadaware.scenes.advice import get_advice
 
     boxes = tubes.boxes
     scored = boxes.is_empty() or ("score" in boxes.columns and boxes["score"].null_count() < len(boxes))

@@ -24,6 +24,14 @@ from roadaware.cli.options import (
 )
 from roadaware.errors import UsageError
 from roadaware.reports import event_runs
+from roadaware.reports.event_pages import build_json_facts, group_calibration, render_event_runs
+from roadaware.reports.event_runs import build_groups_json, build_metrics_json
+from roadaware.reports.event_text import (
+    format_dropped,
+    format_event_result,
+    format_streaming,
+    format_tracking,
+)
 from roadaware.reports.terminal import format_cell
 
 if TYPE_CHECKING:
@@ -145,14 +153,6 @@ def _evaluate_events(
     *,
     overwrite: bool,
 ) -> Outcome:
-    from roadaware.reports.event_pages import build_json_facts, render_event_runs
-    from roadaware.reports.event_runs import build_groups_json, build_metrics_json
-    from roadaware.reports.event_text import (
-        format_dropped,
-        format_event_result,
-        format_streaming,
-        format_tracking,
-    )
 
     judging.clock.check()
     _check_floor(judging)
@@ -225,7 +225,6 @@ def _score_inputs(
     size_px: tuple[int, int],
 ) -> tuple[Scored, dict[str, Any]]:
     """Truth and predictions opened, brought together, and judged: offline, and what stands beside that."""
-    from roadaware.reports.event_pages import group_calibration
 
     whole = event_inputs.open_truth(truth, asked.dataset)
     scenes = event_inputs.select_split(whole, split, asked.kinds)

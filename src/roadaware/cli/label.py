@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import io
+import shutil
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import polars as pl
 from cyclopts import Parameter
+from PIL import Image
 
+from roadaware.analysis.annotation.agreement import build_consensus, measure_box_agreement
+from roadaware.analysis.annotation.cost import Labour, estimate_cost, fit_cost, measure_worth
+from roadaware.analysis.annotation.discovery_curve import compute_discovery_curve
+from roadaware.analysis.annotation.object_groups import group_objects
+from roadaware.analysis.annotation.proposal_outcomes import (
+    build_labelled_scenes,
+    compute_outcomes,
+    summarize_annotators,
+    summarize_outcomes,
+)
+from roadaware.analysis.annotation.selection import SelectionConfig, rank_images
 from roadaware.analysis.event_findings import count_refusals, list_warnings
 from roadaware.cli import console, datasets, outputs
 from roadaware.cli.options import (
@@ -26,15 +41,36 @@ from roadaware.cli.options import (
     validate_range,
 )
 from roadaware.cli.results import write_result
+from roadaware.datasets import read
+from roadaware.datasets.detect_format import detect_reader, find_root
+from roadaware.demo_data.labelling import EXPORT, PROPOSALS, SCENES, write_labelling_demo
 from roadaware.errors import InputError, UsageError
+from roadaware.formats import proposal_tasks as tasks
+from roadaware.formats.corrections import merge_answers, read_corrections
+from roadaware.formats.proposal_tasks import PICTURES, select_task_proposals
+from roadaware.formats.task_images import prepare_task_images
 from roadaware.io import folders
+from roadaware.io.csv import format_csv, from_sheets
+from roadaware.io.files import read_regular, write_atomically
+from roadaware.io.folders import encode_json, make_folder
+from roadaware.io.json import decode, parse
+from roadaware.protocols.coda import load_object_classes
 from roadaware.reports import terminal
+from roadaware.reports.annotation import (
+    build_agreement_section,
+    build_corrections_section,
+    build_selection_section,
+    draw_dispute,
+    list_disputes,
+    plot_discovery,
+)
+from roadaware.reports.page import report
+from roadaware.reports.runs import encode_parquet
+from roadaware.scenes.sensors import open_frame
+from roadaware.scenes.store import encode, open_predictions, open_scenes, save
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from roadaware.analysis.annotation.agreement import BoxAgreement, Consensus
-    from roadaware.analysis.annotation.cost import Labour
     from roadaware.analysis.annotation.discovery_curve import Curve
     from roadaware.scenes.tables import Predictions, Scenes
 
@@ -65,7 +101,6 @@ class Seconds:
         Raises:
             UsageError: if a number makes no sense.
         """
-        from roadaware.analysis.annotation.cost import Labour
 
         return Labour(self.look, self.judge, self.correct, self.draw)
 
@@ -79,7 +114,6 @@ def open_proposals(path: Path) -> Predictions:
     Raises:
         InputError: if there are none.
     """
-    from roadaware.scenes.store import open_predictions
 
     inner = path / "proposals"
     with console.log_step(f"opening {path}"):
@@ -97,9 +131,6 @@ def open_with_images(path: Path, root: Path | None) -> tuple[Scenes, Path]:
         DatasetNotFoundError: if it is no dataset that is known.
         UsageError: if it is an archive.
     """
-    from roadaware.datasets import read
-    from roadaware.datasets.detect_format import detect_reader, find_root
-    from roadaware.scenes.store import open_scenes
 
     if datasets.is_saved(path):
         with console.log_step(f"opening {path}"):
@@ -116,7 +147,6 @@ def list_images(scenes: Scenes) -> pl.DataFrame:
     Raises:
         InputError: if its tables do not say.
     """
-    import polars as pl
 
     frames = scenes.frames.select(pl.col("video").cast(pl.String), "frame")
     rest = scenes.videos.with_columns(pl.col("video").cast(pl.String)).join(frames, on="video", how="anti")
@@ -136,11 +166,6 @@ def read_image_list(path: Path) -> list[tuple[str, int]]:
     Raises:
         InputError: if it cannot be read, or is none.
     """
-    import polars as pl
-
-    from roadaware.io.csv import from_sheets
-    from roadaware.io.files import read_regular
-    from roadaware.io.json import decode, parse
 
     where = path / "list.csv" if path.is_dir() else path
     try:
@@ -170,7 +195,6 @@ def open_labels(path: Path) -> Scenes:
     Raises:
         InputError: if there is none.
     """
-    from roadaware.scenes.store import open_scenes
 
     inner = path / LABELS
     with console.log_step(f"opening {path}"):
@@ -183,8 +207,6 @@ def open_sent_proposals(path: Path) -> Predictions:
     Raises:
         UsageError: if the folder is no export.
     """
-    from roadaware.formats.proposal_tasks import PICTURES
-    from roadaware.scenes.store import open_predictions
 
     if not datasets.is_saved(path / SENT):
         raise UsageError(
@@ -209,7 +231,6 @@ def pack_tables(tables: Any, folder: str) -> dict[str, bytes]:
         tables: Scenes or Predictions.
         folder: inside the result.
     """
-    from roadaware.scenes.store import encode
 
     files, meta = encode(tables)
     return {f"{folder}/{name}": data for name, data in {**files, "meta.json": meta}.items()}
@@ -256,8 +277,6 @@ def agree(
 
         roadaware label agree runs/labels -o runs/consensus --draw 20 --videos runs/streets/scenes
     """
-    from roadaware.analysis.annotation.agreement import build_consensus, measure_box_agreement
-    from roadaware.analysis.annotation.object_groups import group_objects
 
     if not 0 < iou <= 1:
         raise UsageError(f"--iou lies above 0 and up to 1, not {iou}")
@@ -285,12 +304,6 @@ def agree(
 
 def _draw_disputes(scenes: Scenes, agreed: Consensus, videos: Path, most: int) -> dict[str, bytes]:
     """Disputed images as PNG files."""
-    import io
-
-    from PIL import Image
-
-    from roadaware.reports.annotation import draw_dispute, list_disputes
-    from roadaware.scenes.sensors import open_frame
 
     source, root = open_with_images(videos, None)
     found: dict[str, bytes] = {}
@@ -314,9 +327,6 @@ def _save(
     *,
     overwrite: bool,
 ) -> None:
-    from roadaware.io.csv import format_csv
-    from roadaware.reports.annotation import build_agreement_section
-    from roadaware.reports.page import report
 
     page = report([build_agreement_section(found, agreed.disputes)], title="Agreement of annotators")
     files = {
@@ -410,7 +420,6 @@ def export(
 
         roadaware label export proposals --videos KITTI --list runs/list --most 500 --served KITTI --output tasks
     """
-    from roadaware.formats.proposal_tasks import select_task_proposals
 
     if not as_:
         raise UsageError("--as names at least one of labelstudio, coco and parquet")
@@ -435,7 +444,6 @@ def _places(
     Raises:
         UsageError: if a listed image is not of the set, or no image is left.
     """
-    import polars as pl
 
     known = set(list_images(scenes).rows())
     score = pl.col("score").max() if "score" in claims.boxes.columns else pl.len()
@@ -467,7 +475,6 @@ def _collect_image_files(
     Raises:
         InputError: if none can be read.
     """
-    from roadaware.formats.task_images import prepare_task_images
 
     bad: dict[str, int] = {}
 
@@ -485,7 +492,6 @@ def _collect_image_files(
 
 
 def _coda() -> tuple[str, ...]:
-    from roadaware.protocols.coda import load_object_classes
 
     return tuple(each.label for each in load_object_classes())
 
@@ -496,12 +502,6 @@ def _write(sent: Predictions, out: Path, forms: tuple[Form, ...]) -> list[str]:
     An earlier export goes first, so that no task ever stands beside what was not sent with it; one that was
     interrupted holds nothing that was sent, so that the same command goes on.
     """
-    import shutil
-
-    from roadaware.formats import proposal_tasks as tasks
-    from roadaware.io.files import write_atomically
-    from roadaware.io.folders import make_folder
-    from roadaware.scenes.store import save
 
     files: dict[str, bytes] = {}
     if "labelstudio" in forms:
@@ -581,13 +581,6 @@ def import_labels(
 
         roadaware label import tasks ann.coco.json ben.coco.json -o labels --strict
     """
-    from roadaware.analysis.annotation.proposal_outcomes import (
-        build_labelled_scenes,
-        compute_outcomes,
-        summarize_annotators,
-        summarize_outcomes,
-    )
-    from roadaware.formats.corrections import merge_answers, read_corrections
 
     if not corrected:
         raise UsageError("name at least one file that annotators corrected, behind the folder of the tasks")
@@ -616,9 +609,6 @@ def import_labels(
 
 def _labour(table: pl.DataFrame, looked: pl.DataFrame) -> dict[str, float] | None:
     """What work took, where times tell."""
-    from dataclasses import asdict
-
-    from roadaware.analysis.annotation.cost import fit_cost
 
     found = fit_cost(table, looked)
     return None if found is None else {**asdict(found[0]), "pictures": found[1]}
@@ -634,10 +624,6 @@ def _save_import(
     *,
     overwrite: bool,
 ) -> None:
-    from roadaware.io.csv import format_csv
-    from roadaware.reports.annotation import build_corrections_section
-    from roadaware.reports.page import report
-    from roadaware.reports.runs import encode_parquet
 
     page = report([build_corrections_section(classes, people)], title="Corrected proposals")
     files = {
@@ -733,9 +719,6 @@ def select(
 
         roadaware label select proposals --truth runs/synthetic --by any -o runs/list
     """
-    from roadaware.analysis.annotation.cost import estimate_cost, measure_worth
-    from roadaware.analysis.annotation.discovery_curve import compute_discovery_curve
-    from roadaware.analysis.annotation.selection import SelectionConfig, rank_images
 
     labour, config = seconds.labour(), SelectionConfig(by, repeat, least_score, score)
     claims = open_proposals(path)
@@ -759,7 +742,6 @@ def select(
 
 def _with_one(claims: Predictions) -> pl.DataFrame:
     """The images that have a proposal."""
-    import polars as pl
 
     return claims.boxes.select(pl.col("video").cast(pl.String), "frame").unique().sort("video", "frame")
 
@@ -773,7 +755,6 @@ def _build_selection_json(
     *,
     all_known: bool,
 ) -> dict[str, Any]:
-    from dataclasses import asdict
 
     measured = None
     if found is not None:
@@ -797,10 +778,6 @@ def _save_selection(
     *,
     overwrite: bool,
 ) -> None:
-    from roadaware.io.csv import format_csv
-    from roadaware.io.folders import encode_json
-    from roadaware.reports.annotation import build_selection_section, plot_discovery
-    from roadaware.reports.page import report
 
     with console.log_step("report"):
         page = report([build_selection_section(costs, found)], title="Images worth a look")
@@ -817,9 +794,6 @@ def _save_selection(
 
 
 def _points(found: Curve) -> str:
-    import polars as pl
-
-    from roadaware.io.csv import format_csv
 
     columns = {"looked": found.looked, **found.found}
     columns |= {f"{order}_low": values for order, values in found.low.items()}
@@ -913,9 +887,6 @@ def example(
 
         roadaware label example runs/streets
     """
-    from dataclasses import asdict
-
-    from roadaware.demo_data.labelling import EXPORT, PROPOSALS, SCENES, write_labelling_demo
 
     facts = write_labelling_demo(folder, seed=seed)
     shown = terminal.format_cell(str(folder))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import polars as pl
 from cyclopts import Group, Parameter
 
 from roadaware.analysis.event_findings import list_warnings
@@ -15,8 +16,19 @@ from roadaware.cli import console, event_inputs, outputs
 from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, Claims, EventSet
 from roadaware.cli.linker_choice import select_linker
 from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Output, Overwrite, Several, Switch
+from roadaware.config import digest, to_dict
 from roadaware.errors import InputError, UsageError
+from roadaware.linking.fusion import FusionConfig, fuse_detections
+from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
+from roadaware.linking.link import link as linked
+from roadaware.linking.suppression import NmsConfig, suppress_overlaps
+from roadaware.online.setup import has_event_head, open_installed_head
 from roadaware.reports import terminal
+from roadaware.scenes.advice import get_advice
+from roadaware.scenes.composites import product_of_marginals
+from roadaware.scenes.dense_scores import get_score_layout
+from roadaware.scenes.store import save
+from roadaware.tasks.events import add_events
 
 if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig
@@ -82,7 +94,6 @@ def prepare_detections(sets: Sequence[Predictions], steps: Steps) -> Predictions
     done = [_suppress_detections(each, steps) for each in sets]
     if len(done) == 1:
         return done[0]
-    from roadaware.linking.fusion import FusionConfig, fuse_detections
 
     config = FusionConfig(weights=steps.weights or None)
     if steps.fuse_iou is not None:
@@ -103,7 +114,6 @@ def filter_tubes(tubes: Predictions, steps: Steps) -> Predictions:
     """
     if steps.min_length == 1:
         return tubes
-    from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
 
     if "consecutive" in tubes.tubes.columns and tubes.tubes["consecutive"].any():
         raise UsageError(
@@ -126,7 +136,6 @@ def describe_steps(tables: Predictions) -> list[str]:
 def _suppress_detections(detections: Predictions, steps: Steps) -> Predictions:
     if steps.nms is None:
         return detections
-    from roadaware.linking.suppression import NmsConfig, suppress_overlaps
 
     config = NmsConfig(by=steps.nms)
     if steps.nms_iou is not None:
@@ -215,8 +224,6 @@ def link(
         roadaware link detections-a detections-b --weights 2 1 --nms agentness \\
             --min-length 6 --output fused
     """
-    from roadaware.scenes.advice import get_advice
-    from roadaware.scenes.store import save
 
     steps.check(len(detections))
     if iou is not None and not 0 <= iou <= 1:
@@ -262,11 +269,6 @@ def _open_detections(
 
 def _with_events(claims: Predictions, config: LinkerConfig, scenes: Scenes | None) -> Predictions:
     """The detections with the scores of the event head; the truth says sizes and rates where they do not."""
-    import polars as pl
-
-    from roadaware.online.setup import has_event_head, open_installed_head
-    from roadaware.scenes.dense_scores import get_score_layout
-    from roadaware.tasks.events import add_events
 
     has_event_head(True, get_score_layout(claims.meta, "boxes").kinds)
     known = claims.videos
@@ -283,7 +285,6 @@ def _prepare_scores(claims: Predictions, composites: Literal["joint", "product"]
 
 def _link_tubes(claims: Predictions, config: LinkerConfig) -> tuple[Predictions, float]:
     """The tubes, and how long it took."""
-    from roadaware.linking.link import link as linked
 
     started_s = time.monotonic()
     with console.show_progress("linking") as progress, console.log_step("linking"):
@@ -299,7 +300,6 @@ def apply_composites(claims: Predictions, how: Literal["joint", "product"]) -> P
     """
     if how == "joint":
         return claims
-    from roadaware.scenes.composites import product_of_marginals
 
     return product_of_marginals(claims)
 
@@ -328,7 +328,6 @@ def _text(tubes: Predictions, claims: list[Claims], elapsed_s: float, out: Path,
 
 
 def _data(tubes: Predictions, claims: list[Claims], config: LinkerConfig, elapsed_s: float) -> dict[str, Any]:
-    from roadaware.config import digest, to_dict
 
     return {
         **count_linked(tubes),
@@ -350,7 +349,6 @@ def _count_dropped(claims: list[Claims]) -> dict[str, int]:
 
 def count_linked(tubes: Predictions) -> dict[str, Any]:
     """How much was linked to how much, JSON-ready."""
-    import polars as pl
 
     boxes, table = tubes.boxes, tubes.tubes
     paths = table.filter(pl.col("parent").is_null()) if "parent" in table.columns else table

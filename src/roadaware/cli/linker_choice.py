@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from roadaware.cli.event_inputs import EventSet
 from roadaware.cli.options import ConfigName
+from roadaware.linking.config import LinkerConfig, apply_advice
 from roadaware.reports.terminal import format_cell
 
 if TYPE_CHECKING:
-    from roadaware.linking.config import LinkerConfig
     from roadaware.scenes.advice import Advice
 
 _WORDS = {
@@ -28,7 +28,6 @@ _MOST = 4
 
 def select_linker_config(config: ConfigName, dataset: EventSet) -> LinkerConfig:
     """The linker's configuration for a dataset."""
-    from roadaware.linking.config import LinkerConfig
 
     return LinkerConfig.reference(dataset) if config == "reference" else LinkerConfig.default(dataset)
 
@@ -56,7 +55,6 @@ def select_linker(
         UsageError: if a field that was asked for has no meaning.
         DamagedError: if one that is advised has none.
     """
-    from roadaware.linking.config import apply_advice
 
     named = select_linker_config(config, dataset)
     advised = named if config == "reference" else apply_advice(named, advice)
@@ -100,7 +98,6 @@ def compare_with_advice(linker: object, advice: Advice) -> list[str]:
 
 def _select_known(named: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """What is named like a field of the linker; tables may hold any names."""
-    from roadaware.linking.config import LinkerConfig
 
     return [(field.name, named[field.name]) for field in fields(LinkerConfig) if field.name in named]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +10,14 @@ from cyclopts import Parameter
 
 from roadaware.cli import console
 from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, add_commands, create_app
+from roadaware.models.catalogue.entries import (
+    find_entry,
+    find_installed_folder,
+    read_catalogue,
+    read_record,
+    remove_model,
+)
+from roadaware.models.catalogue.get import get_model
 from roadaware.reports import terminal
 
 if TYPE_CHECKING:
@@ -42,7 +51,6 @@ def list_models(*, common: Common = USUAL) -> Outcome:
 
         roadaware models list
     """
-    from roadaware.models.catalogue.entries import read_catalogue
 
     found = [_facts(entry) for entry in read_catalogue().values()]
     rows = [
@@ -79,8 +87,6 @@ def get(
 
         roadaware models get street-small --from vladmandic-human-3.3.6.tgz
     """
-    from roadaware.models.catalogue.entries import find_entry
-    from roadaware.models.catalogue.get import get_model
 
     entry = find_entry(name)
     folder = get_model(entry, given, overwrite=overwrite, tell=console.print_note)
@@ -95,7 +101,6 @@ def show(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USU
 
         roadaware models show street-small
     """
-    from roadaware.models.catalogue.entries import find_entry
 
     facts = _facts(find_entry(name))
     rows = [
@@ -111,7 +116,6 @@ def remove(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = U
 
         roadaware models remove street-small
     """
-    from roadaware.models.catalogue.entries import remove_model
 
     size = remove_model(name)
     told = f"removed {name}: {terminal.format_bytes(size)}" if size else f"{name} was not installed"
@@ -120,9 +124,6 @@ def remove(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = U
 
 def _facts(entry: Entry) -> dict[str, Any]:
     """What is known of an entry, JSON-ready."""
-    from dataclasses import asdict
-
-    from roadaware.models.catalogue.entries import find_installed_folder, read_record
 
     folder = find_installed_folder(entry)
     plain = asdict(entry)

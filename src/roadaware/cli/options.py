@@ -11,6 +11,7 @@ from cyclopts import App, Group, Parameter, Token
 
 from roadaware.cli.outputs import FILE
 from roadaware.reports.terminal import format_paragraphs
+from roadaware.statistics.intervals import encode_resample_count
 
 Command = Callable[..., Any] | App
 
@@ -82,7 +83,6 @@ def parse_resamples(_: Any, tokens: Sequence[Token]) -> int:
     Raises:
         ValueError: if it is neither `N` nor `percentile:N`.
     """
-    from roadaware.statistics.intervals import encode_resample_count
 
     name, _colon, number = tokens[0].value.rpartition(":")
     if name not in ("", "jackknife", "percentile") or not number.isascii() or not number.isdigit():

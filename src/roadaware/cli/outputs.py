@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from roadaware.errors import DiskError, InputError, UsageError
+from roadaware.io.files import check_room, is_stream, is_temporary
 from roadaware.io.folders import check_result, is_vacant, list_result_files, read_marker
 
 Rule = Callable[[Path, bool], None]
@@ -46,7 +47,6 @@ class Output:
                 there that may not be replaced.
             DiskError: if the disk does not take it.
         """
-        from roadaware.io.files import check_room, is_stream
 
         if is_stream(path):
             if self.stream:
@@ -96,7 +96,6 @@ def _names(what: str, names: Iterable[str], *, whole: str = "", again: bool = Fa
 
 def _some(folder: Path, but: frozenset[str] = frozenset()) -> str:
     """The first few names in a folder."""
-    from roadaware.io.files import is_temporary
 
     try:
         held = sorted(path.name for path in folder.iterdir() if path.name not in but)
@@ -270,7 +269,6 @@ def _mark(hint: Any) -> Output | None:
 
 
 def _is_stream(each: _Given) -> bool:
-    from roadaware.io.files import is_stream
 
     return each.output is not None and each.output.stream and (str(each.path) == "-" or is_stream(each.path))
 
@@ -295,7 +293,6 @@ def _damages(output: Path, given: Path, *, whole: bool) -> bool:
         given: the input.
         whole: whether all of a folder is the input, but pages that were written into it; else what runs list.
     """
-    from roadaware.io.folders import list_result_files
 
     if output == given or (output.exists() and given.exists() and output.samefile(given)):
         return True

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import numpy as np
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs, results
+from roadaware.cli.datasets import sample_dataset
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -26,11 +28,24 @@ from roadaware.cli.options import (
     TaskName,
 )
 from roadaware.errors import UsageError
+from roadaware.formats.score_tables import check_same_length, read_samples, read_scores
+from roadaware.metrics.pedestrians import (
+    METRIC_NAMES,
+    PedestrianConfig,
+    collect_sample_scores,
+    evaluate_samples,
+    is_lower_better,
+)
+from roadaware.metrics.scores import SampleScores
 from roadaware.reports import runs
+from roadaware.reports.run_text import run_text
+from roadaware.scenes.factors import FactorConfig, build_scenario_labels
+from roadaware.scenes.sampling import get_protocol
+from roadaware.scenes.sampling.sampler import split_samples
+from roadaware.scenes.tables import build_sample_predictions
 
 if TYPE_CHECKING:
     from roadaware.metrics.pedestrians import Task
-    from roadaware.metrics.scores import SampleScores
     from roadaware.scenes.tables import Scenes
 
 # `--fail-under METRIC=VALUE` for pedestrians, whose metrics are known before anything is judged.
@@ -42,7 +57,6 @@ def parse_thresholds(texts: Sequence[str]) -> dict[str, float]:
     Raises:
         UsageError: if a metric is unknown or better when lower, or a value is no finite number.
     """
-    from roadaware.metrics.pedestrians import METRIC_NAMES, is_lower_better
 
     bars: dict[str, float] = {}
     for text in texts:
@@ -101,7 +115,6 @@ class SampleSource:
             InputError: at the first row that is not right, or if the numbers of rows differ.
             UsageError: if not exactly one of samples and protocol is named, or what belongs to it is missing.
         """
-        from roadaware.cli.datasets import sample_dataset
 
         if (self.samples is None) == (self.protocol is None):
             raise UsageError(
@@ -175,7 +188,6 @@ def pedestrians(
         with console.log_step("report"):
             files = runs.build_run_files(run, run_page([run]))
         results.write_result(folder, files, overwrite=overwrite)
-    from roadaware.reports.run_text import run_text
 
     return Outcome(run_text(run), facts, results.describe_failure(facts["metrics"], lowest))
 
@@ -190,8 +202,6 @@ def _run(
     seed: int,
     protocol: str,
 ) -> runs.Run:
-
-    from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 
     chosen = PedestrianConfig.reference(task) if config == "reference" else PedestrianConfig.default(task)
     groups = None
@@ -231,7 +241,6 @@ class Judged:
 
 def assign_scenarios(scenes: Scenes, by: list[str], config: ConfigName) -> list[str]:
     """(n,) the scenario of each sample, a product where several factors are named."""
-    from roadaware.scenes.factors import FactorConfig, build_scenario_labels
 
     chosen = FactorConfig.reference() if config == "reference" else FactorConfig.default()
     return [str(label) for label in build_scenario_labels(scenes, by, chosen)]
@@ -248,10 +257,6 @@ def from_files(scores: Path, samples: Path, task: Task | None) -> Judged:
     Raises:
         InputError: at the first row that is not right, or if the numbers of rows differ.
     """
-    import numpy as np
-
-    from roadaware.formats.score_tables import check_same_length, read_samples, read_scores
-    from roadaware.metrics.scores import SampleScores
 
     claimed = read_scores(scores, None if task is None else COLUMNS[task])
     truth = read_samples(samples, max(2, claimed.values.shape[1]))
@@ -275,10 +280,6 @@ def from_dataset(scores: Path, sampled: Scenes, task: Task, split: str, cut: str
     Raises:
         InputError: at the first row that is not right, or if the numbers of rows differ.
     """
-    from roadaware.formats.score_tables import check_same_length, read_scores
-    from roadaware.metrics.pedestrians import collect_sample_scores
-    from roadaware.scenes.sampling.sampler import split_samples
-    from roadaware.scenes.tables import build_sample_predictions
 
     claimed = read_scores(scores, COLUMNS[task])
     held = split_samples(sampled, split)
@@ -293,7 +294,6 @@ def parse_protocol(protocol: str) -> tuple[str, Task]:
     Raises:
         UsageError: if there is no such protocol.
     """
-    from roadaware.scenes.sampling import get_protocol
 
     config = get_protocol(protocol)
     return config.dataset, config.task

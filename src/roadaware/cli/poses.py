@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
+import polars as pl
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, outputs
@@ -12,17 +16,19 @@ from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.cli.predict_videos import ALL_VIDEOS, VideoSource
 from roadaware.errors import InputError, UsageError
+from roadaware.io.files import write_atomically
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.reports import terminal
+from roadaware.reports.pose_pictures import draw_joints
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.store import open_predictions
+from roadaware.tasks.poses import TABLE, PoseRun, people_in
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
-    import polars as pl
 
     from roadaware.cli.predict_videos import Asked
     from roadaware.models.graphs.movenet import PoseReader
-    from roadaware.tasks.poses import PoseRun
     from roadaware.training.footage import Film
 
 _VIDEOS = "Where people are seen: a dataset, or videos and folders of videos with --boxes."
@@ -66,7 +72,6 @@ def poses(
     """
     from roadaware.models.graphs.movenet import open_poses
     from roadaware.models.loading import digest_model_files
-    from roadaware.tasks.poses import PoseRun, people_in
 
     path = resolve_weights(weights, ("pose",))
     with console.log_step("opening the model"):
@@ -90,7 +95,6 @@ def _tables(boxes: Path | None, asked: Asked) -> Any:
         UsageError: if nothing says so.
         InputError: if they cannot be read.
     """
-    from roadaware.scenes.store import open_predictions
 
     if boxes is None:
         if asked.scenes is None:
@@ -106,8 +110,6 @@ def _tables(boxes: Path | None, asked: Asked) -> Any:
 
 
 def _digest(people: pl.DataFrame) -> str:
-    import hashlib
-    import io
 
     held = io.BytesIO()
     people.write_ipc(held)
@@ -157,10 +159,7 @@ def _of_film(
     looker: PoseReader, film: Film, people: pl.DataFrame, gone: list[str]
 ) -> tuple[pl.DataFrame, npt.NDArray[np.float32]]:
     """The people in images that can be read, and their joints."""
-    import numpy as np
-    import polars as pl
 
-    from roadaware.scenes.schema import CORNERS
     from roadaware.training.footage import iterate_shots
 
     of_frame = {int(str(key[0])): part for key, part in people.group_by("frame", maintain_order=True)}
@@ -177,13 +176,7 @@ def _of_film(
 
 def _drawn(table: pl.DataFrame, asked: Asked, out: Path, count: int) -> int:
     """Draw the first images; how many there were."""
-    import io
 
-    import numpy as np
-
-    from roadaware.io.files import write_atomically
-    from roadaware.reports.pose_pictures import draw_joints
-    from roadaware.scenes.schema import CORNERS
     from roadaware.training.footage import iterate_shots
 
     films, done = {film.video: film for film in asked.films}, 0
@@ -203,7 +196,6 @@ def _drawn(table: pl.DataFrame, asked: Asked, out: Path, count: int) -> int:
 
 
 def _data(run: PoseRun, table: pl.DataFrame, gone: list[str], drawn: int) -> dict[str, Any]:
-    from roadaware.tasks.poses import TABLE
 
     n = len(table)
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,6 +13,7 @@ from cyclopts import Parameter
 from roadaware.cli import console, outputs
 from roadaware.cli.devices import Device, Precision, select_device, set_threads
 from roadaware.cli.interrupts import Terminated
+from roadaware.cli.linker_choice import select_linker
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -23,7 +25,7 @@ from roadaware.cli.options import (
     Switch,
     validate_range,
 )
-from roadaware.cli.predict_videos import ALL_VIDEOS, VideoSource
+from roadaware.cli.predict_videos import ALL_VIDEOS, VideoSource, detect_stills, iterate_video_images
 from roadaware.cli.street_choice import (
     AS_IT_SUITS,
     EventsOption,
@@ -31,21 +33,26 @@ from roadaware.cli.street_choice import (
     add_event_head,
     select_detector,
 )
+from roadaware.config import digest, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.models.catalogue.entries import resolve_weights
+from roadaware.models.detector import read_advice
+from roadaware.models.event_head.head import read_installed_digest
+from roadaware.models.open_vocabulary.crops import validate_texts
+from roadaware.models.retinanet3d.detection_config import DetectRule
 from roadaware.reports import terminal
+from roadaware.scenes.advice import Advice
+from roadaware.tasks.prediction_runs import PredictionRun
+from roadaware.tasks.road_events import Classes
 
 if TYPE_CHECKING:
     import torch
 
     from roadaware.cli.predict_videos import Asked
     from roadaware.models.detector import FrameDetections
-    from roadaware.models.retinanet3d.detection_config import DetectRule
     from roadaware.models.videos import VideoDetector
     from roadaware.online.setup import Choice
-    from roadaware.scenes.advice import Advice
-    from roadaware.tasks.prediction_runs import PredictionRun, VideoFacts
-    from roadaware.tasks.road_events import Classes
+    from roadaware.tasks.prediction_runs import VideoFacts
     from roadaware.training.footage import Film
 
 _WEIGHTS = (
@@ -133,9 +140,6 @@ def predict(
 
 
 def _rule(config: ConfigName, threshold: float, nms: float, top: int) -> DetectRule:
-    from dataclasses import replace
-
-    from roadaware.models.retinanet3d.detection_config import DetectRule
 
     for name, value in (("--threshold", threshold), ("--nms", nms)):
         if not 0 <= value <= 1:
@@ -153,7 +157,6 @@ def split_texts(given: Sequence[str]) -> tuple[str, ...]:
     Raises:
         UsageError: if one is empty, or two are the same.
     """
-    from roadaware.models.open_vocabulary.crops import validate_texts
 
     return validate_texts([text for each in given for text in each.split(",")]) if given else ()
 
@@ -181,7 +184,6 @@ def _settings(
     choice: Choice, rule: DetectRule, more: dict[str, Any], detector: VideoDetector, precision: str
 ) -> dict[str, Any]:
     """What the detections depend on; where and how many at a time they are made is not among it."""
-    from roadaware.config import to_dict
     from roadaware.models.loading import digest_model_files
 
     weights, objects, mean = choice.files, more["objects"], more["mean"]
@@ -203,14 +205,11 @@ def _settings(
 
 def _classes(detector: VideoDetector, weights: Sequence[Path], objects: Path | None) -> Classes:
     """What the detector tells apart, with the advice of its networks."""
-    from roadaware.tasks.road_events import Classes
 
     return Classes(dict(detector.kinds), detector.av_labels, _advice(weights, objects))
 
 
 def _advice(weights: Sequence[Path], objects: Path | None) -> Advice:
-    from roadaware.models.detector import read_advice
-    from roadaware.scenes.advice import Advice
 
     # Boxes of another detector have scores of their own: a network's advice is not on them.
     return read_advice(weights) if objects is None else Advice()
@@ -220,9 +219,6 @@ def _with_events(
     events: bool | None, detector: VideoDetector, asked: Asked, settings: dict[str, Any], advice: Advice
 ) -> Any:
     """The detector with the event head where that is wanted, which the settings then say."""
-    from roadaware.cli.linker_choice import select_linker
-    from roadaware.config import digest
-    from roadaware.models.event_head.head import read_installed_digest
 
     if any(film.stills for film in asked.films):
         if events:
@@ -238,7 +234,6 @@ def _with_events(
 def _begun(
     folder: Path, settings: dict[str, Any], classes: Classes, asked: Asked, *, overwrite: bool
 ) -> PredictionRun:
-    from roadaware.tasks.prediction_runs import PredictionRun
 
     meta = asked.scenes.meta if asked.scenes else None
     return PredictionRun(folder, settings, classes, meta, overwrite=overwrite)
@@ -284,7 +279,6 @@ def _one(
     run: PredictionRun, detector: VideoDetector, film: Film, facts: VideoFacts, moved: Callable[[int], None]
 ) -> bool:
     """Look at a video; whether it was kept."""
-    from roadaware.cli.predict_videos import detect_stills, iterate_video_images
 
     found: list[FrameDetections] = []
     if film.stills:

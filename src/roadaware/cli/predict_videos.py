@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from roadaware.cli import datasets
+from roadaware.datasets.detect_format import SWEEP_READERS, detect_reader, find_root
 from roadaware.errors import InputError, UsageError
+from roadaware.io.video import VideoReader
+from roadaware.simulator.synthetic_films import is_synthetic_film
+from roadaware.tasks.prediction_runs import VideoFacts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +25,6 @@ if TYPE_CHECKING:
     from roadaware.models.detector import FrameDetections
     from roadaware.models.videos import VideoDetector
     from roadaware.scenes.tables import Scenes
-    from roadaware.tasks.prediction_runs import VideoFacts
     from roadaware.training.footage import Film
 
 _FILMS = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg", ".ts")
@@ -54,7 +57,6 @@ class Asked:
     @property
     def synthetic(self) -> bool:
         """Whether all of them are videos of the simulator."""
-        from roadaware.simulator.synthetic_films import is_synthetic_film
 
         return bool(self.films) and all(is_synthetic_film(film.path) for film in self.films)
 
@@ -102,7 +104,6 @@ ALL_VIDEOS = VideoSource()
 
 def _with_sweeps(path: Path) -> str | None:
     """The reader of a set with sweeps at a path; None where videos lie there, or none of these sets."""
-    from roadaware.datasets.detect_format import detect_reader
 
     if not path.is_dir() or any(each.suffix.lower() in _FILMS for each in path.iterdir()):
         return None
@@ -138,7 +139,6 @@ def detect_stills(
         detector: that looks at images one by one (`single`).
         moved: told how many images are done.
     """
-    from dataclasses import replace
 
     from roadaware.training.footage import Shot, iterate_shots
 
@@ -167,7 +167,6 @@ def detect_stills(
 
 
 def _of_set(path: Path, reader: str, split: str | None, media: Path | None, pattern: str) -> Asked:
-    from roadaware.tasks.prediction_runs import VideoFacts
     from roadaware.training.footage import find_videos
 
     if datasets.is_saved(path):
@@ -195,16 +194,12 @@ def _of_set(path: Path, reader: str, split: str | None, media: Path | None, patt
 def _root(reader: str, path: Path) -> Path:
     """The folder that paths in the tables of a set start at."""
 
-    from roadaware.datasets.detect_format import SWEEP_READERS, find_root
-
     if reader in SWEEP_READERS and not datasets.is_saved(path) and not datasets.is_made_up(path):
         return find_root(reader, path)
     return path if path.is_dir() else path.parent
 
 
 def _of_films(paths: dict[str, Path]) -> Asked:
-    from roadaware.io.video import VideoReader
-    from roadaware.tasks.prediction_runs import VideoFacts
     from roadaware.training.footage import Film
 
     found = Asked(order=list(paths))

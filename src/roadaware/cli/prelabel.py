@@ -6,24 +6,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, outputs
 from roadaware.cli.devices import Device, Precision, select_device
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
+from roadaware.cli.predict import split_texts
 from roadaware.cli.predict_videos import ALL_VIDEOS, VideoSource
 from roadaware.errors import InputError
+from roadaware.io.sources import digest, read_file
 from roadaware.models.catalogue.entries import resolve_weights
+from roadaware.models.open_vocabulary.crops import CropRule, crop
+from roadaware.protocols.coda import load_object_classes
 from roadaware.reports import terminal
+from roadaware.scenes.store import open_predictions, save
+from roadaware.tasks.prelabels import PREDICTIONS, PrelabelRun, build_prelabels
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from roadaware.models.open_vocabulary.clip import CropNamer
-    from roadaware.models.open_vocabulary.crops import CropRule
     from roadaware.scenes.tables import Predictions
-    from roadaware.tasks.prelabels import PrelabelRun
     from roadaware.training.footage import Film
 
 _PROPOSALS = "Saved predictions, such as the folder `proposals` that `propose` wrote."
@@ -74,9 +77,6 @@ def prelabel(
         roadaware evaluate corner-cases --truth TRUTH --predictions prelabelled/predictions --trained-on coda
     """
     from roadaware.models.open_vocabulary.clip import TEMPLATES
-    from roadaware.models.open_vocabulary.crops import CropRule
-    from roadaware.scenes.store import save
-    from roadaware.tasks.prelabels import PREDICTIONS, PrelabelRun
 
     labels, words = select_prelabels(texts)
     rule, templates = CropRule(margin), template or TEMPLATES
@@ -103,8 +103,6 @@ def select_prelabels(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, 
     Raises:
         UsageError: if one is empty, or two are the same.
     """
-    from roadaware.cli.predict import split_texts
-    from roadaware.protocols.coda import load_object_classes
 
     if texts:
         found = split_texts(texts)
@@ -114,7 +112,6 @@ def select_prelabels(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, 
 
 
 def _open_proposals(path: Path) -> Predictions:
-    from roadaware.scenes.store import open_predictions
 
     if not datasets.is_saved(path):
         hint = "name the folder `proposals` inside it" if (path / "proposals").is_dir() else None
@@ -123,7 +120,6 @@ def _open_proposals(path: Path) -> Predictions:
 
 
 def _digest(path: Path) -> str:
-    from roadaware.io.sources import digest, read_file
 
     return digest(read_file(path / "meta.json"))
 
@@ -146,7 +142,6 @@ def _films(claims: Predictions, videos: list[Path], source: VideoSource) -> dict
     Raises:
         InputError: if none of the proposals' videos is there.
     """
-    import polars as pl
 
     with console.log_step("opening the images"):
         asked = source.collect(videos)
@@ -174,7 +169,6 @@ def _label_parts(
     Raises:
         KeyboardInterrupt, Terminated: if it was stopped; parts that are done are kept.
     """
-    from roadaware.tasks.prelabels import build_prelabels
 
     due = run.due()
     done = sum(len(part) for number, part in enumerate(run.parts) if number not in due)
@@ -195,7 +189,6 @@ def _crops(
     part: pl.DataFrame, films: dict[str, Film], rule: CropRule
 ) -> tuple[list[int], list[Any], dict[str, int]]:
     """Numbers of boxes with what they show, and how many others cannot be looked at, by reason."""
-    from roadaware.models.open_vocabulary.crops import crop
     from roadaware.training.footage import iterate_shots
 
     boxes: list[int] = []

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import dataclasses
+import io
+import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
+from PIL import Image
 
 from roadaware.cli import console, outputs
 from roadaware.cli.datasets import DatasetKind
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
+from roadaware.cli.predict import predict
+from roadaware.cli.predict_videos import VideoSource
+from roadaware.config import digest, to_dict
+from roadaware.corner_cases import runner
+from roadaware.corner_cases.config import CopgConfig
+from roadaware.corner_cases.runner import PROPOSALS, iterate_proposals, require_opened, run
 from roadaware.errors import InputError, UsageError
+from roadaware.io.files import write_atomically
 from roadaware.reports import terminal
+from roadaware.reports.copg import draw_sheet, draw_steps
+from roadaware.scenes.sensors import open_frame
+from roadaware.scenes.store import save
+from roadaware.tasks.prediction_runs import TABLES
 
 if TYPE_CHECKING:
-    from roadaware.corner_cases.config import CopgConfig
     from roadaware.corner_cases.run_stats import Tally
     from roadaware.corner_cases.runner import Order
 
@@ -75,8 +90,6 @@ def propose(
 
         roadaware propose KITTI --objects street-small --output proposals
     """
-    from roadaware.corner_cases.runner import PROPOSALS, require_opened, run
-    from roadaware.scenes.store import save
 
     if objects is not None:
         if detections is not None:
@@ -102,9 +115,6 @@ def propose(
 
 def _found(weights: Path, dataset: Path, reader: str | None, split: str | None, out: Path) -> str:
     """Where the detections of the images lie, once all are made; the same command goes on with them."""
-    from roadaware.cli.predict import predict
-    from roadaware.cli.predict_videos import VideoSource
-    from roadaware.tasks.prediction_runs import TABLES
 
     folder = out.with_name(f"{out.name}-objects")
     outputs.PREDICTIONS.check(folder)
@@ -148,7 +158,6 @@ def build_order(
         UsageError: if an option does not fit.
         InputError: if the set cannot be read.
     """
-    from roadaware.corner_cases import runner
 
     return runner.build_order(
         dataset,
@@ -167,9 +176,6 @@ def configure_copg(knobs: tuple[str, ...]) -> CopgConfig:
     Raises:
         UsageError: if there is no such knob, or its value is none.
     """
-    import dataclasses
-
-    from roadaware.corner_cases.config import CopgConfig
 
     names = {each.name for each in dataclasses.fields(CopgConfig)}
     changes: dict[str, Any] = {}
@@ -183,7 +189,6 @@ def configure_copg(knobs: tuple[str, ...]) -> CopgConfig:
 
 def _knob(name: str, value: str) -> Any:
     """A number, nothing (`null`), a word, or names of classes with commas between them."""
-    import json
 
     try:
         read = json.loads(value)
@@ -194,14 +199,6 @@ def _knob(name: str, value: str) -> Any:
 
 def _draw(order: Order, out: Path, count: int) -> int:
     """Draw the steps of the first images with a proposal; how many there were."""
-    import io
-
-    from PIL import Image
-
-    from roadaware.corner_cases.runner import iterate_proposals
-    from roadaware.io.files import write_atomically
-    from roadaware.reports.copg import draw_sheet, draw_steps
-    from roadaware.scenes.sensors import open_frame
 
     folder, done = out / "steps", 0
     folder.mkdir(exist_ok=True)
@@ -269,9 +266,6 @@ def _format_reasons(reasons: dict[str, int]) -> str:
 
 
 def _data(order: Order, target: Path, tally: Tally, drawn: int) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    from roadaware.config import digest, to_dict
 
     return {
         "folder": str(target),

@@ -12,8 +12,10 @@ from cyclopts import Parameter
 from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, Common, Outcome, Output
 from roadaware.errors import InputError, UsageError
+from roadaware.io.folders import write_text
 from roadaware.reports import runs
-from roadaware.reports.watch_page import is_watch
+from roadaware.reports.run_kinds import KINDS, load_named_runs
+from roadaware.reports.watch_page import is_watch, read_summary, render_watch_page
 
 # A difference says nothing without its intervals, so runs judged without draws are compared with some.
 _DRAWS = 200
@@ -33,7 +35,6 @@ def report(
 
         roadaware report runs/mine runs/theirs -o report.html
     """
-    from roadaware.io.folders import write_text
 
     if not folders:
         raise UsageError(
@@ -45,7 +46,6 @@ def report(
     kinds = dict.fromkeys(runs.describe_kind(member) for member in found)
     if len(kinds) > 1:
         raise UsageError(f"some runs are of {', others of '.join(kinds)}; make a page of each kind")
-    from roadaware.reports.run_kinds import KINDS, load_named_runs
 
     kind = KINDS[next(iter(kinds))]
     with console.log_step("report"):
@@ -60,8 +60,6 @@ def report(
 
 def _watch_page(folders: Sequence[Path], page: Path) -> Outcome:
     """The page of a watch; beside its video, unless another place is named."""
-    from roadaware.io.folders import write_text
-    from roadaware.reports.watch_page import read_summary, render_watch_page
 
     if len(folders) > 1:
         raise UsageError("the page of a watch is of one run; name one folder")

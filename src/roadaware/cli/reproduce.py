@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
+from roadaware.analysis.compare import compare
 from roadaware.cli import console, datasets
+from roadaware.cli.compare import build_comparison_json
 from roadaware.cli.options import USUAL, Common, Html, Outcome, Resamples
 from roadaware.cli.outputs import check_paths
+from roadaware.cli.results import write_page
+from roadaware.config import from_dict
+from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores
+from roadaware.reports.reproduction_text import format_reproduction
+from roadaware.reports.run_text import format_headline
+from roadaware.scenes.sampling.sampler import split_samples
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison
@@ -42,8 +50,6 @@ def reproduce(
 
         ROADAWARE_DATA_DIR=DATA roadaware reproduce iv2024 --json cells.json
     """
-    from roadaware.cli.results import write_page
-    from roadaware.reports.reproduction_text import format_reproduction
 
     source = datasets.find_data_folder(data)
     check_paths(reproduce, {"data": source, "html": html, "common": common})
@@ -54,8 +60,6 @@ def reproduce(
         from roadaware.reports.reproduction import build_reproduction_report
 
         write_page(html, report(build_reproduction_report(found), title="IV 2024 repeated"))
-    from roadaware.cli.compare import build_comparison_json
-    from roadaware.reports.run_text import format_headline
 
     shown = [format_reproduction(found), *(f"{name}\n{format_headline(pair)}" for name, pair in pairs)]
     compared = [{"protocol": name, **build_comparison_json(pair)} for name, pair in pairs]
@@ -86,10 +90,6 @@ def compare_released(found: Reproduction, *, draws: int, seed: int = 0) -> list[
         draws: bootstrap resamples.
         seed: of the resamples.
     """
-    from roadaware.analysis.compare import compare
-    from roadaware.config import from_dict
-    from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores
-    from roadaware.scenes.sampling.sampler import split_samples
 
     pairs = []
     with console.log_step("comparing with the released scores"):

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import polars as pl
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, outputs
+from roadaware.cli.corner_cases import open_truth
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -22,9 +24,14 @@ from roadaware.cli.options import (
     create_app,
     validate_range,
 )
+from roadaware.config import to_dict
+from roadaware.corner_cases.sources import SemanticSource
+from roadaware.datasets.detect_format import detect_reader
 from roadaware.errors import InputError, UsageError
 from roadaware.io.folders import make_folder
+from roadaware.protocols.coda import infer_version, label_truth
 from roadaware.reports import terminal
+from roadaware.scenes.store import open_predictions, save
 
 if TYPE_CHECKING:
     from roadaware.corner_cases.scorer_file import Fitted
@@ -200,7 +207,6 @@ def apply(
     """
 
     from roadaware.corner_cases.scorer_file import open_fitted
-    from roadaware.scenes.store import save
 
     asked = Asked(detections, dataset, pictures, features, weights, combine, allow_leak)
     opened = [open_fitted(path) for path in fit]
@@ -223,7 +229,6 @@ def _describe_unopened(pictures: int) -> str | None:
 
 
 def _fitted_data(fitted: Fitted, out: Path) -> dict[str, Any]:
-    from roadaware.config import to_dict
     from roadaware.corner_cases.energy import EnergyModel
 
     model = fitted.model
@@ -333,7 +338,6 @@ def open_saved_predictions(path: Path) -> Predictions:
     Raises:
         InputError: if there are none.
     """
-    from roadaware.scenes.store import open_predictions
 
     with console.log_step(f"opening {path}"):
         return open_predictions(path)
@@ -349,8 +353,6 @@ def open_labelled_truth(path: Path, classes: Version | None) -> Scenes:
     Raises:
         InputError: if they cannot be read.
     """
-    from roadaware.cli.corner_cases import open_truth
-    from roadaware.protocols.coda import infer_version, label_truth
 
     scenes = open_truth(path, None)
     return label_truth(scenes, classes or infer_version(scenes))
@@ -388,8 +390,6 @@ def _scenes_at(path: Path, classes: Version | None = None) -> Scenes:
     """A set with what is common and what novel, of which no image is needed."""
     if _is_annotated(path):
         return open_labelled_truth(path, classes)
-    from roadaware.datasets.detect_format import detect_reader
-    from roadaware.protocols.coda import label_truth
 
     return label_truth(datasets.open_dataset(detect_reader(path), path), classes or "base")
 
@@ -424,7 +424,6 @@ def build_common_sets(
         UsageError: if there are not as many of each.
         InputError: if a set cannot be read.
     """
-    from roadaware.corner_cases.sources import SemanticSource
     from roadaware.tasks.unknown_memory import CommonMemory
 
     check_pairs(paths, pictures, "DATASET", "--media")
@@ -502,7 +501,6 @@ def _shared_videos(held: Predictions, fitted: Fitted, scenes: Scenes, *, allowed
     Raises:
         UsageError: if there are some and that is not allowed.
     """
-    import polars as pl
 
     from roadaware.corner_cases.scorer_file import check_apart, hash_videos
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import polars as pl
 from cyclopts import Parameter
 
 from roadaware.analysis.event_findings import count_refusals, list_warnings
+from roadaware.analysis.scene_cases import collect_figure_data
 from roadaware.analysis.scene_tasks import (
     TASKS,
     SceneTask,
@@ -27,9 +29,17 @@ from roadaware.cli import console, datasets, results
 from roadaware.cli.datasets import OPTION
 from roadaware.cli.options import USUAL, Common, Outcome, Several
 from roadaware.cli.results import NOWHERE, FieldScoring, Kept
+from roadaware.datasets import get_reader, read
+from roadaware.datasets.ava import parse_excluded_frames, read_labels
+from roadaware.datasets.chaotic_world import select_actions
+from roadaware.datasets.detect_format import detect_dataset_format
+from roadaware.datasets.issues import Findings
 from roadaware.errors import InputError, UsageError
+from roadaware.io.sources import read_file
 from roadaware.io.text_rows import read_csv_rows
+from roadaware.metrics.metric_state import as_json
 from roadaware.reports import scene_runs
+from roadaware.reports.scene_text import run_text
 
 if TYPE_CHECKING:
     from roadaware.reports.scene_runs import SceneRun
@@ -135,10 +145,6 @@ def keep_labels(scenes: Scenes, path: Path) -> Scenes:
     Raises:
         InputError: if the file cannot be read, or has no action of the truth.
     """
-    from roadaware.datasets.ava import read_labels
-    from roadaware.datasets.chaotic_world import select_actions
-    from roadaware.datasets.issues import Findings
-    from roadaware.io.sources import read_file
 
     return select_actions(scenes, read_labels(read_file(path), str(path), Findings()))
 
@@ -153,11 +159,6 @@ def mask_moments(scenes: Scenes, path: Path) -> Scenes:
     Raises:
         InputError: if the file cannot be read.
     """
-    import polars as pl
-
-    from roadaware.datasets.ava import parse_excluded_frames
-    from roadaware.datasets.issues import Findings
-    from roadaware.io.sources import read_file
 
     found = parse_excluded_frames(read_file(path), path.name, str(path), Findings(), header=True)
     first = int(scenes.meta.notes.get("first_frame", 0))
@@ -211,7 +212,6 @@ def _reader(task: SceneTask, path: Path, named: str | None) -> str:
             listed = ", ".join(task.readers)
             raise UsageError(f"--reader of {task.name} is one of {listed}, not {named!r}{guess}")
         return named
-    from roadaware.datasets.detect_format import detect_dataset_format
 
     found = detect_dataset_format(path)
     if found not in task.readers:
@@ -226,7 +226,6 @@ def _reader(task: SceneTask, path: Path, named: str | None) -> str:
 
 def _read(name: str, path: Path, how: Reading) -> Scenes:
     """A native file or folder. What options name lies outside the source, so with them nothing is cached."""
-    from roadaware.datasets import get_reader, read
 
     held = datasets.parse_reader_options(name, how.options)
     has = get_reader(name).options
@@ -268,7 +267,6 @@ def add_categories(scenes: Scenes, path: Path) -> Scenes:
     Raises:
         InputError: if a row has another form, a video stands there twice, or none of them is in the truth.
     """
-    import polars as pl
 
     said: dict[str, str] = {}
     for line, cells in read_csv_rows(path):
@@ -424,7 +422,6 @@ def sound(
 def _run_command(
     task: SceneTask, given: tuple[Path, Path, Reading | None], judging: Judging, kept: Kept
 ) -> Outcome:
-    from roadaware.reports.scene_text import run_text
 
     lowest = results.parse_bars(judging.fail_under, results.FRACTIONS)
     config = set_fields(task, get_config(task, judging.config), judging.fields)
@@ -449,7 +446,6 @@ def run_scene_task(
         predictions: where the predictions lie, for their name.
         details: whether images are wanted.
     """
-    from roadaware.analysis.scene_cases import collect_figure_data
 
     with console.log_step("scoring"):
         result = evaluate_claims(
@@ -511,7 +507,6 @@ def write_scene_run(
         UsageError: if a metric with a bar is unknown.
         DiskError: if a file cannot be written.
     """
-    from roadaware.metrics.metric_state import as_json
 
     metrics = run.result.values()
     results.check(lowest, metrics)

@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
@@ -14,18 +15,18 @@ from roadaware.cli.devices import Device, Precision, select_device
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.cli.predict_videos import ALL_VIDEOS, VideoSource
+from roadaware.corner_cases.config import BACKGROUND
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.reports import terminal
+from roadaware.tasks.resumable_runs import MaskRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import numpy as np
     import numpy.typing as npt
 
     from roadaware.cli.predict_videos import Asked
     from roadaware.models.segmenters import Segmenter
-    from roadaware.tasks.resumable_runs import MaskRun
     from roadaware.training.footage import Film, Shot
 
 _FOLDER = (
@@ -86,7 +87,6 @@ def segment(
     """
     from roadaware.models.loading import digest_model_files
     from roadaware.models.segmenters import open_segmenter
-    from roadaware.tasks.resumable_runs import MaskRun
 
     place, folder = select_device(device, precision), resolve_weights(folder, ("segmentation",))
     with console.log_step("opening the segmenter"):
@@ -108,7 +108,6 @@ def _write_masks(run: MaskRun, segmenter: Segmenter, asked: Asked, batch: int) -
     Raises:
         KeyboardInterrupt, Terminated: if it was stopped; what is written is kept.
     """
-    import numpy as np
 
     seen = _Seen(pixels=np.zeros(len(segmenter.labels), dtype=np.int64))
     for video, reason in asked.refused.items():
@@ -150,7 +149,6 @@ def _one(
 
 
 def _counts(mask: Any, classes: int) -> npt.NDArray[np.int64]:
-    import numpy as np
 
     return np.bincount(mask.ravel(), minlength=classes).astype(np.int64)
 
@@ -190,7 +188,6 @@ def _data(out: Path, run: MaskRun, seen: _Seen, asked: Asked) -> dict[str, Any]:
 
 
 def _text(data: dict[str, Any], run: MaskRun) -> str:
-    from roadaware.corner_cases.config import BACKGROUND
 
     lines = [f"{data['written']:,} masks written, {data['there_already']:,} were there already"]
     rows = [

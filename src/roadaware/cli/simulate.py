@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 from cyclopts import Parameter
 
@@ -13,6 +13,8 @@ from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, WHOLE_SEED, Common, Outcome, Output, Switch, validate_range
 from roadaware.errors import UsageError
 from roadaware.reports import terminal
+from roadaware.simulator.config import Conditions, LidarConfig, TimeOfDay, Weather, build_scene_config
+from roadaware.simulator.generate import Kept, Order, generate_scenes
 
 if TYPE_CHECKING:
     from roadaware.simulator.config import SceneConfig
@@ -68,8 +70,6 @@ def simulate(
         roadaware simulate --preset crossing --domain night-rain --scenes 20 \\
             --size 320x240 --fps 12 --output night
     """
-    from roadaware.simulator.config import build_scene_config
-    from roadaware.simulator.generate import Kept, Order, generate_scenes
 
     config = _replace_fields(build_scene_config(preset, domain), seconds, size, fps, time, weather)
     config = _with_sensors(config, lidar=False if tables_only else lidar, sound=not (no_sound or tables_only))
@@ -109,9 +109,6 @@ def _replace_fields(
 
 
 def _conditions(config: SceneConfig, time: str | None, weather: str | None) -> Any:
-    from typing import get_args
-
-    from roadaware.simulator.config import Conditions, TimeOfDay, Weather
 
     for said, known, name in ((time, TimeOfDay, "--time"), (weather, Weather, "--weather")):
         if said is not None and said not in get_args(known):
@@ -125,7 +122,6 @@ def _conditions(config: SceneConfig, time: str | None, weather: str | None) -> A
 
 
 def _with_sensors(config: SceneConfig, *, lidar: bool | None, sound: bool) -> SceneConfig:
-    from roadaware.simulator.config import LidarConfig
 
     swept = (config.lidar or LidarConfig()) if lidar else config.lidar if lidar is None else None
     return replace(config, lidar=swept, sound=sound and config.sound)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 from cyclopts import Parameter
 
+from roadaware.analysis.corner_tables import compute_composition
 from roadaware.analysis.event_findings import count_refusals, list_warnings
+from roadaware.analysis.road_counts import compare_printed_counts, count, count_table
 from roadaware.cli import console, datasets, outputs
 from roadaware.cli.corner_cases import open_truth
+from roadaware.cli.event_inputs import convert_kinds
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -21,13 +26,15 @@ from roadaware.cli.options import (
     Switch,
 )
 from roadaware.cli.results import write_result
+from roadaware.errors import UsageError
 from roadaware.io import folders
+from roadaware.protocols.coda import TRAINING_SETS, infer_version
 from roadaware.reports import terminal
+from roadaware.reports.page import report
+from roadaware.reports.runs import encode_parquet
 from roadaware.reports.terminal import format_cell, format_number, format_table
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from roadaware.analysis.corner_tables import Composition
     from roadaware.scenes.tables import Scenes
 
@@ -65,9 +72,6 @@ def stats(
 
         roadaware stats coda corner_case.json -o runs/composition
     """
-    from roadaware.analysis.road_counts import compare_printed_counts, count
-    from roadaware.cli.event_inputs import convert_kinds
-    from roadaware.errors import UsageError
 
     if dataset == _CODA:
         return count_corner_cases(path, corner, folder, overwrite=overwrite, strict=strict)
@@ -95,7 +99,6 @@ def _format_refused(scenes: Scenes) -> list[str]:
 
 
 def _of_kinds(rows: pl.DataFrame, kinds: list[str] | None) -> pl.DataFrame:
-    import polars as pl
 
     return rows.filter(pl.col("kind").is_in(kinds)) if kinds else rows
 
@@ -113,9 +116,6 @@ def _text(scenes: Scenes, counts: pl.DataFrame, printed: pl.DataFrame | None) ->
 
 def _kind_text(counts: pl.DataFrame, kind: str) -> str:
     """One kind in the form of print, with a bar of its boxes on a logarithmic scale."""
-    import polars as pl
-
-    from roadaware.analysis.road_counts import count_table
 
     held = count_table(counts, kind)
     whole = counts.filter(pl.col("kind") == kind, pl.col("split") == "all")
@@ -137,7 +137,6 @@ def format_bar(value: int, most: int) -> str:
     >>> format_bar(1000, 1000).count("#"), format_bar(1, 1000).count("#"), format_bar(0, 1000)
     (24, 1, '')
     """
-    from math import log
 
     if value < 1:
         return ""
@@ -146,7 +145,6 @@ def format_bar(value: int, most: int) -> str:
 
 
 def _printed_text(printed: pl.DataFrame) -> str:
-    import polars as pl
 
     compared = printed["differs"].drop_nulls()
     lines = [f"{len(compared) - int(compared.sum())} of {len(compared)} counts are as the paper prints them"]
@@ -179,8 +177,6 @@ def _save(
     scenes: Scenes, counts: pl.DataFrame, printed: pl.DataFrame | None, folder: Path, *, overwrite: bool
 ) -> None:
     from roadaware.reports.audit import build_stats_section
-    from roadaware.reports.page import report
-    from roadaware.reports.runs import encode_parquet
 
     title = f"Counts of {scenes.meta.dataset or 'a data set'}"
     page = report(
@@ -214,8 +210,6 @@ def count_corner_cases(
     Raises:
         InputError: if the annotations cannot be read.
     """
-    from roadaware.analysis.corner_tables import compute_composition
-    from roadaware.protocols.coda import infer_version
 
     scenes = open_truth(path, corner)
     version = "2022" if corner is not None else infer_version(scenes)
@@ -248,8 +242,6 @@ def _head(scenes: Scenes, version: str, told: list[str]) -> list[str]:
 
 def _format_composition(held: Composition) -> list[str]:
     """The tables as in print, with a bar for each class on a logarithmic scale."""
-
-    from roadaware.protocols.coda import TRAINING_SETS
 
     parts = [
         [
@@ -302,8 +294,6 @@ def _save_composition(
     scenes: Scenes, held: Composition, data: dict[str, Any], folder: Path, *, overwrite: bool
 ) -> None:
     from roadaware.reports.corner_section import build_composition_section
-    from roadaware.reports.page import report
-    from roadaware.reports.runs import encode_parquet
 
     title = f"Corner cases of {scenes.meta.dataset or 'a set'}"
     page = report([build_composition_section(held, title=title, notes=list_warnings(scenes))], title=title)

@@ -14,6 +14,10 @@ from roadaware.cli import console
 from roadaware.cli.devices import log_warmup
 from roadaware.cli.options import Switch
 from roadaware.errors import RoadawareError
+from roadaware.models.catalogue.entries import find_entry, find_installed_path
+from roadaware.models.catalogue.get import get_model
+from roadaware.online import setup
+from roadaware.online.setup import FIRST, find_installed_detector
 
 if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig
@@ -36,7 +40,6 @@ def add_event_head(asked: bool | None, detector: Any, linker: LinkerConfig, fps:
         linker: what its detections will be linked with.
         fps: of the source; None where it is not known.
     """
-    from roadaware.online import setup
 
     wrapped = setup.add_event_head(asked, detector, linker, fps, log_warmup)
     if wrapped is not detector:
@@ -74,7 +77,6 @@ def select_detector(named: Sequence[Path], *, synthetic: bool, live: bool, looks
     Raises:
         UsageError: if a name is not installed, or a size was asked of a detector that has its own.
     """
-    from roadaware.online import setup
 
     return setup.select_detector(
         named,
@@ -88,8 +90,6 @@ def select_detector(named: Sequence[Path], *, synthetic: bool, live: bool, looks
 
 def _find_real_detector() -> Path | None:
     """The cheapest detector that is installed; else what is fetched now, where somebody says so."""
-    from roadaware.models.catalogue.entries import find_entry
-    from roadaware.online.setup import FIRST, find_installed_detector
 
     found = find_installed_detector()
     if found is not None:
@@ -117,8 +117,6 @@ def _asks(entry: Entry) -> bool:
 
 def _get_detector(entry: Entry) -> Path | None:
     """The detector, once it is there; without it the work goes on."""
-    from roadaware.models.catalogue.entries import find_installed_path
-    from roadaware.models.catalogue.get import get_model
 
     try:
         get_model(entry, tell=console.print_note)

@@ -6,20 +6,28 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
 from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Several, Switch
+from roadaware.config import digest
 from roadaware.errors import UsageError
 from roadaware.io import folders
+from roadaware.io.csv import format_csv
+from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
+from roadaware.models import MODELS
+from roadaware.protocols.printed_iv2024 import TABLE_I, iterate_printed_cells
 from roadaware.reports import runs, terminal
+from roadaware.reports.run_pages import run_page
+from roadaware.training.pedestrians.failures import FailedSeedsError, group_errors, group_seed_errors
+from roadaware.training.pedestrians.recipe import PedestrianRecipe
+from roadaware.training.recipe_files import find_recipe, read_recipe
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from roadaware.training.loop import TrainedDetector
-    from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe
+    from roadaware.training.pedestrians.recipe import SamplesRecipe
     from roadaware.training.pedestrians.run import Judged, Trained
     from roadaware.training.pedestrians.several import Ran
 
@@ -79,8 +87,6 @@ def train(
         roadaware train crossing-jaad \\
             --on configs/pedestrians/on/pie.yaml --set samples.root=PIE
     """
-    from roadaware.training.pedestrians.recipe import PedestrianRecipe
-    from roadaware.training.recipe_files import find_recipe, read_recipe
 
     read = [read_recipe(find_recipe(path), changes or (), on=on, weights=weights) for path in recipe]
     predictors = [each for each in read if isinstance(each, PedestrianRecipe)]
@@ -110,7 +116,6 @@ def train(
 
 def _predictors(recipes: list[PedestrianRecipe], out: Path | None, read: int) -> Outcome:
     """One recipe of a network by itself, or several side by side."""
-    from roadaware.models import MODELS
 
     if len(recipes) < read:
         raise UsageError("recipes of detectors and of predictors are not trained by one command")
@@ -158,7 +163,6 @@ def train_predictors(recipe: PedestrianRecipe, out: Path | None) -> Outcome:
         recipe: of the predictors.
         out: folder of the run; by default named after the recipe and its digest.
     """
-    from roadaware.config import digest
     from roadaware.training.pedestrians.run import evaluate_run, train_predictors
 
     folder = out or Path("runs") / f"{recipe.name}-{digest(recipe)[:8]}"
@@ -178,7 +182,6 @@ def _describe_failed(trained: Trained) -> str | None:
 
 
 def _format_pedestrian_training(folder: Path, trained: Trained, judged: Judged) -> str:
-    from roadaware.training.pedestrians.failures import group_seed_errors
 
     recipe = trained.recipe
     shown = [name for name in _SHOWN if name in next(iter(judged.metrics.values())).values()]
@@ -278,9 +281,7 @@ def train_several(recipes: Sequence[PedestrianRecipe], out: Path | None) -> Outc
         FailedSeedsError: if nothing came of any of several.
         RoadawareError: whatever is wrong with a single one.
     """
-    import polars as pl
 
-    from roadaware.training.pedestrians.failures import FailedSeedsError, group_errors
     from roadaware.training.pedestrians.several import run_several
 
     folder = out or Path("runs")
@@ -329,8 +330,6 @@ def group_results(rows: pl.DataFrame) -> list[dict[str, Any]]:
 
 def _keep_test(each: Ran) -> None:
     """Write what was judged now as a run folder, which `compare` and `report` take."""
-    from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
-    from roadaware.reports.run_pages import run_page
 
     if each.said is None:
         return
@@ -346,9 +345,7 @@ def _keep_test(each: Ran) -> None:
 
 
 def _write(folder: Path, rows: pl.DataFrame, data: dict[str, Any]) -> None:
-    import polars as pl
 
-    from roadaware.io.csv import format_csv
     from roadaware.training.pedestrians.results import RESULTS, keep
 
     same = rows.select(*RESULTS)
@@ -381,7 +378,6 @@ def _why(failed: dict[str, list[str]], n: int) -> str | None:
 
 def _format_several(rows: pl.DataFrame, ran: Sequence[Ran], folder: Path) -> str:
     """A table for all recipes on the same samples, what failed, what is to be known, and where all is."""
-    import polars as pl
 
     by_samples: dict[str, list[Ran]] = {}
     for each in ran:
@@ -445,7 +441,6 @@ def iterate_printed(samples: SamplesRecipe, judged: int) -> Iterator[tuple[str, 
         samples: of the recipes that are shown beside.
         judged: how many samples of test there were.
     """
-    from roadaware.protocols.printed_iv2024 import TABLE_I, iterate_printed_cells
 
     what, _, paper = samples.protocol.partition("@")
     published = samples.reader == what.partition("-")[0] and not samples.options and not samples.fields

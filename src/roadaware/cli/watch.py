@@ -32,9 +32,29 @@ from roadaware.cli.street_choice import (
     select_detector,
 )
 from roadaware.cli.watch_crossing import CrossingOption, build_annotator
-from roadaware.errors import DiskError, InputError, UsageError
+from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
+from roadaware.models.catalogue.entries import find_installed_path, read_catalogue, read_record
+from roadaware.models.detector import read_advice, read_notes
+from roadaware.online.cameras import Camera
+from roadaware.online.frame_queue import SystemClock
+from roadaware.online.run_folder import PAGE, RunFolder, build_run_record, get_video_name, prepare
+from roadaware.online.setup import (
+    HEAD,
+    build_watch_config,
+    describe_training,
+    follow_advice,
+    lower_label_threshold,
+)
+from roadaware.online.sources import Realtime, open_source
+from roadaware.online.watch import watch as run
+from roadaware.online.watcher import warm_up_detector, warm_up_linker
 from roadaware.reports import terminal
-from roadaware.reports.watch_page import NOTHING
+from roadaware.reports.live_drawing import LiveDrawing
+from roadaware.reports.page import save
+from roadaware.reports.watch_page import NOTHING, render_watch_page
+from roadaware.scenes.dense_scores import Layout
+from roadaware.simulator.synthetic_films import is_synthetic_film
+from roadaware.tasks.events import EventDetector
 
 if TYPE_CHECKING:
     from roadaware.linking.config import LinkerConfig
@@ -66,8 +86,6 @@ def apply_detector_advice(
     Raises:
         DamagedError: if a file's advice is none.
     """
-    from roadaware.models.detector import read_advice
-    from roadaware.online.setup import follow_advice
 
     advice = read_advice(files)
     _, said = select_linker("default", "road", advice, {"min_iou": iou})
@@ -284,9 +302,6 @@ def watch(
 
         roadaware watch rtsp://camera/1 --budget-ms 200 --seconds 600 --no-video --output runs/camera
     """
-    from roadaware.online.frame_queue import SystemClock
-    from roadaware.online.setup import build_watch_config
-    from roadaware.online.sources import open_source
 
     config = build_watch_config(
         fps=fps,
@@ -328,7 +343,6 @@ def _configure_watch(
     source: str | None,
 ) -> tuple[WatchConfig, str]:
     """How it is watched and what to know of the detector; both are said."""
-    from roadaware.online.setup import describe_training, lower_label_threshold
 
     config, said = apply_detector_advice(config, files, iou, threshold)
     if label is None:  # whoever is told of has a name
@@ -343,7 +357,6 @@ def _configure_watch(
 
 def _chosen(weights: Sequence[Path], opened: Source, looks: Looks) -> Choice:
     """The detector that was named, or that suits the source."""
-    from roadaware.simulator.synthetic_films import is_synthetic_film
 
     synthetic = not weights and is_synthetic_film(opened.path)
     return select_detector(weights, synthetic=synthetic, live=opened.live, looks=looks)
@@ -354,8 +367,6 @@ def _wrap_source(opened: Source, clock: Clock, *, realtime: bool) -> Source:
 
     What nobody read of it while everything warmed up is stale, or it has hung up.
     """
-    from roadaware.online.cameras import Camera
-    from roadaware.online.sources import Realtime
 
     if isinstance(opened, Camera):
         opened.refresh()
@@ -405,8 +416,6 @@ def load_detector(
 
 
 def _warm_up(detector: Detector, linker: LinkerConfig) -> None:
-    from roadaware.online.watcher import warm_up_detector, warm_up_linker
-    from roadaware.scenes.dense_scores import Layout
 
     with log_warmup("detector and linker"):
         warm_up_detector(detector)
@@ -415,13 +424,11 @@ def _warm_up(detector: Detector, linker: LinkerConfig) -> None:
 
 def build_drawing(detector: Detector, notice: str = "") -> Drawing:
     """What makes frames of the video of what a detector sees, with a notice on each of them."""
-    from roadaware.reports.live_drawing import LiveDrawing
 
     return LiveDrawing(detector.kinds.get("agent", ()), notice)
 
 
 def _stem(source: Source) -> str:
-    from roadaware.online.run_folder import get_video_name
 
     kept = "".join(
         letter if letter.isalnum() or letter in "-_." else "-" for letter in get_video_name(source)
@@ -438,7 +445,6 @@ def _made_apart(
     models: Sequence[Mapping[str, str]],
 ) -> None:
     """Make the folder; one of images must not be written into, nor the watched file be replaced."""
-    from roadaware.online.run_folder import build_run_record, prepare
 
     if source.path is not None and Path(source.path).resolve().is_relative_to(folder.resolve()):
         raise UsageError(f"{folder} holds the source; name another folder with --output")
@@ -479,8 +485,6 @@ def watch_source(
         InputError: if the source failed before its end; everything until then is saved.
         DiskError: if something could not be written; all else is saved.
     """
-    from roadaware.online.run_folder import RunFolder
-    from roadaware.online.watch import watch as run
 
     with stop_gracefully() as asked, LiveLine(source, config.seconds) as line:
         kept = RunFolder(
@@ -551,10 +555,6 @@ def write_page(folder: Path, found: dict[str, Any]) -> bool:
         folder: of the watch.
         found: its summary.
     """
-    from roadaware.errors import RoadawareError
-    from roadaware.online.run_folder import PAGE
-    from roadaware.reports.page import save
-    from roadaware.reports.watch_page import render_watch_page
 
     try:
         save(render_watch_page(folder, found), folder / PAGE)
@@ -585,9 +585,6 @@ def describe_models(
         views: how images are shown to the detector; None where it has its own way.
         detector: as it is asked, with the event head or without.
     """
-    from roadaware.models.detector import read_notes
-    from roadaware.online.setup import HEAD
-    from roadaware.tasks.events import EventDetector
 
     rows = []
     for path in files:
@@ -603,7 +600,6 @@ def describe_models(
 
 def _in_catalogue(path: Path) -> dict[str, str]:
     """What the catalogue says of a model that it installed; nothing of others."""
-    from roadaware.models.catalogue.entries import find_installed_path, read_catalogue, read_record
 
     for entry in read_catalogue().values():
         if find_installed_path(entry) == path:

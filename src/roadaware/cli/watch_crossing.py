@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from roadaware.cli import console
 from roadaware.cli.devices import log_warmup
+from roadaware.online import setup
 
 if TYPE_CHECKING:
     from roadaware.models.detector import Detector
@@ -29,7 +30,6 @@ def build_annotator(
     asked: Sequence[str], detector: Detector, clock: Clock, *, waits: bool = True
 ) -> CrossingAnnotator | None:
     """What gives pedestrians their outlook in one watch, see `online.setup`, which needs torch."""
-    from roadaware.online import setup
 
     with console.log_step("opening the predictors"):
         return setup.build_annotator(asked, detector, clock, waits=waits, timed=log_warmup)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from PIL import Image
 
 from roadaware.arrays import Floats
 from roadaware.demo_data.annotators import Annotator, label_studio_export
@@ -170,7 +171,6 @@ def _proposals(rows: list[tuple[str, int, float, int, *tuple[float, ...]]]) -> P
 
 def _pictures(truth: Scenes) -> list[tuple[str, bytes]]:
     """Name and content of each image: a road under a sky, with its corner cases as plain shapes."""
-    from PIL import Image
 
     things = truth.boxes.join(truth.labels.select("box", "label"), on="box").partition_by(
         "video", "frame", as_dict=True

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from PIL import Image
 
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import build_disk_error, write_atomically
@@ -152,7 +153,6 @@ def _put(path: Path, data: bytes) -> None:
 
 
 def _jpeg(picture: npt.NDArray[np.uint8]) -> bytes:
-    from PIL import Image
 
     stream = io.BytesIO()
     Image.fromarray(picture).save(stream, "JPEG", quality=QUALITY)

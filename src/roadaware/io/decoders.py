@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import av
 from av.error import FFmpegError
+from PIL import Image, UnidentifiedImageError
 
 from roadaware.errors import InputError, RoadawareError
 from roadaware.io.sources import build_read_error, to_printable
@@ -406,7 +407,6 @@ def open_picture(data: bytes, formats: Sequence[str]) -> Iterator[tuple[Any, Pic
     Raises:
         InputError: if it is no such image, has too many pixels, or takes too much memory.
     """
-    from PIL import Image, UnidentifiedImageError
 
     try:
         parts = parse_image_parts(data, MAX_PIXELS)

@@ -16,6 +16,14 @@ from typing import Any
 
 from roadaware.addresses import mask_secrets
 from roadaware.errors import DiskError, RoadawareError, UsageError
+from roadaware.io.files import (
+    build_disk_error,
+    flush_folder,
+    is_temporary,
+    read_regular,
+    write_and_rename,
+    write_atomically,
+)
 
 # Files and folders that a command writes: whole or absent afterwards.
 
@@ -43,7 +51,6 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         DiskError: if it cannot be written.
     """
-    from roadaware.io.files import write_atomically
 
     if not path.parent.is_dir():
         make_folder(path.absolute().parent)
@@ -93,7 +100,6 @@ def read_marker(path: Path, form: str) -> dict[str, Any] | None:
         path: of the marker.
         form: its format.
     """
-    from roadaware.io.files import read_regular
 
     with suppress(RoadawareError, OSError, ValueError, RecursionError):
         found = json.loads(read_regular(path, limit=_LIMIT))
@@ -116,7 +122,6 @@ def is_vacant(folder: Path) -> bool:
     Raises:
         DiskError: if it cannot be looked into.
     """
-    from roadaware.io.files import is_temporary
 
     try:
         return all(is_temporary(path.name) is not None for path in folder.iterdir())
@@ -155,7 +160,6 @@ def write_result_folder(folder: Path, files: Mapping[str, bytes], *, overwrite: 
         DiskError: if it cannot be written; what stood there still stands.
         UsageError: if something stands there that may not be replaced.
     """
-    from roadaware.io.files import build_disk_error, flush_folder, write_and_rename
 
     check_result(folder, overwrite=overwrite)
     target = Path(os.path.realpath(folder))
@@ -183,7 +187,6 @@ def write_result_folder(folder: Path, files: Mapping[str, bytes], *, overwrite: 
 
 def _others(folder: Path, ours: frozenset[str], inside: str = "") -> Iterator[str]:
     """The names of what is not ours: files, links, and folders that hold nothing."""
-    from roadaware.io.files import is_temporary
 
     for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
         name = f"{inside}{entry.name}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import av
 import numpy as np
 
 from roadaware.arrays import Floats32, Ints, Pixels
@@ -296,7 +297,6 @@ class VideoWriter(Growing):
             UsageError: if it has another shape or type.
             DiskError: if the disk refuses.
         """
-        import av
 
         if frame.shape != (*self.size, 3) or frame.dtype != np.uint8:
             raise UsageError(f"expected uint8 {(*self.size, 3)}, found {frame.dtype} {frame.shape}")
@@ -315,7 +315,6 @@ class VideoWriter(Growing):
             UsageError: if it has another shape, or the video has no sound track.
             DiskError: if the disk refuses.
         """
-        import av
 
         if self._sound is None:
             raise UsageError("the film has no sound track: open it with sound_rate")
@@ -531,7 +530,6 @@ def read_sound(path: Path, start_s: float, end_s: float) -> tuple[Floats32, int]
 
 def _pieces(file: Any, stream: Any, first: int, end: int) -> Iterator[Floats32]:
     """Blocks of samples from `first` up to `end`, whole from the start."""
-    import av
 
     rate = stream.rate
     # A coder needs the block before the first to know that one well.

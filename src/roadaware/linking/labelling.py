@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -89,7 +89,6 @@ def _running(state: Stream, columns: range, k: int, config: LinkerConfig) -> tup
 
 def _from_detections(state: Stream, columns: range, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
     """The same from every detection of the live paths."""
-    from dataclasses import replace
 
     places = [state.places(number) for number in state.numbers.tolist()]
     ends = np.cumsum([0, *(len(found) for found in places)])

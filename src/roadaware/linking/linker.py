@@ -13,6 +13,7 @@ import numpy.typing as npt
 from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.config import FRAME_S, LinkerConfig
+from roadaware.linking.labelling import label_live_paths
 from roadaware.linking.state import ROUNDING_S, Stream
 
 _LOG = logging.getLogger("roadaware")
@@ -200,7 +201,6 @@ class Linker:
             k: labels per path.
         """
         from roadaware.linking.candidates import FIRST_FRAME, FRAME, LAST, LENGTH
-        from roadaware.linking.labelling import label_live_paths
 
         state, slots = self._state, self._state.slots
         chosen = range(self._n_scores)[columns or slice(None)]

@@ -35,6 +35,7 @@ from roadaware.models.offline import block_network
 from roadaware.models.pretrained import refuse_odd, silence_transformers, wrap_inference
 from roadaware.models.retinanet3d.detection_config import DetectRule
 from roadaware.models.retinanet3d.detector import check_frame
+from roadaware.models.roi import suppress_sorted_boxes
 from roadaware.models.videos import VideoDetector
 
 
@@ -134,7 +135,6 @@ class ObjectDetector(VideoDetector):
 
 
 def _suppress_boxes(boxes: Any, rule: DetectRule) -> Any:
-    from roadaware.models.roi import suppress_sorted_boxes
 
     return suppress_sorted_boxes(torch.from_numpy(boxes), rule.nms_iou or 0.0, top=rule.top).numpy()
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from roadaware.arrays import Bools, Floats, Floats32, Pixels
 
@@ -79,7 +80,6 @@ class PixelMotion:
 
 def _small(picture: Pixels) -> tuple[Floats32, int]:
     """A small grey image, and by how much it is smaller."""
-    from PIL import Image
 
     factor = max(1, -(-max(picture.shape[:2]) // _SIDE_PX))
     image = Image.fromarray(picture)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -277,7 +278,6 @@ def prepare(folder: Path, *, overwrite: bool = False, record: Mapping[str, Any] 
             process is at work in it.
         DiskError: if it cannot be made.
     """
-    import shutil
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

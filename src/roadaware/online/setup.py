@@ -14,16 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig, apply_advice
+from roadaware.models.catalogue.entries import find_installed_path, read_catalogue, resolve_weights
+from roadaware.models.detector import read_training_data
+from roadaware.models.event_head.head import has_installed_head, open_head
+from roadaware.models.graphs.views import Views
+from roadaware.models.object_labels import ROAD_AGENTS
 from roadaware.online.config import WatchConfig
+from roadaware.online.crossing import CrossingAnnotator
+from roadaware.online.forecast_event import OutlookRule
 from roadaware.online.tubes import LabelRule
 from roadaware.scenes.advice import Advice
+from roadaware.simulator.synthetic_films import is_synthetic_film
+from roadaware.tasks.events import EventDetector, warm_up_events
 
 if TYPE_CHECKING:
     from roadaware.models.catalogue.entries import Entry
     from roadaware.models.detector import Detector
     from roadaware.models.event_head.head import EventHead
-    from roadaware.models.graphs.views import Views
-    from roadaware.online.crossing import CrossingAnnotator
     from roadaware.online.frame_queue import Clock
 
 WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
@@ -80,7 +87,6 @@ def find_bundled_weights() -> Path:
 
 def find_installed_detector() -> tuple[Entry, Path] | None:
     """The cheapest detector of the catalogue that is installed, with its path; None where there is none."""
-    from roadaware.models.catalogue.entries import find_installed_path, read_catalogue
 
     there = [
         (entry, path)
@@ -112,9 +118,7 @@ def select_detector(
     Raises:
         UsageError: if a name is not installed, or a size was asked of a detector that has its own.
     """
-    from roadaware.models.catalogue.entries import resolve_weights
     from roadaware.models.graphs.files import is_graph_file
-    from roadaware.models.graphs.views import Views
 
     if named:
         files = [resolve_weights(path, _OBJECTS) for path in named]
@@ -221,8 +225,6 @@ def describe_training(files: Sequence[Path], source: str | None) -> str:
     Raises:
         DamagedError: if a file says what it was trained on in no words.
     """
-    from roadaware.models.detector import read_training_data
-    from roadaware.simulator.synthetic_films import is_synthetic_film
 
     words = read_training_data(files)
     return f"detector trained on {words}" if words and not is_synthetic_film(source) else ""
@@ -241,8 +243,6 @@ def has_event_head(asked: bool | None, kinds: Mapping[str, tuple[str, ...]]) -> 
     Raises:
         UsageError: if it is asked for and the detector tells no agents of ROAD.
     """
-    from roadaware.models.event_head.head import has_installed_head
-    from roadaware.models.object_labels import ROAD_AGENTS
 
     fits = bool(set(kinds.get("agent", ())) & set(ROAD_AGENTS))
     if asked and not fits:
@@ -257,7 +257,6 @@ def has_event_head(asked: bool | None, kinds: Mapping[str, tuple[str, ...]]) -> 
 
 def open_installed_head() -> EventHead:
     """The event head that came with roadaware."""
-    from roadaware.models.event_head.head import open_head
 
     return open_head()
 
@@ -280,7 +279,6 @@ def add_event_head(
     """
     if not has_event_head(asked, detector.kinds):
         return detector
-    from roadaware.tasks.events import EventDetector, warm_up_events
 
     wrapped = EventDetector(detector, open_installed_head(), linker, fps=fps)
     with timed("the event head"):
@@ -331,7 +329,6 @@ def build_annotator(
     files = find_predictors(asked)
     if not files:
         return None
-    from roadaware.online.forecast_event import OutlookRule
 
     rule, agents = OutlookRule(), detector.kinds.get("agent", ())
     if not set(rule.agents) & set(agents):
@@ -341,7 +338,6 @@ def build_annotator(
             f"this detector tells no pedestrians ({', '.join(rule.agents)}) but "
             f"{', '.join(agents) or 'no agents'}; leave --crossing out"
         )
-    from roadaware.online.crossing import CrossingAnnotator
     from roadaware.online.crossing_forecaster import open_foresight
 
     foresight = open_foresight(files)

@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import numpy as np
+from PIL import Image
+
 from roadaware.arrays import Pixels
 from roadaware.errors import DiskError, InputError
 from roadaware.models.detector import Detector
@@ -278,8 +281,6 @@ class _Run:
 
 
 def _resize_image(picture: Pixels, size: tuple[int, int]) -> Pixels:
-    import numpy as np
-    from PIL import Image
 
     image = Image.fromarray(picture).resize((size[1], size[0]), Image.Resampling.BILINEAR)
     return np.asarray(image)

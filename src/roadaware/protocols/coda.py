@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar
 import polars as pl
 
 from roadaware.errors import InputError, UsageError
+from roadaware.io.text_rows import read_csv_rows as csv_rows
 from roadaware.metrics.corner_cases.evaluate import UNANSWERED
 from roadaware.metrics.corner_cases.inputs import KIND, SUPER
 from roadaware.scenes.tables import Predictions, Scenes
@@ -142,7 +143,6 @@ def load_training_set(name: str) -> TrainingSet:
             f"--trained-on is one of {', '.join(TRAINING_SETS)}, {OWN} (the classes of the truth), or a csv "
             f"with {', '.join(_COLUMNS)}; got {name!r}"
         )
-    from roadaware.io.text_rows import read_csv_rows as csv_rows
 
     lines = [cells for _, cells in csv_rows(path)]
     missing = [column for column in _COLUMNS if not lines or column not in lines[0]]

@@ -6,6 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from roadaware import __version__
+from roadaware.config import digest
+from roadaware.io.csv import format_csv
+from roadaware.io.folders import add_marker
+from roadaware.reports.page import report
+from roadaware.reports.run_text import get_sort_key
+from roadaware.reports.runs import digest_scores
 from roadaware.reports.terminal import (
     format_bullets,
     format_cell,
@@ -13,6 +19,7 @@ from roadaware.reports.terminal import (
     format_number,
     format_table,
 )
+from roadaware.reports.text import capitalize_text
 
 if TYPE_CHECKING:
     from roadaware.metrics.calibration import CalibrationConfig
@@ -35,8 +42,6 @@ def as_json(
         config: how.
         facts: what else belongs to it.
     """
-    from roadaware.config import digest
-    from roadaware.reports.runs import digest_scores
 
     return {
         "schema": SCHEMA,
@@ -163,7 +168,6 @@ def _format_conformal_sets(found: Mapping[str, Any]) -> str:
 
 
 def _slices(groups: Mapping[str, Any]) -> str:
-    from roadaware.reports.run_text import get_sort_key
 
     rows = [
         [
@@ -196,11 +200,7 @@ def build_calibration_files(
         result: what was found.
         seconds: group to its mean time to event, for the groups of time.
     """
-    from roadaware.io.csv import format_csv
-    from roadaware.io.folders import add_marker
     from roadaware.reports.calibration import build_calibration_section
-    from roadaware.reports.page import report
-    from roadaware.reports.text import capitalize_text
 
     about = {
         "samples": f"{found['samples']:,} of {found['pedestrians']:,} pedestrians",

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from roadaware.arrays import Floats, Pixels
 from roadaware.corner_cases.captures import Camera, Capture
+from roadaware.corner_cases.config import BACKGROUND
 from roadaware.corner_cases.copg import REASONS, Geometry, Proposals
 from roadaware.reports.drawing import Marked, build_contact_sheet, draw_marks
 from roadaware.reports.picture import FULL, Picture, create_canvas, set_style
@@ -139,7 +141,6 @@ def draw_background(capture: Capture, picture: Pixels, names: Sequence[str] | No
         picture: (H, W, 3).
         names: of the classes that are background (default: those of the default config).
     """
-    from roadaware.corner_cases.config import BACKGROUND
 
     if capture.semantics is None:
         return picture
@@ -194,7 +195,6 @@ def _line(picture: Pixels) -> int:
 
 
 def _resize_image(name: str, picture: Pixels, width_px: int) -> Pixels:
-    from PIL import Image
 
     height = max(1, round(picture.shape[0] * width_px / picture.shape[1]))
     way = Image.Resampling.LANCZOS

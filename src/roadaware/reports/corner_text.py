@@ -5,6 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from roadaware.analysis.corner_tables import (
+    CLAIMS,
+    build_class_lines,
+    build_lines,
+    build_printed_lines,
+    build_slice_header,
+    build_slice_lines,
+    group_undefined,
+    select_columns,
+    select_plain_facts,
+    select_printed_columns,
+)
 from roadaware.reports.scene_text import format_facts
 from roadaware.reports.terminal import (
     format_bullets,
@@ -24,7 +36,6 @@ _DIGITS = 4
 
 def format_corner_run(run: SceneRun) -> str:
     """One run: groups beside trivial answers, slices, classes, and what is printed."""
-    from roadaware.analysis.corner_tables import group_undefined, select_plain_facts
 
     truth = run.facts.get("truth", {})
     row = run.result.counts.row(0, named=True)
@@ -55,7 +66,6 @@ def format_corner_run(run: SceneRun) -> str:
 
 def _groups(result: SceneResult, *, intervals: bool) -> str:
     """Each group with the predictions, their intervals, and the trivial answers."""
-    from roadaware.analysis.corner_tables import CLAIMS, build_lines, select_columns
 
     columns = select_columns(result)
     rows = []
@@ -86,7 +96,6 @@ def _total(result: SceneResult) -> str:
 
 
 def _slices(result: SceneResult, *, intervals: bool) -> str:
-    from roadaware.analysis.corner_tables import build_slice_header, build_slice_lines
 
     if not result.groups:
         return ""
@@ -99,7 +108,6 @@ def _slices(result: SceneResult, *, intervals: bool) -> str:
 
 def _classes(result: SceneResult) -> str:
     """Classes and super-classes with their objects and recall in each group."""
-    from roadaware.analysis.corner_tables import build_class_lines
 
     groups, metrics, lines = build_class_lines(result)
     if not lines:
@@ -116,7 +124,6 @@ def _classes(result: SceneResult) -> str:
 
 
 def _format_printed(result: SceneResult, printed: list[dict[str, Any]]) -> str:
-    from roadaware.analysis.corner_tables import build_printed_lines, select_printed_columns
 
     ends = select_printed_columns(result, printed)
     if not ends:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from roadaware.reports.cross_dataset_cells import NAMES, Study
 from roadaware.reports.terminal import (
     format_bullets,
     format_cell,
@@ -15,7 +16,7 @@ from roadaware.reports.terminal import (
 
 if TYPE_CHECKING:
     from roadaware.protocols.cross_dataset.results import CrossResults
-    from roadaware.reports.cross_dataset_cells import Found, Study
+    from roadaware.reports.cross_dataset_cells import Found
 
 
 _METRICS = ("auc", "ece")
@@ -30,7 +31,6 @@ def format_cross_results(results: CrossResults) -> str:
     Args:
         results: as they were opened.
     """
-    from roadaware.reports.cross_dataset_cells import Study
 
     study = Study(results)
     learnt, tested = len(study.learnt), len(study.tested)
@@ -46,7 +46,6 @@ def format_cross_results(results: CrossResults) -> str:
 
 def _means(study: Study) -> str:
     """Each model's mean over test sets, at home, away and as ensembles over training sets."""
-    from roadaware.reports.cross_dataset_cells import NAMES
     from roadaware.reports.cross_dataset_figures import compute_means
 
     shown = [metric for metric in _METRICS if metric in study.metrics]
@@ -60,7 +59,6 @@ def _means(study: Study) -> str:
 
 def _matrix(study: Study, metric: str) -> str:
     """Every model and training set in a row, test sets in columns, with intervals over pedestrians."""
-    from roadaware.reports.cross_dataset_cells import NAMES
     from roadaware.reports.cross_dataset_figures import find_cell, format_row_name, list_rows
 
     if metric not in study.metrics:
@@ -85,7 +83,6 @@ def _format_found(found: Found | None) -> str:
 
 
 def _ranks(study: Study) -> str:
-    from roadaware.reports.cross_dataset_cells import NAMES
     from roadaware.reports.cross_dataset_figures import rank_models
 
     lines = []

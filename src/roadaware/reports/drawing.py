@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+from PIL import Image, ImageDraw, ImageFont
 
 from roadaware.analysis.worst_tubes import Strip
 from roadaware.arrays import Pixels
@@ -104,7 +105,6 @@ def draw_marks(
     Returns:
         (H * scale, W * scale, 3).
     """
-    from PIL import Image, ImageDraw
 
     image = Image.fromarray(picture)
     if scale > 1:
@@ -170,7 +170,6 @@ def _words(scenes: Scenes, boxes: pl.Series) -> dict[int, dict[str, list[tuple[i
 
 def load_font(size: int) -> Any:
     """The font of drawings, of a height in pixels."""
-    from PIL import ImageFont
 
     return ImageFont.load_default(size)
 

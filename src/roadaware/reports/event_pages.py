@@ -5,13 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
+from roadaware.analysis.event_results import (
+    FRAME,
+    Column,
+    build_video_slices,
+    select_classes,
+    select_headline,
+    select_means,
+)
+from roadaware.config import to_dict
+from roadaware.metrics.detection.matches import compute_pr_curve
+from roadaware.protocols.tpami22 import SPLITS, match_printed
+from roadaware.reports.curves import ClassCurve, Panel, plot_reliability
 from roadaware.reports.event_runs import EventRun, build_detection_result, build_event_run_facts
+from roadaware.reports.event_tables import (
+    build_calibration_block,
+    build_printed_table,
+    build_slice_calibration,
+    build_streaming_table,
+    build_tracking_table,
+)
+from roadaware.reports.page import Pictures, report
+from roadaware.reports.text import capitalize_text
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from roadaware.metrics.detection.matches import Matches
-    from roadaware.reports.curves import Panel
     from roadaware.reports.page import Block, Section
     from roadaware.scenes.tables import Scenes
 
@@ -49,9 +69,7 @@ def group_calibration(
     Returns:
         rows with `of` (boxes or tubes), `group`, `kind`, `claims`, `mean_score`, `precision` and `ece`.
     """
-    import polars as pl
 
-    from roadaware.analysis.event_results import build_video_slices
     from roadaware.metrics.detection.calibration import build_calibration_table
 
     rows: list[dict[str, Any]] = []
@@ -81,7 +99,6 @@ def build_streaming_rows(
     Returns:
         what the columns hold, and for each kind its values in per cent.
     """
-    from roadaware.analysis.event_results import FRAME, select_headline, select_means
 
     grid = select_means(summary)
     columns = select_headline(grid.columns)
@@ -105,7 +122,6 @@ def describe_clock(found: Mapping[str, Any]) -> str:
 
 def build_tracking_blocks(run: EventRun) -> list[Block]:
     """Tracking and streaming, where they were asked for, as blocks of a report."""
-    from roadaware.reports.event_tables import build_streaming_table, build_tracking_table
 
     blocks: list[Block] = []
     if run.facts.get("tracking"):
@@ -119,7 +135,6 @@ def build_tracking_blocks(run: EventRun) -> list[Block]:
 
 def build_calibration_blocks(run: EventRun) -> list[Block]:
     """How far scores can be believed in each slice, where slices were asked for, as blocks of a report."""
-    from roadaware.reports.event_tables import build_slice_calibration
 
     rows = run.facts.get("calibration") or []
     parts = {of: [row for row in rows if row["of"] == of] for _, of, _ in CALIBRATED_AT}
@@ -143,7 +158,6 @@ def render_event_runs(runs: Sequence[EventRun], comparisons: Sequence[Any] = (),
         title: heading; the names of the runs where empty.
     """
     from roadaware.reports.events import build_event_comparison_section
-    from roadaware.reports.page import report
 
     sections = [build_event_run_section(run) for run in runs]
     sections += [build_event_comparison_section(found) for found in comparisons]
@@ -159,9 +173,7 @@ def build_event_run_section(run: EventRun, curves: Sequence[str] | None = None) 
         run: what to show.
         curves: kinds of labels with a curve for each class; all of them where None.
     """
-    from roadaware.config import to_dict
     from roadaware.reports.events import build_event_section
-    from roadaware.reports.text import capitalize_text
 
     named = run.facts.get("config_name")
     title = f"{run.name}: {run.dataset}" + (f", config {named}" if named else "")
@@ -183,7 +195,6 @@ def build_event_run_section(run: EventRun, curves: Sequence[str] | None = None) 
 def render_event_comparison(found: Any) -> str:
     """A page for two runs of road events."""
     from roadaware.reports.events import build_event_comparison_section
-    from roadaware.reports.page import report
 
     return report([build_event_comparison_section(found)], title=" against ".join(found.names))
 
@@ -212,9 +223,6 @@ def _select_curve_kinds(matches: Mapping[str, Matches]) -> tuple[str, ...]:
 
 def _panels(matches: Mapping[str, Matches], summary: pl.DataFrame, kind: str) -> Iterator[Panel]:
     """The curves of each class of a kind, boxes and tubes together."""
-    from roadaware.analysis.event_results import Column, select_classes
-    from roadaware.metrics.detection.matches import compute_pr_curve
-    from roadaware.reports.curves import ClassCurve, Panel
 
     values = select_classes(summary, kind).cells
     levels = [(level, matches[name], at) for name, level, at in _CURVES if name in matches]
@@ -235,8 +243,6 @@ def _panels(matches: Mapping[str, Matches], summary: pl.DataFrame, kind: str) ->
 
 def _printed_blocks(run: EventRun) -> list[Block]:
     """The paper's rows beside the run's, where set and split are ones that it prints."""
-    from roadaware.protocols.tpami22 import SPLITS, match_printed
-    from roadaware.reports.event_tables import build_printed_table
 
     known = SPLITS if run.dataset == "road" else ("test",)
     split = run.facts.get("split")
@@ -256,9 +262,6 @@ def _faults(run: EventRun) -> list[Block]:
 def _reliability(run: EventRun) -> list[Block]:
     """Whether the scores of boxes and tubes mean what they say, for the kinds that have one box each."""
     from roadaware.metrics.detection.calibration import build_calibration_table, score_reliability
-    from roadaware.reports.curves import plot_reliability
-    from roadaware.reports.event_tables import build_calibration_block
-    from roadaware.reports.page import Pictures
 
     pictures, tables = [], []
     for name, level, threshold in _CURVES:

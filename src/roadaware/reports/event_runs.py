@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from roadaware.metrics.detection.evaluate import DetectionResult
-    from roadaware.metrics.detection.matches import Matches
-
 import hashlib
 import json
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
+
+import numpy as np
+import polars as pl
 
 from roadaware import __version__
+from roadaware.analysis.worst_tubes import Strip
+from roadaware.config import digest, from_dict, to_dict
 from roadaware.errors import DamagedError
 from roadaware.io.folders import MARKER, add_marker, encode_json
+from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.evaluate import (
+    AV_ACTION,
+    DETECTION_SUMMARY,
+    FRAME,
+    VIDEO,
+    DetectionResult,
+    as_json,
+)
+from roadaware.metrics.detection.matches import Matches
 from roadaware.reports import runs
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from roadaware.analysis.worst_tubes import Strip
-    from roadaware.metrics.detection.config import DetectionConfig
-    from roadaware.metrics.detection.matches import Matches
+from roadaware.reports.run_tables import read_table
 
 _CLASSES, _INDEX, _STRIPS, _PAGE = runs.EVENT_ROWS, "matches.json", "tubes.json", "report.html"
 _FAULTS = "faults.parquet"
@@ -73,7 +73,6 @@ class EventRun:
 
 def build_event_run_facts(run: EventRun) -> dict[str, Any]:
     """What a machine wants to know of a run besides its numbers."""
-    from roadaware.config import digest, to_dict
 
     return {
         "schema": runs.SCHEMA,
@@ -106,7 +105,6 @@ def digest_matches(matches: Mapping[str, Matches]) -> str:
 
 def collect_metrics(summary: pl.DataFrame) -> dict[str, float | None]:
     """Every metric of the whole set by name, in [0, 1]; undefined is None."""
-    import polars as pl
 
     rows = summary.filter(pl.col("group").is_null())
     return dict(zip(rows["metric"].to_list(), rows["value"].to_list(), strict=True))
@@ -140,13 +138,6 @@ def load_event_run(folder: Path) -> EventRun:
         InputError: if there is no run.
         DamagedError: if a file is not the one that was written.
     """
-    import polars as pl
-
-    from roadaware.analysis.worst_tubes import Strip
-    from roadaware.config import from_dict
-    from roadaware.metrics.detection.config import DetectionConfig
-    from roadaware.metrics.detection.evaluate import AV_ACTION, DETECTION_SUMMARY, FRAME, VIDEO
-    from roadaware.reports.run_tables import read_table
 
     results, held = runs.read_contents(folder)
     try:
@@ -177,8 +168,6 @@ def load_event_run(folder: Path) -> EventRun:
 
 def _match_files(matches: Mapping[str, Matches]) -> dict[str, bytes]:
     """Matches as Parquet, ranked, so that the order of equal scores need not be kept beside them."""
-    import numpy as np
-    import polars as pl
 
     files, index = {}, {}
     for level, held in matches.items():
@@ -203,9 +192,6 @@ def _match_files(matches: Mapping[str, Matches]) -> dict[str, bytes]:
 
 def _read_faults(data: bytes) -> pl.DataFrame:
     """What mending each kind of fault would gain."""
-    import polars as pl
-
-    from roadaware.reports.run_tables import read_table
 
     words = dict.fromkeys(("level", "kind", "fault", "meaning"), pl.String)
     numbers = dict.fromkeys(("map", "mended_map", "gain", "threshold"), pl.Float64)
@@ -224,11 +210,6 @@ def _read_matches(held: Mapping[str, bytes]) -> dict[str, Matches]:
 
 
 def _each_match(held: Mapping[str, bytes]) -> Iterator[tuple[str, Matches]]:
-    import numpy as np
-    import polars as pl
-
-    from roadaware.metrics.detection.matches import Matches
-    from roadaware.reports.run_tables import read_table
 
     for level, named in json.loads(held[_INDEX]).items():
         name = level.replace(":", "_")
@@ -266,7 +247,6 @@ def _each_match(held: Mapping[str, bytes]) -> Iterator[tuple[str, Matches]]:
 
 
 def _marks(rows: pl.DataFrame, name: str, count: int) -> Any:
-    import numpy as np
 
     marks = [rows[f"{name}_{k}"].to_numpy() for k in range(count)]
     return np.stack(marks, axis=1) if marks else np.zeros((len(rows), 0), dtype=np.bool_)
@@ -274,10 +254,6 @@ def _marks(rows: pl.DataFrame, name: str, count: int) -> Any:
 
 def build_detection_result(run: EventRun) -> DetectionResult:
     """A run as the result that it came from, without its instances."""
-    import polars as pl
-
-    from roadaware.config import to_dict
-    from roadaware.metrics.detection.evaluate import DetectionResult
 
     return DetectionResult(run.summary, pl.DataFrame(), to_dict(run.config), run.notes, matches=run.matches)
 
@@ -289,14 +265,12 @@ def build_metrics_json(run: EventRun, native: Mapping[str, str]) -> dict[str, An
         run: what was found.
         native: kind to the name it has in the dataset's own files, under which it stands as well.
     """
-    from roadaware.metrics.detection.evaluate import as_json
 
     return as_json(build_detection_result(run), native)
 
 
 def build_groups_json(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
     """The metrics of each group as JSON, see `build_metrics_json`; empty where no groups were asked for."""
-    import polars as pl
 
     names = run.summary["group"].drop_nulls().unique(maintain_order=True).to_list()
     found = {}

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from roadaware.analysis import event_results as events
+from roadaware.analysis.event_results import select_headline
+from roadaware.reports.event_pages import build_streaming_rows, describe_clock
 from roadaware.reports.terminal import (
     format_bullets,
     format_cell,
@@ -30,7 +33,6 @@ def format_event_result(summary: pl.DataFrame, *, intervals: bool, kinds: Sequen
         intervals: whether they were asked for.
         kinds: whose classes are listed; all where empty.
     """
-    from roadaware.analysis import event_results as events
 
     overall = events.select_means(summary)
     action = events.select_means(summary, levels=(events.AV,))
@@ -68,7 +70,6 @@ def format_grid(grid: Grid, name: str, *, intervals: bool, columns: Sequence[Col
 
 def format_event_runs(runs: Sequence[EventRun]) -> str:
     """Several runs beside each other: their means at the headline thresholds, one column each."""
-    from roadaware.analysis import event_results as events
 
     grids = [events.select_means(run.summary) for run in runs]
     rows = []
@@ -107,7 +108,6 @@ def format_streaming(summary: pl.DataFrame, found: Mapping[str, Any] | None) -> 
     """The headline means, offline and on the simulated clock; nothing where nothing was timed."""
     if found is None:
         return ""
-    from roadaware.reports.event_pages import build_streaming_rows, describe_clock
 
     names, rows = build_streaming_rows(summary, found)
     title = f"mean AP, %: {describe_clock(found)}"
@@ -143,7 +143,6 @@ def format_event_comparison(found: Any) -> str:
 
 def _classes_text(grid: Grid, kind: str, intervals: bool) -> str:
     """The classes of one kind, at one threshold of each level."""
-    from roadaware.analysis.event_results import select_headline
 
     columns = select_headline(grid.columns)
     rows, absent = [], []
@@ -173,7 +172,6 @@ def _action_text(grid: Grid, intervals: bool) -> str:
 
 def _groups_text(summary: pl.DataFrame) -> str:
     """The headline means of each group."""
-    from roadaware.analysis import event_results as events
 
     names = summary["group"].drop_nulls().unique(maintain_order=True).to_list()
     if not names:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image, ImageDraw
 
 from roadaware.arrays import Pixels
 from roadaware.reports.drawing import COLOURS, load_font
@@ -175,7 +176,6 @@ class LiveDrawing:
         Returns:
             (H * scale, W * scale, 3).
         """
-        from PIL import Image, ImageDraw
 
         image = Image.fromarray(seen.frame.picture)
         scale = max(1, -(-_SMALL // max(1, min(image.size)))) if min(image.size) < _SMALL else 1

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from roadaware.reports import terminal
+from roadaware.reports.quality import format_item_name
 
 if TYPE_CHECKING:
     from roadaware.analysis.quality import Quality
@@ -15,7 +18,6 @@ _SHOWN = 20
 
 def format_quality(found: Quality) -> str:
     """The result for a terminal: items by status, findings by rule, the first of them, agreement."""
-    import polars as pl
 
     summary = found.summary()
     columns = ("items", "pass", "fail", "disputed")
@@ -31,7 +33,6 @@ def format_quality(found: Quality) -> str:
 
 
 def _first(rows: list[dict[str, Any]], count: int) -> str:
-    from roadaware.reports.quality import format_item_name
 
     lines = []
     for row in rows:
@@ -46,7 +47,6 @@ def _first(rows: list[dict[str, Any]], count: int) -> str:
 
 
 def _agreement(found: Quality) -> str:
-    import polars as pl
 
     whole = found.agreement.filter(pl.col("level") == "all")
     names = ("mean_iou", "share_edges", "share_times", "mean_start", "mean_end")

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from roadaware.reports.page import report
 from roadaware.reports.runs import Run, digest_scores
+from roadaware.reports.text import capitalize_text
 
 if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison
@@ -22,7 +24,6 @@ def run_page(runs: Sequence[Run], comparisons: Sequence[Comparison] = (), title:
         title: heading; the names of the runs where empty.
     """
     from roadaware.reports.evaluation import build_comparison_section
-    from roadaware.reports.page import report
 
     sections = [run_section(run) for run in runs]
     sections += [build_comparison_section(comparison) for comparison in comparisons]
@@ -39,7 +40,6 @@ def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
     """
     from roadaware.reports.evaluation import build_evaluation_section
     from roadaware.reports.gallery import plot_evaluation, plot_story
-    from roadaware.reports.text import capitalize_text
 
     pictures = plot_evaluation(run.state, run.result, name=run.name)
     if scenes is not None:
@@ -68,7 +68,6 @@ def render_comparison(comparison: Comparison) -> str:
         comparison: what `compare` gave.
     """
     from roadaware.reports.evaluation import build_comparison_section
-    from roadaware.reports.page import report
 
     return report([build_comparison_section(comparison)], title=" against ".join(comparison.names))
 

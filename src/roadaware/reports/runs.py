@@ -10,14 +10,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+import polars as pl
+
 from roadaware import __version__
+from roadaware.config import digest as config_digest
+from roadaware.config import from_dict
 from roadaware.errors import DamagedError, InputError
+from roadaware.io.files import read_regular
 from roadaware.io.folders import FORMAT, MARKER, add_marker, digest, encode_json, list_result_files
+from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
+from roadaware.metrics.scores import SampleScores
+from roadaware.reports.run_tables import read_table
+from roadaware.statistics.intervals import encode_resample_count, select_interval_method
 
 if TYPE_CHECKING:
-    from roadaware.metrics.pedestrians import PedestrianConfig
     from roadaware.metrics.result import MetricResult
-    from roadaware.metrics.scores import SampleScores
 
 T = TypeVar("T")
 SCHEMA = 1
@@ -61,7 +69,6 @@ class Run:
 
 def summarize_run(run: Run) -> dict[str, Any]:
     """What a machine wants to know of a run: metrics, intervals and what they rest on; undefined is None."""
-    from roadaware.config import digest as config_digest
 
     rows = list(run.result.of_group(None).iter_rows(named=True))
     names = run.state.pedestrian
@@ -130,10 +137,6 @@ def load(folder: Path) -> Run:
         InputError: if there is no run.
         DamagedError: if a file is not the one that was written.
     """
-    import numpy as np
-
-    from roadaware.config import from_dict
-    from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 
     results, held = read_contents(folder)
     try:
@@ -167,7 +170,6 @@ def load_runs(load: Callable[[Path], T], *folders: Path) -> list[T]:
     Raises:
         DamagedError: for whatever a table or field raises that is not as this version writes it.
     """
-    import polars as pl
 
     wrong = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
     found = []
@@ -299,10 +301,6 @@ def _read_verified(path: Path, stated: str) -> bytes:
 
 def _state(path: Path, data: bytes) -> tuple[SampleScores, list[str | None] | None]:
     """The samples of a run, and their scenarios where it has some."""
-    import polars as pl
-
-    from roadaware.metrics.scores import SampleScores
-    from roadaware.reports.run_tables import read_table
 
     integers = dict.fromkeys(("truth", "order", "tte_frames"), pl.Int64)
     texts = dict.fromkeys(("pedestrian", "video"), pl.String)
@@ -324,7 +322,6 @@ def _state(path: Path, data: bytes) -> tuple[SampleScores, list[str | None] | No
 
 
 def _bytes(path: Path) -> bytes:
-    from roadaware.io.files import read_regular
 
     try:
         return read_regular(path, limit=_LIMIT)
@@ -333,7 +330,6 @@ def _bytes(path: Path) -> bytes:
 
 
 def _sample_rows(run: Run) -> Any:
-    import polars as pl
 
     rows = run.result.instances("sample")
     order = run.state.places.argsort()
@@ -364,7 +360,6 @@ def _cautions(row: dict[str, Any]) -> dict[str, str | None]:
 
 def get_interval_method(draws: int) -> str:
     """Which method a number of draws asks for, by name."""
-    from roadaware.statistics.intervals import select_interval_method
 
     return select_interval_method(draws)
 
@@ -375,6 +370,5 @@ def get_resamples(results: Mapping[str, Any]) -> int:
     Args:
         results: facts of the run.
     """
-    from roadaware.statistics.intervals import encode_resample_count
 
     return encode_resample_count(int(results["draws"]), results.get("interval", "percentile"))

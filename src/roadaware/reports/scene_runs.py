@@ -9,17 +9,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from roadaware import __version__
-from roadaware.analysis.scene_tasks import SceneTask, get_task, load_config_class, load_state_class
+from roadaware.analysis.compare import compare_scenes
+from roadaware.analysis.scene_tasks import (
+    CORNER_CASES,
+    SceneTask,
+    get_task,
+    load_config_class,
+    load_state_class,
+)
+from roadaware.config import digest, from_dict
 from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.io.csv import format_csv
 from roadaware.io.folders import MARKER, add_marker, encode_json
+from roadaware.io.npz import decode, encode
+from roadaware.metrics.metric_state import SCENE_COUNTS, SCENE_SUMMARY, SceneResult, as_json
 from roadaware.reports import runs
+from roadaware.reports.page import report
+from roadaware.reports.run_tables import read_table
+from roadaware.reports.text import capitalize_text
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from roadaware.analysis.compare import SceneComparison
-    from roadaware.metrics.metric_state import SceneResult
     from roadaware.reports.page import Section
     from roadaware.scenes.tables import Scenes
 
@@ -63,7 +76,6 @@ class SceneRun:
 
 def build_scene_run_facts(run: SceneRun) -> dict[str, Any]:
     """What a machine wants to know of a run besides its numbers."""
-    from roadaware.config import digest, from_dict
 
     whole = run.result.of_group(None)
     return {
@@ -87,7 +99,6 @@ def build_scene_run_facts(run: SceneRun) -> dict[str, Any]:
 
 def digest_truth(scenes: Scenes) -> str:
     """Sixteen hexadecimal digits over all of the truth that a metric can see, row by row."""
-    import polars as pl
 
     total = hashlib.blake2b(digest_size=8)
     for name in _TABLES:
@@ -110,9 +121,6 @@ def build_scene_run_files(run: SceneRun, page: str) -> dict[str, bytes]:
         run: what to write.
         page: the report, as HTML.
     """
-    from roadaware.io.csv import format_csv
-    from roadaware.io.npz import encode
-    from roadaware.metrics.metric_state import as_json
 
     result = run.result
     if result.state is None:
@@ -136,7 +144,6 @@ def build_scene_run_files(run: SceneRun, page: str) -> dict[str, bytes]:
 
 def build_class_metrics(result: SceneResult) -> pl.DataFrame:
     """One row per class of the whole set: `label`, `n`, a column per metric, and the ends of its interval."""
-    import polars as pl
 
     found: dict[str, dict[str, Any]] = {}
     columns: dict[str, Any] = {"label": pl.String, "n": pl.Int64}
@@ -157,7 +164,6 @@ def load_scene_run(folder: Path) -> SceneRun:
         InputError: if there is no run.
         DamagedError: if a file is not the one that was written.
     """
-    import polars as pl
 
     results, held = runs.read_contents(folder)
     try:
@@ -197,7 +203,6 @@ def compare_scene_runs(
         InputError: if they were judged on different truths.
         UsageError: if they are of different tasks, or were judged by different configs.
     """
-    from roadaware.analysis.compare import compare_scenes
 
     if a.task is not b.task:
         raise UsageError(
@@ -233,9 +238,6 @@ def compare_scene_runs(
 def _result(
     task: SceneTask, results: Mapping[str, Any], held: Mapping[str, bytes], where: str
 ) -> SceneResult:
-    from roadaware.io.npz import decode
-    from roadaware.metrics.metric_state import SCENE_COUNTS, SCENE_SUMMARY, SceneResult
-    from roadaware.reports.run_tables import read_table
 
     arrays, facts = decode(
         held[runs.SCENE_STATE], f"{where}/{runs.SCENE_STATE}", "the state of a run", runs.AGAIN
@@ -265,7 +267,6 @@ def _result(
 
 
 def _reading(data: bytes) -> Callable[[], pl.DataFrame]:
-    import polars as pl
 
     return lambda: pl.read_parquet(data)
 
@@ -281,7 +282,6 @@ def render_scene_runs(runs: Sequence[SceneRun], comparisons: Sequence[Any] = (),
         comparisons: pairs of them.
         title: heading; the names of the runs where empty.
     """
-    from roadaware.reports.page import report
     from roadaware.reports.scene_section import build_scene_comparison_section
 
     sections = [build_scene_run_section(run) for run in runs]
@@ -293,10 +293,8 @@ def render_scene_runs(runs: Sequence[SceneRun], comparisons: Sequence[Any] = (),
 
 def build_scene_run_section(run: SceneRun) -> Section:
     """One run as a section."""
-    from roadaware.analysis.scene_tasks import CORNER_CASES
     from roadaware.reports.corner_section import build_corner_section
     from roadaware.reports.scene_section import build_scene_section, plot_scene_cases
-    from roadaware.reports.text import capitalize_text
 
     if run.task is CORNER_CASES:
         title = capitalize_text(f"{run.name}: corner cases, config {run.config_name}")
@@ -316,7 +314,6 @@ def build_scene_run_section(run: SceneRun) -> Section:
 
 def render_scene_comparison(found: Any) -> str:
     """A page for two runs of one task."""
-    from roadaware.reports.page import report
     from roadaware.reports.scene_section import build_scene_comparison_section
 
     return report([build_scene_comparison_section(found)], title=" against ".join(found.names))

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from roadaware.analysis.action_confusion import Confusion
+from roadaware.analysis.behaviour_graphs import BehaviourGraph
+from roadaware.analysis.scene_cases import HeardMap
+from roadaware.analysis.worst_tubes import Strip
 from roadaware.metrics.metric_state import VARIANTS, SceneResult
 from roadaware.reports.bars import Difference, Estimate, plot_estimates, plot_forest
+from roadaware.reports.behaviour_graph import map_gallery, plot_behaviour, plot_confusion, plot_success
 from roadaware.reports.configs import build_config_table, format_config
+from roadaware.reports.drawing import plot_strips
 from roadaware.reports.page import (
     Block,
     Facts,
@@ -263,12 +269,6 @@ def plot_scene_cases(held: Mapping[str, Any], name: str) -> Iterator[Picture]:
         held: what `analysis.scene_cases.collect_figure_data` gave.
         name: of the model.
     """
-    from roadaware.analysis.action_confusion import Confusion
-    from roadaware.analysis.behaviour_graphs import BehaviourGraph
-    from roadaware.analysis.scene_cases import HeardMap
-    from roadaware.analysis.worst_tubes import Strip
-    from roadaware.reports.behaviour_graph import map_gallery, plot_behaviour, plot_confusion, plot_success
-    from roadaware.reports.drawing import plot_strips
 
     if held.get("confusion", {}).get("labels"):
         yield plot_confusion(Confusion.from_dict(held["confusion"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from roadaware.metrics.metric_state import VARIANTS
 from roadaware.reports.terminal import (
     format_bullets,
     format_cell,
@@ -113,7 +114,6 @@ def _size(run: SceneRun) -> str:
 
 def _slices(result: SceneResult, items: str, intervals: bool) -> str:
     """The metrics of each slice, with how much is in it."""
-    from roadaware.metrics.metric_state import VARIANTS
 
     if not result.groups:
         return ""

@@ -8,14 +8,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from PIL import Image
+
+from roadaware.analysis.watched import UNLABELLED, summarise_events
 from roadaware.errors import DamagedError, InputError
+from roadaware.io.files import read_regular
+from roadaware.io.video import VideoReader
+from roadaware.online.events import read_events
+from roadaware.online.run_folder import EVENTS, FILM, SUMMARY
+from roadaware.reports.page import Block, Facts, Films, Note, Pictures, Points, Section, Table, report
+from roadaware.reports.watched import format_clock, plot_thumbnail, plot_timeline
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from roadaware.analysis.watched import Moment, Watched
-    from roadaware.reports.page import Section
 
 _MOST_BYTES = 6 << 20
 """A video up to this size is in the page, and can be played there."""
@@ -30,7 +38,6 @@ NOTHING = (
 
 def is_watch(folder: Path) -> bool:
     """Whether a folder holds a watch that ended."""
-    from roadaware.online.run_folder import EVENTS, SUMMARY
 
     return (folder / EVENTS).is_file() and (folder / SUMMARY).is_file()
 
@@ -42,8 +49,6 @@ def read_summary(folder: Path) -> dict[str, Any]:
         InputError: if there is none, or it is of something else.
         DamagedError: if it is no JSON.
     """
-    from roadaware.io.files import read_regular
-    from roadaware.online.run_folder import SUMMARY
 
     path = folder / SUMMARY
     try:
@@ -71,7 +76,6 @@ def render_watch_page(
         InputError: if it is none.
         DamagedError: if a file of it is damaged.
     """
-    from roadaware.reports.page import report
 
     summary = read_summary(folder) if found is None else found
     try:
@@ -84,11 +88,6 @@ def render_watch_page(
 
 
 def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Section]:
-    from roadaware.analysis.watched import summarise_events
-    from roadaware.online.events import read_events
-    from roadaware.online.run_folder import EVENTS
-    from roadaware.reports.page import Block, Facts, Note, Pictures, Points, Section, Table
-    from roadaware.reports.watched import format_clock, plot_timeline
 
     told = summarise_events(read_events(folder / EVENTS), summary.get("height_px"))
     blocks: list[Block] = []
@@ -123,7 +122,6 @@ def _subtitle(summary: Mapping[str, Any]) -> str:
 
 def _says(summary: Mapping[str, Any], told: Watched) -> list[str]:
     """What was found, in sentences."""
-    from roadaware.analysis.watched import UNLABELLED
 
     counts: dict[str, int] = {}
     for span in told.spans:
@@ -172,8 +170,6 @@ def list_uncertainties(summary: Mapping[str, Any], told: Watched) -> tuple[str, 
 
 def _film(folder: Path, beside: Path) -> list[Any]:
     """The video: in the page where it is small, and linked where it lies beside or below it."""
-    from roadaware.online.run_folder import FILM
-    from roadaware.reports.page import Films
 
     path = folder / FILM
     if not path.is_file():
@@ -187,9 +183,6 @@ def _film(folder: Path, beside: Path) -> list[Any]:
 
 def _thumbnails(folder: Path, moments: Sequence[Moment], summary: Mapping[str, Any]) -> tuple[Any, ...]:
     """A frame of the video for each moment; none where there is no video."""
-    from roadaware.io.video import VideoReader
-    from roadaware.online.run_folder import FILM
-    from roadaware.reports.watched import plot_thumbnail
 
     path = folder / FILM
     if not moments or not path.is_file():
@@ -205,8 +198,6 @@ def _thumbnails(folder: Path, moments: Sequence[Moment], summary: Mapping[str, A
 
 
 def _small(frame: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    import numpy as np
-    from PIL import Image
 
     image = Image.fromarray(frame)
     image.thumbnail((_THUMB_PX, _THUMB_PX))
@@ -218,7 +209,6 @@ def _agents(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _models(summary: Mapping[str, Any]) -> Any:
-    from roadaware.reports.page import Table
 
     rows = tuple(
         (

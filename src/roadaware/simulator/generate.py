@@ -20,14 +20,20 @@ from roadaware.config import to_dict
 from roadaware.errors import DiskError, UsageError
 from roadaware.io.files import build_disk_error, flush_folder, list_folder_names, write_atomically
 from roadaware.io.folder_lock import hold_folder
+from roadaware.io.images import MaskWriter
+from roadaware.io.point_clouds import write_sweep
 from roadaware.io.process_pool import run_parallel
+from roadaware.io.video import FINE_CRF, VideoWriter
 from roadaware.scenes.store import save
 from roadaware.simulator.config import LidarConfig, SceneConfig
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.lenses import Lens
+from roadaware.simulator.lidar import lidar_pose, simulate_sweep
 from roadaware.simulator.make import format_scene_name, make_episode
 from roadaware.simulator.mesh import build_camera
 from roadaware.simulator.render import FAR_M, Picture, Stage, render
+from roadaware.simulator.sound import render_audio
+from roadaware.simulator.synthetic_films import MARK
 from roadaware.simulator.truth import SeenCollector, build_scene_tables, simulate_block_view
 from roadaware.simulator.truth.seen import Seen
 from roadaware.simulator.truth.tables import Sweep
@@ -132,9 +138,6 @@ def _write_tables(episode: Episode, folder: Path, seen: Seen, kept: Kept, sweeps
 
 
 def _open_writers(episode: Episode, folder: Path, kept: Kept, stack: ExitStack) -> _Reel:
-    from roadaware.io.images import MaskWriter
-    from roadaware.io.video import FINE_CRF, VideoWriter
-    from roadaware.simulator.synthetic_films import MARK
 
     camera, reel = episode.config.camera, _Reel()
     if kept.video:
@@ -153,7 +156,6 @@ def _open_writers(episode: Episode, folder: Path, kept: Kept, stack: ExitStack) 
 
 
 def _heard(episode: Episode) -> Any:
-    from roadaware.simulator.sound import render_audio
 
     return iter(render_audio(episode))
 
@@ -188,8 +190,6 @@ def _write_lidar_sweep(
     stage: Stage, episode: Episode, config: LidarConfig, folder: Path, frame: int
 ) -> Sweep:
     """A sweep over everything around, also behind the camera."""
-    from roadaware.io.point_clouds import write_sweep
-    from roadaware.simulator.lidar import lidar_pose, simulate_sweep
 
     pose = lidar_pose(episode.ego, config, frame)
     soup = stage.around(frame, min(config.range_m, FAR_M))

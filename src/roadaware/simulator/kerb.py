@@ -14,6 +14,7 @@ from roadaware.simulator.episode import Episode
 from roadaware.simulator.layout import Layout
 from roadaware.simulator.mesh import MOUNT_M
 from roadaware.simulator.people import compute_joints, stride_m
+from roadaware.simulator.town import make_layout
 from roadaware.simulator.town.regions import Regions
 from roadaware.simulator.walkers.persons import Person, draw_person
 
@@ -110,7 +111,6 @@ def make_kerb(
     Raises:
         UsageError: if the scene is too short to stand and to step out.
     """
-    from roadaware.simulator.town import make_layout
 
     if config.seconds < LEAST_S:
         raise UsageError(f"people stand for a while before they cross: at least {LEAST_S:g} s")

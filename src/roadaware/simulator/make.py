@@ -9,8 +9,20 @@ import numpy as np
 from roadaware.errors import UsageError
 from roadaware.simulator.actors import VEHICLES, Actor
 from roadaware.simulator.config import Conditions, SceneConfig, TimeOfDay, Weather
+from roadaware.simulator.corner_objects import (
+    Strewn,
+    add_corner_objects,
+    build_dog_actors,
+    renumber_actors,
+    simulate_blown_bags,
+)
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.looks import draw_config, draw_look
+from roadaware.simulator.sound import collect_street_noises
+from roadaware.simulator.town import make_layout
+from roadaware.simulator.traffic.loop import compute_start_position, simulate
+from roadaware.simulator.walkers import Walkers
+from roadaware.simulator.walkers.crowd import Strays
 
 _LOOKS = 6
 _TIMES: tuple[tuple[TimeOfDay, float], ...] = (("day", 0.68), ("dusk", 0.14), ("night", 0.18))
@@ -85,18 +97,6 @@ def _street(
     seed: int,
     streams: list[np.random.Generator],
 ) -> Episode:
-    from roadaware.simulator.corner_objects import (
-        Strewn,
-        add_corner_objects,
-        build_dog_actors,
-        renumber_actors,
-        simulate_blown_bags,
-    )
-    from roadaware.simulator.sound import collect_street_noises
-    from roadaware.simulator.town import make_layout
-    from roadaware.simulator.traffic.loop import compute_start_position, simulate
-    from roadaware.simulator.walkers import Walkers
-    from roadaware.simulator.walkers.crowd import Strays
 
     layout = make_layout(config, streams[0])
     corner = config.preset == "corner-cases"

@@ -15,13 +15,16 @@ from roadaware.errors import UsageError
 from roadaware.simulator.actors import Actor, Lamp
 from roadaware.simulator.config import Conditions
 from roadaware.simulator.episode import Episode
+from roadaware.simulator.figures import build_actor_mesh, build_signal_soup, rotate_mesh_hue
 from roadaware.simulator.mesh import Camera, Material, Semantic, Soup, merge_soups, transform_mesh
+from roadaware.simulator.people import build_body_mesh, prepare_poses
 from roadaware.simulator.shading import (
     build_footprint_triangles,
     compute_light_pools,
     footprints,
     prepare_surfaces,
 )
+from roadaware.simulator.town import Town
 from roadaware.simulator.weather import Air, build_air, pack_air
 
 # Lamps of a frame as points of light: those handed in, and those that glowing triangles make.
@@ -377,7 +380,6 @@ class Stage:
     """
 
     def __init__(self, episode: Episode, range_m: float = FAR_M) -> None:
-        from roadaware.simulator.town import Town
 
         self.episode, self.range_m = episode, range_m
         self._spread = float(np.tan(np.radians(episode.config.camera.fov_deg / 2)))
@@ -420,8 +422,6 @@ class Stage:
 
     def _poured(self, town: Soup, frame: int, range_m: float, *, ahead: bool) -> Soup:
         """Town, actors and signals in range, of which only those that may be in the image if `ahead`."""
-        from roadaware.simulator.figures import build_signal_soup
-        from roadaware.simulator.people import prepare_poses
 
         actors, signals = self.episode.actors, self.episode.signals
         near, away = self._near(frame, range_m, ahead)
@@ -484,8 +484,6 @@ def build_actor_soup(actor: Actor, frame: int, *, coarse: bool = False, hue: flo
         coarse: whether few triangles do.
         hue: 0 to 1, how far its colours are turned.
     """
-    from roadaware.simulator.figures import build_actor_mesh, rotate_mesh_hue
-    from roadaware.simulator.people import build_body_mesh
 
     row = frame - actor.first
     shapes = [] if actor.kind == "Ped" else [build_actor_mesh(actor, frame, coarse)]

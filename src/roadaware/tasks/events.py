@@ -18,7 +18,7 @@ from roadaware.linking.linker import Linker
 from roadaware.models.detector import Detector, FrameDetections
 from roadaware.models.event_head.ego_motion import EgoMotion
 from roadaware.models.event_head.features import LIGHTS, Motion, TubeFeatures, compute_light_colours
-from roadaware.models.event_head.head import EventHead
+from roadaware.models.event_head.head import EventHead, open_head
 from roadaware.models.videos import VideoDetector
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_layout
@@ -362,7 +362,6 @@ def warm_up_events(linker: LinkerConfig) -> None:
     Args:
         linker: as of `EventDetector`.
     """
-    from roadaware.models.event_head.head import open_head
 
     rng = np.random.default_rng(0)
     picture = np.repeat(np.repeat(rng.integers(0, 255, (30, 40, 3), np.uint8), 8, axis=0), 8, axis=1)

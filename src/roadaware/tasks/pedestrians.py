@@ -22,6 +22,8 @@ from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes, build_sample_predictions
 from roadaware.scenes.tracks import extract_windows, get_frame_values
+from roadaware.tasks.crossing_inputs import build_inputs
+from roadaware.tasks.crossing_inputs.unknown import mask_unknown_traffic, refuse_unknown
 
 _log = logging.getLogger("roadaware")
 
@@ -94,7 +96,6 @@ def build_examples(scenes: Scenes, split: str, *, traffic: bool = False) -> Exam
 
 def _traffic(scenes: Scenes, split: str) -> Floats:
     """(n, t, 10) the state of the traffic."""
-    from roadaware.tasks.crossing_inputs import build_inputs  # it is made of what this module gives
 
     column = build_inputs(scenes, split, ["traffic"]).columns["traffic"]
     return np.asarray(column.take(np.arange(len(column))), dtype=np.float64)
@@ -189,7 +190,6 @@ def predict(model: TabularModel, scenes: Scenes, split: str = "test") -> Predict
 
 def _collect_model_inputs(model: TabularModel, scenes: Scenes, split: str) -> Examples:
     """The samples of a split with all that the features of a model are made of."""
-    from roadaware.tasks.crossing_inputs.unknown import mask_unknown_traffic, refuse_unknown
 
     vehicle, traffic = (getattr(model.config, name, False) for name in ("vehicle", "traffic"))
     found = build_examples(scenes, split, traffic=traffic)

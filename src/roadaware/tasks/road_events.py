@@ -12,6 +12,9 @@ import polars as pl
 
 from roadaware.arrays import Bools, Bytes, Floats32, Ints
 from roadaware.errors import InputError, UsageError
+from roadaware.linking.link import link
+from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.evaluate import evaluate
 from roadaware.models.detector import FrameDetections
 from roadaware.scenes.advice import Advice, set_advice
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout, set_score_layout
@@ -337,9 +340,6 @@ def evaluate_predictions(
         frame_iou: overlap that a box needs.
         video_iou: overlap that a tube needs.
     """
-    from roadaware.linking.link import link
-    from roadaware.metrics.detection.config import DetectionConfig
-    from roadaware.metrics.detection.evaluate import evaluate
 
     judged = scenes.only(claims.frames["video"].cast(pl.String).unique(maintain_order=True).to_list())
     result = evaluate(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from roadaware.datasets import read
 from roadaware.errors import UsageError
 from roadaware.scenes.composites import find_compositions
 from roadaware.scenes.concatenation import concat
@@ -146,7 +147,6 @@ def _read(data: DataRecipe, root: Path) -> Scenes:
         from roadaware.scenes.store import open_scenes
 
         return open_scenes(root)
-    from roadaware.datasets import read
 
     return read(data.reader, root, **data.options)
 

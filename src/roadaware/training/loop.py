@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import json
 import logging
 import math
 import os
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 
 from roadaware.config import to_dict
 from roadaware.errors import DiskError, RoadawareError, UsageError
+from roadaware.io.files import write_atomically
 from roadaware.io.folder_lock import hold_folder
 from roadaware.training.batches import Batch, Draws, Share, build_loader
 from roadaware.training.build import build_learner
@@ -396,9 +398,6 @@ class Run:
 
     def _tell(self) -> None:
         """What the run is made of, beside what comes of it."""
-        import json
-
-        from roadaware.io.files import write_atomically
 
         text = json.dumps(to_dict(self.recipe), indent=2) + "\n"
         write_atomically(self.out / "recipe.json", text.encode())

@@ -17,6 +17,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.io.sources import to_printable
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.recipe import Recipe
+from roadaware.training.yaml_files import parse, read_yaml
 
 T = TypeVar("T")
 Given = Mapping[str, Any]
@@ -116,7 +117,6 @@ def _change(found: dict[str, Any], changes: Sequence[str]) -> None:
     Raises:
         UsageError: if a change is none.
     """
-    from roadaware.training.yaml_files import parse
 
     for change in changes:
         key, sign, value = change.partition("=")
@@ -130,7 +130,6 @@ def _change(found: dict[str, Any], changes: Sequence[str]) -> None:
 
 
 def _yaml(path: Path) -> dict[str, Any]:
-    from roadaware.training.yaml_files import read_yaml
 
     found = read_yaml(path)
     if not isinstance(found, dict):

@@ -15,7 +15,13 @@ from roadaware.arrays import Bools, Floats, Ints, Ints32
 from roadaware.errors import InputError
 from roadaware.metrics.corner_cases.config import AREAS, CornerConfig, Group
 from roadaware.metrics.corner_cases.inputs import NONE, Claims, Objects
-from roadaware.metrics.corner_cases.matching import Met, Recall, compute_recalls, list_group_classes
+from roadaware.metrics.corner_cases.matching import (
+    Met,
+    Recall,
+    compute_precisions,
+    compute_recalls,
+    list_group_classes,
+)
 from roadaware.metrics.metric_state import Judged, Measured
 
 AP_COLUMNS = ("ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large")
@@ -193,7 +199,6 @@ class JudgedCorners(Judged):
             yield Measured(f"{name}_{column}", values, recall.counted(column), None, reason or NO_TRUTH)
 
     def _areas_under(self, place: int, weights: Ints32) -> dict[str, Floats]:
-        from roadaware.metrics.corner_cases.matching import compute_precisions
 
         rows = np.flatnonzero(self.claim_group == place)
         objects = self.group == place

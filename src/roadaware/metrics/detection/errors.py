@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints
+from roadaware.errors import UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.frame import JudgedFrames, prepare_frames
 from roadaware.metrics.detection.matches import Matches, compute_average_precisions
@@ -394,7 +395,6 @@ def find_errors_by_kind(
     kinds: Sequence[str] | None = None,
 ) -> list[Diagnosis]:
     """The error type of every prediction, one diagnosis per kind; arguments as `build_error_table`."""
-    from roadaware.errors import UsageError
 
     if level == "frame":
         frames = prepare_frames(predictions, scenes, config, kinds)

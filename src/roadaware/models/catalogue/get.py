@@ -18,6 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import HfApi, errors, hf_hub_download
+
 from roadaware import __version__
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.files import (
@@ -42,6 +44,7 @@ from roadaware.models.catalogue.entries import (
     measure_folder_size,
     replace_folder,
 )
+from roadaware.models.graphs.tfjs import convert
 from roadaware.places import get_cache_folder
 
 # Packages of the npm registry, fetched by npm itself, and the few files that are wanted of them.
@@ -319,7 +322,6 @@ def _from_package(
     made: Path, entry: Entry, source: NpmSource, given: Path | None, downloads: Path, tell: Told
 ) -> dict[str, Any]:
     from roadaware.models.graphs.files import save_graph
-    from roadaware.models.graphs.tfjs import convert
 
     graph = entry.graph
     if graph is None:
@@ -433,7 +435,6 @@ def fetch_repository(
             where=where,
             hint="`pip install roadaware[models]` brings it; or name a folder with --from",
         )
-    from huggingface_hub import HfApi, hf_hub_download
 
     endpoint = os.environ.get("HF_ENDPOINT") or None
     try:
@@ -466,7 +467,6 @@ def fetch_repository(
 
 def _explain_hub_error(error: Exception, where: str, downloads: Path) -> Exception:
     """Why the client failed, in one line."""
-    from huggingface_hub import errors
 
     told = to_printable((str(error).strip().splitlines() or [type(error).__name__])[0], 160)
     if isinstance(error, OSError) and error.errno in _DISK:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats32
 from roadaware.errors import DamagedError
+from roadaware.io.files import write_atomically
 from roadaware.io.sources import read_file, to_printable
 from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
 
@@ -107,7 +108,6 @@ def save_head(head: EventHead, path: Path) -> None:
     Raises:
         DiskError: if the disk refuses.
     """
-    from roadaware.io.files import write_atomically
 
     about = {
         "format": FORMAT,

@@ -22,6 +22,7 @@ from roadaware.io.files import write_atomically
 from roadaware.metrics.calibration import SCALES, CalibrationConfig, CalibrationCore
 from roadaware.metrics.pedestrians import PedestrianConfig, PedestrianCore
 from roadaware.metrics.scores import SampleScores
+from roadaware.protocols.cross_dataset import fits
 from roadaware.protocols.cross_dataset.config import AwayStudy, Fit, Joined, Unit
 from roadaware.protocols.cross_dataset.domains import describe_error
 from roadaware.protocols.cross_dataset.results import (
@@ -97,7 +98,6 @@ def run_unit(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
     Raises:
         DiskError: if the folder cannot be written to.
     """
-    from roadaware.protocols.cross_dataset import fits
 
     there = fits.get_model_path(
         unit.fit, out
@@ -133,7 +133,6 @@ def _collect_failed(fit: Fit, due: Sequence[Cell], out: Path, error: Exception) 
 
 def _ask(fit: Fit, doubt: str, due: Sequence[Cell], study: AwayStudy, out: Path) -> None:
     """Ask a fit for its cells, and for the threshold of its sets on validation; what is judged stands."""
-    from roadaware.protocols.cross_dataset import fits
 
     answers = fits.load_predictor(fit, doubt, study, out)
     for cell in due:

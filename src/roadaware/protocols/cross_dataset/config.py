@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+from roadaware.config import to_dict
 from roadaware.errors import UsageError
 from roadaware.models import CROSSING, MODELS, get_crossing_entry
 from roadaware.protocols.cross_dataset.results import DOUBTS, SEEDS_JOINED, Cell
@@ -231,7 +232,6 @@ class AwayStudy:
     @property
     def fixed(self) -> dict[str, Any]:
         """Fields that must be equal for all runs of one folder; the others may grow from call to call."""
-        from roadaware.config import to_dict
 
         whole = to_dict(self)
         return {key: whole[key] for key in ("config", "inputs", "size", "learning")}

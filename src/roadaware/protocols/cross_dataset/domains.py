@@ -21,6 +21,8 @@ from roadaware.scenes.sampling.protocols import EventProtocol
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_scenes, save
 from roadaware.scenes.tables import Meta, Scenes
+from roadaware.simulator.config import build_scene_config
+from roadaware.simulator.generate import Kept, Order, generate_scenes
 
 if TYPE_CHECKING:
     from roadaware.training.pedestrians.samples import Material
@@ -78,7 +80,6 @@ def parse_domain(name: str, root: str | None, data: Path | None) -> Domain:
         place = Path(root) if root is not None else Path(data or "") / reader
         return Domain(name, reader, place.absolute(), protocol, what)
     preset, _, town = name.partition("+")
-    from roadaware.simulator.config import build_scene_config
 
     try:
         config = build_scene_config(preset, town or None)
@@ -172,8 +173,6 @@ def _open_scenes(
 
 
 def _make(domain: Domain, root: Path, scenes: int, processes: int, progress: Progress | None) -> None:
-    from roadaware.simulator.config import build_scene_config
-    from roadaware.simulator.generate import Kept, Order, generate_scenes
 
     preset, _, town = domain.name.partition("+")
     config = replace(build_scene_config(preset, town or None), lidar=None, sound=False)

@@ -16,15 +16,22 @@ from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.models import CROSSING, get_crossing_entry, load_model_class
+from roadaware.models.uncertainty.config import DoubtConfig
 from roadaware.protocols.cross_dataset.config import AwayStudy, Fit
 from roadaware.protocols.cross_dataset.domains import load_material
+from roadaware.training.pedestrians.recipe import (
+    LossRecipe,
+    NetworkRecipe,
+    PedestrianRecipe,
+    SamplesRecipe,
+)
+from roadaware.training.recipe import ScheduleRecipe
 
 if TYPE_CHECKING:
     from roadaware.models.crossing.predictor import Predictor
     from roadaware.models.crossing.tabular import TabularModel
     from roadaware.tasks.pedestrians import Examples
     from roadaware.training.pedestrians.folds import Fold
-    from roadaware.training.pedestrians.recipe import PedestrianRecipe
     from roadaware.training.pedestrians.samples import Material
 
 NETWORK, ARRAYS, RECIPE = "model.safetensors", "model.npz", "recipe.json"
@@ -79,14 +86,6 @@ def build_recipe(fit: Fit, study: AwayStudy, samples: int, weights: str = "") ->
         samples: to learn from, which decide how many epochs the updates are.
         weights: what it goes on from.
     """
-    from roadaware.models.uncertainty.config import DoubtConfig
-    from roadaware.training.pedestrians.recipe import (
-        LossRecipe,
-        NetworkRecipe,
-        PedestrianRecipe,
-        SamplesRecipe,
-    )
-    from roadaware.training.recipe import ScheduleRecipe
 
     how = study.learning
     steps = max(1, samples // min(how.batch, samples))
@@ -164,7 +163,6 @@ def load_fold(out: Path, domain: str, split: str, inputs: tuple[str, ...]) -> Fo
         split: train, val or test.
         inputs: their names.
     """
-    from roadaware.training.pedestrians.recipe import PedestrianRecipe, SamplesRecipe
     from roadaware.training.pedestrians.samples import build_fold
 
     recipe = PedestrianRecipe(samples=SamplesRecipe(reader="saved", root=domain))

@@ -11,6 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,5 @@ class _Kept:
 
 
 def _versions() -> dict[str, str]:
-    from importlib.metadata import version
 
     return {"roadaware": __version__, **{name: version(name) for name in ("torch", "numpy", "scikit-learn")}}

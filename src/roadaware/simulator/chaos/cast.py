@@ -6,6 +6,9 @@ import numpy as np
 
 from roadaware.arrays import Floats
 from roadaware.simulator.chaos.play import Play, Player
+from roadaware.simulator.people import PEOPLE_MODELS
+from roadaware.simulator.people.outfits import sample_outfit
+from roadaware.simulator.people.statures import get_age_group
 
 _SHARES = {"child": 0.04, "senior": 0.07}
 _GUARD_MODEL = "adult_a"
@@ -19,7 +22,6 @@ def make_players(n: int, guards: int, rng: np.random.Generator) -> list[Player]:
         guards: how many of them are police.
         rng: where chance comes from.
     """
-    from roadaware.simulator.people import PEOPLE_MODELS
 
     shares = np.array([_SHARES.get(model.name, model.weight) for model in PEOPLE_MODELS])
     models = rng.choice(len(shares), size=n, p=shares / shares.sum())
@@ -36,8 +38,6 @@ def make_players(n: int, guards: int, rng: np.random.Generator) -> list[Player]:
 
 def _look(model: str, guard: bool, rng: np.random.Generator) -> int:
     """A look in which police wear vests and nobody else does."""
-    from roadaware.simulator.people.outfits import sample_outfit
-    from roadaware.simulator.people.statures import get_age_group
 
     while True:
         look = int(rng.integers(1, 2**31))

@@ -10,6 +10,9 @@ import numpy as np
 
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.simulator.actors import Actor
+from roadaware.simulator.people import describe_appearance
+from roadaware.simulator.people.bodies import get_looks
+from roadaware.simulator.people.statures import get_age_group
 
 APART_M = 0.5
 """Nobody comes nearer to anybody else, unless they touch each other on purpose."""
@@ -261,8 +264,6 @@ def format_definite_description(description: str) -> str:
 
 def _parts(actor: Actor) -> list[str]:
     """Who somebody is, what they wear on top, and more from what is seen best to what is seen least."""
-    from roadaware.simulator.people import describe_appearance
-    from roadaware.simulator.people.bodies import get_looks
 
     told, worn = describe_appearance(actor, actor.first), get_looks(actor).outfit
     top = told["top"].removeprefix("a ").removeprefix("long ")
@@ -281,8 +282,6 @@ def _parts(actor: Actor) -> list[str]:
 
 
 def _who(actor: Actor) -> str:
-    from roadaware.simulator.people.bodies import get_looks
-    from roadaware.simulator.people.statures import get_age_group
 
     age, worn = get_age_group(actor.model), get_looks(actor).outfit
     if age == "child":

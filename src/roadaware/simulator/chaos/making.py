@@ -20,6 +20,8 @@ from roadaware.simulator.chaos.recording import (
 from roadaware.simulator.chaos.setting import add_street_things, update_flood
 from roadaware.simulator.config import Conditions, SceneConfig
 from roadaware.simulator.episode import Episode
+from roadaware.simulator.town import make_layout
+from roadaware.simulator.town.regions import Regions
 
 CATEGORIES = tuple(PROGRAMMES)
 """What may happen, as `EVENT_CATEGORIES` names it."""
@@ -44,8 +46,6 @@ def make_chaos(
         seed: of the set.
         rng: draws everything.
     """
-    from roadaware.simulator.town import make_layout
-    from roadaware.simulator.town.regions import Regions
 
     category = select_category(name, seed)
     layout = make_layout(town_config(config, rng), rng)

@@ -27,6 +27,7 @@ from roadaware.simulator.chaos.deeds import (
 )
 from roadaware.simulator.chaos.play import Play, Player, Thing
 from roadaware.simulator.episode import Bond, Noise, Sentence
+from roadaware.simulator.people import compute_stride
 from roadaware.simulator.town.regions import Regions
 
 _WALKS, _STANDS = (0.45, 0.25), (2.5, 2.0)
@@ -194,7 +195,6 @@ def _gait(
     who: Player, pose: Ints, along: Floats, deeds: dict[str, Bools], flare: Bools, fps: float
 ) -> Floats:
     """(n,) phases: by strides of who moves, by time of who stays; thrusts and throws begin at 0."""
-    from roadaware.simulator.people import compute_stride
 
     speed = np.abs(along) * fps
     runs = (pose == Pose.RUN) | (speed > 2.4)

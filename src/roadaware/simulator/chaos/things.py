@@ -9,6 +9,7 @@ import numpy as np
 from roadaware.arrays import Floats
 from roadaware.simulator.actors import Lamp
 from roadaware.simulator.chaos.play import Play, Thing
+from roadaware.simulator.figures.models import ELEMENTS, MODELS, sample_model_size
 
 WATER_M = 0.3
 """How thick the sheet of water is."""
@@ -37,7 +38,6 @@ def add_thing(
         lamps: that are lit.
         active: whether it counts as an agent.
     """
-    from roadaware.simulator.figures.models import ELEMENTS, MODELS, sample_model_size
 
     look = int(play.rng.integers(1, 2**31))
     known = {item.name: item for item in (*MODELS[kind], *ELEMENTS.get(kind, ()))}

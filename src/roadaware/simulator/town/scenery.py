@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats
 from roadaware.simulator.config import Conditions, SceneConfig
+from roadaware.simulator.figures.form import rotate_hues
 from roadaware.simulator.layout import Layout, Prop
 from roadaware.simulator.looks import Look
 from roadaware.simulator.mesh import Material, Soup, merge_soups
@@ -177,7 +178,6 @@ class Town:
             soup = replace(soup, colour=np.minimum(soup.colour * self._coats[soup.material], 0.95))
         if self._hue % 1.0 == 0.0 or not len(soup):
             return soup
-        from roadaware.simulator.figures.form import rotate_hues
 
         colour = rotate_hues(soup.colour, self._hue)
         kept = (soup.material == Material.LAMP) | (soup.glow > 0)

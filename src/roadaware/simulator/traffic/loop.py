@@ -14,7 +14,7 @@ from roadaware.arrays import Floats
 from roadaware.simulator.actors import Actor, Ego, Signal
 from roadaware.simulator.config import Conditions, SceneConfig
 from roadaware.simulator.layout import Layout
-from roadaware.simulator.traffic.cast import Cast
+from roadaware.simulator.traffic.cast import EGO_SIZE_M, Cast, start_m
 from roadaware.simulator.traffic.driving import (
     HARDEST,
     Rules,
@@ -93,7 +93,6 @@ def compute_start_position(layout: Layout) -> float:
     Args:
         layout: with a route.
     """
-    from roadaware.simulator.traffic.cast import EGO_SIZE_M, start_m
 
     return start_m(layout.lanes[layout.route[0]]) + EGO_SIZE_M[0] / 2
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from roadaware.arrays import Floats, Floats32, Ints, Ints32
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.mesh import Camera, Soup, build_camera
+from roadaware.simulator.people import compute_joints
 from roadaware.simulator.render import Picture, instance_boxes
 
 LEAST_PX = 12
@@ -133,7 +134,6 @@ class SeenCollector:
         return Seen(*(np.concatenate([getattr(p, each.name) for p in self._parts]) for each in fields(Seen)))
 
     def _joints(self, frame: int, camera: Camera, mask: Ints32, kept: Ints, pixels: Ints) -> Floats32:
-        from roadaware.simulator.people import compute_joints
 
         found = np.full((len(kept), _JOINTS, 3), np.nan, dtype=np.float32)
         for place, (number, count) in enumerate(zip(kept.tolist(), pixels.tolist(), strict=True)):

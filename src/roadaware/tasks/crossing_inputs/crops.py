@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image
 
 from roadaware.arrays import Bytes, Floats, Ints
 from roadaware.config import to_dict
@@ -212,7 +213,6 @@ def pad_to_square(held: Bytes, side: int, resample: str) -> Bytes:
         side: in pixels.
         resample: bilinear with antialiasing, nearest, or the mean of a `box`.
     """
-    from PIL import Image
 
     ways = {
         "bilinear": Image.Resampling.BILINEAR,

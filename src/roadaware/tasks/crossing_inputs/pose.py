@@ -150,7 +150,6 @@ def _npz(path: Path) -> dict[str, Any]:
 
 
 def _parquet(path: Path) -> dict[str, Any]:
-    import polars as pl
 
     where = to_printable(str(path))
     try:
