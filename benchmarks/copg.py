@@ -90,9 +90,13 @@ def made_up_set(root: Path, pictures: int, rings: int = _RINGS, columns: int = _
 
 
 def copg_steps() -> _Row:
-    """The steps on a made-up sweep of 120,000 returns whose rings are recovered."""
+    """The steps on a synthetic sweep of 120,000 returns whose rings are recovered."""
     capture = made_up_sweep()
-    return f"proposals, made-up sweep of {len(capture.points):,} returns", _STEPS_BAR, _told(_steps(capture))
+    return (
+        f"proposals, synthetic sweep of {len(capture.points):,} returns",
+        _STEPS_BAR,
+        _told(_steps(capture)),
+    )
 
 
 def copg_steps_on_kitti(data: Path) -> _Row:
@@ -103,7 +107,7 @@ def copg_steps_on_kitti(data: Path) -> _Row:
 
 
 def copg_peers() -> _Row:
-    """scikit-learn's RANSAC and DBSCAN on the same made-up sweep, a single time each."""
+    """scikit-learn's RANSAC and DBSCAN on the same synthetic sweep, a single time each."""
     from sklearn.cluster import DBSCAN
     from sklearn.linear_model import LinearRegression, RANSACRegressor
 
@@ -123,7 +127,7 @@ def copg_peers() -> _Row:
 
 
 def copg_many() -> _Row:
-    """Memory of one process over ten thousand pictures, early and late."""
+    """Memory of one process over ten thousand images, early and late."""
     code = f"""
 import resource, sys
 from benchmarks.copg import made_up_sweep
@@ -139,7 +143,7 @@ assert late - early < 20_000, (early, late)
     cost = python(code)
     rate = _PICTURES / cost.seconds
     return (
-        f"proposals for {_PICTURES:,} pictures",
+        f"proposals for {_PICTURES:,} images",
         "grows by ≤ 20 MB after the first tenth",
         f"{rate:,.0f} a second, {cost.peak_mb or 0:,.0f} MB, flat",
     )
@@ -158,11 +162,11 @@ def copg_set() -> _Row:
             wall = _SET / (time.perf_counter() - started)
             told.append(f"{processes} process{'es' * (processes > 1)} {wall:,.1f} a second")
             told.append(f"{_SET / tally.seconds:,.1f} a CPU second")
-    return f"proposals for a set of {_SET} pictures, start included", "–", ", ".join(told)
+    return f"proposals for a set of {_SET} images, start included", "–", ", ".join(told)
 
 
 def copg_set_many() -> _Row:
-    """Memory of one process over a set of ten thousand pictures, from its reader to what is written."""
+    """Memory of one process over a set of ten thousand images, from its reader to what is written."""
     code = f"""
 import tempfile
 from pathlib import Path
@@ -180,7 +184,7 @@ assert held[10] - held[1] < 50, held
 """
     cost = python(code)
     return (
-        f"proposals for a set of {_PICTURES:,} pictures with sweeps of 5,000 returns",
+        f"proposals for a set of {_PICTURES:,} images with sweeps of 5,000 returns",
         "grows by ≤ 50 MB after the first tenth",
         f"{_PICTURES / cost.seconds:,.0f} a second, at most {cost.peak_mb or 0:,.0f} MB",
     )

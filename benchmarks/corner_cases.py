@@ -34,7 +34,7 @@ def corner_recall() -> _Row:
         ("three groups", _spent(lambda: evaluate(claims, truth, CornerConfig()))),
         (f"{_DRAWS:,} draws", _spent(lambda: evaluate(claims, truth, alone, draws=_DRAWS))),
     ]
-    what = "corner cases: 9,768 pictures, 80,180 objects, 100 claims a picture, with both trivial answers"
+    what = "corner cases: 9,768 images, 80,180 objects, 100 predictions an image, with both trivial answers"
     return what, "–", ", ".join(f"{name} {seconds:.2f} s CPU" for name, seconds in told)
 
 
@@ -44,8 +44,8 @@ def corner_memory() -> _Row:
 from benchmarks.corner_cases import made_up
 from roadaware.metrics.corner_cases.config import CornerConfig
 from roadaware.metrics.corner_cases.evaluate import evaluate
-truth, claims = made_up()
-evaluate(claims, truth, CornerConfig(groups=("corner",), precision="never"))
+truth, predictions = made_up()
+evaluate(predictions, truth, CornerConfig(groups=("corner",), precision="never"))
 """
     cost = python(code)
     return "corner cases, whole process", "–", f"{(cost.peak_mb or 0) / 1e3:.2f} GB, {cost.seconds:.1f} s"
@@ -82,7 +82,7 @@ def corner_pycocotools() -> _Row:
 
 
 def made_up(pictures: int = _PICTURES, objects: int = _OBJECTS, seed: int = 0) -> tuple[Scenes, Predictions]:
-    """Pictures with objects, and claims of which a third are near one.
+    """Images with objects, and predictions of which a third are near one.
 
     Args:
         pictures: how many.

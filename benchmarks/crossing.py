@@ -1,4 +1,4 @@
-"""Predictors of pedestrians: in a stream, many at a time, learning from JAAD, and cut out of films."""
+"""Predictors of pedestrians: in a stream, many at a time, learning from JAAD, and cut out of videos."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _a_second(model: Any, n: int = 1 << 15) -> float:
 
 
 def crossing_crops() -> _Row:
-    """Crops of 64 pixels cut from films in order, with nothing else to do: decoding, resizing, copying."""
+    """Crops of 64 pixels cut from videos in order, with nothing else to do: decoding, resizing, copying."""
     with tempfile.TemporaryDirectory() as scratch:
         scenes, samples = _filmed(Path(scratch))
         from roadaware.tasks.crossing_inputs import Media, build_inputs
@@ -85,7 +85,7 @@ def crossing_crops() -> _Row:
         wall, spent = time.perf_counter() - wall, time.process_time() - spent
     frames = _FILMS * _FILM_FRAMES
     got = f"{spent / wall / 2:.0%} busy; {samples / wall:,.0f} samples/s, {frames / wall:,.0f} frames/s"
-    return "crops of 15 frames out of 1280x720 films: share of two cores", "-", got
+    return "crops of 15 frames out of 1280x720 videos: share of two cores", "-", got
 
 
 def crossing_training(data: Path) -> _Row:
@@ -130,7 +130,7 @@ def _per_pedestrian_us(n: int, fps: float, frames: int = 120) -> float:
 
 
 def _filmed(root: Path) -> tuple[Any, int]:
-    """Films with pedestrians in them, and how many samples there are."""
+    """Videos with pedestrians in them, and how many samples there are."""
     from roadaware.io.video import VideoWriter
     from roadaware.scenes.schema import CORNERS
     from roadaware.scenes.tables import Meta, Scenes

@@ -1,4 +1,4 @@
-"""Watching: a hundred thousand frames with a stub detector, and a film with the one that comes along."""
+"""Watching: a hundred thousand frames with a stub detector, and a video with the one that comes along."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class _Stub:
 
 
 class _Blank:
-    """A source of one picture over and over, 12 a second."""
+    """A source of one image over and over, 12 a second."""
 
     name, live, fps, path, start_s = "soak", False, 12.0, None, 0.0
 
@@ -97,7 +97,7 @@ class _Blank:
 
 
 def online_soak() -> _Row:
-    """100,000 frames with ten agents into a folder, without film: memory, and the time of the last frames."""
+    """100,000 frames with ten agents into a folder, without video: memory, and the time of the last frames."""
     found = soak(_FRAMES, _WARM)
     got = (
         f"{found['ratio']:.2f}x ({found['first_us']:.0f} and {found['last_us']:.0f} us CPU a frame), memory "
@@ -125,7 +125,7 @@ def online_camera() -> _Row:
 
 
 def online_shipped() -> _Row:
-    """The command on a made-up film of 12 s, pinned to one core: film, tables and drawing included."""
+    """The command on a synthetic video of 12 s, pinned to one core: video, tables and drawing included."""
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
         command = [sys.executable, "-m", "roadaware"]
@@ -162,7 +162,7 @@ def soak(frames: int, warm: int, given: Source | None = None) -> dict[str, Any]:
     Args:
         frames: in all.
         warm: after so many, memory is first measured.
-        given: the source; one of the same picture over and over where None.
+        given: the source; one of the same image over and over where None.
     """
     process, marks = psutil.Process(), {}
     reached = Progress()

@@ -134,7 +134,7 @@ def retinanet_stream() -> _Row:
 
 
 def retinanet_long_stream() -> _Row:
-    """10,000 pictures of 160x120 through the compact network: time and memory at the end as at the start."""
+    """10,000 images of 160x120 through the compact network: time and memory at the end as at the start."""
     import torch
 
     from roadaware.models.retinanet3d.detector import StreamDetector
@@ -181,7 +181,7 @@ def published() -> RetinaNet3D:
 
 
 def clip(size: tuple[int, int] = _SIZE) -> torch.Tensor:
-    """(1, 3, 8, H, W), smooth in space and time as pictures are."""
+    """(1, 3, 8, H, W), smooth in space and time as images are."""
     import torch
 
     generator = torch.Generator().manual_seed(1)

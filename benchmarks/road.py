@@ -138,8 +138,8 @@ from benchmarks.road import _ucf24, _REFERENCE
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.evaluate import evaluate
-scenes, claims = _ucf24(Path(sys.argv[1]))
-evaluate(link(claims, LinkerConfig.reference("ucf24")), scenes, _REFERENCE)
+scenes, predictions = _ucf24(Path(sys.argv[1]))
+evaluate(link(predictions, LinkerConfig.reference("ucf24")), scenes, _REFERENCE)
 """
     cost = python(code, str(data))
     return (

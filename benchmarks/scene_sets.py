@@ -1,4 +1,4 @@
-"""Large made-up truths and claims of the four tasks on scenes, as tables and as native files."""
+"""Large synthetic truths and predictions of the four tasks on scenes, as tables and as native files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Floats = np.ndarray
 def ava(
     keyframes: int = 24_000, truths: int = 300_000, claims: int = 1_000_000, seed: int = 0
 ) -> tuple[Scenes, Predictions]:
-    """Keyframes with persons of several labels each, and claims around them: as large as the set of AVA."""
+    """Keyframes with persons of several labels each, and predictions around them: as large as the set of AVA."""
     rng = np.random.default_rng(seed)
     actions, per_video = 60, 900
     persons = truths // 2
@@ -76,7 +76,7 @@ def _labels(box: Floats, label: Floats, score: Floats | None = None) -> pl.DataF
 def relations(
     videos: int = 1000, truths: int = 10, claims: int = 200, frames: int = 60, seed: int = 0
 ) -> tuple[Scenes, Predictions]:
-    """Videos with a few persons who deal with each other, and many claims about them."""
+    """Videos with a few persons who deal with each other, and many predictions about them."""
     rng = np.random.default_rng(seed)
     persons, words = 6, 12
     meta = Meta(vocabularies={"category": ("person",), "predicate": tuple(f"does {k}" for k in range(words))})
@@ -155,7 +155,7 @@ def _relations(
 
 
 def sentences(n: int = 500, frames: int = 200, seed: int = 0) -> tuple[Scenes, Predictions]:
-    """One sentence a video with a true and a claimed tube."""
+    """One sentence a video with a true and a predicted tube."""
     rng = np.random.default_rng(seed)
     names = [f"v{k:03d}" for k in range(n)]
     low = np.cumsum(rng.normal(0, 2, (n, 1, frames, 2)), axis=2) + rng.uniform(50, 300, (n, 1, 1, 2))

@@ -38,8 +38,8 @@ def scene_actions_memory() -> _Row:
 from benchmarks.scene_sets import ava
 from roadaware.metrics.actions.config import CONFIGS
 from roadaware.metrics.actions.evaluate import evaluate
-truth, claims = ava()
-evaluate(claims, truth, CONFIGS["ava-official"]())
+truth, predictions = ava()
+evaluate(predictions, truth, CONFIGS["ava-official"]())
 """
     cost = python(code)
     return "actions, whole process", "1 GB", f"{(cost.peak_mb or 0) / 1e3:.2f} GB, {cost.seconds:.1f} s"
@@ -72,7 +72,7 @@ def scene_actions_plain() -> _Row:
 
 def scene_relations() -> _Row:
     """Tubelet and frame metrics of a thousand videos."""
-    what = "relations: 1,000 videos, 10,000 true and 200,000 claimed relations"
+    what = "relations: 1,000 videos, 10,000 true and 200,000 predicted relations"
     names = ("vidvrd", "frame-sg-with", "frame-sg-no", "default")
     return what, "3 s", _timed(relations, RELATIONS, names, _relations, draws=_DRAWS)
 
@@ -85,7 +85,7 @@ def scene_grounding() -> _Row:
 
 
 def scene_sound() -> _Row:
-    """Five thousand maps as large as the pictures they are judged in, with the baselines."""
+    """Five thousand maps as large as the images they are judged in, with the baselines."""
     names = ("vggss", "paper", "default")
     return "sound: 5,000 maps of 224 x 224", "5 s", _timed(sound, SOUND, names, _sounds, draws=_DRAWS)
 

@@ -1,4 +1,4 @@
-"""The simulator: pictures, sweeps and whole scenes a second, on one core."""
+"""The simulator: images, sweeps and whole scenes a second, on one core."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def simulator_sweep() -> _Row:
 
 
 def simulator_scene() -> _Row:
-    """A scene of 20 s, 320x240 at 12 frames per second, with film, masks, sound and tables."""
+    """A scene of 20 s, 320x240 at 12 frames per second, with video, masks, sound and tables."""
     code = """
 import sys
 from dataclasses import replace

@@ -1,8 +1,8 @@
-"""Detectors on real pictures of streets: found, missed, false, and average precision, each with its interval.
+"""Detectors on real images of streets: found, missed, false, and average precision, each with its interval.
 
     python -m benchmarks.street [--weights FILE] [--ours FILE ...] [--draw FOLDER]
 
-Pictures are found below ROADAWARE_DATA_DIR; none of them is part of the project. `street_labels.json` says
+Images are found below ROADAWARE_DATA_DIR; none of them is part of the project. `street_labels.json` says
 what is in them and how that was found out. Weights default to `street-small`, where it is installed; with
 `--ours`, files of the project's own network are judged, and nothing else.
 """
@@ -34,7 +34,7 @@ _RESAMPLES, _SEED = 1000, 0
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """What a detector found in one picture, of one group.
+    """What a detector found in one image, of one group.
 
     Args:
         score, hit: (n,) of each box that counts, by falling score.
@@ -47,7 +47,7 @@ class Judged:
 
 
 def read_picture(name: str, root: Path) -> npt.NDArray[np.uint8]:
-    """(H, W, 3) of a picture, or of a frame of a film or GIF (`NAME#FRAME`)."""
+    """(H, W, 3) of an image, or of a frame of a video or GIF (`NAME#FRAME`)."""
     from roadaware.io.images import read_still
     from roadaware.online.sources import open_source
 
@@ -100,7 +100,7 @@ def _inside(box: npt.NDArray[np.float64], regions: Sequence[Sequence[float]]) ->
 
 
 def precision_of(parts: Sequence[Judged]) -> float:
-    """Average precision of all pictures together, by the area under the envelope."""
+    """Average precision of all images together, by the area under the envelope."""
     score = np.concatenate([part.score for part in parts])
     hit = np.concatenate([part.hit for part in parts])
     return average_precision(
@@ -109,7 +109,7 @@ def precision_of(parts: Sequence[Judged]) -> float:
 
 
 def summary(parts: Sequence[Judged]) -> dict[str, Any]:
-    """Counts at `SHOWN`, average precision, and its interval over pictures drawn again."""
+    """Counts at `SHOWN`, average precision, and its interval over images drawn again."""
     generator = np.random.default_rng(_SEED)
     drawn = [
         precision_of([parts[n] for n in generator.integers(0, len(parts), len(parts))])
@@ -199,7 +199,7 @@ def main() -> None:
     asked = parser.parse_args()
     root = os.environ.get("ROADAWARE_DATA_DIR")
     if not root:
-        raise SystemExit("set ROADAWARE_DATA_DIR to the folder of the pictures")
+        raise SystemExit("set ROADAWARE_DATA_DIR to the folder of the images")
     weights = asked.weights or find_installed_path(find_entry("street-small"))
     if weights is None and asked.ours is None:
         raise SystemExit("`roadaware models get street-small` first, or name --weights or --ours")

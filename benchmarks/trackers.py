@@ -282,7 +282,7 @@ def _filled(sets: Sets, make: Callable[[], Any]) -> Predictions:
 
 
 def public_trackers() -> dict[str, Callable[..., Any]]:
-    """The trackers of the package `trackers` by name; without pictures BoT-SORT compensates no camera."""
+    """The trackers of the package `trackers` by name; without images BoT-SORT compensates no camera."""
     from trackers import BoTSORTTracker, ByteTrackTracker, OCSORTTracker, SORTTracker
 
     def botsort(**settings: Any) -> Any:

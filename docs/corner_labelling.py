@@ -1,4 +1,4 @@
-"""Measure lists of pictures again, on scenes with and without corner cases: `corner_labelling.py FOLDER`."""
+"""Measure lists of images again, on scenes with and without corner cases: `corner_labelling.py FOLDER`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WAYS = {
     "errs, knows common classes": ("erring", CopgConfig(background=(*BACKGROUND, *_COMMON))),
     "exact": ("truth", CopgConfig()),
 }
-"""What segmenter and detector are, and the knobs."""
+"""What segmenter and detector are, and the parameters."""
 _DRAWS = 1000
 _UNITS: tuple[Unit, ...] = ("objects", "pictures")
 _RANKED: tuple[tuple[By, float], ...] = (("count", 0.5), ("any", 0.5), ("count", 1.0))
@@ -61,7 +61,7 @@ def main(folder: Path) -> None:
 
 
 def _scenes(folder: Path, name: str) -> Scenes:
-    """Corner-case scenes with so many things on the road, at two pictures a second."""
+    """Corner-case scenes with so many things on the road, at two images a second."""
     things, seed, count = SETS[name]
     config = build_scene_config("corner-cases")
     camera, behaviour = replace(config.camera, fps=2.0), replace(config.behaviour, objects=things)

@@ -1,9 +1,9 @@
-"""Judge proposals on made-up scenes of two towns and write docs/corner_study.md.
+"""Judge proposals on synthetic scenes of two towns and write docs/corner_study.md.
 
     HOW="--preset corner-cases@1 --scenes 100 --seconds 1.5 --fps 2 --no-sound"
-    roadaware simulate $HOW --domain city-a --seed 311 --output made-up/corner/city-a
-    roadaware simulate $HOW --domain city-b --seed 312 --output made-up/corner/city-b
-    python docs/corner_study.py made-up/corner runs/corner-study
+    roadaware simulate $HOW --domain city-a --seed 311 --output synthetic/corner/city-a
+    roadaware simulate $HOW --domain city-b --seed 312 --output synthetic/corner/city-b
+    python docs/corner_study.py synthetic/corner runs/corner-study
 
 What is done already is not done again. The numbers stand in runs/corner-study/study.json, too.
 """
@@ -312,21 +312,21 @@ def _crop(root: Path, row: Mapping[str, Any], loss: str) -> Any:
 
 
 def write(towns: Mapping[str, Town], out: Path) -> None:
-    """Put all tables into the page, the picture beside it, and the numbers into the folder."""
+    """Put all tables into the page, the image beside it, and the numbers into the folder."""
     from roadaware.reports.ablation import plot_ablation
     from roadaware.io.files import write_atomically
 
     whole = together(towns)
     table, data = rows_table(whole)
-    parts = [f"### Both towns, {whole.pictures} pictures", table, "### Differences", data.pop("gains_table")]
+    parts = [f"### Both towns, {whole.pictures} images", table, "### Differences", data.pop("gains_table")]
     for name, held in towns.items():
         own, own_data = rows_table(held)
         own_data.pop("gains_table")
         data[name] = own_data
-        parts += [f"### {name}, {held.pictures} pictures", own]
+        parts += [f"### {name}, {held.pictures} images", own]
     knobs = knobs_of(whole)
     usual = whole.lost["default, erring"]
-    parts += ["### Knobs", "![](images/corner_knobs.png)", knob_lines(knobs)]
+    parts += ["### Parameters", "![](images/corner_knobs.png)", knob_lines(knobs)]
     parts += [f"### What faults cost, {FAULTY} scenes of each town", fault_lines(whole.faults)]
     parts += [f"### What is proposed, without faults, {FAULTY} scenes of each town", kind_lines(whole.kinds)]
     parts += ["### Which step lost which object", loss_lines(whole.lost)]

@@ -1,4 +1,4 @@
-"""Tables of the study of proposals: answers with intervals, differences, knobs, faults and losses."""
+"""Tables of the study of proposals: answers with intervals, differences, parameters, faults and losses."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def rows_table(held: Town) -> tuple[str, dict[str, Any]]:
     from roadaware.protocols.copg_ablation import compute_score
 
     scores = {name: compute_score(state, DRAWS) for name, state in held.states.items()}
-    lines = [f"| proposals | {' | '.join(METRICS)} | a picture |", "|---|---|---|---|---|---|"]
+    lines = [f"| proposals | {' | '.join(METRICS)} | an image |", "|---|---|---|---|---|---|"]
     for name, score in scores.items():
         cells = [_told(score.values[metric]) for metric in METRICS.values()]
         lines.append(f"| {name} | {' | '.join(cells)} | {held.proposals[name] / held.pictures:.1f} |")

@@ -1,4 +1,4 @@
-"""Judge re-scored proposals on made-up scenes of two towns and print the tables of docs/corner_unknowns.md.
+"""Judge re-scored proposals on synthetic scenes of two towns and print the tables of docs/corner_unknowns.md.
 
     python docs/corner_unknowns.py unknowns
 

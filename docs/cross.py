@@ -236,7 +236,7 @@ def coverage_table(held: Held) -> str:
 
 
 def doubt_table(held: Held) -> str:
-    """After Table II of the paper: each way to doubt, at home and together, on each test set."""
+    """After Table II of the paper: each uncertainty method, at home and together, on each test set."""
     body = []
     for model, (doubt, name) in product(DOUBTED, DOUBTS.items()):
         for at in (HOME, "together"):
@@ -260,7 +260,7 @@ def _dot(value: float) -> str:
 
 
 def doubted_table(held: Held) -> str:
-    """The mean ECE of each way to doubt, at home, away and together, in the bins of the paper."""
+    """The mean ECE of each uncertainty method, at home, away and together, in the bins of the paper."""
     body = []
     for doubt, name in DOUBTS.items():
         means = [held.doubted(model, doubt, at, "ece") for model, at in product(DOUBTED, PLACES)]

@@ -1,4 +1,4 @@
-"""Draw the pictures of predictors away from home again: `docs/pictures_away.py STUDY DOUBT MODEL`."""
+"""Draw the images of predictors out of domain again: `docs/pictures_away.py STUDY DOUBT MODEL`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def main(folder: Path, doubt: Path, model: str) -> None:
 
     Args:
         folder: that `roadaware cross-dataset` wrote.
-        doubt: that it wrote of a study with ways to doubt.
+        doubt: that it wrote of a study with uncertainty methods.
         model: whose reliability and doubt are drawn.
     """
     study, doubted = (Study(CrossResults.open(each)) for each in (folder, doubt))

@@ -1,4 +1,4 @@
-"""Draw the picture of the page on proposals again: `python docs/pictures_corner_cases.py [SCENES]`."""
+"""Draw the image of the page on proposals again: `python docs/pictures_corner_cases.py [SCENES]`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from roadaware.simulator.generate import generate_scenes
 
 SCENE, FRAME, WIDTH_PX = "corner-cases-0003", 9, 1100
 PART = (slice(180, 400), slice(120, 840))
-"""Of the camera's pictures, where things are."""
+"""Of the camera's images, where things are."""
 
 
 def main() -> None:

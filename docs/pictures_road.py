@@ -1,4 +1,4 @@
-"""Draw the picture of the page on linking again: `python docs/pictures_road.py` (made-up detections)."""
+"""Draw the image of the page on linking again: `python docs/pictures_road.py` (synthetic detections)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def truth() -> Scenes:
 
 
 def detections(seed: int = 0) -> Predictions:
-    """What a made-up detector finds: the agents, a little off, and now and then what is not there."""
+    """What a synthetic detector finds: the agents, a little off, and now and then what is not there."""
     rng = np.random.default_rng(seed)
     rows: list[tuple[Any, ...]] = []
     for frame in range(FRAMES):
@@ -99,7 +99,7 @@ def detections(seed: int = 0) -> Predictions:
 
 @dataclass(frozen=True)
 class Claimed:
-    """A path as it is claimed: frames, places (px), and which boxes were interpolated."""
+    """A path as it is predicted: frames, places (px), and which boxes were interpolated."""
 
     frames: npt.NDArray[np.int64]
     x: Floats
@@ -123,7 +123,7 @@ def claimed(linked: Predictions) -> list[Claimed]:
 
 
 def overlap(linked: Predictions, scenes: Scenes) -> float:
-    """The mean over true tubes of the best overlap in space and time with a claimed one."""
+    """The mean over true tubes of the best overlap in space and time with a predicted one."""
     table = build_tube_table(linked, scenes, DetectionConfig.default(), kinds=["agent"])
     best = table.drop_nulls("truth").group_by("truth").agg(pl.col("overlap").max())
     return float(best["overlap"].sum() / len(AGENTS))
@@ -154,9 +154,9 @@ def linking() -> Picture:
         panels[0].set_ylabel("middle of the box (px)")
         _legend(figure)
     caption = (
-        "Three agents on a road (pale bands), detections (grey crosses) and the tubes that are claimed "
+        "Three agents on a road (pale bands), detections (grey crosses) and the tubes that are predicted "
         f"(lines, one marker per path). {'; '.join(said)}. Left, paths jump between agents that are apart in "
-        "both directions. Middle, boxes after missed frames are claimed for earlier frames, so tubes leave "
+        "both directions. Middle, boxes after missed frames are predicted for earlier frames, so tubes leave "
         "their agent and end early. Left and middle, weak detections of nothing are paths. Right, missed "
         "frames are interpolated (hollow markers) and weak paths are dropped."
     )
@@ -196,7 +196,7 @@ def _legend(figure: Any) -> None:
     shown = {
         "true agent": Line2D([], [], color=PALE, linewidth=9),
         "detection": Line2D([], [], color=GREY, marker="x", linestyle="", markersize=4),
-        "claimed tube": Line2D([], [], color=tone, marker=marker, markersize=3.6, linewidth=1.2),
+        "predicted tube": Line2D([], [], color=tone, marker=marker, markersize=3.6, linewidth=1.2),
         "interpolated": Line2D([], [], color=tone, marker=marker, markerfacecolor="white", markersize=3.6),
         "path of one weak detection": Line2D([], [], color=INK, marker="s", fillstyle="none", linestyle=""),
     }

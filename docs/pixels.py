@@ -1,7 +1,7 @@
 """Train small networks that see pixels or joints beside twins that see boxes, and write docs/pixels.md.
 
-    roadaware simulate --preset kerb@1 --scenes 260 --output made-up/kerb
-    python docs/pixels.py made-up/kerb runs/pixels
+    roadaware simulate --preset kerb@1 --scenes 260 --output synthetic/kerb
+    python docs/pixels.py synthetic/kerb runs/pixels
 
 A network whose folder is there is not trained again. Names of rows after the folders train these alone.
 """

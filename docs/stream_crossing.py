@@ -33,7 +33,7 @@ class Case:
     """A way of looking.
 
     Args:
-        fps: of the film.
+        fps: of the video.
         noise_px: standard deviation of each side of a box, independent from frame to frame.
         steady: whether boxes are read off a line, as the rule has it; else they are taken as they come.
     """
@@ -106,7 +106,7 @@ def streamed(held: Scenes, case: Case) -> pl.DataFrame:
     tubes = held.samples["tube"].unique().to_list()
     told = build_forecast_table(seen(held, case), open_foresight([WEIGHTS]), rule, tubes=tubes)
     asked = held.samples.select("sample", "tube", frame=pl.col("end_frame").cast(pl.Int64) - 1)
-    back = -(-HOME_FPS // case.fps)  # frames from one picture of the film to the next
+    back = -(-HOME_FPS // case.fps)  # frames from one image of the video to the next
     recent = pl.concat(
         told.select("tube", frame=pl.col("frame") + late, late=pl.lit(late), crossing=pl.col("crossing"))
         for late in range(back)
@@ -116,7 +116,7 @@ def streamed(held: Scenes, case: Case) -> pl.DataFrame:
 
 
 def seen(held: Scenes, case: Case) -> Scenes:
-    """The boxes of the frames that a film of this rate shows; a box trembles alike in every film."""
+    """The boxes of the frames that a video of this rate shows; a box trembles alike in every video."""
     import numpy as np
     import polars as pl
 

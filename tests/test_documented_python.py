@@ -19,7 +19,7 @@ PAGES = [page for page in ALL_PAGES if "```python" in page.read_text("utf-8")]
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which `data/jaad` is the demo's data set."""
+    """A folder in which `data/jaad` is the demo's dataset."""
     folder = tmp_path_factory.mktemp("reader")
     write_demo(folder / "data" / "jaad")
     return folder

@@ -163,7 +163,7 @@ def test_the_project_names_no_path_of_a_machine() -> None:
 
 
 _GUESSING = """
-import PIL.Image as pictures
+import PIL.Image as images
 import av
 from av import open as film_of
 from PIL import Image, ImageFile
@@ -171,7 +171,7 @@ from PIL import Image, ImageFile
 
 def look(path: str) -> None:
     Image.open(path)
-    pictures.open(path)
+    images.open(path)
     opener = Image.open
     ImageFile.Parser()
     av.open(path)
@@ -181,7 +181,7 @@ def look(path: str) -> None:
 
 
 def test_decoders_are_opened_in_one_module_alone() -> None:
-    """The lint of the sources finds every way to open a picture or a film that guesses what it is."""
+    """The lint of the sources finds every way to open an image or a video that guesses what it is."""
 
     def found(name: str, text: str) -> set[int]:
         command = ["ruff", "check", "--select", "TID251", "--output-format", "json", "--stdin-filename", name]

@@ -1,4 +1,4 @@
-"""A world of annotators: three people draw boxes in the same pictures, name them, and keep proposals."""
+"""A world of annotators: three people draw boxes in the same images, name them, and keep proposals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Annotators(World):
 
     @classmethod
     def of(cls, name: str, seed: int, units: int) -> Self:
-        """Videos of one to several pictures, with things that are easy to see and to name, or not.
+        """Videos of one to several images, with things that are easy to see and to name, or not.
 
         Args:
             name: of the world.
@@ -119,7 +119,7 @@ class Annotators(World):
 
 
 def _ends(picture: Ints) -> Ints:
-    """Where the things of each picture but the first begin."""
+    """Where the things of each image but the first begin."""
     return np.searchsorted(picture, np.arange(1, int(picture[-1]) + 1))
 
 

@@ -1,4 +1,4 @@
-"""Worlds of road events: twelve long-tailed classes whose claims hit or miss, videos easy or hard."""
+"""Worlds of road events: twelve long-tailed classes whose predictions hit or miss, videos easy or hard."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLUMNS = {"0.5": (0,)}
 
 @dataclass(frozen=True, eq=False)
 class Claims:
-    """What one model claims in all videos; rows by video."""
+    """What one model predictions in all videos; rows by video."""
 
     cls: Ints
     score: Floats
@@ -63,7 +63,7 @@ class Ease:
         apart: how far scores of what is there lie above those of what is not.
         tail: the k-th class is in a share of k ** -tail of the videos.
         spread: how much videos differ.
-        false: wrong claims.
+        false: wrong predictions.
         burst: objects of a class in a video that has any, on average, less one.
     """
 
@@ -76,7 +76,7 @@ class Ease:
 
 
 def claims(ease: Ease, seed: int, units: int, models: int = 1, better: float = 0.0) -> list[Claims]:
-    """The claims of some models about one truth; the first is better by so much in log odds."""
+    """The predictions of some models about one truth; the first is better by so much in log odds."""
     rng = np.random.default_rng(seed)
     shares = 0.9 / np.arange(1, _CLASSES + 1) ** ease.tail
     skill = ease.level + rng.normal(0, 0.7, _CLASSES)

@@ -96,7 +96,7 @@ def sounds(seed: int, units: int, better: float = 0.0, noise: int = 0) -> Locali
 
 
 def sentences(seed: int, units: int) -> GroundedSentences:
-    """Sentences of two kinds with the overlaps of span and boxes; a tenth has no claim and scores 0."""
+    """Sentences of two kinds with the overlaps of span and boxes; a tenth has no prediction and scores 0."""
     rng = np.random.default_rng(seed)
     video = np.repeat(np.arange(units), 1 + rng.poisson(3 * rng.gamma(1, 1, units)))
     ease = rng.normal(0, 0.8, units)[video]
@@ -113,7 +113,7 @@ def sentences(seed: int, units: int) -> GroundedSentences:
 
 
 def relations(seed: int, units: int) -> JudgedRelations:
-    """Relations of twelve long-tailed predicates, and how many the best claims of a video find."""
+    """Relations of twelve long-tailed predicates, and how many the best predictions of a video find."""
     rng = np.random.default_rng(seed)
     config = RelationConfig()
     k, p, shares = len(config.recall_at), len(config.precision_at), 0.9 / np.arange(1, 13)
@@ -135,7 +135,7 @@ def _frames(rng: np.random.Generator, truth: Ints, chance: Floats, k: int) -> tu
         rng: draws it.
         truth: (V, C) relations of each video.
         chance: (V, C) how easily they are found.
-        k: numbers of claims that recall looks at.
+        k: numbers of predictions that recall looks at.
     """
     units, classes = truth.shape
     frames = 1 + rng.poisson(12 * rng.gamma(1, 1, units))
@@ -156,7 +156,7 @@ def _frames(rng: np.random.Generator, truth: Ints, chance: Floats, k: int) -> tu
 
 
 def corners(seed: int, units: int) -> JudgedCorners:
-    """Corner cases in the pictures of scenes, proposals that meet them more or less closely, and others."""
+    """Corner cases in the images of scenes, proposals that meet them more or less closely, and others."""
     rng = np.random.default_rng(seed)
     config = CornerConfig(groups=("corner",), precision="always")
     steps = np.array(config.thresholds)

@@ -69,7 +69,7 @@ def _noted(error: Exception) -> int:
 
 
 def _forget() -> None:
-    """Drop what a command leaves in the process: pictures, and handlers of its log."""
+    """Drop what a command leaves in the process: images, and handlers of its log."""
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
     logging.getLogger("roadaware").handlers.clear()

@@ -1,4 +1,4 @@
-"""Readers of data sets on mutants of their native sets."""
+"""Readers of datasets on mutants of their native sets."""
 
 from __future__ import annotations
 

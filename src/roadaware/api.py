@@ -731,7 +731,7 @@ def propose(
         `background_share`, `common_iou`. `.meta.notes["proposals"]` says which images were left out, and why.
 
     Raises:
-        UsageError: if a knob or an option is not known, or `out` holds something else.
+        UsageError: if a parameter or an option is not known, or `out` holds something else.
         InputError: if the dataset cannot be read, or no image of it has a usable sweep.
 
     Source: Li et al., ECCV 2022 (CODA), section 4.2.

@@ -1,4 +1,4 @@
-"""A made data set in which every defect is put there by hand."""
+"""A made dataset in which every defect is put there by hand."""
 
 from __future__ import annotations
 

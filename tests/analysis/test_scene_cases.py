@@ -1,4 +1,4 @@
-"""What the pictures of tasks on scenes show: hand-made scenes whose confusion, lanes and frames are known."""
+"""What the images of tasks on scenes show: hand-made scenes whose confusion, lanes and frames are known."""
 
 from __future__ import annotations
 

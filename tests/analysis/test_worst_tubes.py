@@ -75,7 +75,7 @@ def test_the_long_missed_tube_and_the_confident_false_one_are_shown() -> None:
     assert missed.claim_spans == ((0, 10),)
     assert missed.frames.tolist() == [0, 4, 8, 12, 17, 21, 25, 29]
     assert missed.truth_px[0].tolist() == [10, 10, 50, 90]
-    assert missed.claim_px[0].tolist() == [10, 10, 50, 90]  # claims are in images of half the size
+    assert missed.claim_px[0].tolist() == [10, 10, 50, 90]  # predictions are in images of half the size
     assert np.isnan(missed.claim_px[3]).all()
     assert [strip.says for strip in false] == [
         "false: Car in v, score 0.80",

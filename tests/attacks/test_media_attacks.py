@@ -1,4 +1,4 @@
-"""Pictures, films and sounds made to run programs, read other files, hang or take all memory."""
+"""Images, videos and sounds made to run programs, read other files, hang or take all memory."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _of_every_plugin() -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def posts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folders of pictures of which each is of another format than its name says, by that name."""
+    """Folders of images of which each is of another format than its name says, by that name."""
     root = tmp_path_factory.mktemp("posts")
     for ending in ("jpg", "png", "tif"):
         (root / ending).mkdir()
@@ -151,7 +151,7 @@ def _watched(commands: list[list[str]], environment: dict[str, str]) -> list[dic
     return answers
 
 
-# Films that name other files -------------------------------------------------------------------------------
+# Videos that name other files -------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ def _lists(film: Path) -> dict[str, str]:
         "smil": f"<smil><body><video src='{url}'/></body></smil>",
         "asx": f"<asx><entry><ref href='{url}'/></entry></asx>",
         "data": "data:video/mp4;base64,AAAA",
-        "text": "no film at all\n" * 300,
+        "text": "no video at all\n" * 300,
     }
 
 
@@ -182,7 +182,7 @@ def test_no_list_of_films_is_followed_whatever_its_name(film: Path, ending: str)
         path = film.with_name(f"{name}.{ending}")
         path.write_text(text)
         for read in (open_source, VideoReader, lambda path: read_sound(path, 0, 1)):
-            with pytest.raises(MediaError, match="not a film") as refused:
+            with pytest.raises(MediaError, match="not a video") as refused:
                 read(path)
             assert type(refused.value) is MediaError
             assert "cut off" not in str(refused.value)
@@ -295,7 +295,7 @@ def test_sound_that_cannot_be_decoded_is_said_once(tmp_path: Path, fourcc: str) 
         film.write(np.zeros((48, 64, 3), np.uint8), number / 10)
     assert film.close()
     assert len(told) == 1
-    assert told[0].startswith("the film is silent, its sound cannot be read: ")
+    assert told[0].startswith("the video is silent, its sound cannot be read: ")
     assert "no decoder knows its codec" in told[0]
     path.write_bytes(media_files.film("mp4"))
     Film(tmp_path / "heard.mp4", 10.0, path, silent=told.append)
@@ -558,4 +558,4 @@ def test_no_film_is_told_by_what_it_is(tmp_path: Path) -> None:
             data[:20] + b"\xfe" * 3000 if kind != "ts" else data[:377] + b"\xfe" * 9
         )
         refused = _refusal(lambda: _seen(tmp_path / "a.bin"))
-        assert kind in ("ts", "mpg") or "not a film" not in str(refused), kind
+        assert kind in ("ts", "mpg") or "not a video" not in str(refused), kind

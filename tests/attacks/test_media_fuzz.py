@@ -1,4 +1,4 @@
-"""Mutants of films, sounds, pictures and EXIF end in frames, in counted damage or in errors of ours.
+"""Mutants of videos, sounds, images and EXIF end in frames, in counted damage or in errors of ours.
 
 Each is read in a process that watches itself. `python -m benchmarks.fuzzing 10000 media` is longer.
 """

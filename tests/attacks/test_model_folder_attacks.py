@@ -247,7 +247,7 @@ def test_descriptions_of_preparation_are_bounded(
     shutil.copytree(segmenter, folder)
     path = folder / "preprocessor_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
-    with pytest.raises(InputError, match="not understood how pictures are prepared"):
+    with pytest.raises(InputError, match="not understood how images are prepared"):
         open_segmenter(folder)
 
 

@@ -38,7 +38,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 @pytest.fixture(scope="session")
 def demo_set(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, DemoFacts]:
-    """The demo's data set, and what was planted into it."""
+    """The demo's dataset, and what was planted into it."""
     root = tmp_path_factory.mktemp("demo") / "data"
     return root, write_demo(root)
 
@@ -51,13 +51,13 @@ def files(tmp_path: Path) -> Files:
 
 @pytest.fixture(scope="session")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Events:
-    """Made-up road events in all the forms that commands take; nobody writes into them."""
+    """Synthetic road events in all the forms that commands take; nobody writes into them."""
     return write_events(tmp_path_factory.mktemp("events"))
 
 
 @pytest.fixture(scope="session")
 def chaos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Truth and claims of the four tasks on a made-up crowd, in native files; nobody writes into them."""
+    """Truth and predictions of the four tasks on a synthetic crowd, in native files; nobody writes into them."""
     root = tmp_path_factory.mktemp("chaos")
     write_chaos(root, videos=4)
     return root
@@ -76,7 +76,7 @@ def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 
 @pytest.fixture(scope="session")
 def made_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with made-up scenes in `road` and `chaos`; nobody writes into them."""
+    """A folder with synthetic scenes in `road` and `chaos`; nobody writes into them."""
     root = tmp_path_factory.mktemp("made-up")
     for preset, more in (("road", ["--size", "160x120"]), ("chaos", ["--size", "160x90"])):
         words = ["--preset", preset, "--scenes", "2", "--seconds", "1.5", "--fps", "6", "--seed", "3", *more]

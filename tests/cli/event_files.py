@@ -15,7 +15,7 @@ from roadaware.scenes.tables import Predictions, Scenes
 
 @dataclass(frozen=True)
 class Events:
-    """The same made-up drive in all the forms that commands take.
+    """The same synthetic drive in all the forms that commands take.
 
     Args:
         truth: annotations in the native file of ROAD.

@@ -49,7 +49,7 @@ def test_knobs_are_turned_judged_and_drawn(root, truth, tmp_path, capsys):
     words += ["max_distance_m=10,25", "max_background=0.3", "--config", "default", "--draws", "50", "-q"]
     assert main(words) == 0
     told = capsys.readouterr().out
-    assert "4 pictures with a sweep" in told
+    assert "4 images with a sweep" in told
     assert "default: max_distance_m" in told
     assert "printed AP" in told
     assert "left out: max_background: no semantic maps are given" in told
@@ -84,7 +84,7 @@ def test_a_set_without_corner_cases_is_counted_only(root, tmp_path, capsys):
     ("more", "code", "told"),
     [
         (["--grid", "theta_deg"], 2, "--grid is NAME=V1,V2"),
-        (["--grid", "theta=4"], 2, "there is no knob 'theta'"),
+        (["--grid", "theta=4"], 2, "there is no parameter 'theta'"),
         (["--grid", "theta_deg=900"], 2, "theta_deg should lie in"),
         (["--config", "best"], 2, "best"),
         (["--truth", "/nowhere"], 3, "nowhere"),

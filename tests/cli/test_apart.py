@@ -35,7 +35,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def place(
     files: Files, runs: Path, demo_set: tuple[Path, DemoFacts], monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """A folder with scores, samples, two runs, a data set as a folder and as a zip, and links."""
+    """A folder with scores, samples, two runs, a dataset as a folder and as a zip, and links."""
     folder = files.scores.parent
     monkeypatch.chdir(folder)
     shutil.copytree(runs, folder / "runs")

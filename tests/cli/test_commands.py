@@ -1,4 +1,4 @@
-"""Every command: help that teaches, typos that are understood, and one run on the demo's data set."""
+"""Every command: help that teaches, typos that are understood, and one run on the demo's dataset."""
 
 from __future__ import annotations
 

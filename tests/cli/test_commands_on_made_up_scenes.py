@@ -1,4 +1,4 @@
-"""Commands that take a data set take made-up scenes; truth as claims is perfect, and bad claims are not."""
+"""Commands that take a dataset take synthetic scenes; truth as predictions is perfect, and bad predictions are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`roadaware segment`, `predict` and `prelabel` with models from folders, on still pictures and films."""
+"""`roadaware segment`, `predict` and `prelabel` with models from folders, on still images and videos."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A set in KITTI's layout of three pictures and one, of different sizes."""
+    """A set in KITTI's layout of three images and one, of different sizes."""
     root = planted_kitti(tmp_path_factory.mktemp("planted") / "kitti", 3)
     rng = np.random.default_rng(0)
     from PIL import Image
@@ -72,7 +72,7 @@ def kitti(planted: Path, tmp_path: Path) -> Path:
 
 
 def _proposals(folder: Path, places: list[tuple[str, int]]) -> Path:
-    """Saved proposals, two in each picture."""
+    """Saved proposals, two in each image."""
     rows = [(video, frame, x) for video, frame in places for x in (10.0, 40.0)]
     boxes = pl.DataFrame(
         {
@@ -115,7 +115,7 @@ def test_masks_are_written_that_proposals_read(
     assert made.code == 0, made.err
     assert made.data["skipped"] == {}
 
-    # A mask that is gone, or older than its picture, is made again; nothing else is.
+    # A mask that is gone, or older than its image, is made again; nothing else is.
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*.png")}
     (out / "training" / "000001" / "000000.png").unlink()
     os.utime(kitti / "training" / "image_2" / "000002.png", (2e9, 2e9))
@@ -135,7 +135,7 @@ def test_pictures_that_are_gone_are_counted_and_tried_again(
     done = roadaware(*words)
     assert done.code == 0, done.err
     assert "3 masks written" in done.out
-    assert "1 pictures cannot be read" in done.out
+    assert "1 images cannot be read" in done.out
     assert "000001" in done.out
     assert roadaware(*words, "--strict").code == 1
     lost.write_bytes(held)
@@ -199,7 +199,7 @@ def test_masks_of_many_classes_have_16_bits_and_stay_inside(tmp_path: Path) -> N
         MaskRun(tmp_path / "more", {}, [])
 
 
-# Detections of still pictures
+# Detections of still images
 
 
 def test_detections_of_still_pictures_suppress_in_proposals(

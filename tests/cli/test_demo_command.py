@@ -14,7 +14,7 @@ import pytest
 from small_demo import Demo
 from small_files import Command
 
-from roadaware.cli import demo_scenes, main
+from roadaware.cli import demo, main
 from roadaware.cli.demo import write_marker
 from roadaware.datasets import read
 from roadaware.demo_data import DemoFacts, write_demo
@@ -88,7 +88,7 @@ def test_an_interrupted_demo_starts_over(
     assert not (folder / "report.html").exists()
     (folder / "notes.txt").write_text("dear")
     (folder / ".roadaware-999999999-0123abcd.tmp").write_text("half")
-    monkeypatch.setattr(demo_scenes, "make_up", lambda *_: ended())
+    monkeypatch.setattr(demo, "make_up", lambda *_: ended())
     assert main(["demo", "-o", str(folder)]) == 4
     assert (folder / "notes.txt").read_text() == "dear"
     assert {path.name for path in folder.iterdir()} == {"demo.json", "notes.txt"}

@@ -34,7 +34,7 @@ class Said:
 
 
 class Knowing:
-    """Finds every agent where it is; each reset is the next film."""
+    """Finds every agent where it is; each reset is the next video."""
 
     av_labels: tuple[str, ...] = ()
     delay = 0
@@ -71,7 +71,8 @@ def test_who_knows_the_truth_is_judged_perfect(
     made_up: Path, scenes: Scenes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr(setup, "find_bundled_weights", lambda: tmp_path / "oracle.safetensors")
+    for module in (setup, demo_watch):
+        monkeypatch.setattr(module, "find_bundled_weights", lambda: tmp_path / "oracle.safetensors")
     monkeypatch.setattr(watch, "load_detector", lambda files: Knowing(scenes))
     said = Said()
     data, (section,) = watch_scenes(tmp_path, made_up / "road", scenes, said, 20, 0)
@@ -84,7 +85,7 @@ def test_who_knows_the_truth_is_judged_perfect(
     assert len(tables.tubes)
     for name in names:
         folder = tmp_path / "watched" / name
-        assert f"watch {made_up}/road/scenes/{name}/video.mp4 --name {name} --out {folder}" in said.words
+        assert f"watch {made_up}/road/scenes/{name}/video.mp4 --name {name} --output {folder}" in said.words
         assert list(read_events(folder / "events.jsonl"))[-1]["event"] == "end"
     assert "evaluate road --truth" in said.words
     _check_section(section, tmp_path)

@@ -25,7 +25,7 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "calibration.md").read_te
 def test_the_commands_of_the_page_run(
     roadaware: Command, demo_set: tuple[Path, DemoFacts], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On the demo's data set, with files as the demo writes them."""
+    """On the demo's dataset, with files as the demo writes them."""
     monkeypatch.chdir(tmp_path)
     place = tmp_path / "runs" / "demo"
     place.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Every command that the page on linking shows runs, in its order, on the made-up road."""
+"""Every command that the page on linking shows runs, in its order, on the synthetic road."""
 
 from __future__ import annotations
 

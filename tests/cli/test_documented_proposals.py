@@ -1,4 +1,4 @@
-"""The commands of the page on proposals run as written, and the page names every knob."""
+"""The commands of the page on proposals run as written, and the page names every parameter."""
 
 from __future__ import annotations
 

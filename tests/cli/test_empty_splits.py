@@ -13,7 +13,7 @@ from roadaware.demo_data import DemoFacts
 
 @pytest.fixture
 def data(demo_set: tuple[Path, DemoFacts], tmp_path: Path) -> Path:
-    """The demo's data set, its validation list empty."""
+    """The demo's dataset, its validation list empty."""
     shutil.copytree(demo_set[0], tmp_path / "data")
     (tmp_path / "data" / "split_ids" / "default" / "val.txt").write_text("")
     return tmp_path / "data"

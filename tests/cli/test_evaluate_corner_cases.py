@@ -1,4 +1,4 @@
-"""`evaluate corner-cases` and `stats coda` on a small made-up set; every command of the page runs."""
+"""`evaluate corner-cases` and `stats coda` on a small synthetic set; every command of the page runs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_json_says_what_was_judged_and_how(roadaware: Command, demo: tuple[P
     assert data["facts"]["trivial_answers_in_slices"].keys() == data["groups"].keys()
     low, high = data["intervals"]["corner_ar"]
     assert low <= data["summary"]["corner_ar"] <= high
-    assert data["run"]["routing"]["claims are"] == "classes of soda10m"
+    assert data["run"]["routing"]["predictions are"] == "classes of soda10m"
     assert "animal" in data["per_class"]
     assert {row["trained_on"] for row in data["run"]["printed"]} == {"soda10m"}
 
@@ -94,7 +94,7 @@ def test_saved_tables_give_the_same_numbers(
     tables = ["--truth", tmp_path / "truth", "--predictions", folder / "bdd100k.json"]
     saved = roadaware("evaluate", "corner-cases", *tables, *how).data
     assert saved["summary"] == native["summary"]
-    assert native["summary"]["novel_ar"] is not None, "vehicles of Waymo are claimed for novel objects, too"
+    assert native["summary"]["novel_ar"] is not None, "vehicles of Waymo are predicted for novel objects, too"
 
 
 def test_bars_and_findings(roadaware: Command, demo: tuple[Path, CornerFacts], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`evaluate road` and `ucf24`: claims in every form, the JSON that others read, a message for bad input."""
+"""`evaluate road` and `ucf24`: predictions in every form, the JSON that others read, a message for bad input."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_tubes_alone_are_judged_as_tubes_alone(roadaware: Command, events: Event
 
 
 def test_truth_against_itself_is_100(roadaware: Command, events: Events, tmp_path: Path) -> None:
-    """Every true box claimed with its own labels, every derived tube with its own."""
+    """Every true box predicted with its own labels, every derived tube with its own."""
     save(of_truth(read("road", events.truth)), tmp_path / "perfect")
     done = road(roadaware, events, "--json", claims=tmp_path / "perfect")
     assert done.code == 0, done.err
@@ -130,7 +130,7 @@ def test_a_split_is_judged_alone_and_the_rest_is_counted(roadaware: Command, eve
     assert done.data["run"]["truth"]["videos"] == len(held.videos) < 4
     inside = events.claims.boxes["video"].cast(pl.String).is_in(held.videos["video"].to_list()).sum()
     dropped = done.data["run"]["dropped"]
-    what = "claimed boxes in videos outside the split"
+    what = "predicted boxes in videos outside the split"
     assert dropped[what] == len(events.claims.boxes) - inside
     assert what not in done.data["run"]["findings"]
     strict = road(roadaware, events, "--split", "val_3", "--strict", "--kinds", "agent")
@@ -150,7 +150,7 @@ def test_unknown_videos_are_counted(roadaware: Command, events: Events, tmp_path
     assert done.code == 0
     count = int((boxes["video"] == first).sum())
     counts = {
-        "claimed boxes in videos that the truth lacks": count,
+        "predicted boxes in videos that the truth lacks": count,
         f"judged videos without any detection, first {first}": 1,
     }
     assert done.data["run"]["dropped"] == done.data["run"]["findings"]
@@ -334,7 +334,7 @@ def test_ucf24_takes_its_pickle_and_its_test_split(roadaware: Command, tmp_path:
 
 
 def of_truth(scenes: Scenes) -> Predictions:
-    """The truth as claims: labels and tubes with a score of 1."""
+    """The truth as predictions: labels and tubes with a score of 1."""
     one = pl.lit(1.0)
     return Predictions(
         videos=scenes.videos.select("video", "width_px", "height_px"),

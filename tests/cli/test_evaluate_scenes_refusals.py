@@ -78,7 +78,7 @@ def test_claims_that_are_empty_score_0_everywhere_and_are_a_finding(
     done = roadaware(*ask(task, truth, claims, "--json"))
     assert done.code == 0, done.err
     assert set(done.data["summary"].values()) == {0}
-    assert "claim nothing" in str(done.data["run"]["findings"])
+    assert "predict nothing" in str(done.data["run"]["findings"])
     assert roadaware(*ask(task, truth, claims, "--strict")).code == 1
 
 
@@ -171,7 +171,7 @@ def test_files_of_another_task_are_named(roadaware: Command, chaos: Path, task: 
 
 
 def test_claims_given_as_truth_are_recognised(roadaware: Command, chaos: Path) -> None:
-    for task, words in (("relations", "claimed relations"), ("grounding", "claimed spans")):
+    for task, words in (("relations", "predicted relations"), ("grounding", "predicted spans")):
         claims = chaos / task / CLAIMS[task]
         done = roadaware(*ask(task, claims, claims))
         assert done.code == 3

@@ -1,4 +1,4 @@
-"""What is wrong with truth and claims of road events is said, counted, and made exit code 1 by --strict."""
+"""What is wrong with truth and predictions of road events is said, counted, and made exit code 1 by --strict."""
 
 from __future__ import annotations
 
@@ -138,9 +138,9 @@ def test_claims_elsewhere_are_findings_only_where_the_truth_lacks_them(events: E
     held = select_known_videos(events.claims, names[:1], names[:2], left)
     counts = events.claims.boxes["video"].cast(pl.String)
     assert set(held.boxes["video"].cast(pl.String)) == {names[0]}
-    assert left.elsewhere == {"claimed boxes in videos outside the split": int((counts == names[1]).sum())}
+    assert left.elsewhere == {"predicted boxes in videos outside the split": int((counts == names[1]).sum())}
     strange = int(counts.is_in(names[2:]).sum())
-    assert left.findings == {"claimed boxes in videos that the truth lacks": strange}
+    assert left.findings == {"predicted boxes in videos that the truth lacks": strange}
 
 
 def test_claims_in_frames_that_nobody_annotated_are_findings(

@@ -1,4 +1,4 @@
-"""Claims in other people's formats: COCO results, MOT text, tables without layout; and truth from VoTT."""
+"""Predictions in other people's formats: COCO results, MOT text, tables without layout; and truth from VoTT."""
 
 from __future__ import annotations
 

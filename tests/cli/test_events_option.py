@@ -20,7 +20,7 @@ from roadaware.tasks.road_events import Classes, build_predictions
 
 
 class Cars:
-    """Finds a car that comes near, in every picture."""
+    """Finds a car that comes near, in every image."""
 
     av_labels, delay = (), 0
 

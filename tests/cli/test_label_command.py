@@ -1,4 +1,4 @@
-"""`roadaware label`: from made-up proposals to a consensus, what it writes, and what it refuses."""
+"""`roadaware label`: from synthetic proposals to a consensus, what it writes, and what it refuses."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_one_annotator_is_told_that_two_are_needed(roadaware: Command, streets: 
     assert "2 items were refused" in done.err
     done = roadaware("label", "agree", tmp_path / "one")
     assert done.code == 3
-    assert "only 1 looked at these pictures" in done.err
+    assert "only 1 looked at these images" in done.err
 
 
 @pytest.mark.parametrize(

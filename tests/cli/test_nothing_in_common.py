@@ -1,4 +1,4 @@
-"""Claims on something else than the truth are an error that says why; of nothing, or of a part, are not."""
+"""Predictions on something else than the truth are an error that says why; of nothing, or of a part, are not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TABLES = ("boxes", "tubes", "frames", "videos")
 
 
 def renamed(claims: Predictions, prefix: str, videos: int | None = None) -> Predictions:
-    """The same claims about videos of other names: all, or the first so many."""
+    """The same predictions about videos of other names: all, or the first so many."""
     names = claims.videos["video"].cast(pl.String).to_list()[:videos]
     new = {name: prefix + name for name in names}
     changed = {
@@ -82,7 +82,7 @@ def test_a_detector_that_found_nothing_scores_0(roadaware: Command, events: Even
 
 
 def small() -> tuple[Scenes, Predictions]:
-    """Two videos of ten frames with a box that moves, and claims on every box."""
+    """Two videos of ten frames with a box that moves, and predictions on every box."""
     frames = [(video, frame) for video in ("a", "b") for frame in range(10)]
     rows = {
         "video": [video for video, _ in frames],
@@ -106,7 +106,7 @@ def test_what_one_side_lacks_is_counted_on_both() -> None:
         boxes=claims.boxes.with_columns(pl.col("video").replace({"b": "c"}), pl.col("frame") + 4)
     )
     told = check_overlap(part, truth, where="claims")
-    assert [word in " ".join(told) for word in ("not in the truth", "no claim", "4 of 10 frames")] == [
+    assert [word in " ".join(told) for word in ("not in the truth", "no prediction", "4 of 10 frames")] == [
         True
     ] * 3
     assert check_overlap(Predictions(), truth, where="claims") == ()
@@ -180,7 +180,7 @@ def boxes_at(corners: np.ndarray, frames: np.ndarray) -> pl.DataFrame:
 
 @pytest.mark.parametrize("table", ["relations", "queries", "sounds"])
 def test_claims_of_another_task_are_refused(events: Events, table: str) -> None:
-    with pytest.raises(InputError, match=f"expected claims with {table}, found none, but .* boxes"):
+    with pytest.raises(InputError, match=f"expected predictions with {table}, found none, but .* boxes"):
         check_overlap(events.claims, events.scenes, where="claims", table=table)
     nothing = events.claims.with_tables(**{name: getattr(events.claims, name).clear() for name in TABLES})
     assert check_overlap(nothing, events.scenes, where="claims", table=table) == ()

@@ -27,7 +27,7 @@ for words in json.loads(sys.argv[3]):
     err = io.StringIO()
     with contextlib.redirect_stderr(err):
         found.append([main(words), err.getvalue()])
-heavy = ("torch", "transformers", "lightning", "polars", "numba", "av")
+heavy = ("torch", "transformers", "lightning", "numba", "matplotlib", "scipy")
 loaded = [name for name in heavy if name in sys.modules]
 print(json.dumps([found, loaded]))
 """

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from small_files import Command
 
-from roadaware.cli import predict_videos
+from roadaware.cli import predict as command
 from roadaware.datasets import read
 from roadaware.errors import DiskError
 from roadaware.scenes.dense_scores import get_score_layout
@@ -24,7 +24,7 @@ from roadaware.tasks.road_events import collect_classes
 
 @pytest.fixture(scope="module")
 def weights(made_up: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Tiny networks with random weights and the classes of the made-up scenes."""
+    """Tiny networks with random weights and the classes of the synthetic scenes."""
     import torch
 
     from roadaware.models import create
@@ -49,7 +49,7 @@ def weights(made_up: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 
 @pytest.fixture
 def road(made_up: Path, tmp_path: Path) -> Path:
-    """The made-up scenes, to be damaged."""
+    """The synthetic scenes, to be damaged."""
     shutil.copytree(made_up / "road", tmp_path / "road")
     return tmp_path / "road"
 
@@ -176,7 +176,7 @@ def test_what_is_whole_is_kept_when_it_is_stopped(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    out, plain = tmp_path / "run", predict_videos.iterate_video_images
+    out, plain = tmp_path / "run", command.iterate_video_images
     words = ["predict", weights["stream"], "--videos", made_up / "road", "--top", "5", "--out"]
 
     def stopped(film: Any) -> Any:
@@ -184,13 +184,13 @@ def test_what_is_whole_is_kept_when_it_is_stopped(
             raise KeyboardInterrupt
         return plain(film)
 
-    monkeypatch.setattr(predict_videos, "iterate_video_images", stopped)
+    monkeypatch.setattr(command, "iterate_video_images", stopped)
     done = roadaware(*words, out)
     assert done.code == 130
     assert "1 of 2 videos are kept" in done.err
     assert not (out / "predictions").exists()
     kept = (out / "parts" / "00000" / "meta.json").stat().st_mtime_ns
-    monkeypatch.setattr(predict_videos, "iterate_video_images", plain)
+    monkeypatch.setattr(command, "iterate_video_images", plain)
 
     def full(*_: Any, **__: Any) -> None:
         raise DiskError("cannot write: no space left") from OSError(errno.ENOSPC, "no space left")

@@ -1,4 +1,4 @@
-"""`roadaware propose`: datasets are told from their files, knobs are turned, and results are saved."""
+"""`roadaware propose`: datasets are told from their files, parameters are turned, and results are saved."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "corner_cases"))
 
 from planted_kitti import planted_kitti
 
+from roadaware.cli import propose as command
 from roadaware.cli.app import main
 from roadaware.cli.propose import _format_reasons, configure_copg
-from roadaware.corner_cases import runner
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.datasets.detect_format import detect_reader
 from roadaware.errors import DatasetNotFoundError, UsageError
@@ -36,7 +36,7 @@ def test_a_dataset_is_proposed_for_and_drawn(root, tmp_path, capsys):
     words = ["propose", str(root), "--out", str(out), "--knob", "theta_deg=10", "min_points=4", "--draw", "1"]
     assert main([*words, "-q"]) == 0
     told = capsys.readouterr().out
-    assert "4 pictures with a sweep, 3 of them with a proposal" in told
+    assert "4 images with a sweep, 3 of them with a proposal" in told
     assert "left out, since nothing was given for it: background removal and common classes" in told
     assert len(list((out / "steps").glob("*.png"))) == 1
     found = open_predictions(out / "proposals")
@@ -116,7 +116,7 @@ def test_an_interrupted_command_says_how_to_go_on(root, tmp_path, capsys, monkey
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner, "run", stopped)
+    monkeypatch.setattr(command, "run", stopped)
     assert main(["propose", str(root), "--out", str(tmp_path / "out")]) == 130
     assert "the same command goes on with it" in capsys.readouterr().err
 
@@ -129,7 +129,7 @@ def test_what_is_wrong_and_odd_is_told(tmp_path, capsys):
     (root / "training" / "calib" / "000002.txt").write_text("P2: 1")
     assert main(["propose", str(root), "--out", str(tmp_path / "out"), "-q"]) == 0
     told = capsys.readouterr().out
-    assert "2 pictures without proposals because of this:" in told
+    assert "2 images without proposals because of this:" in told
     assert "1: no return of the sweep can be used" in told
     assert f"1 rows or files of the set were refused; roadaware read kitti {root} says" in told
 
@@ -140,7 +140,7 @@ def test_a_set_of_which_nothing_can_be_used_is_an_error(tmp_path, capsys):
         path.write_bytes(bytes(41))
     out = tmp_path / "out"
     assert main(["propose", str(root), "--out", str(out), "-q"]) == 3
-    assert "no picture can be proposed for: 41 bytes are no whole number" in capsys.readouterr().err
+    assert "no image can be proposed for: 41 bytes are no whole number" in capsys.readouterr().err
     assert not (out / "proposals").exists()
 
 
@@ -151,7 +151,7 @@ def test_a_picture_that_is_not_there_is_not_drawn(tmp_path, capsys):
         picture.write_bytes(picture.read_bytes()[:60])
     assert main(["propose", str(root), "--out", str(tmp_path / "out"), "--draw", "9"]) == 0
     told = capsys.readouterr()
-    assert "1 pictures drawn" in told.out
+    assert "1 images drawn" in told.out
     assert told.err.count("not drawn: no whole PNG or JPEG") == 2
 
 

@@ -1,4 +1,4 @@
-"""`roadaware rescore`: fitted on some pictures, applied to others, refused on its own."""
+"""`roadaware rescore`: fitted on some images, applied to others, refused on its own."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_what_was_fitted_on_is_refused_and_told_when_asked_for(sets, fits, tmp_p
         assert "--allow-leak" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     assert applied(sets, "home", fits, tmp_path / "out", "--allow-leak") == 0
-    assert capsys.readouterr().out.count("LEAK: it was fitted on 12 of these 12 pictures") == 2
+    assert capsys.readouterr().out.count("LEAK: it was fitted on 12 of these 12 images") == 2
     noted = open_predictions(tmp_path / "out").meta.notes["rescored"]
     assert [each["leaked"] for each in noted] == [12, 12]
 
@@ -103,7 +103,7 @@ def test_other_frames_of_one_film_are_refused(tmp_path, capsys):
     told = ["--dataset", str(tmp_path / "whole")]
     capsys.readouterr()
     assert main([*apply, str(tmp_path / "refused"), *told]) == 2
-    assert "pictures of 1 of these 1 videos" in capsys.readouterr().err.replace("\n", " ")
+    assert "images of 1 of these 1 videos" in capsys.readouterr().err.replace("\n", " ")
     assert main([*apply, str(tmp_path / "leaky"), *told, "--allow-leak"]) == 0
     assert "LEAK: it was fitted on images of 1 of these videos" in capsys.readouterr().out
     assert main([*apply, str(tmp_path / "unknown")]) == 0
@@ -116,7 +116,7 @@ def test_strict_fails_where_a_picture_cannot_be_opened(sets, fits, tmp_path, cap
     lost = next((tmp_path / "sets" / "away" / "pictures").rglob("*.png"))
     lost.write_bytes(b"")
     assert applied(tmp_path / "sets", "away", fits, tmp_path / "out", "--strict") == 1
-    assert "--strict: 1 pictures could not be opened" in capsys.readouterr().err
+    assert "--strict: 1 images could not be opened" in capsys.readouterr().err
 
 
 def test_results_for_machines(sets, fits, tmp_path, capsys):

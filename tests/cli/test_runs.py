@@ -159,7 +159,7 @@ def test_a_failing_disk_leaves_the_old_run(
                 raise OSError(28, "No space left on device")
             path.write_bytes(data)
 
-        monkeypatch.setattr("roadaware.io.files.write_and_rename", put)
+        monkeypatch.setattr("roadaware.io.folders.write_and_rename", put)
         with pytest.raises(DiskError, match="No space left"):
             folders.write_result_folder(folder, {str(k): b"x" for k in range(5)}, overwrite=True)
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

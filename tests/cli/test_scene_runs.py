@@ -43,7 +43,7 @@ def ask(chaos: Path, task: str, claims: Path | None = None) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folders(chaos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of each task, and a second one of relations whose claims are fewer."""
+    """A run of each task, and a second one of relations whose predictions are fewer."""
     root = tmp_path_factory.mktemp("scene-runs")
     for task in TASKS:
         words = ask(chaos, task)

@@ -1,4 +1,4 @@
-"""Which detector looks: the bundled one at synthetic films, a real one at real films, or what is named."""
+"""Which detector looks: the bundled one at synthetic videos, a real one at real videos, or what is named."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_at_a_terminal_it_offers_to_fetch_one(
         asked.append(entry.name)
         _install()
 
-    monkeypatch.setattr("roadaware.models.catalogue.get.get_model", get_model)
+    monkeypatch.setattr("roadaware.cli.street_choice.get_model", get_model)
     monkeypatch.setattr(console, "is_quiet", lambda: False)  # whatever command ran before in this process
     monkeypatch.setattr(sys, "stdin", _Terminal(answer))
     monkeypatch.setattr(sys, "stderr", _Terminal())
@@ -102,7 +102,7 @@ def test_where_it_cannot_be_fetched_the_work_goes_on(
     def get_model(entry: Entry, **more: object) -> None:
         raise InputError("npm cannot reach its registry")
 
-    monkeypatch.setattr("roadaware.models.catalogue.get.get_model", get_model)
+    monkeypatch.setattr("roadaware.cli.street_choice.get_model", get_model)
     monkeypatch.setattr(street_choice, "_asks", lambda entry: True)
     assert _files() == [find_bundled_weights()]
     assert "cannot reach" in capsys.readouterr().err

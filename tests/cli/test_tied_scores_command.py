@@ -1,4 +1,4 @@
-"""`evaluate actions` where right and wrong claims of an action share a score."""
+"""`evaluate actions` where right and wrong predictions of an action share a score."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def row(frame: int, box: tuple[float, ...], *rest: object) -> str:
 
 
 def files(root: Path, wrong: int = 6) -> tuple[Path, list[str], list[str]]:
-    """A truth, right claims on six of its frames, and wrong ones with the same scores on the others.
+    """A truth, right predictions on six of its frames, and wrong ones with the same scores on the others.
 
-    One claim of the class stands in each frame, since within one the heap decides and not the file.
+    One prediction of the class stands in each frame, since within one the heap decides and not the file.
     """
     truth = root / "truth.csv"
     labelled = [(frame, label) for frame in range(12) for label in ((1, 2) if frame < 6 else (2,))]
@@ -30,7 +30,7 @@ def files(root: Path, wrong: int = 6) -> tuple[Path, list[str], list[str]]:
 
 
 def evaluated(truth: Path, claims: list[str], *more: object, config: str) -> tuple[object, ...]:
-    """The words of a command on these claims, in this order."""
+    """The words of a command on these predictions, in this order."""
     path = truth.with_name("claims.csv")
     path.write_text("\n".join(claims) + "\n")
     return ("evaluate", "actions", "--truth", truth, "--predictions", path, "--config", config, *more)
@@ -65,7 +65,7 @@ def test_terminal_and_page_say_so_in_one_sentence(roadaware: Command, tmp_path: 
     page = tmp_path / "page.html"
     done = roadaware(*evaluated(truth, right + wrong, "--html", page, config="ava-official"))
     assert done.code == 0, done.err
-    said = "12 claims share their score with others, some right and some wrong"
+    said = "12 predictions share their score with others, some right and some wrong"
     assert done.out.count("share their score") == 1
     assert said in done.out
     assert said in page.read_text()

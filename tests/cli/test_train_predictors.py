@@ -100,7 +100,7 @@ def recipe(roots: Path, tmp_path: Path) -> Path:
                 "samples.films=clips/{{video}}.mp4",
             ],
             3,
-            "3 of 3 films of the samples are missing: clips/video_0001.mp4, clips/video_0002.mp4, "
+            "3 of 3 videos of the samples are missing: clips/video_0001.mp4, clips/video_0002.mp4, "
             "clips/video_0003.mp4; there is no such folder",
         ),
     ],

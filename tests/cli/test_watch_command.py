@@ -36,7 +36,7 @@ class Slow:
     kinds, av_labels, delay = {"agent": ("Ped", "Car")}, ("AV-Stop", "AV-Mov"), 0
     def reset(self):
         self.frame = 0
-    def step(self, picture):
+    def step(self, image):
         time.sleep(0.02)
         self.frame += 1
         box = np.array([[5, 5, 40, 40]], np.float32)
@@ -52,7 +52,7 @@ RUN = STUB + "import sys\nfrom roadaware.cli import main\nsys.exit(main(sys.argv
 
 
 class Stub:
-    """Finds the same car in every picture."""
+    """Finds the same car in every image."""
 
     kinds, av_labels, delay = {"agent": ("Ped", "Car")}, (), 0
 
@@ -182,7 +182,7 @@ def test_pedestrians_are_asked_about_where_predictors_are_named(
     files.append(saved("risk-jaad.safetensors", "risk", ("left", "middle", "right")))
     speed = saved("speed.safetensors", "action", ("no", "yes"), "ego:speed")
     monkeypatch.setattr(command, "load_detector", lambda *given: _walker())
-    # The film is a flat ground, which shows no motion of the camera.
+    # The video is a flat ground, which shows no motion of the camera.
     monkeypatch.setattr(PixelMotion, "step", lambda *given: CameraMotion())
     words = ["watch", film, "--weights", "x", "--no-video", "--overwrite", "--out", tmp_path / "run"]
     done = roadaware(*words, "--crossing", files[0], "--crossing", files[1])
@@ -341,7 +341,7 @@ def test_a_full_disk_is_exit_4_with_the_rest_saved(roadaware: Command, film: Pat
 
 
 def _started(film: Path, out: Path, *more: str) -> subprocess.Popen[str]:
-    """A watch as a process that has written its first events; it repeats the film as a camera would."""
+    """A watch as a process that has written its first events; it repeats the video as a camera would."""
     words = ["watch", str(film), "--weights", "x", "--crossing", "none", "--out", str(out), *more]
     child = subprocess.Popen(
         [sys.executable, "-W", "error", "-c", RUN, *words],

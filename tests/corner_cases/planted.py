@@ -1,4 +1,4 @@
-"""A made-up sweep: a LiDAR above a plane with upright boxes at known places, cast ray by ray."""
+"""A synthetic sweep: a LiDAR above a plane with upright boxes at known places, cast ray by ray."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def ahead(width: int = 640, height: int = 480, focal: float = 400.0) -> Camera:
 
 
 def corners_in(camera: Camera, world: World, thing: Thing) -> Floats:
-    """x1, y1, x2, y2 of a thing that is wholly before the camera, cut to the picture."""
+    """x1, y1, x2, y2 of a thing that is wholly before the camera, cut to the image."""
     x = thing.x + thing.length / 2 * np.array([-1, 1])
     y = thing.y + thing.width / 2 * np.array([-1, 1])
     z = -HEIGHT_M + thing.floats + thing.height * np.array([0, 1])

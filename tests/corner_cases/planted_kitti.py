@@ -1,4 +1,4 @@
-"""Pictures in KITTI's layout whose sweeps meet planted things."""
+"""Images in KITTI's layout whose sweeps meet planted things."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sets import SETS
 
 
 def planted_kitti(root: Path, pictures: int = 5) -> Path:
-    """Write the set; picture n holds n things, the testing picture one.
+    """Write the set; image n holds n things, the testing image one.
 
     Args:
         root: where to.

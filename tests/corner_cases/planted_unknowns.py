@@ -1,4 +1,4 @@
-"""Small pictures of common things and of strange ones, with what a detector says of both."""
+"""Small images of common things and of strange ones, with what a detector says of both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMMON, STRANGE, NOWHERE = (8, 20, 32, 44), (56, 16, 84, 44), (38, 2, 50, 12)
 
 
 def planted_pictures(folder: Path, count: int, seed: int = 0) -> Scenes:
-    """Pictures under `folder` with a blue square, which is common, and a red grid, which is not."""
+    """Images under `folder` with a blue square, which is common, and a red grid, which is not."""
     rng = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
     names = [f"{seed}-{n}" for n in range(count)]
@@ -57,7 +57,7 @@ def planted_pictures(folder: Path, count: int, seed: int = 0) -> Scenes:
 
 
 def film_of(scenes: Scenes) -> Scenes:
-    """The pictures of a set as the frames of one video, read from a source."""
+    """The images of a set as the frames of one video, read from a source."""
     names = scenes.videos["video"].cast(pl.String).to_list()
     number = pl.col("video").cast(pl.String).replace_strict(names, list(range(len(names))))
     frames, boxes = (
@@ -83,7 +83,7 @@ def planted_detections(scenes: Scenes, seed: int = 0) -> Predictions:
 
 
 def planted_proposals(scenes: Scenes) -> Predictions:
-    """Of every picture a proposal on the common thing, one on the strange one, and one on nothing."""
+    """Of every image a proposal on the common thing, one on the strange one, and one on nothing."""
     rows = [(str(name), box) for name in scenes.videos["video"] for box in (COMMON, STRANGE, NOWHERE)]
     table = pl.DataFrame(
         {

@@ -1,4 +1,4 @@
-"""A set of bad pictures: each is left out, or proposed for with what is odd; none stops the others."""
+"""A set of bad images: each is left out, or proposed for with what is odd; none stops the others."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ LEFT: dict[str, tuple[Change, str]] = {
     ),
     "no calibration": (lambda s, c, p: c.unlink(), "no calibration"),
     "calibration cut off": (lambda s, c, p: c.write_bytes(c.read_bytes()[:200]), "no calibration"),
-    "picture of another size": (sized(20, 6), "outside the picture of 20x6 pixels"),
-    "no picture": (lambda s, c, p: p.unlink(), "no such file"),
-    "no picture in the file": (
+    "image of another size": (sized(20, 6), "outside the image of 20x6 pixels"),
+    "no image": (lambda s, c, p: p.unlink(), "no such file"),
+    "no image in the file": (
         lambda s, c, p: p.write_bytes(b"\x89PNG" + bytes(60)),
         "no whole PNG or JPEG: it is neither",
     ),
@@ -90,7 +90,7 @@ ODD: dict[str, tuple[Change, tuple[str, ...]]] = {
     "in no order": (swept(np.random.default_rng(0).permutation(POINTS)), (NO_RINGS,)),
     "feet": (swept(POINTS / 0.3048), (format_lidar_height(1.8 / 0.3048),)),
     "a foot is 0.32 m": (swept(POINTS / 0.32), (format_lidar_height(1.8 / 0.3048),)),
-    "a small picture": (sized(42, 13), (OFF_CENTRE,)),
+    "a small image": (sized(42, 13), (OFF_CENTRE,)),
     "nothing wrong": (lambda s, c, p: None, ()),
 }
 
@@ -101,7 +101,7 @@ def _own_cache(tmp_path, monkeypatch):
 
 
 def spoilt(root: Path, changes: list[Change]) -> Path:
-    """A set of as many pictures, each changed."""
+    """A set of as many images, each changed."""
     planted_kitti(root, len(changes))
     for number, change in enumerate(changes):
         (root / "training" / "velodyne" / f"{number:06d}.bin").write_bytes(rows(POINTS))
@@ -125,7 +125,7 @@ def test_every_bad_picture_is_left_out_with_its_reason(tmp_path):
         held = told.get(f"training/{number:06d}", "no calibration")
         assert reason in held, name
     assert tally.skipped["no calibration"] == 2
-    assert tally.refused == 3, "a calibration that is not there, one that is cut off, a damaged picture"
+    assert tally.refused == 3, "a calibration that is not there, one that is cut off, a damaged image"
     assert tally.odd == {}
 
 
@@ -136,7 +136,7 @@ def test_what_is_odd_is_counted_and_proposed_for(tmp_path):
     assert tally.odd == Counter(word for _, words in ODD.values() for word in words)
     counts = dict(found.boxes.group_by("video").len().iter_rows())
     by_name = {name: counts.get(f"training/{n:06d}", 0) for n, name in enumerate(ODD)}
-    assert by_name["nothing wrong"] == by_name["some not finite"] == by_name["a small picture"] == 1
+    assert by_name["nothing wrong"] == by_name["some not finite"] == by_name["a small image"] == 1
     assert by_name["no returns"] == by_name["nothing finite"] == 0
 
 

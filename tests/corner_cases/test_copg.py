@@ -127,7 +127,7 @@ def test_returns_tell_a_thing_from_the_road_around_it():
 
 def test_a_map_of_another_size_or_without_background_is_refused():
     seen = capture(WORLD)
-    with pytest.raises(InputError, match=r"has 10x20 pixels, the picture 640x480"):
+    with pytest.raises(InputError, match=r"has 10x20 pixels, the image 640x480"):
         propose(replace(seen, semantics=SemanticMap(np.zeros((20, 10), np.uint8))))
     with pytest.raises(InputError, match="no class of the map is background"):
         propose(replace(seen, semantics=SemanticMap(np.zeros((480, 640), np.uint8), ("car", "dog"))))

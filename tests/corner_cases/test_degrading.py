@@ -1,4 +1,4 @@
-"""Truth with faults: as many as the model says, the same for the same picture, none for a model without."""
+"""Truth with faults: as many as the model says, the same for the same image, none for a model without."""
 
 from __future__ import annotations
 

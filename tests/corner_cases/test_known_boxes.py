@@ -1,4 +1,4 @@
-"""A detector's boxes on known and unknown objects: fitted, kept in a file, and asked about other pictures."""
+"""A detector's boxes on known and unknown objects: fitted, kept in a file, and asked about other images."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_pictures_that_were_fitted_on_are_refused_unless_asked_for(home: Scenes)
     fitted = fit_known([(home, claims)], CONFIG)
     fewer = claims.with_tables(boxes=claims.boxes.filter(pl.col("score") > 0.5))
     _, _, prints = score_energy_novelty(planted_proposals(home), fewer, fitted)
-    with pytest.raises(UsageError, match="fitted on 12 of these 12 pictures"):
+    with pytest.raises(UsageError, match="fitted on 12 of these 12 images"):
         check_held_out(fitted, prints)
     assert check_held_out(fitted, prints, allowed=True) == 12
 
@@ -82,7 +82,7 @@ def test_other_frames_of_a_video_that_was_fitted_on_are_refused(home: Scenes, tm
     save_fitted(tmp_path / "fit.npz", fitted)
     again = hash_videos(film, ["film"])
     assert again is not None
-    with pytest.raises(UsageError, match="pictures of 1 of these 1 videos"):
+    with pytest.raises(UsageError, match="images of 1 of these 1 videos"):
         check_apart(open_fitted(tmp_path / "fit.npz"), again)
     assert check_apart(fitted, again, allowed=True) == 1
     other = film.with_tables(meta=replace(film.meta, source_digest="another"))
@@ -94,7 +94,7 @@ def test_other_frames_of_a_video_that_was_fitted_on_are_refused(home: Scenes, tm
     assert hash_videos(nameless, ["film"]) is None
     singles = hash_videos(home, ["0-1"])
     assert singles is not None
-    assert len(singles) == 0, "single pictures are told by themselves"
+    assert len(singles) == 0, "single images are told by themselves"
 
 
 def test_logits_beside_the_scores_are_taken_as_they_are(home: Scenes) -> None:
@@ -118,7 +118,7 @@ def test_what_cannot_be_fitted_says_why(home: Scenes) -> None:
     alike = with_boxes(claims, scores=pl.Series([[0.3, 0.1]] * 24, dtype=pl.Array(pl.Float32, 2)))
     for scenes, said, told in (
         (known, claims, "0 unknown objects have a detection"),
-        (home, elsewhere, "share no picture"),
+        (home, elsewhere, "share no image"),
         (home, alike, "energies of known objects: all 12 values"),
         (home, claims.with_tables(boxes=claims.boxes.drop("scores")), "one score a box"),
         (home, claims.with_tables(boxes=claims.boxes.head(0)), "no detection at all"),
@@ -134,7 +134,7 @@ def test_what_cannot_be_fitted_says_why(home: Scenes) -> None:
 
 def test_nothing_in_common_with_the_detections_is_an_error(home: Scenes, away: Scenes) -> None:
     fitted = fit_known([(home, planted_detections(home))], CONFIG)
-    with pytest.raises(InputError, match="proposals and detections share no picture"):
+    with pytest.raises(InputError, match="proposals and detections share no image"):
         score_energy_novelty(planted_proposals(away), planted_detections(home), fitted)
     none = planted_proposals(away)
     shares, _, _ = score_energy_novelty(

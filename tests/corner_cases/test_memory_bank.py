@@ -49,7 +49,7 @@ def test_what_no_bank_can_be_made_of_says_why() -> None:
     config = MemoryConfig()
     with pytest.raises(InputError, match="nothing to keep in the memory bank"):
         fit_memory(np.zeros((0, 4)), [], config)
-    with pytest.raises(InputError, match="from one picture or video"):
+    with pytest.raises(InputError, match="from one image or video"):
         fit_memory(COMMON, np.zeros(120), config)
     with pytest.raises(InputError, match="their features do not differ"):
         fit_memory(np.ones((20, 3)), np.arange(20), config)

@@ -1,4 +1,4 @@
-"""Captures of a set: every picture with its sweep, by the poses in the tables; others are counted."""
+"""Captures of a set: every image with its sweep, by the poses in the tables; others are counted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def moved(x):
 
 @pytest.fixture
 def made(tmp_path):
-    """One picture and one sweep, taken when the vehicle was 2 m further ahead."""
+    """One image and one sweep, taken when the vehicle was 2 m further ahead."""
     points, ring, _ = sweep(WORLD)
     rows = np.column_stack([points, np.zeros(len(points)), ring]).astype("<f4")
     (tmp_path / "a.bin").write_bytes(rows.tobytes())
@@ -94,7 +94,7 @@ def test_the_way_leads_through_the_world_where_it_is_known(made):
     scenes, root = made
     captures = Captures(scenes, root)
     by_world, by_vehicle = (captures.open(moment).camera.camera_SE3_lidar for moment in captures.moments)
-    # The camera sits 2 m behind the LiDAR; when the picture was taken the vehicle was 2 m further ahead.
+    # The camera sits 2 m behind the LiDAR; when the image was taken the vehicle was 2 m further ahead.
     np.testing.assert_allclose(by_world, ahead().camera_SE3_lidar, atol=1e-6)
     np.testing.assert_allclose(by_vehicle @ [10, 0, 0, 1], [0, 0, 12, 1], atol=1e-6)
     found = propose(captures.open(captures.moments[0]))

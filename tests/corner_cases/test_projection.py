@@ -1,4 +1,4 @@
-"""Boxes in the picture: cut to it, of what lies before the camera, down to the ground."""
+"""Boxes in the image: cut to it, of what lies before the camera, down to the ground."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def boxes_of(*groups, camera=CAMERA, **options):
 
 
 def test_a_box_is_around_its_returns():
-    # At 10 m ahead, a metre is 40 pixels; the middle of the picture is (320, 240).
+    # At 10 m ahead, a metre is 40 pixels; the middle of the image is (320, 240).
     found = boxes_of([(10, 1, 1), (10, -2, 0.5), (20, 0, -1)], [(8, 0.1, 0), (8, -0.1, 0.1)])
     np.testing.assert_allclose(found.edges, [[280, 200, 400, 260], [315, 235, 325, 240]], atol=1e-4)
     assert found.cluster.tolist() == [1, 2]

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not REAL, reason="ROADAWARE_DATA_DIR is not set"
 
 @cache
 def opened(name: str) -> tuple[Scenes, dict[str, tuple[Capture, Proposals]]]:
-    """A set, and each picture with its proposals by the end of the picture's name."""
+    """A set, and each image with its proposals by the end of the image's name."""
     root = Path(REAL) / name
     scenes = read(name, root, cache=False)
     captures = Captures(scenes, root)
@@ -40,7 +40,7 @@ def opened(name: str) -> tuple[Scenes, dict[str, tuple[Capture, Proposals]]]:
 
 
 def best(name: str) -> pl.DataFrame:
-    """Each labelled box with the overlap of the best proposal of its picture, and how far it is."""
+    """Each labelled box with the overlap of the best proposal of its image, and how far it is."""
     scenes, found = opened(name)
     words = scenes.meta.vocabularies["object"]
     of = {box: words[number] for box, number in scenes.labels.select("box", "label").iter_rows()}

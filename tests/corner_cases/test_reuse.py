@@ -68,7 +68,7 @@ def seen(ringed=True):
 
 
 def variants():
-    """Each knob of both configurations turned by itself, and one with every step left out that can be."""
+    """Each parameter of both configurations turned by itself, and one with every step left out that can be."""
     found = []
     for base in (CopgConfig(), CopgConfig.reference()):
         found += [

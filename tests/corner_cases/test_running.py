@@ -1,4 +1,4 @@
-"""A set is proposed for part by part: it goes on, mends damage, and leaves bad pictures out."""
+"""A set is proposed for part by part: it goes on, mends damage, and leaves bad images out."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_folders_of_others_are_left_alone(order, tmp_path):
 
 def test_an_order_of_which_nothing_is_done_makes_room(order, tmp_path):
     folder = tmp_path / "out"
-    with pytest.raises(UsageError, match="truth is known of made-up scenes alone, not of KITTI"):
+    with pytest.raises(UsageError, match="truth is known of synthetic scenes alone, not of KITTI"):
         run(replace(order, semantics="truth"), folder)
     with pytest.raises(UsageError, match="for detections name saved predictions"):
         run(replace(order, detections="erring"), folder)
@@ -195,7 +195,7 @@ def test_detections_of_another_set_are_refused(order, tmp_path):
 
 @pytest.fixture
 def beside(root, tmp_path):
-    """An order with masks of two of three pictures, and with detections."""
+    """An order with masks of two of three images, and with detections."""
     masks = tmp_path / "masks"
     masked(masks, 1)
     masked(masks, 2)
@@ -213,7 +213,7 @@ def beside(root, tmp_path):
 
 
 def masked(masks, number, code=0):
-    """Write the mask of a picture, whose height differs from one to the next."""
+    """Write the mask of an image, whose height differs from one to the next."""
     path = masks / "training" / f"{number:06d}" / "000000.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(np.full((19 + number, 62), code, np.uint8)).save(path)

@@ -1,4 +1,4 @@
-"""Small valid films, sounds and pictures of every format that is read, and of some that must not be."""
+"""Small valid videos, sounds and images of every format that is read, and of some that must not be."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILMS = {
     "wmv": ("asf", "wmv2", None),
     "mjpeg": ("mov", "mjpeg", None),
 }
-"""Container, codec of the pictures and codec of the sound."""
+"""Container, codec of the images and codec of the sound."""
 
 
 def picture(number: int = 0) -> np.ndarray[Any, Any]:
@@ -36,7 +36,7 @@ def picture(number: int = 0) -> np.ndarray[Any, Any]:
 
 
 def film(kind: str, frames: int = FRAMES) -> bytes:
-    """A film of one of `FILMS`, or a `gif`."""
+    """A video of one of `FILMS`, or a `gif`."""
     if kind == "gif":
         pictures = [Image.fromarray(picture(n)).quantize(32) for n in range(frames)]
         held = io.BytesIO()
@@ -69,7 +69,7 @@ def _hear(file: Any, sound: Any, count: int) -> None:
 
 
 def wav() -> bytes:
-    """A sound file, which is no film."""
+    """A sound file, which is no video."""
     tone = (8000 * np.sin(np.arange(4000) / 17)).astype("<i2").tobytes()
     head = struct.pack(
         "<4sI4s4sIHHIIHH", b"RIFF", 36 + len(tone), b"WAVE", b"fmt ", 16, 1, 1, 8000, 16000, 2, 16
@@ -78,12 +78,12 @@ def wav() -> bytes:
 
 
 def all_films() -> dict[str, bytes]:
-    """Every film and sound file, by its kind."""
+    """Every video and sound file, by its kind."""
     return {**{kind: film(kind) for kind in (*FILMS, "gif")}, "wav": wav()}
 
 
 def stills() -> dict[str, bytes]:
-    """Pictures by their kind; the first word is the format of Pillow."""
+    """Images by their kind; the first word is the format of Pillow."""
     colours = Image.fromarray(picture())
     grey = colours.convert("L")
     deep = Image.fromarray(np.asarray(grey).astype(np.uint16) << 8)
@@ -140,7 +140,7 @@ def xmp(orientation: int = 6) -> bytes:
 
 
 def with_metadata(kind: str, exif_bytes: bytes | None, xmp_bytes: bytes | None = None) -> bytes:
-    """The plain picture as a JPEG, PNG or WEBP with EXIF and XMP of any bytes; lengths and sums are right."""
+    """The plain image as a JPEG, PNG or WEBP with EXIF and XMP of any bytes; lengths and sums are right."""
     colours = Image.fromarray(picture())
     if kind == "JPEG":
         plain = _saved(colours, "JPEG", quality=95)

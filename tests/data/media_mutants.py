@@ -1,4 +1,4 @@
-"""Mutants of films, sounds, pictures and their metadata, each made of a target and a number alone."""
+"""Mutants of videos, sounds, images and their metadata, each made of a target and a number alone."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _chance(target: str, number: int, seed: int) -> random.Random:
 
 
 def media(number: int, seed: int = 0) -> tuple[str, bytes]:
-    """Name and bytes of a mutant of a film or sound; now and then under another ending."""
+    """Name and bytes of a mutant of a video or sound; now and then under another ending."""
     chance = _chance("media", number, seed)
     kind, data = chance.choice(_films())
     ending = {"fragmented": "mp4", "mjpeg": "mov"}.get(kind, kind)
@@ -178,7 +178,7 @@ def media(number: int, seed: int = 0) -> tuple[str, bytes]:
 
 
 def stills(number: int, seed: int = 0) -> tuple[str, bytes]:
-    """Name and bytes of a mutant of a picture; now and then under another ending."""
+    """Name and bytes of a mutant of an image; now and then under another ending."""
     chance = _chance("stills", number, seed)
     kind, data = chance.choice(_stills())
     ending = {"JPEG": "jpg", "TIFF": "tif"}.get(kind.split()[0], kind.split()[0].lower())
@@ -188,7 +188,7 @@ def stills(number: int, seed: int = 0) -> tuple[str, bytes]:
 
 
 def exif(number: int, seed: int = 0) -> tuple[str, bytes]:
-    """Name and bytes of a whole picture whose EXIF or XMP is a mutant; of the first, one byte is another."""
+    """Name and bytes of a whole image whose EXIF or XMP is a mutant; of the first, one byte is another."""
     chance = _chance("exif", number, seed)
     kind = chance.choice(("JPEG", "JPEG", "PNG", "WEBP"))
     plain = files.exif(chance.randrange(10), chance.choice("<>"))

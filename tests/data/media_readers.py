@@ -1,4 +1,4 @@
-"""Every way that the library reads films, sounds and pictures, and the laws that hold for each."""
+"""Every way that the library reads videos, sounds and images, and the laws that hold for each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def drained(source: Source) -> int:
 
 
 def read_media(path: Path) -> str:
-    """Watch a film, read it by frame number and hear it."""
+    """Watch a video, read it by frame number and hear it."""
     with suppress(InputError):
         read_sound(path, 0.0, 5.0)
     with suppress(InputError), VideoReader(path) as reader:
@@ -52,7 +52,7 @@ def read_media(path: Path) -> str:
 
 
 def read_stills(path: Path) -> str:
-    """Watch a picture, and read it as a still and as a mask."""
+    """Watch an image, and read it as a still and as a mask."""
     with suppress(InputError):
         decode_mask(path.read_bytes(), str(path))
     size = parse_image_size(path.read_bytes()[: 1 << 16])
@@ -74,7 +74,7 @@ def _watched(path: Path) -> str:
 
 
 def read_exif(path: Path) -> str:
-    """Watch a picture whose pixels are whole: they are seen, turned in one of eight ways."""
+    """Watch an image whose pixels are whole: they are seen, turned in one of eight ways."""
     found = PictureFiles(str(path.parent / f"*{path.suffix}"), SystemClock(), 12.0)
     frame = found.next(0.0, 0.0)
     assert frame is not None, found.outcomes.news()

@@ -1,4 +1,4 @@
-"""Runs commands in a process that watches itself for programs and connections, which no picture may start.
+"""Runs commands in a process that watches itself for programs and connections, which no image may start.
 
 `python watched_commands.py COMMANDS`: a JSON list of lists of words. The printed JSON list has one answer for
 each: its exit code, what it said, and what was seen. `watch` gets a detector that finds nothing.

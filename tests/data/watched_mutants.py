@@ -163,7 +163,7 @@ def main() -> None:
 
 
 def _media(target: str, folder: Path) -> _Family:
-    """Films, pictures and EXIF; one of each is read first, so that what its reader imports is there."""
+    """Videos, images and EXIF; one of each is read first, so that what its reader imports is there."""
     import media_mutants
     import PIL
     from media_readers import READERS

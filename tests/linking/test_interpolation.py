@@ -130,7 +130,7 @@ def test_interpolating_twice_changes_nothing_more() -> None:
 def test_what_cannot_be_filled_is_refused() -> None:
     squeezed = linked(path(0, [0, 2]))
     squeezed = squeezed.with_tables(tubes=squeezed.tubes.with_columns(consecutive=pl.lit(value=True)))
-    with pytest.raises(InputError, match="claimed for consecutive frames"):
+    with pytest.raises(InputError, match="predicted for consecutive frames"):
         interpolate_tubes(squeezed)
     with pytest.raises(InputError, match="tube 0 has two boxes in frame 2"):
         interpolate_tubes(linked([*path(0, [0, 2]), *path(0, [2])]))

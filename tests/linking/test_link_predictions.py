@@ -365,7 +365,7 @@ def test_tube_suppression_keeps_no_two_tubes_of_a_label_that_overlap() -> None:
 
 
 def test_tube_suppression_in_the_reference_sees_squeezed_frames() -> None:
-    # Two paths in the same place whose found frames differ and whose claimed frames agree.
+    # Two paths in the same place whose found frames differ and whose predicted frames agree.
     video = []
     for f in range(12):
         boxes = [[0, 0, 50, 50]] if f % 3 else []

@@ -13,7 +13,7 @@ WORDS = {"agent": ("Car", "Bus"), "av_action": ("Go", "Halt")}
 
 
 def moving(n_frames=40, fps=10.0, speeds=(2.0, 5.0), names=("v",)):
-    """(truth, claims): each car moves so many pixels a frame; the claims are right, linked and sure."""
+    """(truth, predictions): each car moves so many pixels a frame; the predictions are right, linked and sure."""
     boxes, frames, tubes, labels = [], [], [], []
     for video in names:
         frames += [(video, frame, True, frame // 10 % 2) for frame in range(n_frames)]

@@ -134,7 +134,7 @@ def test_a_packed_state_is_the_state():
 
 
 def test_the_json_holds_fractions_by_metric_and_class():
-    left = {"claims on unknown videos": 2, "others": 0}
+    left = {"predictions on unknown videos": 2, "others": 0}
     found = build_result(
         state(),
         Rule(),
@@ -150,8 +150,8 @@ def test_the_json_holds_fractions_by_metric_and_class():
     assert data["per_class"]["c"] == {"share": None}
     assert data["groups"]["word: a"] == {"share": pytest.approx(2 / 3)}
     assert set(data["intervals"]) == {"share"}
-    assert data["left_out"] == {"claims on unknown videos": 2}
+    assert data["left_out"] == {"predictions on unknown videos": 2}
     assert data["baselines"] == {"none": {"share": 0.0}}
     assert data["facts"] == {"k": 1}
     assert data["config"] == {"type": "Rule", "least": 0.5}
-    assert found.notes == ("2 claims on unknown videos were left out",)
+    assert found.notes == ("2 predictions on unknown videos were left out",)

@@ -1,4 +1,4 @@
-"""Who writes which folder of a tiny model, and pictures to show it."""
+"""Who writes which folder of a tiny model, and images to show it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ WRITERS = {
 
 
 def noise(*sizes: tuple[int, int], seed: int = 0) -> list[npt.NDArray[np.uint8]]:
-    """Pictures (height, width, 3) of these sizes."""
+    """Images (height, width, 3) of these sizes."""
     rng = np.random.default_rng(seed)
     return [rng.integers(0, 255, (*size, 3), dtype=np.uint8) for size in sizes]

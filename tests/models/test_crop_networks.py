@@ -20,7 +20,7 @@ CROPS = np.random.default_rng(0).integers(0, 256, (2, 224, 224, 3)).astype(np.ui
 
 
 def written(folder: Path, name: str, config: Any) -> Any:
-    """A tiny model of a class of transformers, saved with a preparation of pictures; the model."""
+    """A tiny model of a class of transformers, saved with a preparation of images; the model."""
     import transformers as hub
 
     torch.manual_seed(0)
@@ -97,7 +97,7 @@ def test_a_model_of_words_is_refused_in_words(tmp_path: Path) -> None:
         hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, vocab_size=20
     )
     written(tmp_path, "BertModel", config)
-    with pytest.raises(InputError, match="'bert'; known are models of pictures"):
+    with pytest.raises(InputError, match="'bert'; known are models of images"):
         open_image_model(tmp_path).features(CROPS)
     with pytest.raises(InputError, match=r"config\.json"):
         open_image_model(tmp_path / "none")

@@ -246,7 +246,7 @@ def test_a_box_that_a_tile_cuts_off_is_left_to_the_whole_picture() -> None:
         [whole, part], [_scores("Car", 0.5), _scores("Car", 0.9)], regions, DetectRule()
     )
     assert boxes.tolist() == whole.tolist()
-    at_the_edge = _boxes(0, 20, 20, 40)  # of the picture itself
+    at_the_edge = _boxes(0, 20, 20, 40)  # of the image itself
     boxes, _ = merge_tile_boxes(
         [whole[:0], at_the_edge], [_scores("Car", 1)[:0], _scores("Car", 0.9)], regions, DetectRule()
     )

@@ -266,7 +266,7 @@ def test_a_box_that_is_an_anchor_gets_the_scores_of_the_anchor(causal: bool) -> 
 
 
 class _Boxes(VideoDetector):
-    """Finds the same two boxes in every picture."""
+    """Finds the same two boxes in every image."""
 
     BOXES = np.array([[30, 20, 62, 52], [60, 30, 90, 70]], np.float32)
 

@@ -1,4 +1,4 @@
-"""Segmenters, zero-shot detectors and namers of crops, from folders: tiny, random, or taught one picture."""
+"""Segmenters, zero-shot detectors and namers of crops, from folders: tiny, random, or taught one image."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_cells_and_their_padding_are_brought_to_the_pixels_of_the_picture() -> N
     best = compute_class_mask(scores, (6, 8))
     assert best[:2].unique().tolist() == [17]
     assert best[-2:].unique().tolist() == [3]
-    # The lower half of the cells is padding: the picture shows class 17 alone.
+    # The lower half of the cells is padding: the image shows class 17 alone.
     assert compute_class_mask(scores, (6, 8), (0.5, 1.0))[:3].unique().tolist() == [17]
     whole = functional.interpolate(scores[None], size=(6, 8), mode="bilinear", align_corners=False)[0]
     assert torch.equal(best, whole.argmax(dim=0))
@@ -66,7 +66,7 @@ def test_a_segmenter_answers_in_the_size_of_the_pictures(folders: dict[str, Path
 
 
 def test_masks_of_queries_lie_where_the_picture_is_and_not_in_the_padding() -> None:
-    """A query whose mask is the left half of the picture: the prepared picture is padded on the right."""
+    """A query whose mask is the left half of the image: the prepared image is padded on the right."""
 
     class Says(torch.nn.Module):
         def __init__(self) -> None:
@@ -75,7 +75,7 @@ def test_masks_of_queries_lie_where_the_picture_is_and_not_in_the_padding() -> N
 
         def forward(self, pixel_values: Any, pixel_mask: Any) -> Any:
             masks = torch.full((1, 2, 16, 32), -9.0)
-            masks[:, 0, :, :12] = 9.0  # of 24 columns that show the picture
+            masks[:, 0, :, :12] = 9.0  # of 24 columns that show the image
             masks[:, 1, :, 12:] = 9.0
             classes = torch.tensor([[[9.0, 0.0, 0.0], [0.0, 9.0, 0.0]]])
             return SimpleNamespace(class_queries_logits=classes, masks_queries_logits=masks)
@@ -91,7 +91,7 @@ def test_masks_of_queries_lie_where_the_picture_is_and_not_in_the_padding() -> N
 
 
 def test_a_segmenter_taught_one_picture_labels_its_road(tmp_path: Path) -> None:
-    """Learnt on the prepared picture, it says so in the pixels of the picture as it was: 90 % and more."""
+    """Learnt on the prepared image, it says so in the pixels of the image as it was: 90 % and more."""
     model = tiny_hub.write_segformer(tmp_path)
     truth = np.zeros((120, 160), np.int64)
     truth[:50], truth[50:80], truth[60:90, 100:140] = 4, 2, 5
@@ -163,7 +163,7 @@ def test_boxes_of_owlv2_are_shares_of_the_padded_square(folders: dict[str, Path]
         torch.tensor([[[0.1, 0.2, 0.7], [0.9, 0.0, 0.0]]]),
     )
     (found,) = detector.follow(noise((60, 90)))
-    # The second box lies in the padding, below the picture.
+    # The second box lies in the padding, below the image.
     np.testing.assert_allclose(found.boxes, [[36, 18, 54, 27]], atol=1e-4)
     np.testing.assert_allclose(found.agentness, [0.7])
 
@@ -257,7 +257,7 @@ def test_crops_are_squares_inside_the_picture() -> None:
     box = np.array([10.0, 5.0, 14.0, 7.0])
     np.testing.assert_array_equal(crop(picture, box, CropRule(0, square=False)), picture[5:7, 10:14])
     np.testing.assert_array_equal(crop(picture, box, CropRule(0.25)), picture[3:9, 9:15])
-    # In a corner the square moves inwards; it is never larger than the picture, and has a pixel at least.
+    # In a corner the square moves inwards; it is never larger than the image, and has a pixel at least.
     np.testing.assert_array_equal(
         crop(picture, np.array([28.0, 18, 30, 20]), CropRule(0.5)), picture[16:, 26:]
     )

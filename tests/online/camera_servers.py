@@ -151,7 +151,7 @@ def _muxed(
 
 @functools.cache
 def jpegs(count: int = 12, size: tuple[int, int] = (64, 48)) -> tuple[bytes, ...]:
-    """Pictures as a camera with a page in the browser sends them."""
+    """Images as a camera with a page in the browser sends them."""
     import io
 
     from PIL import Image

@@ -39,7 +39,7 @@ class FakeClock:
 
 
 class Scripted:
-    """A detector that answers what a function says of each picture, after a delay in pictures and in time."""
+    """A detector that answers what a function says of each image, after a delay in images and in time."""
 
     def __init__(
         self,
@@ -179,14 +179,14 @@ class Connection:
 
 
 def picture(number: int, width: int = 64, height: int = 48) -> npt.NDArray[np.uint8]:
-    """A picture of its own for each number: a bright block that moves."""
+    """An image of its own for each number: a bright block that moves."""
     made = np.full((height, width, 3), 40, np.uint8)
     made[8:24, (3 * number) % (width - 16) : (3 * number) % (width - 16) + 16] = 220
     return made
 
 
 def write_film(path: Path, frames: int = 24, fps: float = 12.0, sound_rate: int | None = None) -> Path:
-    """A film, with a tone if asked for."""
+    """A video, with a tone if asked for."""
     with VideoWriter(path, 64, 48, fps, sound_rate=sound_rate) as film:
         for number in range(frames):
             film.write(picture(number))
@@ -201,7 +201,7 @@ def write_film(path: Path, frames: int = 24, fps: float = 12.0, sound_rate: int 
 def kept_run(
     folder: Path, source: Source, detector: Scripted, clock: FakeClock, config: WatchConfig | None = None
 ) -> tuple[RunFolder, Progress]:
-    """A watch into a new folder, with the pictures themselves as its film."""
+    """A watch into a new folder, with the images themselves as its video."""
     config = config or WatchConfig()
     prepare(folder)
     kept = RunFolder(folder, source, detector, config, clock, draw=lambda seen: seen.frame.picture)

@@ -360,7 +360,7 @@ def test_a_film_with_a_length_that_is_cut_is_no_end() -> None:
 
 
 def test_garbage_for_ever_after_good_frames_is_a_break() -> None:
-    """A stream that goes on without a picture is as good as none."""
+    """A stream that goes on without an image is as good as none."""
     noise = bytes(range(256)) * 16
     with Camera(answering(_after(GOOD, _drip(noise, 0.01)), b"")) as camera:
         _, ending, counts = _ended(camera.url(), wait_s=1.0)
@@ -570,8 +570,8 @@ def test_a_camera_that_is_busy_once_everything_is_warm_is_asked_again(
     ("error", "says"),
     [
         (IndexError("list index out of range"), "it sends a stream that was not there at its start"),
-        (OSError(errno.ENOMEM, "Cannot allocate memory"), "more streams, or larger pictures, than are taken"),
-        (MemoryError(), "more streams, or larger pictures, than are taken"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "more streams, or larger images, than are taken"),
+        (MemoryError(), "more streams, or larger images, than are taken"),
     ],
 )
 def test_what_late_streams_raise_is_said_in_words_of_ours(error: Exception, says: str) -> None:

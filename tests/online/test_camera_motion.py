@@ -31,7 +31,7 @@ Picture = npt.NDArray[np.uint8]
 
 
 def scenery(seed: int = 0) -> npt.NDArray[np.float64]:
-    """(360, 4000) a street without end, in twice the size of the pictures."""
+    """(360, 4000) a street without end, in twice the size of the images."""
     rng = np.random.default_rng(seed)
     rough = sum(gaussian_filter(rng.normal(size=(360, 4000)), s) * s * 60 for s in (2, 6, 20))
     return np.clip(128 + np.asarray(rough), 0, 255)
@@ -41,7 +41,7 @@ STREET = scenery()
 
 
 def shot(left: int, top: int = 0) -> Picture:
-    """The picture that begins at a place of the street, in half pixels."""
+    """The image that begins at a place of the street, in half pixels."""
     cut = np.roll(STREET, -top, axis=0)[:, left : left + 2 * SIZE[0]]
     small = cut.reshape(SIZE[1], 2, SIZE[0], 2).mean(axis=(1, 3))
     return np.repeat(small[..., None], 3, axis=2).astype(np.uint8)
@@ -128,7 +128,7 @@ def _told(
 
 
 def _standing(frames: int, step: float) -> list[list[float]]:
-    """Somebody at the roadside whom the picture carries along, in pixels a frame."""
+    """Somebody at the roadside whom the image carries along, in pixels a frame."""
     return [[37.5 + step * n, 88, 49 + step * n, 118] for n in range(frames)]
 
 

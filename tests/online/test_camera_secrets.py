@@ -69,7 +69,7 @@ WRITTEN: dict[str, tuple[str, tuple[str, ...], bool]] = {
 
 
 class Stub:
-    """Finds the same car in every picture."""
+    """Finds the same car in every image."""
 
     kinds, av_labels, delay = {"agent": ("Ped", "Car")}, (), 0
 

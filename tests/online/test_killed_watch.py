@@ -1,4 +1,4 @@
-"""A watch of a film that was killed is begun anew by the same command, and by no other."""
+"""A watch of a video that was killed is begun anew by the same command, and by no other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MODELS = [{"name": "scripted"}]
 
 
 def _run(folder: Path, film: Path, *, killed: bool) -> dict[str, object]:
-    """A watch of a film; where killed, nothing is completed after some frames."""
+    """A watch of a video; where killed, nothing is completed after some frames."""
     clock, config = FakeClock(), WatchConfig()
     source, detector = VideoFile(film, clock), Scripted(crowd(1))
     prepare(folder, record=build_run_record(source, config, None, MODELS))
@@ -63,7 +63,7 @@ def test_the_same_watch_begins_anew_and_ends_as_if_nothing_had_been(tmp_path: Pa
     held = [path.name for path in (tmp_path / "killed").iterdir() if is_temporary(path.name) is None]
     assert (
         sorted(held) == names
-    )  # the temporary film is still open here, as it is in no process that was killed
+    )  # the temporary video is still open here, as it is in no process that was killed
     for name in ("events.jsonl", RECORD, SUMMARY, "video.mp4"):
         assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 

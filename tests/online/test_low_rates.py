@@ -1,4 +1,4 @@
-"""Few frames a second, and films that play faster than they were recorded."""
+"""Few frames a second, and videos that play faster than they were recorded."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_film_has_the_times_of_its_recording(tmp_path: Path) -> None:
 
 
 def test_only_a_film_was_recorded_at_another_rate(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="recorded_fps is for a film"):
+    with pytest.raises(UsageError, match="recorded_fps is for a video"):
         open_source(tmp_path, recorded_fps=2.0)
     for wrong in (0.0, -1.0, float("nan"), 1e9):
         with pytest.raises(UsageError, match="recorded_fps should be more than 0"):

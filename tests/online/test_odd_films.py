@@ -1,4 +1,4 @@
-"""Films as phones and cameras make them: upright, turned, grey, of ten bits, slow and fast."""
+"""Videos as phones and cameras make them: upright, turned, grey, of ten bits, slow and fast."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _film(path: Path, width: int = 96, height: int = 64, fps: int = 12, pix: str
 
 
 def _bright(path: Path) -> tuple[tuple[int, ...], tuple[bool, bool, bool, bool]]:
-    """Size of the first picture, and which of its quarters are bright: upper left and right, lower ones."""
+    """Size of the first image, and which of its quarters are bright: upper left and right, lower ones."""
     source = VideoFile(path, FakeClock())
     frame = source.next(0, 0)
     source.close()

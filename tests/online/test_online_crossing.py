@@ -179,7 +179,7 @@ def test_a_pause_begins_the_past_anew_and_a_short_one_is_bridged() -> None:
 
 
 def test_predictors_that_a_stream_cannot_ask_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="ego:speed: a film does not tell how the own vehicle moves"):
+    with pytest.raises(UsageError, match="ego:speed: a video does not tell how the own vehicle moves"):
         Foresight(predictor(inputs=("boxes", "ego:speed")))
     with pytest.raises(UsageError, match="nobody is asked"):
         Foresight()

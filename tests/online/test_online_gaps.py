@@ -23,7 +23,7 @@ def test_steps_longer_than_a_path_may_miss_are_told(step: int, tubes: int, gaps:
 
 @pytest.mark.parametrize("looked_fps", [6.0, 3.0, 2.0, 1.0])
 def test_tubes_go_on_however_few_frames_a_second_are_looked_at(looked_fps: float) -> None:
-    """A path may miss as many frames of those that are looked at, not of those of the film."""
+    """A path may miss as many frames of those that are looked at, not of those of the video."""
     clock, told, step = FakeClock(), Kept(), round(12 / looked_fps)
     source = Listed(range(0, 12 * step, step), clock, fps=12.0)
     parked = Scripted(lambda n: answer(n, [[8, 8, 40, 30]], [[0.1, 0.9, 0, 0, 0]]))

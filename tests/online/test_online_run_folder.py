@@ -1,4 +1,4 @@
-"""The folder of a watch: events, tables, film and summary, and what is left of them when something fails."""
+"""The folder of a watch: events, tables, video and summary, and what is left of them when something fails."""
 
 from __future__ import annotations
 

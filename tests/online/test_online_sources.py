@@ -53,7 +53,7 @@ def test_fewer_frames_a_second_keep_their_numbers(film: Path) -> None:
 
 
 def _faststart(path: Path) -> bytes:
-    """The film with its index at the front, so that a cut one can be opened."""
+    """The video with its index at the front, so that a cut one can be opened."""
     target = path.with_name("front.mp4")
     with av.open(str(path)) as given, av.open(str(target), "w", options={"movflags": "faststart"}) as made:
         stream = made.add_stream_from_template(given.streams.video[0])
@@ -95,7 +95,7 @@ def test_a_hole_in_a_film_loses_frames_but_neither_numbers_nor_times(film: Path,
 
 
 def _timed(path: Path, times: list[int], rate: int, sizes: list[tuple[int, int]] | None = None) -> Path:
-    """A film (mkv) whose frames have these times in milliseconds."""
+    """A video (mkv) whose frames have these times in milliseconds."""
     with av.open(str(path), "w", format="matroska") as file:
         stream = file.add_stream("libx264", rate=rate, options={"preset": "ultrafast"})
         stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
@@ -336,7 +336,7 @@ def test_a_camera_whose_reader_never_comes_back_is_given_up() -> None:
     camera.close()
 
 
-# A film as if it were live ---------------------------------------------------------------------------------
+# A video as if it were live ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("takes_s", "expected"), [(0.0, 1), (0.09, 1), (0.25, 3), (1.05, 11)])

@@ -244,7 +244,7 @@ def test_a_detector_that_fails_takes_nothing_of_what_was_seen_with_it(tmp_path: 
 
 
 class _Growing(Listed):
-    """Its pictures become larger."""
+    """Its images become larger."""
 
     def next(self, patience_s: float, wait_s: float) -> SourceFrame | None:
         frame = super().next(patience_s, wait_s)

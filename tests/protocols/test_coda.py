@@ -1,4 +1,4 @@
-"""CODA's separation of classes and its routing of claims, case by case."""
+"""CODA's separation of classes and its routing of predictions, case by case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A grid over a set gives what plain runs give, goes on where it was, and leaves bad pictures out."""
+"""A grid over a set gives what plain runs give, goes on where it was, and leaves bad images out."""
 
 from __future__ import annotations
 

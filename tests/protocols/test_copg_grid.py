@@ -1,4 +1,4 @@
-"""A grid of knobs: each turned by itself, nothing proposed twice, idle knobs left out."""
+"""A grid of parameters: each turned by itself, nothing proposed twice, idle parameters left out."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_configurations_own_value_is_always_there() -> None:
     [
         (["best"], GRID, "configurations are default, reference; not best"),
         ([], GRID, "not none"),
-        (["default"], {"theta": (4,)}, "there is no knob 'theta'; there are background"),
+        (["default"], {"theta": (4,)}, "there is no parameter 'theta'; there are background"),
         (["default"], {"theta_deg": (0,)}, "theta_deg should lie in"),
     ],
 )

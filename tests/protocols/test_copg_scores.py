@@ -32,7 +32,7 @@ def truth():
 
 
 def claims(met, right=30.0):
-    """One claim in each of the first pictures, all with one overlap."""
+    """One prediction in each of the first images, all with one overlap."""
     videos = [f"v{n}" for n in range(met)]
     boxes = pl.DataFrame({"box": range(met), "video": videos, "frame": 0}, schema_overrides={"box": pl.Int64})
     corners = {"x1_px": 10.0, "y1_px": 10.0, "x2_px": right, "y2_px": 30.0, "score": 0.5}
@@ -69,7 +69,7 @@ def test_values_and_intervals_are_those_of_the_evaluator():
 
 
 def test_differences_take_the_same_pictures():
-    """Both miss the same pictures and one meets every object a little better: the difference cannot be 0."""
+    """Both miss the same images and one meets every object a little better: the difference cannot be 0."""
     one, other = (
         compute_score(state, 300) for state in compute_states([claims(6), claims(6, 26.0)], truth())
     )

@@ -1,4 +1,4 @@
-"""Printed knobs: numbers by hand, one default row in all tables, and the doubtful ones marked."""
+"""Printed parameters: numbers by hand, one default row in all tables, and the doubtful ones marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A made-up study away from home: models that are better and surer where they learnt."""
+"""A synthetic study out of domain: models that are better and surer where they learnt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every picture of reports, drawn with one name wherever a name can stand."""
+"""Every image of reports, drawn with one name wherever a name can stand."""
 
 from __future__ import annotations
 

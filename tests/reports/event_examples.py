@@ -18,7 +18,7 @@ def panel(name: str) -> Panel:
 
 
 def strip(name: str) -> Strip:
-    """A tube that is claimed in one of two frames."""
+    """A tube that is predicted in one of two frames."""
     nothing = np.full((2, 4), np.nan)
     claimed = nothing.copy()
     claimed[0] = (10, 10, 40, 60)

@@ -1,4 +1,4 @@
-"""The picture of turned knobs: one small picture for each knob and metric, said in words, too."""
+"""The image of turned parameters: one small image for each parameter and metric, said in words, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a study away from home says of a cell, and which cells are at home, away or together."""
+"""What a study out of domain says of a cell, and which cells are at home, away or together."""
 
 from __future__ import annotations
 

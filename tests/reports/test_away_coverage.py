@@ -1,4 +1,4 @@
-"""Conformal sets away from home: the mean over cells, the intervals, and what is said of them."""
+"""Conformal sets out of domain: the mean over cells, the intervals, and what is said of them."""
 
 import json
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Pictures and page of a study away from home: drawn from the table, whole where much is missing."""
+"""Images and page of a study out of domain: drawn from the table, whole where much is missing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PAIR = ("jaad-all", "crossing@1")
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> CrossResults:
-    """Two models on two domains, twice, with two ways to doubt and pre-training, and their scores."""
+    """Two models on two domains, twice, with two uncertainty methods and pre-training, and their scores."""
     return study(
         tmp_path_factory.mktemp("away"),
         models=("boosting", "single-rnn"),
@@ -182,9 +182,9 @@ def test_the_page_needs_no_script_and_no_network_and_says_what_was_found(small: 
         "Home and away",
         "Training set by test set",
         "Ensembles over training sets",
-        "Calibration away from home",
-        "Ranks away from home",
-        "Ways to doubt",
+        "Calibration out of domain",
+        "Ranks out of domain",
+        "Uncertainty methods",
         "What pre-training gives",
     ]
     said = _shown(page)

@@ -1,4 +1,4 @@
-"""Pictures of the steps show returns where they are, clusters in colours, and the boxes that are left."""
+"""Images of the steps show returns where they are, clusters in colours, and the boxes that are left."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def test_every_method_stands_with_its_rank_and_the_caption_tells_the_tests() -> 
     picture = plot_critical_difference(found, "AUC")
     drawn = picture.svg()
     assert all(f"{rank:.2f}" in drawn for rank in found.ranks.values())
-    assert "12 data sets" in picture.caption
+    assert "12 datasets" in picture.caption
     assert f"{sum(pair.differ for pair in found.pairs)} of 10 pairs" in picture.caption
     alike = compare(rng.normal(size=(3, 3)), ["a", "b", "c"])
     assert "no two methods are called different" in plot_critical_difference(alike, "AUC").caption

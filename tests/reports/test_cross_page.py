@@ -1,4 +1,4 @@
-"""The page on predictors away from home says what the kept results say."""
+"""The page on predictors out of domain says what the kept results say."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def test_calibration_without_claims_is_undefined() -> None:
     ]
     table = build_calibration_block("boxes", pl.DataFrame(rows, schema=names, orient="row"))
     assert table.rows[0] == ("agent", "10", "0.500", "0.250", "0.250")
-    assert table.rows[1][-1] == Mark("undefined", "mute", "no claims")
+    assert table.rows[1][-1] == Mark("undefined", "mute", "no predictions")
 
 
 @pytest.mark.parametrize("name", ["attribute", "terminal"])

@@ -75,7 +75,7 @@ def test_a_notice_stands_on_every_frame_and_in_the_way_of_nothing() -> None:
     for size in ((480, 640), (48, 64), (480, 240)):
         plain, noticed = (LiveDrawing(("Ped",), notice)(_seen([], size)) for notice in ("", words))
         rows = np.flatnonzero((plain != noticed).any(axis=(1, 2)))
-        assert 5 < len(rows) < 0.4 * len(plain)  # a line, or a few where the picture is narrow
+        assert 5 < len(rows) < 0.4 * len(plain)  # a line, or a few where the image is narrow
         assert rows.max() < 0.4 * len(plain)
         yellow = (noticed[..., 0] > 200) & (noticed[..., 2] < 120)
         assert yellow.sum() > 50

@@ -1,4 +1,4 @@
-"""Every picture: what it states is true, it is accessible, inert, and the same bytes for the same data."""
+"""Every image: what it states is true, it is accessible, inert, and the same bytes for the same data."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def result(name: str = "walking", *, baselines: bool = True) -> SceneResult:
         summary=pl.DataFrame(table, schema=SCENE_SUMMARY),
         counts=pl.DataFrame(counts, schema={"group": pl.String, "items": pl.Int64, "videos": pl.Int64}),
         config=to_dict(CONFIGS["ava-official"]()),
-        notes=(f"3 claims on {name} were left out",),
+        notes=(f"3 predictions on {name} were left out",),
         baselines={"whole image": {"map@0.5": 0.625}} if baselines else {},
         facts={"per_frame_capacity": 50, "average": name, "map_sizes": {name: 3}, "none": None},
     )
@@ -112,7 +112,7 @@ def test_the_page_states_values_intervals_baselines_facts_and_what_is_undefined(
         assert words in told
     assert "no walking" in told
     assert "Undefined: c." in told
-    assert "3 claims on walking were left out" in told
+    assert "3 predictions on walking were left out" in told
     assert "Walking: map@0.5 0.250 (0.200 to 0.300), f_pooled 0.750." in told
     assert "Without a model, map@0.5 is: whole image 0.625." in told
     assert "ap@0.5 of each" in told
@@ -144,7 +144,7 @@ def test_a_comparison_says_verdicts_and_the_classes_that_differ() -> None:
 def test_pictures_speak_in_their_captions() -> None:
     graph, empty, confusion, gallery, _, curve = pictures()
     assert "walking walking b (frames 5 to 30)" in graph.caption
-    assert "Claims that are shown, the best: 2, 1 of them right." in graph.caption
+    assert "Predictions that are shown, the best: 2, 1 of them right." in graph.caption
     assert "True: nothing" in empty.caption
     assert "walking taken for b (25 %)" in confusion.caption
     assert "walking: cIoU 0.1." in gallery.caption

@@ -163,7 +163,7 @@ def test_claims_belong_to_predictions(name):
         if column.claimed:
             claim = create_empty_table(name).with_columns(pl.lit(None).alias(c))
             assert c in validate_table(name, claim, claimed=True).columns
-            with pytest.raises(InputError, match=f"table {name}: {c} is a claim"):
+            with pytest.raises(InputError, match=f"table {name}: {c} is a prediction"):
                 validate_table(name, claim, claimed=False)
 
 

@@ -1,4 +1,4 @@
-"""Which way up pictures are: as EXIF and XMP say, whatever else stands in them."""
+"""Which way up images are: as EXIF and XMP say, whatever else stands in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points and still pictures of other datasets: what their numbers are, and what is refused."""
+"""Points and still images of other datasets: what their numbers are, and what is refused."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_rows_lead_to_points_and_pictures(tmp_path: Path) -> None:
     assert open_frame(scenes, tmp_path, "v", 0).shape == (20, 30, 3)
     with pytest.raises(InputError, match="leads out"):
         open_frame(scenes, tmp_path, "v", 1)
-    with pytest.raises(UsageError, match="which has 2 pictures"):
+    with pytest.raises(UsageError, match="which has 2 images"):
         open_frame(scenes, tmp_path, "v", 2)
     with pytest.raises(UsageError, match="no sweep of sensor 'lidar'"):
         open_points(scenes, tmp_path, "s", 0)

@@ -1,4 +1,4 @@
-"""Claims come to the pixels of the truth, once."""
+"""Predictions come to the pixels of the truth, once."""
 
 import polars as pl
 import pytest

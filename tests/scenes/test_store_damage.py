@@ -224,7 +224,7 @@ def lies():
     yield "a null key", boxes.with_columns(box=pl.lit(None, pl.Int64)), "box is null in 6 rows, first"
     yield "another type", boxes.with_columns(frame=pl.lit("one")), "frame should be int (Int64), not String"
     yield "a missing column", boxes.drop("y2_px"), "needs the columns ['y2_px']"
-    yield "a claim", boxes.with_columns(score=pl.lit(0.5)), "score is a claim"
+    yield "a prediction", boxes.with_columns(score=pl.lit(0.5)), "score is a prediction"
     yield "a box upside down", boxes.with_columns(y1_px=pl.lit(1e6)), "y1_px > y2_px in 6 rows, first"
 
 

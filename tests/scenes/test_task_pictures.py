@@ -1,4 +1,4 @@
-"""Pictures for people: stills stay or are copied, sizes are real, and paths start where they are served."""
+"""Images for people: stills stay or are copied, sizes are real, and paths start where they are served."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from roadaware.scenes.tables import Scenes
 
 @pytest.fixture
 def root(tmp_path):
-    """Two stills of different sizes and a film of four frames."""
+    """Two stills of different sizes and a video of four frames."""
     base = tmp_path / "set"
     (base / "stills").mkdir(parents=True)
     for name, size in (("a.png", (64, 48)), ("b.jpg", (80, 40))):

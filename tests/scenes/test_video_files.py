@@ -28,7 +28,7 @@ Y, X = np.mgrid[:H, :W]
 
 
 def picture(k: int) -> np.ndarray:
-    """A smooth picture that moves with its number."""
+    """A smooth image that moves with its number."""
     red, green = 128 + 80 * np.sin((X + 3 * k) / 20), 128 + 80 * np.cos((Y + k) / 15)
     return np.stack([red, green, 128 + 60 * np.sin((X + Y) / 30 + k / 9)], -1).astype(np.uint8)
 
@@ -207,13 +207,13 @@ def test_what_is_no_video_is_named(tmp_path, whole) -> None:
     (tmp_path / "empty.mp4").write_bytes(b"")
     refused(EmptyMediaError, "empty.mp4", "empty")
     (tmp_path / "text.mp4").write_bytes(b"no film at all\n" * 100)
-    refused(MediaError, "text.mp4", "not a film")
+    refused(MediaError, "text.mp4", "not a video")
     (tmp_path / "list.mp4").write_text(f"#EXTM3U\n#EXTINF:1,\n{whole}\n#EXT-X-ENDLIST\n")
-    refused(MediaError, "list.mp4", "not a film")
+    refused(MediaError, "list.mp4", "not a video")
     (tmp_path / "list2.mp4").write_text(f"ffconcat version 1.0\nfile '{whole}'\n")
-    refused(MediaError, "list2.mp4", "not a film")
+    refused(MediaError, "list2.mp4", "not a video")
     Image.fromarray(picture(0)).save(tmp_path / "a.gif")
-    refused(MediaError, "a.gif", "not a film")
+    refused(MediaError, "a.gif", "not a video")
     (tmp_path / "folder.mp4").mkdir()
     refused(InputError, "folder.mp4", "folder")
     os.mkfifo(tmp_path / "pipe.mp4")

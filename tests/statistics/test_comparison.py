@@ -1,4 +1,4 @@
-"""Methods over data sets: ranks, Friedman's test, signed ranks, Holm's correction against plain oracles."""
+"""Methods over datasets: ranks, Friedman's test, signed ranks, Holm's correction against plain oracles."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from roadaware.tasks.crossing_limits import measure_limits
 
 
 def _scenes(shake_px: float, heights: tuple[int, ...] = (40, 50, 60)) -> Any:
-    """Pedestrians of one video of 30 frames a second and 1,000 px, whom the picture carries to and fro."""
+    """Pedestrians of one video of 30 frames a second and 1,000 px, whom the image carries to and fro."""
     frames = np.arange(60)
     at = 100 + 2.0 * frames + shake_px * (frames % 2)
     rows = [
@@ -40,7 +40,7 @@ def test_limits_are_those_of_the_samples() -> None:
     assert shaky["shake"] == pytest.approx(
         0.006
     )  # 3 px there and 3 px back are a change of 6 px in each frame
-    assert "shake" not in steady  # a limit of none would refuse every film
+    assert "shake" not in steady  # a limit of none would refuse every video
 
 
 def test_what_cannot_be_measured_is_left_out() -> None:

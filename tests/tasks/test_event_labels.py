@@ -1,4 +1,4 @@
-"""Event labels: all kinds for any detector's agents, the same in a stream, a film and saved tables."""
+"""Event labels: all kinds for any detector's agents, the same in a stream, a video and saved tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def found_in(frame: int) -> FrameDetections:
 
 
 class Looks(VideoDetector):
-    """Says the same of every film, late by `late` frames."""
+    """Says the same of every video, late by `late` frames."""
 
     def __init__(self, window: int = 1) -> None:
         super().__init__({"agent": AGENTS}, causal=window == 1, window=window)

@@ -1,4 +1,4 @@
-"""Truth of road events as arrays and back: perfect detections are perfect claims."""
+"""Truth of road events as arrays and back: perfect detections are perfect predictions."""
 
 from __future__ import annotations
 

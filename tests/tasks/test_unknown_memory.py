@@ -1,4 +1,4 @@
-"""A memory bank of a set's pictures, and how strange the proposals of another set look."""
+"""A memory bank of a set's images, and how strange the proposals of another set look."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_second_set_and_proposals_on_nothing_are_kept_too(home, away):
 
 def test_pictures_of_the_bank_are_refused_unless_asked_for(fitted, home, tmp_path):
     renamed = planted_pictures(tmp_path / "again", 10)
-    with pytest.raises(UsageError, match="memory bank was made of this picture"):
+    with pytest.raises(UsageError, match="memory bank was made of this image"):
         score_crop_novelty(planted_proposals(renamed), renamed, tmp_path / "again", PLAIN, fitted)
     shares, *_ = score_crop_novelty(
         planted_proposals(home.scenes), home.scenes, home.root, PLAIN, fitted, allow_leak=True
@@ -99,7 +99,7 @@ def test_a_bank_keeps_which_videos_it_was_made_of(fitted, home):
     kept = fit_crops([told, home], PLAIN, CONFIG).videos
     assert kept.tolist() == hash_videos(told.scenes, names).tolist()
     assert len(kept) == len(names)
-    assert len(fitted.videos) == 0, "single pictures without a source are told by themselves"
+    assert len(fitted.videos) == 0, "single images without a source are told by themselves"
 
 
 def test_no_row_is_lost_where_a_picture_cannot_be_opened(fitted, tmp_path):
@@ -151,12 +151,12 @@ def test_what_cannot_be_kept_or_asked_says_why(home, away, fitted, tmp_path):
     strange = home.scenes.with_tables(boxes=home.scenes.boxes.with_columns(corner_case=pl.lit(value=True)))
     with pytest.raises(InputError, match="nothing to keep in the memory bank"):
         fit_crops([CommonMemory(strange, home.root)], PLAIN, MemoryConfig(background=0))
-    with pytest.raises(InputError, match="none of 10 pictures can be opened"):
+    with pytest.raises(InputError, match="none of 10 images can be opened"):
         fit_crops([CommonMemory(home.scenes, tmp_path)], PLAIN, CONFIG)
     with pytest.raises(InputError, match="none of the videos"):
         score_crop_novelty(planted_proposals(home.scenes), away.scenes, away.root, PLAIN, fitted)
     energy = fit_known([(label_truth(home.scenes), planted_detections(home.scenes))], EnergyConfig())
-    with pytest.raises(InputError, match="asks detections, not pictures"):
+    with pytest.raises(InputError, match="asks detections, not images"):
         score_crop_novelty(planted_proposals(away.scenes), away.scenes, away.root, PLAIN, energy)
     other = PlainLooker()
     other.name = "vgg16"

@@ -1,4 +1,4 @@
-"""Two tiny films with boxes that move, as tables and as mp4, to learn from in a test."""
+"""Two tiny videos with boxes that move, as tables and as mp4, to learn from in a test."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def made_scenes(videos: int = 2) -> Scenes:
 
 
 def made_folder(folder: Path, scenes: Scenes | None = None) -> Path:
-    """Tables and films in a folder."""
+    """Tables and videos in a folder."""
     scenes = scenes or made_scenes()
     save(scenes, folder / "tables")
     (folder / "films").mkdir()

@@ -34,7 +34,7 @@ def _one_thread() -> None:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Films, and a network that has learnt a little of them."""
+    """Videos, and a network that has learnt a little of them."""
     folder = made_folder(tmp_path_factory.mktemp("made"))
     train(made_recipe(folder, schedule={"steps": 1}), folder / "run")
     return folder
@@ -108,7 +108,7 @@ def test_a_killed_run_goes_on_to_the_same_weights_and_asks_nobody_twice(
     assert read_log(tmp_path / "whole") == read_log(tmp_path / "parts")
     one, other = (torch.load(tmp_path / n / LAST, weights_only=True)["network"] for n in ("whole", "parts"))
     assert all(torch.equal(one[name], other[name]) for name in one)
-    assert "boxes in 2 films without labels" in (tmp_path / "whole" / "model.md").read_text()
+    assert "boxes in 2 videos without labels" in (tmp_path / "whole" / "model.md").read_text()
 
 
 class _KilledError(BaseException):

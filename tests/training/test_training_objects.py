@@ -43,7 +43,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def recipe_for(made: Path, kind: str = "rt_detr", **changes: dict[str, Any]) -> Recipe:
-    """A tiny detector that learns from two pictures at a time for 4 steps."""
+    """A tiny detector that learns from two images at a time for 4 steps."""
     fields = {"type": kind, "size_px": [64, 64], **FIELDS[kind]}
     model = {"name": "objects", "base": "default", "fields": fields, **changes.pop("model", {})}
     clips = {"frames": 1, "stride": 1, "batch": 2, **changes.pop("clips", {})}
@@ -53,7 +53,7 @@ def recipe_for(made: Path, kind: str = "rt_detr", **changes: dict[str, Any]) -> 
 
 @pytest.fixture(scope="module")
 def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, Path, TrainedDetector]:
-    """A run that nothing interrupted, judged on a film that it learnt from."""
+    """A run that nothing interrupted, judged on a video that it learnt from."""
     recipe = recipe_for(
         made,
         data={"validation_roots": [str(made / "tables")]},

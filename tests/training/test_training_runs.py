@@ -40,7 +40,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Recipe, Path, TrainedDetector]:
-    """A run that nothing interrupted, judged twice on the films that it learnt from."""
+    """A run that nothing interrupted, judged twice on the videos that it learnt from."""
     recipe = made_recipe(
         made,
         data={"validation_roots": [str(made / "tables")]},

@@ -112,7 +112,7 @@ def select_known_videos(
                 told.add(video)
                 counts = left.elsewhere if video in known else left.findings
                 where = "in videos outside the split" if video in known else "in videos that the truth lacks"
-                what = f"claimed {name} {where}"
+                what = f"predicted {name} {where}"
                 counts[what] = counts.get(what, 0) + count
     return filter_videos(claims, sorted(judged)) if told else claims
 

@@ -238,10 +238,10 @@ _OF_VIDEOS = ("map", "recall@50", "frame_recall@50")
 def collect_figure_data(
     task: str, predictions: Predictions, scenes: Scenes, result: SceneResult
 ) -> dict[str, Any]:
-    """What the pictures of a task show, JSON-ready, so that a page can be made again without the data.
+    """What the images of a task show, JSON-ready, so that a page can be made again without the data.
 
     Args:
-        task: its name; one without pictures gives nothing.
+        task: its name; one without images gives nothing.
         predictions: that were judged.
         scenes: the truth.
         result: what `evaluate` gave.

@@ -44,7 +44,7 @@ class SceneTask:
         truth: the tables that its truth lies in.
         items: what slices are made of, in words.
         labelled: what a class is of.
-        compared: kinds of labels whose names claims and truth have to share.
+        compared: kinds of labels whose names predictions and truth have to share.
     """
 
     name: TaskName
@@ -203,16 +203,16 @@ def evaluate_task(
 
 
 def check_claims(task: SceneTask, claims: Predictions, scenes: Scenes, where: str) -> tuple[str, ...]:
-    """Refuse claims of another task or another set, and say what one side lacks where they share a part.
+    """Refuse predictions of another task or another set, and say what one side lacks where they share a part.
 
     Args:
         task: what is asked.
         claims: as read.
         scenes: the truth.
-        where: names the claims in errors.
+        where: names the predictions in errors.
 
     Raises:
-        InputError: if claims and truth share no video, frame, thing or name of a class, or the claims have no
+        InputError: if predictions and truth share no video, frame, thing or name of a class, or the predictions have no
             label of the kind that is asked for.
     """
 
@@ -223,7 +223,7 @@ def check_claims(task: SceneTask, claims: Predictions, scenes: Scenes, where: st
             f"expected boxes with labels of the kind {task.compared[0]}, found those of "
             f"{', '.join(sorted(known)) or 'none'}",
             where=where,
-            hint="these are claims of another task or data set: every score would be 0 and mean nothing",
+            hint="these are predictions of another task or dataset: every score would be 0 and mean nothing",
         )
     return lacking
 
@@ -231,14 +231,14 @@ def check_claims(task: SceneTask, claims: Predictions, scenes: Scenes, where: st
 def evaluate_claims(
     task: SceneTask, claims: Predictions, scenes: Scenes, config: Any, *, where: str, **how: Any
 ) -> SceneResult:
-    """What a task's `evaluate` gives of claims that were checked.
+    """What a task's `evaluate` gives of predictions that were checked.
 
     Args:
         task: what is asked.
         claims: that `check_claims` let pass.
         scenes: the truth.
         config: of the task.
-        where: names the claims in errors.
+        where: names the predictions in errors.
         how: `by`, `draws` and `seed` of the task's `evaluate`.
 
     Raises:

@@ -137,7 +137,7 @@ def _take(
     height = float(box[3] - box[1]) if box else 0.0
     if height_px and height >= _NEAR * height_px > span.height:
         share = 100 * height / height_px
-        found.append(Moment(t_s, f"{called} is near: {share:.0f} % of the picture's height", 1.2, span.tube))
+        found.append(Moment(t_s, f"{called} is near: {share:.0f} % of the image's height", 1.2, span.tube))
     span.height = max(span.height, height)
     return found
 

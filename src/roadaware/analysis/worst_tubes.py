@@ -49,7 +49,9 @@ class Strip:
     def __post_init__(self) -> None:
         shape = (len(self.frames), 4)
         if self.truth_px.shape != shape or self.claim_px.shape != shape or not len(self.frames):
-            raise ValueError(f"{len(self.frames)} frames need as many boxes of truth and claim, at least 1")
+            raise ValueError(
+                f"{len(self.frames)} frames need as many boxes of truth and prediction, at least 1"
+            )
 
     def as_dict(self) -> dict[str, Any]:
         """The strip, JSON-ready."""

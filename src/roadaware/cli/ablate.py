@@ -1,4 +1,4 @@
-"""`roadaware ablate`: what turning each knob of the proposals does, beside what is printed."""
+"""`roadaware ablate`: what each parameter of the proposals does, beside what is printed."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def parse_grid(grid: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
         grid: such as `theta_deg=4,8`.
 
     Raises:
-        UsageError: if it is no such list, or names a knob twice.
+        UsageError: if it is no such list, or names a parameter twice.
     """
     found: dict[str, tuple[Any, ...]] = {}
     for each in grid:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from roadaware.protocols.coda import TrainingSet, Version
     from roadaware.scenes.tables import Predictions, Scenes
 
-# Truth and claims about corner cases as the commands take them: COCO files, saved tables, made-up scenes.
+# Truth and predictions about corner cases as the commands take them: COCO files, saved tables, synthetic scenes.
 
 Classes = Literal["base", "2022"]
 
@@ -62,7 +62,7 @@ class Routing:
 
     @property
     def answers(self) -> str | None:
-        """What the claims' classes are those of; None where they are left aside."""
+        """What the predictions' classes are those of; None where they are left aside."""
         return None if self.agnostic else self.trained_on
 
     def check(self) -> None:
@@ -261,7 +261,7 @@ def _beside(scenes: Scenes, routing: Routing, version: str) -> dict[str, Any]:
     told = "proposals without classes" if routing.agnostic else f"classes of {routing.trained_on}"
     common = f"{version}, {'vehicles merged' if routing.merged else 'each vehicle a class of its own'}"
     return {
-        "routing": {"claims are": told, "common classes as in": common},
+        "routing": {"predictions are": told, "common classes as in": common},
         "printed": select_printed(known, classes=not routing.agnostic, domains=domains)
         if routing.merged
         else [],

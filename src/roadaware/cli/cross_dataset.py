@@ -79,7 +79,7 @@ def cross_dataset(
     wanted = _study(study, {name: given[name] for name in _OPTIONS}, changes or [])
     folder = out or Path("runs") / f"cross-{_digest(wanted)}"
     outputs.FOLDER.check(folder)
-    with console.show_progress("away from home") as progress:
+    with console.show_progress("out of domain") as progress:
         results = run(wanted, folder, data=_data_folder(data), jobs=jobs, progress=progress)
     return _write_report(results)
 
@@ -103,7 +103,7 @@ def _digest(study: AwayStudy) -> str:
 
 
 def _data_folder(given: Path | None) -> Path | None:
-    """Where the data sets lie, if anything says so; a study of towns needs none."""
+    """Where the datasets lie, if anything says so; a study of towns needs none."""
 
     stated = os.environ.get("ROADAWARE_DATA_DIR")
     return given or (Path(stated) if stated else None)

@@ -316,7 +316,7 @@ def _values(found: list[Run]) -> dict[str, dict[str, float | None]]:
     return {f"{run.config.task} {run.name}": run.result.values() for run in found}
 
 
-# What was planted into the demo's data set, beside what reader and audit found.
+# What was planted into the demo's dataset, beside what reader and audit found.
 
 _FOUND_BY = {
     "crossing_without_event": "crosser-without-event",

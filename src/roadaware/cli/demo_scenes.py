@@ -58,7 +58,7 @@ class Shows(Protocol):
         """A part of the result."""
 
 
-# The demo's made-up scenes: rendered on the spot, read like any data set, and shown.
+# The demo's synthetic scenes: rendered on the spot, read like any dataset, and shown.
 
 FOLDER = "made-up"
 _SHOWN, _COLUMNS, _PICTURE_PX = 6, 3, 400
@@ -199,7 +199,7 @@ def _processes() -> int:
     return len(os.sched_getaffinity(0))
 
 
-# The demo on a made-up crowd: four tasks, each judged under all of its configurations.
+# The demo on a synthetic crowd: four tasks, each judged under all of its configurations.
 
 CHAOS_FOLDER = "chaos"
 _BLUR = 0.5
@@ -266,7 +266,7 @@ def _evaluate_configs(
     return runs, lacking
 
 
-# The demo on road events: detections in made-up films linked to tubes by both builders, and judged.
+# The demo on road events: detections in synthetic videos linked to tubes by both builders, and judged.
 
 EVENTS_FOLDER, DETECTIONS = "events", "detections"
 _CONFIGS: tuple[ConfigName, ...] = ("reference", "default")

@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from roadaware.analysis.annotation.discovery_curve import Curve
     from roadaware.scenes.tables import Predictions, Scenes
 
-# What the commands of `label` take: proposals, the pictures they are on, lists, labels of several people.
+# What the commands of `label` take: proposals, the images they are on, lists, labels of several people.
 
 SENT, LABELS = "sent", "labels"
 """Folders inside results: what was sent out, and what came back."""
@@ -368,7 +368,7 @@ def _text(found: BoxAgreement, agreed: Consensus, data: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-# `roadaware label export`: proposals as tasks of Label Studio, COCO or Parquet, with their pictures.
+# `roadaware label export`: proposals as tasks of Label Studio, COCO or Parquet, with their images.
 
 Form = Literal["labelstudio", "coco", "parquet"]
 TASKS, CONFIG, COCO, PARQUET = "tasks.json", "labelling.xml", "tasks.coco.json", "tasks.parquet"
@@ -671,7 +671,7 @@ def _table(held: pl.DataFrame, digits: int) -> str:
     return terminal.format_table([name.replace("_", " ") for name in held.columns], rows)
 
 
-# `roadaware label select`: which pictures are worth a look, and what that saves.
+# `roadaware label select`: which images are worth a look, and what that saves.
 
 _SELECT_VIDEOS = (
     "The dataset that they are of, for images without a proposal; else only those with one are ranked."

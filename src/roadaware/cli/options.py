@@ -11,7 +11,6 @@ from cyclopts import App, Group, Parameter, Token
 
 from roadaware.cli.outputs import FILE
 from roadaware.reports.terminal import format_paragraphs
-from roadaware.statistics.intervals import encode_resample_count
 
 Command = Callable[..., Any] | App
 
@@ -83,6 +82,8 @@ def parse_resamples(_: Any, tokens: Sequence[Token]) -> int:
     Raises:
         ValueError: if it is neither `N` nor `percentile:N`.
     """
+
+    from roadaware.statistics.intervals import encode_resample_count  # numpy, which no help needs
 
     name, _colon, number = tokens[0].value.rpartition(":")
     if name not in ("", "jackknife", "percentile") or not number.isascii() or not number.isdigit():

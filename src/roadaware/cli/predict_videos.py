@@ -1,4 +1,4 @@
-"""The videos that commands look at: of data sets, also of still images, of folders of videos, or videos."""
+"""The videos that commands look at: of datasets, also of still images, of folders of videos, or videos."""
 
 from __future__ import annotations
 

@@ -171,10 +171,10 @@ def build_order(
 
 
 def configure_copg(knobs: tuple[str, ...]) -> CopgConfig:
-    """The default configuration with some knobs turned.
+    """The default configuration with some parameters changed.
 
     Raises:
-        UsageError: if there is no such knob, or its value is none.
+        UsageError: if there is no such parameter, or its value is none.
     """
 
     names = {each.name for each in dataclasses.fields(CopgConfig)}

@@ -293,7 +293,7 @@ def _applied_text(out: Path, told: list[dict[str, Any]], count: int) -> str:
 
 add_commands(rescore, (fit_energy, fit_memory, apply))
 
-# What re-scoring is given: truth, pictures and detections, and one re-scorer after the other.
+# What re-scoring is given: truth, images and detections, and one re-scorer after the other.
 
 
 @dataclass(frozen=True)

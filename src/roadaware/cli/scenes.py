@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from roadaware.reports.scene_runs import SceneRun
     from roadaware.scenes.tables import Predictions, Scenes
 
-# Truth and claims of the tasks on scenes as the commands take them: native files, or saved tables.
+# Truth and predictions of the tasks on scenes as the commands take them: native files, or saved tables.
 
 
 @dataclass(frozen=True)

@@ -95,8 +95,8 @@ def _select_background_classes(
     """
     height, width = semantics.classes.shape
     if (width, height) != tuple(size):
-        message = f"the semantic map has {width}x{height} pixels, the picture {size[0]}x{size[1]}"
-        raise InputError(message, hint="map and calibration must belong to the same picture")
+        message = f"the semantic map has {width}x{height} pixels, the image {size[0]}x{size[1]}"
+        raise InputError(message, hint="map and calibration must belong to the same image")
     found = np.array([name in set(background) for name in semantics.names], dtype=np.bool_)
     if not found.any():
         raise InputError(

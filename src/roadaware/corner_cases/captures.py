@@ -62,7 +62,7 @@ class Camera:
             raise InputError(f"the last row of a camera matrix is 0 0 1, not {lens[2].tolist()}")
         ensure_rigid_pose(np.asarray(self.camera_SE3_lidar, dtype=np.float64), "camera_SE3_lidar")
         if min(self.width_px, self.height_px) < 1:
-            raise InputError(f"a picture has pixels, not {self.width_px}x{self.height_px}")
+            raise InputError(f"an image has pixels, not {self.width_px}x{self.height_px}")
 
 
 def ensure_rigid_pose(pose: Floats, name: str) -> None:

@@ -241,7 +241,7 @@ def is_part_current(
     now = digest_part_files(captures, semantics, moments, frozenset(marks["left"]))
     if now["made"] != marks.get("made"):
         between = " to ".join(dict.fromkeys((format_moment(moments[0]), format_moment(moments[-1]))))
-        what = "a sweep, picture or mask has changed since proposals were made of it"
+        what = "a sweep, image or mask has changed since proposals were made of it"
         raise UsageError(f"{what}, in {between}; {REMEDY}")
     return bool(now["missed"] == marks.get("missed"))
 

@@ -161,7 +161,7 @@ def fit_energies(known: npt.ArrayLike, unknown: npt.ArrayLike, config: EnergyCon
             raise InputError(
                 f"{len(held)} {name} objects have a detection, too few to fit their energies: more than "
                 f"{PARAMETERS} are needed, and some dozens to trust them",
-                hint="give more pictures, detections with a lower threshold, or a smaller overlap",
+                hint="give more images, detections with a lower threshold, or a smaller overlap",
             )
         try:
             fitted.append(fit_weibull(-held))

@@ -126,8 +126,8 @@ def _collect_energies(
     shared = {key: rows for key, rows in group_rows_by_image(truth).items() if key in said.boxes}
     if not shared:
         raise InputError(
-            "truth and detections share no picture: their videos or frames have other names",
-            hint="run the detector on the pictures of the truth",
+            "truth and detections share no image: their videos or frames have other names",
+            hint="run the detector on the images of the truth",
         )
     parts: dict[bool, list[Floats]] = {False: [], True: []}
     for key, rows in shared.items():
@@ -163,15 +163,15 @@ def score_energy_novelty(
         InputError: if proposals and detections share no image, or the detector says what cannot be used.
     """
     if not isinstance(fitted.model, EnergyModel):
-        raise InputError("this re-scorer is a memory bank and asks pictures, not detections")
+        raise InputError("this re-scorer is a memory bank and asks images, not detections")
     said = compute_detection_energies(detections, fitted.model.config, str(fitted.asked["kind"]))
     corners = proposals.boxes.select(CORNERS).to_numpy().astype(np.float64).reshape(-1, 4)
     pictures = group_rows_by_image(proposals.boxes)
     shared = {key: rows for key, rows in pictures.items() if key in said.boxes}
     if pictures and not shared:
         raise InputError(
-            "proposals and detections share no picture: their videos or frames have other names",
-            hint="run the detector on the pictures of the proposals",
+            "proposals and detections share no image: their videos or frames have other names",
+            hint="run the detector on the images of the proposals",
         )
     shares, met = np.full(len(corners), NEUTRAL), np.zeros(len(corners), dtype=np.int64)
     for key, rows in shared.items():

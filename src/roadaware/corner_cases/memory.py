@@ -76,7 +76,7 @@ class MemoryBank:
 
     def __post_init__(self) -> None:
         if self.features.ndim != 2 or not self.features.size:
-            raise InputError("a memory bank without features knows nothing; fit it on more pictures")
+            raise InputError("a memory bank without features knows nothing; fit it on more images")
         if not (np.isfinite([self.typical, self.spread]).all() and min(self.typical, self.spread) > 0):
             raise InputError(
                 f"common things lie {self.typical:g} from the bank: their features do not differ",
@@ -124,7 +124,7 @@ def fit_memory(features: npt.ArrayLike, groups: npt.ArrayLike, config: MemoryCon
     if not np.asarray(features).size:
         raise InputError(
             "there is nothing to keep in the memory bank: no common object and no background was found",
-            hint="fit it on pictures with annotated common objects, or with --semantics",
+            hint="fit it on images with annotated common objects, or with --semantics",
         )
     held, where = check_point_array(features), np.asarray(groups, dtype=np.int64)
     if where.shape != held.shape[:1]:
@@ -132,7 +132,7 @@ def fit_memory(features: npt.ArrayLike, groups: npt.ArrayLike, config: MemoryCon
     names = np.unique(where)
     if len(names) < 2:
         raise InputError(
-            "all crops are from one picture or video, so that nothing says how far common things lie apart",
+            "all crops are from one image or video, so that nothing says how far common things lie apart",
             hint="fit it on two or more",
         )
     drawn = np.random.default_rng(config.seed).permutation(names)

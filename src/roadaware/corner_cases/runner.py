@@ -83,7 +83,7 @@ def build_order(
         reader: its kind; default: seen from its files.
         split: only its videos; default: all.
         semantics, detections, stage: as of `Order`; folders may be relative.
-        config: the knobs; default: those we recommend.
+        config: the parameters; default: those we recommend.
 
     Raises:
         UsageError: if there is no such split, or the dataset is an archive.
@@ -115,14 +115,14 @@ def require_opened(order: Order, tally: Tally) -> None:
         tally: of its run.
 
     Raises:
-        InputError: if no picture has a sweep that can be used, with the commonest reason.
+        InputError: if no image has a sweep that can be used, with the commonest reason.
     """
     if tally.opened:
         return
     reasons = [f"{to_printable(reason)} ({count:,} times)" for reason, count in tally.skipped.items()]
     again = f"roadaware read {order.reader} {to_printable(order.root)} says what the reader refused"
     raise InputError(
-        f"no picture can be proposed for: {reasons[0] if reasons else 'there are none'}",
+        f"no image can be proposed for: {reasons[0] if reasons else 'there are none'}",
         where=to_printable(order.root),
         hint=again if tally.refused else "check which folder and which sensors these are",
     )

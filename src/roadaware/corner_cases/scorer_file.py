@@ -114,7 +114,7 @@ def check_apart(fitted: Fitted, videos: Prints, *, allowed: bool = False) -> int
     if shared and not allowed:
         _refuse(
             fitted,
-            f"pictures of {shared:,} of these {len(videos):,} videos",
+            f"images of {shared:,} of these {len(videos):,} videos",
             "which show the same objects; fit it on other videos",
         )
     return shared
@@ -135,7 +135,7 @@ def check_held_out(fitted: Fitted, pictures: Prints, *, allowed: bool = False) -
     if shared and not allowed:
         _refuse(
             fitted,
-            f"{shared:,} of these {len(pictures):,} pictures",
+            f"{shared:,} of these {len(pictures):,} images",
             "so its scores there say nothing of new ones; fit it on others",
         )
     return shared

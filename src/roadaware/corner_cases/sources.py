@@ -140,7 +140,7 @@ def _require_truth(where: str | None, scenes: Scenes, instead: str) -> None:
     """
     if where in (TRUTH, ERRING) and "corner_case" not in scenes.boxes.columns:
         dataset = scenes.meta.dataset or "the set"
-        raise UsageError(f"{where} is known of made-up scenes alone, not of {dataset}; {instead}")
+        raise UsageError(f"{where} is known of synthetic scenes alone, not of {dataset}; {instead}")
 
 
 def _list_videos(claims: Predictions) -> frozenset[str]:

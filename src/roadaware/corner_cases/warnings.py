@@ -13,7 +13,7 @@ NO_GROUND = "no ground was found, and none was removed"
 NO_RETURNS = "no return of the sweep can be used"
 LEFT_OUT = "some returns are not finite or beyond 10 km, and were left out"
 NO_RINGS = "neither rings nor an order of returns that tells them: rows of the range image are guessed"
-OFF_CENTRE = "the calibration's middle lies far from the picture's: it may belong to another size of picture"
+OFF_CENTRE = "the calibration's middle lies far from the image's: it may belong to another size of image"
 NO_NAMES = (
     "more than a fifth of a mask's pixels have numbers without a name: check classes.json beside the masks"
 )
@@ -95,5 +95,5 @@ def validate_principal_point(camera: Camera) -> None:
     across, down = get_principal_point(camera)
     if not (0 <= across <= 1 and 0 <= down <= 1):
         size = f"{camera.width_px}x{camera.height_px}"
-        message = f"the middle of the calibration lies outside the picture of {size} pixels"
-        raise InputError(message, hint="scale the camera matrix with the picture, or take the original one")
+        message = f"the middle of the calibration lies outside the image of {size} pixels"
+        raise InputError(message, hint="scale the camera matrix with the image, or take the original one")

@@ -88,7 +88,7 @@ READERS: dict[str, Reader] = {
     "label_studio": Reader(
         module="roadaware.datasets.label_studio",
         datasets=("Label Studio",),
-        title="Label Studio (JSON exports of video, picture and audio tasks)",
+        title="Label Studio (JSON exports of video, image and audio tasks)",
         licence="that of whoever drew the boxes",
         summary="boxes over time, spans, sounds, arrows and descriptions, annotator by annotator",
         options={
@@ -110,7 +110,7 @@ READERS: dict[str, Reader] = {
         datasets=("AVA",),
         title="Atomic Visual Actions",
         licence="CC BY 4.0 (annotations)",
-        summary="persons in film, a picture a second, each box with several of 80 actions",
+        summary="persons in video, an image a second, each box with several of 80 actions",
         options={
             "labels": "a label map (pbtxt or csv) that lies elsewhere",
             "excluded": "a csv of excluded moments that lies elsewhere",
@@ -150,7 +150,7 @@ READERS: dict[str, Reader] = {
         datasets=("VGG-SS",),
         title="VGG-SS: VGG-Sound source",
         licence="CC BY 4.0 (annotations)",
-        summary="5,158 pictures with 221 classes of sound and the boxes of where it comes from",
+        summary="5,158 images with 221 classes of sound and the boxes of where it comes from",
         options={},
     ),
     "flickr_soundnet": Reader(
@@ -158,15 +158,15 @@ READERS: dict[str, Reader] = {
         datasets=("Flickr-SoundNet",),
         title="Flickr-SoundNet: sound source localisation",
         licence="research use (annotations)",
-        summary="5,000 pictures with the boxes that several annotators drew around what sounds",
+        summary="5,000 images with the boxes that several annotators drew around what sounds",
         options={},
     ),
     "kitti": Reader(
         module="roadaware.datasets.kitti",
         datasets=("KITTI",),
-        title="KITTI: object detection (pictures of camera 2, LiDAR sweeps, calibration, labels)",
+        title="KITTI: object detection (images of camera 2, LiDAR sweeps, calibration, labels)",
         licence="CC BY-NC-SA 3.0",
-        summary="15,000 pictures with a LiDAR sweep each, half of them with boxes of eight classes",
+        summary="15,000 images with a LiDAR sweep each, half of them with boxes of eight classes",
         options={},
     ),
     "nuscenes": Reader(
@@ -190,7 +190,7 @@ READERS: dict[str, Reader] = {
         datasets=("simulator",),
         title="Simulator: scenes that `roadaware simulate` made up",
         licence="made up by roadaware; free of terms",
-        summary="made-up streets and crowds with exact truth for every task, beside films, masks and sweeps",
+        summary="synthetic streets and crowds with exact truth for every task, beside videos, masks and sweeps",
         options={},
     ),
 }

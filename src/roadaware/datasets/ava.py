@@ -169,7 +169,7 @@ def _apart(ids: list[int], names: list[str], findings: Findings, where: str) -> 
 
 LONGEST_NAME = 255
 MOST_FRAMES = 10_000_000
-OUT_OF_PICTURE = "boxes that reach out of the picture (0 to 1), kept as they are"
+OUT_OF_PICTURE = "boxes that reach out of the image (0 to 1), kept as they are"
 _NEAR = (-1.0, 2.0)
 _COLUMNS = "a row is video,timestamp,x1,y1,x2,y2,action[,person or score]"
 _BOX = ("c2", "c3", "c4", "c5")
@@ -296,9 +296,9 @@ class _Seen:
             raise InputError(message, where=f"{where}:{self.first[usual]}", hint=hint)
         if 2 * self.far > self.boxed:
             raise InputError(
-                f"boxes in pixels where shares of the picture (0 to 1) are due: {to_printable(self.example[1])}",
+                f"boxes in pixels where shares of the image (0 to 1) are due: {to_printable(self.example[1])}",
                 where=f"{where}:{self.example[0]}",
-                hint="divide x by the width and y by the height of the picture",
+                hint="divide x by the width and y by the height of the image",
             )
 
 
@@ -434,7 +434,7 @@ def _reason(due: tuple[int, ...]) -> pl.Expr:
         (pl.col("y2_px") < pl.col("y1_px"), pl.format("the box is upside down, y2 < y1: {}", box)),
         (
             boxed & ~pl.all_horizontal(pl.col(*CORNERS).is_between(*_NEAR)),
-            pl.format("a box far outside the picture, in pixels where 0 to 1 is due? {}", box),
+            pl.format("a box far outside the image, in pixels where 0 to 1 is due? {}", box),
         ),
         (
             pl.col("c6").is_not_null() & pl.col("action").is_null(),

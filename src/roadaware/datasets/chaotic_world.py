@@ -419,7 +419,7 @@ def _box(numbers: list[Any] | tuple[Any, ...]) -> Box:
     if len(numbers) != 4:
         raise ValueError(f"a box of {len(numbers)} numbers where 4 are due")
     if any(not _NEAR[0] <= number <= _NEAR[1] for number in numbers):
-        raise ValueError("a box far outside the picture, in pixels where 0 to 1 is due?")
+        raise ValueError("a box far outside the image, in pixels where 0 to 1 is due?")
     x1, y1, x2, y2 = (float(number) for number in numbers)
     if x2 < x1 or y2 < y1:
         raise ValueError("a box is upside down, x2 < x1 or y2 < y1")
@@ -784,7 +784,7 @@ def _check_options(pictures: str | None, sounds: str | None, first_frame: int | 
         or sounds not in (None, *_GROUPS)
         or first_frame not in (None, 0, 1)
     ):
-        raise UsageError("'pictures' is picked or all, 'sounds' is group or frame, 'first_frame' is 0 or 1")
+        raise UsageError("'images' is picked or all, 'sounds' is group or frame, 'first_frame' is 0 or 1")
 
 
 def _jobs(source: Source, parts: _Parts) -> list[tuple[str, _Take]]:

@@ -254,7 +254,7 @@ def select_valid_boxes(
         The raw columns, and `number` (the frame), the corners and `track_label`.
     """
     outside = sheet.rows["outside"] == "1"
-    findings.left_out["boxes outside the picture (outside=1)"] += int(outside.sum())
+    findings.left_out["boxes outside the image (outside=1)"] += int(outside.sum())
     rows = sheet.rows.filter(~outside.fill_null(value=False))
     findings.read["boxes"] += len(rows)
     known = tracks.select(*TRACK, pl.col("id").alias("track_id"), "track_label", "track_reason")

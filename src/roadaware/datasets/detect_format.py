@@ -33,8 +33,8 @@ _KEYS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("vggss", (("file", "class", "bbox"),)),
 )
 _CLAIMS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
-    ("claimed spans and boxes of sentences", (("video_predictions",),)),
-    ("claimed relations", (("triplet", "score"),)),
+    ("predicted spans and boxes of sentences", (("video_predictions",),)),
+    ("predicted relations", (("triplet", "score"),)),
 )
 
 
@@ -58,7 +58,7 @@ def detect_dataset_format(path: Path) -> str:
         f"expected annotations of a known format, found {seen or 'no .json, .csv or .xml file'}",
         where=to_printable(str(path)),
         hint="AVA and Chaotic World csv, VidVRD, VidOR, HC-STVG, VidSTG, VGG-SS and Label Studio JSON, "
-        "Flickr-SoundNet XML and made-up scenes are known by what is in them; `--reader NAME` says which",
+        "Flickr-SoundNet XML and synthetic scenes are known by what is in them; `--reader NAME` says which",
     )
 
 
@@ -202,5 +202,5 @@ def find_root(name: str, path: Path) -> Path:
     with importlib.import_module(get_reader(name).module).find(path) as source:
         found: Path = source.path / source.prefix if source.prefix else source.path
     if not found.is_dir():
-        raise UsageError(f"{path} is an archive: unpack it, sweeps and pictures are opened one by one")
+        raise UsageError(f"{path} is an archive: unpack it, sweeps and images are opened one by one")
     return found

@@ -121,7 +121,7 @@ def _heard(root: etree._Element, file: str, where: str, findings: Findings) -> H
     kept = [n for n in range(len(lists)) if n not in bad]
     beyond = (corners[kept] < 0).any(axis=1) | (corners[kept] > GRID).any(axis=1)
     findings.warn("boxes that reach out of the grid of 256, kept as they are", name, int(beyond.sum()))
-    findings.warn("pictures without a box, kept", name, int(not kept))
+    findings.warn("images without a box, kept", name, int(not kept))
     return Heard(name, corners[kept], tuple(drawn[n] for n in kept))
 
 

@@ -119,7 +119,7 @@ def parse_label(line: str) -> tuple[str, dict[str, Any]]:
     """
     words = line.split()
     if len(words) != _FIELDS:
-        told = " (the 16th is a score: these are claims)" if len(words) == _FIELDS + 1 else ""
+        told = " (the 16th is a score: these are predictions)" if len(words) == _FIELDS + 1 else ""
         raise RowError(f"a label has {_FIELDS} fields and this line {len(words)}{told}")
     if words[0] not in CLASSES:
         raise RowError(f"the class '{words[0][:40]}' is none of {', '.join(CLASSES)}")
@@ -246,7 +246,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
     if not sensed.videos:
         first = errors[0]
         raise InputError(
-            f"none of {len(shots)} pictures can be read: {first.message}", where=first.where, hint=_HINT
+            f"none of {len(shots)} images can be read: {first.message}", where=first.where, hint=_HINT
         )
     tables = sensed.tables(CLASSES)
     return Scenes(

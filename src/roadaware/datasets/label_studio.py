@@ -217,7 +217,7 @@ def _check(values: Floats, region: Region, clip: Clip, held: Rows) -> None:
     held.findings.warn(what, item, int((values[:, 4] % 360 != 0).sum()))
     ends = values[:, :2] + values[:, 2:4]
     out = (values[:, :2] < -1e-6).any(axis=1) | (ends > 100 + 1e-6).any(axis=1)
-    held.findings.warn("boxes that reach out of the picture, kept as they are", item, int(out.sum()))
+    held.findings.warn("boxes that reach out of the image, kept as they are", item, int(out.sum()))
 
 
 def _query(

@@ -17,7 +17,7 @@ from roadaware.scenes.schema import create_empty_table
 
 KIND = "object"
 """The kind of label that says what a box is."""
-DISTORTION = "lens distortion of cameras, whose matrices hold for undistorted pictures"
+DISTORTION = "lens distortion of cameras, whose matrices hold for undistorted images"
 """What is left out where a set is published with distorted images."""
 _VIDEOS: dict[str, Any] = {
     **dict.fromkeys(("video", "scene"), pl.String),

@@ -140,7 +140,7 @@ def _scene(source: Source, name: str) -> Scenes:
     """
     folder = _folder(name)
     if not _NAME.fullmatch(name):
-        raise InputError(f"'{to_printable(name, 60)}' is no name of a made-up scene", where=folder)
+        raise InputError(f"'{to_printable(name, 60)}' is no name of a synthetic scene", where=folder)
     scenes = decode_scenes(source.where(folder), lambda file: source.read(f"{folder}/{file}"))
     videos = scenes.videos["video"].to_list()
     if videos != [name] or not scenes.rejected.is_empty():

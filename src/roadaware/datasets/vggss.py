@@ -36,7 +36,7 @@ LARGEST = 2.0
 """Numbers beyond this are no shares of an image."""
 _WANTED = "VGG-SS needs its annotations, a file 'vggss.json',"
 _HINT = "Point at the file, or the folder or zip that holds it."
-_NUMBERS = "in pixels or broken: boxes should be shares of the picture, 0..1"
+_NUMBERS = "in pixels or broken: boxes should be shares of the image, 0..1"
 
 
 class _RowError(Exception):
@@ -144,7 +144,7 @@ def _corners(name: str, boxes: list[Any], file: str, findings: Findings) -> Floa
     kept = corners[[n for n in range(len(boxes)) if n not in bad]]
     findings.warn("items without a box, kept", name, int(not len(kept)))
     beyond = (kept < 0).any(axis=1) | (kept > 1).any(axis=1)
-    findings.warn("boxes that reach out of their picture, kept as they are", name, int(beyond.sum()))
+    findings.warn("boxes that reach out of their image, kept as they are", name, int(beyond.sum()))
     return kept
 
 

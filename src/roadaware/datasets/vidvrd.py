@@ -58,7 +58,7 @@ _EDGES = ("xmin", "ymin", "xmax", "ymax")
 _NOTHING = (
     f"has neither '{_TRACKS}' of a video nor videos with such, and there is no video with relations either"
 )
-_FOREIGN = "check that it holds annotations of VidVRD or VidOR, not claims"
+_FOREIGN = "check that it holds annotations of VidVRD or VidOR, not predictions"
 
 
 @dataclass(frozen=True)
@@ -324,7 +324,7 @@ def _outside(tracks: list[Track], size: tuple[int | None, int | None], reading: 
     limit = np.array([width, height])
     for track in tracks:
         out = (track.boxes[:, :2] < 0).any(axis=1) | (track.boxes[:, 2:] > limit).any(axis=1)
-        what = "boxes that reach out of the picture, kept as they are"
+        what = "boxes that reach out of the image, kept as they are"
         reading.findings.warn(what, f"{reading.video}, 'tid' {track.name}", int(out.sum()))
 
 
@@ -377,7 +377,7 @@ def _size(top: Mapping[str, Any], reading: _Reading) -> tuple[int | None, int | 
     width, height = (parse_int(top.get(name), 1, MOST_PIXELS) for name in ("width", "height"))
     if width is None or height is None:
         told = f"{format_value(top.get('width'))} x {format_value(top.get('height'))}"
-        reading.findings.warn("sizes of pictures that are none, kept as null", f"{reading.video}: {told}")
+        reading.findings.warn("sizes of images that are none, kept as null", f"{reading.video}: {told}")
     return width, height
 
 

@@ -1,4 +1,4 @@
-"""A small data set in the native format of JAAD, drawn from a seed, with defects planted and counted."""
+"""A small dataset in the native format of JAAD, drawn from a seed, with defects planted and counted."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Video:
 
 
 def write_demo(root: Path, *, seed: int = 0, progress: Callable[[int, int], None] | None = None) -> DemoFacts:
-    """Write the data set into a folder and say what is in it; the same seed writes the same bytes.
+    """Write the dataset into a folder and say what is in it; the same seed writes the same bytes.
 
     Args:
         root: the folder, made if need be; files of an earlier demo in it are replaced.

@@ -119,7 +119,7 @@ def _check(scenes: Scenes) -> None:
     unknown = needed or [c for c in ("width_px", "height_px", "n_frames") if scenes.videos[c].null_count()]
     if unknown or "agentness" not in scenes.meta.vocabularies:
         raise InputError(
-            f"a made-up detector needs {', '.join(unknown) or 'a vocabulary of agentness'} of every video",
+            f"a synthetic detector needs {', '.join(unknown) or 'a vocabulary of agentness'} of every video",
             hint="read the set with a reader of road events, such as road or ucf24",
         )
 

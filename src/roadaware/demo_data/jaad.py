@@ -1,4 +1,4 @@
-"""A small data set in the native format of JAAD, drawn from a seed, with defects planted that an audit
+"""A small dataset in the native format of JAAD, drawn from a seed, with defects planted that an audit
 must find.
 """
 

@@ -152,7 +152,7 @@ def _truth(rows: list[tuple[str, int, int, int, *tuple[float, ...]]], videos: in
         boxes=boxes.drop("label"),
         tubes=boxes.select("tube", "video").unique("tube", maintain_order=True),
         labels=boxes.select("box", "label", kind=pl.lit(KIND)),
-        meta=Meta(dataset="made-up streets", vocabularies={KIND: CLASSES}),
+        meta=Meta(dataset="synthetic streets", vocabularies={KIND: CLASSES}),
     )
 
 
@@ -165,7 +165,7 @@ def _proposals(rows: list[tuple[str, int, float, int, *tuple[float, ...]]]) -> P
     return Predictions(
         boxes=boxes.drop("label"),
         labels=named.select("box", "label", "score", kind=pl.lit(KIND)),
-        meta=Meta(dataset="made-up streets", vocabularies={KIND: CLASSES}),
+        meta=Meta(dataset="synthetic streets", vocabularies={KIND: CLASSES}),
     )
 
 

@@ -26,7 +26,7 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 MOST_BYTES = 1 << 31
-_FOREIGN = "files with no claim of an action that the truth has: compare numbers with its label map"
+_FOREIGN = "files with no prediction of an action that the truth has: compare numbers with its label map"
 _MOST_BEYOND = 0.05
 _UNSCORED = "rows without a score, taken as 1 as the published evaluators do"
 _PERSONS = "scores that are all 0 or 1: numbers of persons, read as scores?"
@@ -156,7 +156,7 @@ def write_action_claims(predictions: Predictions, scenes: Scenes, path: Path) ->
     """
     labels = predictions.labels.filter(pl.col("kind").cast(pl.String) == KIND)
     if len(labels) and ("score" not in labels.columns or labels["score"].null_count()):
-        raise InputError("claims without a score cannot be written", hint="every label needs a `score`")
+        raise InputError("predictions without a score cannot be written", hint="every label needs a `score`")
     if "score" not in labels.columns:
         labels = labels.with_columns(score=pl.lit(0.0))
     known = label_map(scenes)
@@ -210,9 +210,9 @@ def _parse_scores(
     bad = given & ~(score.is_between(0, 1)).fill_null(value=False)
     reasons = pl.select(
         reason=pl.when(boxless)
-        .then(pl.lit("a claim without a box"))
+        .then(pl.lit("a prediction without a box"))
         .when(actionless)
-        .then(pl.lit("a claim without an action"))
+        .then(pl.lit("a prediction without an action"))
         .when(bad)
         .then(pl.format("the score should be a number in [0, 1] and is '{}'", rows["last"].str.slice(0, 60)))
     )["reason"]
@@ -343,15 +343,15 @@ def _tell_of_strangers(rows: pl.DataFrame, scenes: Scenes, file: str, where: str
     if len(strange) == len(claimed):
         has = known.sort("video", "frame").row(0) if len(known) else ("nothing", 0)
         raise InputError(
-            f"none of {len(claimed):,} claimed moments is in the truth: claimed is "
+            f"none of {len(claimed):,} predicted moments is in the truth: predicted is "
             f"'{to_printable(first['video'], 60)}' at {first['frame']}, "
             f"the truth has '{to_printable(has[0], 60)}' at {has[1]}",
             where=f"{where}:{first['line']}",
             hint="compare the names of videos and the timestamps of both files: they must be written alike",
         )
     for what, rows_of in (
-        ("claims in videos that the truth lacks", strange.filter(foreign)),
-        ("claims in moments that the truth lacks", strange.filter(~foreign)),
+        ("predictions in videos that the truth lacks", strange.filter(foreign)),
+        ("predictions in moments that the truth lacks", strange.filter(~foreign)),
     ):
         if len(rows_of):
             row = rows_of.row(0, named=True)

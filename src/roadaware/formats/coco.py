@@ -604,7 +604,7 @@ def write_results(predictions: Predictions, path: Path, index: CocoIndex, *, min
     places = scored.select("video", "frame").unique(maintain_order=True).rows()
     lost = [place for place in places if place not in ids]
     if lost:
-        raise UsageError(f"{len(lost)} frames with claims are no images of the index, first {lost[:3]}")
+        raise UsageError(f"{len(lost)} frames with predictions are no images of the index, first {lost[:3]}")
     category = {label: number for number, label in index.categories.items()}
     results = [
         {
@@ -702,7 +702,7 @@ def _collect_scored_boxes(predictions: Predictions, index: CocoIndex) -> pl.Data
         parts = list(_dense_rows(boxes, convert_to_matrix(boxes["scores"], columns.width), columns, index))
         return pl.concat(parts).sort("row", maintain_order=True)
     if "score" not in predictions.labels.columns:
-        raise UsageError(f"the claims have neither dense scores nor scored labels of '{index.kind}'")
+        raise UsageError(f"the predictions have neither dense scores nor scored labels of '{index.kind}'")
     rows = _named_labels(predictions, index.kind, predictions.meta.vocabularies.get(index.kind, ()))
     return rows.filter(pl.col("name").is_in(list(index.labels)))
 

@@ -97,7 +97,7 @@ def _merge_documents(
     differ = sorted(n for n in shared if any(one[n].get(k) != other[n].get(k) for k in ("image_id", "bbox")))
     if differ:
         raise InputError(
-            f"{len(differ)} annotations have the same id as in {where} and another picture or box, first "
+            f"{len(differ)} annotations have the same id as in {where} and another image or box, first "
             f"{differ[:_SHOWN]}",
             where=beside,
             hint="both files should be of one set: val with val, test with test",

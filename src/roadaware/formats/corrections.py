@@ -53,7 +53,7 @@ known, and may stand for any of its image."""
 SOMEBODY = "somebody"
 _NEW = -1
 """Stands for a refused box that names no proposal."""
-_NO_BOX = "not a box on a picture"
+_NO_BOX = "not a box on an image"
 _SLACK = 1e-3
 _LIMIT = 1 << 31
 Place = tuple[str, int]
@@ -118,7 +118,7 @@ class _Rows:
         """Add a box."""
         name = f"{format_task_name(*place)}, {who}"
         if proposal is not None and self.proposals.get(proposal) != place:
-            self.findings.warn("boxes that name a proposal of no or another picture, taken as new", name)
+            self.findings.warn("boxes that name a proposal of no or another image, taken as new", name)
             proposal = None
         if word is not None and word not in (*self.words, UNNAMED):
             self.findings.warn(f"boxes of a class that was not sent out: {to_printable(word, 60)}", name)
@@ -204,7 +204,7 @@ def merge_answers(parts: Sequence[Answers]) -> Answers:
         if number:
             again = looked.join(part.looked, on=key, how="semi")
             if len(again):
-                findings.left_out["earlier annotations of a picture by the same person"] += len(again)
+                findings.left_out["earlier annotations of an image by the same person"] += len(again)
             drawn, looked, refused = (
                 pl.concat([held.join(part.looked, on=key, how="anti", maintain_order="left"), new])
                 for held, new in ((drawn, part.drawn), (looked, part.looked), (refused, part.refused))
@@ -217,7 +217,7 @@ def _label_studio(content: list[Any], path: Path, sent: Predictions) -> Answers:
     for task in parse_tasks(content, to_printable(str(path)), path.name, "annotations", rows.findings):
         place = rows.tasks.get(task.video)
         if place is None:
-            rows.findings.reject("frames", rows.file, task.video, "a picture that was not sent out")
+            rows.findings.reject("frames", rows.file, task.video, "an image that was not sent out")
             continue
         for who, seconds in task.skipped:
             rows.looked.setdefault((who or SOMEBODY, place), (True, seconds))
@@ -231,7 +231,7 @@ def _annotation(annotation: Annotation, place: Place, rows: _Rows) -> None:
     who = annotation.author or SOMEBODY
     known = rows.looked.get((who, place))
     if known is not None and not known[0]:
-        rows.findings.left_out["earlier annotations of a picture by the same person"] += 1
+        rows.findings.left_out["earlier annotations of an image by the same person"] += 1
     rows.looked[who, place] = (False, annotation.seconds)
     rows.drawn[who, place], rows.lost[who, place] = [], set()
     for name in annotation.refused:
@@ -275,7 +275,7 @@ def _fault(region: Region) -> str:
     if not (width > 0 and height > 0):
         return "the box has no width or no height"
     if min(left, top) < -_SLACK or max(left + width, top + height) > 100 + _SLACK:
-        return f"the box lies outside 0 to 100 % of the picture: {left:g}, {top:g}, {width:g} x {height:g}"
+        return f"the box lies outside 0 to 100 % of the image: {left:g}, {top:g}, {width:g} x {height:g}"
     return ""
 
 
@@ -294,7 +294,7 @@ def _coco(content: Mapping[str, Any], path: Path, sent: Predictions) -> Answers:
     for image, found in places.items():
         if found is None:
             name = index.images[image][0]
-            rows.findings.reject("frames", rows.file, name, "a picture that was not sent out")
+            rows.findings.reject("frames", rows.file, name, "an image that was not sent out")
         else:
             rows.looked[path.stem, found] = (False, None)
             rows.drawn[path.stem, found] = []
@@ -331,13 +331,13 @@ def _plain_box(
     """Take a box in pixels, cut to its image."""
     x1, y1, x2, y2 = _within(corners, rows.sizes[place])
     if x1 >= x2 or y1 >= y2:
-        reason = "the box has no width or no height in the picture"
+        reason = "the box has no width or no height in the image"
         rows.findings.reject("boxes", rows.file, f"{format_task_name(*place)}, {who}", reason)
         rows.lose(who, place, proposal)
         return
     reaches_out = max(abs(a - b) for a, b in zip(corners, (x1, y1, x2, y2), strict=True)) > 0.5
     rows.findings.warn(
-        "boxes that reach out of their picture, cut to it", format_task_name(*place), int(reaches_out)
+        "boxes that reach out of their image, cut to it", format_task_name(*place), int(reaches_out)
     )
     rows.take(who, place, proposal, (x1, y1, x2, y2), word)
 
@@ -358,7 +358,7 @@ def _parquet(path: Path, sent: Predictions) -> Answers:
         place, who = (row["video"], row["frame"]), row["annotator"] or path.stem
         if place not in rows.sizes:
             name = format_task_name(str(place[0]), place[1] or 0)
-            rows.findings.reject("frames", rows.file, name, "a picture that was not sent out")
+            rows.findings.reject("frames", rows.file, name, "an image that was not sent out")
             continue
         rows.looked[who, place] = (False, None)
         rows.drawn.setdefault((who, place), [])

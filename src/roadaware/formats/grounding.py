@@ -50,7 +50,7 @@ class Sentences:
         table = scenes.queries.with_columns(pl.col("video").cast(pl.String))
         if table.is_empty():
             raise InputError(
-                f"{scenes.meta.dataset or 'the truth'} has no sentences: there is nothing to claim",
+                f"{scenes.meta.dataset or 'the truth'} has no sentences: there is nothing to predict",
                 hint="check which file was given as truth",
             )
         self.query = table["query"].to_list()
@@ -81,9 +81,9 @@ class Sentences:
         asked = list(dict.fromkeys(claimed))[:_SHOWN]
         has = [name for name in self.names if name is not None][:_SHOWN] or self.videos[:_SHOWN]
         return InputError(
-            f"not one claim is on a sentence of the truth: the file names {asked}, the truth {has}",
+            f"not one prediction is on a sentence of the truth: the file names {asked}, the truth {has}",
             where=where,
-            hint="take the truth that the claims were made on, in the form whose names they use",
+            hint="take the truth that the predictions were made on, in the form whose names they use",
         )
 
 
@@ -165,7 +165,7 @@ class _Claims:
             return
         last += inclusive
         if last < first:
-            self.findings.warn("claimed spans that end before they start, taken as empty", name)
+            self.findings.warn("predicted spans that end before they start, taken as empty", name)
             last = first
         claim.span = first - self.shift, last - self.shift
 
@@ -256,7 +256,7 @@ def write_grounding_claims(
         DiskError: if the disk refuses.
     """
     if form not in ("tubedetr", "hcstvg"):
-        raise UsageError(f"'{form}' is no form of claims; there are tubedetr and hcstvg")
+        raise UsageError(f"'{form}' is no form of predictions; there are tubedetr and hcstvg")
     sentences, first = Sentences(scenes), _first_frame(scenes)
     place = {query: n for n, query in enumerate(sentences.query)}
     boxes = predictions.boxes.sort("tube", "frame") if "tube" in predictions.boxes.columns else pl.DataFrame()
@@ -268,7 +268,7 @@ def write_grounding_claims(
         start, end = row.get("start_frame"), row.get("end_frame")
         if row["query"] not in place or start is None or end is None:
             raise UsageError(
-                f"sentence {row['query']} is not one of the scenes, or is claimed without a span"
+                f"sentence {row['query']} is not one of the scenes, or is predicted without a span"
             )
         n = place[row["query"]]
         name = sentences.names[n] or sentences.videos[n]
@@ -337,7 +337,7 @@ def _read_tubedetr(top: Mapping[str, Any], where: str, claims: _Claims) -> None:
 def _read_official(top: Mapping[str, Any], where: str, claims: _Claims) -> None:
     """Span and boxes by video."""
     if top and not any(isinstance(each, dict) and "bbox" in each for each in top.values()):
-        raise InputError("holds claims in neither of the known forms", where=where, hint=_HINT)
+        raise InputError("holds predictions in neither of the known forms", where=where, hint=_HINT)
     for key, each in top.items():
         name = escape_surrogates(key)
         claim = claims.claim(name)
@@ -358,7 +358,9 @@ def _compare_kind(kind: Any, name: str, claims: _Claims) -> None:
     place = claims.places[name]
     known = claims.sentences.kinds[place] if isinstance(place, int) else None
     if isinstance(kind, str) and known is not None and kind not in (known, "none"):
-        claims.findings.warn("claims whose kind of sentence is not that of the truth, which counts", name)
+        claims.findings.warn(
+            "predictions whose kind of sentence is not that of the truth, which counts", name
+        )
 
 
 def _predictions(claims: _Claims, scenes: Scenes, form: Form) -> Predictions:
@@ -379,9 +381,9 @@ def _predictions(claims: _Claims, scenes: Scenes, form: Form) -> Predictions:
     names = pl.Series("name", [sentences.names[place] for place, _ in listed], dtype=pl.String)
     numbers = pl.Series("tube", range(len(listed)), dtype=pl.Int64)
     spans = [claim.span or (None, None) for _, claim in listed]
-    findings.warn("sentences without a claim", "", len(sentences.query) - len(listed))
+    findings.warn("sentences without a prediction", "", len(sentences.query) - len(listed))
     unspanned = [sentences.names[place] or "" for place, claim in listed if claim.span is None]
-    findings.warn("sentences with claimed boxes and no span", (*unspanned, "")[0], len(unspanned))
+    findings.warn("sentences with predicted boxes and no span", (*unspanned, "")[0], len(unspanned))
     tables = {
         "queries": pl.DataFrame(
             {

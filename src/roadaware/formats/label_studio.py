@@ -293,7 +293,7 @@ def _sounds(task: _Task) -> None:
     """Regions of the recording."""
     sounds = task.held.of("sounds", task.video)
     if task.picture:
-        task.held.leave_out("sounds of pictures", len(sounds))
+        task.held.leave_out("sounds of images", len(sounds))
         return
     words = task.held.tables.meta.vocabularies.get(SOUND, ())
     for row in sounds.iter_rows(named=True):
@@ -559,7 +559,7 @@ def write_label_studio(
     rows = {row["video"]: row for row in table.iter_rows(named=True)}
     pictures = {video for video, row in rows.items() if _is_picture(row)}
     if pictures and len(pictures) < len(rows):
-        message = f"{len(pictures)} pictures and {len(rows) - len(pictures)} videos cannot be one project"
+        message = f"{len(pictures)} images and {len(rows) - len(pictures)} videos cannot be one project"
         raise UsageError(f"{message}: write them apart, with `only`")
     held = Held(tables, build_controls(tables), tolerance_px)
     found = Written(left_out=held.left_out)

@@ -69,8 +69,8 @@ def select_task_proposals(
     kept = cut.filter((pl.col("x1_px") < pl.col("x2_px")) & (pl.col("y1_px") < pl.col("y2_px")))
     counts = Counter(
         {
-            "proposals on pictures that are not sent out": len(boxes) - len(held),
-            "proposals without a width or height in the picture": len(cut) - len(kept),
+            "proposals on images that are not sent out": len(boxes) - len(held),
+            "proposals without a width or height in the image": len(cut) - len(kept),
         }
     )
     named = _best(claims, kind, kept)
@@ -267,7 +267,7 @@ def _check(frames: pl.DataFrame) -> None:
         UsageError: see `select_task_proposals`.
     """
     if frames.is_empty():
-        raise UsageError("there is no picture to send out")
+        raise UsageError("there is no image to send out")
     twice = frames.filter(pl.struct("video", "frame").is_duplicated())
     sides = pl.col("width_px", "height_px")
     unknown = frames.filter(pl.any_horizontal(sides.is_null() | (sides < 1)))
@@ -275,5 +275,5 @@ def _check(frames: pl.DataFrame) -> None:
         if len(found):
             row = found.row(0, named=True)
             raise UsageError(
-                f"picture {format_task_name(row['video'], row['frame'])} {what} ({len(found)} rows)"
+                f"image {format_task_name(row['video'], row['frame'])} {what} ({len(found)} rows)"
             )

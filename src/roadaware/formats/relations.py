@@ -57,7 +57,7 @@ def read_relation_claims(path: Path, scenes: Scenes, *, strict: bool = False) ->
     file's own numbers, which `write_relation_claims` writes again.
 
     Args:
-        path: JSON {"results": {video: [claim]}}, or {video: [claim]}.
+        path: JSON {"results": {video: [prediction]}}, or {video: [prediction]}.
         scenes: what the predictions are about.
         strict: anything rejected is an error.
 
@@ -112,7 +112,7 @@ def write_relation_claims(predictions: Predictions, scenes: Scenes, path: Path) 
     """
     relations = predictions.relations
     if len(relations) and "score" not in relations.columns:
-        raise UsageError("relations without scores are no claims; give the column `score`")
+        raise UsageError("relations without scores are no predictions; give the column `score`")
     videos = [
         *scenes.videos["video"].cast(pl.String).to_list(),
         *relations["video"].cast(pl.String).unique(maintain_order=True).to_list(),
@@ -141,9 +141,11 @@ def _clips(
         if video not in known:
             foreign.append(video)
             count = len(value) if isinstance(value, list) else 0
-            findings.warn("claims on videos that the truth does not have, left out", video, max(count, 1))
+            findings.warn(
+                "predictions on videos that the truth does not have, left out", video, max(count, 1)
+            )
         elif not isinstance(value, list):
-            reason = f"should be a list of claims and is {describe_type(value)}"
+            reason = f"should be a list of predictions and is {describe_type(value)}"
             findings.reject("relations", file, video, reason)
         else:
             found.append(_clip(video, value, file, scores, findings))
@@ -174,7 +176,7 @@ def _iterate_videos(text: str, where: str) -> Iterator[tuple[str, Any]]:
         elif isinstance(value, list):
             beside = True
     if beside and not seen:
-        raise InputError("the file holds no claims", where=where, hint=_HINT)
+        raise InputError("the file holds no predictions", where=where, hint=_HINT)
 
 
 def _clip(video: str, listed: Sequence[Any], file: str, scores: list[float], findings: Findings) -> Packed:
@@ -184,15 +186,15 @@ def _clip(video: str, listed: Sequence[Any], file: str, scores: list[float], fin
     for number, value in enumerate(listed):
         claim = parse_relation(value)
         if isinstance(claim, str):
-            findings.reject("relations", file, f"{video}, claim {number}", claim, rows=0)
+            findings.reject("relations", file, f"{video}, prediction {number}", claim, rows=0)
             continue
         score = value.get("score")
         if type(score) not in (int, float) or not -1e300 < score < 1e300:
             reason = f"the score should be a finite number and is {format_value(score)}"
-            findings.reject("relations", file, f"{video}, claim {number}", reason, rows=0)
+            findings.reject("relations", file, f"{video}, prediction {number}", reason, rows=0)
             continue
         if np.array_equal(claim.subject, claim.object):
-            findings.warn("claims whose subject is its own object", f"{video}, claim {number}", 1)
+            findings.warn("predictions whose subject is its own object", f"{video}, prediction {number}", 1)
         scores.append(float(score))
         held.take(claim)
     return pack(video, merge_overlapping_tracks(held))
@@ -203,7 +205,7 @@ def _nothing_known(foreign: Sequence[str], known: set[str], where: str) -> Input
         ", ".join(to_printable(name, 60) for name in sorted(names)[:_NAMED]) for names in (foreign, known)
     )
     message = f"not one of {len(foreign)} videos is among the {len(known)} of the truth"
-    hint = f"the claims name {here}; the truth has {there}: names must be equal to the letter"
+    hint = f"the predictions name {here}; the truth has {there}: names must be equal to the letter"
     return InputError(message, where=where, hint=hint)
 
 
@@ -219,7 +221,7 @@ def _strange_words(clips: Sequence[Packed], known: Mapping[str, tuple[str, ...]]
             for kind, word in [(PREDICATE, relation.predicate), *said]:
                 if names.get(kind) and word not in names[kind]:
                     findings.warn(
-                        "claims with a word that the truth does not know", f"{clip.video}: {word}", 1
+                        "predictions with a word that the truth does not know", f"{clip.video}: {word}", 1
                     )
                     break
 

@@ -120,7 +120,7 @@ def get_label_kinds(scenes: Scenes | None, vocabularies: Mapping[str, Sequence[s
     if not kinds.classes:
         raise InputError(
             f"no vocabulary of {', '.join(CLASS_KINDS)}; there are {', '.join(kinds.vocabularies) or 'none'}",
-            hint="give the scenes of the data set that was detected in, or `vocabularies`",
+            hint="give the scenes of the dataset that was detected in, or `vocabularies`",
         )
     return kinds
 
@@ -146,7 +146,7 @@ def infer_label_kinds(width: int | None, av_width: int | None, where: str) -> Ki
         f"{av_width if av_width is not None else 'no'} scores per frame: neither those of ROAD 1.0 (148 "
         "and 7) nor of UCF101-24 (24 and 25)",
         where=where,
-        hint="give the scenes of the data set that was detected in, or `vocabularies` (kind to labels)",
+        hint="give the scenes of the dataset that was detected in, or `vocabularies` (kind to labels)",
     )
 
 
@@ -186,7 +186,7 @@ def drop_other_widths(read: Read, kinds: Kinds, findings: Findings) -> None:
         elif len(ego) and kinds.av_width and len(ego) != kinds.av_width:
             message = f"'ego' has {len(ego)} scores; expected {kinds.av_width}, one for each av_action"
         if message:
-            hint = "give the scenes of the data set that was detected in, or `vocabularies`"
+            hint = "give the scenes of the dataset that was detected in, or `vocabularies`"
             error = InputError(message, where=read.file[place], hint=hint)
             findings.reject("files", read.file[place], "", message, rows=0)
             read.errors.append(error)

@@ -51,7 +51,7 @@ def build_tube_lists(predictions: Predictions, *, native: bool, agentness: bool,
 
     Args:
         predictions: tubes with labels, and boxes.
-        native: name kinds as the data set does, where `meta` has them.
+        native: name kinds as the dataset does, where `meta` has them.
         agentness: also take the tubes without label and parent.
         first_frame: number of the first frame of a video.
 
@@ -302,7 +302,7 @@ def write_tubes(
     Args:
         predictions: tubes with one label each, and boxes.
         path: where to; its folder must exist. What stands there is replaced, whole or not at all.
-        native: write the data set's own names of kinds, where `meta` has them.
+        native: write the dataset's own names of kinds, where `meta` has them.
         agentness: also write the tubes without label and parent, as those of agentness.
         first_frame: number of the first frame of a video in the file.
 

@@ -42,7 +42,7 @@ _MOST_FILES = 1_000_000
 _DEEPEST = 6
 _KINDS = "fiub"
 _ENDING = ".npy"
-_FOLDER = "write each map as an .npy file, or all as one .npz; only an empty folder claims nothing"
+_FOLDER = "write each map as an .npy file, or all as one .npz; only an empty folder predicts nothing"
 _ZIP_ERRORS = (
     zipfile.BadZipFile,
     zlib.error,
@@ -258,7 +258,7 @@ def read_sound_maps(path: Path, scenes: Scenes, *, strict: bool = False) -> Pred
     path = Path(path)
     if scenes.sounds.is_empty():
         raise InputError(
-            f"{scenes.meta.dataset or 'the truth'} has no sounds: there is nothing to claim",
+            f"{scenes.meta.dataset or 'the truth'} has no sounds: there is nothing to predict",
             hint="check which file was given as truth",
         )
     findings = Findings()

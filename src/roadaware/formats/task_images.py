@@ -131,7 +131,7 @@ def _checked_size(path: Path, place: Place, known: tuple[int, int] | None) -> tu
     size = _size(path)
     if known is not None and known != size:
         width, height = known
-        message = f"the picture is {size[0]}x{size[1]}, the table says {width}x{height}"
+        message = f"the image is {size[0]}x{size[1]}, the table says {width}x{height}"
         raise InputError(message, where=f"{to_printable(place[0])}, frame {place[1]}")
     return size
 
@@ -169,7 +169,7 @@ def _size(path: Path) -> tuple[int, int]:
     if read_orientation(head, to_printable(str(path))) != 1:
         message = "its EXIF turns it: a browser would show it otherwise than its pixels and boxes lie"
         raise InputError(
-            message, where=to_printable(str(path)), hint="have pictures copied: copies are not turned"
+            message, where=to_printable(str(path)), hint="have images copied: copies are not turned"
         )
     found = parse_image_size(head)
     if found is None:
@@ -182,8 +182,8 @@ def _below(path: Path, base: Path) -> str:
         return path.relative_to(base).as_posix()
     except ValueError:
         raise UsageError(
-            f"the picture {path} does not lie below {base}, the folder that is served; serve a folder "
-            "above all pictures, or copy them"
+            f"the image {path} does not lie below {base}, the folder that is served; serve a folder "
+            "above all images, or copy them"
         ) from None
 
 

@@ -243,11 +243,11 @@ MAX_PIXELS = 1 << 26
 MAX_DECODED_BYTES = 10 * MAX_PIXELS
 """The most memory that decoding one image may take beside its file, the finished image included."""
 STILLS = ("PNG", "JPEG")
-"""Formats of Pillow of images in data sets."""
+"""Formats of Pillow of images in datasets."""
 PICTURES = (*STILLS, "BMP", "WEBP", "PPM", "TIFF")
 """Formats of Pillow of images that are watched."""
 FILMS = "mov,matroska,webm"
-"""Formats of FFmpeg of videos in data sets; each holds its images itself."""
+"""Formats of FFmpeg of videos in datasets; each holds its images itself."""
 WATCHED_FILMS = f"{FILMS},gif,avi,mpegts,mpeg,ogg,flv,asf"
 """Formats of FFmpeg of videos that are watched; each holds its images itself."""
 STREAMS = f"{WATCHED_FILMS},h264,hevc,mjpeg,mpjpeg,jpeg_pipe,m4v,mpegvideo"
@@ -291,7 +291,7 @@ def read_media_head(path: Path) -> bytes:
         with os.fdopen(handle, "rb", buffering=0) as stream:
             if (holes := _bytes_in_holes(handle)) > _HOLES_BYTES:
                 message = f"at least {holes:,} of its bytes were never written"
-                hint = "it is still being written, or is no film: wait for it, or copy it again"
+                hint = "it is still being written, or is no video: wait for it, or copy it again"
                 raise InputError(message, where=where, hint=hint)
             os.lseek(handle, 0, os.SEEK_SET)
             return stream.read(_HEAD_BYTES) or b""

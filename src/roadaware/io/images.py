@@ -39,7 +39,7 @@ _ROWS_PIXELS = 1 << 20
 def read_still(path: Path) -> Pixels:
     """(H, W, 3) uint8 of a PNG or JPEG file, as its pixels lie in the file, whichever way up that is.
 
-    Boxes of data sets are of these pixels; `parse_image_size` tells their size, too.
+    Boxes of datasets are of these pixels; `parse_image_size` tells their size, too.
 
     Args:
         path: the file.
@@ -113,7 +113,7 @@ def _parts(data: bytes, where: str) -> PictureParts:
     try:
         return parse_image_parts(data, MAX_PIXELS)
     except ValueError as error:
-        raise InputError(f"no whole picture: {error}", where=where, hint="copy the file again") from error
+        raise InputError(f"no whole image: {error}", where=where, hint="copy the file again") from error
 
 
 def _decode_image(path: Path, formats: Sequence[str]) -> tuple[Pixels, int | None]:

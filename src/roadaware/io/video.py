@@ -105,10 +105,10 @@ def open_container(path: Path, formats: str = FILMS) -> Any:
     except BROKEN as error:
         if _like_film(head, formats):
             raise CutOffError(
-                f"no whole film: {format_decoder_error(error)}", where=where, hint=CUT
+                f"no whole video: {format_decoder_error(error)}", where=where, hint=CUT
             ) from error
         kinds = ", ".join(_KINDS.get(each, each) for each in formats.split(","))
-        raise MediaError(f"not a film; {kinds} are read", where=where) from error
+        raise MediaError(f"not a video; {kinds} are read", where=where) from error
 
 
 def open_video_stream(file: Any, where: str) -> Any:
@@ -130,7 +130,7 @@ def open_video_stream(file: Any, where: str) -> Any:
     if stream.codec_context is not None:
         width, height = int(stream.width or 0), int(stream.height or 0)
         if not 0 < width * height <= MAX_PIXELS:
-            raise MediaError(f"pictures of {width}x{height}; up to {MAX_PIXELS} pixels are read", where=where)
+            raise MediaError(f"images of {width}x{height}; up to {MAX_PIXELS} pixels are read", where=where)
     _require_decoder(stream, where, "pictures")
     return stream
 
@@ -176,7 +176,7 @@ def read_frame_times(file: Any, stream: Any, where: str) -> tuple[Ints, int, str
     except BROKEN as error:
         broken = format_decoder_error(error)
     if len(times) > _MOST_FRAMES:
-        raise MediaError(f"more than {_MOST_FRAMES:,} frames; cut the film into several", where=where)
+        raise MediaError(f"more than {_MOST_FRAMES:,} frames; cut the video into several", where=where)
     found = np.frombuffer(times, dtype=np.int64) if times else np.zeros(0, dtype=np.int64)
     return np.unique(found), len(times), broken
 
@@ -317,7 +317,7 @@ class VideoWriter(Growing):
         """
 
         if self._sound is None:
-            raise UsageError("the film has no sound track: open it with sound_rate")
+            raise UsageError("the video has no sound track: open it with sound_rate")
         if block.ndim != 2 or block.shape[1] != 2:
             raise UsageError(f"expected (n, 2) samples, found {block.shape}")
         if not len(block):
@@ -346,7 +346,7 @@ class VideoWriter(Growing):
         """
         if not self.n_frames:
             self.abandon()
-            raise UsageError(f"{self._target.path}: a film has at least one frame")
+            raise UsageError(f"{self._target.path}: a video has at least one frame")
         try:
             for stream in (self._video, self._sound):
                 if stream is not None:

@@ -64,7 +64,7 @@ def interpolate_tubes(predictions: Predictions, config: InterpolationConfig | No
     tubes = predictions.tubes
     if "consecutive" in tubes.columns and tubes["consecutive"].any():
         raise InputError(
-            "the tubes are claimed for consecutive frames, so no frame of theirs is missing",
+            "the tubes are predicted for consecutive frames, so no frame of theirs is missing",
             hint="link with the gaps kept, as LinkerConfig.default does or with gaps='keep'",
         )
     filled, gaps = _fill_gaps(predictions.boxes, config)

@@ -274,7 +274,7 @@ def apply_latency(
     config = config or StreamingConfig()
     if "consecutive" in predictions.tubes.columns and predictions.tubes["consecutive"].any():
         raise InputError(
-            "the tubes are claimed for consecutive frames, so nobody knows when their boxes were found",
+            "the tubes are predicted for consecutive frames, so nobody knows when their boxes were found",
             hint="link with LinkerConfig.default(), or with gaps='keep'",
         )
     plan = build_timetable(predictions, scenes, config, latency).filter(pl.col("from_frame").is_not_null())

@@ -290,7 +290,7 @@ def _facts(
         "kinds": {kind: list(names) for kind, names in facts["kinds"].items()},
         "av_labels": list(facts["av_labels"]),
         "scores": "agentness, then all labels of all kinds in order",
-        "normalisation": {"mean": config.mean, "std": config.std, "of": "pictures in [0, 1], red first"},
+        "normalisation": {"mean": config.mean, "std": config.std, "of": "images in [0, 1], red first"},
         **sizes,
         "memories": memories,
         "config": configs.to_dict(config),

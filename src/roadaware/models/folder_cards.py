@@ -37,7 +37,7 @@ def _card(
 _SEGMENTS = ("segmentation",)
 _DETECTS = ("objects",)
 _ASKED = ("zero-shot objects",)
-_PIXELS = "one picture, red first"
+_PIXELS = "one image, red first"
 _OBJECTS = "a folder with config.json and model.safetensors, perhaps preprocessor_config.json"
 
 SEGFORMER = _card(

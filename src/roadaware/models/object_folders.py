@@ -72,7 +72,7 @@ def load_preparation(folder: Path) -> Preparation:
         return size_px, mean, std
     except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
         told = error.message if isinstance(error, InputError) else str(error)
-        raise InputError(f"not understood how pictures are prepared: {told}", where=where) from error
+        raise InputError(f"not understood how images are prepared: {told}", where=where) from error
 
 
 def read_folder_facts(folder: Path, labels: Sequence[str]) -> dict[str, Any] | None:

@@ -67,7 +67,7 @@ def load_pretrained_model(folder: Path, families: Sequence[str], maker: Any) -> 
     where, said = str(folder), parse_folder_json(folder / CONFIG)
     kind = said.get("model_type")
     if kind not in families:
-        known = ", ".join(families) if len(families) < _MOST_NAMED else "models of pictures"
+        known = ", ".join(families) if len(families) < _MOST_NAMED else "models of images"
         raise InputError(f"a model of type {to_printable(repr(kind), 60)}; known are {known}", where=where)
     refuse_adapter(folder)
     check_config(said, str(folder / CONFIG))
@@ -143,7 +143,7 @@ def load_image_preparer(folder: Path) -> Preparer:
             _prepare_images(prepare, [np.zeros((48, 64, 3), np.uint8)])
         except Exception as error:  # the library raises whatever its parts do
             told = error.message if isinstance(error, InputError) else _first_line(error)
-            raise InputError(f"not understood how pictures are prepared: {told}", where=where) from error
+            raise InputError(f"not understood how images are prepared: {told}", where=where) from error
     return lambda pictures: _prepare_images(prepare, pictures)
 
 

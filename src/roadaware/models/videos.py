@@ -87,8 +87,8 @@ class VideoDetector:
         """
         if self._held and picture.shape != self._held[-1].shape:
             raise InputError(
-                f"a picture of {picture.shape} follows one of {self._held[-1].shape}",
-                hint="all pictures of a stream have one size: resize them, or begin another stream",
+                f"an image of {picture.shape} follows one of {self._held[-1].shape}",
+                hint="all images of a stream have one size: resize them, or begin another stream",
             )
         self._held = [*self._held, picture][-self.window :]
         self._given += 1
@@ -186,8 +186,8 @@ def _of_one_size(pictures: Iterable[Pixels]) -> Iterator[Pixels]:
         if picture.shape[:2] != first[:2]:
             was, now = ("x".join(map(str, shape[1::-1])) for shape in (first, picture.shape))
             raise InputError(
-                f"pictures of {was} are followed by one of {now}",
-                hint="all pictures of a video have one size",
+                f"images of {was} are followed by one of {now}",
+                hint="all images of a video have one size",
             )
         yield picture
 

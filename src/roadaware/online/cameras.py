@@ -132,7 +132,7 @@ class NetworkStream:
                 yield shot
                 seen_s = seen_s if shot.picture is None else time.monotonic()
             if time.monotonic() - seen_s > self._wait_s:
-                raise TimeoutError(f"no picture came for {self._wait_s:g} s")
+                raise TimeoutError(f"no image came for {self._wait_s:g} s")
 
     def _decoded(self, packet: Any) -> Iterator[Shot]:
         try:
@@ -151,7 +151,7 @@ class NetworkStream:
             raise StreamError("expected a video stream, found none", hint="check the path of the address")
         stream = self._file.streams.video[0]
         if fault := prepare_decoder(stream):
-            raise StreamError(f"its pictures cannot be decoded: {fault}")
+            raise StreamError(f"its images cannot be decoded: {fault}")
         return stream
 
     def _failure(self) -> BaseException | None:
@@ -312,7 +312,7 @@ class Camera:
             self._thread.start()
         if self._thread and self.ending is None and self._clock.now_s() - self._beat_s > _STUCK_S:
             self._closed.set()
-            why = f"nothing that it sent for {_STUCK_S:g} s is of its pictures"
+            why = f"nothing that it sent for {_STUCK_S:g} s is of its images"
             self._waiting.end(Ending("gone", f"{self.name} is gone ({why})"))
         return self._waiting.take(patience_s, wait_s)
 

@@ -262,7 +262,7 @@ def _words(error: BaseException) -> tuple[str, str]:
     if isinstance(error, IndexError):
         return "it sends a stream that was not there at its start", _ANEW
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
-        return "it sends more streams, or larger pictures, than are taken from a camera", usual
+        return "it sends more streams, or larger images, than are taken from a camera", usual
     if type(error).__name__ == "ProtocolNotFoundError":
         return "this build of FFmpeg does not speak the protocol", "choose another scheme"
     if isinstance(error, OSError) and error.strerror:

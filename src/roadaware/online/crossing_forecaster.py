@@ -29,12 +29,12 @@ _NOBODY_PX, _SIZE_PX = (300.0, 200.0, 330.0, 290.0), (640, 480)
 """The box and the image that predictors are warmed up with."""
 _TASKS = {"action": "crossing", "risk": "risk"}
 _UNKNOWN = {
-    "ego": "a film does not tell how the own vehicle moves",
+    "ego": "a video does not tell how the own vehicle moves",
     "traffic": "nobody annotates the traffic of a stream",
     "appearance": "nobody annotates a stream",
     "behaviour": "nobody annotates a stream",
     "pose": "nothing looks for joints in a stream",
-    "crop": "pictures of pedestrians are not cut out of a stream",
+    "crop": "images of pedestrians are not cut out of a stream",
     "maps": "there are no class masks of a stream",
 }
 

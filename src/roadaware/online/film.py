@@ -125,7 +125,7 @@ class Film:
             return None
         if 8000 <= rate <= 96000:
             return rate
-        self._tell(f"it has {rate:,} samples a second; films have 8,000 to 96,000")
+        self._tell(f"it has {rate:,} samples a second; videos have 8,000 to 96,000")
         return None
 
     def _heard(self, sound: Path, start_s: float, wanted: int, rate: int) -> npt.NDArray[np.float32]:
@@ -146,7 +146,7 @@ class Film:
     def _tell(self, why: str) -> None:
         if not self._told:
             self._told = True
-            self._silent(f"the film is silent, its sound cannot be read: {why}")
+            self._silent(f"the video is silent, its sound cannot be read: {why}")
 
 
 def pad_to_even(picture: Pixels) -> Pixels:

@@ -18,7 +18,7 @@ UNKNOWN = MappingProxyType(
         SHORT: "not seen for long enough yet",
         SMALL: "smaller than those that the predictor learnt from",
         SHAKING: "the camera shakes more than those that the predictor learnt from, or its motion is unknown",
-        TURNING: "the camera turns, and has turned too far for places in the picture to mean anything",
+        TURNING: "the camera turns, and has turned too far for places in the image to mean anything",
     }
 )
 """Why nothing can be said of a pedestrian, each with its meaning."""

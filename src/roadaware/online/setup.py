@@ -109,10 +109,10 @@ def select_detector(
 
     Args:
         named: paths, or names of the catalogue.
-        synthetic: whether the source is a film of the simulator, at which the bundled detector looks.
+        synthetic: whether the source is a video of the simulator, at which the bundled detector looks.
         live: whether it is a camera.
-        size: longer side in pixels, of a detector of any size; default: 640 of a camera, 1024 of a film.
-        tiles: whether parts of each picture are looked at besides the whole, by a detector of any size.
+        size: longer side in pixels, of a detector of any size; default: 640 of a camera, 1024 of a video.
+        tiles: whether parts of each image are looked at besides the whole, by a detector of any size.
         find_real: finds a detector of real streets where none is named.
 
     Raises:

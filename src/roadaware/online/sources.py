@@ -40,8 +40,8 @@ def list_image_paths(name: str) -> list[Path]:
     except (OSError, ValueError, NotImplementedError) as error:
         raise build_read_error(error, to_printable(name)) from error
     if not found:
-        hint = f"pictures end in {', '.join(sorted(_ENDINGS))}; for a video name its file"
-        raise InputError("expected pictures, found none", where=to_printable(name), hint=hint)
+        hint = f"images end in {', '.join(sorted(_ENDINGS))}; for a video name its file"
+        raise InputError("expected images, found none", where=to_printable(name), hint=hint)
     return sorted(found, key=lambda path: build_natural_key(path.name))
 
 
@@ -103,7 +103,7 @@ class PictureFiles:
             self._taken += 1
             return SourceFrame(number, number / self.fps, picture, self._clock.now_s())
         if self._ending is None:
-            said = f"none of {len(self._paths):,} pictures could be read"
+            said = f"none of {len(self._paths):,} images could be read"
             self._ending = Ending("end") if self._taken else Ending("empty", said)
         return None
 
@@ -147,7 +147,7 @@ def open_source(
             raise UsageError(f"{what} should be more than 0 and at most 1000, not {rate!r}")
     if recorded_fps is not None and not Path(text).is_file():
         raise UsageError(
-            "recorded_fps is for a film; of a folder of pictures, fps says how many make a second"
+            "recorded_fps is for a video; of a folder of images, fps says how many make a second"
         )
     if text.isdecimal() and not _exists(text):
         device, form = get_camera_device(int(text))
@@ -159,7 +159,7 @@ def open_source(
     if path.is_dir() or (any(mark in text for mark in "*?[") and not path.exists()):
         return PictureFiles(text, clock, fps)
     if not path.exists():
-        hint = "name a video, a folder of pictures, a glob in quotes, a camera's number or an address"
+        hint = "name a video, a folder of images, a glob in quotes, a camera's number or an address"
         raise InputError("expected a source of frames, found nothing", where=to_printable(text), hint=hint)
     return VideoFile(path, clock, fps, recorded_fps)
 

@@ -197,12 +197,12 @@ def rotate_upright(frame: Any) -> Pixels:
         MediaError: if it is too large, or in no form that images can be made of.
     """
     if frame.width * frame.height > MAX_PIXELS:
-        raise MediaError(f"a picture of {frame.width}x{frame.height}; up to {MAX_PIXELS} pixels are read")
+        raise MediaError(f"an image of {frame.width}x{frame.height}; up to {MAX_PIXELS} pixels are read")
     try:
         picture: Pixels = frame.to_ndarray(format="rgb24")
         turns = round(getattr(frame, "rotation", 0) / 90) % 4
     except BROKEN as error:
-        raise MediaError(f"no picture can be made of a frame: {format_decoder_error(error)}") from error
+        raise MediaError(f"no image can be made of a frame: {format_decoder_error(error)}") from error
     return np.ascontiguousarray(np.rot90(picture, turns)) if turns else picture
 
 

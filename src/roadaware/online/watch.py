@@ -29,7 +29,7 @@ _FOREVER_S = 1e9
 
 _QUICK_FPS, _MANY_ANEW = 8.0, 0.35
 _JUMPS = (
-    "of what is found continues nothing of the frame before: if this film plays faster than it was recorded, say "
+    "of what is found continues nothing of the frame before: if this video plays faster than it was recorded, say "
     "at how many frames a second that was (--recorded-fps)"
 )
 
@@ -219,7 +219,7 @@ class _Run:
         if fitted is None:
             was, now = self.progress.size or (0, 0), frame.picture.shape
             sizes = f"{was[1]}x{was[0]} are followed by one of {now[1]}x{now[0]}"
-            return Ending("resized", f"pictures of {sizes} at frame {frame.number}")
+            return Ending("resized", f"images of {sizes} at frame {frame.number}")
         before = self.progress.last_number
         linker = self.watcher.linker_config
         late = frame.t_s - self.progress.t_s > linker.jump_gap_s

@@ -32,7 +32,7 @@ OWN = "coda"
 """A detector that calls its boxes by the classes of the ground truth."""
 CLASSES_2022 = 43
 _COLUMNS = ("id", "label", "common", "novel")
-_NO_CLASSES = "the claims have no classes"
+_NO_CLASSES = "the predictions have no classes"
 Set = TypeVar("Set", Scenes, Predictions)
 
 
@@ -233,7 +233,7 @@ def drop_classes(predictions: Predictions) -> Predictions:
 def label_claims(
     predictions: Predictions, trained_on: str | None, version: Version = "base", *, merged: bool = True
 ) -> Predictions:
-    """The claims with what they answer, by what their detector was trained on.
+    """The predictions with what they answer, by what their detector was trained on.
 
     Args:
         predictions: boxes, with labels of the kind `corner` where they have classes.

@@ -259,7 +259,7 @@ class Cell:
     """One row of a table.
 
     Args:
-        base: name of the configuration whose parameter is turned.
+        base: name of the configuration whose parameter is changed.
         knob: a field of `CopgConfig`, or `INPUTS`.
         value: of the parameter, or which steps are run.
         variant: what is proposed by.
@@ -344,7 +344,7 @@ def _list_variants(
     config = BASES[base]()
     if knob not in {each.name for each in dataclasses.fields(config)}:
         known = ", ".join(sorted(each.name for each in dataclasses.fields(config)))
-        raise UsageError(f"there is no knob {knob!r}; there are {known}")
+        raise UsageError(f"there is no parameter {knob!r}; there are {known}")
     own = getattr(config, knob)
     found = []
     for value in _sort_values([*values, own]):

@@ -57,7 +57,7 @@ def plot_ablation(table: pl.DataFrame) -> Picture:
             for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
         }
         figure.legend(handles.values(), handles.keys(), loc="outside upper left", ncols=len(handles))
-    return Picture("Knobs of the proposals", _caption(held, knobs, judged=judged), figure)
+    return Picture("Parameters of the proposals", _caption(held, knobs, judged=judged), figure)
 
 
 def _draw(axes: Axes, rows: pl.DataFrame, metric: str) -> None:
@@ -99,7 +99,9 @@ def _whiskers(axes: Axes, at: Sequence[float], rows: pl.DataFrame, metric: str, 
 
 def _caption(rows: pl.DataFrame, knobs: Sequence[str], *, judged: bool) -> str:
     what = "AP, AR and number of proposals" if judged else "number of proposals"
-    parts = [f"{what} when one knob is turned and the others stay ({', '.join(knobs)}); shaded: as it is."]
+    parts = [
+        f"{what} when one parameter is changed and the others stay ({', '.join(knobs)}); shaded: as it is."
+    ]
     if judged:
         for knob in knobs:
             best = rows.filter(pl.col("knob") == knob).drop_nulls("ar").sort("ar", descending=True).head(1)

@@ -15,7 +15,7 @@ _DOUBTFUL = "?"
 
 
 def format_ablation_tables(rows: pl.DataFrame) -> list[str]:
-    """One table for each configuration and knob, in their order; doubtful printed numbers are marked.
+    """One table for each configuration and parameter, in their order; doubtful printed numbers are marked.
 
     Args:
         rows: of `analysis.corner_tables.build_ablation_table`.

@@ -61,12 +61,12 @@ def plot_discovery(curve: Curve) -> Picture:
                     alpha=0.15,
                     linewidth=0,
                 )
-        axes.set(xlim=(0, 100), ylim=(0, 102), xlabel="pictures looked at, %")
-        axes.set_ylabel("objects found, %" if curve.unit == "objects" else "pictures with a case found, %")
+        axes.set(xlim=(0, 100), ylim=(0, 102), xlabel="images looked at, %")
+        axes.set_ylabel("objects found, %" if curve.unit == "objects" else "images with a case found, %")
         axes.grid(visible=True)
         axes.legend(loc="lower right", labelcolor=INK)
     told = [
-        f"{format_percent(row['found'], 1)} of what there is takes {format_percent(row['looked_share'], 1)} of the pictures"
+        f"{format_percent(row['found'], 1)} of what there is takes {format_percent(row['looked_share'], 1)} of the images"
         for row in curve.table.filter(pl.col("order") == "list").iter_rows(named=True)
     ]
     return Picture("What has to be looked at", f"By the list: {'; '.join(told)}.", figure)
@@ -80,24 +80,24 @@ def build_selection_section(planned: dict[str, float], curve: Curve | None) -> S
         curve: what `finding.curve` gave; None without ground truth.
     """
     says = (
-        f"{format_count(round(planned['listed']))} of {format_count(round(planned['pictures']))} pictures have a proposal; "
+        f"{format_count(round(planned['listed']))} of {format_count(round(planned['pictures']))} images have a proposal; "
         f"looking at them takes {_hours(planned['seconds'])}, at all {_hours(planned['seconds_of_all'])}.",
     )
     if curve is None:
         note = Note("Nobody said what is true, so that nobody knows what the list misses.", "doubt")
-        return Section("Pictures worth a look", says, (note,))
+        return Section("Images worth a look", says, (note,))
     rows = [_finding_row(row) for row in curve.table.iter_rows(named=True)]
-    header = ("found", "order", "pictures looked at", "interval", "time", "saved", "interval")
+    header = ("found", "order", "images looked at", "interval", "time", "saved", "interval")
     table = Table(
         header,
         tuple(rows),
         "rlrrrrr",
         "What has to be looked at until so much is found",
-        "Time is of one person; saved is against looking at all pictures without proposals. Intervals over "
+        "Time is of one person; saved is against looking at all images without proposals. Intervals over "
         "videos.",
     )
     blocks: list[Block] = [Pictures((plot_discovery(curve),)), table]
-    return Section("Pictures worth a look", says, tuple(blocks))
+    return Section("Images worth a look", says, tuple(blocks))
 
 
 def _finding_row(row: dict[str, Any]) -> tuple[TableCell, ...]:
@@ -149,7 +149,7 @@ def build_agreement_section(found: BoxAgreement, disputes: pl.DataFrame) -> Sect
                 format_count(row["n"]),
             )
         )
-    header = ("of", "measure", "value", "over pictures", "over videos", "rests on")
+    header = ("of", "measure", "value", "over images", "over videos", "rests on")
     told = "; ".join(f"{name.replace('_', ' ')}: {meaning}" for name, meaning in MEASURES.items())
     table = Table(header, tuple(rows), "llrrrr", "Agreement", f"{told}.")
     blocks: list[Block] = [table, _table(found.counts, "Things by how many drew them")]

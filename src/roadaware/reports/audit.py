@@ -37,7 +37,7 @@ def audit_section(audit: Audit, *, title: str | None = None) -> Section:
 
     Args:
         audit: what `audit` gave.
-        title: heading; the data set's name where not given.
+        title: heading; the dataset's name where not given.
     """
     blocks: list[Block] = [Facts((("samples by", format_config(audit.protocol)),))]
     if audit.findings:

@@ -139,8 +139,8 @@ def _key(figure: Any, graph: BehaviourGraph) -> None:
         (False, True): "true, found",
         (False, False): "true, missed",
         (False, None): "true",
-        (True, True): "claimed, right",
-        (True, False): "claimed, wrong",
+        (True, True): "predicted, right",
+        (True, False): "predicted, wrong",
         (True, None): "claimed",
     }
     handles = []
@@ -169,7 +169,7 @@ def _caption(graph: BehaviourGraph) -> str:
     judged = f", {right} of them right" if any(arc.found is not None for arc in claims) else ""
     return (
         "A lane for everybody, a bar for each relation in the lane of who does it, an arrow to whom. True: "
-        f"{'; '.join(told) or 'nothing'}. Claims that are shown, the best: {len(claims)}{judged}."
+        f"{'; '.join(told) or 'nothing'}. Predictions that are shown, the best: {len(claims)}{judged}."
     )
 
 
@@ -210,7 +210,7 @@ def plot_confusion(found: Confusion) -> Picture:
         )
         names = [clip_label(name, 24) for name in found.columns]
         axes.set_xticks(range(columns), names, rotation=45, ha="right", rotation_mode="anchor")
-        axes.set(xlabel="what is claimed", ylabel="what is true")
+        axes.set(xlabel="what is predicted", ylabel="what is true")
         axes.tick_params(length=0)
         for spine in axes.spines.values():
             spine.set_visible(False)
@@ -230,8 +230,8 @@ def _describe_confusion(found: Confusion) -> str:
     ]
     return (
         "Each row shares out the true boxes of an action, in per cent: of a box with n true actions, the n "
-        "best-scored claims on the box that overlaps it most, by at least one half. The diagonal is right; "
-        "`nothing` is what no claim speaks of. Behind each name stands how many true boxes it has. "
+        "best-scored predictions on the box that overlaps it most, by at least one half. The diagonal is right; "
+        "`nothing` is what no prediction speaks of. Behind each name stands how many true boxes it has. "
         f"Largest: {'; '.join(told) or 'none'}."
     )
 
@@ -264,7 +264,7 @@ def map_gallery(maps: Sequence[HeardMap], *, title: str, threshold: float | None
             where = (left / FULL, bottom / total, width / FULL, height / total)
             _panel(figure.add_axes(where), each, threshold)
     told = " ".join(f"{each.says}." for each in maps)
-    edge = "the dashed line the edge of what is claimed, " if threshold is not None else ""
+    edge = "the dashed line the edge of what is predicted, " if threshold is not None else ""
     return Picture(
         title,
         f"The darker, the louder the map; {edge}green boxes where the sound comes from. {told}",

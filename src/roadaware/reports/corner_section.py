@@ -48,14 +48,14 @@ from roadaware.reports.text import (
 
 _DIGITS = 4
 _AS = "As fractions"
-_PRINTED = "What the paper prints of other detectors, as fractions, on CODA's own pictures: tables "
+_PRINTED = "What the paper prints of other detectors, as fractions, on CODA's own images: tables "
 
 
 def build_corner_section(
     result: SceneResult,
     *,
     title: str,
-    model: str = "the claims",
+    model: str = "the predictions",
     about: Mapping[str, str] | None = None,
     printed: Sequence[Mapping[str, Any]] = (),
     pictures: Sequence[Picture] = (),

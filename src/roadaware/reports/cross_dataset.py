@@ -123,10 +123,10 @@ def build_table_2(study: Study, model: str) -> Table | None:
                     used.setdefault(learnt, []).append(name)
                 rows.append((f"{name}, {how}", *_cells(study, (model, learnt, tested, doubt), print_)))
     return Table(
-        ("way to doubt", *(NAMES[metric] for metric in IN_TABLE)),
+        ("uncertainty method", *(NAMES[metric] for metric in IN_TABLE)),
         tuple(rows),
         "l" + "r" * len(IN_TABLE),
-        f"Ways to doubt: {model} (after Table II)",
+        f"Uncertainty methods: {model} (after Table II)",
         _meant(study, "II", beside, used),
     )
 
@@ -210,7 +210,7 @@ def _meant(study: Study, table: str, beside: int, used: Mapping[str, Sequence[st
     what = (
         "the same model's printed mean of models from pie, jaad-behaviour and jaad-all"
         if table == "I"
-        else "I3D's, pre-trained, which saw pictures, and whose ensembles are of those three sets"
+        else "I3D's, pre-trained, which saw images, and whose ensembles are of those three sets"
     )
     without = f" Not tested here: {_join_names(absent)}." if absent else ""
     return (
@@ -264,7 +264,7 @@ def render_cross_dataset(results: CrossResults, *, draws: int = PRETRAINING_DRAW
         draws: resamples behind the intervals of the effect of pre-training.
     """
     study = Study(results)
-    title = "Predictors away from home"
+    title = "Predictors out of domain"
     subtitle = "trained on one set of pedestrians, tested on every other"
     return report(list(build_sections(study, draws=draws)), title=title, subtitle=subtitle)
 
@@ -298,7 +298,7 @@ def _made(study: Study) -> Section:
         ("models", ", ".join(study.models) or "none"),
         ("trained on", ", ".join(study.learnt) or "nothing"),
         ("seeds", f"{len(seeds)} ({', '.join(map(str, seeds))})" if seeds else "none"),
-        ("ways to doubt", ", ".join(DOUBT_NAMES.get(name, name) for name in study.doubts) or "none"),
+        ("uncertainty methods", ", ".join(DOUBT_NAMES.get(name, name) for name in study.doubts) or "none"),
         ("digest", str(told.get("digest", "unknown"))),
     ]
     if told.get("unfinished"):
@@ -428,11 +428,11 @@ def _calibration(study: Study) -> Section:
     drawn = [picture for model in order if (picture := plot_reliability_by_set(study, model)) is not None]
     if not drawn:
         note = "No scores of single samples are kept beside the table, so there are no reliability diagrams."
-        return Section("Calibration away from home", (), (Note(note, "doubt"),))
+        return Section("Calibration out of domain", (), (Note(note, "doubt"),))
     which = f"the {len(order)} models that are best away by AUC" if len(order) > 1 else order[0]
     note = f"Drawn for {which}: {', '.join(order)}." if len(order) < len(study.models) else ""
     blocks: list[Block] = [Note(note)] if note else []
-    return Section("Calibration away from home", (), (*blocks, Pictures(tuple(drawn))))
+    return Section("Calibration out of domain", (), (*blocks, Pictures(tuple(drawn))))
 
 
 def _coverage(study: Study) -> Iterator[Section]:
@@ -440,7 +440,7 @@ def _coverage(study: Study) -> Iterator[Section]:
     found = collect_sets(study)
     table = build_coverage_table(found)
     if table is not None:
-        yield Section("Conformal sets away from home", tuple(describe_coverage(found)), (table,))
+        yield Section("Conformal sets out of domain", tuple(describe_coverage(found)), (table,))
 
 
 def _by_away(study: Study) -> list[str]:
@@ -464,7 +464,7 @@ def _ranks(study: Study) -> Section:
             Note(f"{NAMES[metric]}: {drawn}.", "doubt") if isinstance(drawn, str) else Pictures((drawn,))
         )
         says += list(_describe_ranking(study, metric))
-    return Section("Ranks away from home", tuple(says), tuple(blocks))
+    return Section("Ranks out of domain", tuple(says), tuple(blocks))
 
 
 def _describe_ranking(study: Study, metric: str) -> Iterator[str]:
@@ -488,7 +488,7 @@ def _doubt(study: Study) -> Iterator[Section]:
         return
     drawn = [picture for model in held if (picture := plot_summary(study, SHOWN, model=model)) is not None]
     says = [says for model in list(held)[:MOST_MODELS] if (says := _least(study, model))]
-    yield Section("Ways to doubt", tuple(says), (Pictures(tuple(drawn)), *held.values()))
+    yield Section("Uncertainty methods", tuple(says), (Pictures(tuple(drawn)), *held.values()))
 
 
 def _least(study: Study, model: str) -> str:

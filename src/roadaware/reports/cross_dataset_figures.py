@@ -524,8 +524,8 @@ def plot_summary(study: Study, metrics: Sequence[str], *, model: str | None = No
     told = "; ".join(
         f"{label} {_describe_picture_row(row)}" for label, row in found[shown[0]] if any(_has_values(row))
     )
-    title = "Home, away and together" if model is None else f"Ways to doubt at home and away: {model}"
-    same = "" if model is None else ", and over cells that every way to doubt has"
+    title = "Home, away and together" if model is None else f"Uncertainty methods at home and away: {model}"
+    same = "" if model is None else ", and over cells that every uncertainty method has"
     caption = f"Means over test sets that have all marks of a row{same}. {NAMES[shown[0]]}: {told}."
     return Picture(title, caption, figure)
 
@@ -859,7 +859,7 @@ def plot_critical_difference(found: Comparison, measured: str) -> Picture:
     Dots on a bar are its members, since a method that differs may have its rank between theirs.
 
     Args:
-        found: what data sets say of methods.
+        found: what datasets say of methods.
         measured: by what methods were ranked, in words.
 
     Source: Demšar, JMLR 2006, Figure 1; with Wilcoxon-Holm groups: Gesnouin et al., IV 2022, Figure 4.
@@ -925,7 +925,7 @@ def _name(axes: Axes, name: str, rank: float, y: float, end: float) -> None:
 def _caption(found: Comparison) -> str:
     listed = ", ".join(f"{name} {rank:.2f}" for name, rank in found.ranks.items())
     differing = sum(pair.differ for pair in found.pairs)
-    test = f"Friedman's test over {found.sets} data sets: p = {found.p:.2g}"
+    test = f"Friedman's test over {found.sets} datasets: p = {found.p:.2g}"
     if not found.some_differ:
         return (
             f"{test}, so that at alpha = {found.alpha:g} no two methods are called different, and one bar "
@@ -998,8 +998,8 @@ def rank_picture(study: Study, metric: str) -> Picture | str:
     found = rank_models(study, metric)
     if found.comparison is None:
         return found.why
-    drawn = plot_critical_difference(found.comparison, f"{NAMES[metric]} away from home")
-    caption = drawn.caption.replace("data sets", "pairs of a training set and another test set", 1)
+    drawn = plot_critical_difference(found.comparison, f"{NAMES[metric]} out of domain")
+    caption = drawn.caption.replace("datasets", "pairs of a training set and another test set", 1)
     if found.left_out:
         caption += f" Left out, for want of values: {', '.join(found.left_out)}."
     return Picture(drawn.title, caption, drawn.figure)

@@ -332,7 +332,7 @@ def plot_class_curves(panels: Sequence[Panel], *, kind: str) -> Picture:
     left = f" Shown are the {len(shown)} of {len(held)} classes with the most truth."
     told = "; ".join(f"{panel.label} {_values(panel)}" for panel in shown)
     caption = (
-        "Precision (upwards) over recall (to the right), from the most confident claim to the last. Numbers "
+        "Precision (upwards) over recall (to the right), from the most confident prediction to the last. Numbers "
         "are average precision in per cent, n counts true boxes."
         f"{left if len(shown) < len(held) else ''} {told}."
     )

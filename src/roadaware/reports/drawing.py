@@ -184,7 +184,7 @@ def _write(pen: Any, at: tuple[float, float], words: str, colour: tuple[int, int
     pen.text((x + 1 - left, y + 1 - top), words, fill=colour, font=font)
 
 
-# Film strips: the boxes of a ground-truth and of a predicted tube over time, drawn as outlines without images.
+# Video strips: the boxes of a ground-truth and of a predicted tube over time, drawn as outlines without images.
 
 _ASPECT = 4 / 3
 _MARGIN = 0.15
@@ -211,7 +211,7 @@ def plot_strips(strips: Sequence[Strip], *, title: str = "Tubes that went wrong"
             _strip(figure, strip, each * (len(strips) - 1 - place), width)
     told = " ".join(f"{capitalize_text(strip.says)}." for strip in strips)
     caption = (
-        "Green and solid is the truth, red and dashed the claim, cut to where they are in the image. "
+        "Green and solid is the truth, red and dashed the prediction, cut to where they are in the image. "
         f"The lines below are the frames of both tubes, dots the frames that are drawn. {told}"
     )
     return Picture(title, caption, figure)

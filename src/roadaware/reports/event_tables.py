@@ -115,12 +115,12 @@ def build_calibration_block(level: str, rows: pl.DataFrame) -> Table:
             format_count(row["claims"]),
             format_number(row["mean_score"]),
             format_number(row["precision"]),
-            format_number(row["ece"]) if row["valid"] else Mark("undefined", "mute", "no claims"),
+            format_number(row["ece"]) if row["valid"] else Mark("undefined", "mute", "no predictions"),
         )
         for row in kinds.iter_rows(named=True)
     ]
     head = ("kind", "claims", "mean score", "share that is right", "expected calibration error")
-    caption = "Whether a score of 0.9 is right nine times of ten; claims below 0.05 are left out."
+    caption = "Whether a score of 0.9 is right nine times of ten; predictions below 0.05 are left out."
     return Table(head, tuple(cells), "lrrrr", f"Scores of {level}", caption)
 
 
@@ -221,7 +221,7 @@ def build_slice_calibration(level: str, rows: Sequence[Mapping[str, Any]]) -> Ta
             format_count(row["claims"]),
             format_number(row["mean_score"]),
             format_number(row["precision"]),
-            Mark("undefined", "mute", "no claims") if row["ece"] is None else format_number(row["ece"]),
+            Mark("undefined", "mute", "no predictions") if row["ece"] is None else format_number(row["ece"]),
         )
         for row in rows
     ]

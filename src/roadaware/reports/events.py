@@ -227,7 +227,7 @@ def build_error_blocks(faults: pl.DataFrame) -> list[Block]:
     pictures = tuple(plot_error_gains(faults.filter(pl.col("level") == level)) for level in levels)
     met = faults.filter(pl.col("claims") > 0).unique("fault", maintain_order=True)
     meanings = tuple(f"{format_name(row['fault'])}: {row['meaning']}" for row in met.iter_rows(named=True))
-    return [Pictures(pictures, "Why claims fail"), Points(meanings, "What the faults are")]
+    return [Pictures(pictures, "Why predictions fail"), Points(meanings, "What the faults are")]
 
 
 def plot_error_gains(faults: pl.DataFrame) -> Picture:
@@ -257,7 +257,7 @@ def plot_error_gains(faults: pl.DataFrame) -> Picture:
     where = f"{_LEVELS.get(level, level)} at {threshold:g}"
     caption = (
         f"Large numbers are points of mean average precision of {where} that would be gained if the fault "
-        f"were mended alone; small ones count claims, or missed truth. {_describe_gains(faults, kinds)}"
+        f"were mended alone; small ones count predictions, or missed truth. {_describe_gains(faults, kinds)}"
     )
     return Picture(f"What mending would gain: {where}", caption, figure)
 

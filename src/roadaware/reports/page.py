@@ -222,7 +222,7 @@ class Films:
     def __post_init__(self) -> None:
         for path in self.paths:
             if path.startswith("/") or ".." in path.split("/"):
-                raise ValueError(f"a film lies below its page, not at {path!r}")
+                raise ValueError(f"a video lies below its page, not at {path!r}")
 
     @property
     def links(self) -> tuple[tuple[str, str], ...]:

@@ -263,7 +263,7 @@ def _build_comparison_row(
 
 
 def plot_scene_cases(held: Mapping[str, Any], name: str) -> Iterator[Picture]:
-    """The pictures of an evaluation, whichever of them its task has.
+    """The images of an evaluation, whichever of them its task has.
 
     Args:
         held: what `analysis.scene_cases.collect_figure_data` gave.

@@ -107,7 +107,7 @@ TABLES: dict[str, Table] = {
                 "bool", "whether somebody looked at this frame; never inferred from absent boxes"
             ),
             "ego_speed_kmh": Column("float", "speed of the ego vehicle"),
-            "path": Column("text", "where its picture lies, in a set of pictures"),
+            "path": Column("text", "where its image lies, in a set of images"),
             "world_SE3_ego": Column("floats", "4x4 pose of the vehicle, row by row"),
             "scores": Column("floats", "dense frame scores", claimed=True),
         },
@@ -157,7 +157,7 @@ TABLES: dict[str, Table] = {
             "spans": Column("spans", "frames of the parent it covers, as half-open pairs"),
             "consecutive": Column(
                 "bool",
-                "the boxes within `spans` are claimed for consecutive frames from `start_frame`, "
+                "the boxes within `spans` are predicted for consecutive frames from `start_frame`, "
                 "whatever frames they were found in; null as false",
                 claimed=True,
             ),
@@ -405,7 +405,7 @@ def list_index_columns(name: str, frame: pl.DataFrame) -> list[tuple[str, pl.Exp
 def _cast(name: str, c: str, column: Column, dtype: pl.DataType, *, claimed: bool) -> pl.Expr | None:
     """The cast that brings a column to its type, None where it has it already."""
     if column.claimed and not claimed:
-        raise InputError(f"table {name}: {c} is a claim; it belongs to Predictions, not to Scenes")
+        raise InputError(f"table {name}: {c} is a prediction; it belongs to Predictions, not to Scenes")
     wanted = _DTYPES[column.kind]
     if dtype == wanted or (column.kind == "text" and dtype in (pl.Enum, pl.Categorical)):
         return None

@@ -234,7 +234,7 @@ def _still(scenes: Scenes, video: str, frame: int) -> str | None:
         return found
     stills = scenes.frames.filter((pl.col("video") == video) & pl.col("path").is_not_null())
     if not stills.is_empty():
-        raise UsageError(f"there is no frame {frame} of video {video!r}, which has {len(stills)} pictures")
+        raise UsageError(f"there is no frame {frame} of video {video!r}, which has {len(stills)} images")
     return None
 
 

@@ -34,7 +34,7 @@ _META = "meta.json"
 _META_LIMIT = 1 << 28
 _RACES = 100
 _PART = re.compile(rf"(?:{'|'.join(TABLES)})-[0-9a-f]{{16}}\.parquet")
-_AGAIN = "read the data set again and save it anew; this copy cannot be trusted"
+_AGAIN = "read the dataset again and save it anew; this copy cannot be trusted"
 S = TypeVar("S", bound=TableSet)
 
 
@@ -344,7 +344,7 @@ def _understood(path: Path, parsed: dict[str, Any], kind: type[S]) -> tuple[Meta
         raise InputError(
             f"expected {kind.__name__}, found {str(parsed.get('kind'))[:40]}",
             where=str(path),
-            hint="Scenes hold what is true, Predictions what a model claims; open it as what it is",
+            hint="Scenes hold what is true, Predictions what a model predicts; open it as what it is",
         )
     try:
         parts = {name: Part(**fields) for name, fields in parsed["tables"].items()}

@@ -44,7 +44,7 @@ class CameraConfig:
         check_range("width_px", self.width_px, 32, 7680)
         check_range("height_px", self.height_px, 32, 4320)
         if self.width_px % 2 or self.height_px % 2:
-            raise UsageError(f"pictures are of even size, not {self.width_px}x{self.height_px}")
+            raise UsageError(f"images are of even size, not {self.width_px}x{self.height_px}")
         check_range("fps", self.fps, 1, 120)
         check_range("fov_deg", self.fov_deg, 20, 140)
         check_range("height_m", self.height_m, 0.3, 6)

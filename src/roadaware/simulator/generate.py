@@ -67,7 +67,7 @@ class Kept:
     def __post_init__(self) -> None:
         """Refuse what cannot be had together."""
         if not self.pictures and (self.video or self.masks or self.depth):
-            raise UsageError("without pictures there is no film, no mask and no depth to keep")
+            raise UsageError("without images there is no video, no mask and no depth to keep")
 
     @classmethod
     def tables_alone(cls) -> Self:

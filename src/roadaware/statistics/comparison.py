@@ -1,4 +1,4 @@
-"""Many methods on many data sets: average ranks, Friedman's test, and which pairs differ after Holm's."""
+"""Many methods on many datasets: average ranks, Friedman's test, and which pairs differ after Holm's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_EXACT = 200
 
 @dataclass(frozen=True)
 class Pair:
-    """Two methods on the same data sets.
+    """Two methods on the same datasets.
 
     Args:
         first, second: their names, the better rank first.
@@ -35,11 +35,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Result of comparing methods over data sets.
+    """Result of comparing methods over datasets.
 
     Args:
         ranks: method to its mean rank, 1 being best; the best first.
-        sets: how many data sets.
+        sets: how many datasets.
         alpha: level of the tests.
         statistic: Friedman's, corrected for ties.
         p: of Friedman's test; where it is not below alpha, no pair is called different.
@@ -65,7 +65,7 @@ class Comparison:
 def compare(
     values: npt.ArrayLike, names: Sequence[str], *, alpha: float = 0.1, higher_is_better: bool = True
 ) -> Comparison:
-    """Rank methods over data sets, and test which of them differ.
+    """Rank methods over datasets, and test which of them differ.
 
     Friedman's test asks whether any two differ; if so, Wilcoxon's signed-rank test asks each pair, and Holm's
     correction keeps the chance of a single false difference below alpha.
@@ -77,7 +77,7 @@ def compare(
         higher_is_better: whether larger values are.
 
     Raises:
-        ValueError: if shapes differ, there are fewer than two methods or data sets, or a value is not known.
+        ValueError: if shapes differ, there are fewer than two methods or datasets, or a value is not known.
 
     Source: Demšar, JMLR 2006, sections 3.1.3 and 3.2.2; Gesnouin et al., IV 2022, Figure 4.
     """
@@ -103,7 +103,7 @@ def compare(
 
 
 def rank_methods(values: npt.ArrayLike, *, higher_is_better: bool = True) -> Floats:
-    """(sets, methods) ranks within each data set, 1 being best; equals share the mean of theirs.
+    """(sets, methods) ranks within each dataset, 1 being best; equals share the mean of theirs.
 
     Args:
         values: (sets, methods).
@@ -148,7 +148,7 @@ def wilcoxon_test(difference: npt.ArrayLike) -> float:
     it is the share of all 2^n choices of signs whose sum of positive ranks is as far from its mean.
 
     Args:
-        difference: (n) of two methods on the same data sets.
+        difference: (n) of two methods on the same datasets.
 
     Source: Wilcoxon, 1945; zeros: Pratt, JASA 1959.
 
@@ -206,7 +206,7 @@ def _check(table: Floats, names: Sequence[str], alpha: float) -> None:
     unknown = [names[at] for at in np.flatnonzero(~np.isfinite(table).all(axis=0)).tolist()]
     if unknown:
         raise ValueError(
-            f"{', '.join(unknown)} lack a value on some data sets; leave out those methods or those data sets"
+            f"{', '.join(unknown)} lack a value on some datasets; leave out those methods or those datasets"
         )
 
 

@@ -75,7 +75,7 @@ def fit_crops(
             if progress is not None:
                 progress(found.looked, total)
     if not found.parts and found.refused:
-        raise InputError(f"none of {total:,} pictures can be opened: {next(iter(found.refused))}")
+        raise InputError(f"none of {total:,} images can be opened: {next(iter(found.refused))}")
     bank = fit_memory(*found.material(), config)
     about: dict[str, Any] = {
         **collect_source_digests([each.scenes for each in sets]),
@@ -163,7 +163,7 @@ def score_crop_novelty(
     """
     bank = fitted.model
     if not isinstance(bank, MemoryBank):
-        raise InputError("this re-scorer is of energies and asks detections, not pictures")
+        raise InputError("this re-scorer is of energies and asks detections, not images")
     if (looker.name, looker.digest) != (fitted.asked["features"], fitted.asked["weights"]):
         raise InputError(
             f"the bank was made with {fitted.asked['features']} ({fitted.asked['weights'] or 'no weights'}), "
@@ -197,7 +197,7 @@ def score_crop_novelty(
 def _refuse_seen(fitted: Fitted, own: int, video: str, frame: int, *, allowed: bool) -> None:
     if not allowed and np.isin(np.uint64(own), fitted.seen):
         raise UsageError(
-            f"the memory bank was made of this picture, {video} frame {frame} (fit {fitted.digest}), so its "
+            f"the memory bank was made of this image, {video} frame {frame} (fit {fitted.digest}), so its "
             "scores there say nothing of new ones; fit it on others, or say --allow-leak and report it"
         )
 

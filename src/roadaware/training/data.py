@@ -68,7 +68,7 @@ class Material:
         )
         table = clip_table(footage, held, recipe, self._counted(recipe.clips.balance_kinds))
         for what, videos in (
-            ("are shorter than a clip: their last picture is repeated", table.short),
+            ("are shorter than a clip: their last image is repeated", table.short),
             ("have no annotated frame and are not used", table.bare),
         ):
             if videos:

@@ -93,7 +93,7 @@ def iterate_shots(film: Film, frames: Iterable[int] | None = None) -> Iterator[S
         for frame in film.frames if frames is None else frames:
             try:
                 if not 0 <= frame < film.n_frames or (film.stills and not film.stills[frame]):
-                    raise InputError(f"there is no picture of frame {frame}", where=to_printable(film.video))
+                    raise InputError(f"there is no image of frame {frame}", where=to_printable(film.video))
                 if film.is_pictures:
                     picture = read_still(film.picture(frame))
                 else:
@@ -145,7 +145,7 @@ def find_videos(scenes: Scenes, root: Path, pattern: str = "") -> tuple[list[Fil
         raise InputError(
             f"none of {len(names)} videos can be opened; the first: {reason}",
             where=str(root),
-            hint="`data.media` is the folder that paths start from, `data.films` says where films lie in it",
+            hint="`data.media` is the folder that paths start from, `data.films` says where videos lie in it",
         )
     return found, refused
 
@@ -185,7 +185,7 @@ def _of_stills(scenes: Scenes, root: Path, video: str, place: int, paths: Mappin
     if max(paths) >= _MOST_FRAMES:
         raise InputError(f"frame {max(paths)}: up to {_MOST_FRAMES} are numbered", where=to_printable(video))
     base = Path(os.path.realpath(root))
-    found, there, fault = [""] * (max(paths) + 1), "", InputError("no picture", where=to_printable(video))
+    found, there, fault = [""] * (max(paths) + 1), "", InputError("no image", where=to_printable(video))
     for frame, path in paths.items():
         try:
             found[frame] = str(resolve_inside(base, path))
@@ -195,7 +195,7 @@ def _of_stills(scenes: Scenes, root: Path, video: str, place: int, paths: Mappin
                 raise
             found[frame], fault = str(base / path), error
     if not there:
-        raise InputError(f"no picture is there: {fault.message}", where=fault.where)
+        raise InputError(f"no image is there: {fault.message}", where=fault.where)
     told = [scenes.videos[name][place] for name in _SIDES if name in scenes.videos.columns]
     width, height = (told[0], told[1]) if len(told) == 2 else (None, None)
     if width is None or height is None:
@@ -208,7 +208,7 @@ def _pictures(root: Path, pattern: str, video: str) -> Film:
     film = Film(video, path, 0, 0, 0)
     first = film.picture(0)
     if not first.is_file():
-        raise InputError("the picture of the first frame is not there", where=str(first))
+        raise InputError("the image of the first frame is not there", where=str(first))
     low, high = 0, 1
     while film.picture(high).is_file():
         low, high = high, 2 * high
@@ -294,7 +294,7 @@ class Footage:
         if not film.is_pictures:
             return self._reader(number).frame(frame)
         if film.stills and not film.stills[frame]:
-            raise InputError(f"there is no picture of frame {frame}", where=to_printable(film.video))
+            raise InputError(f"there is no image of frame {frame}", where=to_printable(film.video))
         found = read_still(film.picture(frame))
         if found.shape[:2] != (film.height, film.width):
             message = (

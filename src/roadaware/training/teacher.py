@@ -64,7 +64,7 @@ def with_teacher(material: Material, recipe: Recipe, out: Path, device: torch.de
     if not films:
         raise UsageError("every frame of the data is labelled: name teacher.films for the teacher to look at")
     told = _told(asked, films, material.classes, out / FOLDER, device)
-    _log.info("%s has looked at %d films: %d boxes", asked.weights, len(films), len(told.boxes))
+    _log.info("%s has looked at %d videos: %d boxes", asked.weights, len(films), len(told.boxes))
     of_video = {str(key[0]): part for key, part in told.boxes.group_by("video", maintain_order=True)}
     lessons = {}
     for film in films:
@@ -89,7 +89,7 @@ def films_at(paths: Sequence[str]) -> list[Film]:
         if given.is_dir():
             held = sorted(path for path in given.rglob("*") if path.suffix.lower() in _FILMS)
         if not held:
-            raise InputError(f"no film is in this folder; they end in {', '.join(_FILMS)}", where=str(given))
+            raise InputError(f"no video is in this folder; they end in {', '.join(_FILMS)}", where=str(given))
         for path in held:
             name = str(path.relative_to(given).with_suffix("")) if given.is_dir() else path.stem
             if name in found:
@@ -123,7 +123,7 @@ def _told(
         for place, film in enumerate(films):
             if film.video in due:
                 run.keep(facts[film.video], detect_video(cast("Detector", teacher), footage, place, 1))
-                _log.info("teacher: %s, %d of %d films", film.video, place + 1, len(films))
+                _log.info("teacher: %s, %d of %d videos", film.video, place + 1, len(films))
     footage.close()
     run.finish(list(facts))
     return open_predictions(folder / TABLES)
@@ -187,4 +187,4 @@ def teacher_row(recipe: Recipe, lessons: Mapping[str, VideoTruth]) -> list[tuple
         return []
     boxes = sum(len(each.boxes) for each in lessons.values())
     name = Path(recipe.teacher.weights).name
-    return [("teacher", f"{name}: {boxes:,} boxes in {len(lessons)} films without labels")]
+    return [("teacher", f"{name}: {boxes:,} boxes in {len(lessons)} videos without labels")]

@@ -1,4 +1,4 @@
-"""Small truths of the four tasks and claims that fit them, for planting one mistake at a time."""
+"""Small truths of the four tasks and predictions that fit them, for planting one mistake at a time."""
 
 import numpy as np
 import polars as pl
@@ -116,7 +116,7 @@ def sound_sets(seed=0, n=8):
 
 
 def with_maps(truth, maps):
-    """Claims of these maps."""
+    """Predictions of these maps."""
     table = truth.sounds.select("sound", "video").with_columns(
         pl.Series("map", [np.ascontiguousarray(m).ravel().tolist() for m in maps], dtype=pl.List(pl.Float32)),
         map_width=pl.Series([np.asarray(m).shape[1] for m in maps]),

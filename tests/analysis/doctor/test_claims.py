@@ -1,4 +1,4 @@
-"""Every usual mistake in claims about scenes is named, and claims without mistake are left in peace."""
+"""Every usual mistake in predictions about scenes is named, and predictions without mistake are left in peace."""
 
 import fitting_claims as sets
 import numpy as np
@@ -48,8 +48,8 @@ def test_an_unknown_task_is_refused():
 
 
 CHANGES = {
-    "another resolution": ("pictures of another size", lambda boxes: _scaled(boxes, 0.5, 0.5)),
-    "shares": ("Claimed boxes are shares", lambda boxes: _scaled(boxes, 1 / 640, 1 / 360)),
+    "another resolution": ("images of another size", lambda boxes: _scaled(boxes, 0.5, 0.5)),
+    "shares": ("Predicted boxes are shares", lambda boxes: _scaled(boxes, 1 / 640, 1 / 360)),
     "frames from 1": ("1 frames late", lambda boxes: boxes.with_columns(pl.col("frame") + 1)),
     "sides": (
         "x, y, width, height",
@@ -213,7 +213,7 @@ def test_what_was_refused_or_odd_is_told():
     truth, claims = sets.action_sets()
     row = {"table": "boxes", "file": "pred.csv", "line": 3, "item": "", "reason": "x2 < x1"}
     rejected = pl.DataFrame([row] * 3, schema_overrides={"line": pl.Int64})
-    told = {"warnings": [{"what": "claims on unknown videos", "count": 4, "example": "v9"}]}
+    told = {"warnings": [{"what": "predictions on unknown videos", "count": 4, "example": "v9"}]}
     meta = Meta(vocabularies=claims.meta.vocabularies, notes=told, rows_read={"boxes": 123})
     found = check_predictions("actions", claims.with_tables(rejected=rejected, meta=meta), truth)
     assert [item.code for item in found if item.severity == "note"] == ["refused_claims", "odd_claims"]

@@ -117,7 +117,7 @@ def test_the_consensus_is_the_majority_and_the_rest_is_disputed():
     assert found.disputes.select("frame", "reason", "found_by", "said").rows() == [
         (0, "drawn by 1 of 3", "c", "-"),
         (1, "drawn by 1 of 2", "a", "dog"),
-        (2, "only a saw the picture", None, None),
+        (2, "only a saw the image", None, None),
     ]
     assert build_annotation_table(things)["n_saw"].to_list() == [3, 3, 3, 2]
 
@@ -151,7 +151,7 @@ def test_perfect_agreement_and_nothing_to_agree_on():
     [
         ([(0, "a", _A, 0, None)], {0: ["a"]}, "only a looked"),
         ([], {0: []}, "nobody looked"),
-        ([(0, "a", _A, 0, None)], {0: ["a"], 1: ["b"]}, "none of 2 pictures was seen by two"),
+        ([(0, "a", _A, 0, None)], {0: ["a"], 1: ["b"]}, "none of 2 images was seen by two"),
     ],
 )
 def test_one_annotator_or_different_pictures_say_so(rows, seen, told):

@@ -1,4 +1,4 @@
-"""Pictures worth a look: their order, what a list costs, and what it finds beside chance and the best."""
+"""Images worth a look: their order, what a list costs, and what it finds beside chance and the best."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def test_every_picture_is_listed_once_and_priorities_fall():
     [
         ({"column": "none"}, PICTURES, "no column 'none'; numbers are"),
         ({"column": "x1_px"}, PICTURES, "does not lie from 0 to 1"),
-        ({}, PICTURES.head(1), "proposals are on pictures that are not among"),
-        ({}, PICTURES.clear(), "no pictures to rank"),
+        ({}, PICTURES.head(1), "proposals are on images that are not among"),
+        ({}, PICTURES.clear(), "no images to rank"),
     ],
 )
 def test_lists_that_cannot_be_made(config, pictures, told):
@@ -118,7 +118,7 @@ def test_truth_without_corner_cases_is_told():
 
 
 def _four() -> Worth:
-    """Four pictures: the second shows object 0, the last both objects, by two proposals."""
+    """Four images: the second shows object 0, the last both objects, by two proposals."""
     video = np.array(["a", "a", "b", "b"])
     counts = (np.array([1, 0, 0, 2]), np.array([0, 0, 0, 2]), np.array([0, 1, 0, 2]))
     return Worth(video, *counts, [[], [0], [], [0, 1]])
@@ -131,7 +131,7 @@ def test_the_curve_worked_by_hand():
     assert found.found["oracle"].tolist() == [0.0, 1.0, 1.0, 1.0, 1.0]
     rows = {(row["found"], row["order"]): row for row in found.table.to_dicts()}
     half, whole = rows[0.5, "list"], rows[1.0, "list"]
-    # pictures 1 and 2: a look each, one proposal to judge, one box to draw
+    # images 1 and 2: a look each, one proposal to judge, one box to draw
     assert (half["looked_share"], half["seconds"]) == (0.5, 10 + 1 + 10 + 30)
     assert (whole["looked_share"], whole["seconds"]) == (1.0, 40 + 3 + 2 * 5 + 30)
     assert rows[1.0, "oracle"]["seconds"] == 10 + 2 + 10

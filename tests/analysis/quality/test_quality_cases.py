@@ -97,7 +97,7 @@ def test_shares_of_a_picture_of_unknown_size_are_measured_as_if_it_had_that_of_t
     assert only(check(one_box(share, size=(1, 1)), one_box(at_limit, size=(1, 1))), "box")["status"] == "pass"
     beyond = check(one_box(share, size=(1, 1)), one_box(moved(at_limit, 1e-5, 0, 0, 0), size=(1, 1)))
     assert only(beyond, "box")["reasons"] == [
-        "box moved: x1 differs by 0.00626 of the picture, at most 0.00625 pass "
+        "box moved: x1 differs by 0.00626 of the image, at most 0.00625 pass "
         "(8.013 px against 8 at 1280x720) (original to round 1)"
     ]
 
@@ -263,7 +263,7 @@ def test_files_about_other_things_are_refused() -> None:
     elsewhere = Scenes(
         videos=other, boxes=one_box(HERE).boxes.with_columns(pl.lit("film").alias("video"), tube=None)
     )
-    with pytest.raises(InputError, match=r"no video in common: \['clip'\] against \['film'\]"):
+    with pytest.raises(InputError, match=r"no video in common: \['clip'\] against \['video'\]"):
         check(one_box(HERE), elsewhere)
     with pytest.raises(InputError, match="the original holds no box"):
         check(Scenes(videos=other), elsewhere)

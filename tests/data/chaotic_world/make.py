@@ -30,7 +30,7 @@ def make(root: Path, *, frames: int = 6) -> Path:
 
     Args:
         root: where to; made with its parents.
-        frames: pictures of each video, at least 4.
+        frames: images of each video, at least 4.
     """
     actions, sounds = root / "AR_ava_format", root / "SSL_ssl_format"
     (actions / "annotation").mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ _MAP = 'item {\n  name: "aiming weapon"\n  id: 1\n}\nitem {\n  name: "arguing"\n
 
 
 def rows(video: str, pictures: int) -> list[str]:
-    """A picture a second, two persons in each, the first with two actions."""
+    """An image a second, two persons in each, the first with two actions."""
     found = []
     for second in range(1, pictures + 1):
         frame = 25 * second + 1

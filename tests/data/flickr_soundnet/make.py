@@ -1,4 +1,4 @@
-"""Write a tiny set in Flickr-SoundNet's native format: an XML file for each picture, three annotators."""
+"""Write a tiny set in Flickr-SoundNet's native format: an XML file for each image, three annotators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DAMAGE = {
 
 
 def make(root: Path, *, frames: int = 3) -> Path:
-    """Write three pictures, and as many more as `frames` is above three."""
+    """Write three images, and as many more as `frames` is above three."""
     root.mkdir(parents=True, exist_ok=True)
     for n in range(max(frames, 3)):
         boxes = [
@@ -32,7 +32,7 @@ def make(root: Path, *, frames: int = 3) -> Path:
 
 
 def picture(boxes: list[list[tuple[int, int, int, int]]]) -> str:
-    """One picture with the boxes of each annotator."""
+    """One image with the boxes of each annotator."""
     blocks = []
     for annotator, drawn in enumerate(boxes, 1):
         held = "".join(

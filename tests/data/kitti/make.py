@@ -1,4 +1,4 @@
-"""Write a tiny set in KITTI's native format: pictures with a sweep, a calibration and labels each."""
+"""Write a tiny set in KITTI's native format: images with a sweep, a calibration and labels each."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 }
 EXCUSED = {
     "test_one_process_equals_two": "files are read by one process",
-    "test_a_damaged_side_file_costs_no_video": "a picture without its calibration has no sensors",
-    "test_case_11_hostile_name": "files of pictures are called by six digits; others are foreign",
+    "test_a_damaged_side_file_costs_no_video": "an image without its calibration has no sensors",
+    "test_case_11_hostile_name": "files of images are called by six digits; others are foreign",
 }
 
 
 def make(root: Path, *, frames: int = 3) -> Path:
-    """Write two pictures and more for training, and one for testing.
+    """Write two images and more for training, and one for testing.
 
     Args:
         root: where to; made with its parents.
-        frames: pictures for training, at least 2.
+        frames: images for training, at least 2.
     """
     numbers = [2, *(n for n in range(max(frames, 2)) if n != 2)][: max(frames, 2)]
     for number in numbers:
@@ -48,7 +48,7 @@ def make(root: Path, *, frames: int = 3) -> Path:
 
 
 def shot(folder: Path, number: int, labels: list[str] | None) -> None:
-    """The files of one picture."""
+    """The files of one image."""
     files = {
         "calib": (".txt", calibration().encode()),
         "image_2": (".png", picture(number)),
@@ -80,7 +80,7 @@ def calibration() -> str:
 
 
 def picture(number: int) -> bytes:
-    """A picture whose brightness tells its number."""
+    """An image whose brightness tells its number."""
     held = io.BytesIO()
     Image.new("RGB", (WIDTH, HEIGHT + number), (10 * number, 20, 30)).save(held, "PNG")
     return held.getvalue()
@@ -94,7 +94,7 @@ def sweep(number: int) -> np.ndarray:
 
 
 def with_video(root: Path, name: str) -> None:
-    """Add a picture of that name."""
+    """Add an image of that name."""
     for kind, suffix in (("calib", ".txt"), ("label_2", ".txt")):
         path = root / "training" / kind / f"000002{suffix}"
         (path.parent / f"{name}{suffix}").write_bytes(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Write a tiny set as Label Studio exports it: three video tasks, a file each; and a task about a picture."""
+"""Write a tiny set as Label Studio exports it: three video tasks, a file each; and a task about an image."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def video_task(number: int, name: str, frames: int = 12) -> dict[str, Any]:
 
 
 def image_task(number: int, name: str) -> dict[str, Any]:
-    """Two boxes on a picture, one of them turned by a right angle."""
+    """Two boxes on an image, one of them turned by a right angle."""
     held = []
     for n, rotation in enumerate((0, 90)):
         held.append(
@@ -144,7 +144,7 @@ def rectangle(name: str, sequence: list[dict[str, Any]], frames: int, labels: li
 def keyframe(
     frame: int, x: float, y: float, width: float, height: float, *, enabled: bool = True
 ) -> dict[str, Any]:
-    """A box of a frame from 1, in hundredths of the picture."""
+    """A box of a frame from 1, in hundredths of the image."""
     box = {"x": x, "y": y, "width": width, "height": height}
     return {"frame": frame, "enabled": enabled, "rotation": 0, **box, "time": frame / FPS}
 

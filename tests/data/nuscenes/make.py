@@ -52,7 +52,7 @@ def make(root: Path, *, frames: int = 2) -> Path:
 
 
 def keyframe(token: str, number: int) -> dict[str, Any]:
-    """One keyframe; its vehicle went 0.5 m ahead between picture and sweep."""
+    """One keyframe; its vehicle went 0.5 m ahead between image and sweep."""
     boxes = [[10.5, 12.0, 20.5, 30.25], [40.25, 3.0, 64.0, 36.0]]
     instances = [
         {"bbox": box, "bbox_label": label, "depth": 12.25, "velocity": [float("nan"), float("nan")]}

@@ -1,4 +1,4 @@
-"""Write a tiny set in ONCE's native layout: sequences with their JSON, splits, pictures and sweeps."""
+"""Write a tiny set in ONCE's native layout: sequences with their JSON, splits, images and sweeps."""
 
 from __future__ import annotations
 

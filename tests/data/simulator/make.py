@@ -1,4 +1,4 @@
-"""Write a tiny simulation: two scenes of a few frames, whose tables are made without a picture."""
+"""Write a tiny simulation: two scenes of a few frames, whose tables are made without an image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write a tiny set in VGG-SS's native format: lists of items with boxes in shares of the picture."""
+"""Write a tiny set in VGG-SS's native format: lists of items with boxes in shares of the image."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def official(
 def mmaction2(
     truth: Sequence[Row], claims: Sequence[Row], excluded: Iterable[tuple[str, int]]
 ) -> dict[int, float]:
-    """Native label id to its average precision; absent without a claim on a judged frame."""
+    """Native label id to its average precision; absent without a prediction on a judged frame."""
     out = set(excluded)
     true_frames = {key: _sorted_rows(rows) for key, rows in _frames(truth).items()}
     claimed = {key: _sorted_rows(rows) for key, rows in _frames(claims).items()}
@@ -133,7 +133,7 @@ def _sorted_rows(rows: Sequence[Row]) -> list[tuple[float, int, float, float, fl
 
 
 def _argmax_hits(boxes, scores, truth, kind) -> list[tuple[float, bool]]:
-    """Score and hit of the claims of a label and frame, each with the true box it overlaps most."""
+    """Score and hit of the predictions of a label and frame, each with the true box it overlaps most."""
     taken: set[int] = set()
     found = []
     for box, score in zip(boxes, scores, strict=True):
@@ -213,7 +213,7 @@ def scenes_of(
 
 
 def predictions_of(claims: Sequence[Row]) -> Predictions:
-    """The tables of claimed rows."""
+    """The tables of predicted rows."""
     boxes, labels, _ = _boxes_and_labels(claims, apart=False)
     return Predictions(boxes=boxes, labels=labels, meta=_meta())
 

@@ -14,7 +14,7 @@ A, B, FAR = (0.1, 0.1, 0.5, 0.5), (0.1, 0.2, 0.5, 0.6), (0.6, 0.6, 0.9, 0.9)
 
 @dataclass(frozen=True)
 class Case:
-    """What is true and claimed, and which frames are excluded, or annotated without truth.
+    """What is true and predicted, and which frames are excluded, or annotated without truth.
 
     Args:
         truth: the true rows.

@@ -29,7 +29,7 @@ HALVES = [(0.0, 0.0, 0.5, 0.25), (0.0, 0.25, 0.5, 0.5)]
 def random_set(
     seed: int, *, tied: bool, crowd: int = 12, persons: bool = True
 ) -> tuple[list[Row], list[Row], list[Key], list[Key]]:
-    """Truth, claims, excluded frames, and annotated frames without truth, on a coarse grid of corners."""
+    """Truth, predictions, excluded frames, and annotated frames without truth, on a coarse grid of corners."""
     rng = np.random.default_rng(seed)
     keys = [(video, frame) for video in ("a", "b", "c") for frame in (900, 901, 902, 903)]
     claimed = [label for label in IDS if label != IDS[1] or seed % 4]
@@ -117,7 +117,8 @@ def test_frames_beyond_the_capacity_keep_the_rows_that_the_heap_keeps(tied: bool
     assert same(judged.values(), plain("ava-official", *made))
     assert not same(judged.values(), official(*made[:3], cap=0))
     assert (
-        judged.left_out["claims beyond the capacity of their frame"] == judged.facts["claims_over_capacity"]
+        judged.left_out["predictions beyond the capacity of their frame"]
+        == judged.facts["claims_over_capacity"]
     )
 
 
@@ -161,9 +162,9 @@ def test_truth_against_itself_is_perfect_and_nothing_claimed_finds_nothing(name:
     assert empty.value("map@0.5") == (None if name == "mmaction2" else 0.0)
     if name == "mmaction2":
         reasons = [empty.row(metric)["reason"] for metric in ("map@0.5", "ap@0.5:action1", "ap@0.5:action7")]
-        unclaimed = "nothing is claimed of it on a judged frame"
+        unclaimed = "nothing is predicted of it on a judged frame"
         assert reasons == [unclaimed, unclaimed, "there is no truth"]
-    assert "nothing is claimed" in empty.notes
+    assert "nothing is predicted" in empty.notes
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -226,7 +227,7 @@ def test_a_video_that_is_drawn_twice_counts_as_two(name: str) -> None:
     keys = [[k for k in of if k[0] != "b"] for of in (excluded, bare)]
     twice = [of + [("aa", frame) for video, frame in of if video == "a"] for of in keys]
     # Copies tie with each other, and equal rows side by side rank like the copies of a draw only if no
-    # other claim has their score; hits and misses of one score are the same in both.
+    # other prediction has their score; hits and misses of one score are the same in both.
     assert drawn == pytest.approx(_numbers(state(name, *rows, *twice)), abs=1e-12, nan_ok=True)
 
 
@@ -257,7 +258,7 @@ def test_slices_intervals_and_facts() -> None:
         "claims_judged",
         "claims_over_capacity",
     }
-    # Twelve frames, two of them and ("a", 999) excluded; two claimed frames that the truth lacks.
+    # Twelve frames, two of them and ("a", 999) excluded; two predicted frames that the truth lacks.
     assert (told["facts"]["frames_judged"], told["facts"]["frames_excluded"]) == (12, 3)
     assert told["per_class"]["action1"]["ap@0.5"] == judged.value("ap@0.5:action1")
 
@@ -286,7 +287,7 @@ def test_confused_labels_are_those_of_the_person_in_the_box() -> None:
         at(1, (0, 0, 0.1, 0.1), 0.9, IDS[2]),
     ]
     tables = predictions_of(claims), scenes_of(truth), CONFIGS["default"]()
-    # Talks and walks where action7 is claimed; talks where walking is; the last box meets nobody.
+    # Talks and walks where action7 is predicted; talks where walking is; the last box meets nobody.
     assert evaluate_confusion(*tables).rows() == [
         ("action3", "action1", 1, 0.3),
         ("action3", "action7", 1, 0.9),
@@ -313,7 +314,7 @@ def test_the_most_confused_come_first_with_their_mean_score() -> None:
     tables = predictions_of(claims), scenes_of(truth), CONFIGS["default"]()
     judged, found = evaluate(*tables), evaluate_confusion(*tables)
     assert judged.instances("confusion").equals(found)
-    # No frame has a true box of what is claimed.
+    # No frame has a true box of what is predicted.
     assert judged.instances("claim").select("iou", "nearest", "truth", "hit").unique().rows() == [
         (0.0, None, None, False)
     ]
@@ -321,27 +322,27 @@ def test_the_most_confused_come_first_with_their_mean_score() -> None:
 
 
 def test_what_is_left_out_is_counted_by_reason() -> None:
-    """Frame 1 is judged, 2 excluded, 3 annotated without truth, 4 not named; each has as many claims."""
+    """Frame 1 is judged, 2 excluded, 3 annotated without truth, 4 not named; each has as many predictions."""
     truth = [at(1, A), at(2, A), at(2, FAR)]
     claims = [at(frame, FAR, 0.5 + n / 100) for frame in (1, 2, 3, 4) for n in range(frame)]
     judged = result("default", truth, claims, [("v", 2)], [("v", 3)])
     named = {
-        "claims on excluded frames": 2,
-        "claims on frames that the truth does not name": 4,
+        "predictions on excluded frames": 2,
+        "predictions on frames that the truth does not name": 4,
         "true labels on excluded frames": 2,
     }
     assert judged.left_out == named
     ignoring = replace(CONFIGS["default"](), empty_frames="ignore", unknown_frames="count")
     tables = predictions_of(claims), scenes_of(truth, [("v", 2)], [("v", 3)])
     assert evaluate(*tables, ignoring).left_out == {
-        "claims on excluded frames": 2,
-        "claims on frames without truth": 3,
+        "predictions on excluded frames": 2,
+        "predictions on frames without truth": 3,
         "true labels on excluded frames": 2,
     }
     counting = replace(ignoring, excluded_truth="counted")
     assert evaluate(*tables, counting).left_out == {
-        "claims on excluded frames": 2,
-        "claims on frames without truth": 3,
+        "predictions on excluded frames": 2,
+        "predictions on frames without truth": 3,
     }
 
 
@@ -378,7 +379,7 @@ def test_claims_on_truth_to_ignore_count_neither_way() -> None:
     for name in CONFIGS:
         judged = evaluate(claims, scenes, CONFIGS[name]())
         assert judged.value("map@0.5") == 1.0
-        assert judged.left_out["claims on truth to ignore"] == 1
+        assert judged.left_out["predictions on truth to ignore"] == 1
         assert judged.instances("claim")["hit"].to_list() == [None, True]
 
 

@@ -24,13 +24,13 @@ RECALLS = ("ar1", "ar10", "ar", "ar_small", "ar_medium", "ar_large")
 def random_set(
     seed: int, *, pictures: int = 12, classes: int = 3, per_picture: int = 14, fine: bool = False
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Truth and results with ties of scores and overlaps, crowds, marks, areas of outlines, empty pictures.
+    """Truth and results with ties of scores and overlaps, crowds, marks, areas of outlines, empty images.
 
     Args:
         seed: of everything.
         pictures: how many there are, in no order of their numbers.
         classes: how many there are; the last has no truth.
-        per_picture: claims in each, on average.
+        per_picture: predictions in each, on average.
         fine: sides with decimals, instead of whole ones that make equal overlaps.
     """
     rng = np.random.default_rng(seed)

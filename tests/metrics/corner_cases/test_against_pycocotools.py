@@ -50,7 +50,7 @@ def test_whatever_the_claims_call_it(seed: int, tmp_path: Path) -> None:
 
 
 def test_use_cats_off_is_the_same_where_no_scores_are_equal(tmp_path: Path) -> None:
-    """With useCats=0 pycocotools puts claims in the order of their classes before it sorts them by score."""
+    """With useCats=0 pycocotools puts predictions in the order of their classes before it sorts them by score."""
     truth, results = random_set(11)
     results = [{**row, "score": (n + 1) / (len(results) + 1)} for n, row in enumerate(results)]
     scenes, claims = read_back(truth, results, tmp_path)
@@ -69,7 +69,7 @@ def test_more_claims_than_are_taken(tmp_path: Path) -> None:
     beyond = sum(
         max(0, sum(r["image_id"] == image["id"] for r in results) - 100) for image in truth["images"]
     )
-    assert result.left_out["claims of all beyond the 100 best of their picture"] == beyond > 0
+    assert result.left_out["predictions of all beyond the 100 best of their image"] == beyond > 0
 
 
 def test_marks_count_where_they_are_not_written_over(tmp_path: Path) -> None:
@@ -85,5 +85,5 @@ def test_marks_count_where_they_are_not_written_over(tmp_path: Path) -> None:
     kept = {**truth, "annotations": [a for a in plain if not (a["ignore"] and not a["iscrowd"])]}
     crowds = replace(config, ignored="crowds")
     assert evaluate(claims, marked, crowds).row("corner_ar")["n"] > left.row("corner_ar")["n"]
-    # Without false positives to excuse, what is left is recall alone: the claims may meet others in turn.
+    # Without false positives to excuse, what is left is recall alone: the predictions may meet others in turn.
     assert left.row("corner_ar")["n"] == sum(not a["iscrowd"] for a in kept["annotations"])

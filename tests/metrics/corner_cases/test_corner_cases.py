@@ -21,7 +21,7 @@ EVERY = CornerConfig(groups=("corner", "common", "novel", "all"), precision="alw
 
 
 def truth_of(boxes: list[dict[str, Any]], pictures: int = 2, **meta: Any) -> Scenes:
-    """Pictures of 200 x 100 pixels with some boxes; corners are given as one list."""
+    """Images of 200 x 100 pixels with some boxes; corners are given as one list."""
     rows = [
         {
             "box": n,
@@ -48,7 +48,7 @@ def truth_of(boxes: list[dict[str, Any]], pictures: int = 2, **meta: Any) -> Sce
 
 
 def claims_of(boxes: list[dict[str, Any]], **notes: Any) -> Predictions:
-    """Claims; corners are given as one list."""
+    """Predictions; corners are given as one list."""
     rows = [
         {
             "box": n,
@@ -93,7 +93,7 @@ def test_worked_by_hand() -> None:
     assert found["corner_ar"] == pytest.approx((0.3 + 1 + 0) / 3)
     assert found["corner_ar50"] == pytest.approx(2 / 3)
     assert found["corner_ar75"] == pytest.approx(1 / 3)
-    # The first claim of picture a is the vehicle, so that the dog is met from the second on.
+    # The first prediction of image a is the vehicle, so that the dog is met from the second on.
     assert found["corner_ar1"] == pytest.approx(1 / 3)
     assert found["corner_ar_small"] == pytest.approx((0.3 + 1) / 2)
     assert found["corner_ar_medium"] == 0
@@ -131,7 +131,7 @@ def test_what_claims_cannot_answer_is_undefined_with_the_reason() -> None:
     found = evaluate(plain, truth)
     assert found.value("corner_ar") == pytest.approx(1.3 / 3)
     assert found.value("common_ar") is None
-    assert found.row("novel_ar")["reason"] == "the claims do not say what they are"
+    assert found.row("novel_ar")["reason"] == "the predictions do not say what they are"
     told = claims.with_tables(meta=Meta(notes={UNANSWERED: {"novel": "no class for it"}}))
     assert evaluate(told, truth).row("novel_ar")["reason"] == "no class for it"
     assert evaluate(told, truth).value("common_ar") == pytest.approx(0.5)
@@ -152,7 +152,7 @@ def test_the_truth_claimed_is_found_whole() -> None:
     few = {"corner_ar1", "common_ar1", "novel_ar1", "all_ar1"}
     precise = {metric for metric in found if "_ap" in metric and metric.startswith(("corner", "novel"))}
     assert {found[metric] for metric in set(found) - few - precise} == {1.0, None}
-    assert found["corner_ap"] < 1, "claims of what is no corner case are false among corner cases"
+    assert found["corner_ap"] < 1, "predictions of what is no corner case are false among corner cases"
 
 
 def test_the_order_of_rows_changes_nothing() -> None:
@@ -165,7 +165,7 @@ def test_the_order_of_rows_changes_nothing() -> None:
 def test_trivial_answers_stand_beside_every_number() -> None:
     truth, claims = worked()
     found = evaluate(claims, truth, by=("weather",))
-    # The whole picture meets the car (IoU 0.5) and nothing else.
+    # The whole image meets the car (IoU 0.5) and nothing else.
     assert found.baselines["whole image"]["common_ar50"] == pytest.approx(1 / 2)
     assert found.baselines["whole image"]["corner_ar50"] == 0
     within = found.facts[IN_SLICES]
@@ -186,8 +186,8 @@ def test_trivial_answers_are_judged_as_the_claims_are(config: CornerConfig) -> N
     found = evaluate(claims, truth, config)
     for answer in found.baselines.values():
         assert set(answer) == {name for name in found.values() if ":" not in name}
-    # One claim a picture and class, of which the vehicle's alone is right, at an overlap of 0.5; the
-    # other picture's comes after it at an equal score and is wrong, and no pedestrian is met.
+    # One prediction an image and class, of which the vehicle's alone is right, at an overlap of 0.5; the
+    # other image's comes after it at an equal score and is wrong, and no pedestrian is met.
     whole = found.baselines["whole image"]
     assert whole["common_ap50"] == pytest.approx(1 / 2)
     assert whole["common_ap75"] == 0
@@ -339,7 +339,7 @@ def test_what_is_left_out_is_counted() -> None:
     foreign = claims.with_tables(boxes=pl.concat([claims.boxes, extra]))
     found = evaluate(foreign, truth.with_tables(boxes=boxes))
     assert found.left_out == {
-        "claims on pictures that the truth lacks": 1,
+        "predictions on images that the truth lacks": 1,
         "objects that are marked as not asked for": 1,
     }
     assert found.row("corner_ar")["n"] == 2
@@ -353,7 +353,7 @@ def test_refusals() -> None:
     with pytest.raises(InputError, match="score"):
         evaluate(claims.with_tables(boxes=claims.boxes.drop("score")), truth)
     lost = claims.with_tables(boxes=claims.boxes.with_columns(frame=pl.lit(7, dtype=pl.Int64)))
-    with pytest.raises(InputError, match="none of 3 claims is about one of the 2 pictures"):
+    with pytest.raises(InputError, match="none of 3 predictions is about one of the 2 images"):
         evaluate(lost, truth)
     blank = truth.with_tables(frames=truth.frames.with_columns(annotated=pl.lit(value=False)))
     with pytest.raises(InputError, match="no annotated frame"):

@@ -1,4 +1,4 @@
-"""Trivial answers: the whole of each picture, and boxes between two random points of it."""
+"""Trivial answers: the whole of each image, and boxes between two random points of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from roadaware.scenes.tables import Scenes
 
 
 def truth() -> Objects:
-    """Three pictures, the size of the second of which is not known."""
+    """Three images, the size of the second of which is not known."""
     names = ["a", "b", "c"]
     edges = {"x1_px": [0.0], "y1_px": [0.0], "x2_px": [9.0], "y2_px": [9.0]}
     held = extract_objects(

@@ -47,7 +47,7 @@ def _edges(row: dict[str, Any], tables: Any, scenes: Scenes, size: tuple[int, in
 def claims(
     predictions: Predictions, scenes: Scenes, kind: str, label: str, config: DetectionConfig
 ) -> list[Claim]:
-    """The claims of a class in annotated frames: videos in the truth's order, then frame, then row."""
+    """The predictions of a class in annotated frames: videos in the truth's order, then frame, then row."""
     kinds = predictions.meta.notes["dense_scores"]["boxes"]
     column = 0
     for each in kinds:
@@ -74,7 +74,7 @@ def claims(
 
 
 def hits(found: Sequence[Claim], truth: Truth, threshold: float) -> list[bool]:
-    """Whether each claim is right, by falling score, equal ones in their order."""
+    """Whether each prediction is right, by falling score, equal ones in their order."""
     left = {key: list(boxes) for key, boxes in truth.items()}
     marks = []
     for key, _, edges in sorted(found, key=lambda claim: -claim[1]):

@@ -116,7 +116,7 @@ def video_hits(
     kind: str,
     label: str,
 ) -> tuple[list[tuple[int, bool]], int]:
-    """(tube, whether it is a hit) of the claims of a class, best first, and the number of true tubes."""
+    """(tube, whether it is a hit) of the predictions of a class, best first, and the number of true tubes."""
     size = config.frame_size_px
     claims = tubes_of(predictions, scenes, size, kind, label)
     if config.min_tube_score is not None:

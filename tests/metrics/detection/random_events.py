@@ -26,17 +26,17 @@ def event_set(
     size: tuple[int, int] = (640, 480),
     claimed_size: tuple[int, int] | None = None,
 ) -> tuple[Scenes, Predictions]:
-    """A truth and claims that meet some of it.
+    """A truth and predictions that meet some of it.
 
     Args:
         seed: of everything.
         videos: number of videos.
         frames: of each video.
         boxes: mean number of true boxes of a frame.
-        extra: mean number of claims on nothing of a frame.
+        extra: mean number of predictions on nothing of a frame.
         tied: whether scores are rounded so that many are equal.
         size: of the images.
-        claimed_size: in which the claims are given.
+        claimed_size: in which the predictions are given.
     """
     rng = np.random.default_rng(seed)
     names = [f"v{k}" for k in range(videos)]

@@ -45,16 +45,16 @@ def tube_set(
     tied: bool = False,
     consecutive: bool = False,
 ) -> tuple[Scenes, Predictions]:
-    """A truth and claims that meet some of it; claims have a vocabulary of another order.
+    """A truth and predictions that meet some of it; predictions have a vocabulary of another order.
 
     Args:
         seed: of everything.
-        videos: number of videos; the claims speak of one more.
+        videos: number of videos; the predictions speak of one more.
         frames: of each video.
         tracks: mean number of true tracks of a video.
-        holes: share of the frames of a track that are missing, in truth and claims.
+        holes: share of the frames of a track that are missing, in truth and predictions.
         tied: whether scores are rounded and boxes lie on a grid, so that many are equal.
-        consecutive: whether some claims are for consecutive frames.
+        consecutive: whether some predictions are for consecutive frames.
     """
     rng = np.random.default_rng(seed)
     truth, claims = _Rows(), _Rows()

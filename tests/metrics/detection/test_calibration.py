@@ -15,7 +15,7 @@ from roadaware.statistics.calibration import UniformBins
 
 
 def matches(ignored: bool = False) -> Matches:
-    """Two classes in two videos; at 0.5 the claims of Car are right half of the time."""
+    """Two classes in two videos; at 0.5 the predictions of Car are right half of the time."""
     score = np.array([0.9, 0.9, 0.9, 0.9, 0.2, 0.01])
     hit = np.array([1, 0, 1, 0, 1, 0], dtype=np.bool_)
     return Matches(
@@ -44,7 +44,7 @@ def test_the_gap_between_score_and_precision_is_the_error() -> None:
     assert (car["claims"], car["precision"]) == (4, 0.5)
     assert car["ece"] == pytest.approx(0.4)
     ped = row(table, group=None, label="Ped")
-    assert ped["claims"] == 1  # the claim of 0.01 is below the floor
+    assert ped["claims"] == 1  # the prediction of 0.01 is below the floor
     assert ped["ece"] == pytest.approx(0.8)
     whole = row(table, group=None, kind="agent", label=None)
     assert whole["ece"] == pytest.approx((4 * 0.4 + 0.8) / 5)

@@ -21,7 +21,7 @@ def evidence(
     n_classes: int = 2,
     tracks: list[int] | None = None,
 ) -> Evidence:
-    """Claims (class, score, frames) and objects (frames, labels); how well a claim lies on an object."""
+    """Predictions (class, score, frames) and objects (frames, labels); how well a prediction lies on an object."""
     rank = sorted(range(len(claims)), key=lambda i: (claims[i][0], -claims[i][1]))
     pairs, shared, parts = [], [], []
     for claim, (_, _, span) in enumerate(claims):
@@ -56,7 +56,7 @@ def evidence(
 
 
 def faults(found: Evidence, threshold: float = 0.5) -> list[str]:
-    """The fault of each claim, by class and falling score."""
+    """The fault of each prediction, by class and falling score."""
     return find_errors(found, threshold).claims()["fault"].to_list()
 
 
@@ -86,7 +86,7 @@ def test_each_fault_of_boxes_has_its_name() -> None:
 
 
 def test_an_overlap_of_exactly_the_threshold_or_the_floor_is_enough() -> None:
-    """The threshold is 1/2, and a claim is meant for what it overlaps by 1/10."""
+    """The threshold is 1/2, and a prediction is meant for what it overlaps by 1/10."""
     scores = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
     overlaps = {(0, 0): 0.5, (1, 0): 0.5, (2, 0): 0.1, (3, 1): 0.5, (4, 1): 0.1, (5, 0): 0.099, (6, 1): 0.099}
     found = evidence([(0, score, NOW) for score in scores], overlaps, [(NOW, (0,)), (NOW, (1,))])
@@ -148,7 +148,7 @@ def test_mending_the_class_moves_the_claim_to_its_class() -> None:
 
 
 def test_a_claim_of_the_wrong_class_is_meant_for_a_label_that_nobody_met() -> None:
-    # The object is A and B, and A is met: the claim of C stands for B.
+    # The object is A and B, and A is met: the prediction of C stands for B.
     found = evidence([(0, 0.9, NOW), (2, 0.8, NOW)], {(0, 0): 0.9, (1, 0): 0.9}, [(NOW, (0, 1))], n_classes=2)
     found = type(found)(**{**vars(found), "labels": ("A", "B", "C")})
     seen = find_errors(found, 0.5)
@@ -180,7 +180,7 @@ def test_mending_background_and_missed_and_place() -> None:
     assert gain(found, "background") == pytest.approx(1 / 4 - 1 / 8)
     # Two of the four were meant by nobody: one of two found at precision 1/2.
     assert gain(found, "missed") == pytest.approx(1 / 4 - 1 / 8)
-    # The third claim hits: precision 2/3 for two of four.
+    # The third prediction hits: precision 2/3 for two of four.
     assert gain(found, "space") == pytest.approx(2 / 4 * 2 / 3 - 1 / 8)
 
 
@@ -265,5 +265,5 @@ def test_every_claim_has_one_fault_and_taking_faults_away_never_loses(seed: int)
     assert len(set(right.tolist())) == len(right)
     worth = dict(compute_error_gains(seen, DetectionConfig()).select("fault", "gain").iter_rows())
     assert min(worth[name] for name in ("duplicate", "background", "class_and_place", "missed")) >= -1e-12
-    # One claim takes the place of what it was meant for, so precision only grows with its own class.
+    # One prediction takes the place of what it was meant for, so precision only grows with its own class.
     assert min(worth[name] for name in ("space", "time", "space_time", "broken", "switched")) >= -1e-12

@@ -30,7 +30,7 @@ def judged(
 
 
 def perfect(scenes: Scenes) -> Predictions:
-    """The truth as claims, each with a score of 1."""
+    """The truth as predictions, each with a score of 1."""
     width = {"agent": 3, "action": 4}
     dense = np.zeros((len(scenes.boxes), 7), dtype=np.float32)
     offset = {"agent": 0, "action": width["agent"]}
@@ -236,10 +236,10 @@ def test_claims_elsewhere_are_left_out_and_counted() -> None:
     assert any("in videos that the truth does not have were left out" in note for note in result.notes)
     late = predictions.boxes.with_columns(frame=pl.when(pl.col("box") < 3).then(900).otherwise("frame"))
     found = judged(scenes, predictions.with_tables(boxes=late))
-    assert "3 claimed boxes in frames that the truth does not have were left out" in found.notes
+    assert "3 predicted boxes in frames that the truth does not have were left out" in found.notes
     made_up = predictions.boxes.with_columns(interpolated=pl.col("box") < 5)
     found = judged(scenes, predictions.with_tables(boxes=made_up))
-    assert "5 interpolated boxes are no claims of frames" in found.notes
+    assert "5 interpolated boxes are no predictions of frames" in found.notes
     assert not any("interpolated" in what for what in found.left_out)
     kept = judged(scenes, predictions.with_tables(boxes=made_up), replace(DEFAULT, interpolated_boxes=True))
     assert kept.values() == judged(scenes, predictions).values()
@@ -290,5 +290,5 @@ def test_scores_of_labels_rows_are_as_good_as_dense_ones() -> None:
 def test_missing_scores_are_an_error() -> None:
     scenes, predictions = event_set(4)
     gaps = predictions.boxes.with_columns(score=pl.when(pl.col("box") < 60).then(None).otherwise("score"))
-    with pytest.raises(InputError, match=r"\d+ rows of the claims' boxes have no score"):
+    with pytest.raises(InputError, match=r"\d+ rows of the predictions' boxes have no score"):
         judged(scenes, predictions.with_tables(boxes=gaps))

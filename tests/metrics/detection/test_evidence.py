@@ -1,4 +1,4 @@
-"""Errors of whole sets: they start from the mAP of the metric itself, and every claim has a fault."""
+"""Errors of whole sets: they start from the mAP of the metric itself, and every prediction has a fault."""
 
 from __future__ import annotations
 

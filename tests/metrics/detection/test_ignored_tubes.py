@@ -1,4 +1,4 @@
-"""True tubes whose boxes are all to ignore: not asked for, and claims on them neither right nor wrong."""
+"""True tubes whose boxes are all to ignore: not asked for, and predictions on them neither right nor wrong."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _on(
     config: DetectionConfig,
     kinds: tuple[str, ...] | None,
 ) -> dict[int, float]:
-    """How much each claimed tube overlaps a true one of these tracks, whatever its label."""
+    """How much each predicted tube overlaps a true one of these tracks, whatever its label."""
     own = scenes.tubes.filter(pl.coalesce("parent", "tube").is_in(tracks))
     names = [("agentness", "agent")]
     names += [(k, label) for k in kinds or ("agent", "action") for label in scenes.meta.vocabularies[k]]

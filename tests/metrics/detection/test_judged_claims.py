@@ -1,4 +1,4 @@
-"""Which claims are ranked, and by which scores: none that scores 0, composites as they were linked."""
+"""Which predictions are ranked, and by which scores: none that scores 0, composites as they were linked."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_tubes_that_were_linked_from_products_are_said_to_be() -> None:
     told = how(linked, scenes, DEFAULT)
     assert told.composite_scores == {"frame": "product", "video": "product"}
     assert told.config["composite_scores"] == "product"
-    assert sum("products of marginals, which the claims hold" in note for note in told.notes) == 2
+    assert sum("products of marginals, which the predictions hold" in note for note in told.notes) == 2
     plain = how(link(found, LinkerConfig.default()), scenes, DEFAULT)
     assert plain.composite_scores == {"frame": "joint", "video": "joint"}
     assert not plain.notes

@@ -62,7 +62,7 @@ def test_a_file_of_tubes_claims_no_agentness(config: DetectionConfig, tmp_path: 
         result = evaluate(held, scenes, config, frame_thresholds=())
         expected = ["agentness"] if agentness else []
         assert judged_kinds(result, "video") == [*expected, "agent", "action"]
-        said = "tubes are not judged for agentness: nothing is claimed of that"
+        said = "tubes are not judged for agentness: nothing is predicted of that"
         assert (said in result.notes) != agentness
         # Nor are the boxes of its tubes: their scores are those of labels.
         assert not is_agentness_scored(held)
@@ -75,7 +75,7 @@ def test_the_scores_of_coco_results_are_those_of_labels(config: DetectionConfig,
     result = evaluate(results, scenes, config, video_thresholds=())
     assert judged_kinds(result, "frame") == ["agent"]
     assert result.value("frame_ap@0.5:agent:Ped") == pytest.approx(1.0)
-    assert "boxes are not judged for agentness: nothing is claimed of that" in result.notes
+    assert "boxes are not judged for agentness: nothing is predicted of that" in result.notes
     named = results.with_tables(meta=replace(results.meta, vocabularies=scenes.meta.vocabularies))
     assert judged_kinds(evaluate(named, scenes, config), "frame") == ["agentness", "agent"]
     asked = evaluate(results, scenes, config, kinds=["agentness"], video_thresholds=())
@@ -139,8 +139,8 @@ def test_boxes_and_tubes_are_judged_for_the_kinds_that_are_claimed(config: Detec
     result = evaluate(alone, scenes, config, video_thresholds=(0.5,))
     for level, what in (("frame", "boxes"), ("video", "tubes")):
         assert judged_kinds(result, level) == ["agentness", "agent"]
-        assert f"{what} are not judged for action: nothing is claimed of that" in result.notes
-    assert "frames are not judged for av_action: nothing is claimed of that" in result.notes
+        assert f"{what} are not judged for action: nothing is predicted of that" in result.notes
+    assert "frames are not judged for av_action: nothing is predicted of that" in result.notes
     assert "av_action" not in result.summary["level"].to_list()
 
 
@@ -154,7 +154,7 @@ def test_a_linker_that_finds_nothing_misses_everything() -> None:
     assert set(result.summary.filter(level="video").filter("valid")["value"]) == {0.0}
     again = evaluate(weak, scenes, DEFAULT, video_thresholds=(0.5,))
     assert judged_kinds(again, "video") == []
-    assert "tubes are not judged, because the claimed boxes are not linked" in again.notes
+    assert "tubes are not judged, because the predicted boxes are not linked" in again.notes
 
 
 def test_a_detector_that_finds_nothing_misses_what_it_has_names_for() -> None:
@@ -197,12 +197,12 @@ def test_every_claim_that_is_left_out_is_counted_by_reason() -> None:
     tubes = linked.tubes.filter(pl.col("video") == "v2")
     paths = len(tubes.filter(pl.col("parent").is_null()))
     expected: dict[str, Any] = {
-        "claimed boxes in videos that the truth does not have": sum(v == "v2" for v, _ in places),
-        "claimed boxes in frames that the truth does not have": sum(
+        "predicted boxes in videos that the truth does not have": sum(v == "v2" for v, _ in places),
+        "predicted boxes in frames that the truth does not have": sum(
             v != "v2" and f == 900 for v, f in places
         ),
-        "claimed boxes in frames that were not annotated": sum(place not in annotated for place in held),
-        "labels of claimed tubes in videos that the truth does not have": paths
+        "predicted boxes in frames that were not annotated": sum(place not in annotated for place in held),
+        "labels of predicted tubes in videos that the truth does not have": paths
         + len(linked.tube_labels.filter(pl.col("tube").is_in(tubes["tube"].implode()))),
         "labels of true tubes without a box": 1,
         "scores of frames in videos that the truth does not have": 8,

@@ -70,7 +70,7 @@ def test_a_draw_equals_the_set_with_its_videos_repeated(rule: str) -> None:
 
 
 def repeated(scenes: Scenes, predictions: Predictions, weights: list[int]) -> tuple[Scenes, Predictions]:
-    """Truth and claims with each video as often as it is drawn, copies beside each other."""
+    """Truth and predictions with each video as often as it is drawn, copies beside each other."""
     names = [(f"v{k}", f"v{k}#{copy}") for k, n in enumerate(weights) for copy in range(n)]
     copies = pl.DataFrame(names, schema=["video", "copy"], orient="row").with_row_index("at")
 
@@ -132,7 +132,7 @@ def test_matches_tell_their_size() -> None:
     scenes, predictions = event_set(0, videos=2)
     found = matched(scenes, predictions)
     assert repr(found) == (
-        f"Matches({len(found):,} claims, {found.n_truth.sum():,} truths, 8 classes, 2 videos, "
+        f"Matches({len(found):,} predictions, {found.n_truth.sum():,} truths, 8 classes, 2 videos, "
         "thresholds (0.3, 0.5))"
     )
 

@@ -1,4 +1,4 @@
-"""Slices by the size of boxes, where a claim outside is wrong nowhere."""
+"""Slices by the size of boxes, where a prediction outside is wrong nowhere."""
 
 from __future__ import annotations
 

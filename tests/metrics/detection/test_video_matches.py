@@ -34,7 +34,7 @@ def test_nothing_claimed_is_nothing_found_and_nothing_true_is_all_wrong() -> Non
 
 
 def key(matches: Matches) -> list[tuple[object, ...]]:
-    """Claims without their place, and truth by name."""
+    """Predictions without their place, and truth by name."""
     return sorted(
         (matches.classes[c], matches.videos[v], score, *hit)
         for c, v, score, hit in zip(
@@ -114,7 +114,7 @@ def test_paths_are_the_claims_of_agentness_and_labelled_tubes_never_are() -> Non
     assert found.kinds == ("agent",)
     assert [found.classes[c][0] for c in found.cls] == ["agent"]
     said = evaluate(alone, scenes, DEFAULT, frame_thresholds=()).notes
-    assert said == ("tubes are not judged for agentness: nothing is claimed of that",)
+    assert said == ("tubes are not judged for agentness: nothing is predicted of that",)
     assert found.hit.all()
 
 
@@ -136,8 +136,8 @@ def test_what_was_left_out_stands_in_the_notes_once() -> None:
     result = evaluate(claims, scenes, DEFAULT, frame_thresholds=(), overlaps=("stiou", "tiou"))
     unknown = claims.tubes.filter(pl.col("video") == "unknown")
     n = len(unknown.filter(pl.col("parent").is_null())) + len(claims.tube_labels.join(unknown, on="tube"))
-    said = f"{n} labels of claimed tubes in videos that the truth does not have were left out"
-    assert [note for note in result.notes if "claimed tubes" in note] == [said]
+    said = f"{n} labels of predicted tubes in videos that the truth does not have were left out"
+    assert [note for note in result.notes if "predicted tubes" in note] == [said]
 
 
 def test_a_claim_without_boxes_is_wrong() -> None:
@@ -155,7 +155,7 @@ def test_a_claim_without_boxes_is_wrong() -> None:
 
 
 def changed(claims: Predictions, what: str) -> Predictions:
-    """Claims that contradict themselves in one way."""
+    """Predictions that contradict themselves in one way."""
     tubes, labels = claims.tubes, claims.tube_labels
     if what == "frame twice":
         return claims.with_tables(boxes=claims.boxes.with_columns(frame=pl.lit(3, dtype=pl.Int64)))
@@ -181,10 +181,10 @@ def changed(claims: Predictions, what: str) -> Predictions:
         ("frame twice", r"have a frame twice, first \[\{'tube': 0, 'video': 'v', 'frame': 3"),
         ("spans overlap", "the spans of tube 1 overlap"),
         ("parent has a parent", r"cut from a tube that is cut itself, first \[9\]"),
-        ("no score", r"1 claimed tubes have no score, first \[1\]"),
+        ("no score", r"1 predicted tubes have no score, first \[1\]"),
         ("unknown label", r"\['Cow'\], which the vocabulary of the truth does not know"),
         ("no vocabulary", "of which meta holds no vocabulary"),
-        ("no start", "tube 1 is claimed for consecutive frames and has no start_frame"),
+        ("no start", "tube 1 is predicted for consecutive frames and has no start_frame"),
     ],
 )
 def test_claims_that_contradict_themselves_are_refused(what: str, said: str) -> None:

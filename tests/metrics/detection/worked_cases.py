@@ -28,7 +28,7 @@ AWAY: Edges = (500, 500, 510, 510)
 
 @dataclass(frozen=True)
 class Claim:
-    """A claimed box: its score of agentness, and those of Ped, Car, Mov and Ped-Mov."""
+    """A predicted box: its score of agentness, and those of Ped, Car, Mov and Ped-Mov."""
 
     edges: Edges
     score: float
@@ -62,7 +62,7 @@ def truth(
 
 
 def claims(boxes: Sequence[Claim], frame_scores: Sequence[Sequence[float]] = ()) -> Predictions:
-    """Claimed boxes, the first of each frame linked to one tube."""
+    """Predicted boxes, the first of each frame linked to one tube."""
     dense = np.array([box.scores for box in boxes], dtype=np.float32).reshape(-1, 4)
     frames = [box.frame for box in boxes]
     table = _boxes(frames, [box.edges for box in boxes]).with_columns(

@@ -16,7 +16,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass
 class Told:
-    """One sentence; frames from 0, ends half open, boxes by frame; a claim of None is none."""
+    """One sentence; frames from 0, ends half open, boxes by frame; a prediction of None is none."""
 
     video: str
     span: tuple[int, int]
@@ -31,7 +31,7 @@ class Told:
 
 
 def tables(told: Sequence[Told], first_frame: int = 0) -> tuple[Predictions, Scenes]:
-    """Claims and truth of sentences, numbered by their places."""
+    """Predictions and truth of sentences, numbered by their places."""
     videos = {each.video: each for each in told}
     scenes = Scenes(
         videos=pl.DataFrame(
@@ -63,7 +63,7 @@ def tables(told: Sequence[Told], first_frame: int = 0) -> tuple[Predictions, Sce
 
 
 def claims(told: Sequence[Told]) -> Predictions:
-    """What is claimed of sentences that are numbered by their places."""
+    """What is predicted of sentences that are numbered by their places."""
     made = [(place, each.video, each.claim) for place, each in enumerate(told) if each.claim is not None]
     return Predictions(
         boxes=_boxes([(each.video, each.claimed_boxes) for each in told]),
@@ -81,7 +81,7 @@ def claims(told: Sequence[Told]) -> Predictions:
 
 
 def same(told: Sequence[Told]) -> list[Told]:
-    """The sentences with the truth as their claims."""
+    """The sentences with the truth as their predictions."""
     return [Told(**{**vars(each), "claim": each.span, "claimed_boxes": dict(each.boxes)}) for each in told]
 
 

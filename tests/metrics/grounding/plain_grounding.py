@@ -23,7 +23,7 @@ def means(rows: Iterable[Row], *, strict: bool) -> dict[str, float]:
 
 
 def tubedetr(told: Told, first_frame: int, *, hcstvg: bool, hull: str = "max") -> Row:
-    """One sentence as TubeDETR's evaluators judge it; without a claim all is 0."""
+    """One sentence as TubeDETR's evaluators judge it; without a prediction all is 0."""
     if hcstvg:
         rate = 5 / (told.n_frames / 20)
         start, end = 0, told.n_frames - 1

@@ -75,7 +75,7 @@ def test_empty_claims_score_0_and_are_counted(name: str) -> None:
     _, scenes = tables(random_told(2, 10))
     result = evaluate(Predictions(), scenes, CONFIGS[name]())
     assert set(summary(result).values()) == {0.0}
-    assert "10 of 10 sentences have no claim and score 0" in result.notes
+    assert "10 of 10 sentences have no prediction and score 0" in result.notes
 
 
 @pytest.mark.parametrize("name", list(CONFIGS))
@@ -169,9 +169,9 @@ def test_what_is_missing_can_be_an_error() -> None:
     box = (0.0, 0.0, 4.0, 4.0)
     told = Told("v", (0, 10), steady((0, 10), box), (0, 10), steady((0, 9), box))
     assert judged([told]).value("gt_viou") == 0.9
-    with pytest.raises(InputError, match="1 true frames of 1 sentences have no claimed box"):
+    with pytest.raises(InputError, match="1 true frames of 1 sentences have no predicted box"):
         judged([told], missing_box="error")
-    with pytest.raises(InputError, match="1 of 2 sentences have no claim, first \\['q1'\\]"):
+    with pytest.raises(InputError, match="1 of 2 sentences have no prediction, first \\['q1'\\]"):
         judged([told, replace(told, claim=None)], missing_claim="error")
 
 
@@ -196,7 +196,7 @@ def test_claims_and_sentences_that_do_not_meet() -> None:
         evaluate(predictions.with_tables(queries=foreign), scenes)
     some = pl.concat([predictions.queries, foreign.head(2)])
     assert evaluate(predictions.with_tables(queries=some), scenes).left_out == {
-        "claims on sentences that the truth lacks": 2
+        "predictions on sentences that the truth lacks": 2
     }
     spanless = scenes.queries.with_columns(
         pl.when(pl.col("query") > 3).then(None).otherwise(pl.col("start_frame")).alias("start_frame")
@@ -231,7 +231,7 @@ def test_facts_stand_beside_the_numbers_and_thin_claims_are_told() -> None:
         "first_frame": 0,
         "average": "over sentences",
     }
-    assert any("most true frames have no claimed box" in note for note in result.notes)
+    assert any("most true frames have no predicted box" in note for note in result.notes)
     sampled = judged([told], "tubedetr-vidstg")
     assert sampled.value("m_viou") == 1.0
     assert sampled.facts["frames"] == "5 frames per second, at most 200"

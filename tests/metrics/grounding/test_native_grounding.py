@@ -1,4 +1,4 @@
-"""From native files of truth and claims to the numbers that the published evaluators give."""
+"""From native files of truth and predictions to the numbers that the published evaluators give."""
 
 from __future__ import annotations
 

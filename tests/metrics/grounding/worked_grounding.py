@@ -29,7 +29,7 @@ class Case:
 def told(
     span: tuple[int, int] = TEN, claim: tuple[int, int] | None = None, first: int | None = None, **more: Any
 ) -> Told:
-    """A sentence with BOX on all frames; claimed HALF on all frames, or BOX on `first` and HALF elsewhere."""
+    """A sentence with BOX on all frames; predicted HALF on all frames, or BOX on `first` and HALF elsewhere."""
     boxes = {**steady((0, 100), HALF), **({} if first is None else {first: BOX})}
     given = {"boxes": steady(span, BOX), "claim": claim or span, "claimed_boxes": boxes}
     return Told("v", span, **{**given, **more})

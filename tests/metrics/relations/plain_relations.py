@@ -14,7 +14,7 @@ Triplet = tuple[str | None, str, str | None]
 
 @dataclass
 class Plain:
-    """Metric to value, and by predicate; which true relation each claim of a video took."""
+    """Metric to value, and by predicate; which true relation each prediction of a video took."""
 
     values: dict[str, float] = field(default_factory=dict)
     by_class: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -198,7 +198,7 @@ def _true_triplets(video: Video, frame: int, config: RelationConfig) -> list[int
 def _ranks(
     video: Video, frame: int, truth: list[int], config: RelationConfig, claimed: tuple[Video, int] | None
 ) -> list[int | None]:
-    """The rank that finds each true triplet of a frame; `claimed` is where the claims are taken from."""
+    """The rank that finds each true triplet of a frame; `claimed` is where the predictions are taken from."""
     by, then = claimed or (video, frame)
     ranked = _ranked(by, then, config)
     ranks: list[int | None] = [None] * len(truth)
@@ -225,7 +225,7 @@ def _ranks(
 
 
 def _ranked(video: Video, frame: int, config: RelationConfig) -> list[Fact]:
-    """The claims of a frame, best first: a matrix of pairs and predicates, flattened and sorted."""
+    """The predictions of a frame, best first: a matrix of pairs and predicates, flattened and sorted."""
     pairs: dict[tuple[int, int], int] = {}
     matrix: dict[tuple[int, int], dict[str, Fact]] = {}
     for c in _alive(video.claims, video.claimed_tubes, frame):

@@ -1,4 +1,4 @@
-"""Random videos of relations with claims on them, as plain facts and as the tables made of these."""
+"""Random videos of relations with predictions on them, as plain facts and as the tables made of these."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Tube:
 
 @dataclass
 class Fact:
-    """A relation between tubes by their place in the video; `score` of a claim."""
+    """A relation between tubes by their place in the video; `score` of a prediction."""
 
     subject: int
     predicate: str
@@ -50,7 +50,7 @@ def still(box: Box, start: int, end: int) -> dict[int, Box]:
 
 
 def copied(videos: list[Video]) -> list[Video]:
-    """The same videos with the truth as claims."""
+    """The same videos with the truth as predictions."""
     return [Video(v.name, v.tubes, v.truth, v.tubes, v.truth, v.annotated, v.category) for v in videos]
 
 
@@ -74,7 +74,7 @@ def predictions_of(videos: list[Video]) -> Predictions:
 
 
 def random_videos(seed: int, n_videos: int = 6, claims: int = 40) -> list[Video]:
-    """Videos with ties of scores, partial overlaps, holes in tubes, and some without truth or claims."""
+    """Videos with ties of scores, partial overlaps, holes in tubes, and some without truth or predictions."""
     draw = np.random.default_rng(seed)
     return [_video(draw, f"v{i}", claims) for i in range(n_videos)]
 
@@ -137,7 +137,7 @@ def _claimed(draw: np.random.Generator, true: Tube) -> Tube:
 
 
 def _claim(draw: np.random.Generator, video: Video, copies: list[list[int]]) -> Fact:
-    """A claim near a true relation, or about anybody."""
+    """A prediction near a true relation, or about anybody."""
     score = float(draw.choice([0.0, 1e-5, 2e-5, 0.2, 0.4, 0.5, 0.8, 0.9]))
     if video.truth and draw.random() > 0.3:
         like = video.truth[int(draw.integers(len(video.truth)))]

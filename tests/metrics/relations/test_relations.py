@@ -68,7 +68,7 @@ def test_every_config_equals_the_plain_loops(seed: int) -> None:
 
 
 def _numbered(videos: list[Video], taken: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Claim and truth by their numbers in the tables, which go on from video to video."""
+    """Prediction and truth by their numbers in the tables, which go on from video to video."""
     pairs, claims, truths = [], 0, 0
     for video, found in zip(videos, taken, strict=True):
         pairs += [(claims + c, truths + t) for c, t in found]
@@ -241,8 +241,8 @@ def test_words_are_matched_by_name_and_unknown_videos_are_counted() -> None:
     assert as_json(evaluate(mapped, scenes, DEFAULT))["summary"] == summary([video], DEFAULT)
     foreign = predictions_of([replace_name(video)])
     result = evaluate(foreign, scenes, DEFAULT)
-    assert result.left_out == {"claims in videos that the truth does not have": 1}
-    assert "no claim is judged" in " ".join(result.notes)
+    assert result.left_out == {"predictions in videos that the truth does not have": 1}
+    assert "no prediction is judged" in " ".join(result.notes)
     nameless = claims.with_tables(tube_labels=claims.tube_labels.clear())
     assert "other names" in " ".join(evaluate(nameless, scenes, DEFAULT).notes)
 
@@ -300,8 +300,11 @@ def test_claims_on_true_tubes_are_found_by_name_by_boxes_or_by_number() -> None:
     assert evaluate(bare, scenes_of([named]), config).value("recall@20") == 1.0
     astray = Video("astray", named.tubes, named.truth, [person(moved(NEAR, 1.0)), same[1]], named.claims)
     result = evaluate(predictions_of([astray]), scenes_of([astray]), config)
-    assert "no claim is on true tubes" in " ".join(result.notes)
-    assert (result.value("recall@20"), result.left_out) == (0.0, {"claims that are not on true tubes": 1})
+    assert "no prediction is on true tubes" in " ".join(result.notes)
+    assert (result.value("recall@20"), result.left_out) == (
+        0.0,
+        {"predictions that are not on true tubes": 1},
+    )
 
 
 def test_true_tubes_with_the_same_boxes_are_told_apart_by_category() -> None:
@@ -329,7 +332,7 @@ def test_native_files_score_like_the_facts_they_are_made_of(seed: int, tmp_path:
 
 
 def _whole(video: Video) -> Video:
-    """The same with a box in every frame, whole relations, and claims that each have tubes of their own."""
+    """The same with a box in every frame, whole relations, and predictions that each have tubes of their own."""
 
     def filled(tube: Tube) -> Tube:
         found, box = {}, next(iter(tube.boxes.values()), NEAR)

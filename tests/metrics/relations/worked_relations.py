@@ -46,7 +46,7 @@ def moved(box: Box, x: float = 0.0, y: float = 0.0) -> Box:
 
 
 def _crowd_before_the_right_one(count: int, name: str) -> Video:
-    """As many wrong claims between others, and then the right one."""
+    """As many wrong predictions between others, and then the right one."""
     claimed = [person(NEAR), person(FAR)]
     claims = []
     for i in range(count):
@@ -59,7 +59,7 @@ def _crowd_before_the_right_one(count: int, name: str) -> Video:
 
 
 def _one(name: str, claimed: Box, *, score: float = 0.9, end: int = 10) -> Video:
-    """One follows another for `end` of 10 frames; the subject is claimed somewhere."""
+    """One follows another for `end` of 10 frames; the subject is predicted somewhere."""
     truth = [Fact(0, "follow", 1, 0, end)]
     claims = [Fact(0, "follow", 1, 0, end, score)]
     named = [person(NEAR, name="1"), person(FAR, name="2")]
@@ -67,7 +67,7 @@ def _one(name: str, claimed: Box, *, score: float = 0.9, end: int = 10) -> Video
 
 
 def _two_pairs() -> Video:
-    """Two stand in nearly the same place, and each follows the other one; one claim."""
+    """Two stand in nearly the same place, and each follows the other one; one prediction."""
     tubes = [person(NEAR), person(moved(NEAR, 2.0)), person(FAR)]
     truth = [Fact(0, "follow", 2, 0, 10), Fact(1, "follow", 2, 0, 10)]
     return Video("two_pairs", tubes, truth, [person(NEAR), person(FAR)], [Fact(0, "follow", 1, 0, 10, 0.9)])
@@ -81,7 +81,7 @@ def _two_predicates() -> Video:
 
 
 def _said_twice() -> Video:
-    """The relation of frames 0 to 5 stands again in 4 to 9; another one, of all frames, is not claimed."""
+    """The relation of frames 0 to 5 stands again in 4 to 9; another one, of all frames, is not predicted."""
     tubes = [person(NEAR), person(FAR)]
     truth = [Fact(0, "follow", 1, 0, 6), Fact(0, "follow", 1, 4, 10), Fact(0, "watch", 1, 0, 10)]
     return Video("said_twice", tubes, truth, tubes, [Fact(0, "follow", 1, 0, 10, 0.9)])
@@ -101,14 +101,14 @@ def _third() -> Video:
 
 
 def _seven() -> Video:
-    """Of a pair, seven predicates are claimed; the least sure of them is true."""
+    """Of a pair, seven predicates are predicted; the least sure of them is true."""
     tubes = [person(NEAR), person(FAR)]
     claims = [Fact(0, predicate, 1, 0, 10, 0.9 - 0.1 * i) for i, predicate in enumerate(PREDICATES[:7])]
     return Video("seven", tubes, [Fact(0, PREDICATES[6], 1, 0, 10)], tubes, claims)
 
 
 def _silent(name: str, claimed: int) -> Video:
-    """A relation in ten frames that is claimed in the first ones; nobody moves."""
+    """A relation in ten frames that is predicted in the first ones; nobody moves."""
     tubes = [person(NEAR), person(FAR)]
     return Video(
         *(name, tubes, [Fact(0, "follow", 1, 0, 10)]),

@@ -60,7 +60,7 @@ def claimed(values: Map, config: SoundConfig) -> npt.NDArray[np.bool_]:
 
 
 def ciou(heard: Heard, config: SoundConfig) -> float:
-    """NaN where truth and claim are both empty; 0 without a claim."""
+    """NaN where truth and prediction are both empty; 0 without a prediction."""
     if heard.map is None:
         return 0.0
     return overlap(claimed(heard.map, config), truth_map(heard, config))

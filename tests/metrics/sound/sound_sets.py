@@ -17,7 +17,7 @@ Map = npt.NDArray[np.floating]
 
 @dataclass
 class Heard:
-    """One sound: its boxes in pixels of a picture of `side`, who drew each, and what is claimed."""
+    """One sound: its boxes in pixels of an image of `side`, who drew each, and what is predicted."""
 
     boxes: list[Box]
     map: Map | None
@@ -28,7 +28,7 @@ class Heard:
 
 
 def tables(heard: Sequence[Heard], first: int = 0) -> tuple[Predictions, Scenes]:
-    """Claims and truth of sounds, numbered by their places from `first` on; a video each unless told."""
+    """Predictions and truth of sounds, numbered by their places from `first` on; a video each unless told."""
     videos = [each.video or f"v{place}" for place, each in enumerate(heard, first)]
     labels = sorted({each.label for each in heard})
     rows = [

@@ -151,7 +151,7 @@ def test_constant_maps_claim_nothing_and_are_counted() -> None:
     heard = [Heard([(0.0, 0.0, 0.5, 1.0)], np.full((14, 14), 0.3)), Heard([(0.0, 0.0, 1.0, 1.0)], None)]
     result = judged(heard[:1])
     assert summary(result) == {"ciou": 0.0, "success@0.5": 0.0, "success_auc": 0.025}
-    assert result.notes == ("1 maps have one value only and claim no cell",)
+    assert result.notes == ("1 maps have one value only and prediction no cell",)
     assert result.facts["constant_maps"] == 1
     assert judged(heard[:1], SoundConfig(constant_map="whole")).value("ciou") == 0.5
     assert judged(heard, CONFIGS["vggss"]()).value("success_auc") == 0.0125  # no map, no success at 0
@@ -194,12 +194,12 @@ def test_what_cannot_be_judged_is_named() -> None:
     with pytest.raises(InputError, match="1 cells of maps are null"):
         evaluate(predictions.with_tables(sounds=gap), scenes)
     foreign = predictions.sounds.with_columns(pl.col("sound") + 9)
-    with pytest.raises(InputError, match="none of 1 claims is about one of the 2 true sounds"):
+    with pytest.raises(InputError, match="none of 1 predictions is about one of the 2 true sounds"):
         evaluate(predictions.with_tables(sounds=foreign), scenes)
     both = evaluate(predictions.with_tables(sounds=pl.concat([predictions.sounds, foreign])), scenes)
-    assert both.left_out == {"claims on sounds that the truth lacks": 1}
+    assert both.left_out == {"predictions on sounds that the truth lacks": 1}
     sizeless = scenes.with_tables(videos=scenes.videos.drop("width_px"))
-    with pytest.raises(InputError, match="the pictures of 2 videos have no size"):
+    with pytest.raises(InputError, match="the images of 2 videos have no size"):
         evaluate(predictions, sizeless)
     with pytest.raises(InputError, match="the truth has no sounds"):
         evaluate(predictions, Scenes())

@@ -30,7 +30,7 @@ def track_set(
         frames: of each.
         tracks: mean number of tracks of a video.
         crowd: 0 spreads tracks over the image, 1 puts all of them in one place.
-        silent: share of frames in which nothing is claimed.
+        silent: share of frames in which nothing is predicted.
     """
     rng = np.random.default_rng(seed)
     truth: list[Row] = []

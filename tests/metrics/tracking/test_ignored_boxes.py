@@ -20,7 +20,7 @@ THRESHOLD = TrackingConfig.default().threshold
 
 
 def left(scenes: Scenes, claims: Predictions) -> tuple[Scenes, Predictions]:
-    """Plain loop: without the boxes to ignore, and the claims that the best assignment gives them."""
+    """Plain loop: without the boxes to ignore, and the predictions that the best assignment gives them."""
     gone: list[int] = []
     for (video, frame), held in scenes.boxes.partition_by("video", "frame", as_dict=True).items():
         found = claims.boxes.filter((pl.col("video") == video) & (pl.col("frame") == frame))
@@ -76,7 +76,7 @@ def test_a_track_that_rests_is_not_asked_for() -> None:
 
 def test_tubes_of_labels_are_no_paths() -> None:
     scenes, claims = one_track(kind=pl.lit("agent"))
-    with pytest.raises(InputError, match=r"none of the 1 claimed tubes is a path: .* agent"):
+    with pytest.raises(InputError, match=r"none of the 1 predicted tubes is a path: .* agent"):
         evaluate_tracks(claims, scenes)
     beside = claims.with_tables(
         tubes=pl.concat(
@@ -97,9 +97,9 @@ def test_what_is_not_judged_stands_in_the_notes() -> None:
     assert evaluate_tracks(claims, scenes).notes == ()
     more = pl.DataFrame({"tube": [7, 8], "video": ["w", "w"]}, schema_overrides={"tube": pl.Int64})
     held = claims.with_tables(tubes=pl.concat([claims.tubes, more], how="diagonal"))
-    said = "2 claimed paths in videos that the truth does not have were left out"
+    said = "2 predicted paths in videos that the truth does not have were left out"
     assert evaluate_tracks(held, scenes).notes == (said,)
     unlinked = claims.with_tables(tubes=claims.tubes.clear(), boxes=claims.boxes.drop("tube"))
     assert evaluate_tracks(unlinked, scenes).notes == (
-        "the claimed boxes are not linked, so that no path follows a track",
+        "the predicted boxes are not linked, so that no path follows a track",
     )

@@ -201,7 +201,7 @@ def test_a_false_path_costs_precision_and_accuracy() -> None:
         {1: stay(range(4), HERE)},
         {5: stay(range(4), HERE), 6: stay(range(12), THERE)},
     )
-    # Two of the claims lie behind the last annotated frame and do not count.
+    # Two of the predictions lie behind the last annotated frame and do not count.
     found = evaluate_tracks(claims, scenes).values()
     assert found["mota"] == pytest.approx(1 - 10 / 4)
     assert found["det_a"] == pytest.approx(4 / 14)
@@ -362,7 +362,7 @@ def test_a_switch_costs_one_and_is_told_from_being_found_again() -> None:
     assert (found["switches"], found["fragmentations"]) == (1.0, 1.0)
     assert found["mota"] == pytest.approx(1 - (2 + 1) / 16)
     assert found["moda"] == pytest.approx(1 - 2 / 16)
-    # One of the two paths is the track's: 8 + 3 of 16 true and 14 claimed boxes.
+    # One of the two paths is the track's: 8 + 3 of 16 true and 14 predicted boxes.
     assert (found["id_re"], found["id_pr"]) == pytest.approx((11 / 16, 11 / 14))
     assert found["idf1"] == pytest.approx(11 / 15)
 

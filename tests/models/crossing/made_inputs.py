@@ -46,7 +46,7 @@ def published_shapes(entry: Entry, frames: int = 16) -> dict[str, tuple[int, ...
 
 
 def tiny_shapes(entry: Entry, frames: int = 8, pixels: int = 32) -> dict[str, tuple[int, ...]]:
-    """The same with small pictures."""
+    """The same with small images."""
     return {
         name: shape_of(name, frames)
         for read in entry.reads
@@ -63,7 +63,7 @@ def tiny_shapes(entry: Entry, frames: int = 8, pixels: int = 32) -> dict[str, tu
 
 
 def batch(shapes: dict[str, tuple[int, ...]], n: int = 4, seed: int = 0) -> dict[str, Tensor]:
-    """Random values as a network is given them, pictures with their channels first."""
+    """Random values as a network is given them, images with their channels first."""
     drawn = torch.Generator().manual_seed(seed)
     made = {}
     for name, shape in shapes.items():

@@ -180,7 +180,7 @@ def test_a_convlstm_reads_the_maps_of_vgg16_unless_it_is_as_the_benchmark_ran_it
     assert count(bare) == 17_473
     with META, pytest.raises(UsageError, match="a kernel of 3 does not fit maps of 2 x 2"):
         ConvLSTMNet(replace(config, kernel=3), shapes)
-    with META, pytest.raises(UsageError, match="a kernel of 65 does not fit pictures of 64 x 64"):
+    with META, pytest.raises(UsageError, match="a kernel of 65 does not fit images of 64 x 64"):
         ConvLSTMNet(ConvLSTMConfig(trunk=(), kernel=65), shapes)
 
 
@@ -222,7 +222,7 @@ def test_colours_become_the_numbers_that_weights_were_trained_on() -> None:
 
 
 def blobs(rows: int, columns: int, across: float, down: float, seed: int = 0) -> Tensor:
-    """(1, rows, columns) a picture of random waves, 7 pixels long and more, moved to the right and down."""
+    """(1, rows, columns) an image of random waves, 7 pixels long and more, moved to the right and down."""
     drawn = torch.Generator().manual_seed(seed)
     x = torch.arange(columns) - across
     y = torch.arange(rows)[:, None] - down

@@ -1,4 +1,4 @@
-"""Regions of the picture, told by a mixture over where somebody will be."""
+"""Regions of the image, told by a mixture over where somebody will be."""
 
 import numpy as np
 import pytest

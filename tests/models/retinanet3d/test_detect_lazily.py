@@ -209,7 +209,7 @@ def _pictures(count: int, height: int = 64, width: int = 96) -> list[np.ndarray]
 def test_a_stream_gives_what_the_causal_clip_gives(
     fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also after a reset, and whatever comes later: the clip of all pictures is that of the first ones."""
+    """Also after a reset, and whatever comes later: the clip of all images is that of the first ones."""
     monkeypatch.setattr(decode, "_SMALL", 0)
     network = _network(seed=1, causal=True, **fields)
     pictures = _pictures(7)
@@ -289,7 +289,7 @@ def test_a_window_answers_each_frame_once_and_in_time(count: int, keep: range | 
 
 
 def test_a_window_gives_what_its_clip_gives() -> None:
-    """Nine pictures, clips of four: the last clip is the last four; three pictures get a copy of the last."""
+    """Nine images, clips of four: the last clip is the last four; three images get a copy of the last."""
     network = _network()
     pictures = _pictures(9)
     fit = Fit.of(network.config)

@@ -90,7 +90,7 @@ def test_a_domain_that_is_missing_takes_its_cells_along_and_no_others():
         ({"pretraining": ("pie>jaad-all",)}, "from one of the domains"),
         ({"domains": ("jaad-all", "jaad-all=there")}, "each once"),
         ({"domains": ("jaad-all", "crossing@1=")}, "NAME=PATH"),
-        ({"models": ("vgg16",)}, "vgg16 looks at pictures"),
+        ({"models": ("vgg16",)}, "vgg16 looks at images"),
         ({"models": ("steady", "constant-velocity")}, "constant-velocity tells where somebody will be"),
         ({"fields": {"stedy": {}}}, "stedy is none of them"),
         ({"fields": {"steady": 3}}, "such as fields="),

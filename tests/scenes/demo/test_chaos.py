@@ -1,4 +1,4 @@
-"""The made-up crowd: the same seed, the same files, and every file says what the facts say."""
+"""The synthetic crowd: the same seed, the same files, and every file says what the facts say."""
 
 import csv
 import json

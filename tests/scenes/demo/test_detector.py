@@ -1,4 +1,4 @@
-"""The made-up detector: what it finds, what it misses, and what its scores know."""
+"""The synthetic detector: what it finds, what it misses, and what its scores know."""
 
 from __future__ import annotations
 

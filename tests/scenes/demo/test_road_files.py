@@ -1,4 +1,4 @@
-"""The made-up road on disk: what the readers of ROAD and of its detections find there is what was made."""
+"""The synthetic road on disk: what the readers of ROAD and of its detections find there is what was made."""
 
 from __future__ import annotations
 

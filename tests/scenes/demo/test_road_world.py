@@ -1,4 +1,4 @@
-"""The made-up road: the shape, the laws and the oddities of ROAD, from a seed."""
+"""The synthetic road: the shape, the laws and the oddities of ROAD, from a seed."""
 
 from __future__ import annotations
 

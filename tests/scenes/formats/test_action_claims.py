@@ -1,4 +1,4 @@
-"""Claims of actions: in and out, in the order of the file; what is refused, and what is told."""
+"""Predictions of actions: in and out, in the order of the file; what is refused, and what is told."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def scenes() -> Scenes:
 
 
 def chaotic() -> Scenes:
-    """Frames from 0 of pictures of 320 x 180, whose files count from 1 and say the time."""
+    """Frames from 0 of images of 320 x 180, whose files count from 1 and say the time."""
     return Scenes(
         videos=pl.DataFrame({"video": ["a"], "width_px": [320], "height_px": [180]}),
         frames=pl.DataFrame({"video": ["a", "a"], "frame": [25, 50], "t_s": [1.0, 2.0]}),
@@ -89,7 +89,7 @@ def test_a_missing_score_is_1_as_published(tmp_path: Path) -> None:
 
 
 def test_numbers_of_persons_are_no_scores(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"claims\.csv:2: .*whole numbers such as 12"):
+    with pytest.raises(InputError, match=r"predictions\.csv:2: .*whole numbers such as 12"):
         claims(tmp_path, "a,902,0.1,0.2,0.3,0.4,1,0", "a,902,0.5,0.2,0.6,0.4,2,12")
     found = claims(tmp_path, "a,902,0.1,0.2,0.3,0.4,1,0", "a,902,0.5,0.2,0.6,0.4,2,1")
     assert list(warned(found)) == ["scores that are all 0 or 1: numbers of persons, read as scores?"]
@@ -104,7 +104,7 @@ def test_actions_outside_the_map_are_dropped_and_a_shift_is_named(tmp_path: Path
     assert any("1 to 3 where the label map has 0 to 2: shifted by one?" in what for what in warned(one_up))
     foreign = claims(tmp_path, "a,902,0.1,0.2,0.3,0.4,7,0.5")
     assert foreign.labels.is_empty()
-    assert any("no claim of an action that the truth has" in what for what in warned(foreign))
+    assert any("no prediction of an action that the truth has" in what for what in warned(foreign))
 
 
 def test_claims_where_the_truth_has_nothing_are_kept_and_told(tmp_path: Path) -> None:
@@ -113,16 +113,19 @@ def test_claims_where_the_truth_has_nothing_are_kept_and_told(tmp_path: Path) ->
     )
     assert len(found.labels) == 3
     assert warned(found) == {
-        "claims in moments that the truth lacks": 1,
-        "claims in videos that the truth lacks": 1,
+        "predictions in moments that the truth lacks": 1,
+        "predictions in videos that the truth lacks": 1,
     }
-    with pytest.raises(InputError, match="claimed is 'A' at 902, the truth has '-b' at 902"):
+    with pytest.raises(InputError, match="predicted is 'A' at 902, the truth has '-b' at 902"):
         claims(tmp_path, "A,902,0.1,0.2,0.3,0.4,1,0.5")
 
 
 def test_claims_need_a_box_and_an_action(tmp_path: Path) -> None:
     found = claims(tmp_path, "a,902,0,0,1,1,1,0.5", "a,902,,,,,,", "a,902,0,0,1,1,,0.5")
-    assert found.rejected["reason"].to_list() == ["a claim without a box", "a claim without an action"]
+    assert found.rejected["reason"].to_list() == [
+        "a prediction without a box",
+        "a prediction without an action",
+    ]
 
 
 def test_frames_and_corners_are_brought_to_those_of_the_truth(tmp_path: Path) -> None:

@@ -314,7 +314,7 @@ def test_what_cannot_be_written_is_refused(road, tmp_path) -> None:
     world, claims = road
     with pytest.raises(UsageError, match="no labels of kind 'mood'"):
         build_scenes_index(world, "mood")
-    with pytest.raises(UsageError, match="frames with claims are no images"):
+    with pytest.raises(UsageError, match="frames with predictions are no images"):
         write_results(
             claims, tmp_path / "r.json", read_index(truth_file(tmp_path), by="folders", kind="agent")
         )

@@ -77,7 +77,7 @@ def test_the_last_annotation_of_a_person_counts(tmp_path):
     assert found.drawn["x1_px"].to_list() == [4.0]
     both = merge_answers([found, read(tmp_path, [task(0, done(1)), task(2, done(1))], "later.json")])
     assert (len(both.drawn), len(both.looked)) == (0, 2)
-    assert both.findings.left_out["earlier annotations of a picture by the same person"] == 2
+    assert both.findings.left_out["earlier annotations of an image by the same person"] == 2
 
 
 @pytest.mark.parametrize(
@@ -198,9 +198,9 @@ def test_pictures_links_and_classes_that_were_not_sent_out(tmp_path):
     other = region("proposal-6", 5, 5, 10, 10, "whale", "dog")
     found = read(tmp_path, [task(0, done(1, other)), task(9, done(1))])
     assert found.drawn.select("proposal", "label").rows() == [(None, "whale")]
-    assert found.findings.table()["reason"].to_list() == ["a picture that was not sent out"]
+    assert found.findings.table()["reason"].to_list() == ["an image that was not sent out"]
     assert {what.split(",")[0].split(":")[0] for what in found.findings.warnings} == {
-        "boxes that name a proposal of no or another picture",
+        "boxes that name a proposal of no or another image",
         "boxes of a class that was not sent out",
         "boxes with several classes",
     }
@@ -222,7 +222,7 @@ def test_coco_of_another_tool_without_folders_and_numbers(tmp_path):
     assert (190.0, 90.0, 200.0, 100.0) in found.drawn.select(CORNERS).rows()
     assert len(found.drawn) == 3
     assert len(found.findings.table()) == 3
-    assert list(found.findings.warnings) == ["boxes that reach out of their picture, cut to it"]
+    assert list(found.findings.warnings) == ["boxes that reach out of their image, cut to it"]
 
 
 def test_a_proposal_stands_for_one_box_only(tmp_path):

@@ -1,4 +1,4 @@
-"""Claims on sentences: two published forms, names and frames of each, and what is refused or counted."""
+"""Predictions on sentences: two published forms, names and frames of each, and what is refused or counted."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_official_form_by_hand(tmp_path: Path, raw: Scenes) -> None:
     claims = read_content(tmp_path, content, raw)
     assert spans(claims) == [(1, 2, 9)]
     assert boxes(claims) == [("c", 2, 0, 5.0, 8.0), ("c", 39, 0, 1.0, 2.0)]
-    assert warnings(claims) == {"sentences without a claim": 1}
+    assert warnings(claims) == {"sentences without a prediction": 1}
 
 
 def test_names_are_those_of_any_published_file(tmp_path: Path, raw: Scenes) -> None:
@@ -112,7 +112,7 @@ def test_ids_of_vidstg_and_kinds_of_sentence(tmp_path: Path) -> None:
     content["video_predictions"]["0"]["qtype"] = "declarative"
     claims = read_content(tmp_path, content, scenes)
     assert spans(claims) == [(0, 2, 9), (2, 0, 1)]
-    assert warnings(claims)["claims whose kind of sentence is not that of the truth, which counts"] == 1
+    assert warnings(claims)["predictions whose kind of sentence is not that of the truth, which counts"] == 1
     assert "3 sentences of the truth are called so" in claims.rejected["reason"][0]
 
 
@@ -172,9 +172,9 @@ def test_odd_claims_are_taken_and_counted(tmp_path: Path, raw: Scenes) -> None:
     assert spans(claims) == [(0, None, None), (1, 5, 5)]
     assert boxes(claims)[1] == ("c", 4, 1, 1.0, 4.0)
     assert warnings(claims) == {
-        "claimed spans that end before they start, taken as empty": 1,
+        "predicted spans that end before they start, taken as empty": 1,
         "frames with several boxes, of which the first counts": 1,
-        "sentences with claimed boxes and no span": 1,
+        "sentences with predicted boxes and no span": 1,
     }
 
 

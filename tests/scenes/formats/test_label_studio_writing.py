@@ -215,7 +215,7 @@ def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
         (
             Scenes(videos=pl.DataFrame({"video": ["v", "w"], "n_frames": [1, 5]})),
             {},
-            "1 pictures and 1 videos cannot be one project",
+            "1 images and 1 videos cannot be one project",
         ),
     ]
     for scenes, options, reason in cases:

@@ -115,7 +115,7 @@ def test_boxes_are_cut_to_their_picture_and_empty_ones_left_out():
     claims = _claims((-5.0, 1.0, 30.0, 60.0), (4.0, 4.0, 4.0, 9.0), (120.0, 0.0, 130.0, 9.0))
     sent, left_out = select_task_proposals(claims, _one(), ["cone"])
     assert sent.boxes.select(CORNERS).rows() == [(0.0, 1.0, 30.0, 50.0)]
-    assert left_out == {"proposals without a width or height in the picture": 2}
+    assert left_out == {"proposals without a width or height in the image": 2}
     assert sent.meta.vocabularies[KIND] == ("cone", "cart")
     assert add_class_names(sent)["label"].to_list() == ["cart"]
 
@@ -123,13 +123,13 @@ def test_boxes_are_cut_to_their_picture_and_empty_ones_left_out():
 def test_proposals_of_other_pictures_are_counted():
     other = _one().with_columns(video=pl.lit("w"))
     sent, left_out = select_task_proposals(_claims((0.0, 0.0, 9.0, 9.0)), other, ["cone"])
-    assert (len(sent.boxes), left_out) == (0, {"proposals on pictures that are not sent out": 1})
+    assert (len(sent.boxes), left_out) == (0, {"proposals on images that are not sent out": 1})
 
 
 @pytest.mark.parametrize(
     ("pictures", "told"),
     [
-        (_one().clear(), "no picture"),
+        (_one().clear(), "no image"),
         (pl.concat([_one(), _one()]), "stands twice"),
         (_one(width=None), "no size that is known"),
         (_one(height=0), "no size that is known"),

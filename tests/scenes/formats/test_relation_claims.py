@@ -1,4 +1,4 @@
-"""Claims of relations: by hand, written and read again, and what is refused or counted."""
+"""Predictions of relations: by hand, written and read again, and what is refused or counted."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_bad_claims_are_refused_with_the_reason(tmp_path: Path, name: str) -> No
     claims = read_content(tmp_path, {"v1": [claim(0.5), claim(0.4, 40) | change, claim(0.3, 80)]})
     assert claims.relations["score"].to_list() == [0.5, 0.3]
     assert claims.rejected.select("table", "file", "item").rows() == [
-        ("relations", "claims.json", "v1, claim 1")
+        ("relations", "claims.json", "v1, prediction 1")
     ]
     assert reason in claims.rejected["reason"][0]
     with pytest.raises(FindingsError, match="1 rejected"):
@@ -179,7 +179,7 @@ def test_whole_frames_may_be_written_as_floats(tmp_path: Path) -> None:
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     for content in ([claim(0.5)], {"results": [claim(0.5)]}, 5):
-        with pytest.raises(InputError, match=r"claims|videos|should be an object"):
+        with pytest.raises(InputError, match=r"predictions|videos|should be an object"):
             read_content(tmp_path, content)
     with pytest.raises(InputError, match="no such file"):
         read_relation_claims(tmp_path / "absent.json", TRUTH)

@@ -23,7 +23,7 @@ NAMES = ["a_000010", "b/1", "c"]
 
 @pytest.fixture
 def scenes() -> Scenes:
-    """Three sounds, each in its own picture."""
+    """Three sounds, each in its own image."""
     videos = pl.DataFrame({"video": NAMES})
     return Scenes(
         videos=videos,

@@ -352,7 +352,7 @@ def test_spans_cut_the_path(tmp_path: Path) -> None:
 
 
 def test_consecutive_tubes_are_written_for_the_frames_they_claim(tmp_path: Path) -> None:
-    """Four boxes found in the frames 0, 1, 4 and 5 are claimed for 0, 1, 2 and 3; the file counts from 1."""
+    """Four boxes found in the frames 0, 1, 4 and 5 are predicted for 0, 1, 2 and 3; the file counts from 1."""
     each = only_tube(linked(spans=[None, [[0, 6]]], consecutive=[None, True]), tmp_path)
     assert each["frames"] == [1, 2, 3, 4]
     assert [box[0] for box in each["boxes"]] == [4, 5, 6, 7]

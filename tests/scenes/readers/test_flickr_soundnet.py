@@ -78,7 +78,7 @@ def test_bad_boxes_are_refused(tmp_path: Path, corners: tuple[str, ...], reason:
 def test_pictures_without_boxes_are_kept_and_counted(tmp_path: Path) -> None:
     scenes = read_text(tmp_path, "<annotations><annotation/></annotations>")
     assert len(scenes.sounds) == 1
-    assert [each["what"] for each in scenes.meta.notes["warnings"]] == ["pictures without a box, kept"]
+    assert [each["what"] for each in scenes.meta.notes["warnings"]] == ["images without a box, kept"]
 
 
 def test_boxes_beyond_the_grid_are_kept_and_counted(tmp_path: Path) -> None:

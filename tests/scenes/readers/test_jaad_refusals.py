@@ -74,7 +74,7 @@ def test_boxes_that_left_the_picture_are_no_rows(root: Path) -> None:
     change(root, 'outside="0"', 'outside="1"', count=2)
     scenes = scenes_of(root, strict=True)
     assert len(scenes.boxes) == len(clean.boxes) - 2
-    assert scenes.meta.notes["left_out"] == {"boxes outside the picture (outside=1)": 2}
+    assert scenes.meta.notes["left_out"] == {"boxes outside the image (outside=1)": 2}
 
 
 def test_a_box_outside_a_track_is_rejected(root: Path) -> None:

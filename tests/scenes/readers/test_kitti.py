@@ -152,7 +152,7 @@ def test_the_names_of_the_raw_drives_are_known():
     ("line", "reason"),
     [
         (MADE.MISC.rsplit(" ", 1)[0], "has 15 fields and this line 14"),
-        (f"{MADE.MISC} 0.9", "these are claims"),
+        (f"{MADE.MISC} 0.9", "these are predictions"),
         (MADE.MISC.replace("Misc", "Mist"), "class 'Mist'"),
         (MADE.MISC.replace("8.79", "nan"), "'nan' is no finite number"),
         (MADE.MISC.replace("8.79", "1_0"), "'1_0' is no finite number"),

@@ -69,7 +69,7 @@ def test_other_formats_and_later_versions_are_refused(
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("road-0002", "found those of road-0001"), ("a b\n", "is no name of a made-up scene")],
+    [("road-0002", "found those of road-0001"), ("a b\n", "is no name of a synthetic scene")],
 )
 def test_scenes_of_another_name_are_refused(folder: Path, name: str, reason: str) -> None:
     shutil.copytree(folder / "scenes" / "road-0001", folder / "scenes" / name)

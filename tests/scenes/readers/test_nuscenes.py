@@ -77,7 +77,7 @@ CHANGES = {
     ),
     "a path that leads out": (lambda k: k["lidar_points"].update(lidar_path="../x"), "path should lie"),
     "points of six numbers": (lambda k: k["lidar_points"].update(num_pts_feats=6), "4 or 5 numbers"),
-    "no pictures": (lambda k: k.pop("images"), "there is no images"),
+    "no images": (lambda k: k.pop("images"), "there is no images"),
     "no token": (lambda k: k.update(token=7), "token should be a text"),
     "the token of another": (
         lambda k: k.__setitem__("token", "39586f9d59004284a7114a68825e8eec"),

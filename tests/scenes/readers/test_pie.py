@@ -71,7 +71,7 @@ def test_a_crossing_pedestrian(scenes: Scenes) -> None:
 def test_boxes_outside_the_picture_leave_a_gap(scenes: Scenes) -> None:
     held = boxes(scenes, "1_1_7")
     assert held["frame"].to_list() == [f for f in range(3, 15) if f != 9]
-    assert scenes.meta.notes["left_out"] == {"boxes outside the picture (outside=1)": 3}
+    assert scenes.meta.notes["left_out"] == {"boxes outside the image (outside=1)": 3}
 
 
 def test_the_second_box_of_a_pedestrian(scenes: Scenes) -> None:

@@ -60,9 +60,9 @@ def test_what_is_none_of_them_is_told_apart(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("claims", "words"),
     [
-        ({"predictions": {}, "video_predictions": {"1": {"sted": [0, 1]}}}, "claimed spans"),
-        ({"results": {"v": [{"triplet": ["a", "b", "c"], "score": 0.5}]}}, "claimed relations"),
-        ({"v": [{**INSTANCE, "score": 0.5}]}, "claimed relations"),
+        ({"predictions": {}, "video_predictions": {"1": {"sted": [0, 1]}}}, "predicted spans"),
+        ({"results": {"v": [{"triplet": ["a", "b", "c"], "score": 0.5}]}}, "predicted relations"),
+        ({"v": [{**INSTANCE, "score": 0.5}]}, "predicted relations"),
     ],
 )
 def test_claims_are_not_taken_for_annotations(claims: object, words: str, tmp_path: Path) -> None:

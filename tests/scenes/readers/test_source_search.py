@@ -1,4 +1,4 @@
-"""A data set is found around and inside of what is named, and only one."""
+"""A dataset is found around and inside of what is named, and only one."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def test_every_ap_is_that_of_the_published_code(seed: int, tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_on_the_real_annotations(tmp_path: Path) -> None:
-    """Claims on a hundred parts of the real test set: every AP of every class and threshold."""
+    """Predictions on a hundred parts of the real test set: every AP of every class and threshold."""
     root = os.environ.get("ROADAWARE_DATA_DIR")
     if not root or not (Path(root) / "ucf24").is_dir():
         pytest.skip("ROADAWARE_DATA_DIR names no folder with ucf24/")

@@ -43,7 +43,7 @@ def test_an_item_by_hand(tmp_path: Path) -> None:
     assert scenes.meta.notes["unit_pictures"] is True
     (told,) = scenes.meta.notes["warnings"]
     assert told["count"] == 1
-    assert "reach out of their picture" in told["what"]
+    assert "reach out of their image" in told["what"]
 
 
 def test_pixels_are_refused_with_what_is_due(tmp_path: Path) -> None:

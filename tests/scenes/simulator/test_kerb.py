@@ -1,4 +1,4 @@
-"""People at a kerb: boxes of those who cross and those who do not are alike, pictures and joints are not."""
+"""People at a kerb: boxes of those who cross and those who do not are alike, images and joints are not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def scene(number: int) -> Episode:
 
 
 def boxes_of(actors: list[Actor], camera: Camera, frame: int) -> np.ndarray:
-    """(n, 4) outlines as they fall into an endless picture."""
+    """(n, 4) outlines as they fall into an endless image."""
     found = [
         compute_projected_boxes(camera, [merge_soups([build_actor_soup(actor, frame)])], len(actors))
         for actor in actors

@@ -1,4 +1,4 @@
-"""Scenes that differ in looks: the same ones every time, with a truth that their pictures agree with."""
+"""Scenes that differ in looks: the same ones every time, with a truth that their images agree with."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def config_with(seconds: float = 0.5, **looks: object) -> SceneConfig:
 
 @cache
 def shot(number: int, **looks: object) -> tuple[Episode, Picture, Picture, Scenes]:
-    """An episode, its first picture as rendered and as taken, and the tables of that frame."""
+    """An episode, its first image as rendered and as taken, and the tables of that frame."""
     episode = make_episode(config_with(**looks), 5, number)
     stage = Stage(episode)
     camera, soup = build_camera(episode.ego, episode.config, 0, episode.seed), stage.soup(0)
@@ -165,7 +165,7 @@ FIRST: dict[str, tuple[int, int, float, tuple[float, ...]]] = {
     "kerb@1": (5, 223, 1.777, (107.5, 105.8, 99.29)),
 }
 """What scenes of the first versions held before there were looks: actors, things beside the road, how far
-everybody went together (metres), and the mean colour of the first picture."""
+everybody went together (metres), and the mean colour of the first image."""
 
 
 def summary_of(name: str) -> tuple[int, int, float, tuple[float, ...]]:

@@ -1,4 +1,4 @@
-"""Tables without pictures: the same life, told from blocks, with nothing but tables written."""
+"""Tables without images: the same life, told from blocks, with nothing but tables written."""
 
 import json
 from dataclasses import replace
@@ -45,5 +45,5 @@ def test_folders_written_before_there_was_the_choice_are_continued(made):
 
 
 def test_films_without_pictures_are_refused():
-    with pytest.raises(UsageError, match="without pictures"):
+    with pytest.raises(UsageError, match="without images"):
         Kept(pictures=False)

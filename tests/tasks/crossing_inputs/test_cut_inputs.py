@@ -1,4 +1,4 @@
-"""Crops and maps: which pixels they hold, that films are read once and in order, and what is refused."""
+"""Crops and maps: which pixels they hold, that videos are read once and in order, and what is refused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def painted(video: str, frame: int) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Films of the walks, and masks beside them: pedestrians are people, the left half is road."""
+    """Videos of the walks, and masks beside them: pedestrians are people, the left half is road."""
     root = tmp_path_factory.mktemp("walks")
     for video, (width, height) in SIZES.items():
         folder = root / "films" / video
@@ -243,7 +243,7 @@ def test_films_that_are_missing_or_of_another_size_are_refused(root: Path, tmp_p
     told = build_inputs(nowhere, "train", CROPS, media=Media(root=root, films="films/{video}/video.mp4"))
     assert told.take(np.array([0]))["crop:box@16"].any()
     larger = walks().with_tables(videos=walks().videos.with_columns(width_px=128))
-    with pytest.raises(InputError, match="a: boxes are in pixels of 128x48, pictures are 64x48"):
+    with pytest.raises(InputError, match="a: boxes are in pixels of 128x48, images are 64x48"):
         build_inputs(larger, "train", CROPS, media=Media(root=root)).take(ALL)
     with pytest.raises(InputError):
         build_inputs(walks(), "train", CROPS, media=Media(root=root / "films", films="../{video}.mp4")).take(

@@ -27,7 +27,7 @@ def test_every_known_input_says_what_it_needs() -> None:
     [
         ("boxs", "did you mean 'boxes'"),
         ("Boxes", "names no input"),
-        ("boxes@32", "is no picture; write 'boxes'"),
+        ("boxes@32", "is no image; write 'boxes'"),
         ("crop:box", "needs its side in pixels: 'crop:box@112'"),
         ("crop:box@0", "needs its side"),
         ("maps@9000", "needs its side"),

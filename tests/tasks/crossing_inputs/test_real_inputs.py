@@ -1,4 +1,4 @@
-"""Inputs of the real JAAD, and of a simulated street with films, masks and joints."""
+"""Inputs of the real JAAD, and of a simulated street with videos, masks and joints."""
 
 from __future__ import annotations
 

@@ -140,7 +140,9 @@ def test_films_and_masks_that_are_not_there_are_counted_and_named_without_being_
         (tmp_path / video / "video.mp4").touch()
     refuse_missing(cut, ["boxes", "pose:box"], media)
     refuse_missing(cut, ["crop:box@8"], Media())
-    with pytest.raises(InputError, match=r"1 of 3 films of the samples are missing: video_0003/video\.mp4\n"):
+    with pytest.raises(
+        InputError, match=r"1 of 3 videos of the samples are missing: video_0003/video\.mp4\n"
+    ):
         refuse_missing(cut, ["boxes", "crop:box@8"], media)
     with pytest.raises(InputError, match=r"3 of 3 masks .*video_0001/semantics\.zip, .*no such folder"):
         refuse_missing(cut, ["maps@8"], Media(tmp_path / "none"))

@@ -19,7 +19,7 @@ from roadaware.scenes.tables import Meta, Scenes
 from roadaware.statistics.intervals import Interval, Scale, Units
 
 MEASURES = {
-    "found_by_all": "share of things that everybody who saw the picture drew",
+    "found_by_all": "share of things that everybody who saw the image drew",
     "found_by_one": "share of things that one alone drew",
     "existence": "2 matched / (boxes of both), over every two annotators",
     "mean_iou": "mean overlap of matched boxes",
@@ -345,7 +345,7 @@ def build_consensus(things: Things, scenes: Scenes) -> Consensus:
         reason=pl.lit("no class has a majority")
     )
     nameless = most.filter(pl.col("named") == 0).with_columns(reason=pl.lit("nobody named it"))
-    alone = things.alone.with_columns(reason=pl.format("only {} saw the picture", "annotator"))
+    alone = things.alone.with_columns(reason=pl.format("only {} saw the image", "annotator"))
     parts = [few, open_class, nameless] if len(things.words) else [few]
     disputes = pl.concat([_select_dispute_columns(part) for part in (*parts, alone)])
     return Consensus(truth, disputes.sort("video", "frame", "reason", maintain_order=True))

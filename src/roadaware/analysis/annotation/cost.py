@@ -152,7 +152,7 @@ def measure_worth(listed: pl.DataFrame, claims: Predictions, truth: Scenes) -> W
         seen = [] if here is None else here["object"].to_list()
         objects.append([numbers.setdefault(each, len(numbers)) for each in seen])
     if not numbers:
-        raise InputError("no picture of the list holds a corner case: nothing can be found in them")
+        raise InputError("no image of the list holds a corner case: nothing can be found in them")
     proposals, hits_of, cases = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     return Worth(listed["video"].to_numpy().astype(np.str_), proposals, hits_of, cases, objects)
 

@@ -85,14 +85,14 @@ def group_objects(scenes: Scenes, *, kind: str = KIND, least: float = LEAST_IOU)
     if len(names) < 2:
         told = f"only {names[0]}" if names else "nobody"
         raise InputError(
-            f"agreement needs two annotators, and {told} looked at these pictures",
+            f"agreement needs two annotators, and {told} looked at these images",
             hint="import what several people left of the same tasks",
         )
     several = seen.filter(pl.col("annotators").list.len() >= 2)
     if several.is_empty():
         raise InputError(
-            f"none of {len(seen)} pictures was seen by two of {len(names)} annotators",
-            hint="give the same pictures to several people",
+            f"none of {len(seen)} images was seen by two of {len(names)} annotators",
+            hint="give the same images to several people",
         )
     alone = seen.filter(pl.col("annotators").list.len() == 1).select(
         "video", "frame", annotator=pl.col("annotators").list.first()

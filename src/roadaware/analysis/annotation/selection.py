@@ -100,7 +100,7 @@ def rank_images(
 
 def _check(claims: Predictions, table: pl.DataFrame, config: SelectionConfig) -> None:
     if table.is_empty():
-        raise UsageError("there are no pictures to rank")
+        raise UsageError("there are no images to rank")
     if config.column not in claims.boxes.columns:
         numbers = [name for name, dtype in claims.boxes.schema.items() if dtype.is_float()]
         raise UsageError(f"the proposals have no column {config.column!r}; numbers are {', '.join(numbers)}")
@@ -112,7 +112,7 @@ def _check(claims: Predictions, table: pl.DataFrame, config: SelectionConfig) ->
     if len(lost):
         row = lost.row(0, named=True)
         raise UsageError(
-            f"{len(lost)} proposals are on pictures that are not among those to rank, first {row['video']}, "
+            f"{len(lost)} proposals are on images that are not among those to rank, first {row['video']}, "
             f"frame {row['frame']}: name the dataset that they are of"
         )
 

@@ -72,8 +72,8 @@ def _unit_scale(right: float, low: float) -> list[Diagnosis]:
     if max(right, low) <= 1.5:
         return []
     evidence = f"boxes reach x {right:g}, y {low:g} where shares in [0, 1] are due"
-    remedy = "Divide x by the width and y by the height of the picture."
-    return report_error("box_scale", "Boxes are in pixels, not shares of the picture.", evidence, remedy)
+    remedy = "Divide x by the width and y by the height of the image."
+    return report_error("box_scale", "Boxes are in pixels, not shares of the image.", evidence, remedy)
 
 
 def split_sizes(sizes: Mapping[str, int], missing: Mapping[str, int]) -> list[Diagnosis]:
@@ -173,7 +173,7 @@ def check_overlap(
                 f"not one of its rows can be taken ({len(predictions.rejected):,} refused); the first: "
                 f"{row['item']}: {row['reason']}",
                 where=where,
-                hint="claims are scored against the truth they were made on: is this the right truth?",
+                hint="predictions are scored against the truth they were made on: is this the right truth?",
             )
         return ()
     if table in _CALLED and getattr(predictions, table).is_empty():
@@ -230,9 +230,9 @@ def _of_another_task(predictions: Predictions, where: str, table: str) -> InputE
     held = {name: len(rows) for name, rows in predictions.tables().items() if len(rows) and name != "videos"}
     found = ", ".join(f"{n:,} {name}" for name, n in held.items())
     return InputError(
-        f"expected claims with {table}, found none, but {found}",
+        f"expected predictions with {table}, found none, but {found}",
         where=where,
-        hint="these are claims of another task or data set: every score would be 0 and mean nothing",
+        hint="these are predictions of another task or dataset: every score would be 0 and mean nothing",
     )
 
 
@@ -280,13 +280,13 @@ def _frames(predictions: Predictions, scenes: Scenes, where: str) -> tuple[str, 
         shift = next((n for n in _SHIFTS if _meets(claimed, judged, n)), None)
         remedy = f"add {shift} to every frame" if shift else "number frames as the truth does, from 0"
         raise InputError(
-            f"claims and truth share no frame: claimed are frames {ends[0][0]} to {ends[0][1]} of "
+            f"predictions and truth share no frame: predicted are frames {ends[0][0]} to {ends[0][1]} of "
             f"{claimed['video'].n_unique():,} videos, judged are frames {ends[1][0]} to {ends[1][1]}",
             where=where,
-            hint=f"{remedy}; does the truth belong to these claims, and were other frames annotated?",
+            hint=f"{remedy}; does the truth belong to these predictions, and were other frames annotated?",
         )
     lost = len(claimed) - len(shared)
-    return (f"{lost:,} of {len(claimed):,} frames with claimed boxes are not judged by the truth",)
+    return (f"{lost:,} of {len(claimed):,} frames with predicted boxes are not judged by the truth",)
 
 
 def _meets(claimed: pl.DataFrame, judged: pl.DataFrame, shift: int) -> bool:
@@ -306,9 +306,9 @@ def _classes(predictions: Predictions, scenes: Scenes, where: str, kinds: set[st
     kind = strange[0]
     here, there = (", ".join(map(repr, held[kind][:_NAMED])) for held in (theirs, ours))
     raise InputError(
-        f"claims and truth share no class of the kind {kind}: claims have {here}, the truth {there}",
+        f"predictions and truth share no class of the kind {kind}: predictions have {here}, the truth {there}",
         where=where,
-        hint="classes are compared by name: name them as the truth does, or take the truth of these claims",
+        hint="classes are compared by name: name them as the truth does, or take the truth of these predictions",
     )
 
 
@@ -329,5 +329,5 @@ def _refusal(found: Diagnosis, where: str, says: str) -> InputError:
     return InputError(
         f"{says.removesuffix('.')}: {found.evidence}",
         where=where,
-        hint=f"{found.remedy} Claims are scored against the truth they were made on.",
+        hint=f"{found.remedy} Predictions are scored against the truth they were made on.",
     )

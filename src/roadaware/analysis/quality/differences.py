@@ -153,7 +153,7 @@ def format_digits(value: pl.Expr) -> pl.Expr:
 
 def format_unit(k: int) -> pl.Expr:
     """The unit of the edges of a video of file k, in words."""
-    return pl.when(pl.col(f"width_{k}") == 1).then(pl.lit(" of the picture")).otherwise(pl.lit(" px"))
+    return pl.when(pl.col(f"width_{k}") == 1).then(pl.lit(" of the image")).otherwise(pl.lit(" px"))
 
 
 def _iou(a: int, b: int) -> pl.Expr:

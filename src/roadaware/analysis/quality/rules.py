@@ -87,7 +87,7 @@ RULES: dict[str, str] = {
     "label unknown": "a label is not in the dictionary",
     "forbidden word": "a description holds a word of the list",
     "empty box": "a box has no width or no height",
-    "outside the frame": "a box leaves the picture",
+    "outside the frame": "a box leaves the image",
     "no duration": "the end is not after the start",
     "unknown person": "a box, relation or sentence belongs to nobody who has boxes",
     "own object": "somebody is the object of his own relation",
@@ -157,7 +157,7 @@ def _box_rules(wide: pl.DataFrame, k: int, stage: str) -> list[pl.DataFrame]:
     slack = [pl.col(f"slack_px_{k}") / pl.col(f"scale_{axis}_{k}") for axis in ("x", "y")] * 2
     out = pl.any_horizontal(far > near for far, near in zip(over, slack, strict=True))
     says = pl.format(
-        "it leaves the {} x {} picture by {}{}",
+        "it leaves the {} x {} image by {}{}",
         width.cast(pl.Int64),
         height.cast(pl.Int64),
         format_digits(pl.max_horizontal(over)),

@@ -196,9 +196,9 @@ def evaluate(
         },
         left_out=count_excluded(judgement.actions, config)
         | {
-            "claims beyond the capacity of their frame": judgement.over_capacity,
-            "claims of boxes without area": judgement.flat,
-            "claims on truth to ignore": int((judgement.met == ABSORBED).sum()),
+            "predictions beyond the capacity of their frame": judgement.over_capacity,
+            "predictions of boxes without area": judgement.flat,
+            "predictions on truth to ignore": int((judgement.met == ABSORBED).sum()),
         },
         facts=_facts(judgement) | ({} if tied is None else {"tied_scores": tied}),
     )
@@ -254,7 +254,7 @@ def _told_ties(tied: dict[str, Any] | None) -> tuple[str, ...]:
     metric, (low, high) = next(iter(tied["span"].items()))
     moved = len(tied["span"]) - 1
     return (
-        f"{tied['claims']:,} claims share their score with others, some right and some wrong: the "
+        f"{tied['claims']:,} predictions share their score with others, some right and some wrong: the "
         f"published evaluator's sort leaves their order open, and its {metric} may be from {low:.4f} "
         f"to {high:.4f} ({moved} class{'es' * (moved > 1)} moved)",
     )
@@ -263,7 +263,7 @@ def _told_ties(tied: dict[str, Any] | None) -> tuple[str, ...]:
 def _notes(judgement: Judgement) -> tuple[str, ...]:
     claims = judgement.actions.claims
     if not len(claims):
-        return ("nothing is claimed",)
+        return ("nothing is predicted",)
     if len(judgement.claims):
         return ()
-    return (f"none of the {len(claims):,} claims lies on a judged frame; compare the names of videos",)
+    return (f"none of the {len(claims):,} predictions lies on a judged frame; compare the names of videos",)

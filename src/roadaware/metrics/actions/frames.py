@@ -67,9 +67,9 @@ def count_excluded(actions: Actions, config: ActionConfig) -> dict[str, int]:
     bare = frames.known & ~frames.excluded & ~judged
     lost = ~mask_counted_frames(frames, config)
     return {
-        "claims on excluded frames": int(frames.excluded[claims].sum()),
-        "claims on frames that the truth does not name": int(unnamed[claims].sum()),
-        "claims on frames without truth": int(bare[claims].sum()),
+        "predictions on excluded frames": int(frames.excluded[claims].sum()),
+        "predictions on frames that the truth does not name": int(unnamed[claims].sum()),
+        "predictions on frames without truth": int(bare[claims].sum()),
         "true labels on excluded frames": int(lost[actions.truth.frame].sum()),
         "true labels to ignore": int(actions.truth.ignored.sum()),
     }

@@ -183,8 +183,8 @@ def _map_classes(tables: TableSet, label: Ints, classes: tuple[str, ...]) -> npt
         return places["class"].to_numpy().astype(np.int32)[label]
     if label.max(initial=-1) >= len(classes):
         raise InputError(
-            f"action {label.max()} is claimed, and the truth knows {len(classes)}, counted from 0",
-            hint="give the claims the vocabulary of the truth",
+            f"action {label.max()} is predicted, and the truth knows {len(classes)}, counted from 0",
+            hint="give the predictions the vocabulary of the truth",
         )
     return label.astype(np.int32)
 
@@ -283,8 +283,8 @@ def _scores(labels: pl.DataFrame) -> Floats:
     missing = labels["score"].null_count() if "score" in labels.columns else len(labels)
     if missing:
         raise InputError(
-            f"{missing:,} of {len(labels):,} claimed labels have no score; each claim needs one",
-            hint="a file of claims has the score in its last column",
+            f"{missing:,} of {len(labels):,} predicted labels have no score; each prediction needs one",
+            hint="a file of predictions has the score in its last column",
         )
     return labels["score"].cast(pl.Float64).to_numpy() if len(labels) else np.zeros(0)
 

@@ -18,7 +18,7 @@ from roadaware.metrics.metric_state import Judged, Measured
 from roadaware.statistics.average_precision import compute_tied_span, resample_average_precision
 
 _TRUTHLESS = "there is no truth"
-_UNCLAIMED = "nothing is claimed of it on a judged frame"
+_UNCLAIMED = "nothing is predicted of it on a judged frame"
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,7 @@ class JudgedActions(Judged):
         ground-truth row one is right, whichever comes first. So the ends are exact.
 
         Returns:
-            {"claims": those whose score others share that are right where they are wrong or the other way
+            {"predictions": those whose score others share that are right where they are wrong or the other way
             round, "span": {metric: [least, greatest]}}, the mean and the classes that move.
         """
         if self.config.match != "argmax":

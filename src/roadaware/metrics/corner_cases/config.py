@@ -14,10 +14,10 @@ from roadaware.errors import UsageError
 Group = Literal["corner", "common", "novel", "all", "classes"]
 
 GROUPS: dict[str, str] = {
-    "corner": "corner cases of every class, whatever the claims call them",
+    "corner": "corner cases of every class, whatever the predictions call them",
     "common": "objects of common classes, class by class",
-    "novel": "objects of all other classes as one class, met by claims of novel objects",
-    "all": "every object, whatever the claims call them",
+    "novel": "objects of all other classes as one class, met by predictions of novel objects",
+    "all": "every object, whatever the predictions call them",
     "classes": "every object, class by class",
 }
 AREAS = ("all", "small", "medium", "large")

@@ -203,7 +203,7 @@ def _notes(
 ) -> tuple[str, ...]:
     """What had to be assumed, and what has no answer."""
     told = (*truth.notes, *(f"{group}: {why}" for group, why in unanswered.items()))
-    return told if trivial else (*told, "pictures of unknown size have no trivial answers")
+    return told if trivial else (*told, "images of unknown size have no trivial answers")
 
 
 def _find_unanswered_groups(predictions: Predictions, config: CornerConfig) -> dict[str, str]:
@@ -213,7 +213,7 @@ def _find_unanswered_groups(predictions: Predictions, config: CornerConfig) -> d
         return {group: str(said.get(group) or "") for group in config.groups if said.get(group)}
     held = {"corner", "all", *({"common", "novel"} & set(predictions.boxes.columns))}
     held |= set() if predictions.labels.is_empty() else {"classes"}
-    return {group: "the claims do not say what they are" for group in config.groups if group not in held}
+    return {group: "the predictions do not say what they are" for group in config.groups if group not in held}
 
 
 def _none(claims: Claims) -> Claims:
@@ -240,13 +240,13 @@ def _trivial(truth: Objects, config: CornerConfig, seed: int) -> dict[str, Judge
 def _left_out(truth: Objects, met: Mapping[Group, Met], foreign: int, config: CornerConfig) -> dict[str, int]:
     most = config.max_detections[-1]
     left = {
-        "claims on pictures that the truth lacks": foreign,
+        "predictions on images that the truth lacks": foreign,
         "objects that are marked as not asked for": int(
             (truth.marked if config.ignored == "marked" else truth.crowd).sum()
         ),
     }
     return left | {
-        f"claims of {group} beyond the {most} best of their picture": each.beyond
+        f"predictions of {group} beyond the {most} best of their image": each.beyond
         for group, each in met.items()
     }
 

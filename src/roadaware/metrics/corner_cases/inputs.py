@@ -104,7 +104,7 @@ def extract_objects(scenes: Scenes, *, area: str, risk: str = "any") -> Objects:
     boxes = _join_items(scenes.boxes, items)
     if boxes.is_empty():
         raise InputError(
-            f"none of {len(scenes.boxes)} true boxes lies in one of {len(items)} annotated pictures"
+            f"none of {len(scenes.boxes)} true boxes lies in one of {len(items)} annotated images"
         )
     boxes = boxes.sort("item", maintain_order=True)
     named = {kind: _labels(scenes, kind, boxes["box"]) for kind in (KIND, SUPER)}
@@ -150,12 +150,12 @@ def extract_proposals(predictions: Predictions, truth: Objects) -> tuple[Claims,
     if boxes.is_empty():
         boxes = boxes.with_columns(score=pl.lit(None, pl.Float64))  # nothing was proposed, which is an answer
     if "score" not in boxes.columns or boxes["score"].null_count():
-        raise InputError("every claimed box needs a score", hint="give each proposal a `score` in [0, 1]")
+        raise InputError("every predicted box needs a score", hint="give each proposal a `score` in [0, 1]")
     placed = _join_items(boxes, truth.items)
     if len(boxes) and placed.is_empty():
         raise InputError(
-            f"none of {len(boxes)} claims is about one of the {len(truth.items)} pictures of the truth",
-            hint=f"pictures of claims: {boxes['video'].head(3).to_list()}, of the truth: "
+            f"none of {len(boxes)} predictions is about one of the {len(truth.items)} images of the truth",
+            hint=f"images of predictions: {boxes['video'].head(3).to_list()}, of the truth: "
             f"{truth.items['video'].head(3).to_list()}",
         )
     placed = placed.sort("item", pl.col("score"), descending=[False, True], maintain_order=True)

@@ -84,7 +84,7 @@ def add_blocking(scenes: Scenes, paths: Paths | None = None) -> Scenes:
         raise InputError(
             "of no object it is known where it stands: there is no camera with intrinsics and a pose in the "
             "vehicle, or no speed of the vehicle",
-            hint="sets of pictures alone have no geometry; leave the criterion of risk away",
+            hint="sets of images alone have no geometry; leave the criterion of risk away",
         )
     return scenes.with_tables(boxes=scenes.boxes.with_columns(pl.Series(BLOCKS, found, dtype=pl.Boolean)))
 

@@ -32,7 +32,7 @@ _ONE = ("corner", "novel", "all")
 _RARE = ("corner", "novel")
 """Groups of corner cases alone: what is right about anything else counts as false there."""
 NO_TRUTH = "there is no such object"
-ONLY_CORNERS = "right claims of objects that are not asked for would count as false"
+ONLY_CORNERS = "right predictions of objects that are not asked for would count as false"
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class JudgedCorners(Judged):
         if self.config != other.config:
             raise InputError("the parts were judged by different configurations", hint="judge both by one")
         if [g[0] for g in self.groups] != [g[0] for g in other.groups] or self.unanswered != other.unanswered:
-            raise InputError("the parts answer different groups", hint="judge both with the same claims")
+            raise InputError("the parts answer different groups", hint="judge both with the same predictions")
         shared = set(self.videos) & set(other.videos)
         if shared:
             raise InputError(f"both parts hold the videos {sorted(shared)[:5]}", hint="split by whole videos")

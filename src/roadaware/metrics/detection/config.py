@@ -304,7 +304,7 @@ def _one_sided(
     strange = sorted((_list_label_kinds(held) | dense) - known)
     said = []
     if missing:
-        said.append(f"{what} are not judged for {', '.join(missing)}: nothing is claimed of that")
+        said.append(f"{what} are not judged for {', '.join(missing)}: nothing is predicted of that")
     if strange:
         said.append(f"{what} are not judged for {', '.join(strange)}: the truth has no such labels")
     return tuple(said)

@@ -22,8 +22,8 @@ from roadaware.scenes.tables import Predictions, Scenes
 FLOOR = 0.1
 """Smallest overlap of a prediction that is meant for an object, as in TIDE."""
 FAULTS: dict[str, str] = {
-    "right": "meets truth that no better claim has met",
-    "duplicate": "meets truth that a better claim has met already",
+    "right": "meets truth that no better prediction has met",
+    "duplicate": "meets truth that a better prediction has met already",
     "space": "right class and time, boxes too far off",
     "time": "right class and boxes, begins or ends too early or too late",
     "space_time": "right class, too far off in space and time",
@@ -203,7 +203,7 @@ def compute_error_gains(diagnosis: Diagnosis, config: DetectionConfig) -> pl.Dat
         rows.append(_row(name, meaning, count, before, after))
     count = int(diagnosis.missed.sum())
     after = _mean(_all_found(diagnosis, base), config) if count else before
-    rows.append(_row(MISSED, "met by no claim", count, before, after))
+    rows.append(_row(MISSED, "met by no prediction", count, before, after))
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 

@@ -283,7 +283,7 @@ _Noted = _Known
 _COMPOSED = {
     "joint": "{level}: {kinds} are judged by the scores the tubes were labelled with, which nothing says are "
     "products; link detections whose scores are (see `frame.with_products`)",
-    "product": "{level}: {kinds} are judged by products of marginals, which the claims hold as their scores",
+    "product": "{level}: {kinds} are judged by products of marginals, which the predictions hold as their scores",
 }
 
 
@@ -462,7 +462,7 @@ class _Judge:
         """Whether tubes are judged; they are not where nothing was linked."""
         claims, asked = self.predictions, not self.scenes.tubes.is_empty()
         if not is_linked(claims) and not claims.boxes.is_empty():
-            self.notes += ("tubes are not judged, because the claimed boxes are not linked",)
+            self.notes += ("tubes are not judged, because the predicted boxes are not linked",)
             return False
         if not asked and not claims.tubes.is_empty():
             self.notes += ("tubes are not judged, because the truth has none",)
@@ -480,7 +480,7 @@ class _Judge:
         if scored or is_silent(claims):
             return True
         if not self.scenes.frame_labels.is_empty():
-            self.notes += (f"frames are not judged for {OF_FRAMES}: nothing is claimed of that",)
+            self.notes += (f"frames are not judged for {OF_FRAMES}: nothing is predicted of that",)
         return False
 
     def _frame(self, values: tuple[float, ...], kinds: tuple[str, ...]) -> Matches:

@@ -206,15 +206,17 @@ class JudgedFrames:
     @property
     def left_out(self) -> dict[str, int]:
         """What was not judged to how often."""
-        return {f"claimed boxes {what}": n for what, n in self.claims.left_out.items()}
+        return {f"predicted boxes {what}": n for what, n in self.claims.left_out.items()}
 
     def notes(self) -> tuple[str, ...]:
         """Further remarks on what is not judged or missing, in words."""
         made_up = self.claims.interpolated
-        said = [f"{made_up:,} interpolated boxes are no claims of frames"] if made_up else []
+        said = [f"{made_up:,} interpolated boxes are no predictions of frames"] if made_up else []
         silent = [f"{kind} '{label}'" for c, (kind, label) in enumerate(self.classes) if self._unclaimed(c)]
         if silent and len(self.claims.row):
-            said.append(f"the claims have no scores of {len(silent)} labels, such as {', '.join(silent[:3])}")
+            said.append(
+                f"the predictions have no scores of {len(silent)} labels, such as {', '.join(silent[:3])}"
+            )
         return tuple(said)
 
     def _unclaimed(self, c: int) -> bool:
@@ -264,7 +266,7 @@ def add_product_scores(predictions: Predictions, scenes: Scenes) -> Predictions:
     differ = sorted(k for k in parts if own.vocabularies.get(k) != given.vocabularies.get(k))
     if differ:
         raise InputError(
-            f"the truth lists the parts of composites; the claims' labels of {', '.join(differ)} are others",
+            f"the truth lists the parts of composites; the predictions' labels of {', '.join(differ)} are others",
             hint="give the lists of children in the `meta.notes` of the predictions",
         )
     return product_of_marginals(predictions, children=given.notes[NOTE], composites=given.composites or None)

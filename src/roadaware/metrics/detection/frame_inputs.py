@@ -103,7 +103,7 @@ def collect_frames(scenes: Scenes) -> Frames:
     """
     if "annotated" not in scenes.frames.columns:
         raise InputError(
-            "the truth does not say which frames were annotated, so no claim can be called wrong",
+            "the truth does not say which frames were annotated, so no prediction can be called wrong",
             hint="fill the column `annotated` of the table of frames; true everywhere if all were",
         )
     videos = tuple(scenes.videos["video"].cast(pl.String).to_list())
@@ -250,7 +250,7 @@ def build_class_index(tables: TableSet, classes: Sequence[Class]) -> pl.DataFram
     unknown = [f"{kind} '{label}'" for kind, _, place, label in rows if place is None]
     if unknown:
         raise InputError(
-            f"{len(unknown)} labels are claimed that the truth does not know, first {', '.join(unknown[:5])}",
+            f"{len(unknown)} labels are predicted that the truth does not know, first {', '.join(unknown[:5])}",
             hint="labels are compared by name: rename them to those of the truth, or leave them out",
         )
     schema = {"kind": pl.String, "label": pl.Int64, "class": pl.Int64}
@@ -304,5 +304,7 @@ def convert_dense_scores(scores: pl.Series, width: int) -> npt.NDArray[Any]:
 def _score(rows: pl.DataFrame, table: str) -> npt.NDArray[Any]:
     if "score" not in rows.columns or rows["score"].null_count():
         missing = rows["score"].null_count() if "score" in rows.columns else len(rows)
-        raise InputError(f"{missing} rows of the claims' {table} have no score; each claim needs one")
+        raise InputError(
+            f"{missing} rows of the predictions' {table} have no score; each prediction needs one"
+        )
     return rows["score"].to_numpy()

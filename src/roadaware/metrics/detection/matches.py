@@ -71,7 +71,7 @@ class Matches:
 
     def __repr__(self) -> str:
         return (
-            f"Matches({len(self):,} claims, {int(self.n_truth.sum()):,} truths, {len(self.classes)} classes, "
+            f"Matches({len(self):,} predictions, {int(self.n_truth.sum()):,} truths, {len(self.classes)} classes, "
             f"{len(self.videos)} videos, thresholds {self.thresholds})"
         )
 

@@ -97,7 +97,7 @@ def _validate_sizes(
         raise InputError(
             f"the image size of {int(lost.sum())} videos of the truth is not known, first {names}",
             hint="boxes are compared in pixels of one size: fill width_px and height_px in videos, or set "
-            "frame_size_px to null where truth and claims are in the same pixels",
+            "frame_size_px to null where truth and predictions are in the same pixels",
         )
     return truth, claims, target
 

@@ -139,7 +139,7 @@ def extract_labelled_tubes(
     rows = rows.with_columns(score=pl.coalesce("label_score", "score"))
     if scored and isinstance(tables, Predictions) and rows["score"].null_count():
         shown = rows.filter(pl.col("score").is_null())["tube"].head(5).to_list()
-        raise InputError(f"{rows['score'].null_count()} claimed tubes have no score, first {shown}")
+        raise InputError(f"{rows['score'].null_count()} predicted tubes have no score, first {shown}")
     tubes, extent, ignore = _extents(tables, rows, judged, scale)
     score = rows["score"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
     tube, cls, video = (rows[name].cast(pl.Int64).to_numpy() for name in ("tube", "cls", "at"))
@@ -213,7 +213,7 @@ def _extents(
     ).to_series()
     if (start == -2).any():
         first = tubes["tube"].filter(start == -2)[0]
-        raise InputError(f"tube {first} is claimed for consecutive frames and has no start_frame")
+        raise InputError(f"tube {first} is predicted for consecutive frames and has no start_frame")
     shift = start.to_numpy().astype(np.int64)
     several = np.bincount(at, minlength=len(tubes)) > 1
     firsts = np.searchsorted(at, np.arange(len(tubes)))

@@ -85,7 +85,7 @@ class JudgedTubes:
     def left_out(self) -> dict[str, int]:
         """What was not judged to how often."""
         found = {
-            "labels of claimed tubes in videos that the truth does not have": self.claims.left_out,
+            "labels of predicted tubes in videos that the truth does not have": self.claims.left_out,
             "labels of true tubes without a box": self.boxless,
         }
         return {what: n for what, n in found.items() if n}

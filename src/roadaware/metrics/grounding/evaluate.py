@@ -113,14 +113,14 @@ def _notes(given: Sentences, found: Overlaps, config: GroundingConfig) -> tuple[
     notes = []
     silent = int((~given.claimed).sum())
     if silent:
-        notes.append(f"{silent:,} of {len(given.claimed):,} sentences have no claim and score 0")
+        notes.append(f"{silent:,} of {len(given.claimed):,} sentences have no prediction and score 0")
     missing = int(found.unanswered[given.claimed].sum())
     asked = int(found.true_frames[given.claimed].sum())
     if missing:
-        notes.append(f"{missing:,} of {asked:,} true frames have no claimed box and an overlap of 0")
+        notes.append(f"{missing:,} of {asked:,} true frames have no predicted box and an overlap of 0")
     if config.frames == "dense" and 2 * missing > asked:
         notes.append(
-            "most true frames have no claimed box: where boxes are claimed for sampled frames alone, look at "
+            "most true frames have no predicted box: where boxes are predicted for sampled frames alone, look at "
             "those (frames='sampled', or a configuration of tubedetr)"
         )
     return tuple(notes)

@@ -228,15 +228,15 @@ def _check_whole(given: Sentences, unanswered: Ints, config: GroundingConfig) ->
     if config.missing_claim == "error" and not given.claimed.all():
         missing = names.filter(~given.claimed)
         raise InputError(
-            f"{len(missing)} of {len(names)} sentences have no claim, first {missing.head(5).to_list()}",
-            hint="claim something of every sentence, or let them score 0: missing_claim='zero'",
+            f"{len(missing)} of {len(names)} sentences have no prediction, first {missing.head(5).to_list()}",
+            hint="predict something of every sentence, or let them score 0: missing_claim='zero'",
         )
     if config.missing_box == "error" and unanswered.any():
         missing = names.filter(unanswered > 0)
         raise InputError(
-            f"{int(unanswered.sum())} true frames of {len(missing)} sentences have no claimed box, first of "
+            f"{int(unanswered.sum())} true frames of {len(missing)} sentences have no predicted box, first of "
             f"{missing.head(5).to_list()}",
-            hint="claim a box in every frame that is looked at, or let them score 0: missing_box='zero'",
+            hint="predict a box in every frame that is looked at, or let them score 0: missing_box='zero'",
         )
 
 

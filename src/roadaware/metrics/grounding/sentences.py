@@ -81,8 +81,8 @@ def join_sentences(predictions: Predictions, scenes: Scenes, config: GroundingCo
     known = claims.join(spans, on=["query", "video"], how="semi")
     if len(claims) and known.is_empty():
         raise InputError(
-            f"none of {len(claims)} claims is about one of the {len(spans)} true sentences",
-            hint=f"queries and videos, of claims: {claims.select('query', 'video').head(3).rows()}, "
+            f"none of {len(claims)} predictions is about one of the {len(spans)} true sentences",
+            hint=f"queries and videos, of predictions: {claims.select('query', 'video').head(3).rows()}, "
             f"of sentences: {spans.select('query', 'video').head(3).rows()}",
         )
     within = ("start_frame", "end_frame") if config.boxes_beyond == "left_out" else ()
@@ -100,7 +100,7 @@ def join_sentences(predictions: Predictions, scenes: Scenes, config: GroundingCo
         paired=paired,
         left_out={
             "sentences without a true span": len(queries) - len(spans),
-            "claims on sentences that the truth lacks": len(claims) - len(known),
+            "predictions on sentences that the truth lacks": len(claims) - len(known),
         },
     )
 

@@ -106,7 +106,7 @@ def _looked_up(values: Ints, index: Ints) -> pl.Series:
     return pl.Series(found).set(pl.Series(index < 0), None)
 
 
-_NOT_TRUE = "claims that are not on true tubes"
+_NOT_TRUE = "predictions that are not on true tubes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,9 +215,9 @@ def _match_relations(predictions: Predictions, scenes: Scenes, config: RelationC
     tubelets = triplets = None
     if config.tubelets:
         tubelets = match_video_tubelets(claims, truth, n_videos, config)
-        left_out["claims beyond the best of their video"] = tubelets.beyond
+        left_out["predictions beyond the best of their video"] = tubelets.beyond
         judged = np.diff(truth.starts(n_videos))[tubelets.claims.video] > 0
-        left_out["claims in videos without a true relation"] = int((~judged).sum())
+        left_out["predictions in videos without a true relation"] = int((~judged).sum())
     if config.frames:
         triplets = match_triplets(claims, truth, select_images(scenes, names.videos), n_videos, config)
     return _Found(names, truth, claims, left_out, tubelets, triplets)
@@ -228,7 +228,7 @@ def _sides(
 ) -> tuple[Relations, Relations, dict[str, int]]:
     """Ground truth, predictions, and the predictions that are neither right nor wrong."""
     known = predictions.relations["video"].cast(pl.String).is_in(list(names.videos))
-    left_out = {"claims in videos that the truth does not have": int((~known).sum())}
+    left_out = {"predictions in videos that the truth does not have": int((~known).sum())}
     here = predictions.relations.filter(known)
     truth = extract_relations(scenes, names)
     if config.setting == "sgdet":
@@ -291,14 +291,16 @@ def _notes(predictions: Predictions, scenes: Scenes, found: _Found) -> tuple[str
     refused = found.left_out.get(_NOT_TRUE, 0)
     if refused and not len(found.claims):
         notes.append(
-            "no claim is on true tubes: predcls needs claims on boxes of the truth, or on tubes of its names"
+            "no prediction is on true tubes: predcls needs predictions on boxes of the truth, or on tubes of its names"
         )
     elif len(predictions.relations) and not len(found.claims):
         first = predictions.relations["video"].cast(pl.String)[0]
         notes.append(
-            f"no claim is judged; the first is of '{first}', the truth has '{found.names.videos[0]}'"
+            f"no prediction is judged; the first is of '{first}', the truth has '{found.names.videos[0]}'"
         )
     triplets = np.unique(found.truth.triplet)
     if len(found.claims) and not np.isin(found.claims.triplet, triplets).any():
-        notes.append("no claim says what any true relation says: categories or predicates have other names")
+        notes.append(
+            "no prediction says what any true relation says: categories or predicates have other names"
+        )
     return tuple(notes)

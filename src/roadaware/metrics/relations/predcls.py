@@ -102,7 +102,7 @@ def _in_their_videos(claims: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:
         )
         if len(astray):
             shown = astray["relation"].head(5).to_list()
-            raise InputError(f"claimed relations name tubes of other videos as {side}, first {shown}")
+            raise InputError(f"predicted relations name tubes of other videos as {side}, first {shown}")
     return claims
 
 
@@ -116,6 +116,6 @@ def ensure_predicted_boxes(predictions: Predictions) -> None:
         "tube" not in predictions.boxes.columns or not np.any(predictions.boxes["tube"].count())
     ):
         raise InputError(
-            "the claimed relations have no boxes",
+            "the predicted relations have no boxes",
             hint="give boxes of their tubes, or judge them on the true ones with setting 'predcls'",
         )

@@ -236,7 +236,7 @@ def _scores(rows: pl.DataFrame) -> Floats:
     if rows.is_empty():
         return np.zeros(0)
     if "score" not in rows.columns or rows["score"].null_count():
-        raise InputError("claimed relations need a score in every row")
+        raise InputError("predicted relations need a score in every row")
     own = "claimed_score" if "claimed_score" in rows.columns else "score"
     return np.array(rows[own].to_numpy(), dtype=np.float64)
 

@@ -212,8 +212,8 @@ def _match_sounds(predictions: Predictions, truth: SoundTruth) -> pl.DataFrame:
     matched = claims.join(true, on=["sound", "video"], maintain_order="left").select("claim", "row")
     if len(claims) and matched.is_empty():
         raise InputError(
-            f"none of {len(claims)} claims is about one of the {len(true)} true sounds",
-            hint=f"sounds and videos, of claims: {claims.select('sound', 'video').head(3).rows()}, "
+            f"none of {len(claims)} predictions is about one of the {len(true)} true sounds",
+            hint=f"sounds and videos, of predictions: {claims.select('sound', 'video').head(3).rows()}, "
             f"of the truth: {true.select('sound', 'video').head(3).rows()}",
         )
     return matched
@@ -246,7 +246,7 @@ def _check_whole(truth: SoundTruth, found: SoundOverlaps, config: SoundConfig) -
         names = missing["name"].fill_null(missing["sound"].cast(pl.String)).head(5).to_list()
         raise InputError(
             f"{len(missing)} of {len(truth.table)} sounds have no map, first {names}",
-            hint="claim a map of every sound, or let them score 0: missing_claim='zero'",
+            hint="predict a map of every sound, or let them score 0: missing_claim='zero'",
         )
 
 
@@ -254,7 +254,7 @@ def _left_out(foreign: int, found: SoundOverlaps, config: SoundConfig) -> dict[s
     empty = int((found.true_cells == 0).sum()) if config.empty_truth == "left_out" else 0
     return {
         "sounds whose boxes cover no cell": empty,
-        "claims on sounds that the truth lacks": foreign,
+        "predictions on sounds that the truth lacks": foreign,
     }
 
 
@@ -266,7 +266,7 @@ def _notes(found: SoundOverlaps, config: SoundConfig) -> tuple[str, ...]:
         notes.append(f"{silent:,} of {len(found.claimed):,} sounds have no map and score 0")
     if constant:
         cells = "no cell" if config.constant_map == "empty" else "every cell"
-        notes.append(f"{constant:,} maps have one value only and claim {cells}")
+        notes.append(f"{constant:,} maps have one value only and prediction {cells}")
     return tuple(notes)
 
 

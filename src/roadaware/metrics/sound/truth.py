@@ -138,8 +138,8 @@ def _boxes(scenes: Scenes, table: pl.DataFrame, *, each: bool) -> pl.DataFrame:
     ].unique(maintain_order=True)
     if len(unknown):
         raise InputError(
-            f"the pictures of {len(unknown)} videos have no size, first {unknown.head(5).to_list()}",
-            hint="give videos.width_px and videos.height_px; pictures with boxes in shares are 1 x 1",
+            f"the images of {len(unknown)} videos have no size, first {unknown.head(5).to_list()}",
+            hint="give videos.width_px and videos.height_px; images with boxes in shares are 1 x 1",
         )
     return boxes
 

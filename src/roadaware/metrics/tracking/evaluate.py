@@ -475,7 +475,7 @@ def _notes(pairs: TrackPairs, predictions: Predictions) -> tuple[str, ...]:
     """What was not judged, and what is missing, in words."""
     said = [f"{n:,} {what} were left out" for what, n in pairs.left_out.items()]
     if predictions.tubes.is_empty() and not predictions.boxes.is_empty():
-        said.append("the claimed boxes are not linked, so that no path follows a track")
+        said.append("the predicted boxes are not linked, so that no path follows a track")
     return tuple(said)
 
 

@@ -162,7 +162,7 @@ def track_pairs(predictions: Predictions, scenes: Scenes, config: TrackingConfig
         videos, n_frames, keys // stride, truth, claims, true[some], claimed[some], overlap[some]
     )
     foreign = sides[1].left_out
-    left_out = {"claimed paths in videos that the truth does not have": foreign} if foreign else {}
+    left_out = {"predicted paths in videos that the truth does not have": foreign} if foreign else {}
     return replace(_drop_ignored(pairs, config.threshold) if len(ignored[0]) else pairs, left_out=left_out)
 
 
@@ -171,7 +171,7 @@ def _strong(predictions: Predictions, min_score: float | None) -> Predictions:
     if min_score is None or predictions.boxes.is_empty():
         return predictions
     if "score" not in predictions.boxes.columns:
-        raise InputError("min_score asks for scores of boxes, and none are claimed")
+        raise InputError("min_score asks for scores of boxes, and none are predicted")
     low = pl.lit(min_score, dtype=predictions.boxes.schema["score"])
     boxes = predictions.boxes.filter(pl.col("score") >= low)
     return predictions.with_tables(boxes=boxes) if len(boxes) < len(predictions.boxes) else predictions
@@ -245,9 +245,9 @@ def _check_paths(predictions: Predictions) -> None:
         return
     kinds = sorted(set(tubes["kind"].cast(pl.String).drop_nulls())) if "kind" in tubes.columns else []
     raise InputError(
-        f"none of the {len(tubes):,} claimed tubes is a path: they are tubes of "
+        f"none of the {len(tubes):,} predicted tubes is a path: they are tubes of "
         f"{', '.join(kinds) or 'others'}, where somebody stands once for each label",
-        hint="tracks are followed by tubes without parent and kind: link detections, or claim such tubes",
+        hint="tracks are followed by tubes without parent and kind: link detections, or prediction such tubes",
     )
 
 

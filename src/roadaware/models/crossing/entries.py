@@ -83,7 +83,7 @@ IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_SPREAD = (0.229, 0.224, 0.225)
 KERAS_MEAN_BGR = (103.939, 116.779, 123.68)
 SWAPPED = (
-    "pictures are red first, in [0, 1]; the field `swapped` repeats the benchmark's slip of reading them "
+    "images are red first, in [0, 1]; the field `swapped` repeats the benchmark's slip of reading them "
     "blue first and taking them to be red first"
 )
 """Said on every card."""
@@ -332,10 +332,10 @@ TWO_STREAM = build_crossing_entry(
     "second VGG16; both averaged over the runs, side by side -> linear. The benchmark trains the "
     "streams apart, frame by frame, and averages their probabilities; here one linear layer weighs "
     "both",
-    parameters="268,539,073 with two labels, of them 134,260,544 the stream of pictures",
+    parameters="268,539,073 with two labels, of them 134,260,544 the stream of images",
     inputs=f"crop:context@224; {SWAPPED}; flow is between crops that follow the box, in their pixels, "
     "so the motion of the box itself is not in it, and 16 frames make 6 runs; the benchmark cuts the "
-    "flow of whole pictures, from files that were not released, and has 7",
+    "flow of whole images, from files that were not released, and has 7",
     weights=f"{_SCRATCH}, as the benchmark does; {_READS} ImageNet weights of VGG16 into the stream of "
     "pictures",
 )
@@ -553,7 +553,7 @@ def _recurrent(name: str, network: str, *, paper: str, diagram: str, parameters:
         f"recurrent:{network}",
         reads=("crop:box@224", "crop:surround@224", "pose", "boxes:first", "ego:speed"),
         paper=paper,
-        diagram=f"each crop -> VGG16 without its top, mean over the picture (512); {diagram} -> FC",
+        diagram=f"each crop -> VGG16 without its top, mean over the image (512); {diagram} -> FC",
         parameters=f"{parameters} with all inputs of the paper, of which 14,714,688 are VGG16's; GRUs in "
         "torch's form, which is that of Keras with reset_after",
         inputs="any of two crops of 224 pixels, pose (36), boxes less the first box (4), speed (1); without "
@@ -691,9 +691,9 @@ SPI_NET = build_crossing_entry(
     "Gesnouin et al., IV 2022",
     diagram="geometry: distances of all pairs of joints in all frames, beside all other sequences -> "
     "FC 128, 64, 32 with ReLU (the encoder of the paper's auto-encoder; its decoder and separability "
-    "loss are left out, as in IV 2022 [recalled]); joints: picture of frames x joints x 2 -> two "
+    "loss are left out, as in IV 2022 [recalled]); joints: image of frames x joints x 2 -> two "
     "stacks, 7x7 and 3x3, each 3 times [64 channels, batch norm, leaky ReLU 0.2, channels dropped 0.1, "
-    "halved by averaging], beside the picture itself, averaged as often -> two 3x3 convolutions -> "
+    "halved by averaging], beside the image itself, averaged as often -> two 3x3 convolutions -> "
     "mean -> twice [FC 128, batch norm, leaky ReLU, dropout 0.5 [recalled]]; both side by side -> FC",
     parameters="952,577 with pose and boxes in 16 frames",
     inputs=_SKELETAL_INPUTS + "; at least 8 frames",
@@ -706,9 +706,9 @@ TROUSPI_NET = build_crossing_entry(
     reads=("pose", "boxes", "ego:speed"),
     paper="Gesnouin et al., TrouSPI-Net: Spatio-temporal attention on parallel atrous convolutions and "
     "U-GRUs for skeletal pedestrian crossing prediction, FG 2021",
-    diagram="picture of frames x joints x 2 -> branches of two 3x3 convolutions with their taps 1, 2 "
+    diagram="image of frames x joints x 2 -> branches of two 3x3 convolutions with their taps 1, 2 "
     "or 4 apart (32 channels, batch norm, ReLU), each with attention over channels, then over places "
-    "-> mean over the picture, side by side -> FC 64; distances of all pairs of joints, boxes and "
+    "-> mean over the image, side by side -> FC 64; distances of all pairs of joints, boxes and "
     "every other sequence: U-GRU 64 (a GRU from the last frame to the first, whose states stand beside "
     "the input of a GRU from first to last) -> attention over time as in PCPA -> dropout 0.5; all of "
     "these -> attention over inputs as in PCPA -> FC. Branches, U-GRUs and attentions are [recalled] "
@@ -775,7 +775,7 @@ STEADY = build_crossing_entry(
     "in -> LayerNorm -> FC. The answer of a frame sees that frame and the 14 before it, so a clip of 15 "
     "frames and an endless stream give the same; `every_frame` answers at each frame, `step` takes one "
     "frame at a time. For risk, `places`: FC -> weights, offsets from where the pedestrian is and "
-    "spreads of a mixture of logistic distributions across the picture -> log share of each region, "
+    "spreads of a mixture of logistic distributions across the image -> log share of each region, "
     "which the last layer sees too",
     parameters="42,881 with centre, motion and one of five ego actions",
     inputs="sequences in which a frame does not tell of later ones: centre and velocities, "
@@ -870,7 +870,7 @@ VGG16 = build_crossing_entry(
     reads=("crop:context@224",),
     paper=_STILLS_BENCHMARK,
     diagram="last frame of the crops -> 13 3x3 convolutions with ReLU in five stages, each followed by a "
-    "2x2 max pool -> mean over the picture (512) -> linear",
+    "2x2 max pool -> mean over the image (512) -> linear",
     parameters="14,715,201 with two labels, of them 14,714,688 the convolutions of VGG16",
     inputs=f"the last frame of crop:context@224; {SWAPPED}",
     weights=_WEIGHTS,
@@ -883,7 +883,7 @@ RESNET50 = build_crossing_entry(
     reads=("crop:context@224",),
     paper=_STILLS_BENCHMARK,
     diagram="last frame of the crops -> 7x7 convolution, max pool -> 3, 4, 6 and 3 bottleneck blocks "
-    "with batch norm -> mean over the picture (2048) -> linear",
+    "with batch norm -> mean over the image (2048) -> linear",
     parameters="23,510,081 with two labels, of them 23,508,032 ResNet50 without its last layer",
     inputs=f"the last frame of crop:context@224; {SWAPPED}",
     weights=f"{_WEIGHTS}; Keras' need early_stride=True",

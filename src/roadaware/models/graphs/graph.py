@@ -211,7 +211,7 @@ def _infer_convolution_shape(step: Step, found: Mapping[str, Shape], weights: We
     if not step.fields["pad"] and sides != (1, 1):
         raise _unfit(step, "only a convolution of 1x1 goes without padding")
     if given.stride * stride > _COARSEST:
-        raise _unfit(step, f"its pixels would stand for {given.stride * stride} of the picture")
+        raise _unfit(step, f"its pixels would stand for {given.stride * stride} of the image")
     return Shape(int(kernel.shape[0]), given.stride * stride)
 
 

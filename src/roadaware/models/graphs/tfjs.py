@@ -141,8 +141,8 @@ class _Walk:
                 try:
                     return int(node["attr"]["shape"]["shape"]["dim"][1]["size"])
                 except (KeyError, TypeError, ValueError, IndexError) as error:
-                    raise self._odd(name, "its picture has no size") from error
-        raise self._odd(name, "it has no picture")
+                    raise self._odd(name, "its image has no size") from error
+        raise self._odd(name, "it has no image")
 
     def _make(self, wanted: str) -> None:
         """Steps for a node, after those for what it needs; a long chain would exhaust recursion."""

@@ -41,7 +41,7 @@ class Views:
         """Refuse what has no meaning."""
         if self.size_px % MULTIPLE_PX or not SMALLEST_PX <= self.size_px <= LARGEST_PX:
             raise UsageError(
-                f"the size of pictures is a multiple of {MULTIPLE_PX} from {SMALLEST_PX} to {LARGEST_PX}, "
+                f"the size of images is a multiple of {MULTIPLE_PX} from {SMALLEST_PX} to {LARGEST_PX}, "
                 f"not {self.size_px}"
             )
 

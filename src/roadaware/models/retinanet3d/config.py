@@ -78,7 +78,7 @@ class RetinaNetConfig:
         focal_alpha, focal_gamma, box_beta: of the focal loss and of the smooth L1 loss.
         class_weight, av_weight: divisors of the two losses beside that of the boxes.
 
-    Pictures:
+    Images:
         short_side_px: an image is resized so that its short side has this length.
         multiple_px: right and bottom are padded with zeros to a multiple.
         mean, std: of the channels, red first, of images in [0, 1].

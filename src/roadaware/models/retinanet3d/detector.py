@@ -22,7 +22,7 @@ from roadaware.models.videos import VideoDetector
 
 # Images as the network wants them, and boxes back to pixels of the original image.
 
-_WANTED = "pictures are (H, W, 3) arrays of uint8, red first"
+_WANTED = "images are (H, W, 3) arrays of uint8, red first"
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Fit:
             InputError: if one is no such array, none is given, or their sizes differ.
         """
         if not len(pictures):
-            raise InputError("at least one picture is needed", hint=_WANTED)
+            raise InputError("at least one image is needed", hint=_WANTED)
         for picture in pictures:
             check_frame(picture, pictures[0].shape)
         height, width = pictures[0].shape[:2]
@@ -128,8 +128,8 @@ def check_frame(picture: Pixels, like: tuple[int, ...] | None = None) -> Pixels:
     if like is not None and picture.shape != like:
         was, now = (f"{shape[1]}x{shape[0]}" for shape in (like, picture.shape))
         raise InputError(
-            f"pictures of {was} are followed by one of {now}",
-            hint="all pictures of a stream have one size: resize them, or begin another stream",
+            f"images of {was} are followed by one of {now}",
+            hint="all images of a stream have one size: resize them, or begin another stream",
         )
     return picture
 
@@ -175,7 +175,7 @@ class _NetworkDetector:
     def _answer(self, raw: RawDetections) -> FrameDetections:
         """The next frame, in pixels of the image as it was given."""
         if self._shape is None:
-            raise UsageError("no picture was given yet")
+            raise UsageError("no image was given yet")
         boxes = self.fit.back(raw.boxes, self._shape[0], self._shape[1])
         parts = (part.float().cpu().numpy() for part in (boxes, raw.agentness, raw.scores, raw.av))
         self._frame += 1

@@ -15,7 +15,7 @@ from roadaware.protocols.cross_dataset.results import DOUBTS, SEEDS_JOINED, Cell
 
 # Checks: what a study is refused for before anything is read, and what would have to be said instead.
 
-_CROPS = "looks at pictures, and the samples of domains are kept as boxes alone"
+_CROPS = "looks at images, and the samples of domains are kept as boxes alone"
 _JOINTS = "looks at joints of the body, and the samples of domains are kept as boxes alone"
 UNASKED = {
     "spi-net": _JOINTS,

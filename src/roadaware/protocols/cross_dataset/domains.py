@@ -63,8 +63,8 @@ def parse_domain(name: str, root: str | None, data: Path | None) -> Domain:
     """The domain of a name.
 
     Args:
-        name: of a data set, or of a preset of the simulator with or without a town: crossing@1+city-b.
-        root: where it lies (default: that of its data set below `data`, or made when it is needed).
+        name: of a dataset, or of a preset of the simulator with or without a town: crossing@1+city-b.
+        root: where it lies (default: that of its dataset below `data`, or made when it is needed).
         data: folder that holds jaad/ and pie/.
 
     Raises:

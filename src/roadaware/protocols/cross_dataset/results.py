@@ -124,7 +124,7 @@ class CrossResults:
         for name in (TABLE, STUDY):
             if not (folder / name).is_file():
                 raise InputError(
-                    f"expected {name} of a study away from home and found none", where=str(folder)
+                    f"expected {name} of a study out of domain and found none", where=str(folder)
                 )
         study = read_study_json(folder / STUDY)
         try:

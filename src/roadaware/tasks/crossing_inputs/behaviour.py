@@ -34,7 +34,7 @@ def encode_behaviour(seen: Observations, *, leaks: bool) -> Floats:
     tagged = ~(np.isnan(walking) & np.isnan(looking))
     if not leaks:
         raise UsageError(
-            "behaviour tags are refused. Annotators who had seen the whole film gave them, in JAAD only to "
+            "behaviour tags are refused. Annotators who had seen the whole video gave them, in JAAD only to "
             "those who interact with the driver, and everybody who crosses is among these. "
             f"{_told_by(seen, tagged.mean(axis=1))} samples.leaks: true in a "
             "recipe, leaks=True in Python, gives them all the same"

@@ -24,7 +24,7 @@ _TABLES: dict[str, tuple[Callable[[Observations], Floats], str]] = {
     **grid.FORMS,
 }
 _POSES = {"pose": pose.NEEDS, "pose:box": f"{pose.NEEDS}; boxes"}
-_FILMS = "boxes with tubes, and the films (media.root)"
+_FILMS = "boxes with tubes, and the videos (media.root)"
 _PICTURES = {
     "crop:box": _FILMS,
     "crop:context": _FILMS,
@@ -137,7 +137,7 @@ def _parse_input_name(name: str) -> InputName:
         guess = f"; did you mean '{near[0]}'?" if near else "."
         raise UsageError(f"no input '{name}'{guess} There are {', '.join(list_inputs())}")
     if plain in _PICTURES and not 1 <= parts.pixels <= _MOST_PIXELS:
-        raise UsageError(f"'{name}' is a picture and needs its side in pixels: '{plain}@112'")
+        raise UsageError(f"'{name}' is an image and needs its side in pixels: '{plain}@112'")
     if parts.pixels and plain not in _PICTURES:
-        raise UsageError(f"'{name}' is no picture; write '{plain}'")
+        raise UsageError(f"'{name}' is no image; write '{plain}'")
     return parts

@@ -307,7 +307,7 @@ def _open_memmap(path: Path, shape: tuple[int, ...]) -> Bytes:
     try:
         held = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise DamagedError("no whole file of cut pictures", where=str(path), hint=hint) from error
+        raise DamagedError("no whole file of cut images", where=str(path), hint=hint) from error
     if held.shape != shape or held.dtype != np.uint8:
         message = f"expected uint8 {shape}, found {held.dtype} {held.shape}"
         raise DamagedError(message, where=str(path), hint=hint)
@@ -425,7 +425,7 @@ class Cuttings:
         self._filed: dict[int, Blocks] = {}
         if self._files is None and box_bytes * len(rows) > media.memory_bytes:
             _log.warning(
-                "%s are %.1f GB and %.1f GB are kept, so that films are decoded again and again; "
+                "%s are %.1f GB and %.1f GB are kept, so that videos are decoded again and again; "
                 "a cache folder (samples.cache in a recipe, Media.cache in Python) keeps all",
                 ", ".join(cutters),
                 box_bytes * len(rows) / 1e9,
@@ -581,8 +581,8 @@ class Cuttings:
         size = (picture.shape[1], picture.shape[0])
         told = tuple(self._size[place].tolist())
         if size != told:
-            message = f"boxes are in pixels of {told[0]}x{told[1]}, pictures are {size[0]}x{size[1]}"
-            raise InputError(message, where=video, hint="give the original films")
+            message = f"boxes are in pixels of {told[0]}x{told[1]}, images are {size[0]}x{size[1]}"
+            raise InputError(message, where=video, hint="give the original videos")
         return picture
 
 

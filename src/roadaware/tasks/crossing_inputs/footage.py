@@ -136,10 +136,10 @@ class Films:
 
     def __init__(self, scenes: Scenes, media: Media | None) -> None:
         if media is None or media.root is None:
-            raise InputError("crops read films, and no folder was given", hint=_FOLDER)
+            raise InputError("crops read videos, and no folder was given", hint=_FOLDER)
         if not media.films and not has_values(scenes.videos, "path"):
             raise InputError(
-                "crops read films, and the videos table does not say where they lie",
+                "crops read videos, and the videos table does not say where they lie",
                 hint="say how the files are called, such as 'JAAD_clips/{video}.mp4': samples.films in a "
                 "recipe (and samples.media, their folder), Media(root=..., films=...) in Python",
             )
@@ -177,7 +177,7 @@ class SimulatedMasks:
             raise InputError(
                 f"maps read class masks: {error.message}",
                 where=error.where,
-                hint="the simulator writes them beside its films; name your own by samples.maps "
+                hint="the simulator writes them beside its videos; name your own by samples.maps "
                 "in a recipe, Media(maps=...) in Python",
             ) from error
 

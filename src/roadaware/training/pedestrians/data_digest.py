@@ -122,7 +122,7 @@ def refuse_missing(scenes: Scenes, names: Sequence[str], media: Media) -> None:
     kinds = {name.partition(":")[0].partition("@")[0] for name in names}
     wanted = _films(scenes, media) if "crop" in kinds else []
     masks = _masks(scenes) if "maps" in kinds and not media.maps else []
-    for what, paths in (("films", wanted), ("masks", masks)):
+    for what, paths in (("videos", wanted), ("masks", masks)):
         lost = [path for path in paths if not (media.root / path).is_file()]
         if lost:
             shown = ", ".join(lost[:_SHOWN]) + (", ..." if len(lost) > _SHOWN else "")
@@ -131,7 +131,7 @@ def refuse_missing(scenes: Scenes, names: Sequence[str], media: Media) -> None:
                 f"{len(lost)} of {len(paths)} {what} of the samples are missing: {shown}{there}",
                 where=str(media.root),
                 hint="samples.media of the recipe names the folder that holds them, samples.films where "
-                "films lie in it, such as 'JAAD_clips/{video}.mp4'",
+                "videos lie in it, such as 'JAAD_clips/{video}.mp4'",
             )
 
 

@@ -42,7 +42,7 @@ def group_seed_errors(failed: Mapping[int, str]) -> dict[str, str]:
         failed: seed to why.
 
     >>> group_seed_errors({0: "no film", 1: "no film", 2: "the loss is nan"})
-    {'seeds 0, 1': 'no film', 'seed 2': 'the loss is nan'}
+    {'seeds 0, 1': 'no video', 'seed 2': 'the loss is nan'}
     """
     alike = group_errors({str(seed): why for seed, why in failed.items()})
     return {f"seed{'s' * (', ' in who)} {who}": why for who, why in alike.items()}

@@ -1,4 +1,4 @@
-"""Pictures: the same in any order, different in every weather, dark at night, lit by lamps."""
+"""Images: the same in any order, different in every weather, dark at night, lit by lamps."""
 
 import numpy as np
 import pytest

@@ -124,7 +124,7 @@ def test_points_of_the_lidar_lie_in_the_boxes_of_those_they_hit_and_on_their_pix
 
 
 def on_their_pixels(camera: Camera, mask: np.ndarray, xyz: np.ndarray, instance: np.ndarray) -> float:
-    """Share of the points of actors in the picture that land on, or beside, a pixel of the same actor."""
+    """Share of the points of actors in the image that land on, or beside, a pixel of the same actor."""
     pixels, depth = camera.project(xyz[instance > 0])
     names = instance[instance > 0]
     inside = (depth > 1) & (pixels >= 1).all(1) & (pixels < np.array(mask.shape[::-1]) - 1).all(1)

@@ -1,4 +1,4 @@
-"""Who is too far away to be labelled by an annotator gets no box, at any size of the picture."""
+"""Who is too far away to be labelled by an annotator gets no box, at any size of the image."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def list_readings(both: Beside, size_px: tuple[float, float]) -> list[Reading]:
     width, height = size_px
     found = [
         Reading(
-            f"Claims are {abs(n)} frames {'late' if n < 0 else 'early'}.",
+            f"Predictions are {abs(n)} frames {'late' if n < 0 else 'early'}.",
             f"Add {n} to every frame.",
             _later(n),
         )
@@ -98,14 +98,14 @@ def list_readings(both: Beside, size_px: tuple[float, float]) -> list[Reading]:
     ]
     found += [
         Reading(
-            "Claimed boxes are x, y, width, height where corners are due.",
+            "Predicted boxes are x, y, width, height where corners are due.",
             "Write x1, y1, x1 + width, y1 + height.",
             lambda boxes: boxes.with_columns(
                 x2_px=pl.col("x1_px") + pl.col("x2_px"), y2_px=pl.col("y1_px") + pl.col("y2_px")
             ),
         ),
         Reading(
-            "Claimed boxes have x and y exchanged.",
+            "Predicted boxes have x and y exchanged.",
             "Write x1, y1, x2, y2.",
             lambda boxes: boxes.select(
                 "video", "frame", x1_px="y1_px", y1_px="x1_px", x2_px="y2_px", y2_px="x2_px"
@@ -138,7 +138,9 @@ def check_box_format(
     best, reading = max(tried, key=lambda pair: pair[0])
     if best < least_fit or best - as_is < _CLEARLY or best < _TIMES * as_is:
         return []
-    evidence = f"claims meet true boxes with a mean IoU of {as_is:.2f} as written and {best:.2f} if read so"
+    evidence = (
+        f"predictions meet true boxes with a mean IoU of {as_is:.2f} as written and {best:.2f} if read so"
+    )
     return report_error("boxes", reading.says, evidence, reading.remedy)
 
 
@@ -151,13 +153,13 @@ def _scales(both: Beside, width: float, height: float) -> list[tuple[str, tuple[
     if min(reach) <= 0 or min(due) <= 0:
         return []
     if max(reach) <= 1.5 and width > 1:
-        says = "Claimed boxes are shares of the picture where pixels are due."
+        says = "Predicted boxes are shares of the image where pixels are due."
         return [(says, (width, height), f"Multiply x by {width:g} and y by {height:g}.")]
     ratio = (due[0] / reach[0], due[1] / reach[1])
     if width == height == 1 and max(reach) > 2:
-        says = "Claimed boxes are in pixels where shares of the picture are due."
-        return [(says, ratio, "Divide x by the width and y by the height of the picture.")]
-    says = f"Claimed boxes are of pictures of another size: about {1 / ratio[0]:.3g} times as wide."
+        says = "Predicted boxes are in pixels where shares of the image are due."
+        return [(says, ratio, "Divide x by the width and y by the height of the image.")]
+    says = f"Predicted boxes are of images of another size: about {1 / ratio[0]:.3g} times as wide."
     return [(says, ratio, f"Multiply x by about {ratio[0]:.4g} and y by about {ratio[1]:.4g}.")]
 
 
@@ -186,26 +188,29 @@ def check_names(what: str, claimed: Sequence[str], true: Sequence[str]) -> list[
         )
     if not claimed:
         return report_error(
-            "empty_claims", "Nothing is claimed.", f"no {what} in the claims", "Check the claims' path."
+            "empty_claims",
+            "Nothing is predicted.",
+            f"no {what} in the predictions",
+            "Check the predictions' path.",
         )
     foreign = sorted(set(claimed) - set(true))
     missing = sorted(set(true) - set(claimed))
     if len(foreign) == len(set(claimed)):
         near = difflib.get_close_matches(foreign[0], list(true), n=1, cutoff=0.5)
-        evidence = f"claims name {_format_items(foreign)}, the truth {_format_items(sorted(set(true)))}"
+        evidence = f"predictions name {_format_items(foreign)}, the truth {_format_items(sorted(set(true)))}"
         remedy = f"Name them alike: {foreign[0]!r} may be {near[0]!r}." if near else "Name them alike."
-        return report_error("names", f"Claims and truth share no {what}.", evidence, remedy)
+        return report_error("names", f"Predictions and truth share no {what}.", evidence, remedy)
     found: list[Diagnosis] = []
     if foreign:
-        says = f"{len(foreign)} of {len(set(claimed))} claimed {what} are not in the truth."
+        says = f"{len(foreign)} of {len(set(claimed))} predicted {what} are not in the truth."
         found += report_note(
             "foreign", says, _format_items(foreign), "They are left out; a split may be judged alone."
         )
     if missing:
-        says = f"{len(missing)} of {len(set(true))} true {what} have no claim."
+        says = f"{len(missing)} of {len(set(true))} true {what} have no prediction."
         kind = report_suspicion if len(missing) > 0.5 * len(set(true)) else report_note
         found += kind(
-            "missing", says, _format_items(missing), "Each counts as missed; claim something for all."
+            "missing", says, _format_items(missing), "Each counts as missed; predict something for all."
         )
     return found
 

@@ -40,9 +40,11 @@ def label_shift(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]:
     best = max((-1, 1), key=lambda n: right[n])
     if right[best] < 0.2 or right[best] < _CLEARLY * right[0]:
         return []
-    says = f"Claimed labels are {'higher' if best < 0 else 'lower'} by one than the true ones."
-    evidence = f"{right[0]:.0%} of claims on true boxes are right as written, {right[best]:.0%} if {best:+d}"
-    return report_error("label_shift", says, evidence, f"Add {best:+d} to every claimed id.")
+    says = f"Predicted labels are {'higher' if best < 0 else 'lower'} by one than the true ones."
+    evidence = (
+        f"{right[0]:.0%} of predictions on true boxes are right as written, {right[best]:.0%} if {best:+d}"
+    )
+    return report_error("label_shift", says, evidence, f"Add {best:+d} to every predicted id.")
 
 
 def score_values(predictions: Predictions) -> list[Diagnosis]:
@@ -57,7 +59,7 @@ def score_values(predictions: Predictions) -> list[Diagnosis]:
     if len(scores) < 10:
         return []
     if scores.n_unique() == 1:
-        says = "Every claim has the same score: they cannot be ranked."
+        says = "Every prediction has the same score: they cannot be ranked."
         return report_error(
             "constant", says, f"all are {scores[0]:g}", "Write the model's probabilities in column 8."
         )
@@ -109,7 +111,9 @@ def check_directions(predictions: Predictions, scenes: Scenes) -> list[Diagnosis
     turned = claimed.rename({"s": "o", "o": "s"}).join(true.unique(), on=["video", "s", "p", "o"], how="semi")
     if len(turned) < 0.2 * len(claimed) or len(turned) <= _RELATIONS_CLEARLY * len(kept):
         return []
-    evidence = f"{len(kept)} of {len(claimed)} claimed triplets exist as written, {len(turned)} if exchanged"
+    evidence = (
+        f"{len(kept)} of {len(claimed)} predicted triplets exist as written, {len(turned)} if exchanged"
+    )
     return report_error(
         "exchanged",
         "Subject and object seem to be exchanged.",
@@ -127,7 +131,7 @@ def check_self_relations(predictions: Predictions, _: Scenes) -> list[Diagnosis]
     same = int((predictions.relations["subject"] == predictions.relations["object"]).sum())
     if not same:
         return []
-    evidence = f"{same} of {len(predictions.relations)} claims have one track for both"
+    evidence = f"{same} of {len(predictions.relations)} predictions have one track for both"
     kind = report_error if same > 0.2 * len(predictions.relations) else report_suspicion
     return kind(
         "own_object", "Subjects are their own objects.", evidence, "Write obj_traj of the other person."
@@ -149,10 +153,10 @@ def check_vocabulary(predictions: Predictions, scenes: Scenes) -> list[Diagnosis
         return []
     alike = {_plain(word): word for word in sorted(known)}
     pairs = [f"{word!r} for {alike[_plain(word)]!r}" for word in unknown if _plain(word) in alike]
-    evidence = f"{len(strange)} of {len(claimed)} claims say {', '.join(map(repr, unknown[:4]))}"
+    evidence = f"{len(strange)} of {len(claimed)} predictions say {', '.join(map(repr, unknown[:4]))}"
     remedy = f"Write {', '.join(pairs[:3])} the other way round." if pairs else "Use the truth's words."
     kind = report_error if len(strange) > 0.5 * len(claimed) else report_suspicion
-    return kind("words", "Claims use words that the truth does not know.", evidence, remedy)
+    return kind("words", "Predictions use words that the truth does not know.", evidence, remedy)
 
 
 def _plain(word: str) -> str:
@@ -172,7 +176,7 @@ def check_frame_range(predictions: Predictions, scenes: Scenes) -> list[Diagnosi
         lengths = scenes.videos.select(pl.col("video").cast(pl.String), "n_frames").drop_nulls()
         beyond = ends.join(lengths, on="video").filter(pl.col("end_frame") > pl.col("n_frames"))
         if len(beyond):
-            says = "Claims reach beyond the end of their video."
+            says = "Predictions reach beyond the end of their video."
             evidence = f"{len(beyond)} of {len(ends)} do, as far as frame {beyond['end_frame'].max()!r}"
             return report_suspicion(
                 "beyond_video", says, evidence, "Durations are frames of the video, from 0."
@@ -194,7 +198,7 @@ def _check_shift(claimed: pl.DataFrame, true: pl.DataFrame) -> list[Diagnosis]:
     share = float((nearest["late"] == same).mean() or 0.0)
     if same == 0 or share < 0.5:
         return []
-    says = f"Claims are {abs(same)} frames {'late' if same > 0 else 'early'}."
+    says = f"Predictions are {abs(same)} frames {'late' if same > 0 else 'early'}."
     evidence = f"{share:.0%} of them start so much from the nearest true relation of the same words"
     return report_suspicion(
         "shift", says, evidence, "Durations count from 0, the end is the frame after the last."
@@ -219,7 +223,7 @@ def check_durations(predictions: Predictions, scenes: Scenes) -> list[Diagnosis]
     ratio = lengths[0] / lengths[1]
     if 0.1 < ratio < 10:
         return []
-    says = f"Claimed relations last {ratio:.2g} times as long as true ones: seconds, or another frame rate?"
+    says = f"Predicted relations last {ratio:.2g} times as long as true ones: seconds, or another frame rate?"
     evidence = f"half of them last {lengths[0]:g} frames or more, of the true ones {lengths[1]:g}"
     return report_suspicion("durations", says, evidence, "Durations are [first frame, frame after the last).")
 
@@ -290,13 +294,13 @@ def _odd(both: pl.DataFrame, lengths: pl.DataFrame) -> list[Diagnosis]:
     if len(empty):
         evidence = f"{len(empty)} of {len(both)} end where they start, or before"
         remedy = "An end is the frame after the last."
-        found += report_suspicion("empty_span", "Claimed spans hold no frame.", evidence, remedy)
+        found += report_suspicion("empty_span", "Predicted spans hold no frame.", evidence, remedy)
     placed = both.join(lengths, on="query")
     outside = placed.filter((pl.col("end_frame") > pl.col("n_frames") + 1) | (pl.col("start_frame") < 0))
     if len(outside):
         evidence = f"{len(outside)} of {len(both)}, as far as frame {outside['end_frame'].max()!r}"
         found += report_suspicion(
-            "beyond_video", "Claimed spans leave their video.", evidence, "Frames count from 0."
+            "beyond_video", "Predicted spans leave their video.", evidence, "Frames count from 0."
         )
     return found
 
@@ -305,7 +309,7 @@ def _unit(both: pl.DataFrame) -> list[Diagnosis]:
     ratio = both.select((pl.col("end_frame") / pl.col("end_frame_true").clip(1)).median()).item()
     if 0.4 < ratio < 2.5:
         return []
-    says = f"Claimed spans end at {ratio:.2g} times the true frame: seconds, or indices of sampled frames?"
+    says = f"Predicted spans end at {ratio:.2g} times the true frame: seconds, or indices of sampled frames?"
     evidence = f"half of {len(both)} sentences end at less than that"
     return report_error("span_unit", says, evidence, "Give frames of the original video.")
 
@@ -317,10 +321,10 @@ def _shift(both: pl.DataFrame, first_frame: int) -> list[Diagnosis]:
     if middle == 0 or np.mean(np.abs(late - middle) <= 0.5) < 0.8:
         return []
     if middle == first_frame:
-        says = f"Claimed spans are in the truth file's numbers, which count from {first_frame}."
+        says = f"Predicted spans are in the truth file's numbers, which count from {first_frame}."
         remedy = "TubeDETR's evaluator takes them so (--config tubedetr-hcstvg); ours counts from 0."
         return report_note("file_numbers", says, f"nearly all differ by {middle:g}", remedy)
-    says = f"Claimed spans are {abs(middle):g} frames {'late' if middle > 0 else 'early'}."
+    says = f"Predicted spans are {abs(middle):g} frames {'late' if middle > 0 else 'early'}."
     evidence = f"{np.mean(late == middle):.0%} of starts and ends differ from the true ones by exactly that"
     return report_suspicion(
         "span_shift", says, evidence, "Frames count from 0; an end is the frame after the last."
@@ -332,8 +336,8 @@ def _shift(both: pl.DataFrame, first_frame: int) -> list[Diagnosis]:
 _MOST, _SOUND_CLEARLY = 500, 0.1
 _TURNS: dict[str, tuple[str, Callable[[Floats], Floats]]] = {
     "transposed": ("Write maps row by row: y first, then x.", lambda m: m.T),
-    "upside down": ("Row 0 is the top of the picture.", lambda m: m[::-1]),
-    "mirrored": ("Column 0 is the left of the picture.", lambda m: m[:, ::-1]),
+    "upside down": ("Row 0 is the top of the image.", lambda m: m[::-1]),
+    "mirrored": ("Column 0 is the left of the image.", lambda m: m[:, ::-1]),
     "inverted": ("High values are where the sound comes from.", lambda m: -m),
 }
 

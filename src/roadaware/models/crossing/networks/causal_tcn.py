@@ -100,7 +100,7 @@ class Steady(CrossingNet):
         if not self.config.places:
             return width
         if self.labels < 3 or "centre" not in self.shapes:
-            raise UsageError("places answer regions of the picture, more than two, and need the input centre")
+            raise UsageError("places answer regions of the image, more than two, and need the input centre")
         self.ahead = Whereabouts(width, self.labels, self.config.places)
         return width + self.labels
 

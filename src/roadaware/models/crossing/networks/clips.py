@@ -147,7 +147,7 @@ class ConvLSTM2d(nn.Module):
             cell = kept if cell is None else self._open(forget) * cell + kept
             state = self._open(out) * cell.tanh()
         if state is None:
-            raise UsageError("a ConvLSTM needs at least one picture")
+            raise UsageError("a ConvLSTM needs at least one image")
         return state
 
     def _open(self, sums: Tensor) -> Tensor:
@@ -335,7 +335,7 @@ class I3DNet(PictureNet):
         """The trunk."""
         _, rows, columns = self.clip_shape()
         if min(rows, columns) < 32:
-            raise UsageError(f"I3D halves a picture five times; {rows} x {columns} pixels are too few")
+            raise UsageError(f"I3D halves an image five times; {rows} x {columns} pixels are too few")
         self.normalise = Normalise(self.config.pixels, self.config.swapped)
         self.trunk = I3DTrunk(self.config)
         self.dropout = nn.Dropout(self.config.dropout)

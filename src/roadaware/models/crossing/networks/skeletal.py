@@ -91,7 +91,7 @@ class SpiNet(PoseNet):
         frames, least = self.frames_of(self.pose), 2**c.convolutions
         if min(frames, self.joints) < least:
             raise UsageError(
-                f"spi-net halves a picture of {frames} frames and {self.joints} joints {c.convolutions} "
+                f"spi-net halves an image of {frames} frames and {self.joints} joints {c.convolutions} "
                 f"times; it needs {least} of each"
             )
         layers: list[nn.Module] = []

@@ -138,7 +138,7 @@ class VGG16Trunk(nn.Module):
     ) -> None:
         super().__init__()
         if min(size) < 2 ** len(REPEATS):
-            raise UsageError(f"VGG16 halves a picture five times; {size[0]} x {size[1]} pixels are too few")
+            raise UsageError(f"VGG16 halves an image five times; {size[0]} x {size[1]} pixels are too few")
         layers: list[nn.Module] = []
         for repeats, width in zip(REPEATS, filters, strict=True):
             for _ in range(repeats):
