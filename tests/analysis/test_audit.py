@@ -310,6 +310,7 @@ def test_what_cannot_be_checked_is_said(strip: Callable[[Scenes], Scenes], skipp
     assert skipped in render(done)
 
 
+@pytest.mark.slow
 def test_a_damaged_file_of_attributes_is_serious(tmp_path: Path) -> None:
     write_demo(tmp_path)
     damaged = tmp_path / "annotations_attributes" / "video_0022_attributes.xml"
@@ -322,6 +323,7 @@ def test_a_damaged_file_of_attributes_is_serious(tmp_path: Path) -> None:
     assert {example.video for example in finding.examples} == {"video_0022"}
 
 
+@pytest.mark.slow
 def test_an_audit_without_what_it_looks_at_says_what_is_missing(tmp_path: Path) -> None:
     write_demo(tmp_path)
     scenes = read("jaad", tmp_path, cache=False)

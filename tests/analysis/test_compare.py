@@ -58,6 +58,7 @@ def test_a_model_is_not_different_from_itself():
     assert table["difference"].abs().max() == 0.0
 
 
+@pytest.mark.slow
 def test_equally_good_models_are_rarely_called_different():
     called = [compare(*models(seed), CONFIG, draws=200).verdict("auc") for seed in range(40)]
     assert called.count("not different") >= 34

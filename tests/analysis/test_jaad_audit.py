@@ -27,6 +27,7 @@ def the(name: str) -> Finding:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "count", "out_of"),
     [

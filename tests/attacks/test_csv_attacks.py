@@ -64,6 +64,7 @@ def withstand(
             assert len(answer["text"]) < 2000, name
 
 
+@pytest.mark.slow
 def test_bombs_are_refused_fast_and_in_little_memory(
     native: NativeSet, root: Path, watched: Callable[..., list[dict[str, Any]]]
 ) -> None:
@@ -81,6 +82,7 @@ def test_all_bombs_are_refused_fast_and_in_little_memory(
     withstand(native, root, watched, list(cases))
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
 def test_a_name_is_data_and_messages_about_it_are_printable(
@@ -104,6 +106,7 @@ def test_a_name_is_data_and_messages_about_it_are_printable(
     assert open_scenes(tmp_path / "saved") == scenes
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
 def test_a_cell_is_refused_in_printable_words(native: NativeSet, root: Path, payload: str) -> None:
@@ -122,6 +125,7 @@ def test_a_cell_is_refused_in_printable_words(native: NativeSet, root: Path, pay
     assert not UNPRINTABLE.search(str(caught.value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
 def test_names_in_claims_are_data(tmp_path: Path, payload: str) -> None:
     native = SETS["ava"]

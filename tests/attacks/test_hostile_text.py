@@ -46,6 +46,7 @@ def _renamed(data: bytes, payload: str) -> tuple[bytes, str]:
     return data.replace(f'name="id">{old}<'.encode(), f'name="id">{escape(payload)}<'.encode()), old
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
 def test_an_id_survives_as_it_is(native: NativeSet, root: Path, tmp_path: Path, payload: str) -> None:
@@ -63,6 +64,7 @@ def test_an_id_survives_as_it_is(native: NativeSet, root: Path, tmp_path: Path, 
     assert open_scenes(tmp_path / "saved") == scenes
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
 def test_messages_about_it_are_printable(native: NativeSet, root: Path, payload: str) -> None:

@@ -102,6 +102,7 @@ def withstand(native: NativeSet, root: Path, watched: Watched, bombs: list[str])
         assert len(answer["text"]) < 1_000_000, name
 
 
+@pytest.mark.slow
 def test_numbers_and_bombs_cost_little_time_and_memory(
     native: NativeSet, root: Path, watched: Watched
 ) -> None:
@@ -127,6 +128,7 @@ def renamed(native: NativeSet, data: bytes, payload: str) -> bytes:
     return text.replace(f'"id": {old},', f'"id": {json.dumps(payload)},').encode()
 
 
+@pytest.mark.slow
 @pytest.mark.spread(4)
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
 def test_a_name_survives_as_it_is(native: NativeSet, root: Path, tmp_path: Path, payload: str) -> None:
@@ -153,6 +155,7 @@ def hostile(content: Any, payload: str) -> None:
         frame.append({"x1": payload, "tags": [payload]})
 
 
+@pytest.mark.slow
 @pytest.mark.spread(4)
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
 def test_messages_about_it_are_printable(native: NativeSet, root: Path, payload: str) -> None:

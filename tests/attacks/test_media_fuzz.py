@@ -13,6 +13,7 @@ import pytest
 import watched_mutants
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", media_mutants.TARGETS)
 def test_mutants_of_media(target: str, tmp_path: Path) -> None:
     ended, faults = watched_mutants.run(target, tmp_path, range(7000, 7030), seed=1)
@@ -29,6 +30,7 @@ def test_five_hundred_mutants_of_media(target: str, tmp_path: Path) -> None:
     assert ended.total() == 500
 
 
+@pytest.mark.slow
 def test_a_crash_a_hang_and_a_program_are_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oracle sees what it is there for."""
     script = tmp_path / "child.py"

@@ -108,6 +108,7 @@ def test_what_lies_elsewhere_is_refused_by_words(changed: Change, fields: dict[s
         open_videos([changed(**fields)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fields",
     [
@@ -131,6 +132,7 @@ def test_what_nobody_here_knows_changes_nothing(
     np.testing.assert_array_equal(mine.scores, usual.scores)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "value",
     [10**6, 10**30, -1, 0, 2.5, True, "3", None, [2], [[2]], {"a": 1}, float("nan"), float("inf")],

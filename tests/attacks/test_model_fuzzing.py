@@ -20,6 +20,7 @@ def _held(target: str, folder: Path, numbers: range) -> None:
     assert 0 < ended["refused"] < len(numbers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["recipes"])
 def test_some_mutants_are_opened_or_refused(target: str, tmp_path: Path) -> None:
     _held(target, tmp_path, range(30))

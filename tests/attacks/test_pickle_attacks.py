@@ -224,6 +224,7 @@ def attack(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[bytes, str, 
     return make(f"touch {canary}"), reason, canary
 
 
+@pytest.mark.slow
 def test_the_attack_is_refused_and_nothing_is_run(attack: tuple[bytes, str, Path]) -> None:
     data, reason, canary = attack
     with pytest.raises(InputError, match=reason) as caught:
@@ -255,6 +256,7 @@ def test_the_published_file_uses_four_names_only(tmp_path: Path) -> None:
     assert SETS["ucf24"].read(root).rejected.is_empty()
 
 
+@pytest.mark.slow
 def test_all_attacks_on_a_reader_cost_little_and_are_seen_by_nobody(
     tmp_path: Path, watched: Callable[[NativeSet, list[Path]], list[dict[str, Any]]]
 ) -> None:

@@ -81,6 +81,7 @@ def withstand(
         assert len(answer["text"]) < 1_000_000, name
 
 
+@pytest.mark.slow
 def test_bombs_are_refused_fast_and_in_little_memory(
     native: NativeSet, root: Path, watched: Callable[..., list[dict[str, Any]]]
 ) -> None:
@@ -121,6 +122,7 @@ def leaks(secret: Path, url: str) -> dict[str, Callable[[bytes], bytes]]:
     }
 
 
+@pytest.mark.slow
 def test_nothing_outside_is_fetched(
     native: NativeSet,
     root: Path,

@@ -102,6 +102,7 @@ def test_reading_an_archive_writes_nothing(native: NativeSet, root: Path) -> Non
     assert sorted(Path.cwd().iterdir()) == here
 
 
+@pytest.mark.slow
 def test_bombs_cost_no_memory(
     native: NativeSet, root: Path, watched: Callable[..., list[dict[str, Any]]]
 ) -> None:

@@ -280,6 +280,7 @@ def test_a_fetch_that_broke_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch
     assert (folder / "model.safetensors").read_bytes() == hub.files["model.safetensors"]
 
 
+@pytest.mark.slow
 def test_models_of_the_hub_that_are_not_taken(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     files = _hub_files()
     weights = {"model.safetensors": files["model.safetensors"]}

@@ -43,6 +43,7 @@ def truth(root, tmp_path):
     return tmp_path / "truth"
 
 
+@pytest.mark.slow
 def test_knobs_are_turned_judged_and_drawn(root, truth, tmp_path, capsys):
     out = tmp_path / "out"
     words = ["ablate", str(root), "--out", str(out), "--truth", str(truth), "--grid", "theta_deg=4,12"]

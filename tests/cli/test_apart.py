@@ -93,6 +93,7 @@ def test_the_data_folder_of_the_environment_is_an_input(
     assert "written over the input" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

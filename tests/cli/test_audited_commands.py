@@ -40,6 +40,7 @@ def check(name: tuple[str, ...], inputs: Path, scratch: Path) -> None:
     assert done.code == 0, done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(WITHOUT_INPUTS), ids="-".join)
 def test_commands_that_need_nothing_do_nothing_else(name: tuple[str, ...], tmp_path: Path) -> None:
     check(name, tmp_path / "nothing", tmp_path)
@@ -70,6 +71,7 @@ BREACHES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BREACHES)
 def test_the_hook_notes_what_it_is_there_for(name: str, tmp_path: Path) -> None:
     outside, scratch = tmp_path / "outside", tmp_path / "scratch"

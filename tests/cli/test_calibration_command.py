@@ -23,6 +23,7 @@ def calibrate(roadaware: Command, files: Files, *more: object) -> Any:
     return roadaware("calibration", files.scores, "--samples", files.samples, *more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", ["reference", "default"])
 @pytest.mark.parametrize("task", ["action", "intention", "risk"])
 def test_errors_and_bins_are_those_of_the_confidences(
@@ -48,6 +49,7 @@ def test_errors_and_bins_are_those_of_the_confidences(
     assert set(found["groups"]) == {"tte=15-30", "tte=30-45", "tte=45-60", "tte=60-75", "tte=75-90"}
 
 
+@pytest.mark.slow
 def test_a_column_of_the_samples_makes_slices_and_a_folder_holds_a_report(
     roadaware: Command, files: Files, tmp_path: Path
 ) -> None:
@@ -94,6 +96,7 @@ def test_sets_that_promise_a_coverage_say_what_they_kept(roadaware: Command, tmp
     assert calibrate(roadaware, files, "--draws", "0", "--json").data["conformal"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["scores", "samples"])
 def test_parquet_says_what_csv_says(roadaware: Command, files: Files, name: str) -> None:
     asked = ("--draws", "5", "--by", "video", "--json")

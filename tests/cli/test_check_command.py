@@ -45,6 +45,7 @@ def test_one_round_never_disputes(roadaware: Command, rounds: Path) -> None:
     assert {item["round2"] for item in done.data["items"]} == {None}
 
 
+@pytest.mark.slow
 def test_strict_and_limits(roadaware: Command, rounds: Path) -> None:
     original, first, _ = versions(rounds)
     strict = roadaware("check", "annotations", original, first, "--strict")
@@ -61,6 +62,7 @@ def test_strict_and_limits(roadaware: Command, rounds: Path) -> None:
     assert same.data["config"]["resolution"] == [320, 180]
 
 
+@pytest.mark.slow
 def test_the_folder_holds_items_and_a_page_that_runs_nothing(
     roadaware: Command, rounds: Path, tmp_path: Path
 ) -> None:

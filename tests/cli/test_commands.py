@@ -92,6 +92,7 @@ def test_a_wrong_path_says_what_is_there(roadaware: Command, tmp_path: Path, com
     assert roadaware(command, "jaad", tmp_path / "absent").code == 3
 
 
+@pytest.mark.slow
 def test_read_counts_and_names_what_it_refused(roadaware: Command, demo_set: Demo, tmp_path: Path) -> None:
     root, facts = demo_set
     done = roadaware("read", "jaad", root, "-o", tmp_path / "tables")
@@ -143,6 +144,7 @@ def test_audit_as_text_json_and_page(roadaware: Command, demo_set: Demo, tmp_pat
     assert found["track-gaps"]["count"] == planted["track_gap"]
 
 
+@pytest.mark.slow
 def test_baseline_for_risk(roadaware: Command, demo_set: Demo, tmp_path: Path) -> None:
     words = ["baseline", "jaad", demo_set[0], "--task", "risk", "--model", "constant-velocity"]
     done = roadaware(*words, "--draws", "20", "-o", tmp_path / "run", "--json", tmp_path / "found.json")

@@ -17,6 +17,7 @@ PERFECT = Detector(0, 0, 0, 0, 0, 0, 0, sharpness=12.0, size=None)
 HEADLINES = {"actions": "map@0.5", "relations": "recall@100", "grounding": "m_viou", "sound": "success@0.5"}
 
 
+@pytest.mark.slow
 def test_truth_as_detections_is_perfect_and_a_bad_detector_is_not(
     roadaware: Command, made_up: Path, tmp_path: Path
 ) -> None:
@@ -34,6 +35,7 @@ def test_truth_as_detections_is_perfect_and_a_bad_detector_is_not(
     assert all(0 < bad < 100 for bad in means[1].values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", list(HEADLINES))
 def test_truth_as_claims_on_a_crowd_is_perfect_and_blurred_claims_are_not(
     roadaware: Command, made_up: Path, tmp_path: Path, task: str

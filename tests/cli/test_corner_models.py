@@ -202,6 +202,7 @@ def test_masks_of_many_classes_have_16_bits_and_stay_inside(tmp_path: Path) -> N
 # Detections of still images
 
 
+@pytest.mark.slow
 def test_detections_of_still_pictures_suppress_in_proposals(
     roadaware: Command, hub: Path, kitti: Path, tmp_path: Path
 ) -> None:
@@ -279,6 +280,7 @@ def test_networks_of_ours_need_films(
     assert (done.code, "these are still images" in done.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_boxes_for_texts_are_labelled_by_them(
     roadaware: Command, hub: Path, kitti: Path, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ def domains(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"jaad-all={folder / 'one'},crossing@1={folder / 'two'}"
 
 
+@pytest.mark.slow
 def test_a_study_with_a_failure_keeps_the_rest_names_it_and_ends_with_one(
     roadaware: Command, domains: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,6 +47,7 @@ def test_a_study_with_a_failure_keeps_the_rest_names_it_and_ends_with_one(
     assert set(found.table["seed"]) == {0}
 
 
+@pytest.mark.slow
 def test_a_domain_that_cannot_be_used_ends_with_one_and_a_path_that_is_not_there_with_three(
     roadaware: Command, domains: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

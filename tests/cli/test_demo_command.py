@@ -20,6 +20,9 @@ from roadaware.datasets import read
 from roadaware.demo_data import DemoFacts, write_demo
 from roadaware.errors import DiskError
 
+pytestmark = pytest.mark.slow
+
+
 REAL = os.environ.get("ROADAWARE_DATA_DIR")
 
 

@@ -67,6 +67,7 @@ def scenes(made_up: Path) -> Scenes:
     return datasets.open_dataset(datasets.MADE_UP, made_up / "road")
 
 
+@pytest.mark.slow
 def test_who_knows_the_truth_is_judged_perfect(
     made_up: Path, scenes: Scenes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,7 @@ def claims(events: Events, tmp_path: Path) -> Path:
     return tmp_path / "advised"
 
 
+@pytest.mark.slow
 def test_predictions_carry_what_the_file_of_the_detector_says(
     roadaware: Command, made_up: Path, tmp_path: Path
 ) -> None:
@@ -67,6 +68,7 @@ def test_predictions_carry_what_the_file_of_the_detector_says(
     assert get_advice(open_predictions(tmp_path / "tubes").meta).min_score == 0.4
 
 
+@pytest.mark.slow
 def test_link_follows_advice_says_so_and_can_be_told_otherwise(
     roadaware: Command, events: Events, claims: Path, tmp_path: Path
 ) -> None:
@@ -117,6 +119,7 @@ def test_odd_advice_in_tables_is_named_and_no_fault_of_the_program(
         assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_evaluate_links_and_judges_tracks_as_the_detector_advises(
     roadaware: Command, events: Events, claims: Path, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from roadaware.scenes.store import save
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "road_after_detector.md"
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run(
     roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

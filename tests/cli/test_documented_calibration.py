@@ -22,6 +22,7 @@ from roadaware.scenes.sampling.sampler import split_samples
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "calibration.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run(
     roadaware: Command, demo_set: tuple[Path, DemoFacts], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

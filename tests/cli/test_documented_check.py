@@ -17,6 +17,7 @@ from roadaware.demo_data.annotations import generate_annotation_rounds
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "check.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run(
     roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -37,6 +38,7 @@ def test_the_commands_of_the_page_run(
     assert f"{len(generate_annotation_rounds().planted)} known differences" in PAGE
 
 
+@pytest.mark.slow
 def test_the_python_of_the_page_runs() -> None:
     (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     done = subprocess.run(

@@ -24,6 +24,7 @@ def shown() -> list[list[str]]:
     return [shlex.split(line)[2:] for line in lines]
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run(
     demo_run: Demo, roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,6 +66,7 @@ def with_options(app: App, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
         yield from with_options(app[name], (*words, name))
 
 
+@pytest.mark.slow
 def test_commands_have_the_options_that_the_page_says_they_share() -> None:
     """A name such as `evaluate` stands for all of its subjects."""
     from roadaware.cli import app

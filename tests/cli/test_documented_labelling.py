@@ -16,6 +16,7 @@ from roadaware.cli.label import Seconds
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "corner_labelling.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run(
     roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

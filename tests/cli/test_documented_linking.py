@@ -14,6 +14,7 @@ from roadaware.demo_data.road import write_road_demo
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "linking.md"
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run(
     roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

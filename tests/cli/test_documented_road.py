@@ -22,6 +22,7 @@ def shown() -> list[list[str]]:
     return [shlex.split(line)[2:] for line in lines]
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run(
     roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ def data(demo_set: tuple[Path, DemoFacts], tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
+@pytest.mark.slow
 def test_test_is_scored_without_validation_and_not_the_other_way_round(
     roadaware: Command, data: Path, tmp_path: Path
 ) -> None:
@@ -33,6 +34,7 @@ def test_test_is_scored_without_validation_and_not_the_other_way_round(
     assert "split_ids/default/val.txt" in done.err
 
 
+@pytest.mark.slow
 def test_the_audit_goes_on_and_baselines_say_what_is_empty(roadaware: Command, data: Path) -> None:
     done = roadaware("audit", "jaad", data)
     assert done.code == 0, done.err
@@ -42,6 +44,7 @@ def test_the_audit_goes_on_and_baselines_say_what_is_empty(roadaware: Command, d
     assert "no video is in split 'default/val'" in done.err
 
 
+@pytest.mark.slow
 def test_without_split_lists_it_is_said_where_they_should_be(roadaware: Command, data: Path) -> None:
     shutil.rmtree(data / "split_ids")
     for command in ("audit", "baseline"):
@@ -50,11 +53,13 @@ def test_without_split_lists_it_is_said_where_they_should_be(roadaware: Command,
         assert "put the release's folder split_ids/ beside annotations/" in done.err
 
 
+@pytest.mark.slow
 def test_the_doctor_names_the_empty_split(roadaware: Command, data: Path) -> None:
     done = roadaware("doctor", "jaad", data)
     assert "Splits without a single video: default/val." in done.out
 
 
+@pytest.mark.slow
 def test_the_doctor_compares_with_the_splits_that_are_there(
     roadaware: Command, data: Path, tmp_path: Path
 ) -> None:

@@ -80,6 +80,7 @@ def test_what_is_undefined_is_null_and_said(roadaware: Command, tmp_path: Path) 
     assert "undefined:" in evaluate(roadaware, files).out
 
 
+@pytest.mark.slow
 def test_clipped_scores_are_counted(roadaware: Command, files: Files, tmp_path: Path) -> None:
     lines = files.scores.read_text().splitlines()
     files.scores.write_text("\n".join(["1.0000005", "-0.0000001", *lines[2:]]) + "\n")
@@ -202,6 +203,7 @@ def test_a_protocol_gives_the_samples(roadaware: Command, demo_set: Any, tmp_pat
     assert f"one for each sample of split test as {protocol} with --config reference cuts it" in other.err
 
 
+@pytest.mark.slow
 def test_scenarios_are_sets_of_their_own(roadaware: Command, demo_set: Any, tmp_path: Path) -> None:
     from roadaware.datasets import read
     from roadaware.scenes.sampling import get_protocol, sample
@@ -230,6 +232,7 @@ def test_scenarios_need_the_dataset(roadaware: Command, files: Files) -> None:
     assert "--protocol" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("ROADAWARE_DATA_DIR"), reason="ROADAWARE_DATA_DIR is not set")
 def test_released_scores_on_real_samples(roadaware: Command) -> None:
     data = Path(os.environ["ROADAWARE_DATA_DIR"])
@@ -263,6 +266,7 @@ def test_a_line_break_in_a_name_stays_on_its_line(roadaware: Command, files: Fil
     assert "a\\nfolder is a folder" in done.err
 
 
+@pytest.mark.slow
 def test_the_page_of_a_protocol_shows_how_it_samples(
     roadaware: Command, demo_set: tuple[Path, DemoFacts], tmp_path: Path
 ) -> None:

@@ -29,6 +29,7 @@ def words(folder: Path, claims: str = "bdd100k.json", truth: str = "corner_case.
     return ["evaluate", "corner-cases", *files]
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run(
     roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,6 +70,7 @@ def test_the_json_says_what_was_judged_and_how(roadaware: Command, demo: tuple[P
     assert {row["trained_on"] for row in data["run"]["printed"]} == {"soda10m"}
 
 
+@pytest.mark.slow
 def test_text_and_page_put_print_and_trivial_answers_beside(
     roadaware: Command, demo: tuple[Path, CornerFacts], tmp_path: Path
 ) -> None:
@@ -97,6 +99,7 @@ def test_saved_tables_give_the_same_numbers(
     assert native["summary"]["novel_ar"] is not None, "vehicles of Waymo are predicted for novel objects, too"
 
 
+@pytest.mark.slow
 def test_bars_and_findings(roadaware: Command, demo: tuple[Path, CornerFacts], tmp_path: Path) -> None:
     folder, _ = demo
     done = roadaware(*words(folder), "--trained-on", "bdd100k", "--fail-under", "corner_ar=0.99")
@@ -162,6 +165,7 @@ def test_the_composition_counts_what_the_files_hold(
     assert roadaware("stats", "road", folder / "corner_case.json", "--corner", "x.json").code == 2
 
 
+@pytest.mark.slow
 def test_classes_count_the_objects_of_each_group(
     roadaware: Command, demo: tuple[Path, CornerFacts], tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ EMPTY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "name"), [(task, name) for task, held in EMPTY.items() for name in held])
 def test_claims_that_are_empty_score_0_everywhere_and_are_a_finding(
     roadaware: Command, chaos: Path, tmp_path: Path, task: str, name: str
@@ -93,6 +94,7 @@ def test_claims_of_nothing_but_actions_that_the_truth_lacks_are_refused(
     assert "the action 999 is not in the label map" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_claims_all_of_which_are_refused_end_with_3_and_the_usual_reason(
     roadaware: Command, chaos: Path, tmp_path: Path, task: str
@@ -124,6 +126,7 @@ def test_claims_all_of_which_are_refused_end_with_3_and_the_usual_reason(
     assert reasons[task] in done.err
 
 
+@pytest.mark.slow
 def test_scores_of_another_scale_are_named_with_their_range_and_remedy(
     roadaware: Command, chaos: Path, tmp_path: Path
 ) -> None:
@@ -158,6 +161,7 @@ def test_an_empty_file_of_exclusions_excludes_nothing(
     assert done.data["summary"] == roadaware(*asked).data["summary"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("other", TASKS)
 def test_files_of_another_task_are_named(roadaware: Command, chaos: Path, task: str, other: str) -> None:

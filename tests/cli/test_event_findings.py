@@ -56,6 +56,7 @@ def break_first(content: Any) -> None:
     boxes_of(content)[0]["box"] = [0.9, 0.1, 0.2, 0.3]
 
 
+@pytest.mark.slow
 def test_refused_rows_of_the_truth_are_told_by_every_command(
     roadaware: Command, events: Events, mended: Callable[..., Path], tmp_path: Path
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_label_list_that_the_truth_lacks_is_laid_at_its_door(
     assert "all_agent_labels" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["joint", "product"])
 def test_linked_tubes_are_never_judged_as_what_they_are_not(
     roadaware: Command, events: Events, tmp_path: Path, how: str
@@ -200,6 +202,7 @@ def test_scores_in_per_cent_are_recognised(roadaware: Command, events: Events, t
     assert "per cent, divide them by 100" in done.err
 
 
+@pytest.mark.slow
 def test_one_damaged_pickle_among_many_is_counted(roadaware: Command, events: Events, tmp_path: Path) -> None:
     shutil.copytree(events.folder, tmp_path / "detections")
     sorted((tmp_path / "detections").glob("*/*.pkl"))[3].write_bytes(b"cut off")

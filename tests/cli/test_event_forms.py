@@ -28,6 +28,7 @@ def mot_lines(rows: pl.DataFrame, track: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.slow
 def test_coco_results_give_the_numbers_of_the_tables(
     roadaware: Command, events: Events, tmp_path: Path
 ) -> None:
@@ -56,6 +57,7 @@ def test_coco_results_give_the_numbers_of_the_tables(
     assert "say --images FILE" in done.err
 
 
+@pytest.mark.slow
 def test_mot_tracks_of_the_truth_are_perfect_tubes(
     roadaware: Command, events: Events, tmp_path: Path
 ) -> None:
@@ -69,6 +71,7 @@ def test_mot_tracks_of_the_truth_are_perfect_tubes(
     assert done.data["frame"] == {}
 
 
+@pytest.mark.slow
 def test_mot_detections_are_boxes_that_can_be_linked(
     roadaware: Command, events: Events, tmp_path: Path
 ) -> None:

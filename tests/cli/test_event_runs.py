@@ -13,6 +13,9 @@ from small_files import Command, Files
 
 from roadaware.reports import event_runs, runs
 
+pytestmark = pytest.mark.slow
+
+
 FILES = {
     *("config.json", "results.json", "per_class.parquet", "matches.json", "tubes.json", "faults.parquet"),
     *(f"{what}_{level}.parquet" for what in ("matches", "truth") for level in ("frame", "video_stiou")),

@@ -50,6 +50,7 @@ def expected(
     return found[0]["frame"], found[1]["video"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheduler", ["latest", "every", "queue"])
 def test_streaming_numbers_are_those_of_the_library(
     roadaware: Command, events: Events, truth: Path, scheduler: Any
@@ -67,6 +68,7 @@ def test_streaming_numbers_are_those_of_the_library(
     assert found["frame"]["0.5"]["agent"]["mean"] < done.data["frame"]["0.5"]["agent"]["mean"]
 
 
+@pytest.mark.slow
 def test_without_latency_streaming_is_offline(roadaware: Command, events: Events, truth: Path) -> None:
     found = road(roadaware, truth, events.saved, "--latency", "0", "--only", "frame", "--json").data
     assert found["streaming"]["frame"] == found["frame"]
@@ -114,6 +116,7 @@ def test_the_times_of_frames_will_do(roadaware: Command, events: Events, tmp_pat
     assert done.data["streaming"]["clock"]["times"] == "t_s"
 
 
+@pytest.mark.slow
 def test_text_and_report_show_both(roadaware: Command, events: Events, truth: Path, tmp_path: Path) -> None:
     words = ("--latency", "0.1", "--tracking", "-o", tmp_path / "run")
     done = road(roadaware, truth, events.saved, *words)
@@ -126,6 +129,7 @@ def test_text_and_report_show_both(roadaware: Command, events: Events, truth: Pa
         assert "Paths as tracks" in text
 
 
+@pytest.mark.slow
 def test_scores_are_judged_by_slice(roadaware: Command, events: Events, truth: Path, tmp_path: Path) -> None:
     words = ("--by", "weather", "height", "--json", "-o", tmp_path / "run")
     done = road(roadaware, truth, events.saved, *words)

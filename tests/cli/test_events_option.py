@@ -52,6 +52,7 @@ def film(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kinds", "words", "told"),
     [

@@ -56,6 +56,7 @@ def forged(run: Path, folder: Path, file: str, change: Callable[[pl.DataFrame], 
     return folder
 
 
+@pytest.mark.slow
 def test_every_column_of_every_table_is_looked_at(run: Path, tmp_path: Path) -> None:
     tables = sorted(path.name for path in run.glob("*.parquet"))
     columns = [(file, name) for file in tables for name in pl.read_parquet(run / file).columns]
@@ -87,6 +88,7 @@ ODD: dict[str, tuple[str, pl.Expr]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ODD)
 def test_a_value_that_no_run_has_is_damage(run: Path, tmp_path: Path, what: str) -> None:
     file, odd = ODD[what]
@@ -100,6 +102,7 @@ def test_a_value_that_no_run_has_is_damage(run: Path, tmp_path: Path, what: str)
 PEDESTRIANS = ("scores", "truth", "order", "tte_frames", "pedestrian", "video")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PEDESTRIANS)
 def test_every_column_of_a_run_of_pedestrians_is_looked_at(
     files: Files, roadaware: Command, tmp_path: Path, name: str
@@ -112,6 +115,7 @@ def test_every_column_of_a_run_of_pedestrians_is_looked_at(
             load_runs(load, made)
 
 
+@pytest.mark.slow
 def test_every_column_of_a_run_on_scenes_is_looked_at(chaos: Path, tmp_path: Path) -> None:
     truth, claims = (str(chaos / "grounding" / name) for name in ("test_proc.json", "pred.json"))
     words = ["evaluate", "grounding", "--truth", truth, "--predictions", claims, "--draws", "2"]

@@ -17,6 +17,7 @@ from benchmarks.fuzzing import _hostile, all_targets, commands
 from command_cases import CASES, words_for
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_words_that_are_wrong_are_refused_in_words(
     roadaware: Command, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch

@@ -75,6 +75,7 @@ def killed(name: str, trials: int, scratch: Path) -> None:
     assert min(came.slowest_s, came.slowest_cpu_s) < 5  # 2 s on an idle machine
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK_TO_MAKE)
 def test_a_command_that_is_killed_goes_on_to_the_same_bytes(name: str, scratch: Path) -> None:
     killed(name, 3, scratch)
@@ -86,6 +87,7 @@ def test_fifty_kills_of_each_command(name: str, scratch: Path) -> None:
     killed(name, 50, scratch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
 @pytest.mark.parametrize("program", [AT_THE_EDGE, IN_A_CALLBACK], ids=["at the edge", "in a callback"])
 def test_no_signal_is_lost_or_ends_in_a_traceback(program: str, name: str, code: int) -> None:

@@ -31,6 +31,7 @@ def streets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_a_list_holds_all_pictures_with_reasons_and_feeds_an_export(
     roadaware: Command, streets: Path, tmp_path: Path
 ) -> None:

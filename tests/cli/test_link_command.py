@@ -16,6 +16,7 @@ from roadaware.linking.link import link
 from roadaware.scenes.store import open_predictions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", ["reference", "default"])
 def test_the_command_writes_what_the_library_links(
     roadaware: Command, events: Events, tmp_path: Path, config: str

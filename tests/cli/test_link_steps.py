@@ -41,6 +41,7 @@ def test_several_sets_are_fused_before_they_are_linked(
     assert open_predictions(tmp_path / "out").meta.notes["after_detector"] == [step]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["agentness", "class"])
 def test_each_set_is_suppressed_by_itself(
     roadaware: Command, events: Events, other: Path, tmp_path: Path, by: str

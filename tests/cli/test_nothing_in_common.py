@@ -133,6 +133,7 @@ def test_a_zero_with_a_cause_is_refused_and_one_without_is_a_result() -> None:
     reject_zero_score(None, claims.with_tables(boxes=rng), truth, "claims")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_claims", [1, 2, 3, 8])
 @pytest.mark.parametrize("n_truth", [1, 3, 20])
 def test_a_bad_model_is_no_mistake_however_few_boxes_there_are(n_claims: int, n_truth: int) -> None:

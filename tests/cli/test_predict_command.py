@@ -64,6 +64,7 @@ def _equal(one: Predictions, other: Predictions) -> None:
         assert frame.equals(getattr(other, name)), name
 
 
+@pytest.mark.slow
 def test_detections_go_through_link_and_evaluate(
     roadaware: Command, weights: dict[str, Path], made_up: Path, tmp_path: Path
 ) -> None:
@@ -99,6 +100,7 @@ def test_detections_go_through_link_and_evaluate(
         assert "av_action" in judged.out
 
 
+@pytest.mark.slow
 def test_clips_ensembles_saved_tables_and_films(
     roadaware: Command, weights: dict[str, Path], made_up: Path, tmp_path: Path
 ) -> None:
@@ -139,6 +141,7 @@ def test_clips_ensembles_saved_tables_and_films(
     assert _tables(tmp_path / "both").videos["video"].to_list() == ["road-0000"]
 
 
+@pytest.mark.slow
 def test_a_damaged_video_is_named_and_tried_again(
     roadaware: Command, weights: dict[str, Path], road: Path, made_up: Path, tmp_path: Path
 ) -> None:
@@ -169,6 +172,7 @@ def test_a_damaged_video_is_named_and_tried_again(
     assert "none of 2 videos" in none.err
 
 
+@pytest.mark.slow
 def test_what_is_whole_is_kept_when_it_is_stopped(
     roadaware: Command,
     weights: dict[str, Path],
@@ -209,6 +213,7 @@ def test_what_is_whole_is_kept_when_it_is_stopped(
     _equal(_tables(out), _tables(tmp_path / "fresh"))
 
 
+@pytest.mark.slow
 def test_other_settings_and_other_folders_are_refused(
     roadaware: Command, weights: dict[str, Path], made_up: Path, tmp_path: Path
 ) -> None:
@@ -242,6 +247,7 @@ def test_other_settings_and_other_folders_are_refused(
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_a_changed_film_is_looked_at_again(
     roadaware: Command, weights: dict[str, Path], road: Path, tmp_path: Path
 ) -> None:

@@ -51,6 +51,7 @@ def run(
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
@@ -107,6 +108,7 @@ def interrupted_reading(root: Path, folder: Path, number: int, after_s: float) -
     return process.returncode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_reading_leaves_no_child_and_no_tables(
     demo_set: tuple[Path, DemoFacts], tmp_path: Path, number: int, code: int
@@ -133,6 +135,7 @@ def test_readings_interrupted_at_any_time_leave_the_old_tables_or_the_new(
     assert set(codes) <= {0, 130, 143, -signal.SIGINT, -signal.SIGTERM}
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_quiet(files: Files) -> None:
     first = subprocess.Popen(
         [*START, *words(files, "--json")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -144,6 +147,7 @@ def test_a_closed_pipe_is_quiet(files: Files) -> None:
     assert first.returncode in (0, 141)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", [(1,), (2,), (0, 1), (0, 1, 2)])
 def test_closed_streams_are_as_pipes_that_nobody_reads(
     files: Files, tmp_path: Path, closed: tuple[int, ...]
@@ -180,6 +184,7 @@ def test_json_goes_into_pipes_and_open_descriptors(files: Files, tmp_path: Path)
         assert found["samples"] == 210
 
 
+@pytest.mark.slow
 def test_a_full_device_as_output_ends_with_4(files: Files) -> None:
     with Path("/dev/full").open("w") as full:
         done = run(words(files), stdout=full, stderr=subprocess.PIPE)
@@ -190,6 +195,7 @@ def test_a_full_device_as_output_ends_with_4(files: Files) -> None:
     assert Path("/dev/full").is_char_device()
 
 
+@pytest.mark.slow
 def test_a_limit_on_file_size_ends_with_4_and_leaves_the_old(files: Files, tmp_path: Path) -> None:
     target = tmp_path / "o.json"
     target.write_text("old")
@@ -217,6 +223,7 @@ def test_an_output_that_cannot_be_made_ends_with_4(roadaware: Command, files: Fi
         assert "/proc" in done.err or "/dev/null" in done.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "surroundings",
     [
@@ -238,6 +245,7 @@ def test_odd_surroundings(
     assert json.loads(done.stdout)["rows"]["boxes"] == demo_set[1].boxes
 
 
+@pytest.mark.slow
 def test_twenty_file_descriptors_are_enough(demo_set: tuple[Path, DemoFacts], files: Files) -> None:
     code = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20));"
@@ -250,6 +258,7 @@ def test_twenty_file_descriptors_are_enough(demo_set: tuple[Path, DemoFacts], fi
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_strict_umask_is_respected(files: Files, tmp_path: Path) -> None:
     code = "import os, sys; os.umask(0o077); from roadaware.cli import main; sys.exit(main())"
     arguments = words(files, "-o", tmp_path / "run", "--json", tmp_path / "o.json")
@@ -258,6 +267,7 @@ def test_a_strict_umask_is_respected(files: Files, tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o077 == 0, path
 
 
+@pytest.mark.slow
 def test_help_imports_nothing_heavy_and_is_quick() -> None:
     code = """
 import sys, time
@@ -275,6 +285,7 @@ sys.exit(f"imported {heavy}" if heavy else 0)
     assert min(seconds) < 2.0  # 0.25 s on an idle machine; the bar is for busy ones
 
 
+@pytest.mark.slow
 def test_an_internal_error_is_one_line_and_a_hint(files: Files) -> None:
     code = """
 import sys
@@ -296,6 +307,7 @@ sys.exit(main())
     assert "Traceback" in loud.stderr
 
 
+@pytest.mark.slow
 def test_progress_is_lines_where_there_is_no_terminal(demo_set: tuple[Path, DemoFacts]) -> None:
     done = run(["read", "jaad", str(demo_set[0]), "--no-cache", "-v"])
     assert "reading" in done.stderr

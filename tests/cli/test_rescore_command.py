@@ -85,6 +85,7 @@ def test_what_was_fitted_on_is_refused_and_told_when_asked_for(sets, fits, tmp_p
     assert [each["leaked"] for each in noted] == [12, 12]
 
 
+@pytest.mark.slow
 def test_other_frames_of_one_film_are_refused(tmp_path, capsys):
     scenes = film_of(planted_pictures(tmp_path / "pictures", 12))
     first, last = (scenes.boxes["frame"] < 6), (scenes.boxes["frame"] >= 6)

@@ -138,6 +138,7 @@ def test_a_link_to_a_run_stays_a_link(tmp_path: Path) -> None:
     assert (folder / "a").read_bytes() == b"2"
 
 
+@pytest.mark.slow
 def test_equal_runs_are_equal_folders(
     roadaware: Command, files: Files, finished: Path, tmp_path: Path
 ) -> None:
@@ -211,6 +212,7 @@ def test_a_page_that_is_gone_can_be_made_again(roadaware: Command, run: Path, tm
     assert roadaware("report", run, "-o", tmp_path / "page.html").code == 0
 
 
+@pytest.mark.slow
 def test_report_of_two_runs_compares_them(roadaware: Command, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -282,6 +284,7 @@ def test_compare_says_which_of_the_two_is_not_there(roadaware: Command, files: F
     assert roadaware("compare", tmp_path / "run", files.scores).code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", [["--config", "reference"], ["--task", "action"], ["--samples", "s.csv"]])
 def test_compare_takes_no_options_that_runs_would_ignore(
     roadaware: Command, files: Files, tmp_path: Path, option: list[str]

@@ -38,6 +38,7 @@ def test_every_category_is_a_group(chaos: Path, task: str, capsys: pytest.Captur
     assert {name.removeprefix("category: ") for name in groups} == here
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -116,6 +116,7 @@ def test_two_runs_are_compared_without_the_data(roadaware: Command, folders: Pat
     assert row["low_video"] <= row["difference"] <= row["high_video"]
 
 
+@pytest.mark.slow
 def test_capacity_and_trivial_answers_stand_beside_runs_side_by_side(
     roadaware: Command, folders: Path, tmp_path: Path
 ) -> None:
@@ -133,6 +134,7 @@ def test_capacity_and_trivial_answers_stand_beside_runs_side_by_side(
     assert f"{trivial['centre']['ciou']:.4f}" in first
 
 
+@pytest.mark.slow
 def test_a_report_of_several_compares_those_of_one_task(
     roadaware: Command, folders: Path, tmp_path: Path
 ) -> None:
@@ -145,6 +147,7 @@ def test_a_report_of_several_compares_those_of_one_task(
     assert "fewer (default)" in done.out
 
 
+@pytest.mark.slow
 def test_runs_that_do_not_fit_are_not_compared(
     roadaware: Command, chaos: Path, folders: Path, events: Events, tmp_path: Path
 ) -> None:
@@ -187,6 +190,7 @@ def test_a_changed_file_is_noticed(roadaware: Command, folders: Path, tmp_path: 
     assert name in done.err
 
 
+@pytest.mark.slow
 def test_a_run_is_replaced_only_when_asked(
     roadaware: Command, chaos: Path, folders: Path, tmp_path: Path
 ) -> None:
@@ -198,6 +202,7 @@ def test_a_run_is_replaced_only_when_asked(
     assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
 
 
+@pytest.mark.slow
 def test_runs_of_one_name_are_told_apart_by_their_folders(
     roadaware: Command, chaos: Path, tmp_path: Path
 ) -> None:

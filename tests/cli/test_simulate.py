@@ -56,6 +56,7 @@ def test_another_seed_makes_another_scene() -> None:
     assert not np.array_equal(one.ego.position, other.ego.position)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_and_leaves_nothing_behind(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,6 +81,7 @@ def test_a_stopped_run_goes_on_and_leaves_nothing_behind(
     assert (folder / "scenes" / "road-0001" / "done").read_text() == "road-0001"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [KeyboardInterrupt, MemoryError, ValueError])
 def test_no_half_scene_is_left_however_it_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: type[BaseException]
@@ -174,6 +176,7 @@ def test_the_seed_is_said_to_be_that_of_the_scenes(capsys) -> None:
     assert "resamples" not in told
 
 
+@pytest.mark.slow
 def test_films_and_sheets_are_drawn(made: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "drawn"
     assert main(["draw", str(made), "--out", str(out), "--frames", "3", "--json=-", "-q"]) == 0

@@ -35,6 +35,7 @@ def test_the_text_is_in_the_form_of_print(roadaware: Command, events: Events) ->
     assert max(bars.values()) == 24
 
 
+@pytest.mark.slow
 def test_a_folder_holds_counts_and_a_page_with_bars(
     roadaware: Command, events: Events, tmp_path: Path
 ) -> None:

@@ -134,6 +134,7 @@ def test_the_catalogue_is_listed_shown_and_tidied(roadaware: Command) -> None:
     assert roadaware("models", "show", "street-smal").code == 2
 
 
+@pytest.mark.slow
 def test_predict_and_watch_look_with_the_detector_that_is_installed(
     roadaware: Command, tmp_path: Path
 ) -> None:

@@ -36,6 +36,7 @@ def evaluated(truth: Path, claims: list[str], *more: object, config: str) -> tup
     return ("evaluate", "actions", "--truth", truth, "--predictions", path, "--config", config, *more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", ["ava-official", "mmaction2"])
 def test_every_order_of_rows_gives_a_number_in_the_span(
     roadaware: Command, tmp_path: Path, config: str

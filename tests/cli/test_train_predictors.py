@@ -67,6 +67,7 @@ def recipe(roots: Path, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "code", "says"),
     [
@@ -115,6 +116,7 @@ def test_what_cannot_be_learnt_is_named_before_anything_is(
     assert not list((recipe.parent / "run").glob("seed-*/*"))
 
 
+@pytest.mark.slow
 def test_a_run_is_named_by_its_recipe_and_tells_paths_and_cells(
     roadaware: Command, recipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +134,7 @@ def test_a_run_is_named_by_its_recipe_and_tells_paths_and_cells(
     assert f"{said['ahead']['constant velocity']['fde_px']:.1f}" in shown
 
 
+@pytest.mark.slow
 def test_labels_that_no_sample_of_test_has_are_named(
     roadaware: Command, roots: Path, recipe: Path, tmp_path: Path
 ) -> None:

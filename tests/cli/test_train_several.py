@@ -144,6 +144,7 @@ def test_printed_rows_stand_beside_the_published_samples_alone(
     assert set(rows) == ({"SFGRU", "PCPA", "BiPed", "PedFormer"} if shown else set())
 
 
+@pytest.mark.slow
 def test_recipes_on_other_samples_stand_in_another_table(
     roadaware: Command, recipes: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -178,6 +179,7 @@ def test_what_is_done_is_not_done_again(
     assert {path: path.stat().st_mtime_ns for path in out.glob("*/*/*") if path.is_file()} == stamps
 
 
+@pytest.mark.slow
 def test_models_on_hand_features_have_recipes_too(
     roadaware: Command, recipes: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -225,6 +227,7 @@ def test_a_reason_that_recipes_share_is_told_once(
     assert last.count("nowhere") == 1
 
 
+@pytest.mark.slow
 def test_a_recipe_that_fails_as_nobody_foresaw_leaves_the_others(
     roadaware: Command, recipes: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -158,6 +158,7 @@ def _walker() -> Stub:
     return Walker()
 
 
+@pytest.mark.slow
 def test_pedestrians_are_asked_about_where_predictors_are_named(
     roadaware: Command, film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +257,7 @@ def test_tubes_are_linked_as_the_detector_says_unless_told_otherwise(
             apply_detector_advice(WatchConfig(), [net])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("stub")
 def test_what_a_detector_was_trained_on_is_said_where_the_film_is_not_of_that_kind(
     roadaware: Command, film: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -304,6 +306,7 @@ def test_wrong_requests_write_nothing(roadaware: Command, film: Path, tmp_path: 
     assert "roadaware watch" in help_.split("For example:")[1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("stub")
 def test_a_source_that_fails_is_exit_3_with_what_was_seen_saved(roadaware: Command, tmp_path: Path) -> None:
     from PIL import Image
@@ -376,6 +379,7 @@ def test_ctrl_c_ends_it_with_everything_saved(film: Path, tmp_path: Path) -> Non
     assert VideoReader(tmp_path / "run" / "video.mp4").fps
 
 
+@pytest.mark.slow
 def test_events_of_a_killed_watch_can_be_read(film: Path, tmp_path: Path) -> None:
     child = _started(film, tmp_path / "run", "--realtime")
     child.kill()

@@ -59,6 +59,7 @@ def blind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bo
     return bool(request.param)
 
 
+@pytest.mark.slow
 def test_a_watch_ends_with_a_page_and_report_makes_the_same(
     roadaware: Command, film: Path, tmp_path: Path, blind: bool
 ) -> None:

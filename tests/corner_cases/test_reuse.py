@@ -108,6 +108,7 @@ def test_every_knob_belongs_to_a_step():
     assert all(set(BEFORE[part]) <= set(BEFORE[step]) for step in KNOBS for part in BEFORE[step])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ringed", [True, False])
 def test_each_variant_gives_bit_for_bit_what_it_gives_alone(ringed):
     picture = seen(ringed)

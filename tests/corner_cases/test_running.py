@@ -225,6 +225,7 @@ def detect(folder, score):
     save(Predictions(boxes=pl.DataFrame(row | corners)), folder, overwrite=True)
 
 
+@pytest.mark.slow
 def test_a_mask_that_was_missing_is_made_up_for(beside, tmp_path):
     _, tally = run(beside, tmp_path / "out")
     where = str(tmp_path / "masks") + ": training/000003/000000.png"
@@ -253,6 +254,7 @@ def test_a_sweep_that_was_damaged_is_made_up_for(order, tmp_path):
     assert found == run(asked, tmp_path / "other")[0]
 
 
+@pytest.mark.slow
 def test_changed_sources_are_refused_until_all_is_made_anew(beside, tmp_path):
     folder, masks = tmp_path / "out", tmp_path / "masks"
     run(beside, folder)

@@ -100,6 +100,7 @@ def _same(streamed: list[ClosedPath], linked: Predictions) -> int:
     return len(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGS)
 @tried(8)
 @given(seed=st.integers(0, 10**6), tied=st.booleans())

@@ -116,6 +116,7 @@ def test_frame_scores_are_the_mean_over_those_that_have_the_frame() -> None:
     assert found.frames["scores"].to_list() == [[0.25, 0.375], [0.5, 0.5]]
 
 
+@pytest.mark.slow
 @tried(120)
 @given(
     st.lists(rows, min_size=1, max_size=3),

@@ -63,6 +63,7 @@ def _one(frame: int, x: float, agentness: float = 0.9, width: float = 30) -> tup
     return frame, [[x, 0, x + width, 30]], [agentness], np.zeros((1, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("tied", [True, False])
 def test_equals_the_plain_linker(name: str, tied: bool) -> None:

@@ -46,6 +46,7 @@ def test_a_field_stands_with_its_two_values(name: str) -> None:
     assert re.findall("`([^`]+)`", rows(WHOLE)[name][1]) == own
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIELDS)
 def test_the_worked_numbers_are_what_comes_out(name: str) -> None:
     printed = dict(re.findall(r"`([^`]+)` (\d+(?:\.\d+)?)", rows(WHOLE)[name][4]))

@@ -33,6 +33,7 @@ def assert_same(found, expected):
         np.testing.assert_allclose(got, value, rtol=0, atol=1e-12, err_msg=name, equal_nan=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("ties", [False, True])
@@ -42,6 +43,7 @@ def test_every_metric_equals_the_plain_version(task, config, ties):
     assert_same(result.values(), plain(state, CONFIGS[config](task)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("task", TASKS)
 @given(data=st.data())
@@ -52,6 +54,7 @@ def test_every_metric_equals_the_plain_version_on_any_set(task, config, data):
     assert_same(result.values(), plain(state, CONFIGS[config](task)))
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("unit", ["pedestrian", "video"])
 @pytest.mark.parametrize("task", TASKS)

@@ -30,6 +30,7 @@ def written(folder: Path, name: str, config: Any) -> Any:
     return model
 
 
+@pytest.mark.slow
 def test_a_trunk_with_drawn_weights_is_told_by_its_seed() -> None:
     state = torch.random.get_rng_state()
     one, same = (open_trunk("resnet50", seed=5) for _ in range(2))

@@ -126,6 +126,7 @@ def test_flat_weights_are_repeated_over_time_and_divided(tmp_path: Path) -> None
     torch.testing.assert_close(*maps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", ["", "module.", "backbone.", "module.backbone."])
 def test_kinetics_weights_of_slowfast_are_found_under_their_names(prefix: str, tmp_path: Path) -> None:
     source, target = network_of("slowfast", seed=1), network_of("slowfast", seed=2)

@@ -53,6 +53,7 @@ def _opened(path: Path) -> tuple[Any, dict[str, Any]]:
     return session, json.loads(session.get_modelmeta().custom_metadata_map["roadaware"])
 
 
+@pytest.mark.slow
 def test_a_stream_keeps_its_memories_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Frame by frame it says what the detector of the stream says, and the file says how it is used."""
     network, path = _network(backbone="compact", causal=True), tmp_path / "model.onnx"

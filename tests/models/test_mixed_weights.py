@@ -11,6 +11,7 @@ from roadaware.errors import UsageError
 torch = pytest.importorskip("torch")
 
 
+@pytest.mark.slow
 def test_a_mean_lies_between_and_ends_are_the_detectors(tmp_path: Path) -> None:
     from benchmarks.mixed_weights import mix
 

@@ -155,6 +155,7 @@ PICTURES = list(np.random.default_rng(0).integers(0, 255, (2, 40, 60, 3), dtype=
 PREPARED = ((64, 96), [0.0] * 3, [1.0] * 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_each_family_is_saved_and_opened_to_the_same_detections(kind: str, tmp_path: Path) -> None:
     rule = DetectRule(min_agentness=0, nms_iou=None)
@@ -187,6 +188,7 @@ def test_a_folder_that_names_other_labels_than_its_model_is_refused(tmp_path: Pa
             open_objects(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rt_detr", "d_fine"])
 def test_labels_begin_with_the_weights_of_the_classes_that_stand_for_them(kind: str, tmp_path: Path) -> None:
     old = tiny_model(kind, COCO)

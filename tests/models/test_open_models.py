@@ -90,6 +90,7 @@ def test_masks_of_queries_lie_where_the_picture_is_and_not_in_the_padding() -> N
     assert (found[:, 31:] == 1).all()
 
 
+@pytest.mark.slow
 def test_a_segmenter_taught_one_picture_labels_its_road(tmp_path: Path) -> None:
     """Learnt on the prepared image, it says so in the pixels of the image as it was: 90 % and more."""
     model = tiny_hub.write_segformer(tmp_path)

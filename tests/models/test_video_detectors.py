@@ -58,6 +58,7 @@ def _same(found: Sequence[FrameDetections], wanted: Sequence[FrameDetections]) -
             np.testing.assert_allclose(getattr(one, part), getattr(other, part), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 3, 8])
 @pytest.mark.parametrize("backbone", ["i3d", "c2d"])
 def test_a_stream_of_many_frames_at_a_time_is_the_stream_of_single_ones(backbone: str, batch: int) -> None:

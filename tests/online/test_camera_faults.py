@@ -158,6 +158,7 @@ FIRST: dict[str, tuple[Handler, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FIRST)
 def test_a_camera_that_cannot_be_watched_is_refused_in_time(fault: str) -> None:
     handle, words = FIRST[fault]
@@ -230,6 +231,7 @@ def test_an_encrypted_camera_must_have_a_certificate_that_is_trusted(
         assert "not trusted" in _refusal(camera.url(scheme="rtsps"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["https", "rtsps"])
 def test_what_speaks_no_tls_is_told_so(scheme: str) -> None:
     with Camera(lambda wire, number: wire.sendall(GOOD)) as camera:
@@ -291,6 +293,7 @@ def test_an_rtsp_status_is_told_in_our_words(method: str, status: str, words: st
         assert words in _refusal(camera.url(scheme="rtsp"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "data",
     [
@@ -310,6 +313,7 @@ def test_what_speaks_no_rtsp_is_refused(data: bytes) -> None:
 # Later -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "between",
     [
@@ -359,6 +363,7 @@ def test_a_film_with_a_length_that_is_cut_is_no_end() -> None:
     assert (ending.reason, counts["reconnected"]) == ("end", 1)
 
 
+@pytest.mark.slow
 def test_garbage_for_ever_after_good_frames_is_a_break() -> None:
     """A stream that goes on without an image is as good as none."""
     noise = bytes(range(256)) * 16
@@ -368,6 +373,7 @@ def test_garbage_for_ever_after_good_frames_is_a_break() -> None:
     assert counts["dropped"] >= 20
 
 
+@pytest.mark.slow
 def test_a_stalled_stream_is_a_break() -> None:
     with Camera(answering(_after(GOOD, _silence), b"")) as camera:
         _, ending, counts = _ended(camera.url(), wait_s=1.0)
@@ -387,6 +393,7 @@ def _watched(
     return done.ending, camera.outcomes.counts(), kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("back", [True, False], ids=["comes back", "is gone"])
 def test_a_camera_that_is_lost_while_models_load_is_watched_or_its_end_is_told(back: bool) -> None:
     """Nobody takes frames while a detector is opened; the newest wait, and what became of it is told first."""

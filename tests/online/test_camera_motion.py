@@ -132,6 +132,7 @@ def _standing(frames: int, step: float) -> list[list[float]]:
     return [[37.5 + step * n, 88, 49 + step * n, 118] for n in range(frames)]
 
 
+@pytest.mark.slow
 def test_a_camera_that_turns_makes_nobody_cross() -> None:
     """Turning alone drove somebody who stands at the roadside to more than nine in ten."""
     boxes = _standing(45, 0.5)

@@ -41,6 +41,7 @@ from roadaware.scenes.tables import Predictions
 from roadaware.tasks.road_events import build_predictions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "delay"),
     [

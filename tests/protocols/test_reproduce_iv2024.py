@@ -107,6 +107,7 @@ def test_the_result_is_json_with_its_configs(whole):
     assert config["metrics"]["hard_vote"] == "mean"
 
 
+@pytest.mark.slow
 @real
 def test_twice_gives_the_same_bytes(whole):
     again = reproduce(Path(ROOT), baselines=False)

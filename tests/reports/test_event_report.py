@@ -166,6 +166,7 @@ def test_calibration_without_claims_is_undefined() -> None:
     assert table.rows[1][-1] == Mark("undefined", "mute", "no predictions")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["attribute", "terminal"])
 def test_hostile_names_stay_text(name: str) -> None:
     text = PAYLOADS[name]

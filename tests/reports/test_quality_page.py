@@ -37,6 +37,7 @@ def page(quality: Quality) -> str:
     return report(build_quality_sections(quality), title="Check")
 
 
+@pytest.mark.slow
 def test_names_from_files_are_text(quality: Quality, page: str) -> None:
     assert "alert(1)" in page
     assert "<script" not in page

@@ -63,6 +63,7 @@ def test_the_page_forbids_everything_it_does_not_need() -> None:
     assert head.index("meta") < head.index("title") < head.index("style")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [*PAYLOADS.values(), SURROGATE], ids=[*PAYLOADS, "surrogate"])
 def test_text_from_data_stays_text(text: str) -> None:
     plain, page = _page(), _page(text)

@@ -57,6 +57,7 @@ def _texts(tree: etree._Element) -> list[str]:
     return [str(element.text) for element in tree.iter(f"{SVG}text")]
 
 
+@pytest.mark.slow
 @EVERY
 def test_a_picture_says_in_words_what_it_shows(draw: Callable[[str], Picture]) -> None:
     picture = draw("name")
@@ -71,12 +72,14 @@ def test_a_picture_says_in_words_what_it_shows(draw: Callable[[str], Picture]) -
     assert picture.caption.endswith(".")
 
 
+@pytest.mark.slow
 @EVERY
 def test_the_same_data_give_the_same_bytes(draw: Callable[[str], Picture]) -> None:
     picture = draw("name")
     assert picture.svg() == picture.svg() == draw("name").svg()
 
 
+@pytest.mark.slow
 @EVERY
 def test_ids_begin_with_the_key_and_links_stay_inside(draw: Callable[[str], Picture]) -> None:
     tree = _tree(draw("name"), "fig7")
@@ -91,6 +94,7 @@ def test_ids_begin_with_the_key_and_links_stay_inside(draw: Callable[[str], Pict
                 assert str(value).split("url(#")[1].split(")")[0] in ids
 
 
+@pytest.mark.slow
 @EVERY
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("payload", HOSTILE)
@@ -121,6 +125,7 @@ def test_settings_of_the_user_do_not_reach_the_picture() -> None:
         assert DRAWN["forest"]("name").svg() == plain
 
 
+@pytest.mark.slow
 def test_bytes_do_not_depend_on_the_process(tmp_path: Path) -> None:
     code = (
         "import sys; from drawn_examples import DRAWN\n"
@@ -144,6 +149,7 @@ def test_bytes_do_not_depend_on_the_process(tmp_path: Path) -> None:
     assert len(pages) == 1
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.booleans()), min_size=1, max_size=40).filter(
         lambda rows: any(hit for _, hit in rows)

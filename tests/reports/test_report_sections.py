@@ -300,6 +300,7 @@ def test_released_scores_get_a_section_with_assumption_and_pictures() -> None:
     assert "PedestrianConfig, reference" in facts[-1].items[0][1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["attribute", "terminal"])
 def test_hostile_names_stay_text_in_every_section(name: str) -> None:
     text = PAYLOADS[name]

@@ -151,6 +151,7 @@ def test_pictures_speak_in_their_captions() -> None:
     assert "At 0.5: walking 0.500, whole image 0.250" in curve.caption
 
 
+@pytest.mark.slow
 def test_equal_data_gives_equal_bytes_and_maps_are_part_of_the_page() -> None:
     one, two = (report([section()]) for _ in range(2))
     assert one == two
@@ -162,6 +163,7 @@ def test_equal_data_gives_equal_bytes_and_maps_are_part_of_the_page() -> None:
     assert links == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["attribute", "terminal", "broken formula", "end of script", "long"])
 def test_hostile_names_stay_text(kind: str) -> None:
     name = PAYLOADS[kind]

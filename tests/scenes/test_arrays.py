@@ -75,6 +75,7 @@ def test_a_header_that_promises_a_terabyte_is_refused_before_it_is_allocated(tmp
         open_arrays(path)
 
 
+@pytest.mark.slow
 def test_an_archive_that_unpacks_to_far_more_than_a_model_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "m"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("a.npy", "w") as member:

@@ -31,6 +31,7 @@ def with_box(**changes):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

@@ -213,6 +213,7 @@ def test_events_without_location_are_location_invariant() -> None:
     assert fewer.meta.notes["children"]["event"] == [[0, 0], [1, 1]]
 
 
+@pytest.mark.slow
 @tried(50)
 @given(tracks, st.sampled_from(["children", "occurrence"]), st.data())
 def test_labels_and_tubes_equal_those_of_a_loop_over_frames(found, by, data) -> None:

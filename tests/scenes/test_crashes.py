@@ -127,6 +127,7 @@ def killed_writers(writer, trials, seed):
     return caught
 
 
+@pytest.mark.slow
 def test_a_writer_that_is_killed_leaves_the_old_or_the_new(writer):
     killed_writers(writer, 20, seed=0)
 
@@ -138,6 +139,7 @@ def test_200_writers_that_are_killed_leave_the_old_or_the_new(writer):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", ["old", "nothing"])
 def test_a_writer_that_dies_at_any_step_leaves_the_old_or_the_new(writer, before):
     states = []
@@ -174,6 +176,7 @@ def state(writer):
     return int(held is not False and held == writer.new)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writer", ["scenes", "file"], indirect=True)
 def test_two_writers_and_a_reader_never_see_a_mixed_set(writer):
     writer.write(writer.old)

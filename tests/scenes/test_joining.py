@@ -175,6 +175,7 @@ def test_joining_does_not_depend_on_grouping(scenes, data):
     assert concat([concat([a, b]), c]) == concat([a, concat([b, c])]) == concat([a, b, c])
 
 
+@pytest.mark.slow
 @tried(15)
 @given(scenes_sets(), st.data())
 def test_the_order_of_parts_is_the_order_of_rows_only(scenes, data):

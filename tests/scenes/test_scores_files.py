@@ -126,6 +126,7 @@ def test_utf16_is_named(tmp_path: Path) -> None:
         read_scores(file(tmp_path, "0.5\n".encode("utf-16")), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", [0, 5, 3_000_000])
 def test_invalid_utf8_is_named_with_its_byte(tmp_path: Path, where: int) -> None:
     text = b"0.500\n" * 600_000

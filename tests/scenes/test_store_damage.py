@@ -46,6 +46,7 @@ def saved(tmp_path):
     return tmp_path / "set"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_300_of_300_flipped_bits_are_reported(saved, name):
     rng = np.random.default_rng(TABLES.index(name))

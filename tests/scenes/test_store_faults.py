@@ -21,6 +21,7 @@ def saved(tmp_path):
     return tmp_path / "set"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", ["0", "1 kB", "half", "one byte less"])
 @pytest.mark.parametrize("before", ["a set", "nothing"])
 def test_a_full_disk_leaves_the_old_set_alone(tmp_path, share, before):
@@ -49,6 +50,7 @@ def test_a_full_disk_leaves_the_old_set_alone(tmp_path, share, before):
         assert names(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", ["a set", "nothing"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS])
 def test_a_failure_at_any_call_leaves_the_old_set_or_the_new(tmp_path, monkeypatch, code, before):

@@ -73,6 +73,7 @@ def test_a_negative_hole_is_refused() -> None:
         split_tubes_by_label(road_set([]), ["action"], max_hole=-1)
 
 
+@pytest.mark.slow
 @tried(80)
 @given(tracks, st.sampled_from([None, 0, 1, 3]))
 def test_stretches_equal_those_of_a_loop_over_frames(found, max_hole) -> None:
@@ -82,6 +83,7 @@ def test_stretches_equal_those_of_a_loop_over_frames(found, max_hole) -> None:
         assert tubes_of(scenes, kind) == {t: tubes for t, tubes in plain.items() if tubes}
 
 
+@pytest.mark.slow
 @tried(50)
 @given(tracks)
 def test_the_order_of_boxes_and_labels_changes_no_tube(found) -> None:

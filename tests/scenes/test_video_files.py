@@ -137,6 +137,7 @@ def test_impossible_requests_are_refused(tmp_path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_film(tmp_path) -> None:
     def peak(frames: int) -> int:
         tracemalloc.start()
@@ -180,6 +181,7 @@ def test_a_file_whose_index_comes_first_and_whose_frames_are_cut_off_is_refused(
             pass
 
 
+@pytest.mark.slow
 def test_flipped_bits_give_a_picture_or_an_error_of_ours(tmp_path, whole) -> None:
     data, rng = whole.read_bytes(), np.random.default_rng(0)
     path = tmp_path / "flipped.mp4"

@@ -14,6 +14,7 @@ from roadaware.statistics.ranking import Ranking, average_precision, roc_auc
 SAMPLES = st.lists(st.tuples(st.booleans(), st.integers(0, 6), st.integers(0, 3)), min_size=1, max_size=40)
 
 
+@pytest.mark.slow
 @given(SAMPLES)
 def test_areas_equal_scikit_learn_with_multiplicities_as_weights(samples):
     positive, level, times = np.array(samples).T
@@ -32,6 +33,7 @@ def test_areas_equal_scikit_learn_with_multiplicities_as_weights(samples):
             assert auc[0] == pytest.approx(sk.roc_auc_score(positive, score, sample_weight=times), abs=1e-12)
 
 
+@pytest.mark.slow
 @given(SAMPLES)
 def test_single_values_equal_scikit_learn_or_are_none(samples):
     positive, level, _ = np.array(samples).T

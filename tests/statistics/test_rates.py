@@ -13,6 +13,7 @@ from roadaware.statistics import rates
 PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(1, 9)), min_size=1, max_size=25)
 
 
+@pytest.mark.slow
 @given(PAIRS)
 def test_macro_rates_equal_scikit_learn_with_weights(pairs):
     truth, decision, weight = np.array(pairs).T

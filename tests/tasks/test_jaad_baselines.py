@@ -38,6 +38,7 @@ def against_pedformer(task: Task, name: str) -> Comparison:
     return compare(ours, other, PedestrianConfig.reference(task), draws=300, names=(name, "PedFormer"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "at_least"), [("logistic", 0.90), ("boosting", 0.91)])
 def test_boxes_alone_rank_crossings_better_than_the_published_model(name: str, at_least: float) -> None:
     auc = reference("action")[name].metrics.value("auc")
@@ -50,6 +51,7 @@ def test_boxes_alone_rank_crossings_better_than_the_published_model(name: str, a
     assert row["verdict"] == "better"
 
 
+@pytest.mark.slow
 def test_constant_velocity_places_pedestrians_better_than_the_published_model() -> None:
     found = reference("risk")["constant-velocity"].metrics.value("balanced_accuracy")
     assert found is not None

@@ -68,6 +68,7 @@ def test_the_vehicle_action_is_that_of_the_observed_frames() -> None:
     assert found.vehicle_action[3].tolist() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [pl.Enum(ACTIONS.categories.sort()), pl.String, pl.Categorical], ids=str)
 def test_vehicle_actions_are_known_by_name_however_a_dataset_numbers_them(dtype: pl.DataType) -> None:
     scenes = sampled()
@@ -108,6 +109,7 @@ def with_traffic(scenes: Scenes) -> Scenes:
     return scenes.with_tables(frames=frames.with_columns(traffic_light=light), videos=videos)
 
 
+@pytest.mark.slow
 def test_features_of_what_nobody_tells_are_refused_and_baselines_do_without(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -157,6 +159,7 @@ def test_pedestrians_are_named_with_their_video_and_images_have_their_size() -> 
     assert set(found.height_px) == {540.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["action", "risk"])
 def test_baselines_beat_chance_on_a_street_that_can_be_learned(task: str) -> None:
     for name, done in evaluate_baselines(sampled(task), task, tried(task)).items():
@@ -175,6 +178,7 @@ def test_baselines_are_scored_on_test_as_evaluate_scores_them() -> None:
     assert done["logistic"].scenes == held
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["action", "risk"])
 def test_test_answers_do_not_change_the_predictions(task: str) -> None:
     scenes = sampled(task)
@@ -190,6 +194,7 @@ def test_test_answers_do_not_change_the_predictions(task: str) -> None:
         assert first.samples.equals(second.samples)
 
 
+@pytest.mark.slow
 def test_behaviour_tags_identifiers_and_attributes_are_not_features() -> None:
     scenes = sampled()
     tags = pl.Series(np.random.default_rng(0).choice(["walking", "standing"], len(scenes.boxes)))

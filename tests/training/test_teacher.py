@@ -72,6 +72,7 @@ def test_labelled_frames_keep_their_labels_and_others_get_the_teachers(made: Pat
                 np.testing.assert_allclose(classes[:, 1:], agents, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_films_without_labels_join_the_clips(made: Path, tmp_path: Path) -> None:
     recipe = _recipe(made, teacher={"films": [str(made / "films")], "soft": False})
     material = _taught(recipe, tmp_path)
@@ -91,6 +92,7 @@ class _Fit:
         return height, width
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_weights_and_asks_nobody_twice(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

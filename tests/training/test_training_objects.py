@@ -76,6 +76,7 @@ class Killed(BaseException):
     """What ends a run at once."""
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_losses_and_weights(
     whole: tuple[Recipe, Path, TrainedDetector], tmp_path: Path
 ) -> None:
@@ -122,6 +123,7 @@ def test_the_folder_holds_the_running_mean_that_was_judged(
     assert all(torch.equal(value, average[name]) for name, value in held.model.state_dict().items())
 
 
+@pytest.mark.slow
 def test_predict_and_union_open_the_folder(
     whole: tuple[Recipe, Path, TrainedDetector], made: Path, tmp_path: Path
 ) -> None:
@@ -148,6 +150,7 @@ def test_predict_and_union_open_the_folder(
     assert len(union.step(picture)) == 1
 
 
+@pytest.mark.slow
 def test_a_recipe_and_a_model_by_name_go_on_and_end_in_a_folder_that_opens(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -187,6 +190,7 @@ def test_what_is_no_folder_of_transformers_is_not_trained_further(made: Path, tm
         train(recipe_for(made, model={"weights": str(tmp_path / "nothing")}), tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_tiny_model_learns_one_clip_by_heart(made: Path, tmp_path: Path) -> None:
     scenes = made_scenes(1)
     annotated = scenes.frames.with_columns(annotated=pl.col("frame") < 2)
@@ -204,6 +208,7 @@ def test_a_tiny_model_learns_one_clip_by_heart(made: Path, tmp_path: Path) -> No
     assert max(told[-5:]) < told[0] / 1.6
 
 
+@pytest.mark.slow
 def test_it_goes_on_from_a_folder_of_coco(made: Path, tmp_path: Path) -> None:
     save_objects(
         tmp_path / "coco",
@@ -257,6 +262,7 @@ def test_folders_to_begin_with_that_are_none_are_refused(made: Path, tmp_path: P
         train(recipe_for(made, model={"weights": str(tmp_path)}), tmp_path / "run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -349,6 +355,7 @@ def test_parts_learn_at_their_own_rates(made: Path) -> None:
     assert {rates[id(p)] for p in network.model.decoder.parameters()} == {0.5}
 
 
+@pytest.mark.slow
 def test_mixed_precision_and_accumulation_learn_too(made: Path, tmp_path: Path) -> None:
     recipe = recipe_for(
         made,

@@ -28,6 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_folder(tmp_path_factory.mktemp("made"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("minutes", [0, 9])
 def test_weights_that_are_no_numbers_replace_nothing_that_was_good(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, minutes: float

@@ -71,6 +71,7 @@ def killed_at(step: int) -> Callable[[int, int, str], None]:
     return progress
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_losses_and_weights(
     whole: tuple[Recipe, Path, TrainedDetector], tmp_path: Path, made: Path
 ) -> None:
@@ -152,6 +153,7 @@ def test_ctrl_c_saves_and_the_command_goes_on(
     assert lines(tmp_path / "run") == lines(whole[1])
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_what_was_good(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +175,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_what_was_good(
     assert train(recipe, tmp_path, resume=True).step == 6
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_and_the_run_goes_on(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -271,6 +274,7 @@ def test_batch_norms_and_parts_can_stay_as_they_are(made: Path) -> None:
         freeze(network, made_recipe(made, model={"freeze": ["trunk"]}))
 
 
+@pytest.mark.slow
 def test_mixed_precision_and_accumulation_learn_too(made: Path, tmp_path: Path) -> None:
     recipe = made_recipe(
         made,

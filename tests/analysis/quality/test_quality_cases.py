@@ -108,6 +108,7 @@ def test_files_of_two_resolutions_are_compared_at_that_of_the_limit() -> None:
     assert (row["status"], row["max_edge_diff_px"], row["round1_x1"]) == ("pass", 1.5, 101.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rate", "fps", "step", "status"),
     [
@@ -152,6 +153,7 @@ def test_a_box_that_is_gone_amid_a_track_is_missed() -> None:
     assert row["frame"] == 7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second", "statuses"),
     [

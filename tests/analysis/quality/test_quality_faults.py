@@ -20,6 +20,7 @@ def found(quality: Quality) -> Counter[tuple[object, ...]]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_all_that_was_planted_is_found_and_nothing_else(seed: int) -> None:
     rounds = generate_annotation_rounds(seed=seed)

@@ -32,6 +32,7 @@ def native(request: pytest.FixtureRequest) -> NativeSet:
     return SETS[request.param]
 
 
+@pytest.mark.slow
 def test_a_native_set_agrees_with_itself_and_one_moved_box_is_found(
     native: NativeSet, tmp_path: Path
 ) -> None:

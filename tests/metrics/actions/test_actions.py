@@ -101,6 +101,7 @@ def plain(
     return evaluators[name]()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("seed", range(12))
 def test_every_config_is_its_evaluator_to_the_digit(seed: int, tied: bool) -> None:
@@ -122,6 +123,7 @@ def test_frames_beyond_the_capacity_keep_the_rows_that_the_heap_keeps(tied: bool
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_of_true_rows_decides_between_equal_overlaps(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -36,6 +36,7 @@ def test_every_field_stands_with_its_two_values(field: str) -> None:
     assert [cell.strip("`") for cell in cells(field)[1:3]] == values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", FIELDS)
 def test_the_worked_numbers_are_what_comes_out(field: str) -> None:
     printed = dict(re.findall(r"`([^`]+)` (\d+\.\d\d)", cells(field)[5]))

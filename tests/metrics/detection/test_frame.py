@@ -28,6 +28,7 @@ CONFIGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("seed", [0, 1])

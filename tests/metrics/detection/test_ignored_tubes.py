@@ -34,6 +34,7 @@ def without(scenes: Scenes, tracks: list[int]) -> Scenes:
     return scenes.with_tables(boxes=boxes, labels=boxed, tubes=tubes, tube_labels=labels)
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("kinds", [None, ("agent",)])
 def test_what_rests_is_not_asked_for_and_absorbs_claims(

@@ -37,6 +37,7 @@ def assert_plain(scenes: Scenes, claims: Predictions, config: DetectionConfig, o
                 assert values[c, t] == pytest.approx(trapezoid([hit for _, hit in hits], n_truth), abs=2e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 @pytest.mark.parametrize("overlap", ["stiou", "siou", "tiou"])
 @tried(8)

@@ -40,6 +40,7 @@ def state_of(result: SceneResult) -> GroundedSentences:
     return result.state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(CONFIGS))
 @pytest.mark.parametrize("seed", range(4))
 def test_every_config_is_the_plain_loop(name: str, seed: int) -> None:

@@ -47,6 +47,7 @@ def state_of(videos: list[Video], config: RelationConfig) -> JudgedRelations:
     return state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_every_config_equals_the_plain_loops(seed: int) -> None:
     videos = random_videos(seed)

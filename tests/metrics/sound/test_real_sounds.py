@@ -42,6 +42,7 @@ def seeded_maps(items: list[dict[str, Any]]) -> dict[str, np.ndarray]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(CONFIGS))
 def test_the_real_truth_with_seeded_maps(truth: Path, tmp_path: Path, name: str) -> None:
     items = json.loads(truth.read_text(encoding="utf-8"))[:ITEMS]
@@ -57,6 +58,7 @@ def test_the_real_truth_with_seeded_maps(truth: Path, tmp_path: Path, name: str)
     assert result.baselines["whole image"]["success@0.5"] == np.mean(np.array(whole) >= 0.5)
 
 
+@pytest.mark.slow
 def test_a_few_items_by_hand(truth: Path) -> None:
     scenes = read("vggss", truth)
     result = evaluate(Predictions(), scenes, CONFIGS["vggss"]())

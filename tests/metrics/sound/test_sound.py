@@ -44,6 +44,7 @@ def exact_map(heard: Heard, config: SoundConfig) -> Heard:
     return replace(heard, map=truth_map(heard, replace(config, consensus="union")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(ALL))
 @pytest.mark.parametrize("seed", range(2))
 def test_every_config_is_the_plain_arithmetic(name: str, seed: int) -> None:

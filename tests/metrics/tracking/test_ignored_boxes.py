@@ -35,6 +35,7 @@ def left(scenes: Scenes, claims: Predictions) -> tuple[Scenes, Predictions]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("untracked", [False, True])
 def test_boxes_to_ignore_take_the_claims_on_them_along(seed: int, untracked: bool) -> None:

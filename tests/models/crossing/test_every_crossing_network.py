@@ -93,6 +93,7 @@ def test_the_label_is_one_linear_layer_on_the_embedding(name: str) -> None:
     torch.testing.assert_close(answer, seen[0] @ network.last.weight.T + network.last.bias)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CROSSING)
 def test_every_parameter_has_a_gradient(name: str) -> None:
     network = made(name, labels=3).train()
@@ -155,6 +156,7 @@ def test_all_chance_is_in_modules_that_can_be_found(name: str) -> None:
     assert torch.equal(drawn, torch.get_rng_state())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CROSSING)
 def test_every_input_counts(name: str) -> None:
     network, values = settled(name), given(name)

@@ -66,6 +66,7 @@ def test_it_learns_what_can_be_learned(name: str, task: str) -> None:
     assert right > 1.5 * np.bincount(test.truth).max() / len(test.truth) or right > 0.75
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "task"), CASES)
 def test_fitting_twice_gives_the_same_bytes(name: str, task: str, tmp_path: Path) -> None:
     for run in ("a", "b"):
@@ -73,6 +74,7 @@ def test_fitting_twice_gives_the_same_bytes(name: str, task: str, tmp_path: Path
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "task"), CASES)
 def test_a_saved_model_opens_equal(name: str, task: str, tmp_path: Path) -> None:
     model = fitted(name, task)
@@ -85,6 +87,7 @@ def test_a_saved_model_opens_equal(name: str, task: str, tmp_path: Path) -> None
     assert again.fitted.trials == model.fitted.trials
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "task"), CASES)
 def test_each_sample_is_judged_alone(name: str, task: str) -> None:
     model, asked = fitted(name, task), walkers(40, LABELS[task], 5)
@@ -95,6 +98,7 @@ def test_each_sample_is_judged_alone(name: str, task: str) -> None:
     assert model.predict(only(asked, slice(0, 0))).shape == (0, whole.shape[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "task"), CASES)
 def test_the_answers_are_not_looked_at_when_predicting(name: str, task: str) -> None:
     model, asked = fitted(name, task), walkers(40, LABELS[task], 6)
@@ -102,6 +106,7 @@ def test_the_answers_are_not_looked_at_when_predicting(name: str, task: str) -> 
     assert np.array_equal(model.predict(blind), model.predict(asked))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "task"), CASES)
 def test_the_best_candidate_on_validation_wins(name: str, task: str) -> None:
     found = fitted(name, task).fitted
@@ -179,6 +184,7 @@ def test_naming_the_models_loads_no_library() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_a_saved_model_predicts_without_the_library_that_fitted_it(name: str, tmp_path: Path) -> None:
     task = list_model_cards()[name].tasks[0]

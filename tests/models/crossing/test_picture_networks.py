@@ -307,6 +307,7 @@ def test_crops_that_are_too_small_or_few_are_refused(name: str, clip: tuple[int,
         create(name, shapes={"crop:context@24": clip})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "config"),
     [

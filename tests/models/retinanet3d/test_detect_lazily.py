@@ -81,6 +81,7 @@ def _same(one: RawDetections, other: RawDetections) -> None:
         torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fields", CLIPS, ids=str)
 def test_the_short_way_detects_what_the_plain_one_does(
     fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -205,6 +206,7 @@ def _pictures(count: int, height: int = 64, width: int = 96) -> list[np.ndarray]
     return list(np.random.default_rng(3).integers(0, 255, (count, height, width, 3), dtype=np.uint8))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fields", STREAMS, ids=str)
 def test_a_stream_gives_what_the_causal_clip_gives(
     fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -272,6 +274,7 @@ def test_a_detector_refuses_what_cannot_be() -> None:
         WindowDetector(_network(), KINDS, AV, window=4, keep=range(2, 5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 3, 4, 9])
 @pytest.mark.parametrize("keep", [None, range(2), range(1, 3), range(3, 4)])
 def test_a_window_answers_each_frame_once_and_in_time(count: int, keep: range | None) -> None:

@@ -65,6 +65,7 @@ def test_the_card_of_the_network_is_complete(name: str) -> None:
     assert [f.name for f in fields(card) if not getattr(card, f.name) and f.name != "published"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("training", [True, False])
 def test_every_parameter_has_a_gradient(name: str, training: bool) -> None:

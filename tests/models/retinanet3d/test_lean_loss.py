@@ -82,6 +82,7 @@ def step(trainee: Trainee, x: Tensor, truth: Targets) -> tuple[dict[str, Tensor]
     return {name: value.detach() for name, value in found.items()}, grads
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head_time", [1, 3])
 @pytest.mark.parametrize("causal", [True, False])
 def test_where_all_anchors_are_chosen_nothing_is_left_out(head_time: int, causal: bool) -> None:

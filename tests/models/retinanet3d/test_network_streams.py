@@ -64,6 +64,7 @@ def assert_same(found: list[Outputs], expected: Outputs) -> None:
         torch.testing.assert_close(joined(found, name), getattr(expected, name), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backbone", BACKBONES)
 def test_a_stream_gives_what_the_clip_gives_however_it_is_cut(backbone: str) -> None:
     network, x = lively(tiny(backbone)), clip(7)

@@ -96,6 +96,7 @@ def network(backbone: str = "i3d") -> RetinaNet3D:
     return RetinaNet3D(default(backbone=backbone, **small), 3, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("kind", KERNELS)
 def test_every_tensor_finds_its_place_and_still_pictures_their_answer(

@@ -26,6 +26,9 @@ from roadaware.statistics.ranking import roc_auc
 from roadaware.tasks.pedestrians import build_examples
 from roadaware.training.pedestrians.fit import Fitted, Fitter, Score
 
+pytestmark = pytest.mark.slow
+
+
 TINY = {"steady": {"width": 8, "dilations": (1, 2)}}
 FAST = Learning(updates=8, batch=32, passes=3)
 

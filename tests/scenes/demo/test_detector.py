@@ -158,6 +158,7 @@ def test_a_set_without_sizes_is_refused() -> None:
         simulate_detections(Scenes(videos=pl.DataFrame({"video": ["a"]})))
 
 
+@pytest.mark.slow
 def test_ucf101_24_is_seen_as_often_as_published() -> None:
     data = os.environ.get("ROADAWARE_DATA_DIR")
     if not data or not (Path(data) / "ucf24").is_dir():

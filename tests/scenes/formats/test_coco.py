@@ -371,6 +371,7 @@ CHANGES = st.lists(
 )
 
 
+@pytest.mark.slow
 @tried(200)
 @given(CHANGES)
 def test_damaged_files_give_whole_tables_or_an_error_of_ours(tmp_path_factory, changes) -> None:

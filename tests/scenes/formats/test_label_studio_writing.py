@@ -89,6 +89,7 @@ def tracks(draw: st.DrawFn) -> Scenes:
     )
 
 
+@pytest.mark.slow
 @_QUIET
 @given(tracks(), st.sampled_from([0.0, 0.5, 5.0]))
 def test_frames_are_exact_and_boxes_within_the_tolerance(

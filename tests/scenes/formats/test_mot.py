@@ -182,6 +182,7 @@ def test_folders_without_sequences_are_refused(tmp_path) -> None:
         read_sequences(tmp_path, strict=True)
 
 
+@pytest.mark.slow
 @tried(150)
 @given(st.lists(st.text(alphabet="0123456789.,-+eE nainf\t;", max_size=30), max_size=6))
 def test_any_text_is_taken_or_refused_line_by_line(tmp_path_factory, lines) -> None:
@@ -197,6 +198,7 @@ CHANGES = st.lists(
 )
 
 
+@pytest.mark.slow
 @tried(150)
 @given(CHANGES, CHANGES)
 def test_damaged_files_give_whole_tables_or_an_error_of_ours(tmp_path_factory, of_text, of_info) -> None:

@@ -66,6 +66,7 @@ def _ended(reading: Callable[[], Scenes | Predictions], law: Callable[..., None]
     return "read" if tables.rejected.is_empty() else "rejected"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("one", [ucf24, detections, tubes])
 def test_mutants_end_well(one: Callable[[Path, random.Random], str], tmp_path: Path) -> None:
     chance = random.Random(1)  # noqa: S311 - chance here keeps no secret

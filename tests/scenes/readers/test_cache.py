@@ -74,6 +74,7 @@ def test_the_second_time_is_opened_not_read(reader: Counted) -> None:
     assert reader.times == 1
 
 
+@pytest.mark.slow
 def test_every_change_of_a_file_is_seen(reader: Counted, root: Path) -> None:
     name = root / "annotations" / "video_0001.xml"
     changes: list[Callable[[], object]] = [
@@ -137,6 +138,7 @@ def damaged(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["flip", "cut", "lose", "meta", "no meta", "file", "foreign"])
 def test_a_damaged_entry_is_read_anew_and_mended(
     reader: Counted, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
@@ -257,6 +259,7 @@ def started(root: Path, log: Path, pause: float = 0.3, rounds: int = 1) -> subpr
     return subprocess.Popen([sys.executable, "-c", _READ, *arguments], stdout=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_two_processes_read_once(root: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     both = [started(root, log) for _ in range(2)]
@@ -266,6 +269,7 @@ def test_two_processes_read_once(root: Path, tmp_path: Path) -> None:
     assert log.read_text() == "read\n"
 
 
+@pytest.mark.slow
 def test_a_killed_process_holds_nobody_up(root: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with started(root, log, pause=30) as first:
@@ -281,6 +285,7 @@ def test_a_killed_process_holds_nobody_up(root: Path, tmp_path: Path) -> None:
     assert len(entries(tmp_path)) == 1
 
 
+@pytest.mark.slow
 def test_two_processes_and_a_restless_source_never_mix(root: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     both = [started(root, log, pause=0, rounds=10) for _ in range(2)]
@@ -304,6 +309,7 @@ def png(width: int, height: int) -> bytes:
     return data.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PICTURED)
 def test_the_size_of_a_picture_is_that_of_its_file_now(name: str, tmp_path: Path) -> None:
     root = maker(name).make(tmp_path / "set")
@@ -339,6 +345,7 @@ def test_verifying_sees_a_picture_that_was_changed_behind_its_size_and_time(tmp_
     assert widths == [40, 41]
 
 
+@pytest.mark.slow
 def test_damaged_notes_of_pictures_only_cost_another_reading(tmp_path: Path) -> None:
     root = maker("kitti").make(tmp_path / "set")
     first = read("kitti", root)

@@ -139,6 +139,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("case", FILES, ids=lambda case: case.name)
 @EVERY
@@ -160,6 +161,7 @@ def test_damaged_file(native: NativeSet, root: Path, clean: Scenes, case: Case) 
     assert time.process_time() - started < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SAME, ids=lambda case: case.name)
 @EVERY
 def test_same_content(native: NativeSet, root: Path, clean: Scenes, case: Case) -> None:
@@ -169,6 +171,7 @@ def test_same_content(native: NativeSet, root: Path, clean: Scenes, case: Case) 
     assert scenes.meta.notes == clean.meta.notes
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("case", ROWS, ids=lambda case: case.name)
 @EVERY
@@ -265,6 +268,7 @@ def mostly_other(text: str) -> bool:
     return usual not in (7, 8)
 
 
+@pytest.mark.slow
 def test_the_fast_reader_agrees_with_a_plain_one_on_mutants(tmp_path: Path) -> None:
     root = SETS["ava"].make(tmp_path / "set", frames=4)
     original = (root / SETS["ava"].main).read_bytes()

@@ -95,6 +95,7 @@ def fuzz(each: NativeSet, folder: Path, count: settings, ended: Counter[str]) ->
     run()
 
 
+@pytest.mark.slow
 def test_mutants_of_files(native: NativeSet, tmp_path: Path) -> None:
     ended: Counter[str] = Counter()
     fuzz(native, tmp_path, FAST, ended)
@@ -131,6 +132,7 @@ def fuzz_archive(each: NativeSet, folder: Path, count: settings) -> None:
     run()
 
 
+@pytest.mark.slow
 def test_mutants_of_the_archive(native: NativeSet, tmp_path: Path) -> None:
     fuzz_archive(native, tmp_path, settings(FAST, max_examples=15))
 
@@ -156,6 +158,7 @@ def records_of(each: NativeSet, root: Path) -> dict[str, tuple[Record, str]]:
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "native", [n for n, each in SETS.items() if each.maker.FORMAT == "xml"], indirect=True
 )

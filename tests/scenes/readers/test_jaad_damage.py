@@ -75,6 +75,7 @@ def _damage_an_archive(small: Path, data: st.DataObject) -> None:
 LIMITS = {"deadline": None, "suppress_health_check": list(HealthCheck), "database": None, "derandomize": True}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("damage", "count"), [(_damage_a_file, 25), (_damage_an_archive, 80)])
 def test_whatever_the_bytes_tables_are_valid_or_the_error_is_ours(
     small: Path, damage: Any, count: int

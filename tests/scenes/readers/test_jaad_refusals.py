@@ -46,6 +46,7 @@ BAD_BOXES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("old", "new", "reason"), BAD_BOXES)
 def test_a_bad_box_is_rejected_and_the_rest_is_read(root: Path, old: str, new: str, reason: str) -> None:
     clean = scenes_of(root)
@@ -222,6 +223,7 @@ def test_frames_that_fit_nowhere_are_rejected(root: Path) -> None:
 # Bad files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [

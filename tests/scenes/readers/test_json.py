@@ -54,6 +54,7 @@ def test_what_is_written_is_read(value: Any, indent: int | None, plain: bool) ->
     assert parse(decode(text.encode("utf-8", "surrogatepass"), "a.json"), "a.json") == value
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), VALUES, max_size=4))
 @settings(deadline=None)
 def test_the_pieces_of_a_document_make_it(value: dict[str, Any]) -> None:
@@ -174,6 +175,7 @@ def nested(value: Any) -> int:
     return 1 + max(map(nested, inner), default=0)
 
 
+@pytest.mark.slow
 @given(
     st.recursive(
         st.text('[]{}"\\a'),

@@ -79,6 +79,7 @@ SAME = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.spread(4)
 @pytest.mark.parametrize("case", FILES, ids=lambda case: case.name)
 def test_damaged_file(native: NativeSet, root: Path, clean: Scenes, case: Case) -> None:
@@ -126,6 +127,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.spread(4)
 @pytest.mark.parametrize("name", NUMBERS)
 def test_bad_number(native: NativeSet, root: Path, name: str) -> None:
@@ -157,6 +159,7 @@ def test_case_39_a_box_upside_down(native: NativeSet, root: Path) -> None:
     assert "upside down" in scenes.rejected.filter(table="boxes")["reason"][0]
 
 
+@pytest.mark.slow
 def test_the_file_itself_can_be_named(native: NativeSet, root: Path, clean: Scenes, tmp_path: Path) -> None:
     scenes = native.read(root / native.main)
     assert scenes.videos["video"].to_list() == [native.maker.VIDEO]

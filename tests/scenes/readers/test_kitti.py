@@ -83,6 +83,7 @@ def test_a_picture_that_is_not_there_has_no_size(folder):
     assert SET.read(folder).videos.filter(video="training/000002")["width_px"].to_list() == [None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "told"),
     [

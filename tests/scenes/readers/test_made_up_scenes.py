@@ -67,6 +67,7 @@ def test_other_formats_and_later_versions_are_refused(
         SET.read(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("road-0002", "found those of road-0001"), ("a b\n", "is no name of a synthetic scene")],

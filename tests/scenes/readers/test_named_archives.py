@@ -29,6 +29,7 @@ ZIPS: dict[str, tuple[Callable[[Path, NativeSet], Any], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.spread(4)
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 @pytest.mark.parametrize("case", ZIPS)
@@ -51,6 +52,7 @@ def test_case_72_nested_zip_is_not_entered(native: NativeSet, root: Path, tmp_pa
         native.read(outer)
 
 
+@pytest.mark.slow
 def test_case_72_nested_zip_beside_the_data_is_left_alone(
     native: NativeSet, root: Path, tmp_path: Path, clean: Scenes
 ) -> None:
@@ -59,11 +61,13 @@ def test_case_72_nested_zip_beside_the_data_is_left_alone(
     assert native.read(archive) == clean
 
 
+@pytest.mark.slow
 def test_case_74_bad_checksum_costs_the_file(native: NativeSet, root: Path, tmp_path: Path) -> None:
     archive = damage.flipped_in_member(damage.packed(root, tmp_path / "set.zip"), native.main)
     assert "damaged" in native.refusal(archive)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 10_000_000])
 def test_case_76_false_size_costs_the_file(native: NativeSet, root: Path, tmp_path: Path, size: int) -> None:
     archive = damage.with_false_size(damage.packed(root, tmp_path / "set.zip"), native.main, size)

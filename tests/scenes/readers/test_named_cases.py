@@ -150,6 +150,7 @@ def lone_copy(lone_roots: dict[str, Path], tmp_path: Path) -> Callable[[NativeSe
     return lambda each: copied(lone_roots[each.name], tmp_path / "lone")
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @_each(FILES)
 def test_damaged_file(
@@ -162,6 +163,7 @@ def test_damaged_file(
     assert time.process_time() - started < 10
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @_each(ROWS)
 def test_bad_row(
@@ -182,6 +184,7 @@ def test_bad_row(
     assert len(held.join(unnumbered(clean)["boxes"], on=held.columns, nulls_equal=True)) == len(held)
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @_each(ODD)
 def test_odd_value(
@@ -200,6 +203,7 @@ def test_odd_value(
         each.read(root, strict=True)
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @_each(SAME)
 def test_same_content(

@@ -39,6 +39,7 @@ def test_case_01_empty_folder(native: NativeSet, tmp_path: Path) -> None:
         native.read(empty)
 
 
+@pytest.mark.slow
 def test_case_02_folder_for_a_file(native: NativeSet, root: Path, clean: Scenes) -> None:
     damage.as_folder(root / native.main)
     assert "folder" in native.refusal(root)
@@ -65,6 +66,7 @@ def as_stranger() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 def test_case_04_no_permission(native: NativeSet, root: Path, as_stranger: Path) -> None:
     moved = copied(root, as_stranger / "set")
     (moved / native.main).chmod(0o000)
@@ -73,6 +75,7 @@ def test_case_04_no_permission(native: NativeSet, root: Path, as_stranger: Path)
     assert "permission" in native.refusal(moved)
 
 
+@pytest.mark.slow
 def test_case_05_pipe_for_a_file(native: NativeSet, root: Path, clean: Scenes) -> None:
     damage.as_pipe(root / native.main)
     costs_the_video(native, root, clean, "not a regular file")
@@ -83,21 +86,25 @@ def test_case_05_device_for_the_set(native: NativeSet) -> None:
         native.read(Path("/dev/zero"))
 
 
+@pytest.mark.slow
 def test_case_06_link_in_a_circle(native: NativeSet, root: Path, clean: Scenes) -> None:
     damage.as_loop(root / native.main)
     costs_the_video(native, root, clean, "circle")
 
 
+@pytest.mark.slow
 def test_case_07_link_out_of_the_root(native: NativeSet, root: Path, tmp_path: Path, clean: Scenes) -> None:
     damage.as_link_out(root / native.main, tmp_path / "outside")
     costs_the_video(native, root, clean, "leads out")
 
 
+@pytest.mark.slow
 def test_case_07_link_inside_the_root(native: NativeSet, root: Path, clean: Scenes) -> None:
     damage.as_link_out(root / native.main, root / "kept")
     assert native.read(root) == clean
 
 
+@pytest.mark.slow
 def test_case_08_file_shrinks_while_read(
     native: NativeSet, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +133,7 @@ NAMES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.spread(4)
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_case_11_hostile_name(native: NativeSet, root: Path, clean: Scenes, name: str) -> None:
@@ -147,6 +155,7 @@ def test_case_11_hostile_name(native: NativeSet, root: Path, clean: Scenes, name
     rows_add_up(scenes)
 
 
+@pytest.mark.slow
 def test_case_11_name_that_is_no_text(native: NativeSet, root: Path) -> None:
     main = root / native.main
     suffix = main.name.removeprefix(native.maker.VIDEO.rpartition("/")[2]).encode()

@@ -29,6 +29,7 @@ def scenes(clean_scenes: dict[str, Scenes]) -> Scenes:
     return clean_scenes["pie"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "column", "warned"),
     [
@@ -86,6 +87,7 @@ def test_a_bad_sensor_row_is_rejected(root: Path, old: bytes, new: bytes, reason
     rows_add_up(scenes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "reasons"),
     [
@@ -271,6 +273,7 @@ def test_files_of_any_known_order_are_scanned(
 REAL = Path(os.environ.get("ROADAWARE_DATA_DIR", "absent")) / "pie"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL.is_dir(), reason="ROADAWARE_DATA_DIR does not hold pie/")
 def test_the_published_attributes() -> None:
     scenes = PIE.read(REAL)

@@ -57,6 +57,7 @@ def plant(each: NativeSet, folder: Path, *, every: bool) -> int:
     return count
 
 
+@pytest.mark.slow
 def test_a_number_that_no_table_holds_is_refused_or_told(native: NativeSet, tmp_path: Path) -> None:
     assert plant(native, tmp_path, every=False) >= 3
 
@@ -77,6 +78,7 @@ def changed(name: str, root: Path, pattern: str, value: str, file: str | None = 
     return judge(each, root, path, clean), each.read(root)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["1e39", "-1e39", "1e308", "nan", "inf", "1e400"])
 def test_a_speed_of_pie_beyond_single_precision_is_null_and_told(tmp_path: Path, value: str) -> None:
     file = "annotations_vehicle/set01/video_0001_obd.xml"

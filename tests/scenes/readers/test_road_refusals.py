@@ -151,6 +151,7 @@ ROWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS)
 def test_bad_rows_are_refused_one_by_one(tmp_path: Path, content: Content, name: str) -> None:
     change, table, reason = ROWS[name]

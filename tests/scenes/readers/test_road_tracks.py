@@ -89,6 +89,7 @@ def test_one_name_for_all_joins_what_it_can(tmp_path: Path, content: Content) ->
     assert any("boxes of one frame share" in w["what"] for w in scenes.meta.notes["warnings"])
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 @tried(120)
 def test_tubes_are_exact_however_names_and_tubes_disagree(

@@ -235,6 +235,7 @@ def test_a_bad_box_in_the_middle_leaves_a_hole_in_the_spans(tmp_path: Path) -> N
     assert hole["label"].to_list() == [3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TUBES)
 def test_bad_tubes_cost_themselves(name: str, tmp_path: Path) -> None:
     values, reason = TUBES[name]
@@ -313,6 +314,7 @@ def test_lists_may_be_arrays(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_published_counts(real: Path) -> None:
     scenes = read("ucf24", real, cache=False)
     assert len(scenes.videos) == 3194
@@ -328,6 +330,7 @@ def test_the_published_counts(real: Path) -> None:
     assert test.frame_labels["label"].is_between(0, 24).all()
 
 
+@pytest.mark.slow
 def test_real_boxes_are_those_of_a_plain_loop(real: Path) -> None:
     from roadaware.io.pickles import load
 

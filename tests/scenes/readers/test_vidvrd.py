@@ -251,6 +251,7 @@ def test_an_empty_truth_is_said_to_be_one(tmp_path: Path) -> None:
         VIDVRD.read(tmp_path.parent / "absent")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tids", [True, False])
 def test_mutants_of_the_truth_of_the_published_script(tmp_path: Path, tids: bool) -> None:
     content = make.annotation("clip", frames=4)

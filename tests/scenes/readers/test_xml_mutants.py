@@ -214,6 +214,7 @@ REAL_KINDS = [
 ]
 
 
+@pytest.mark.slow
 @needs_real
 @pytest.mark.parametrize(("folder", "record", "root", "count"), REAL_KINDS)
 def test_forty_published_files_scan_as_lxml_reads_them(

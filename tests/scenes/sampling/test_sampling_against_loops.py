@@ -73,6 +73,7 @@ def configs() -> st.SearchStrategy[EventProtocol]:
     return newer | asked | older
 
 
+@pytest.mark.slow
 @tried(150)
 @given(st.tuples(*[tracks(number) for number in range(4)]), configs())
 def test_arrays_and_loops_cut_the_same_samples(pedestrians, protocol):

@@ -52,6 +52,7 @@ def wait_until(holds) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_every_number_is_done_once_and_failures_arrive(tmp_path: Path) -> None:
     work = partial(touch, tmp_path)
     assert sorted(run_parallel(work, [0, 1, 2], 2)) == [0, 1, 2]
@@ -62,6 +63,7 @@ def test_every_number_is_done_once_and_failures_arrive(tmp_path: Path) -> None:
         list(run_parallel(work, [4], 2))
 
 
+@pytest.mark.slow
 def test_whoever_stops_taking_ends_the_others(tmp_path: Path) -> None:
     with closing(run_parallel(partial(mixed, tmp_path), [0, 1], 2)) as done:
         assert next(done) == 0

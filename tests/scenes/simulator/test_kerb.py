@@ -41,6 +41,7 @@ def boxes_of(actors: list[Actor], camera: Camera, frame: int) -> np.ndarray:
     return np.array([rows[k, :4] for k, rows in enumerate(found)])
 
 
+@pytest.mark.slow
 def test_a_coin_that_falls_the_other_way_changes_no_box() -> None:
     """Each person as they would stand if they crossed and if they did not: outlines differ far less than
     from person to person, and on average by a tenth of a pixel."""
@@ -124,6 +125,7 @@ def filmed(episode: Episode):
     return build_scene_tables(episode, collector.seen())
 
 
+@pytest.mark.slow
 def test_a_protocol_cuts_one_sample_of_each_person_in_the_same_frames_before_anybody_moves() -> None:
     coarse = replace(CONFIG, camera=CameraConfig(240, 80, 7.5, 41.0, pitch_deg=-2.8))
     cut = sample(

@@ -54,6 +54,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_scenes_are_the_same_in_one_go_and_in_two(tmp_path: Path) -> None:
     config = config_with()
     generate_scenes(Order(config, seed=3, scenes=2), tmp_path / "once")
@@ -68,6 +69,7 @@ def test_scenes_are_the_same_in_one_go_and_in_two(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_frame_is_the_same_whatever_was_taken_before() -> None:
     episode, plain, taken, _ = shot(0)
     assert episode.look is not None
@@ -76,6 +78,7 @@ def test_a_frame_is_the_same_whatever_was_taken_before() -> None:
     assert np.array_equal(lens.taken(plain, camera, 0).rgb, taken.rgb)
 
 
+@pytest.mark.slow
 def test_looks_that_go_nowhere_change_nothing() -> None:
     episode, plain, taken, _ = shot(1, picture=0.0, windscreen=0.0, textures=0.0, wires=0.0)
     assert np.abs(plain.rgb.astype(int) - taken.rgb).max() <= 2
@@ -85,6 +88,7 @@ def test_looks_that_go_nowhere_change_nothing() -> None:
     assert episode.look.crf == 18
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_boxes_agree_with_the_masks_that_bonnet_and_mirror_leave(number: int) -> None:
     _, plain, taken, scenes = shot(number, windscreen=1.0)
@@ -121,6 +125,7 @@ def test_parked_vehicles_have_boxes_where_that_is_asked() -> None:
     assert found[True] > found[False]
 
 
+@pytest.mark.slow
 def test_looks_differ_from_scene_to_scene_and_keep_their_bounds() -> None:
     looks = [draw_look(Looks(), np.random.default_rng([7, k])) for k in range(300)]
     assert all(18 <= look.crf <= 51 for look in looks)
@@ -180,6 +185,7 @@ def summary_of(name: str) -> tuple[int, int, float, tuple[float, ...]]:
     return len(episode.actors), len(episode.layout.props), round(float(went), 3), mean
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIRST)
 def test_presets_of_a_first_version_are_what_they_were(name: str) -> None:
     actors, props, went, mean = summary_of(name)
@@ -188,6 +194,7 @@ def test_presets_of_a_first_version_are_what_they_were(name: str) -> None:
     assert mean == pytest.approx(FIRST[name][3], abs=0.3)
 
 
+@pytest.mark.slow
 def test_older_folders_that_say_nothing_of_looks_go_on(tmp_path: Path) -> None:
     camera = replace(build_scene_config("road").camera, width_px=64, height_px=48, fps=2.0)
     config = replace(build_scene_config("road"), camera=camera, seconds=0.5, sound=False)

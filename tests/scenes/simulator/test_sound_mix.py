@@ -94,6 +94,7 @@ def test_who_drives_past_is_heard_from_one_side_and_then_the_other() -> None:
     assert np.abs(np.diff(samples, axis=0)).max() < 0.2
 
 
+@pytest.mark.slow
 def test_blocks_have_the_length_of_the_scene_and_stay_in_range() -> None:
     crowd = [Noise(label, 0, 0.0, 3.1, 3.0) for label in MAKERS]
     blocks = list(render_audio(scene([(1.0, 1.0, 0.0)], crowd, seconds=3.1, weather="rain")))

@@ -148,6 +148,7 @@ def test_each_frame_is_decoded_once_and_in_order_for_all_crops(
         np.testing.assert_array_equal(first[name][0], again[name][0])
 
 
+@pytest.mark.slow
 def test_little_memory_costs_time_and_changes_nothing(
     root: Path,
     decoded: list[tuple[str, int]],
@@ -204,6 +205,7 @@ def test_a_run_that_fails_leaves_no_part_of_a_file(root: Path, tmp_path: Path, d
         build_inputs(walks(), "train", CROPS[:1], media=Media(root=root, cache=tmp_path / "file" / "cache"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cached", [False, True])
 def test_the_next_film_is_cut_beside_the_only_one_that_is_asked_for(
     root: Path, tmp_path: Path, decoded: list[tuple[str, int]], cached: bool

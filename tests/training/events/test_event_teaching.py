@@ -131,6 +131,7 @@ def some_rows(seed: int, n: int = 3000) -> Rows:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_fit_learns_is_the_same_by_seed_and_reads_only_what_it_may() -> None:
     rows, others = some_rows(0, 12_000), some_rows(1)
     head = fit_head(rows, others, networks=1, epochs=10)

@@ -92,6 +92,7 @@ STEADY = NetworkRecipe("steady", fields={"width": 8, "dilations": (1, 2)}, input
 TREES = NetworkRecipe("boosting", fields={"rounds": 20, "leaves": (4,)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", [STEADY, TREES], ids=["network", "hand features"])
 def test_results_on_samples_that_changed_since_are_refused_and_older_ones_taken_with_a_note(
     root: Path, tmp_path: Path, network: NetworkRecipe, caplog: pytest.LogCaptureFixture

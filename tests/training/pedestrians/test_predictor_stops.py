@@ -130,6 +130,7 @@ def test_a_fit_is_saved_as_often_as_is_cheap(tmp_path: Path, monkeypatch: pytest
     assert not keeper.path.exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_is_interrupted_goes_on_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

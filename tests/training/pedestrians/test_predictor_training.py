@@ -257,6 +257,7 @@ def test_a_last_layer_of_distributions_learns_and_a_near_prior_holds_it_back(fol
     assert moved[0.01] < moved[100.0]
 
 
+@pytest.mark.slow
 def test_a_run_is_not_done_twice_and_a_failed_seed_leaves_the_others(tmp_path, monkeypatch):
     data, out = tmp_path / "street", tmp_path / "run"
     save(street(people=12), data)

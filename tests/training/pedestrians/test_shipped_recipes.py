@@ -32,6 +32,7 @@ def test_every_recipe_names_a_model_and_inputs_that_there_are(path: Path) -> Non
     assert get_protocol(recipe.samples.protocol, recipe.samples.config).task == recipe.task
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on", PLACES, ids=lambda path: path.stem)
 def test_every_recipe_can_be_run_on_every_file_of_samples(on: Path) -> None:
     for path in RECIPES:

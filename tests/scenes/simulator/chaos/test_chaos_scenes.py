@@ -51,6 +51,7 @@ def spans(on: np.ndarray) -> list[tuple[int, int]]:
     return [tuple(pair) for pair in edges.reshape(-1, 2).tolist()]
 
 
+@pytest.mark.slow
 def test_the_same_arguments_make_the_same_episode_and_another_seed_another_one():
     one, same, other = (make_chaos(CHAOS, DAY, "chaos-0003", 0, np.random.default_rng(k)) for k in (5, 5, 6))
     assert (one.bonds, one.noises, one.sentences) == (same.bonds, same.noises, same.sentences)
@@ -63,6 +64,7 @@ def test_the_same_arguments_make_the_same_episode_and_another_seed_another_one()
     assert one.bonds != other.bonds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crowd", [0, 1, 2, 31])
 def test_as_many_people_come_as_are_asked_for(crowd):
     config = replace(CHAOS, behaviour=replace(CHAOS.behaviour, crowd=crowd, pedestrians=1.0))
@@ -74,6 +76,7 @@ def test_as_many_people_come_as_are_asked_for(crowd):
         assert all(0 <= first < end <= episode.n_frames for first, end in ends)
 
 
+@pytest.mark.slow
 def test_the_crowd_is_before_the_camera_and_the_own_vehicle_hardly_moves():
     for episode in some():
         assert episode.ego.speed.min() >= 0

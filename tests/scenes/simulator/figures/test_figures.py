@@ -64,6 +64,7 @@ def test_every_kind_of_vehicle_and_object_has_models():
         build_actor_mesh(an_actor("Car", "suv"), 6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coarse", [False, True])
 def test_a_figure_fills_its_size_on_the_ground_around_its_origin(coarse):
     for kind, model in NAMED:
@@ -124,6 +125,7 @@ def backs_seen(mesh: Mesh, eyes: np.ndarray, targets: np.ndarray) -> tuple[int, 
     return backs, hits
 
 
+@pytest.mark.slow
 def test_whoever_looks_from_outside_sees_fronts():
     rng = np.random.default_rng(3)
     for kind, model in NAMED:
@@ -252,6 +254,7 @@ def test_the_same_actor_looks_the_same_whatever_was_made_before():
     assert len(looks) > 6
 
 
+@pytest.mark.slow
 def test_what_is_far_away_has_the_same_paint():
     for kind in ("Car", "Bus", "LarVeh"):
         for model in MODELS[kind]:

@@ -21,6 +21,7 @@ HOLDING = (Pose.FILM, Pose.THROW, Pose.HOLD_FLAG, Pose.HOLD_SIGN, Pose.PHONE, Po
 LOOKS = range(20, 32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", SIZES)
 def test_somebody_who_stands_fills_their_size(model):
     for look in LOOKS:
@@ -89,6 +90,7 @@ def test_a_mesh_is_whole():
             assert (mesh.semantic == expected).all()
 
 
+@pytest.mark.slow
 def test_few_triangles_do_and_fewer_from_far_away():
     for look in LOOKS:
         for model in (*SIZES, *MACHINES):
@@ -114,6 +116,7 @@ def outward(piece):
     return float((corners[:, 0] * normal).sum()), normal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coarse", [False, True])
 def test_surfaces_face_outwards(coarse):
     for model in SIZES:

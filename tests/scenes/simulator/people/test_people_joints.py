@@ -18,6 +18,7 @@ def lengths(points):
     return np.array([np.linalg.norm(points[a] - points[b]) for a, b in LIMBS])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", SIZES)
 def test_limbs_keep_their_lengths_in_every_pose_and_are_alike_on_both_sides(model):
     usual = lengths(compute_joints(person(model), 0))
@@ -79,6 +80,7 @@ def test_the_gaze_turns_the_nose(gaze, pose):
         assert np.arctan2(-eyes[0], eyes[1]) == pytest.approx(gaze, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "pose"), [(m, p) for m in SIZES for p in (Pose.WALK, Pose.RUN)])
 def test_a_foot_that_carries_stays_where_it_is(model, pose):
     frames = 48

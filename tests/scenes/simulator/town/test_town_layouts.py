@@ -143,6 +143,7 @@ def test_any_town_holds_together(first: int) -> None:
         check_signals(layout)
 
 
+@pytest.mark.slow
 def test_nothing_stands_on_a_road() -> None:
     for seed in range(3):
         _, layout = drawn(seed)
@@ -157,6 +158,7 @@ def test_nothing_stands_on_a_road() -> None:
         assert not np.isin(regions.at(heads).on, (On.ROAD, On.JUNCTION, On.CROSSING)).any()
 
 
+@pytest.mark.slow
 def test_the_generator_alone_decides() -> None:
     config = PRESETS["road@1"]
     one, two, other = (make_layout(config, np.random.default_rng(seed)) for seed in (5, 5, 6))
@@ -167,6 +169,7 @@ def test_the_generator_alone_decides() -> None:
     assert one.props != other.props
 
 
+@pytest.mark.slow
 def test_towns_have_what_they_are_asked_for() -> None:
     base = DOMAINS["city-b@1"]
     where = replace(

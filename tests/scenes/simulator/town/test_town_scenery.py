@@ -106,6 +106,7 @@ def test_houses_of_all_looks_are_closed_towards_the_street() -> None:
         assert wall[:, :, 1].max() == pytest.approx(4.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", ["tree", "lamp_post", "bus_stop", "sign", "bin", "hedge", "fence", "bollard"]
 )

@@ -128,6 +128,7 @@ def test_a_turn_across_traffic_waits_for_it():
     assert oncoming.rear > 195.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signals", [False, True])
 def test_a_turn_across_traffic_waits_inside_the_junction_for_a_gap(signals):
     there = world(junction(signals))

@@ -116,6 +116,7 @@ def of_numbers(lived: Lived) -> None:
     assert all(len(s.state) == len(lived.ego.heading) for s in lived.signals)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("preset", "domain", "seed"),
     [
@@ -144,6 +145,7 @@ def same(a: Actor, b: Actor) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_the_same_rng_gives_the_same_traffic_and_another_gives_another():
     setting = replace(build_scene_config("road"), seconds=6.0)
     first, again, other = (scene(seed, setting, on_foot=True)[0] for seed in (4, 4, 5))

@@ -59,6 +59,7 @@ def rows_with_instance(scenes: Scenes) -> list[dict[str, object]]:
     return scenes.boxes.join(scenes.tubes.select("tube", "instance"), on="tube").to_dicts()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 3])
 def test_boxes_enclose_their_masks_and_visible_boxes_are_those_of_the_masks(number: int) -> None:
     _, scenes, masks = street(number)
@@ -94,6 +95,7 @@ def test_occlusion_is_the_share_of_pixels_that_others_take() -> None:
     assert checked >= 3
 
 
+@pytest.mark.slow
 def test_points_of_the_lidar_lie_in_the_boxes_of_those_they_hit_and_on_their_pixels() -> None:
     episode = episode_of("corner-cases", 2, seconds=1.0)
     config = episode.config.lidar
@@ -137,6 +139,7 @@ def on_foot(episode: Episode) -> list[Actor]:
     return [actor for actor in episode.actors if actor.kind == "Ped" and actor.mind is not None]
 
 
+@pytest.mark.slow
 def test_crossing_and_event_frames_are_those_of_the_motion() -> None:
     ways = {"crossing": 0, "not-crossing": 0, "irrelevant": 0}
     for number in (0, 6):

@@ -45,6 +45,7 @@ def vehicle(number: int, kind: str, x, y: float, speed: float, lamps: int = 0, m
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_things_lie_ahead_on_the_ground_in_nobodys_way(seed: int) -> None:
     base = build_scene_config("corner-cases")

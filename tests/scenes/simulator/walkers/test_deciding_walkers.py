@@ -154,6 +154,7 @@ def test_nothing_that_comes_later_changes_what_is_done_before() -> None:
         assert np.array_equal(one.gaze[:rows], other.gaze[:rows])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("appears_s", [0.3, 1.5, 2.5, 3.5])
 def test_people_on_the_road_save_themselves_from_a_vehicle_that_does_not_slow(appears_s: float) -> None:
     layout = street()

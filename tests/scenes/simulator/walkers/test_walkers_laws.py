@@ -106,6 +106,7 @@ def test_everybody_keeps_the_laws(town) -> None:
         check_mind(actor, fps, config.n_frames)
 
 
+@pytest.mark.slow
 def test_same_seed_same_people(town) -> None:
     config, _, _, actors = town
     _, _, again = scene(config, 4)
