@@ -13,7 +13,7 @@ from roadaware.analysis.annotation.agreement import MEASURES
 from roadaware.analysis.annotation.proposal_outcomes import FATES
 from roadaware.cli.label import Seconds
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "corner_labelling.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "corner_annotation.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

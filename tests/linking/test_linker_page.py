@@ -81,7 +81,7 @@ def test_what_differs_for_ucf24_is_all_there() -> None:
 
 def test_the_picture_and_the_page_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(DOCS))
-    caption = importlib.import_module("pictures_road").linking().caption
+    caption = importlib.import_module("figures_road").linking().caption
     said = re.findall(r"(\d+) paths, mean overlap (\d\.\d\d)", caption)
     assert len(said) == 3
     drawn = (DOCS / "images" / "linking.svg").read_text(encoding="utf-8")

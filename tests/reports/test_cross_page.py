@@ -13,21 +13,21 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 @pytest.fixture(scope="module")
 def script() -> dict:
-    return runpy.run_path(str(DOCS / "cross.py"))
+    return runpy.run_path(str(DOCS / "cross_dataset.py"))
 
 
 @pytest.fixture(scope="module")
 def table() -> pl.DataFrame:
-    return pl.read_csv(DOCS / "cross.csv")
+    return pl.read_csv(DOCS / "cross_dataset.csv")
 
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return (DOCS / "cross.md").read_text("utf-8")
+    return (DOCS / "cross_dataset.md").read_text("utf-8")
 
 
 def test_the_tables_are_what_the_results_make_of_them(script, table, page) -> None:
-    """`python docs/cross.py` writes them again."""
+    """`python docs/cross_dataset.py` writes them again."""
     assert script["whole"](page, table) == page
 
 
@@ -130,4 +130,4 @@ def test_what_comes_along_is_described_by_the_same_results(script, table) -> Non
 
 def test_the_results_keep_one_row_for_each_place(script, table) -> None:
     assert not table.select(script["KEY"]).is_duplicated().any()
-    assert (DOCS / "cross.csv").stat().st_size < 300_000
+    assert (DOCS / "cross_dataset.csv").stat().st_size < 300_000

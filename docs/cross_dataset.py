@@ -1,7 +1,7 @@
-"""Write the results of `roadaware cross-dataset` into docs/cross.md: `python docs/cross.py [STUDY ...]`.
+"""Write the results of `roadaware cross-dataset` into docs/cross_dataset.md: `python docs/cross_dataset.py [STUDY ...]`.
 
 Each STUDY is the folder of a study, named after its file in configs/cross/. What is kept of them is
-docs/cross.csv, means over seeds; the tables of the page are made from it: without STUDY, as it stands.
+docs/cross_dataset.csv, means over seeds; the tables of the page are made from it: without STUDY, as it stands.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Draw the image of the page on linking again: `python docs/pictures_road.py` (synthetic detections)."""
+"""Draw the image of the page on linking again: `python docs/figures_road.py` (synthetic detections)."""
 
 from __future__ import annotations
 

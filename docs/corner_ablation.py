@@ -1,9 +1,9 @@
-"""Judge proposals on synthetic scenes of two towns and write docs/corner_study.md.
+"""Judge proposals on synthetic scenes of two towns and write docs/corner_ablation.md.
 
     HOW="--preset corner-cases@1 --scenes 100 --seconds 1.5 --fps 2 --no-sound"
     roadaware simulate $HOW --domain city-a --seed 311 --output synthetic/corner/city-a
     roadaware simulate $HOW --domain city-b --seed 312 --output synthetic/corner/city-b
-    python docs/corner_study.py synthetic/corner runs/corner-study
+    python docs/corner_ablation.py synthetic/corner runs/corner-study
 
 What is done already is not done again. The numbers stand in runs/corner-study/study.json, too.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from corner_study_tables import (
+from corner_ablation_tables import (
     BOUND,
     STEPS,
     Town,

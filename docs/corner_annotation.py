@@ -1,4 +1,4 @@
-"""Measure lists of images again, on scenes with and without corner cases: `corner_labelling.py FOLDER`."""
+"""Measure lists of images again, on scenes with and without corner cases: `corner_annotation.py FOLDER`."""
 
 from __future__ import annotations
 

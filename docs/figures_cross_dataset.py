@@ -1,4 +1,4 @@
-"""Draw the images of predictors out of domain again: `docs/pictures_away.py STUDY DOUBT MODEL`."""
+"""Draw the images of predictors out of domain again: `docs/figures_cross_dataset.py STUDY DOUBT MODEL`."""
 
 from __future__ import annotations
 

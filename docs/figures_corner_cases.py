@@ -1,4 +1,4 @@
-"""Draw the image of the page on proposals again: `python docs/pictures_corner_cases.py [SCENES]`."""
+"""Draw the image of the page on proposals again: `python docs/figures_corner_cases.py [SCENES]`."""
 
 from __future__ import annotations
 
