@@ -105,7 +105,7 @@ def test_clips_with_rare_labels_weigh_more(made: Path) -> None:
 def test_a_clip_has_the_pictures_of_its_frames_and_their_boxes(made: Path) -> None:
     clips = clips_of(made_recipe(made, augment=PLAIN, clips={"shift": False}))
     sample = clips.clip(1, 0)
-    assert sample.name == "video-0 from frame 4"
+    assert sample.name == "film-0 from frame 4"
     with VideoReader(made / "films" / "film-0.mp4") as reader:
         assert (sample.pictures.numpy() == np.stack([reader.frame(t) for t in range(4, 8)])).all()
     assert sample.boxes[1].tolist() == [[19, 8, 39, 28], [30, 40, 46, 56]]
@@ -232,7 +232,7 @@ def test_a_film_that_cannot_be_opened_is_left_out(
     material = load_training_data(made_recipe(made, data={"media": str(tmp_path)}))
     assert [film.video for film in material.films] == ["film-0"]
     assert material.scenes.videos["video"].to_list() == ["film-0"]
-    assert "1 videos cannot be opened (video-1)" in caplog.text
+    assert "1 videos cannot be opened (film-1)" in caplog.text
 
 
 def test_roots_with_the_same_names_are_told_apart(made: Path) -> None:

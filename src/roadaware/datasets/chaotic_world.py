@@ -784,7 +784,7 @@ def _check_options(pictures: str | None, sounds: str | None, first_frame: int | 
         or sounds not in (None, *_GROUPS)
         or first_frame not in (None, 0, 1)
     ):
-        raise UsageError("'images' is picked or all, 'sounds' is group or frame, 'first_frame' is 0 or 1")
+        raise UsageError("'pictures' is picked or all, 'sounds' is group or frame, 'first_frame' is 0 or 1")
 
 
 def _jobs(source: Source, parts: _Parts) -> list[tuple[str, _Take]]:

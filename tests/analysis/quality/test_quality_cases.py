@@ -265,7 +265,7 @@ def test_files_about_other_things_are_refused() -> None:
     elsewhere = Scenes(
         videos=other, boxes=one_box(HERE).boxes.with_columns(pl.lit("film").alias("video"), tube=None)
     )
-    with pytest.raises(InputError, match=r"no video in common: \['clip'\] against \['video'\]"):
+    with pytest.raises(InputError, match=r"no video in common: \['clip'\] against \['film'\]"):
         check(one_box(HERE), elsewhere)
     with pytest.raises(InputError, match="the original holds no box"):
         check(Scenes(videos=other), elsewhere)

@@ -89,7 +89,7 @@ def test_a_missing_score_is_1_as_published(tmp_path: Path) -> None:
 
 
 def test_numbers_of_persons_are_no_scores(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"predictions\.csv:2: .*whole numbers such as 12"):
+    with pytest.raises(InputError, match=r"claims\.csv:2: .*whole numbers such as 12"):
         claims(tmp_path, "a,902,0.1,0.2,0.3,0.4,1,0", "a,902,0.5,0.2,0.6,0.4,2,12")
     found = claims(tmp_path, "a,902,0.1,0.2,0.3,0.4,1,0", "a,902,0.5,0.2,0.6,0.4,2,1")
     assert list(warned(found)) == ["scores that are all 0 or 1: numbers of persons, read as scores?"]

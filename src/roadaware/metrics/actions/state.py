@@ -142,7 +142,7 @@ class JudgedActions(Judged):
         ground-truth row one is right, whichever comes first. So the ends are exact.
 
         Returns:
-            {"predictions": those whose score others share that are right where they are wrong or the other way
+            {"claims": those whose score others share that are right where they are wrong or the other way
             round, "span": {metric: [least, greatest]}}, the mean and the classes that move.
         """
         if self.config.match != "argmax":

@@ -41,7 +41,7 @@ def group_seed_errors(failed: Mapping[int, str]) -> dict[str, str]:
     Args:
         failed: seed to why.
 
-    >>> group_seed_errors({0: "no film", 1: "no film", 2: "the loss is nan"})
+    >>> group_seed_errors({0: "no video", 1: "no video", 2: "the loss is nan"})
     {'seeds 0, 1': 'no video', 'seed 2': 'the loss is nan'}
     """
     alike = group_errors({str(seed): why for seed, why in failed.items()})

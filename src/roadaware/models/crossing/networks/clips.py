@@ -171,7 +171,7 @@ class ConvLSTMNet(PictureNet):
         _, rows, columns = self.clip_shape()
         self.normalise = Normalise(c.pixels, c.swapped)
         self.trunk = VGG16Trunk(c.trunk, size=(rows, columns)) if c.trunk else None
-        channels, what, size = 3, "pictures", (rows, columns)
+        channels, what, size = 3, "images", (rows, columns)
         if self.trunk:
             channels, what, size = self.trunk.width, "maps", (rows // 32, columns // 32)
         if min(size) < c.kernel:
