@@ -1,4 +1,4 @@
-"""Draw the images of README and docs again: `python docs/images.py DATA` (real annotations)."""
+"""Draw the images of README and docs again: `python docs/figures.py DATA` (real annotations)."""
 
 from __future__ import annotations
 

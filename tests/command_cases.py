@@ -44,14 +44,14 @@ def _case(line: str, *outputs: str, torch: bool = False, workers: bool = False) 
 
 
 _SCORED = "--samples IN/ped/action_samples.csv --task action --draws 5"
-_ROAD = "--truth IN/events/road.json --predictions IN/events/predictions --draws 0"
+_ROAD = "--truth IN/events/road.json --predictions IN/events/claims --draws 0"
 _STREETS = "IN/label/streets"
 CASES: dict[tuple[str, ...], Case] = {
     ("demo",): _case("--draws 5 -o OUT", "-o:folder", torch=True, workers=True),
     ("simulate",): _case(
         "--out OUT --preset road --seconds 0.5 --fps 4 --size 64x48 --processes 1", "--out:folder"
     ),
-    ("draw",): _case("IN/synthetic/road --frames 2 --out OUT", "--out:folder"),
+    ("draw",): _case("IN/made-up/road --frames 2 --out OUT", "--out:folder"),
     ("read",): _case("jaad IN/jaad --output OUT", "--output:folder", workers=True),
     ("stats",): _case("road IN/events/road.json -o OUT", "-o:folder"),
     ("audit",): _case("jaad IN/jaad --html OUT", "--html:file", workers=True),
@@ -70,11 +70,9 @@ CASES: dict[tuple[str, ...], Case] = {
         "jaad IN/jaad --task risk --model constant-velocity --draws 0 -o OUT", "-o:folder", workers=True
     ),
     ("train",): _case("IN/recipes/steady.yaml --out OUT", "--out:folder", torch=True),
-    ("predict",): _case("IN/tiny.safetensors --videos IN/videos --out OUT", "--out:folder", torch=True),
+    ("predict",): _case("IN/tiny.safetensors --videos IN/films --out OUT", "--out:folder", torch=True),
     ("watch",): _case(
-        "IN/videos/drive.mp4 --weights IN/tiny.safetensors --seconds 0.4 --out OUT",
-        "--out:folder",
-        torch=True,
+        "IN/films/drive.mp4 --weights IN/tiny.safetensors --seconds 0.4 --out OUT", "--out:folder", torch=True
     ),
     ("poses",): _case("IN/poses.safetensors --videos IN/kitti --out OUT", "--out:folder", torch=True),
     ("segment",): _case("IN/hub/segformer --videos IN/kitti --out OUT", "--out:folder", torch=True),
@@ -87,10 +85,10 @@ CASES: dict[tuple[str, ...], Case] = {
     ("rescore", "fit-energy"): _case(
         "--truth IN/home/tables --detections IN/home/found --out OUT", "--out:file"
     ),
-    ("rescore", "fit-memory"): _case("IN/home/tables --pictures IN/home/images --out OUT", "--out:file"),
+    ("rescore", "fit-memory"): _case("IN/home/tables --pictures IN/home/pictures --out OUT", "--out:file"),
     ("rescore", "apply"): _case(
         "IN/away/proposals --fit IN/energy.npz --detections IN/away/found --dataset IN/away/tables "
-        "--pictures IN/away/images --out OUT",
+        "--pictures IN/away/pictures --out OUT",
         "--out:folder",
     ),
     ("ablate",): _case("IN/kitti --out OUT --grid theta_deg=4,12 --config default --draws 5", "--out:folder"),
@@ -230,7 +228,7 @@ def _write_tables(root: Path) -> None:
         save(street(people=6, seed=seed), root / "streets" / name)
     home, streets, small = root / "home", root / "label/streets", "--fps 4 --size 64x48 --processes 1"
     scored = f"--samples {root}/ped/action_samples.csv --task action --draws 5"
-    road = f"--truth {root}/events/road.json --predictions {root}/events/predictions --kinds agent"
+    road = f"--truth {root}/events/road.json --predictions {root}/events/claims --kinds agent"
     said = f"--truth {root}/chaos/grounding/test_proc.json --predictions {root}/chaos/grounding/pred.json"
     kinds = "--classes traffic_cone dog debris barrier"
     for line in (
@@ -239,7 +237,7 @@ def _write_tables(root: Path) -> None:
         f"label example {streets}",
         f"label export {streets}/proposals --videos {streets}/scenes --all {kinds} --out {root}/label/tasks",
         f"label import {root}/label/tasks {streets}/corrected.json -o {root}/label/labels",
-        f"simulate --preset road --seconds 0.5 {small} --out {root}/synthetic/road",
+        f"simulate --preset road --seconds 0.5 {small} --out {root}/made-up/road",
         f"evaluate pedestrians --scores {root}/ped/action.csv {scored} -o {root}/runs/ped",
         f"evaluate pedestrians --scores {root}/ped/action.csv {scored} -o {root}/runs/ped2",
         f"evaluate road {road} --draws 5 -o {root}/runs/road",

@@ -30,7 +30,7 @@ _COLUMNS = {"0.5": (0,)}
 
 @dataclass(frozen=True, eq=False)
 class Claims:
-    """What one model predictions in all videos; rows by video."""
+    """What one model predicts in all videos; rows by video."""
 
     cls: Ints
     score: Floats

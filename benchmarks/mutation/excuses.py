@@ -67,7 +67,7 @@ EXCUSES: dict[str, dict[str, str]] = {
     },
     "metrics.detection.av_action": {
         "prepare_labels: np.zeros((len(rows), len(classes))) -> "
-        "np.ones((len(rows), len(classes)))": "scores of labels that are not predicted are read nowhere",
+        "np.ones((len(rows), len(classes)))": "scores of labels that are not claimed are read nowhere",
     },
     "metrics.detection.sizes": {
         "compute_scales: 1 -> 2": _TOGETHER,
@@ -79,7 +79,7 @@ EXCUSES: dict[str, dict[str, str]] = {
         "assign_tubes: t < found -> t <= found": "a tube in its own place is the same match",
     },
     "metrics.actions.state": {
-        "JudgedActions.merge: 1 -> 2": "places only rank predictions, so that they may begin with any number",
+        "JudgedActions.merge: 1 -> 2": "places only rank claims, so that they may begin with any number",
     },
     "metrics.tracking.evaluate": {
         ": 1000.0 -> 1001.0": "more than all overlaps of a frame together, either way",

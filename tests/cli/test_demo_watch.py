@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.cli import datasets, demo_watch, watch
+from roadaware.cli import datasets, demo_watch
 from roadaware.cli.demo_scenes import LEARNT_SEEDS, select_seed
 from roadaware.cli.demo_watch import watch_scenes
 from roadaware.models.detector import FrameDetections
@@ -74,7 +74,7 @@ def test_who_knows_the_truth_is_judged_perfect(
     pytest.importorskip("torch")
     for module in (setup, demo_watch):
         monkeypatch.setattr(module, "find_bundled_weights", lambda: tmp_path / "oracle.safetensors")
-    monkeypatch.setattr(watch, "load_detector", lambda files: Knowing(scenes))
+    monkeypatch.setattr(demo_watch, "load_detector", lambda files: Knowing(scenes))
     said = Said()
     data, (section,) = watch_scenes(tmp_path, made_up / "road", scenes, said, 20, 0)
     names = [str(name) for name in scenes.videos["video"].to_list()]
