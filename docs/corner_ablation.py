@@ -128,9 +128,9 @@ def faulty(order: Any, folder: Path) -> dict[str, Any]:
     """
     from roadaware.corner_cases.proposal_tables import merge_proposal_rows, build_proposal_rows
     from roadaware.corner_cases.copg import extract_geometry, propose
-    from roadaware.corner_cases.noise_model import ErrorModel
+    from roadaware.corner_cases.sources import ErrorModel
     from roadaware.corner_cases.runner import iterate_captures, load_run_inputs
-    from roadaware.corner_cases.noise_model import simulate_common_objects, simulate_semantics
+    from roadaware.corner_cases.sources import simulate_common_objects, simulate_semantics
     from roadaware.protocols.copg_ablation import compute_states
     from roadaware.scenes.store import open_predictions, save
 
@@ -218,7 +218,7 @@ def spurious(order: Any, path: Path) -> Counter[str]:
 
     from roadaware.analysis.corner_tables import MET_FROM
     from roadaware.corner_cases.runner import load_run_inputs, iterate_proposals
-    from roadaware.corner_cases.noise_model import NAMES
+    from roadaware.corner_cases.sources import NAMES
     from roadaware.geometry.boxes import iou
     from roadaware.scenes.schema import CORNERS
     from roadaware.scenes.sensors import open_sweep

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from roadaware.corner_cases.captures import CommonObjects, SemanticMap
-from roadaware.corner_cases.noise_model import ErrorModel, apply_detection_noise, apply_segmentation_noise
+from roadaware.corner_cases.sources import ErrorModel, apply_detection_noise, apply_segmentation_noise
 from roadaware.errors import UsageError
 
 NAMES = tuple(f"class {n}" for n in range(30))

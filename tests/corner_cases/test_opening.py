@@ -17,7 +17,7 @@ from sets import SETS, maker
 
 from roadaware.corner_cases.copg import propose
 from roadaware.corner_cases.loader import Captures, Moment
-from roadaware.corner_cases.noise_model import NAMES, read_true_semantics, select_common_objects
+from roadaware.corner_cases.sources import NAMES, read_true_semantics, select_common_objects
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou
 from roadaware.geometry.poses import invert_pose

@@ -17,7 +17,7 @@ from plain_linker import PlainLinker, assigned, class_scores, filled
 
 from example_counts import tried
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.assignment import assign
+from roadaware.linking.candidates import assign
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.linker import Linker, Path
 

@@ -22,11 +22,10 @@ from roadaware.models.uncertainty.config import DoubtConfig
 from roadaware.models.uncertainty.ensemble import EnsemblePredictor
 from roadaware.online.config import WatchConfig
 from roadaware.online.crossing import CrossingAnnotator, Follower
-from roadaware.online.crossing_forecaster import Foresight, open_foresight
+from roadaware.online.crossing_forecaster import Foresight, build_window_inputs, open_foresight
 from roadaware.online.crossing_tables import build_forecast_table
 from roadaware.online.events import read_events
 from roadaware.online.forecast_event import Outlook, OutlookRule
-from roadaware.online.recurrent_state import build_window_inputs
 from roadaware.online.run_folder import RunFolder, prepare
 from roadaware.online.tubes import LabelRule
 from roadaware.online.watch import watch

@@ -29,8 +29,8 @@ from roadaware.reports.curves import (
 )
 from roadaware.reports.drawing import plot_strips
 from roadaware.reports.events import plot_error_gains
+from roadaware.reports.gallery import Story, plot_pedestrian, plot_risk_regions
 from roadaware.reports.picture import Picture
-from roadaware.reports.scene import Story, plot_pedestrian, plot_risk_regions
 from roadaware.statistics.comparison import compare
 
 SCORES = np.array([0.9, 0.8, 0.7, 0.2, 0.4, 0.1])

@@ -13,6 +13,7 @@ from report_examples import PAYLOADS, SURROGATE
 
 from roadaware.errors import DiskError, UsageError
 from roadaware.reports.bars import Share, plot_shares
+from roadaware.reports.gallery import plot_risk_regions
 from roadaware.reports.page import (
     POLICY,
     Facts,
@@ -27,7 +28,6 @@ from roadaware.reports.page import (
     save,
 )
 from roadaware.reports.picture import Picture
-from roadaware.reports.scene import plot_risk_regions
 
 FILM = "data:video/mp4;base64,ZmlsbQ=="
 

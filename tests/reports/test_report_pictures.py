@@ -32,8 +32,8 @@ from roadaware.reports.curves import (
     plot_reliability,
     score_over_time,
 )
+from roadaware.reports.gallery import plot_risk_regions
 from roadaware.reports.picture import Picture
-from roadaware.reports.scene import plot_risk_regions
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = (

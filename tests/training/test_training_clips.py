@@ -17,8 +17,18 @@ from roadaware.models.retinanet3d.detector import Fit
 from roadaware.scenes.composites import find_compositions
 from roadaware.scenes.store import save
 from roadaware.tasks.road_events import build_video_truth, collect_classes
-from roadaware.training.augmentation import FramesOfClip, build_colour_matrix, transform_clip
-from roadaware.training.batches import Batch, ClipSet, ClipTable, Draws, Share, prepare_batch, sample_clips
+from roadaware.training.batches import (
+    Batch,
+    ClipSet,
+    ClipTable,
+    Draws,
+    FramesOfClip,
+    Share,
+    build_colour_matrix,
+    prepare_batch,
+    sample_clips,
+    transform_clip,
+)
 from roadaware.training.data import load_training_data
 from roadaware.training.footage import Film, Footage, find_videos, resize_image
 from roadaware.training.mirroring import Mirror, build_mirror, replace_mirrored_words

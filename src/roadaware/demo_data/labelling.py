@@ -4,20 +4,222 @@ from __future__ import annotations
 
 import io
 import json
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from PIL import Image
 
 from roadaware.arrays import Floats
-from roadaware.demo_data.annotators import Annotator, label_studio_export
+from roadaware.datasets.label_studio_tasks import VIDEO_NAME
+from roadaware.errors import UsageError
 from roadaware.formats.coda import KIND
-from roadaware.formats.proposal_tasks import PICTURES, select_task_proposals
+from roadaware.formats.proposal_tasks import (
+    CONTROL,
+    IMAGE,
+    PICTURES,
+    REGION,
+    UNNAMED,
+    add_class_names,
+    format_task_name,
+    select_task_proposals,
+)
+from roadaware.geometry.boxes import iou
 from roadaware.io.files import build_disk_error, write_atomically
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Predictions, Scenes
+
+# Synthetic annotators who correct proposals and err by a stated model, as a Label Studio export has them.
+
+
+_NEAR, _CLOSE = 0.5, 0.9
+_LOOK_S, _JUDGE_S, _CORRECT_S, _DRAW_S = 8.0, 2.0, 10.0, 30.0
+
+
+@dataclass(frozen=True)
+class Annotator:
+    """Error model of an annotator who corrects proposals.
+
+    Each corner case is missed with a chance, each by itself; where one is seen, a proposal that overlaps it
+    by nine tenths is kept as it is, one by half is brought to it, and without one a box is drawn. All other
+    proposals are deleted. Edges that are drawn are off by a normal distance each. A wrong class is drawn from
+    all others by chance. Boxes on nothing are added, a Poisson number to each image. A look takes 8 s, a
+    proposal 2 more, one that is moved 10, a box that is drawn 30, give or take a quarter.
+
+    Args:
+        edge_px: spread of drawn edges.
+        missed: chance to miss a corner case.
+        wrong: chance of a wrong class.
+        spurious: boxes on nothing per image, on average.
+        skipped: chance to skip an image.
+        seed: of what is drawn.
+    """
+
+    edge_px: float = 2.0
+    missed: float = 0.1
+    wrong: float = 0.1
+    spurious: float = 0.05
+    skipped: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        chances = (self.missed, self.wrong, self.skipped)
+        if not 0 <= self.edge_px <= 100 or not 0 <= self.spurious <= 100 or not _all_chances(chances):
+            raise UsageError("chances lie from 0 to 1, pixels and numbers of boxes from 0 to 100")
+
+
+def label_studio_export(
+    truth: Scenes,
+    sent: Predictions,
+    annotators: Mapping[int, Annotator],
+    *,
+    pictures: Mapping[int, Sequence[tuple[str, int]]] | None = None,
+) -> bytes:
+    """A Label Studio export of proposals corrected by simulated annotators.
+
+    Args:
+        truth: with `boxes.corner_case`, and labels of the kind `corner`.
+        sent: what was sent out.
+        annotators: by their number.
+        pictures: which of them each annotator gets (default: all).
+    """
+    true, proposed = _true(truth), _group_proposals(sent)
+    words = sent.meta.vocabularies[KIND]
+    tasks: list[dict[str, Any]] = []
+    for row in sent.frames.iter_rows(named=True):
+        place = (row["video"], row["frame"])
+        annotations: list[dict[str, Any]] = []
+        for number, model in annotators.items():
+            if pictures is None or place in pictures.get(number, ()):
+                rng = np.random.default_rng([model.seed, number, zlib.crc32(place[0].encode()), place[1]])
+                here = (true.get(place, []), proposed.get(place, []))
+                annotations.append(_annotation(*here, words, row, number, model, rng))
+        data = {
+            IMAGE: f"/data/local-files/?d={row['picture']}",
+            VIDEO_NAME: format_task_name(*place),
+            "width": row["width_px"],
+            "height": row["height_px"],
+        }
+        tasks.append({"id": row["task"], "data": data, "annotations": annotations})
+    return json.dumps(tasks, allow_nan=False).encode()
+
+
+def _annotation(
+    true: list[tuple[Floats, str]],
+    proposed: list[tuple[int, Floats, str]],
+    words: Sequence[str],
+    row: Mapping[str, Any],
+    number: int,
+    model: Annotator,
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """One annotator's work on one image."""
+    size = np.array([row["width_px"], row["height_px"]] * 2, dtype=np.float64)
+    skips = bool(rng.random() < model.skipped)
+    result: list[dict[str, Any]] = []
+    used: set[int] = set()
+    seconds = _LOOK_S + _JUDGE_S * len(proposed)
+    for edges, word in true if not skips else []:
+        if rng.random() < model.missed:
+            continue
+        named = _word(word, words, model, rng)
+        drawn = _clip_box(edges + rng.normal(0, model.edge_px, 4), size)
+        place, share = _nearest(edges, proposed, used)
+        if place is None:
+            name, seconds = f"new-{len(result)}", seconds + _DRAW_S
+        else:
+            used.add(place)
+            name = f"{REGION}{proposed[place][0]}"
+            if share >= _CLOSE:
+                drawn = proposed[place][1]
+            else:
+                seconds += _CORRECT_S
+        result.append(_region(name, drawn, named, size))
+    for _ in range(0 if skips else int(rng.poisson(model.spurious))):
+        start, sides = rng.random(2) * 0.8, rng.uniform(0.03, 0.15, 2)
+        drawn, seconds = np.concatenate([start, start + sides]) * size, seconds + _DRAW_S
+        result.append(_region(f"new-{len(result)}", drawn, str(rng.choice(list(words) or [UNNAMED])), size))
+    return {
+        "id": 1000 * number + int(row["task"]),
+        "completed_by": number,
+        "was_cancelled": skips,
+        "lead_time": round(float(seconds * rng.uniform(0.8, 1.25)), 3),
+        "result": result,
+    }
+
+
+def _word(word: str, words: Sequence[str], model: Annotator, rng: np.random.Generator) -> str:
+    others = [each for each in words if each != word]
+    return str(rng.choice(others)) if others and rng.random() < model.wrong else word
+
+
+def _nearest(
+    edges: Floats, proposed: list[tuple[int, Floats, str]], used: set[int]
+) -> tuple[int | None, float]:
+    """The place of the proposal that overlaps most, by half at least, and how much; None where none does."""
+    free = [place for place in range(len(proposed)) if place not in used]
+    if not free:
+        return None, 0.0
+    shares = iou(edges[None], np.array([proposed[place][1] for place in free]))[0]
+    best = int(shares.argmax())
+    return (free[best], float(shares[best])) if shares[best] >= _NEAR else (None, 0.0)
+
+
+def _clip_box(edges: Floats, size: Floats) -> Floats:
+    """Edges in order and inside the image, at least a pixel apart."""
+    low, high = np.minimum(edges[:2], edges[2:]), np.maximum(edges[:2], edges[2:])
+    low = np.clip(low, 0, size[:2] - 1)
+    return np.concatenate([low, np.clip(np.maximum(high, low + 1), 1, size[:2])])
+
+
+def _region(name: str, edges: Floats, word: str, size: Floats) -> dict[str, Any]:
+    left, top, right, bottom = (edges / (size / 100)).tolist()
+    value = {"x": left, "y": top, "width": right - left, "height": bottom - top, "rotation": 0}
+    return {
+        "id": name,
+        "from_name": CONTROL,
+        "to_name": IMAGE,
+        "type": "rectanglelabels",
+        "original_width": int(size[0]),
+        "original_height": int(size[1]),
+        "image_rotation": 0,
+        "value": {**value, "rectanglelabels": [word]},
+    }
+
+
+def _true(truth: Scenes) -> dict[tuple[str, int], list[tuple[Floats, str]]]:
+    """Corner cases of each image with their class."""
+    words = dict(enumerate(truth.meta.vocabularies.get(KIND, ())))
+    kinds = truth.labels.filter(pl.col("kind").cast(pl.String) == KIND).unique("box", keep="first")
+    named = kinds.select(
+        "box", word=pl.col("label").replace_strict(words, default=None, return_dtype=pl.String)
+    )
+    boxes = truth.boxes.filter(pl.col("corner_case").fill_null(value=False))
+    boxes = boxes.with_columns(pl.col("video").cast(pl.String))
+    boxes = boxes.join(named, on="box", how="left", maintain_order="left")
+    found: dict[tuple[str, int], list[tuple[Floats, str]]] = {}
+    for video, frame, word, *edges in boxes.select("video", "frame", "word", *CORNERS).iter_rows():
+        found.setdefault((video, frame), []).append((np.array(edges, dtype=np.float64), word or UNNAMED))
+    return found
+
+
+def _group_proposals(sent: Predictions) -> dict[tuple[str, int], list[tuple[int, Floats, str]]]:
+    """Proposals of each image with their numbers."""
+    found: dict[tuple[str, int], list[tuple[int, Floats, str]]] = {}
+    rows = add_class_names(sent).select("video", "frame", "box", "label", *CORNERS)
+    for video, frame, box, word, *edges in rows.iter_rows():
+        found.setdefault((video, frame), []).append((box, np.array(edges, dtype=np.float64), word))
+    return found
+
+
+def _all_chances(values: Sequence[float]) -> bool:
+    return all(0 <= value <= 1 for value in values)
+
 
 CLASSES = ("traffic_cone", "dog", "debris", "barrier")
 SCENES, PROPOSALS, EXPORT, PLANTED = "scenes", "proposals", "corrected.json", "planted.json"

@@ -3,21 +3,215 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
+from roadaware.arrays import Floats
 from roadaware.errors import UsageError
 from roadaware.metrics.pedestrians import Task
 from roadaware.metrics.result import MetricResult
 from roadaware.metrics.scores import SampleScores, compute_confidences
 from roadaware.reports.curves import compute_curve, plot_precision_recall, plot_reliability, score_over_time
-from roadaware.reports.picture import Picture
-from roadaware.reports.scene import Story, plot_pedestrian, plot_risk_regions
-from roadaware.reports.text import format_name
+from roadaware.reports.picture import (
+    BLUE,
+    DOTTED,
+    FULL,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PALE,
+    VERMILLION,
+    Picture,
+    create_canvas,
+    set_style,
+)
+from roadaware.reports.text import clip_label, format_count, format_name, format_number
 from roadaware.scenes.sampling import Iv2024, list_task_answers
 from roadaware.scenes.tables import Scenes
 from roadaware.statistics import calibration
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Figures of the road as the camera sees it: precision per risk region, and one pedestrian over time.
+
+
+@dataclass(frozen=True, eq=False)
+class Story:
+    """One pedestrian, over the frames of its track.
+
+    Args:
+        name: how the pedestrian is called.
+        positive: what a score of 1 stands for, such as `crossing`.
+        truth: what the pedestrian really did, in words.
+        starts: (s,) first frame of each observation.
+        ends: (s,) frame after the last of each observation.
+        scores: (s,) score of each sample.
+        event_frame: frame of the event; null where there is none.
+        event_source: where that frame comes from.
+        frames: (f,) frames with a box.
+        heights_px: (f,) height of the box, the nearer the larger.
+        marks: named spans [start, end) of frames, such as `crossing`, `looking`.
+    """
+
+    name: str
+    positive: str
+    truth: str
+    starts: npt.NDArray[np.integer]
+    ends: npt.NDArray[np.integer]
+    scores: Floats
+    event_frame: int | None
+    event_source: str
+    frames: npt.NDArray[np.integer]
+    heights_px: Floats
+    marks: Sequence[tuple[str, int, int]] = ()
+
+
+def plot_risk_regions(
+    average_precision: Sequence[float | None],
+    counts: Sequence[int],
+    *,
+    width_px: int = 1920,
+    height_px: int = 1080,
+) -> Picture:
+    """Average precision in each vertical region of the image, where the pedestrian ends up.
+
+    Args:
+        average_precision: one value per region from left to right; null where undefined.
+        counts: samples that end in each region.
+        width_px: width of the image.
+        height_px: height of the image.
+    """
+    k = len(average_precision)
+    step = width_px / max(1, k)
+    with set_style():
+        figure, axes = create_canvas(FULL, 4.5)
+        for region, (value, amount) in enumerate(zip(average_precision, counts, strict=True)):
+            says = (
+                f"class {_risk(region, k)}",
+                "–" if value is None else f"{value:.2f}",
+                f"n = {format_count(amount)}",
+            )
+            _region(axes, (region * step, step, height_px), value, says)
+        _road(axes, width_px, height_px)
+        axes.set(xlim=(0, width_px), ylim=(height_px, 0), aspect="equal", yticks=[])
+        axes.set_xticks([(region + 0.5) * step for region in range(k)], [str(region) for region in range(k)])
+        axes.tick_params(length=0)
+        axes.set_xlabel(f"region of the image, {width_px} × {height_px} pixels, from left to right")
+        for spine in axes.spines.values():
+            spine.set_visible(True)
+    known = [(value, region) for region, value in enumerate(average_precision) if value is not None]
+    caption = (
+        "The image as the driver sees it, cut into the regions in which a pedestrian can end. Bold numbers "
+        "are the average precision of each region (darker is better; hatched is undefined). Risk class 0 is "
+        f"straight ahead, {(k - 1) // 2} at both edges.{_extremes(known)}"
+    )
+    return Picture("Average precision over the image plane", caption, figure)
+
+
+def plot_pedestrian(story: Story) -> Picture:
+    """Plot the scores of one pedestrian over time, beside the ground truth.
+
+    Args:
+        story: the samples, the event and the track.
+    """
+    with set_style():
+        figure, axes = create_canvas(FULL, 3.6)
+        figure.delaxes(axes)
+        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1.25])
+        _scores(upper, story)
+        _track(lower, story)
+        if story.event_frame is not None:
+            upper.axvline(story.event_frame, color=VERMILLION, linewidth=1.4)
+            lower.axvline(story.event_frame, color=VERMILLION, linewidth=1.4)
+            says = f"event ({clip_label(story.event_source, 12)})"
+            _above(upper, (story.event_frame, 1.0), says, VERMILLION, ("data", "axes fraction"))
+        lower.set_xlabel("frame of the video")
+    said = ", ".join(f"{score:.2f}" for score in story.scores)
+    event = "There is no event."
+    if story.event_frame is not None:
+        event = f"The event ({story.event_source}) is at frame {story.event_frame}."
+    caption = (
+        "Each dot is one prediction, made at the end of the observation that its bar covers. Scores of "
+        f"{story.positive} in order: {said}. Truth: {story.truth}. {event} Below, the height of the box: it "
+        "grows as the pedestrian comes near."
+    )
+    return Picture(f"One pedestrian over time: {story.name}", caption, figure)
+
+
+def _region(
+    axes: Axes, where: tuple[float, float, float], value: float | None, says: tuple[str, str, str]
+) -> None:
+    """One region: its colour, its risk class, its average precision and its number of samples."""
+    from matplotlib import colormaps
+    from matplotlib.patches import Rectangle
+
+    left, width, height = where
+    face = "#ffffff" if value is None else colormaps["Blues"](0.06 + 0.86 * min(1.0, max(0.0, value)))
+    hatch, edge = ("///", PALE) if value is None else (None, "white")
+    axes.add_patch(Rectangle((left, 0), width, height, facecolor=face, edgecolor=edge, hatch=hatch))
+    ink = "white" if value is not None and value > 0.55 else INK
+    middle = left + width / 2
+    axes.text(middle, 0.08 * height, says[0], ha="center", color=ink, fontsize=8)
+    axes.text(middle, 0.34 * height, says[1], ha="center", color=ink, fontsize=12, weight="bold")
+    axes.text(middle, 0.41 * height, says[2], ha="center", color=ink, fontsize=7.5)
+
+
+def _extremes(known: Sequence[tuple[float, int]]) -> str:
+    if not known:
+        return ""
+    (high, best), (low, worst) = max(known), min(known)
+    return (
+        f" Highest in region {best} ({format_number(high)}), lowest in region {worst} ({format_number(low)})."
+    )
+
+
+def _scores(axes: Axes, story: Story) -> None:
+    axes.axhline(0.5, color=GREY, linewidth=0.8, linestyle=DOTTED)
+    for start, end, score in zip(story.starts, story.ends, story.scores, strict=True):
+        axes.plot([start, end - 1], [score] * 2, color=BLUE, linewidth=5, alpha=0.25, solid_capstyle="butt")
+    axes.plot(story.ends - 1, story.scores, color=BLUE, marker="o", markersize=5.5, linewidth=1.2)
+    axes.set(ylim=(-0.04, 1.04), ylabel=f"score: {clip_label(story.positive, 24)}")
+    _above(axes, (0.0, 1.0), f"truth: {clip_label(story.truth, 40)}", INK, "axes fraction")
+    axes.grid(visible=True)
+
+
+def _track(axes: Axes, story: Story) -> None:
+    axes.fill_between(story.frames, 0, story.heights_px, color=PALE, linewidth=0)
+    axes.plot(story.frames, story.heights_px, color=GREY, linewidth=1.2)
+    top = 1.6 * float(np.max(story.heights_px, initial=1.0))
+    for place, (name, start, end) in enumerate(story.marks):
+        tone = (GREEN, ORANGE, BLUE)[place % 3]
+        axes.plot([start, end], [top * 0.93] * 2, color=tone, linewidth=4, solid_capstyle="butt")
+        says = clip_label(name, 24)
+        axes.annotate(says, (start, top * 0.9), (2, -3), textcoords="offset points", va="top", color=tone)
+    axes.set(ylim=(0, top), ylabel="height, px")
+    axes.grid(visible=True)
+
+
+def _above(axes: Axes, where: tuple[float, float], says: str, tone: str, units: Any) -> None:
+    axes.annotate(says, where, (2, 3), xycoords=units, textcoords="offset points", color=tone)
+
+
+def _road(axes: Axes, width_px: int, height_px: int) -> None:
+    """A horizon and the edges of a lane, so that the regions are read as a view of the road."""
+    horizon, middle = 0.5 * height_px, width_px / 2
+    lines: list[tuple[list[float], list[float]]] = [([0, width_px], [horizon, horizon])]
+    lines += [([middle, foot * width_px], [horizon, height_px]) for foot in (0.12, 0.88)]
+    for tone, width, alpha in (("white", 2.6, 0.55), (INK, 0.8, 0.6)):
+        for xs, ys in lines:
+            axes.plot(xs, ys, color=tone, linewidth=width, alpha=alpha)
+
+
+def _risk(region: int, regions: int) -> int:
+    """Risk class of a region, counted from the centre of the image, which has class 0."""
+    return abs(2 * region - (regions - 1)) // 2
+
 
 FEWEST_BANDS = 2
 MARGIN_FRAMES = 30

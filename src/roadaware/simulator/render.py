@@ -16,16 +16,287 @@ from roadaware.simulator.actors import Actor, Lamp
 from roadaware.simulator.config import Conditions
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.figures import build_actor_mesh, build_signal_soup, rotate_mesh_hue
-from roadaware.simulator.mesh import Camera, Material, Semantic, Soup, merge_soups, transform_mesh
+from roadaware.simulator.mesh import CELL_M, Camera, Material, Semantic, Soup, merge_soups, transform_mesh
 from roadaware.simulator.people import build_body_mesh, prepare_poses
-from roadaware.simulator.shading import (
-    build_footprint_triangles,
-    compute_light_pools,
-    footprints,
-    prepare_surfaces,
-)
 from roadaware.simulator.town import Town
-from roadaware.simulator.weather import Air, build_air, pack_air
+
+# Air: the light and weather of a scene in numbers, from its conditions.
+
+
+Rgb = tuple[float, float, float]
+
+
+class Air(NamedTuple):
+    """Light and weather; colours are linear, 1 is about what a white wall sends back on a clear day."""
+
+    sun: Rgb
+    """Unit vector towards the sun, or the moon."""
+    sun_rgb: Rgb
+    """Light that falls straight from it."""
+    zenith: Rgb
+    horizon: Rgb
+    bounce: Rgb
+    """Light from below."""
+    fill: float
+    """How much of the sky's colour reaches surfaces."""
+    dawn: Rgb
+    """What the sky gains near the sun, above the horizon."""
+    disc: float
+    """Brightness of the sun's disc and of the glow around it."""
+    clouds: float
+    """Share of the sky that is covered, 0 to 1."""
+    cloud_rgb: Rgb
+    stars: float
+    fog: float
+    """Share of light that is lost in a metre."""
+    fog_rgb: Rgb
+    shadow: float
+    """How much of the sun's light a shadow takes away."""
+    contact: float
+    """How dark the soft shadow below things is."""
+    glow: float
+    """Brightness of lit lamps."""
+    lamps: float
+    """How much street lamps and lamps of vehicles light up what is near them."""
+    beams: float
+    """Head lamps of the own vehicle."""
+    windows: float
+    """Share of windows that are lit."""
+    wet: float
+    snow: float
+    rain: float
+    flakes: float
+    glare: float
+    """Of a low sun, in the lens."""
+    exposure: float
+    bloom: float
+
+
+_DAY = Air(
+    sun=(0.0, 0.0, 1.0), sun_rgb=(1.75, 1.62, 1.4), zenith=(0.16, 0.33, 0.72), horizon=(0.62, 0.74, 0.9),
+    bounce=(0.22, 0.21, 0.19), fill=0.95, dawn=(0.3, 0.28, 0.22), disc=1.0, clouds=0.35,
+    cloud_rgb=(1.15, 1.15, 1.15), stars=0.0, fog=0.0011, fog_rgb=(0.62, 0.72, 0.85), shadow=1.0, contact=0.35,
+    glow=2.6, lamps=0.0, beams=0.0, windows=0.0, wet=0.0, snow=0.0, rain=0.0, flakes=0.0, glare=0.0,
+    exposure=0.92, bloom=0.15,
+)  # fmt: skip
+_DUSK = _DAY._replace(
+    sun_rgb=(0.26, 0.15, 0.09), zenith=(0.035, 0.06, 0.17), horizon=(0.3, 0.22, 0.24),
+    bounce=(0.05, 0.045, 0.05), fill=0.85, dawn=(0.75, 0.3, 0.08), disc=0.25, cloud_rgb=(0.26, 0.17, 0.2),
+    stars=0.15, fog=0.0014, fog_rgb=(0.2, 0.16, 0.2), shadow=0.7, contact=0.4, glow=3.6, lamps=0.22,
+    beams=0.3, windows=0.3, exposure=1.7, bloom=0.3,
+)  # fmt: skip
+_NIGHT = _DAY._replace(
+    sun_rgb=(0.018, 0.021, 0.03), zenith=(0.0025, 0.004, 0.011), horizon=(0.014, 0.013, 0.018),
+    bounce=(0.01, 0.009, 0.008), fill=1.5, dawn=(0.0, 0.0, 0.0), disc=0.2, cloud_rgb=(0.016, 0.015, 0.018),
+    stars=1.0, fog=0.0016, fog_rgb=(0.012, 0.011, 0.014), shadow=0.6, contact=0.45, glow=4.0, lamps=0.42,
+    beams=1.0, windows=0.38, exposure=1.7, bloom=0.35,
+)  # fmt: skip
+_TIMES = {"day": _DAY, "dusk": _DUSK, "night": _NIGHT}
+_HEIGHT_DEG = {"day": 47.0, "dusk": 7.0, "night": 38.0}
+_GREY = {"day": (0.60, 0.63, 0.67), "dusk": (0.13, 0.13, 0.17), "night": (0.013, 0.012, 0.015)}
+
+
+def build_air(conditions: Conditions, seed: int) -> Air:
+    """Light and weather of a scene; the sun's place is drawn from the seed.
+
+    Args:
+        conditions: time of day and weather.
+        seed: of the scene.
+    """
+    air, weather, time = _TIMES[conditions.time], conditions.weather, conditions.time
+    if weather in ("overcast", "rain", "snow"):
+        air = _apply_overcast(air, _GREY[time])
+    if weather == "rain":
+        air = _raining(air, time)
+    elif weather == "snow":
+        air = _snowing(air, time)
+    elif weather == "low-sun":
+        air = _apply_low_sun(air, time)
+    return air._replace(sun=compute_sun_direction(conditions, seed))
+
+
+def pack_air(air: Air) -> np.record:
+    """The same as a record, whose fields kernels read by name: a tuple they would copy for every pixel.
+
+    Args:
+        air: light and weather.
+    """
+    fields = air._asdict()
+    kinds = [(name, "f8", (3,) if isinstance(value, tuple) else ()) for name, value in fields.items()]
+    record: np.record = np.rec.array([tuple(fields.values())], dtype=kinds)[0]
+    return record
+
+
+def compute_sun_direction(conditions: Conditions, seed: int) -> Rgb:
+    """Unit vector towards the sun, or the moon at night; a low sun stands ahead of who drives along x.
+
+    Args:
+        conditions: time of day and weather.
+        seed: of the scene.
+    """
+    draw = float(np.random.default_rng([seed, 2]).uniform(-1.0, 1.0))
+    low = conditions.weather == "low-sun"
+    height = np.radians((9.0 if conditions.time != "dusk" else 4.0) if low else _HEIGHT_DEG[conditions.time])
+    turn = np.radians(22.0) * draw if low else np.radians(55.0 + 60.0 * draw)
+    flat = float(np.cos(height))
+    return float(np.cos(turn)) * flat, float(np.sin(turn)) * flat, float(np.sin(height))
+
+
+def _apply_overcast(air: Air, grey: Rgb) -> Air:
+    low = (grey[0] * 1.15, grey[1] * 1.15, grey[2] * 1.12)
+    return air._replace(
+        sun_rgb=_scale_colour(air.sun_rgb, 0.12), zenith=grey, horizon=low, cloud_rgb=_scale_colour(grey, 1.25),
+        clouds=0.9, fill=1.25, dawn=_scale_colour(air.dawn, 0.12), disc=0.0, stars=0.0, fog=0.0035,
+        fog_rgb=low, shadow=0.0, contact=0.55, bounce=_scale_colour(grey, 0.35),
+    )  # fmt: skip
+
+
+def _raining(air: Air, time: str) -> Air:
+    dim = 0.72
+    return air._replace(
+        zenith=_scale_colour(air.zenith, dim), horizon=_scale_colour(air.horizon, dim),
+        fog_rgb=_scale_colour(air.fog_rgb, dim),
+        cloud_rgb=_scale_colour(air.cloud_rgb, dim), fog=0.008, wet=1.0, rain=1.0, contact=0.4,
+        lamps=max(air.lamps, 0.1), windows=max(air.windows, 0.08), bloom=air.bloom + 0.25,
+        exposure=air.exposure * (1.15 if time == "day" else 1.05),
+    )  # fmt: skip
+
+
+def _snowing(air: Air, time: str) -> Air:
+    pale = _scale_colour(air.horizon, 1.08)
+    return air._replace(
+        horizon=pale, fog_rgb=pale, fog=0.0105, snow=1.0, flakes=1.0, bounce=_scale_colour(air.horizon, 0.55),
+        contact=0.4, windows=max(air.windows, 0.06), exposure=air.exposure * (0.9 if time == "day" else 1.0),
+        lamps=air.lamps * 0.8, bloom=air.bloom + 0.2,
+    )  # fmt: skip
+
+
+def _apply_low_sun(air: Air, time: str) -> Air:
+    if time == "night":
+        return air._replace(glare=0.12, disc=0.6, clouds=0.15, sun_rgb=_scale_colour(air.sun_rgb, 1.6))
+    warm = (1.9, 1.25, 0.65) if time == "day" else (0.75, 0.32, 0.1)
+    horizon = (0.95, 0.78, 0.55) if time == "day" else (0.5, 0.27, 0.16)
+    return air._replace(
+        sun_rgb=warm, horizon=horizon, fog_rgb=_scale_colour(horizon, 0.85), fog=0.003, clouds=0.15, disc=1.5,
+        dawn=_scale_colour(warm, 0.6), glare=0.3 if time == "day" else 0.28, exposure=air.exposure * 0.9,
+    )  # fmt: skip
+
+
+def _scale_colour(colour: Rgb, by: float) -> Rgb:
+    return colour[0] * by, colour[1] * by, colour[2] * by
+
+
+# Lighting that is constant over a triangle or a frame, computed before pixels are drawn.
+
+
+_CELLS = 288
+
+
+class Surfaces(NamedTuple):
+    """Triangles in view as kernels shade them.
+
+    Args:
+        kinds: (k, 3) i32 material, semantic, instance.
+        tints: (k, 12) f32 colour; light of the sky and from below; light straight from the sun; brightness
+            as a lamp; share that snow covers; 1 for the ground.
+    """
+
+    kinds: npt.NDArray[np.int32]
+    tints: Floats32
+
+
+def prepare_surfaces(soup: Soup, which: npt.NDArray[np.int32], planes: Floats, air: np.record) -> Surfaces:
+    """How triangles in view answer the light of a frame.
+
+    Args:
+        soup: (t,) triangles.
+        which: (k,) of them are in view.
+        planes: (k, 12) that end in unit normals.
+        air: light and weather, packed.
+    """
+    from roadaware.simulator.shading_kernels import compute_tints
+
+    kinds = np.stack([soup.material[which], soup.semantic[which], soup.instance[which]], axis=1)
+    looks = np.column_stack([soup.colour[which], soup.glow[which]])
+    tints = np.empty((len(which), 12), np.float32)
+    compute_tints(kinds, looks, planes, air, tints)
+    return Surfaces(kinds, tints)
+
+
+def compute_light_pools(lamps: Floats, eye: Floats, ahead: Floats, gain: float) -> Floats32:
+    """(m, m, 3) light of lamps on the ground around the eye, in cells of `CELL_M`, rows along y.
+
+    Lamps that light only what lies behind the eye are left out.
+
+    Args:
+        lamps: (n, 7) x, y, z in metres, intensity, colour.
+        eye: (3,) in the middle of the map.
+        ahead: (3,) where it looks.
+        gain: of all lamps; 0 for none.
+    """
+    from roadaware.simulator.weather_kernels import add_pools
+
+    pools = np.zeros((_CELLS, _CELLS, 3), np.float32)
+    if gain > 0 and len(lamps):
+        # Places in cells of the map; the light of a lamp ends at a few times its height.
+        high = np.clip(lamps[:, 2], 0.7, 7.0)
+        far = (lamps[:, :2] - eye[:2]) @ ahead[:2] / np.hypot(*ahead[:2])
+        kept = far + 3.2 * high + 3.0 > -1.0
+        lamps, height = lamps[kept], high[kept] / CELL_M
+        place = (lamps[:, :2] - eye[:2]) / CELL_M + 0.5 * _CELLS
+        reach = 3.2 * height + 3.0 / CELL_M
+        colour = gain * lamps[:, 3:4] * lamps[:, 4:]
+        add_pools(np.concatenate([place, height[:, None], reach[:, None], colour], axis=1), pools)
+    return pools
+
+
+def footprints(corners: Floats32, instance: npt.NDArray[np.int32]) -> Floats:
+    """(n, 7) rectangles around every instance, turned along its longer axis.
+
+    x and y of the middle, the unit vector of the axis, half the length, half the width, all in metres, and
+    the height of its lowest point.
+
+    Args:
+        corners: (t, 3, 3) in the world.
+        instance: (t,), those of 0 are left out.
+    """
+    rows = np.flatnonzero(instance > 0)
+    if not len(rows):
+        return np.zeros((0, 7))
+    rows = rows[np.argsort(instance[rows], kind="stable")]
+    numbers = np.repeat(instance[rows], 3)
+    first = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
+    count = np.diff(first, append=len(numbers))
+    x, y, z = corners[rows].reshape(-1, 3).astype(np.float64).T.copy()
+    middle_x, middle_y = (np.add.reduceat(part, first) / count for part in (x, y))
+    x, y = x - np.repeat(middle_x, count), y - np.repeat(middle_y, count)
+    xx, yy, xy = (np.add.reduceat(part, first) for part in (x * x, y * y, x * y))
+    turn = 0.5 * np.arctan2(2.0 * xy, xx - yy)
+    c, s = np.cos(turn), np.sin(turn)
+    each_c, each_s = np.repeat(c, count), np.repeat(s, count)
+    along, aside = x * each_c + y * each_s, y * each_c - x * each_s
+    back, right = (np.minimum.reduceat(part, first) for part in (along, aside))
+    front, left = (np.maximum.reduceat(part, first) for part in (along, aside))
+    shift, lift = 0.5 * (back + front), 0.5 * (right + left)
+    middle_x, middle_y = middle_x + shift * c - lift * s, middle_y + shift * s + lift * c
+    low = np.minimum.reduceat(z, first)
+    return np.stack([middle_x, middle_y, c, s, 0.5 * (front - back), 0.5 * (left - right), low], axis=1)
+
+
+def build_footprint_triangles(found: Floats) -> Floats32:
+    """(2 n, 3, 3) corners of two triangles for each rectangle, which is made half a metre larger all round.
+
+    Args:
+        found: (n, 7) of `footprints`.
+    """
+    middle, axis, half = found[:, None, :2], found[:, None, 2:4], found[:, None, 4:6] + 0.5
+    along, aside = half[..., :1] * axis, half[..., 1:] * axis[..., ::-1] * (-1.0, 1.0)
+    quad = np.empty((len(found), 4, 3), np.float32)
+    for place, (far, left) in enumerate(((1, 1), (-1, 1), (-1, -1), (1, -1))):
+        quad[:, place, :2] = (middle + far * along + left * aside)[:, 0]
+    quad[:, :, 2] = found[:, 6:]
+    return quad[:, [[0, 1, 2], [2, 3, 0]]].reshape(-1, 3, 3)
+
 
 # Lamps of a frame as points of light: those handed in, and those that glowing triangles make.
 

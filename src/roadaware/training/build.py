@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import logging
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +17,14 @@ from torch import Tensor, nn
 from roadaware.config import to_dict
 from roadaware.errors import UsageError
 from roadaware.models.detector import Detector
+from roadaware.models.object_detectors import (
+    ObjectDetector,
+    build_detr_targets,
+    create_model,
+    extract_plain_config,
+    prepare_finetuning,
+)
+from roadaware.models.object_folders import SIZE_PX, load_preparation, save_objects
 from roadaware.models.retinanet3d import config as configs
 from roadaware.models.retinanet3d.config import PUBLISHED, RetinaNetConfig
 from roadaware.models.retinanet3d.detection_config import DetectRule
@@ -25,6 +35,198 @@ from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, prepare_batch
 from roadaware.training.learners import Learner, Part
 from roadaware.training.recipe import OBJECTS, ModelRecipe, Recipe
+
+# Object detectors of transformers as learners: single images, one kind of label, the library's loss.
+
+
+FOLDER = "model"
+_TYPE, _SIZE = "type", "size_px"
+_CLASS_LOSSES = ("loss_vfl", "loss_ce", "loss_bce", "loss_focal", "loss_labels")
+_PUBLISHED = (SIZE_PX, [0.0] * 3, [1.0] * 3)
+
+
+@dataclass(frozen=True)
+class WholePicture:
+    """Resizes every image to one size, whatever its shape.
+
+    Args:
+        size_px: height and width.
+        mean, std: of the channels, red first, of images in [0, 1].
+        multiple_px: nothing is padded.
+    """
+
+    size_px: tuple[int, int]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    multiple_px: int = 1
+
+    def size(self, height: int, width: int) -> tuple[int, int]:
+        """Height and width of an image once it is resized."""
+        return self.size_px
+
+
+class ObjectTrainee(nn.Module):
+    """A model together with its loss, which transformers computes.
+
+    Args:
+        network: what learns.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, pictures: Tensor, boxes: list[Tensor], labels: list[Tensor]) -> dict[str, Tensor]:
+        """The loss in two parts, `boxes` and `classes`, of all layers and of denoising together.
+
+        Args:
+            pictures: (B, 3, h, w).
+            boxes: of each image (n, 4) centre, width and height in shares of the image.
+            labels: of each image (n,) int64.
+        """
+        truth = [{"class_labels": label, "boxes": box} for box, label in zip(boxes, labels, strict=True)]
+        said: Mapping[str, Tensor] = self.network(pixel_values=pictures, labels=truth).loss_dict
+        parts = {"boxes": pictures.new_zeros(()), "classes": pictures.new_zeros(())}
+        for name, value in said.items():
+            part = "classes" if name.startswith(_CLASS_LOSSES) else "boxes"
+            parts[part] = parts[part] + value
+        return parts
+
+
+class ObjectLearner:
+    """See `Learner`.
+
+    Args:
+        recipe: names the model, the seed and the folder.
+        classes: of one kind.
+
+    Raises:
+        UsageError: if the model cannot be made, or there are no labels to distinguish.
+        InputError: if the folder to begin with cannot be read.
+    """
+
+    parts = ("boxes", "classes")
+    by_chance = True
+
+    def __init__(self, recipe: Recipe, classes: Classes) -> None:
+        self.recipe = recipe
+        ((self.kind, self.labels),) = classes.kinds.items()
+        if not self.labels:
+            raise UsageError(f"there are no labels of {self.kind} to tell apart")
+        self.fit = _fit(recipe.model)
+        torch.manual_seed(recipe.seed)
+        made = {name: value for name, value in recipe.model.fields.items() if name not in (_TYPE, _SIZE)}
+        self.network: Any
+        if recipe.model.weights:
+            self.network = _load_model(recipe.model, made, self.labels)
+        else:
+            self.network = create_model(str(recipe.model.fields.get(_TYPE)), made, self.labels)
+        self.trainee: nn.Module = ObjectTrainee(self.network)
+        self.config: dict[str, Any] = {**extract_plain_config(self.network), _SIZE: list(self.fit.size_px)}
+
+    def losses(
+        self, model: nn.Module, batch: Batch, device: torch.device, *, channels_last: bool
+    ) -> dict[str, Part]:
+        """As of `Learner`; frames that nobody annotated are left out."""
+        clips, truth = prepare_batch(batch, self.fit, device, channels_last=channels_last)
+        height, width = self.fit.size_px
+        counts = truth.labelled.flatten()
+        shown = counts if bool(counts.any()) else torch.ones_like(counts)
+        pictures = clips.transpose(1, 2).flatten(0, 1)[shown]
+        boxes, labels = self._truth(truth.boxes, truth.classes, shown.tolist())
+        targets = build_detr_targets(boxes, labels, height, width)
+        found = self._said(model, pictures, [each["boxes"] for each in targets], labels)
+        count = torch.tensor(sum(map(len, labels)), device=device)
+        # Where no frame counts, one has been shown all the same, so that every weight has a gradient.
+        share = float(bool(counts.any()))
+        return {name: Part(mean * share, count) for name, mean in found.items()}
+
+    def _truth(
+        self, boxes: Sequence[Sequence[Tensor]], classes: Sequence[Sequence[Tensor]], shown: list[bool]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Of each image that is shown its boxes, as far as they lie within, and the first label of each."""
+        height, width = self.fit.size_px
+        held, labels = [], []
+        for found, hot in zip(_flat(boxes, shown), _flat(classes, shown), strict=True):
+            named = hot[:, 1:].any(dim=1)
+            held.append(found[named].clamp(min=0).minimum(found.new_tensor([width, height] * 2)))
+            labels.append(hot[named, 1:].float().argmax(dim=1))
+        return held, labels
+
+    def _said(
+        self, model: nn.Module, pictures: Tensor, boxes: list[Tensor], labels: list[Tensor]
+    ) -> Mapping[str, Tensor]:
+        """The parts of the loss; no numbers where the weights are none, at which the library gives up."""
+        try:
+            found: Mapping[str, Tensor] = model(pictures, boxes, labels)
+        except ValueError:
+            weights = [p for p in self.network.parameters() if p.requires_grad]
+            if all(bool(p.isfinite().all()) for p in weights):
+                raise
+            return dict.fromkeys(self.parts, weights[0].sum() * math.nan)
+        return found
+
+    def detector(self, network: nn.Module, rule: DetectRule) -> Detector:
+        """As of `Learner`."""
+        fit, labels = self.fit, self.labels
+        found = ObjectDetector(
+            network,
+            labels,
+            labels,
+            None,
+            rule,
+            size_px=fit.size_px,
+            mean=fit.mean,
+            std=fit.std,
+            kind=self.kind,
+        )
+        return cast("Detector", found)
+
+    def save(self, folder: Path, network: nn.Module, notes: Mapping[str, Any]) -> Path:
+        """As of `Learner`: a folder as transformers saves it."""
+        preparation = (self.fit.size_px, list(self.fit.mean), list(self.fit.std))
+        whole = {**notes, "recipe": to_dict(self.recipe)}
+        save_objects(folder / FOLDER, network, preparation, self.kind, whole)
+        return folder / FOLDER
+
+
+def _flat(clips: Sequence[Sequence[Tensor]], shown: list[bool]) -> list[Tensor]:
+    """Of each frame of all clips that is shown."""
+    frames = [frame for clip in clips for frame in clip]
+    return [frame for frame, counts in zip(frames, shown, strict=True) if counts]
+
+
+def _fit(recipe: ModelRecipe) -> WholePicture:
+    """How images are prepared: as the recipe says, else the folder, else as published.
+
+    Raises:
+        UsageError: if the size is none.
+    """
+    size, mean, std = _PUBLISHED
+    if recipe.weights:
+        size, mean, std = load_preparation(recipe.weights_path())
+    given = recipe.fields.get(_SIZE, list(size))
+    whole = isinstance(given, list | tuple) and all(type(side) is int and side >= 32 for side in given)
+    if not whole or len(given) != 2 or any(side % 32 for side in given):
+        raise UsageError(f"model.fields.size_px is a height and a width, multiples of 32, not {given!r}")
+    return WholePicture((given[0], given[1]), tuple(mean), tuple(std))
+
+
+def _load_model(recipe: ModelRecipe, fields: Mapping[str, Any], labels: Sequence[str]) -> Any:
+    """The model of a folder with other labels.
+
+    Raises:
+        UsageError: if the recipe names another type.
+    """
+    folder = recipe.weights_path()
+    network, sources = prepare_finetuning(folder, fields, labels)
+    kind = network.config.model_type
+    if recipe.fields.get(_TYPE, kind) != kind:
+        raise UsageError(f"model.fields.type is {recipe.fields[_TYPE]}, and {folder} holds a {kind}")
+    taken = ", ".join(f"{label} of {source}" for label, source in sources.items())
+    _log.info("%s: all weights taken; labels begin with the weights %s", folder, taken or "of none")
+    return network
+
 
 _log = logging.getLogger("roadaware")
 _FAMILY = "retinanet3d-"
@@ -50,8 +252,6 @@ def build_learner(recipe: Recipe, classes: Classes) -> Learner:
             ", ".join([*recipe.model.freeze, *["batch norms"] * recipe.model.freeze_batch_norm]),
         )
     if recipe.model.is_objects:
-        from roadaware.training.object_learners import ObjectLearner
-
         return ObjectLearner(recipe, classes)
     return RoadLearner(recipe, classes)
 

@@ -16,8 +16,14 @@ from roadaware.analysis.annotation.agreement import (
 from roadaware.analysis.annotation.object_groups import group_objects
 from roadaware.analysis.annotation.proposal_outcomes import build_labelled_scenes, compute_outcomes
 from roadaware.analysis.quality.agreement import krippendorff_alpha
-from roadaware.demo_data.annotators import Annotator, label_studio_export
-from roadaware.demo_data.labelling import CLASSES, HEIGHT, WIDTH, generate_labelling_sets
+from roadaware.demo_data.labelling import (
+    CLASSES,
+    HEIGHT,
+    WIDTH,
+    Annotator,
+    generate_labelling_sets,
+    label_studio_export,
+)
 from roadaware.errors import InputError
 from roadaware.formats.corrections import read_corrections
 from roadaware.formats.proposal_tasks import KIND, select_task_proposals

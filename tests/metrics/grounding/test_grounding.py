@@ -12,8 +12,7 @@ from plain_grounding import Row, every_frame, means, official, tubedetr
 from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.grounding.config import CONFIGS, GroundingConfig
-from roadaware.metrics.grounding.evaluate import GroundedSentences, evaluate
-from roadaware.metrics.grounding.matching import convert_frame_rate
+from roadaware.metrics.grounding.evaluate import GroundedSentences, convert_frame_rate, evaluate
 from roadaware.metrics.metric_state import SceneResult, as_json
 from roadaware.scenes.tables import Predictions, Scenes
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.grounding.matching import decode_span
+from roadaware.metrics.grounding.evaluate import decode_span
 
 
 def plain(starts: list[float], ends: list[float], frames: list[int]) -> tuple[int, int]:

@@ -13,8 +13,7 @@ from roadaware.scenes.sampling import get_protocol, sample
 from roadaware.simulator.actors import Actor, Pose
 from roadaware.simulator.config import CameraConfig, build_scene_config
 from roadaware.simulator.episode import Episode
-from roadaware.simulator.kerb import build_kerb_actor, draw_stands, select_kerb_place
-from roadaware.simulator.make import make_episode
+from roadaware.simulator.make import build_kerb_actor, draw_stands, make_episode, select_kerb_place
 from roadaware.simulator.mesh import Camera, build_camera, merge_soups
 from roadaware.simulator.people import compute_joints
 from roadaware.simulator.render import Stage, build_actor_soup, render

@@ -21,7 +21,7 @@ from roadaware.simulator.looks import draw_look
 from roadaware.simulator.make import make_episode
 from roadaware.simulator.mesh import Semantic, build_camera
 from roadaware.simulator.render import Picture, Stage, render
-from roadaware.simulator.town.wires import wire_spans
+from roadaware.simulator.town.scenery import wire_spans
 from roadaware.simulator.truth import SeenCollector, build_scene_tables
 
 

@@ -14,8 +14,7 @@ from roadaware.simulator.actors import Actor, Ego
 from roadaware.simulator.config import CameraConfig, Conditions, SceneConfig
 from roadaware.simulator.episode import Episode, Noise
 from roadaware.simulator.layout import Layout
-from roadaware.simulator.sound import render_audio
-from roadaware.simulator.voices import MAKERS, RATE, build_voice
+from roadaware.simulator.sound import MAKERS, RATE, build_voice, render_audio
 
 FPS = 10.0
 

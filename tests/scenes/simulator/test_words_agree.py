@@ -16,7 +16,7 @@ from roadaware.simulator.chaos import deeds, recording
 from roadaware.simulator.config import DOMAINS, PRESETS, build_scene_config
 from roadaware.simulator.generate import Kept, Order, generate_scenes
 from roadaware.simulator.people import telling as people
-from roadaware.simulator.people.carried import Item, build_carried_item
+from roadaware.simulator.people.bodies import Item, build_carried_item
 from roadaware.simulator.people.outfits import Bag, Hat, Top, sample_outfit
 from roadaware.simulator.people.statures import build_stature
 

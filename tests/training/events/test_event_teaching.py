@@ -10,11 +10,12 @@ import pytest
 from roadaware.models.event_head.head import SmallNetwork
 from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
-from roadaware.training.events.errors import DetectorErrors, apply_detector_errors
 from roadaware.training.events.fit import calibrate, fit_head
 from roadaware.training.events.rows import (
+    DetectorErrors,
     MotionNoise,
     Rows,
+    apply_detector_errors,
     estimate_motion,
     flip_scene,
     join_rows,

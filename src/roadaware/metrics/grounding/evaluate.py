@@ -4,18 +4,350 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from roadaware.arrays import Floats
+from roadaware.arrays import Bools, Floats, Ints
+from roadaware.errors import InputError, UsageError
 from roadaware.metrics.grounding.config import GroundingConfig
-from roadaware.metrics.grounding.matching import Overlaps, compute_grounding_overlaps
 from roadaware.metrics.grounding.sentences import Sentences, join_sentences
 from roadaware.metrics.metric_state import ItemScores, SceneResult, build_result
 from roadaware.scenes.tables import Predictions, Scenes
+
+# How well each sentence is grounded: overlaps in time, in both, and of boxes on the ground-truth frames.
+
+
+# Which frames of a video an evaluator of grounded sentences looks at.
+
+
+def sample_frames(start: int, end: int, fps: float, config: GroundingConfig) -> Ints:
+    """(n,) the frames of [start, end) that are considered, rising; `start` always is one of them.
+
+    A frame is taken when the whole part of frame * (sample_fps / fps) is larger than that of the frame taken
+    before it. A rate below `sample_fps` takes every frame.
+
+    Args:
+        start: first frame.
+        end: the frame after the last that may be taken.
+        fps: frames per second of the video.
+        config: `sample_fps` and `most_frames`.
+
+    Source: Yang et al., CVPR 2022, `hcstvg_eval.py`, `vidstg_eval.py`.
+
+    >>> sample_frames(0, 20, 25.0, GroundingConfig())
+    array([ 0,  5, 10, 15])
+    """
+    frames = np.arange(start, max(end, start + 1), dtype=np.int64)
+    ticks = (frames * (config.sample_fps / fps)).astype(np.int64)
+    taken: Ints = frames[np.concatenate([[True], ticks[1:] > ticks[:-1]])]
+    most = config.most_frames
+    if most is not None and len(taken) > most:
+        taken = taken[(np.arange(most) * len(taken)) // most]
+    return taken
+
+
+def convert_frame_rate(fps: float) -> float:
+    """The rate in double precision that a table's single precision stands for: 30000 / 1001, 25, 29.97, ...
+
+    Frames are taken by whole parts of products with it, so that the last digits decide.
+
+    >>> convert_frame_rate(float(np.float32(30000 / 1001))) == 30000 / 1001
+    True
+    """
+    single = np.float32(fps)
+    ratio = Fraction(round(float(single) * 1001 / 1000) * 1000, 1001)
+    if np.float32(float(ratio)) == single and ratio.denominator != 1:
+        return float(ratio)
+    return float(str(single))
+
+
+@dataclass(frozen=True, eq=False)
+class Overlaps:
+    """Scores of n sentences, NaN where undefined, and the counts behind them.
+
+    Args:
+        tiou: (n,) overlap in time.
+        viou: (n,) overlap in time and space.
+        gt_viou: (n,) mean overlap of boxes over the ground-truth frames, whatever span is predicted.
+        true_frames: (n,) frames with a ground-truth box that were looked at.
+        hull_frames: (n,) frames that vIoU was divided by.
+        unanswered: (n,) of the ground-truth frames, those without a predicted box.
+    """
+
+    tiou: Floats
+    viou: Floats
+    gt_viou: Floats
+    true_frames: Ints
+    hull_frames: Ints
+    unanswered: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class _Spans:
+    """(n,) first frame and frame after the last, ground-truth and predicted, and whether a span is predicted."""
+
+    start: Ints
+    end: Ints
+    claimed_start: Ints
+    claimed_end: Ints
+    known: Bools
+
+
+def compute_grounding_overlaps(given: Sentences, config: GroundingConfig) -> Overlaps:
+    """The overlaps of all sentences.
+
+    Raises:
+        InputError: if frames are to be sampled and a video's rate or length is unknown, or a prediction or box is
+            missing where that is an error.
+
+    Source: supplement of Chaotic World, ICCV 2023, section 3.3 (tIoU, vIoU); Yang et al.,
+    CVPR 2022, `hcstvg_eval.py`.
+    """
+    n = len(given.table)
+    spans = _spans(given, config)
+    looked, owner, frame = _looked_at(given, spans, config)
+    true_frames = np.bincount(given.owner[looked], minlength=n)
+    unanswered = np.bincount(given.owner[looked & ~given.paired], minlength=n)
+    _check_whole(given, unanswered, config)
+    hull = _hull(given, spans, looked, (owner, frame), config)
+    if config.common_frames == "boxes":
+        common = given.paired & spans.known[given.owner]
+    else:
+        first, last = np.maximum(spans.start, spans.claimed_start), np.minimum(spans.end, spans.claimed_end)
+        common = (given.frame >= first[given.owner]) & (given.frame < last[given.owner])
+    common &= looked
+    divisor = np.maximum(hull, 1)
+    viou = np.bincount(given.owner[common], given.overlap[common], minlength=n) / divisor
+    gt_viou = np.bincount(given.owner[looked], given.overlap[looked], minlength=n) / np.maximum(
+        true_frames, 1
+    )
+    if config.common_frames == "boxes":
+        tiou = np.bincount(given.owner[common], minlength=n) / divisor
+    else:
+        tiou = _in_time(spans)
+    if config.temporal != "claimed":
+        tiou, viou = np.full(n, np.nan), np.full(n, np.nan)
+    if config.boxless_frames == "left_out":
+        unseen = true_frames == 0
+        viou, gt_viou = np.where(unseen, np.nan, viou), np.where(unseen, np.nan, gt_viou)
+        tiou = np.where(unseen & (config.common_frames == "boxes"), np.nan, tiou)
+    return Overlaps(tiou, viou, gt_viou, true_frames, hull, unanswered)
+
+
+def _spans(given: Sentences, config: GroundingConfig) -> _Spans:
+    """The spans; without a predicted one, an empty one at the true start, which shares no frame."""
+    start, end = (given.table[c].to_numpy().astype(np.int64) for c in ("start_frame", "end_frame"))
+    claimed = given.table["claimed_start"].is_not_null() & given.table["claimed_end"].is_not_null()
+    if config.temporal != "claimed":
+        return _Spans(start, end, start, end, given.claimed)
+    known = claimed.to_numpy()
+    first = given.table["claimed_start"].fill_null(0).to_numpy()
+    last = given.table["claimed_end"].fill_null(0).to_numpy()
+    return _Spans(start, end, np.where(known, first, start), np.where(known, last, start), known)
+
+
+def _in_time(spans: _Spans) -> Floats:
+    """(n,) frames in both spans by frames in either; 0 where they share none."""
+    shared = np.minimum(spans.end, spans.claimed_end) - np.maximum(spans.start, spans.claimed_start)
+    either = (spans.end - spans.start) + (spans.claimed_end - spans.claimed_start) - shared
+    found: Floats = np.divide(shared, either, out=np.zeros(len(shared)), where=shared > 0)
+    return found
+
+
+def _looked_at(given: Sentences, spans: _Spans, config: GroundingConfig) -> tuple[Bools, Ints, Ints]:
+    """Which ground-truth boxes are considered, and, where frames are sampled, owner and number of all that are."""
+    nothing = np.zeros(0, dtype=np.int64)
+    if config.frames == "dense":
+        looked = np.ones(len(given.frame), dtype=bool)
+        if config.temporal == "given_first":
+            looked = given.frame == spans.start[given.owner]
+        return looked, nothing, nothing
+    taken = _samples(given, spans, config)
+    owner = np.repeat(np.arange(len(taken)), [len(each) for each in taken])
+    frame = np.concatenate(taken)
+    far = 1 + max(int(frame.max(initial=0)), int(given.frame.max(initial=0)))
+    return np.isin(given.owner * far + given.frame, owner * far + frame), owner, frame
+
+
+def _samples(given: Sentences, spans: _Spans, config: GroundingConfig) -> list[Ints]:
+    """The frames of each sentence's video, or of the part that is searched, that are considered."""
+    columns = ("video", "fps", "n_frames", "segment_start_frame", "segment_end_frame")
+    made: dict[tuple[int, int, float], Ints] = {}
+    taken = []
+    for place, (video, fps, n_frames, first, last) in enumerate(given.table.select(columns).iter_rows()):
+        if config.temporal == "claimed":
+            start, end = first or 0, n_frames if last is None else last
+            end = end - 1 if end is not None and config.last_frame == "dropped" else end
+        else:
+            start, end = int(spans.start[place]), int(spans.end[place])
+            end = start if config.temporal == "given_first" else end
+        rate = _rate(fps, n_frames, config)
+        if end is None or rate is None:
+            raise InputError(
+                f"video {video}: frames cannot be sampled, its {'rate' if rate is None else 'length'} is "
+                "unknown",
+                hint="give videos.fps and videos.n_frames, or look at every frame: frames='dense'",
+            )
+        key = (start, end, rate)
+        if key not in made:
+            made[key] = sample_frames(*key, config)
+        taken.append(made[key])
+    return taken
+
+
+def _rate(fps: float | None, n_frames: int | None, config: GroundingConfig) -> float | None:
+    if config.clip_seconds is not None:
+        return n_frames / config.clip_seconds if n_frames else None
+    return convert_frame_rate(fps) if fps else None
+
+
+def _hull(
+    given: Sentences, spans: _Spans, looked: Bools, samples: tuple[Ints, Ints], config: GroundingConfig
+) -> Ints:
+    """(n,) frames from the earlier start to the end of the hull, as far as they are considered and count."""
+    n, (owner, frame) = len(spans.start), samples
+    low = np.minimum(spans.start, spans.claimed_start)
+    ends = np.maximum if config.hull_end == "max" else np.minimum
+    high = ends(spans.end, spans.claimed_end)
+    true_high = np.minimum(high, spans.end)
+    if config.frames == "dense":
+        count: Ints = np.maximum(high - low, 0)
+        asked = np.maximum(true_high - spans.start, 0)
+    else:
+        count = np.bincount(owner[(frame >= low[owner]) & (frame < high[owner])], minlength=n)
+        asked = np.bincount(owner[(frame >= spans.start[owner]) & (frame < true_high[owner])], minlength=n)
+    if config.boxless_frames == "counted":
+        return count
+    boxed = looked & (given.frame >= spans.start[given.owner]) & (given.frame < true_high[given.owner])
+    boxes: Ints = np.bincount(given.owner[boxed], minlength=n)
+    left: Ints = count - asked + boxes
+    return left
+
+
+def _check_whole(given: Sentences, unanswered: Ints, config: GroundingConfig) -> None:
+    """Stop where a prediction or a box is missing and that is an error."""
+    names = given.table["name"].fill_null(given.table["query"].cast(pl.String))
+    if config.missing_claim == "error" and not given.claimed.all():
+        missing = names.filter(~given.claimed)
+        raise InputError(
+            f"{len(missing)} of {len(names)} sentences have no prediction, first {missing.head(5).to_list()}",
+            hint="predict something of every sentence, or let them score 0: missing_claim='zero'",
+        )
+    if config.missing_box == "error" and unanswered.any():
+        missing = names.filter(unanswered > 0)
+        raise InputError(
+            f"{int(unanswered.sum())} true frames of {len(missing)} sentences have no predicted box, first of "
+            f"{missing.head(5).to_list()}",
+            hint="predict a box in every frame that is looked at, or let them score 0: missing_box='zero'",
+        )
+
+
+# The span that scores of first and last frames speak for.
+
+_AT_ONCE = 1 << 22
+"""Pairs that are scored at once."""
+
+
+def decode_span(
+    starts: npt.ArrayLike,
+    ends: npt.ArrayLike,
+    mask: npt.ArrayLike,
+    *,
+    frame_ids: npt.ArrayLike | None = None,
+    padding: Literal["masked", "reference"] = "masked",
+) -> npt.NDArray[np.int64]:
+    """(n, 2) the most likely span [start, end) of each sentence, in numbers of frames.
+
+    The probability of a pair is the product of those of its start and of its last frame, which lies behind
+    the start; of equal ones the first last frame wins, and for it the first start. Where there is one frame
+    only, the span is that frame.
+
+    Args:
+        starts: (n, t) logits that a place is the start.
+        ends: (n, t) logits that a place is the last frame.
+        mask: (n, t) whether a place holds a frame; the others are padding.
+        frame_ids: (n, t) the number of each place's frame; default: 0..t-1.
+        padding: `masked`, padding is never chosen; `reference`, as published: it takes part, and where it
+            wins it stands for frame 0.
+
+    Raises:
+        InputError: if shapes differ, a logit is not finite, or a sentence has no frame.
+        UsageError: if `padding` is another word.
+
+    Source: Yang et al., CVPR 2022, `PostProcessSTVG`, which masks padding only where a video comes twice.
+
+    >>> decode_span([[3.0, 0.0, 0.0, 9.0]], [[0.0, 1.0, 2.0, 9.0]], [[True, True, True, False]])
+    array([[0, 3]])
+    >>> decode_span([[3.0, 0.0, 0, 0]], [[0.0, 1.0, 2.0, 9.0]], [[1, 1, 1, 0]], padding="reference")
+    array([[0, 1]])
+    """
+    if padding not in ("masked", "reference"):
+        raise UsageError(f"padding should be masked or reference; got {padding!r}")
+    first, last = _logits(starts, "starts"), _logits(ends, "ends")
+    held = np.asarray(mask, dtype=bool)
+    numbers = np.arange(first.shape[1]) if frame_ids is None else np.asarray(frame_ids)
+    if first.shape != last.shape or first.shape != held.shape:
+        raise InputError(
+            f"starts {first.shape}, ends {last.shape} and mask {held.shape} should be of one shape"
+        )
+    try:
+        numbers = np.broadcast_to(numbers, first.shape)
+    except ValueError as error:
+        raise InputError(f"frame_ids {numbers.shape} should be of the shape {first.shape}") from error
+    if not held.any(axis=1).all():
+        raise InputError(f"sentence {int(np.argmin(held.any(axis=1)))} has no frame: its mask is empty")
+    if padding == "masked":
+        first, last = np.where(held, first, -np.inf), np.where(held, last, -np.inf)
+    else:
+        numbers = np.where(held, numbers, 0)
+    start, end = _best(_log_softmax(first), _log_softmax(last))
+    if padding == "masked":
+        alone = held.sum(axis=1) == 1
+        start[alone] = end[alone] = held[alone].argmax(axis=1)
+    rows = np.arange(len(first))
+    return np.column_stack([numbers[rows, start], numbers[rows, end] + 1]).astype(np.int64)
+
+
+def _logits(values: npt.ArrayLike, name: str) -> npt.NDArray[np.floating[Any]]:
+    logits = np.asarray(values)
+    logits = logits if np.issubdtype(logits.dtype, np.floating) else logits.astype(np.float64)
+    if logits.ndim != 2 or not logits.shape[1]:
+        raise InputError(f"{name} should be (sentences, places) with at least one place, not {logits.shape}")
+    if not np.isfinite(logits).all():
+        raise InputError(f"{name} holds a number that is not finite")
+    return logits
+
+
+def _log_softmax(logits: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
+    """(n, t) logarithms of probabilities, in the precision that the logits come in."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    shares: npt.NDArray[np.floating[Any]] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return shares
+
+
+def _best(
+    starts: npt.NDArray[np.floating[Any]], ends: npt.NDArray[np.floating[Any]]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """(n,) places of start and last frame; every pair is scored, since rounded sums decide what is equal."""
+    n, places = starts.shape
+    order = np.tri(places, dtype=bool)
+    chosen = np.zeros((2, n), dtype=np.int64)
+    step = max(1, _AT_ONCE // places**2)
+    for at in range(0, n, step):
+        part = slice(at, at + step)
+        scores = starts[part, :, None] + ends[part, None, :]
+        scores[:, order] = -np.inf
+        first = scores.argmax(axis=1)
+        best = np.take_along_axis(scores, first[:, None, :], axis=1)[:, 0]
+        chosen[1, part] = best.argmax(axis=1)
+        chosen[0, part] = first[np.arange(len(best)), chosen[1, part]]
+    return chosen[0], chosen[1]
+
 
 _ITEMS = ("video", "query", "name", "sentence_kind", "category", "density")
 

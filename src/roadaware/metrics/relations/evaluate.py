@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from roadaware.arrays import Ints
+from roadaware.arrays import Bools, Floats, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.metric_state import SceneResult, build_result, crowd_density
 from roadaware.metrics.relations.config import RelationConfig
-from roadaware.metrics.relations.frames import Triplets, match_triplets, select_images
-from roadaware.metrics.relations.predcls import ensure_predicted_boxes, map_to_true_tubes
 from roadaware.metrics.relations.rows import (
     Names,
     Relations,
@@ -24,8 +23,440 @@ from roadaware.metrics.relations.rows import (
     merge_names,
 )
 from roadaware.metrics.relations.state import JudgedRelations
-from roadaware.metrics.relations.tubelets import Tubelets, match_video_tubelets
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
+
+# Relations frame by frame: which ground-truth triplets of each image the best predictions find.
+
+
+_ALL = 1 << 62
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """The frames that are judged, by video and frame.
+
+    Args:
+        video: (i,) index of the video.
+        frame: (i,) the frame.
+    """
+
+    video: Ints
+    frame: Ints
+
+    def starts(self, n_videos: int) -> Ints:
+        """(V + 1,) where the images of each video begin."""
+        return np.searchsorted(self.video, np.arange(n_videos + 1)).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Triplets:
+    """The ground-truth triplets of each image, and the predictions that find them.
+
+    Args:
+        images: the frames that are judged.
+        truth: ground-truth relations by video.
+        claims: by video and falling score.
+        image: (e,) the image of each ground-truth triplet, not decreasing.
+        relation: (e,) place of its ground-truth relation.
+        rank: (e,) rank among the predictions of the image that finds it, from 1; 0 where none does.
+        found_by: (e,) place of that prediction, -1 where none.
+    """
+
+    images: Images
+    truth: Relations
+    claims: Relations
+    image: Ints
+    relation: Ints
+    rank: Ints
+    found_by: Ints
+
+    def found(self, n: int) -> Ints:
+        """(e,) 1 where one of the `n` best predictions of the image finds the triplet, else 0.
+
+        Source: TRACE, evaluation of scene graphs (recall at n).
+        """
+        return ((self.rank > 0) & (self.rank <= n)).astype(np.int64)
+
+    def by_class(
+        self, n_videos: int, n_classes: int, recall_at: tuple[int, ...]
+    ) -> tuple[Ints, Ints, Floats]:
+        """Counts by video and predicate.
+
+        Returns:
+            (V, C, 2) images with a ground-truth triplet of the predicate, and ground-truth triplets; (V, C, K) those found;
+            (V, C, K) sum over images of the share that is found.
+        """
+        predicate = self.truth.predicate[self.relation]
+        cells, where = np.unique(self.image * n_classes + predicate, return_inverse=True)
+        video, cls = self.images.video[cells // n_classes], cells % n_classes
+        asked = np.bincount(where, minlength=len(cells))
+        counts = np.zeros((n_videos, n_classes, 2), dtype=np.int64)
+        np.add.at(counts, (video, cls), np.stack([np.ones_like(asked), asked], axis=1))
+        hits = np.zeros((n_videos, n_classes, len(recall_at)), dtype=np.int64)
+        shares = np.zeros(hits.shape)
+        for k, n in enumerate(recall_at):
+            found = np.bincount(where, weights=self.found(n), minlength=len(cells))
+            np.add.at(hits, (video, cls, k), found.astype(np.int64))
+            np.add.at(shares, (video, cls, k), found / np.maximum(asked, 1))
+        return counts, hits, shares
+
+    def by_image(self, recall_at: tuple[int, ...]) -> tuple[Ints, Ints]:
+        """(i,) ground-truth triplets of each image, and (i, K) those found."""
+        n_images = len(self.images.frame)
+        asked = np.bincount(self.image, minlength=n_images)
+        found = [np.bincount(self.image, weights=self.found(n), minlength=n_images) for n in recall_at]
+        return asked, np.stack(found, axis=1).astype(np.int64)
+
+
+def select_images(scenes: Scenes, videos: tuple[str, ...]) -> Images:
+    """The annotated frames of each video, or, where nothing is said of annotation, those with a ground-truth box."""
+    boxed = _list_frames(scenes.boxes, videos)
+    table = scenes.frames
+    if "annotated" not in table.columns or not table["annotated"].count():
+        return boxed
+    table = table.filter(pl.col("annotated").is_not_null())
+    told = _list_frames(table.filter("annotated"), videos)
+    silent = ~np.isin(boxed.video, _list_frames(table, videos).video)
+    video, frame = (
+        np.concatenate([getattr(told, name), getattr(boxed, name)[silent]]) for name in ("video", "frame")
+    )
+    order = np.lexsort((frame, video))
+    return Images(video[order], frame[order])
+
+
+def match_triplets(
+    claims: Relations, truth: Relations, images: Images, n_videos: int, config: RelationConfig
+) -> Triplets:
+    """Match the predictions of each image that have both boxes with its ground-truth triplets.
+
+    The score of a prediction is the product of its own and those of its two tubes. Of the predictions of an image,
+    each pair of tubes keeps its best predicates (the same predicate once); of these the best of the image
+    are walked, those without enough score left out. A prediction finds a ground-truth triplet that says the same where
+    both boxes overlap by the threshold. Equal scores stand in the order in which the pairs first stand in
+    the image, by place in the table, then by predicate.
+
+    Args:
+        claims: by video and place in the table.
+        truth: the same.
+        images: the frames that are judged.
+        n_videos: how many videos there are.
+        config: how.
+
+    Source: TRACE, evaluation of scene graphs; after Zellers et al., CVPR 2018.
+    """
+    from roadaware.metrics.relations.frame_kernels import find_triplets
+
+    claims, pair, same = _rank_predictions(claims)
+    entries = _entries(truth, images, n_videos, config)
+    n = len(entries)
+    of_image = np.searchsorted(entries[:, 0], np.arange(len(images.frame) + 1)).astype(np.int64)
+    rank, found_by = np.zeros(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
+    top = min(config.frame_top or _ALL, max(config.recall_at))
+    least = -np.inf if config.frame_min_score is None else float(config.frame_min_score)
+    score = claims.score * claims.pair_score
+    tied = _find_ties(claims.video, pair, score)
+    find_triplets(
+        (
+            *(
+                claims.starts(n_videos),
+                claims.start,
+                claims.end,
+                claims.subject,
+                claims.object,
+                claims.triplet,
+                pair,
+                same,
+                score,
+                claims.row,
+            ),
+        ),
+        (np.searchsorted(claims.video[tied], np.arange(n_videos + 1)), tied),
+        claims.tracks.arrays(),
+        (images.video, images.frame, of_image),
+        (entries, truth.triplet, truth.tracks.boxes),
+        (config.predicates_per_pair or _ALL, top),
+        (least, float(config.iou_threshold), float(config.frame_pixel_offset)),
+        (config.several_truths, config.frame_precision == "float32", config.silent_frames == "carried"),
+        *(rank, found_by),
+    )
+    return Triplets(images, truth, claims, entries[:, 0], entries[:, 1], rank, found_by)
+
+
+def _entries(truth: Relations, images: Images, n_videos: int, config: RelationConfig) -> Ints:
+    """(e, 4) the ground-truth triplets of each image: image, relation, box of the subject and of the object."""
+    from roadaware.metrics.relations.frame_kernels import collect_true_triplets
+
+    starts = images.starts(n_videos)
+    _, repeated = _group_rows(truth.subject, truth.object, truth.predicate)
+    entries = np.zeros((_most(truth, images), 4), dtype=np.int64)
+    n = collect_true_triplets(
+        *(starts, images.frame, truth.starts(n_videos), truth.start, truth.end, truth.subject, truth.object),
+        *(truth.tracks.offsets, truth.tracks.frames, repeated, config.repeated_truth == "once", entries),
+    )
+    return np.ascontiguousarray(entries[:n])
+
+
+def _rank_predictions(claims: Relations) -> tuple[Relations, Ints, Ints]:
+    """The predictions by video and falling score, and the numbers of their pair, and of pair and predicate."""
+    first, pair = _group_rows(claims.subject, claims.object)
+    _, same = _group_rows(claims.subject, claims.object, claims.predicate)
+    score = claims.score * claims.pair_score
+    order = np.lexsort((claims.predicate, -claims.score, first[pair], -score, claims.video))
+    return claims.taken(order), pair[order], same[order]
+
+
+def _find_ties(video: Ints, pair: Ints, score: Floats) -> Ints:
+    """Places of the predictions, by video and falling score, whose pair has the score of another pair once."""
+    alike = (video[1:] == video[:-1]) & (score[1:] == score[:-1])
+    run = np.concatenate([[0], np.cumsum(~alike)])[: len(video)]
+    several = np.bincount(run[1:][alike & (pair[1:] != pair[:-1])], minlength=len(video) + 1) > 0
+    return np.flatnonzero(np.isin(pair, pair[several[run]])).astype(np.int64)
+
+
+def _group_rows(*columns: Ints) -> tuple[Ints, Ints]:
+    """Where each distinct row first stands, and the number of each row's."""
+    key = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        key = key * (int(column.max(initial=0)) + 1) + column
+    _, first, number = np.unique(key, return_index=True, return_inverse=True)
+    return first.astype(np.int64), number.astype(np.int64)
+
+
+def _most(truth: Relations, images: Images) -> int:
+    """How many ground-truth triplets there can be: the images of each relation's video between its ends."""
+    if not len(truth):
+        return 0
+    span = max(int(images.frame.max(initial=0)), int(truth.end.max())) + 2
+    keys = images.video * span + images.frame
+    ends = (np.searchsorted(keys, truth.video * span + side) for side in (truth.start, truth.end))
+    low, high = ends
+    return int(np.maximum(high - low, 0).sum())
+
+
+def _list_frames(table: pl.DataFrame, videos: tuple[str, ...]) -> Images:
+    """The distinct frames of a table, by video."""
+    names = pl.DataFrame(
+        {"video": videos, "at": np.arange(len(videos))}, schema={"video": pl.String, "at": pl.Int64}
+    )
+    frames = table.select(pl.col("video").cast(pl.String), "frame").unique()
+    rows = frames.join(names, on="video").sort("at", "frame")
+    return Images(*(np.array(rows[column].to_numpy(), dtype=np.int64) for column in ("at", "frame")))
+
+
+# Predictions about given tubes: which ground-truth tubes they mean, and the predictions on those.
+
+
+def map_to_true_tubes(
+    predictions: Predictions, scenes: Scenes, claims: pl.DataFrame
+) -> tuple[pl.DataFrame, int]:
+    """The predicted relations between ground-truth tubes, and how many are on others.
+
+    A predicted tube is a ground-truth one of its video that has its name; or else one whose boxes equal its own, in
+    single precision, in every frame that it has (of several, the one of its category, then the first).
+    Predictions without tubes of their own name those of the ground truth by number. A prediction with a tube that
+    is none of these, or with the same for subject and object where it predicted two, is not judged.
+
+    Args:
+        predictions: with the tubes that are predicted.
+        scenes: with `tubes`.
+        claims: rows of `predictions.relations`.
+
+    Returns:
+        The rows with the numbers of ground-truth tubes; how many were left out.
+    """
+    if predictions.tubes.is_empty():
+        meant = scenes.tubes.select(claimed="tube", true="tube")
+    else:
+        by_name = _match_by_name(predictions, scenes)
+        rest = predictions.tubes.join(by_name, left_on="tube", right_on="claimed", how="anti")
+        meant = pl.concat([by_name, _match_by_boxes(predictions, scenes, rest)])
+    found = claims
+    for side in ("subject", "object"):
+        pairs = meant.select(pl.col("claimed").alias(side), pl.col("true").alias(f"true_{side}"))
+        found = found.join(pairs, on=side, how="inner", maintain_order="left")
+    merged = (pl.col("subject") != pl.col("object")) & (pl.col("true_subject") == pl.col("true_object"))
+    found = found.filter(~merged)
+    found = found.with_columns(subject="true_subject", object="true_object").select(claims.columns)
+    return _in_their_videos(found, scenes), len(claims) - len(found)
+
+
+def _match_by_name(predictions: Predictions, scenes: Scenes) -> pl.DataFrame:
+    """Predicted tubes to the ground-truth ones of the same video and name."""
+    nothing = pl.DataFrame(schema={"claimed": pl.Int64, "true": pl.Int64})
+    if "name" not in predictions.tubes.columns or "name" not in scenes.tubes.columns:
+        return nothing
+    key = (pl.col("video").cast(pl.String), pl.col("name").cast(pl.String))
+    true = scenes.tubes.select(*key, true="tube").drop_nulls().unique(["video", "name"], keep="first")
+    claimed = predictions.tubes.select(*key, claimed="tube").drop_nulls()
+    return claimed.join(true, on=["video", "name"], maintain_order="left").select("claimed", "true")
+
+
+def _match_by_boxes(predictions: Predictions, scenes: Scenes, asked: pl.DataFrame) -> pl.DataFrame:
+    """Predicted tubes to the ground-truth ones that have all their boxes."""
+    nothing = pl.DataFrame(schema={"claimed": pl.Int64, "true": pl.Int64})
+    if asked.is_empty() or "tube" not in predictions.boxes.columns or "tube" not in scenes.boxes.columns:
+        return nothing
+    corners = [pl.col(corner).cast(pl.Float32) for corner in CORNERS]
+    key = (pl.col("video").cast(pl.String), pl.col("frame"), *corners)
+    on = ["video", "frame", *CORNERS]
+    wanted = predictions.boxes.filter(pl.col("tube").is_in(asked["tube"].implode()))
+    claimed = wanted.select(*key, claimed="tube")
+    true = scenes.boxes.select(*key, true="tube").drop_nulls()
+    counts = claimed.group_by("claimed").len("boxes")
+    equal = claimed.join(true, on=on).group_by("claimed", "true").len("equal").join(counts, on="claimed")
+    whole = equal.filter(pl.col("equal") == pl.col("boxes")).select("claimed", "true")
+    other = pl.col("category") != pl.col("category_right")
+    return (
+        whole.join(_categories(predictions), left_on="claimed", right_on="tube", how="left")
+        .join(_categories(scenes), left_on="true", right_on="tube", how="left")
+        .sort(pl.col("claimed"), other.fill_null(True), pl.col("true"))
+        .unique("claimed", keep="first", maintain_order=True)
+        .select("claimed", "true")
+    )
+
+
+def _categories(tables: Predictions | Scenes) -> pl.DataFrame:
+    """Tube to the name of its category."""
+    names = dict(enumerate(tables.meta.vocabularies.get("category", ())))
+    labels = tables.tube_labels.filter(pl.col("kind").cast(pl.String) == "category")
+    named = [names.get(label, str(label)) for label in labels["label"].to_list()]
+    return pl.DataFrame({"tube": labels["tube"], "category": pl.Series(named, dtype=pl.String)}).unique(
+        "tube", keep="first"
+    )
+
+
+def _in_their_videos(claims: pl.DataFrame, scenes: Scenes) -> pl.DataFrame:
+    """The predictions, where each is in the video of its tubes.
+
+    Raises:
+        InputError: if one is not; only predictions without tubes of their own can be.
+    """
+    owners = scenes.tubes.select(pl.col("tube"), of=pl.col("video").cast(pl.String))
+    for side in ("subject", "object"):
+        astray = claims.join(owners, left_on=side, right_on="tube").filter(
+            pl.col("video").cast(pl.String) != pl.col("of")
+        )
+        if len(astray):
+            shown = astray["relation"].head(5).to_list()
+            raise InputError(f"predicted relations name tubes of other videos as {side}, first {shown}")
+    return claims
+
+
+def ensure_predicted_boxes(predictions: Predictions) -> None:
+    """Predictions of the setting `sgdet` need boxes of their own.
+
+    Raises:
+        InputError: if there are predictions and none has any.
+    """
+    if not predictions.relations.is_empty() and (
+        "tube" not in predictions.boxes.columns or not np.any(predictions.boxes["tube"].count())
+    ):
+        raise InputError(
+            "the predicted relations have no boxes",
+            hint="give boxes of their tubes, or judge them on the true ones with setting 'predcls'",
+        )
+
+
+# Relations as a whole: which ground-truth ones the predictions of each video find, best first.
+
+
+@dataclass(frozen=True, eq=False)
+class Tubelets:
+    """The matches of the predictions of a set.
+
+    Args:
+        truth: ground-truth relations by video.
+        claims: those that are judged, by video and falling score, equal scores in the order of the table.
+        beyond: predictions that come after the `top_returns` best of their video.
+        taken: (n,) place of the ground-truth relation that a prediction finds, -1 where none.
+        near: (n,) place of the ground-truth relation of its triplet that it overlaps most, found or not; -1 where
+            there is none of its triplet.
+        overlap: (n, 2) what subject and object overlap those of `taken`, or else of `near`.
+        rank: (n,) place of the prediction in its video, from 1.
+        ap: (V,) average precision; NaN without ground truth.
+        tagged: (V, P) precision of the best distinct triplets; NaN without ground truth.
+    """
+
+    truth: Relations
+    claims: Relations
+    beyond: int
+    taken: Ints
+    near: Ints
+    overlap: Floats
+    rank: Ints
+    ap: Floats
+    tagged: Floats
+
+    @property
+    def hit(self) -> Bools:
+        """(n,) whether each prediction finds a ground-truth relation."""
+        marks: Bools = self.taken >= 0
+        return marks
+
+    def hits(self, n_videos: int, n_classes: int, recall_at: tuple[int, ...]) -> npt.NDArray[np.int64]:
+        """(V, C, K) how many ground-truth relations of each predicate the best predictions of each video find.
+
+        Source: supplement of Chaotic World, ICCV 2023, section 3.2 (recall at k).
+        """
+        counts = np.zeros((n_videos, n_classes, len(recall_at)), dtype=np.int64)
+        for k, n in enumerate(recall_at):
+            among = self.hit & (self.rank <= n)
+            np.add.at(counts[:, :, k], (self.claims.video[among], self.claims.predicate[among]), 1)
+        return counts
+
+
+def match_video_tubelets(
+    claims: Relations, truth: Relations, n_videos: int, config: RelationConfig
+) -> Tubelets:
+    """Match the predictions of each video with its ground-truth relations.
+
+    A prediction takes, of the ground-truth relations of its triplet that no better prediction took, the one with the largest
+    min(vIoU of the subjects, vIoU of the objects), and is a hit where that is at least the threshold. The
+    vIoU of two tubelets is the sum over frames of the boxes' intersections by that of their unions, over
+    the frames of their relations. Of equal overlaps the first in the table is taken.
+
+    Args:
+        claims: by video and place in the table.
+        truth: the same.
+        n_videos: how many videos there are.
+        config: how.
+
+    Source: VidVRD-helper, evaluation of relation detection and tagging.
+    """
+    from roadaware.metrics.relations.tubelet_kernels import match_tubelets, score_tubelets
+
+    claims = claims.taken(np.lexsort((-claims.score, claims.video)))
+    rank = np.arange(len(claims)) - claims.starts(n_videos)[claims.video] + 1
+    kept = np.ones(len(claims), dtype=np.bool_)
+    if config.top_returns is not None:
+        kept = rank <= config.top_returns
+    beyond, claims, rank = int((~kept).sum()), claims.taken(kept), rank[kept]
+    taken, near = (np.full(len(claims), -1, dtype=np.int64) for _ in range(2))
+    overlap = np.full((len(claims), 2), np.nan)
+    numbers = (float(config.pixel_offset), float(config.viou_threshold))
+    match_tubelets(_side(claims, n_videos), _side(truth, n_videos), numbers, taken, near, overlap)
+    starts, true_starts = claims.starts(n_videos), truth.starts(n_videos)
+    counts = np.array(config.precision_at, dtype=np.int64)
+    ap, tagged = np.zeros(n_videos), np.zeros((n_videos, len(counts)))
+    single = config.precision == "float32"
+    score_tubelets(starts, claims.triplet, taken, true_starts, truth.triplet, counts, single, ap, tagged)
+    untrue = np.diff(true_starts) == 0
+    ap[untrue], tagged[untrue] = np.nan, np.nan
+    return Tubelets(truth, claims, beyond, taken, near, overlap, rank, ap, tagged)
+
+
+def _side(relations: Relations, n_videos: int) -> tuple[Ints, Ints, Ints, Ints, Ints, Floats]:
+    """What the kernel takes of ground truth or predictions."""
+    from roadaware.metrics.relations.tubelet_kernels import cut
+
+    tracks, when = relations.tracks, (relations.start, relations.end)
+    subject, object_ = (
+        cut(tube, *when, tracks.offsets, tracks.frames) for tube in (relations.subject, relations.object)
+    )
+    starts = relations.starts(n_videos)
+    return starts, relations.triplet, subject, object_, tracks.frames, tracks.boxes
+
 
 # Relations one by one: what each prediction found, which prediction found each ground-truth one, and what each frame lacks.
 

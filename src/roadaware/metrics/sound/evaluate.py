@@ -2,21 +2,269 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from roadaware.arrays import Bools, Floats, Ints
+from roadaware.arrays import Bools, Floats, Floats32, Ints
 from roadaware.errors import InputError
 from roadaware.metrics.metric_state import ItemScores, SceneResult, build_result, compute_values
 from roadaware.metrics.sound.config import SoundConfig
-from roadaware.metrics.sound.maps import map_chunks, normalize_maps, select_predicted_cells
-from roadaware.metrics.sound.truth import SoundTruth, build_sound_truth
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
+
+# The cells of the image that each sound comes from, and their weights.
+
+
+@dataclass(frozen=True, eq=False)
+class SoundTruth:
+    """The ground-truth boxes of n sounds, in cells.
+
+    Args:
+        table: one row per sound: video, sound, name, sound_class, category.
+        first: (n + 1,) where each sound's boxes start.
+        edges: (boxes, 4) x1, y1, x2, y2 in cells, half open, within the image.
+        owner: (boxes,) whose vote a box is: boxes of one owner count once for a cell.
+        annotators: (n,) how many drew boxes of the sound; at least 1.
+    """
+
+    table: pl.DataFrame
+    first: Ints
+    edges: Ints
+    owner: Ints
+    annotators: Ints
+
+    @property
+    def most(self) -> int:
+        """The largest number of boxes of a sound."""
+        return int(np.diff(self.first).max(initial=0))
+
+    def part(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
+        """`first`, `edges` and `owner` of some sounds.
+
+        Args:
+            rows: (m,) which ones.
+        """
+        counts = self.first[rows + 1] - self.first[rows]
+        first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        boxes = np.repeat(self.first[rows] - first[:-1], counts) + np.arange(first[-1])
+        return first, self.edges[boxes], self.owner[boxes]
+
+    def worth(self, config: SoundConfig) -> Floats:
+        """(n, most + 1) weight of a cell with 0, 1, ... votes."""
+        votes = np.arange(self.most + 1, dtype=np.float64)
+        if config.consensus == "mean":
+            found: Floats = votes[None] / self.annotators[:, None]
+            return found
+        counted = (
+            votes > 0 if config.consensus == "union" else np.minimum(votes / config.consensus_count, 1.0)
+        )
+        return np.broadcast_to(np.asarray(counted, dtype=np.float64), (len(self.annotators), len(votes)))
+
+
+def build_sound_truth(scenes: Scenes, config: SoundConfig) -> SoundTruth:
+    """The ground-truth boxes of every sound, in the order of the table of sounds.
+
+    Raises:
+        InputError: if there are no sounds, none of them has a box, or the size of an image is unknown.
+
+    Source: Song et al., CVPR 2022, `utils.py`: a corner is the whole part of size * coordinate / side.
+    """
+    table = _build_sound_table(scenes)
+    boxes = _boxes(scenes, table, each=config.unnamed_boxes == "each")
+    if boxes.is_empty():
+        raise InputError(
+            f"none of the {len(table)} sounds of the truth has a box", hint="boxes name theirs in `sound`"
+        )
+    sides = np.tile(boxes.select("width_px", "height_px").to_numpy().astype(np.float64), 2)
+    cells = np.trunc(config.size * boxes.select(CORNERS).to_numpy() / sides).astype(np.int64)
+    lowest = 0 if config.negative_corners == "clip" else cells + config.size
+    cells = np.clip(np.where(cells < 0, lowest, cells), 0, config.size)
+    rows = boxes["row"].to_numpy()
+    owners = boxes["annotator"].rle_id() if config.consensus == "mean" else boxes["place"]
+    # An annotator who drew the last box of one sound and the first of the next has two numbers.
+    new = np.concatenate([[False], (rows[1:] != rows[:-1]) | (np.diff(owners.to_numpy()) != 0)])
+    voters = boxes.group_by("row").agg(pl.col("annotator").n_unique())
+    annotators = np.ones(len(table), dtype=np.int64)
+    annotators[voters["row"].to_numpy()] = voters["annotator"].to_numpy()
+    first = np.searchsorted(rows, np.arange(len(table) + 1))
+    return SoundTruth(table, first.astype(np.int64), cells, np.cumsum(new).astype(np.int64), annotators)
+
+
+def _build_sound_table(scenes: Scenes) -> pl.DataFrame:
+    sounds = scenes.sounds
+    if sounds.is_empty():
+        raise InputError("the truth has no sounds", hint="its table `sounds` is empty")
+    names = dict(enumerate(scenes.meta.vocabularies.get("sound", ())))
+    columns: dict[str, Any] = {"video": pl.String, "sound": pl.Int64, "name": pl.String, "label": pl.Int64}
+    table = sounds.select(_get_column(sounds, c).cast(dtype) for c, dtype in columns.items())
+    label = pl.col("label")
+    named = label.replace_strict(names, default=label.cast(pl.String), return_dtype=pl.String)
+    videos = scenes.videos.select(pl.col("video").cast(pl.String), _get_column(scenes.videos, "category"))
+    return table.select("video", "sound", "name", named.alias("sound_class")).join(
+        videos.with_columns(pl.col("category").cast(pl.String)),
+        on="video",
+        how="left",
+        maintain_order="left",
+    )
+
+
+def _boxes(scenes: Scenes, table: pl.DataFrame, *, each: bool) -> pl.DataFrame:
+    """The boxes of sounds by sound and annotator, each in its order, with the sides of their images.
+
+    Args:
+        scenes: the ground truth.
+        table: of the sounds.
+        each: whether boxes that name no annotator are each of one of their own.
+    """
+    if "sound" not in scenes.boxes.columns:
+        return scenes.boxes.clear()
+    sides = scenes.videos.select(
+        pl.col("video").cast(pl.String),
+        _get_column(scenes.videos, "width_px"),
+        _get_column(scenes.videos, "height_px"),
+    )
+    nobody = pl.format("\0{}", pl.int_range(pl.len())) if each else pl.lit("")
+    annotator = pl.coalesce(_get_column(scenes.boxes, "annotator").cast(pl.String), nobody).alias("annotator")
+    boxes = (
+        scenes.boxes.filter(pl.col("sound").is_not_null())
+        .select("sound", pl.col("video").cast(pl.String), pl.col(CORNERS).cast(pl.Float64), annotator)
+        .join(table.with_row_index("row").select("row", "sound"), on="sound", maintain_order="left")
+        .join(sides, on="video", how="left", maintain_order="left")
+        .sort("row", "annotator", maintain_order=True)
+        .with_row_index("place")
+    )
+    unknown = boxes.filter(~((pl.col("width_px") > 0) & (pl.col("height_px") > 0)).fill_null(False))[
+        "video"
+    ].unique(maintain_order=True)
+    if len(unknown):
+        raise InputError(
+            f"the images of {len(unknown)} videos have no size, first {unknown.head(5).to_list()}",
+            hint="give videos.width_px and videos.height_px; images with boxes in shares are 1 x 1",
+        )
+    return boxes
+
+
+def _get_column(frame: pl.DataFrame, column: str) -> pl.Expr:
+    """The column, null where the table lacks it."""
+    return pl.col(column) if column in frame.columns else pl.lit(None).alias(column)
+
+
+# Predicted localisation maps at the size of the ground truth, and the cells that they predict.
+
+
+_CELLS_AT_ONCE = 1 << 22
+
+
+def resize_weights(cells: int, size: int) -> tuple[Ints, Ints, Floats32]:
+    """For each of `size` new cells: (size,) the old cell before its centre, the one after it, and how far on.
+
+    Centres lie in the middle of cells; beyond the first and last centre the edge goes on.
+
+    Source: bilinear interpolation as OpenCV's `INTER_LINEAR`.
+
+    >>> resize_weights(2, 4)[2]
+    array([0.75, 0.25, 0.75, 0.25], dtype=float32)
+    """
+    centres = (np.arange(size) + 0.5) * (cells / size) - 0.5
+    before = np.floor(centres)
+    part = (centres - before).astype(np.float32)
+    place = before.astype(np.int64)
+    return np.clip(place, 0, cells - 1), np.clip(place + 1, 0, cells - 1), part
+
+
+def normalize_maps(maps: npt.ArrayLike, size: int) -> Floats32:
+    """(n, size, size) maps resized to `size` and scaled to [0, 1], in single precision; NaN where constant.
+
+    Args:
+        maps: (n, h, w) of any size.
+        size: cells in a row of what comes out.
+
+    Source: Song et al., CVPR 2022, `test.py`, `utils.py`.
+    """
+    from roadaware.metrics.sound.map_kernels import resize_maps
+
+    cells = np.ascontiguousarray(maps, dtype=np.float32)
+    found: Floats32 = resize_maps(
+        cells, *resize_weights(cells.shape[1], size), *resize_weights(cells.shape[2], size)
+    )
+    return found
+
+
+def select_predicted_cells(maps: Floats32, config: SoundConfig) -> Bools:
+    """(n, size, size) the cells that scaled maps predict.
+
+    Args:
+        maps: (n, size, size) in [0, 1], NaN where constant; see `normalize_maps`.
+        config: `threshold`, `comparison` and `constant_map`.
+
+    Source: Song et al., CVPR 2022, `test.py`.
+    """
+    n, cells = len(maps), maps.shape[1] * maps.shape[2]
+    threshold: Floats32 = np.full((n, 1, 1), np.float32(config.threshold or 0.0))
+    if config.threshold is None:
+        middle = np.partition(maps.reshape(n, cells), cells // 2, axis=1)[:, cells // 2]
+        threshold = middle.reshape(n, 1, 1)
+    claimed: Bools = maps > threshold if config.comparison == "greater" else maps >= threshold
+    if config.constant_map == "whole":
+        claimed |= np.isnan(maps)
+    return claimed
+
+
+def map_chunks(claims: pl.DataFrame, matched: pl.DataFrame, size: int) -> Iterator[tuple[Ints, Floats32]]:
+    """Rows of the ground truth and (n, h, w) their predicted maps, maps of one shape at a time, as many as fit.
+
+    Args:
+        claims: with `sound`, `map`, and `map_width` where maps are not square.
+        matched: `claim` and `row`: which row of the predictions is about which of the ground truth.
+        size: what maps are resized to, which tells how many fit.
+
+    Raises:
+        InputError: if a map has no cell, a gap, or a length that its width does not divide.
+    """
+    if "map" not in claims.columns:
+        return
+    width = pl.col("map_width") if "map_width" in claims.columns else pl.lit(None, dtype=pl.Int64)
+    lengths = (
+        claims["map"].arr.len() if isinstance(claims.schema["map"], pl.Array) else claims["map"].list.len()
+    )
+    known = (
+        claims.select("sound", width.alias("width"))
+        .with_columns(lengths.cast(pl.Int64).alias("cells"))
+        .with_row_index("claim")
+        .join(matched, on="claim", maintain_order="left")
+        .filter(pl.col("cells").is_not_null())
+        .with_columns(square=pl.col("width").is_null())
+        .with_columns(pl.col("width").fill_null(pl.col("cells").sqrt().round().cast(pl.Int64)))
+    )
+    _check_shapes(known)
+    for (cells, wide), part in known.group_by("cells", "width", maintain_order=True):
+        high = int(cells) // int(wide)
+        step = max(1, _CELLS_AT_ONCE // max(size * size, int(cells)))
+        for start in range(0, len(part), step):
+            some = part.slice(start, step)
+            values = claims["map"].gather(some["claim"]).explode()
+            if values.null_count():
+                raise InputError(f"{values.null_count()} cells of maps are null", where="table sounds")
+            yield some["row"].to_numpy().astype(np.int64), values.to_numpy().reshape(len(some), high, -1)
+
+
+def _check_shapes(known: pl.DataFrame) -> None:
+    wide, cells = pl.col("width"), pl.col("cells")
+    even = (cells > 0) & (wide > 0) & (cells % wide == 0) & (~pl.col("square") | (wide * wide == cells))
+    wrong = known.filter(~even.fill_null(False))
+    if len(wrong):
+        raise InputError(
+            f"the maps of {len(wrong)} sounds have no rows of equal length, first "
+            f"{wrong.select('sound', 'cells', 'width').head(3).rows(named=True)}",
+            hint="a map holds height x width cells row by row; give `map_width` where it is not square",
+        )
+
 
 # The consensus IoU of each predicted map, and of the answers that anybody could give.
 

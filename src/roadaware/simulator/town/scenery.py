@@ -12,12 +12,20 @@ import numpy.typing as npt
 from roadaware.arrays import Floats
 from roadaware.simulator.config import Conditions, SceneConfig
 from roadaware.simulator.figures.form import rotate_hues
-from roadaware.simulator.layout import Layout, Prop
+from roadaware.simulator.layout import Crossing, Lane, Layout, Prop
 from roadaware.simulator.looks import Look
 from roadaware.simulator.mesh import Material, Soup, merge_soups
 from roadaware.simulator.town.brush import Brush
 from roadaware.simulator.town.buildings import Plots, build_hedge, build_house, build_tree, generate_buildings
-from roadaware.simulator.town.drawing import Pile
+from roadaware.simulator.town.drawing import (
+    Pile,
+    bar,
+    build_arrow_symbol,
+    build_bicycle_symbol,
+    build_word_symbol,
+    dashes_across,
+    teeth_across,
+)
 from roadaware.simulator.town.furniture import (
     build_beacon,
     build_bin,
@@ -30,12 +38,268 @@ from roadaware.simulator.town.furniture import (
     compute_lamp_position,
     generate_kerbside_props,
 )
-from roadaware.simulator.town.ground import add_junction_ground, add_road_ground, add_terrain
-from roadaware.simulator.town.lines import draw_road_markings
-from roadaware.simulator.town.palette import build_palette
-from roadaware.simulator.town.regions import Regions, build_rules
-from roadaware.simulator.town.tracks import build_track
-from roadaware.simulator.town.wires import wire_spans
+from roadaware.simulator.town.ground import (
+    MARKING_M,
+    TACTILE,
+    add_junction_ground,
+    add_road_ground,
+    add_terrain,
+)
+from roadaware.simulator.town.palette import BLACK, WHITE, YELLOW, build_palette
+from roadaware.simulator.town.regions import KERB_M, Regions, build_rules, lateral_offset
+from roadaware.simulator.town.spots import BAY_M, STOP_GAP_M
+from roadaware.simulator.town.tracks import build_track, strip
+
+# Lines along a road: in its middle, between lanes and at its kerbs; and all else that is painted on it.
+
+
+# Markings at places on a road: stop and give-way lines, crossings, bays, arrows, words and symbols.
+
+
+STRIPE_M = 0.6
+
+
+def _road_s(brush: Brush, lane: Lane, s: float) -> float:
+    """A length along a lane as one along its road."""
+    return float(brush.road.line.project(lane.line.at(np.array([s])))[0][0])
+
+
+def draw_stop_line(brush: Brush, lane: Lane) -> None:
+    """The line where one stops or gives way before a junction, and an arrow where there are several lanes.
+
+    Args:
+        brush: of a stretch.
+        lane: on it.
+    """
+    if lane.number not in brush.rules.stops:
+        return
+    at, lit = brush.rules.stops[lane.number]
+    s, left = _road_s(brush, lane, at), lateral_offset(lane, brush.road)
+    if lit:
+        shape = bar(0.3, lane.width_m)
+    elif brush.palette.left:
+        row = dashes_across(lane.width_m, 0.6, 0.3, 0.2)
+        shape = np.concatenate([row, row - np.array([0.4, 0.0])])
+    else:
+        shape = teeth_across(lane.width_m)
+    brush.stamp(s, left, shape, WHITE, lane.forward)
+    turns = brush.rules.turns.get(lane.number, ())
+    same = [x for x in brush.road.lanes if brush.layout.lanes[x].kind == "vehicle"]
+    if lane.kind == "vehicle" and len(same) > 2 and at > 14.0:
+        back = -1.0 if lane.forward else 1.0
+        for turn in turns:
+            brush.stamp(s + 7.0 * back, left, build_arrow_symbol(turn), WHITE, lane.forward)
+
+
+def draw_lane_symbols(brush: Brush, lane: Lane) -> None:
+    """Words on bus lanes and bicycles on cycle lanes, again and again.
+
+    Args:
+        brush: of a stretch.
+        lane: on it.
+    """
+    if lane.kind not in ("bus", "cycle"):
+        return
+    shape = build_word_symbol("BUS", 2.3, 4.2) if lane.kind == "bus" else build_bicycle_symbol()
+    left = lateral_offset(lane, brush.road)
+    for s in np.arange(14.0, brush.road.line.length - 8.0, 34.0 if lane.kind == "bus" else 26.0):
+        if any(start + 2.0 < s < end - 2.0 for start, end in brush.free):
+            brush.stamp(float(s), left, shape, WHITE, lane.forward)
+
+
+def draw_parking_bays(brush: Brush, lane: Lane) -> None:
+    """The boxes of a row of parking bays.
+
+    Args:
+        brush: of a stretch.
+        lane: the row.
+    """
+    ends = sorted(_road_s(brush, lane, s) for s in (0.0, lane.line.length))
+    left = lateral_offset(lane, brush.road)
+    inner = left - lane.side * lane.width_m / 2
+    brush.line(inner, 0.1, WHITE, ends[0], ends[1])
+    n = max(1, round((ends[1] - ends[0]) / BAY_M))
+    for s in np.linspace(ends[0], ends[1], n + 1):
+        brush.stamp(float(s), left, bar(0.1, lane.width_m), WHITE, lane.forward)
+
+
+def draw_bus_stops(brush: Brush, lane: Lane) -> None:
+    """The box in which buses stop, with its words.
+
+    Args:
+        brush: of a stretch.
+        lane: the stop lies on it or beside it.
+    """
+    for bay in lane.bays:
+        start, end = sorted(_road_s(brush, lane, s) for s in bay)
+        outer = abs(lateral_offset(lane, brush.road)) + lane.width_m / 2
+        edge = brush.road.half_width_m - 0.15
+        inner = outer if edge - outer > 1.8 else max(outer - 2.9, outer - lane.width_m + 0.2)
+        for out in (inner, edge):
+            brush.dashes(lane.side * out, 0.12, YELLOW, 1.0, 0.5, start, end - 1.0)
+        middle, wide = lane.side * (inner + edge) / 2, edge - inner
+        for s in (start, end):
+            brush.stamp(s, middle, bar(0.12, wide), YELLOW, lane.forward)
+        centre = (start + end) / 2
+        for text, moved in (("BUS", -2.6), ("STOP", 1.6)):
+            go = 1.0 if lane.forward else -1.0
+            brush.stamp(
+                centre + moved * go,
+                middle,
+                build_word_symbol(text, min(2.2, wide - 0.3), 3.2),
+                YELLOW,
+                lane.forward,
+            )
+
+
+def draw_crossing(brush: Brush, crossing: Crossing) -> None:
+    """Stripes or studs, the lines before them, and the rough paving at the kerbs.
+
+    Args:
+        brush: of the stretch it lies on.
+        crossing: of the road.
+    """
+    half, wide = brush.road.half_width_m, crossing.width_m / 2
+    piece = brush.track.cut(crossing.s_m - wide, crossing.s_m + wide)
+    if crossing.kind == "zebra":
+        n = round(half / STRIPE_M)
+        step = half / n
+        for k in range(n):
+            low = -half + step * (2 * k + 0.5)
+            brush.pile.flat(strip(piece, low, low + step), MARKING_M, WHITE)
+        _before_zebra(brush, crossing)
+    else:
+        _studs(brush, crossing)
+        _crossing_stops(brush, crossing)
+    for low in (half + 0.16, -half - 1.0):
+        brush.pile.flat(strip(piece, low, low + 0.84), KERB_M + 0.005, TACTILE)
+
+
+def _across(brush: Brush, s: float, shape: Floats) -> None:
+    """Something across the whole road, painted with the stretch of its crossing wherever it lies."""
+    here = brush.track.at(np.clip(np.array([s]), 0.0, brush.track.length))
+    angle = float(here.headings[0])
+    c, sine = np.cos(angle), np.sin(angle)
+    brush.pile.flat(here.points[0] + shape @ np.array([[c, sine], [-sine, c]]), MARKING_M, WHITE)
+
+
+def _before_zebra(brush: Brush, crossing: Crossing) -> None:
+    away = crossing.width_m / 2 + 1.0
+    shape = dashes_across(2 * brush.road.half_width_m - 0.4, 0.5, 0.5, 0.2)
+    for side in (1, -1):
+        _across(brush, crossing.s_m + side * away, shape)
+
+
+def _studs(brush: Brush, crossing: Crossing) -> None:
+    wide = 2 * brush.road.half_width_m - 0.4
+    shape = dashes_across(wide, 0.14, 0.36, 0.14) if brush.palette.left else bar(0.25, wide)
+    for side in (1, -1):
+        _across(brush, crossing.s_m + side * crossing.width_m / 2, shape)
+
+
+def _crossing_stops(brush: Brush, crossing: Crossing) -> None:
+    """Stop lines of a crossing between junctions; on the arm of a junction it has the junction's own."""
+    sites = [brush.layout.signals[number] for number in crossing.signals]
+    if not sites or any(site.junction >= 0 for site in sites):
+        return
+    for lane in (brush.layout.lanes[number] for number in brush.road.lanes):
+        if lane.kind in ("vehicle", "bus", "cycle"):
+            back = -1 if lane.forward else 1
+            s = crossing.s_m + back * (crossing.width_m / 2 + STOP_GAP_M)
+            _across(brush, s, bar(0.3, lane.width_m, 0.0, lateral_offset(lane, brush.road)))
+
+
+def draw_road_markings(brush: Brush) -> None:
+    """Everything that is painted on a stretch of road.
+
+    Args:
+        brush: of the stretch.
+    """
+    _lines(brush)
+    for number in brush.road.lanes:
+        lane = brush.layout.lanes[number]
+        draw_stop_line(brush, lane)
+        draw_lane_symbols(brush, lane)
+        draw_bus_stops(brush, lane)
+        if lane.kind == "parking":
+            draw_parking_bays(brush, lane)
+    for crossing in brush.rules.crossings[brush.road.number]:
+        if brush.span[0] <= crossing.s_m < brush.span[1]:
+            draw_crossing(brush, crossing)
+
+
+def _lines(brush: Brush) -> None:
+    """Lines along the road: in its middle, between lanes and at the kerbs."""
+    road, palette = brush.road, brush.palette
+    lanes = [brush.layout.lanes[number] for number in road.lanes]
+    many = sum(lane.kind == "vehicle" for lane in lanes) > 2
+    if many and not palette.left:
+        for left in (0.11, -0.11):
+            brush.line(left, 0.1, palette.centre)
+    else:
+        brush.dashes(0.0, 0.12, palette.centre, 2.0, 4.0)
+    for side in (1, -1):
+        own = [lane for lane in lanes if lane.side == side and lane.kind in ("vehicle", "bus", "cycle")]
+        own.sort(key=lambda lane: lane.order)
+        for inner, outer in pairwise(own):
+            left = lateral_offset(inner, road) + side * inner.width_m / 2
+            if outer.kind == "vehicle":
+                brush.dashes(left, 0.1, WHITE, 2.0, 4.0)
+            else:
+                brush.line(left, 0.24 if outer.kind == "bus" else 0.12, WHITE)
+        last = own[-1]
+        out = abs(lateral_offset(last, road)) + last.width_m / 2
+        if road.half_width_m - out > 1.0:
+            if last.kind == "cycle":
+                brush.line(side * out, 0.12, WHITE)
+        elif palette.left:
+            for away in (0.2, 0.42):
+                brush.line(side * (road.half_width_m - away), 0.09, YELLOW)
+        else:
+            brush.line(side * (road.half_width_m - 0.25), 0.1, palette.edge)
+
+
+# Wires above the road, from lamp post to lamp post.
+
+
+_LEAST_M, _MOST_M = 6.0, 45.0
+_NEXT = 2
+_HALF_M = 0.02
+_PARTS = 6
+
+
+def wire_spans(layout: Layout) -> list[tuple[Floats, Soup]]:
+    """The wires of a town: the (2,) middle and the triangles of each, which hang from posts near each other.
+
+    Args:
+        layout: of the town, with what stands there.
+    """
+    heads = np.array(
+        [compute_lamp_position(prop) for prop in layout.props if prop.kind == "lamp_post"]
+    ).reshape(-1, 3)
+    away = np.hypot(*(heads[:, None, :2] - heads[None, :, :2]).transpose(2, 0, 1))
+    away[(away < _LEAST_M) | (away > _MOST_M)] = np.inf
+    pairs = set()
+    for post in range(len(heads)):
+        for other in np.argsort(away[post], kind="stable")[:_NEXT].tolist():
+            if np.isfinite(away[post, other]):
+                pairs.add((min(post, other), max(post, other)))
+    return [((heads[a, :2] + heads[b, :2]) / 2, _span(heads[a], heads[b])) for a, b in sorted(pairs)]
+
+
+def _span(start: Floats, end: Floats) -> Soup:
+    """Two ribbons across each other, seen from both sides."""
+    share = np.linspace(0.0, 1.0, _PARTS + 1)[:, None]
+    line = start + share * (end - start)
+    line[:, 2] -= 4 * (share * (1 - share))[:, 0] * 0.025 * float(np.hypot(*(end - start)[:2]))
+    aside = np.array([-(end - start)[1], (end - start)[0], 0.0])
+    pile = Pile()
+    for way in (np.array([0.0, 0.0, _HALF_M]), _HALF_M * aside / max(float(np.hypot(*aside[:2])), 1e-9)):
+        faces = np.stack([line[:-1] - way, line[1:] - way, line[1:] + way, line[:-1] + way], axis=1)
+        pile.faces(faces, BLACK)
+        pile.faces(faces[:, ::-1], BLACK)
+    return pile.soup()
+
 
 CHUNK_M = 40.0
 FINE_M = 52.0

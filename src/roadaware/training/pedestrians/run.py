@@ -24,7 +24,8 @@ from roadaware.metrics.result import MetricResult
 from roadaware.models import create, get_crossing_entry
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.networks.base import CrossingNet
-from roadaware.models.crossing.predictor import Predictor
+from roadaware.models.crossing.predictor import Predictor, is_predictor
+from roadaware.models.crossing.published import load_image_weights
 from roadaware.models.uncertainty.passes import replace_last_layer
 from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.tables import Meta, Predictions, Scenes, build_sample_predictions
@@ -35,7 +36,6 @@ from roadaware.training.pedestrians.failures import FailedSeedsError, format_err
 from roadaware.training.pedestrians.fit import Fitted, Fitter, Keeper, Score, StoppedFitError
 from roadaware.training.pedestrians.folds import Fold
 from roadaware.training.pedestrians.heads import get_head_sizes
-from roadaware.training.pedestrians.initialization import load_initial_weights
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, check_network
 from roadaware.training.pedestrians.results import score_probabilities
 from roadaware.training.pedestrians.run_lock import make_run_folder, refuse_other, register_run
@@ -48,6 +48,49 @@ from roadaware.training.pedestrians.samples import (
 )
 from roadaware.training.recipe_files import replace_fields
 from roadaware.training.stopping import Stop, handle_stop_signals
+
+# Initial weights of a fit: published image weights, or a predictor of ours; imports torch.
+
+
+def load_initial_weights(network: CrossingNet, name: str, path: Path) -> None:
+    """Put weights into a network before it is trained.
+
+    Of a predictor everything is taken, its last layer too; only what its answers were drawn from is not. How
+    its sequences were standardised is taken as well, and a recipe that standardises replaces it.
+
+    Args:
+        network: is changed.
+        name: of it in the registry.
+        path: a predictor's file, or a file of image weights as `load_image_weights` takes it.
+
+    Raises:
+        UsageError: if there is no such file, or the weights are of another network, or of one with other
+            inputs, sizes or labels.
+        InputError: if the file cannot be read.
+        DamagedError: if it is not whole.
+    """
+    if not path.is_file():
+        raise UsageError(f"network.weights: there is no file {path}")
+    if not is_predictor(path):
+        load_image_weights(network, path)
+        return
+    held = Predictor.open(path)
+    for what, there, here in (
+        ("network", held.name, name),
+        ("inputs", _shapes(held.network), _shapes(network)),
+        ("number of labels", held.network.labels, network.labels),
+        ("sizes", configs.to_dict(held.network.config), configs.to_dict(network.config)),
+    ):
+        if there != here:
+            raise UsageError(f"{path} cannot be gone on from: its {what} is {there}, and the recipe's {here}")
+    own = network.state_dict()
+    known = {key: value for key, value in held.network.state_dict().items() if key in own}
+    network.load_state_dict({**own, **known})
+
+
+def _shapes(network: CrossingNet) -> str:
+    return ", ".join(f"{name} {shape}" for name, shape in network.shapes.items())
+
 
 Progress = Callable[[int, int, str], None]
 _log = logging.getLogger("roadaware")

@@ -13,8 +13,7 @@ from roadaware.simulator.people import (
     describe_appearance,
     height_m,
 )
-from roadaware.simulator.people.bodies import get_looks
-from roadaware.simulator.people.carried import build_carried_item
+from roadaware.simulator.people.bodies import build_carried_item, get_looks
 from roadaware.simulator.people.clothes import build_clothed_body
 
 HOLDING = (Pose.FILM, Pose.THROW, Pose.HOLD_FLAG, Pose.HOLD_SIGN, Pose.PHONE, Pose.THREATEN)

@@ -8,8 +8,7 @@ from roadaware.errors import UsageError
 from roadaware.simulator.actors import Ego
 from roadaware.simulator.config import CameraConfig, Conditions, SceneConfig
 from roadaware.simulator.mesh import Material, Semantic, build_camera, merge_soups, transform_mesh
-from roadaware.simulator.render import collect_lamps, render
-from roadaware.simulator.weather import compute_sun_direction
+from roadaware.simulator.render import collect_lamps, compute_sun_direction, render
 
 TIMES, WEATHERS = ("day", "dusk", "night"), ("clear", "overcast", "rain", "snow", "low-sun")
 STREET = street(triangles=1_200)

@@ -18,10 +18,9 @@ from roadaware.simulator.lidar import lidar_pose, simulate_sweep
 from roadaware.simulator.make import make_episode
 from roadaware.simulator.mesh import Camera, build_camera
 from roadaware.simulator.render import Stage, render
-from roadaware.simulator.sound import render_audio
+from roadaware.simulator.sound import RATE, render_audio
 from roadaware.simulator.truth import SeenCollector, build_scene_tables, count_labels, simulate_block_view
 from roadaware.simulator.truth.terms import ACTIONS, LOCATIONS
-from roadaware.simulator.voices import RATE
 
 EVERY = 4
 NOISE_M, MIRROR_M = 0.1, 0.2

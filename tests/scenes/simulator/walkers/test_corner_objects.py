@@ -11,9 +11,14 @@ from straight_street import comer, live, street
 from roadaware.datasets.chaotic_vocabulary import find_canonical_name
 from roadaware.simulator.actors import OBJECTS, VEHICLES, Actor, Ego, Lamp
 from roadaware.simulator.config import Behaviour, CameraConfig, Conditions, SceneConfig, build_scene_config
-from roadaware.simulator.corner_objects import Strewn, add_corner_objects, build_own_path, simulate_blown_bags
 from roadaware.simulator.episode import Episode
-from roadaware.simulator.make import make_episode
+from roadaware.simulator.make import (
+    Strewn,
+    add_corner_objects,
+    build_own_path,
+    make_episode,
+    simulate_blown_bags,
+)
 from roadaware.simulator.sound import collect_street_noises
 from roadaware.simulator.town import make_layout
 from roadaware.simulator.town.regions import On, Regions
