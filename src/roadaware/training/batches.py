@@ -25,7 +25,7 @@ from roadaware.training.recipe import AugmentRecipe, Recipe
 # Augmentation: mirror images, zoom, shift and colours, drawn once for all frames of a clip.
 
 
-_CHANCE = 0.5
+_LIKELY = 0.5
 _LUMA = np.array([0.299, 0.587, 0.114])
 
 
@@ -61,7 +61,7 @@ def transform_clip(
     """
     turn, tint, zoom, right, down = rng.random(5)
     shades = rng.uniform(-1, 1, 4)
-    likely = np.concatenate([hot > _CHANCE for hot in clip.hot])
+    likely = np.concatenate([hot > _LIKELY for hot in clip.hot])
     if turn < how.flip and mirror.turns(likely, clip.av):
         _flip(clip, mirror)
     if how.zoom != (1.0, 1.0) or how.shift:
@@ -140,7 +140,6 @@ def build_colour_matrix(*, brightness: float, contrast: float, saturation: float
 # Clips: stretches of frames with the ground truth of them, in an order that seed and step alone decide.
 
 _ORDER, _SAMPLE = 0, 1
-_LIKELY = 0.5
 
 
 @dataclass(frozen=True, eq=False)
