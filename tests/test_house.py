@@ -66,6 +66,20 @@ def test_every_other_module_imports_without_torch() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_every_command_explains_itself_without_optional_packages() -> None:
+    """What `pip install roadaware` alone brings is enough for the help of every command."""
+    code = """
+import sys
+from roadaware.cli import main
+from roadaware.cli.app import NAMES
+sys.exit(max(main([name, "--help"]) for name in NAMES))
+"""
+    done = torchless.run(
+        code, absent="safetensors yaml huggingface_hub tokenizers onnx onnxruntime tensorboard"
+    )
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.slow
 def test_the_whole_demo_runs_without_torch(tmp_path: Path) -> None:
     done = torchless.run(

@@ -11,7 +11,7 @@ from pathlib import Path
 _BLOCK = """
 import importlib.machinery
 plain = importlib.machinery.PathFinder.find_spec
-absent = {'torch', 'torchvision', 'transformers', 'lightning'}
+absent = {'torch', 'torchvision', 'transformers', 'lightning', *ABSENT.split()}
 importlib.machinery.PathFinder.find_spec = lambda name, *rest: (
     None if name.split('.')[0] in absent else plain(name, *rest)
 )
@@ -19,11 +19,19 @@ importlib.machinery.PathFinder.find_spec = lambda name, *rest: (
 
 
 def run(
-    code: str, *arguments: str, folder: Path | None = None, **environment: str
+    code: str, *arguments: str, folder: Path | None = None, absent: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python's `code` in a folder and with some variables of the environment; warnings are errors."""
+    """Run Python's `code` in a folder and with some variables of the environment; warnings are errors.
+
+    Args:
+        code: what runs.
+        arguments: `sys.argv` of it.
+        folder: where it runs.
+        absent: further packages that are not there.
+        environment: variables.
+    """
     return subprocess.run(
-        [sys.executable, "-c", _BLOCK + code, *arguments],
+        [sys.executable, "-c", f"ABSENT = {absent!r}{_BLOCK}{code}", *arguments],
         capture_output=True,
         text=True,
         timeout=240,

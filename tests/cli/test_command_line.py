@@ -94,14 +94,36 @@ def test_a_former_command_works_and_says_the_new_name(roadaware: Command) -> Non
     assert "cross" not in KNOWN
 
 
-def test_former_options_stand_for_the_new_ones_and_for_no_other() -> None:
-    every = {name for command in KNOWN.values() for name in options(command)}
-    assert set(app._FORMER_OPTIONS) & every == set()
-    assert set(app._FORMER_OPTIONS.values()) <= every
-    words = ["compare", "a", "--draws", "5", "--draws=6", "--drawsx", "draws"]
+def test_former_options_stand_for_the_new_ones_of_their_command_and_for_no_other() -> None:
+    for verb, former in app._FORMER_OPTIONS.items():
+        held = [options(command) for name, command in KNOWN.items() if verb in ("", name[0])]
+        assert not any(set(former) & each for each in held), verb
+        assert set(former.values()) <= set().union(*held), verb
+    words = ["compare", "a", "--draws", "5", "--draws=6", "--drawsx", "draws", "--model", "--", "--draws"]
     assert app.prepare_words(words) == [
-        *("compare", "a", "--resamples", "5", "--resamples=6", "--drawsx", "draws"),
+        *(
+            "compare",
+            "a",
+            "--resamples",
+            "5",
+            "--resamples=6",
+            "--drawsx",
+            "draws",
+            "--model",
+            "--",
+            "--draws",
+        ),
     ]
+    assert app.prepare_words(["baseline", "jaad", "--model=x"]) == ["baseline", "jaad", "--models=x"]
+
+
+def test_options_may_stand_before_the_command(roadaware: Command) -> None:
+    assert roadaware("--help", "stats").out == roadaware("stats", "--help").out
+    assert roadaware("-h", "evaluate", "road").out == roadaware("evaluate", "road", "--help").out
+
+
+def test_an_option_without_values_is_called_as_it_is_written(roadaware: Command, tmp_path: Path) -> None:
+    assert "--models takes one value" in roadaware("baseline", "jaad", tmp_path, "--models").err
 
 
 def test_shared_options_have_one_spelling() -> None:

@@ -11,9 +11,9 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
@@ -188,15 +188,14 @@ def _keep_secrets(words: Sequence[str]) -> None:
 _FORMER_VERBS = {"cross": "cross-dataset"}
 """Commands that have another name now; the old one works for one version, and says the new one."""
 _FORMER_OPTIONS = {
-    "--draws": "--resamples",
-    "--jobs": "--processes",
-    "--knob": "--set",
-    "--least-score": "--min-score",
-    "--model": "--models",
-    "--pictures": "--media",
-    "--root": "--media",
+    "baseline": {"--model": "--models"},
+    "cross-dataset": {"--jobs": "--processes"},
+    "label": {"--least-score": "--min-score", "--root": "--media"},
+    "propose": {"--knob": "--set"},
+    "rescore": {"--pictures": "--media"},
+    "": {"--draws": "--resamples"},
 }
-"""Options that have another name now; the old one works."""
+"""By command, options that have another name now, of all commands under no name; the old ones work for one version."""
 _PREDICT = ("roadaware predict street-small --videos drive.mp4 -o found", "`predict` detects in each frame")
 _SHOW = ("roadaware watch drive.mp4 -o run", "`watch` writes the video with what it found, and a page")
 _READ = ("roadaware read jaad JAAD -o tables", "`read` takes a dataset in its own format and saves tables")
@@ -243,16 +242,25 @@ def prepare_words(words: Sequence[str]) -> list[str]:
         rest[0] = _FORMER_VERBS[rest[0]]
     if rest and rest[0] not in NAMES:
         _refuse_wrong_verb(rest[0])
+    former = _FORMER_OPTIONS[""] | _FORMER_OPTIONS.get(_find_command(rest), {})
     while rest:
         word = rest.pop(0)
+        if word == "--":  # what follows are values, whatever they look like
+            return [*found, word, *rest]
         option, equals, value = word.partition("=")
-        word = f"{_FORMER_OPTIONS.get(option, option)}{equals}{value}"
+        word = f"{former.get(option, option)}{equals}{value}"
         if word == "--json" and (not rest or rest[0].startswith("-")):
             word = "--json=-"
             if rest and rest[0] == "-":
                 rest.pop(0)
         found.append(word)
     return found
+
+
+def _find_command(words: Sequence[str]) -> str:
+    """The command among the words, which options such as `--help` may stand before; empty if there is none."""
+    first = next((word for word in words if not word.startswith("-")), "")
+    return first if first in NAMES else ""
 
 
 def _refuse_wrong_verb(word: str) -> None:
@@ -307,12 +315,11 @@ def _report_interrupt(error: KeyboardInterrupt | Terminated) -> int:
 def _run(words: list[str]) -> int:
     if any("\0" in word for word in words):
         raise UsageError("a word of the command holds a NUL character, which no path or address can")
-    command, bound, _ = build_app(words[0] if words and words[0] in NAMES else "").parse_args(
-        words, print_error=False, exit_on_error=False
-    )
+    app = build_app(_find_command(words))
+    command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False)
     ours = command.__module__.startswith("roadaware.")  # not so --help and --version
     if ours:
-        _require_values(bound.arguments)
+        _require_values(command, bound.arguments)
     bound.apply_defaults()
     common: Common = bound.arguments.get("common", USUAL)
     console.configure(quiet=common.quiet, verbosity=common.verbose)
@@ -322,15 +329,18 @@ def _run(words: list[str]) -> int:
     return _deliver(outcome, common) if isinstance(outcome, Outcome) else 0
 
 
-def _require_values(given: Mapping[str, Any]) -> None:
+def _require_values(command: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """Refuse an option that takes several values and is given none.
 
     Raises:
-        UsageError: naming its parameter.
+        UsageError: naming the option.
     """
+    hints = get_type_hints(command, include_extras=True)
     for name, value in given.items():
         if isinstance(value, tuple | list) and not value:
-            raise UsageError(f"--{name.strip('_').replace('_', '-')} takes one value or several; it has none")
+            known = [each.name for each in get_args(hints[name]) if isinstance(each, Parameter) and each.name]
+            option = known[0][0] if known else f"--{name.strip('_').replace('_', '-')}"
+            raise UsageError(f"{option} takes one value or several; it has none")
 
 
 def _deliver(outcome: Outcome, common: Common) -> int:

@@ -14,7 +14,6 @@ from roadaware.config import digest
 from roadaware.io import folders
 from roadaware.protocols.cross_dataset.config import AwayStudy
 from roadaware.reports.cross_dataset_text import format_cross_results
-from roadaware.training.recipe_files import build_dataclass, read_fields
 
 if TYPE_CHECKING:
     from roadaware.protocols.cross_dataset.results import CrossResults
@@ -89,6 +88,8 @@ _OPTIONS = ("seeds", "config", "scenes", "draws", *_LIST)
 
 def _study(path: Path | None, options: dict[str, Any], changes: list[str]) -> AwayStudy:
     """The study of a file, with what options and changes replace."""
+
+    from roadaware.training.recipe_files import build_dataclass, read_fields  # YAML, of the extra `models`
 
     found = read_fields(path, changes)
     for name, value in options.items():

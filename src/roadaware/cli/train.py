@@ -23,7 +23,6 @@ from roadaware.reports import runs, terminal
 from roadaware.reports.run_pages import run_page
 from roadaware.training.pedestrians.failures import FailedSeedsError, group_errors, group_seed_errors
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
-from roadaware.training.recipe_files import find_recipe, read_recipe
 
 if TYPE_CHECKING:
     from roadaware.training.loop import TrainedDetector
@@ -87,6 +86,8 @@ def train(
         roadaware train crossing-jaad \\
             --on configs/pedestrians/on/pie.yaml --set samples.root=PIE
     """
+
+    from roadaware.training.recipe_files import find_recipe, read_recipe  # YAML, of the extra `models`
 
     read = [read_recipe(find_recipe(path), changes or (), on=on, weights=weights) for path in recipe]
     predictors = [each for each in read if isinstance(each, PedestrianRecipe)]

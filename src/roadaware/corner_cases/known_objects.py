@@ -31,7 +31,7 @@ LOGITS = "logits"
 
 @dataclass(frozen=True)
 class Matching:
-    """How boxes of a detector are predicted to be of an object, or of a proposal.
+    """How boxes of a detector are taken to be of an object, or of a proposal.
 
     Args:
         kind: of the labels whose scores are taken.

@@ -25,7 +25,7 @@ def simulate_predictions(scenes: Scenes, task: str, *, seed: int = 0, blur: floa
         scenes: with boxes and the ground truth of the task; frames count from 0.
         task: actions, relations, grounding or sound.
         seed: where chance comes from.
-        blur: 0 predictions the ground truth itself, 1 is badly mistaken.
+        blur: 0 predicts the ground truth itself, 1 is badly mistaken.
 
     Raises:
         UsageError: if there is no such task, or the blur is not from 0 to 1.

@@ -188,7 +188,7 @@ def reject_zero_score(task: str | None, predictions: Predictions, scenes: Scenes
     """Refuse a score of 0 that has a cause other than the model: it is no measurement.
 
     Args:
-        task: one of `claims.TASKS`, whose own checks are asked as well; None for boxes alone.
+        task: one of `predictions.tasks.TASKS`, whose own checks are asked as well; None for boxes alone.
         predictions: that scored 0 in everything.
         scenes: the ground truth.
         where: names the predictions in errors.

@@ -514,7 +514,7 @@ def _notes(found: SoundOverlaps, config: SoundConfig) -> tuple[str, ...]:
         notes.append(f"{silent:,} of {len(found.claimed):,} sounds have no map and score 0")
     if constant:
         cells = "no cell" if config.constant_map == "empty" else "every cell"
-        notes.append(f"{constant:,} maps have one value only and prediction {cells}")
+        notes.append(f"{constant:,} maps have one value only and predict {cells}")
     return tuple(notes)
 
 

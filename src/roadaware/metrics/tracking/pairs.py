@@ -247,7 +247,7 @@ def _check_paths(predictions: Predictions) -> None:
     raise InputError(
         f"none of the {len(tubes):,} predicted tubes is a path: they are tubes of "
         f"{', '.join(kinds) or 'others'}, where somebody stands once for each label",
-        hint="tracks are followed by tubes without parent and kind: link detections, or prediction such tubes",
+        hint="tracks are followed by tubes without parent and kind: link detections, or predict such tubes",
     )
 
 

@@ -18,8 +18,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import HfApi, errors, hf_hub_download
-
 from roadaware import __version__
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.io.files import (
@@ -435,6 +433,7 @@ def fetch_repository(
             where=where,
             hint="`pip install roadaware[models]` brings it; or name a folder with --from",
         )
+    from huggingface_hub import HfApi, hf_hub_download  # of the extra `models`
 
     endpoint = os.environ.get("HF_ENDPOINT") or None
     try:
@@ -467,6 +466,7 @@ def fetch_repository(
 
 def _explain_hub_error(error: Exception, where: str, downloads: Path) -> Exception:
     """Why the client failed, in one line."""
+    from huggingface_hub import errors
 
     told = to_printable((str(error).strip().splitlines() or [type(error).__name__])[0], 160)
     if isinstance(error, OSError) and error.errno in _DISK:

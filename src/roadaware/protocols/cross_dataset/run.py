@@ -161,7 +161,7 @@ def _result(over: Future[Failures], unit: Unit) -> Failures:
     try:
         return over.result()
     except BrokenProcessPool:
-        why = "a process died: free some memory or ask for fewer --jobs; the same command goes on"
+        why = "a process died: free some memory or ask for fewer --processes; the same command goes on"
         return dict.fromkeys(unit.cells, why)
 
 

@@ -50,9 +50,6 @@ from roadaware.simulator.town.regions import KERB_M, Regions, build_rules, later
 from roadaware.simulator.town.spots import BAY_M, STOP_GAP_M
 from roadaware.simulator.town.tracks import build_track, strip
 
-# Lines along a road: in its middle, between lanes and at its kerbs; and all else that is painted on it.
-
-
 # Markings at places on a road: stop and give-way lines, crossings, bays, arrows, words and symbols.
 
 
