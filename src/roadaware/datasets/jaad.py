@@ -147,6 +147,7 @@ SIDES: dict[str, tuple[Record, str]] = {
 
 # JAAD's tracks and boxes: joined, checked, with the attributes, tags and events of the pedestrians.
 
+# The attributes write codes where the boxes write words.
 _CROSSES = {"0": "not-crossing", "1": "crossing", "-1": "irrelevant"}
 
 
