@@ -14,6 +14,7 @@ from roadaware.addresses import mask_secrets
 from roadaware.errors import NOTE
 from roadaware.reports.terminal import clip_text, encode_invisible
 
+# In a log file every line stays: few of them are enough.
 _EVERY_S = 5.0
 
 

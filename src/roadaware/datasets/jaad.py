@@ -275,6 +275,7 @@ def _match_appearance_tubes(sheet: Sheet, tubes: pl.DataFrame) -> pl.DataFrame:
     ]
     schema = {"document": pl.UInt32, "owner": pl.UInt32, "name": pl.String, "old_id": pl.String}
     tracks = pl.DataFrame(listed, schema=schema, orient="row")
+    # Old ids that two tubes share name neither of them.
     alone = tubes.filter(~pl.struct("document", "old_id").is_duplicated() & pl.col("old_id").is_not_null())
     by_old = alone.select("document", "old_id", pl.col("tube").alias("by_old"))
     by_id = tubes.select("document", "name", pl.col("tube").alias("by_id"))

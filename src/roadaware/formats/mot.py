@@ -476,6 +476,7 @@ def format_tube_lines(
     rows = collect_tube_boxes(tables, of).sort("frame", "track", maintain_order=True)
     left, top, right, bottom = (pl.col(side).cast(pl.Float64) for side in CORNERS)
     shifted = rows.with_columns(
+        # MOT counts frames from 1.
         pl.col("frame") + 1,
         left=left + first_pixel,
         top=top + first_pixel,

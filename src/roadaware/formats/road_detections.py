@@ -374,6 +374,7 @@ def write_folder(folder: Path, files: Iterator[tuple[str, bytes]]) -> None:
             written += len(data)
         for inner in made:
             flush_folder(inner)
+        # Onto nothing or an empty folder, which a rename replaces in one step.
         temporary.replace(folder)
         flush_folder(folder.parent)
         remove_stale_files(folder.parent)

@@ -337,6 +337,7 @@ class Camera:
         """Let the thread end; it may take as long as a read waits."""
         self._closed.set()
         if self._thread and self._thread.ident is not None:
+            # The thread may hang in a read of FFmpeg; it is a daemon and does not hold up the end.
             self._thread.join(1.0)
         elif self._stream is not None:
             self._stream.close()

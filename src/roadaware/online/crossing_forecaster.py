@@ -399,6 +399,7 @@ class Foresight:
         if len(weight) == 1:
             return Answers(likely, regions=mean)
         low, high = compute_quantile_interval(passes, weight, _WITHIN)
+        # Quantiles of few passes need not hold their weighted mean.
         return Answers(likely, np.minimum(low, likely), np.maximum(high, likely), mean)
 
     def about(self) -> dict[str, Any]:

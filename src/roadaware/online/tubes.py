@@ -108,6 +108,7 @@ class SmoothedTable:
         self.told: Bools = np.zeros((room, kinds.width), np.bool_)
         self._t_s = np.full(room, np.nan)
         self._count = np.zeros(room, np.int64)
+        # Backwards, since rows are taken from the end: the first ones are used first.
         self._free = list(range(room))[::-1]
 
     def begin(self) -> Smoothed:

@@ -404,10 +404,12 @@ class Cuttings:
     def __init__(
         self, seen: Observations, footage: Footage, cutters: Mapping[str, Cutter], media: Media
     ) -> None:
+        # Samples overlap: each box is cut once, however many samples observe it.
         rows, place = np.unique(seen.box_row, return_inverse=True)
         first = np.unique(place, return_index=True)[1]
         sample, step = np.divmod(first, seen.box_row.shape[1])
         video, frame = seen.video_row[sample], seen.frame[sample, step]
+        # By video and frame, so that each video is decoded from front to back.
         order = np.lexsort((rows, frame, video))
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
