@@ -38,6 +38,7 @@ def handle_interrupts() -> Iterator[None]:
         yield
         return
     heard, wake = socket.socketpair()
+    # Python refuses a wake-up descriptor that could block its signal handler.
     wake.setblocking(False)
     finished = threading.Event()
     watchdog = threading.Thread(target=_watch, args=(heard, finished), name="interrupts", daemon=True)

@@ -135,7 +135,7 @@ def fit_memory(features: npt.ArrayLike, groups: npt.ArrayLike, config: MemoryCon
             "all crops are from one image or video, so that nothing says how far common things lie apart",
             hint="fit it on two or more",
         )
-    # Whole groups are held out: crops of one video are alike and would make the bank look too near.
+    # Whole groups are held out: crops of one video are alike, and their distances would be too small.
     drawn = np.random.default_rng(config.seed).permutation(names)
     out = np.isin(where, drawn[: max(1, len(names) // _HELD_OUT)])
     within = held[~out]

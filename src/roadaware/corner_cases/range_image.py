@@ -217,7 +217,6 @@ def _given(ring: npt.NDArray[np.integer], checked: PointCheck) -> Ints32:
     given, count = np.asarray(ring), len(checked.judged)
     if given.shape != (count,) or given.dtype.kind not in "iu":
         raise InputError(f"rings should be {count} whole numbers, not {given.dtype} {given.shape}")
-    # Wide before the comparison: int32 would wrap rings of 64 bits into the allowed ones.
     wide = np.where(checked.usable, given, -1).astype(np.int64)
     if count and wide.max() >= MOST_RINGS:
         raise InputError(f"ring {int(wide.max())}; a LiDAR has at most {MOST_RINGS} rings")

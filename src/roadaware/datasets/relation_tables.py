@@ -189,7 +189,6 @@ def _join_instances(parts: Sequence[Track]) -> Track | None:
     boxes = np.concatenate([part.boxes for part in parts])
     order = np.argsort(frames, kind="stable")
     frames, boxes = frames[order], boxes[order]
-    # Stable above, so that of equal frames the first piece's box is kept.
     again = np.flatnonzero(frames[1:] == frames[:-1])
     if (boxes[again] != boxes[again + 1]).any() or len({part.category for part in parts}) > 1:
         return None

@@ -31,7 +31,7 @@ from roadaware.io.json import (
 # The published loader takes corners up to 1.01.
 BEYOND = 0.01
 """How far outside the image a corner may lie, in shares of it, and still be cut off at its edge."""
-# Ids are kept in 64 bits, where sums and products of two must not wrap.
+# Ids are kept in columns of 64 bits.
 _MOST = (1 << 62) - 1
 
 

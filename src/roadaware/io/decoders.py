@@ -30,7 +30,7 @@ PNG_HEAD, JPEG_HEAD = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
 _TIFF_HEADS = {b"II*\0": "<", b"MM\0*": ">"}
 # Ends the walk through a file of nothing but tiny segments.
 _MOST_PARTS = 100_000
-# The usual progressive JPEG has about 10.
+# By default libjpeg writes 10 of a progressive image in colour.
 _MOST_SCANS = 100
 _UPRIGHT, _ORIENTATION = 1, 0x0112
 _XMP = re.compile(rb"tiff:Orientation\s*(?:=\s*[\"']|>)\s*(\d{1,6})")
@@ -42,7 +42,7 @@ _SCAN, _END = 0xDA, 0xD9
 _MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
 # Of the segments of a JPEG for applications, JFIF and Adobe's say what its colours mean.
 _LEFT_OUT = {*range(0xE1, 0xEE), 0xEF, 0xFE}
-# Texts and colour profiles are compressed: a few bytes of them may unpack to gigabytes.
+# Texts and colour profiles are compressed, and may unpack to a thousand times their size.
 _PNG_KEPT = {b"IHDR", b"PLTE", b"IDAT", b"IEND"}
 # Layout, compression and colours of the pixels of a TIFF.
 _TIFF_KEPT = {

@@ -316,7 +316,7 @@ def open_file(path: Path, where: str | None = None, most: int = MAX_FILE_BYTES) 
     """
     where = where or to_printable(str(path))
     try:
-        # Before it is opened, since opening a device can do things; and again below: it may be another by now.
+        # Before it is opened, since that can do things to a device; again below: it may be another by now.
         _require_regular(path.stat(), where)
         stream = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
     except (OSError, ValueError) as error:

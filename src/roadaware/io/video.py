@@ -260,7 +260,7 @@ class VideoWriter(Growing):
             raise UsageError(f"crf is 0 to 51, not {crf!r}")
         if width_px % 2 or height_px % 2 or min(width_px, height_px) < 2:
             raise UsageError(f"videos have even sizes of at least 2, not {width_px}x{height_px}")
-        # AAC has no rates beyond 8 to 96 kHz.
+        # Rates that AAC has.
         if not 0.001 <= fps <= 1000 or (sound_rate is not None and not 8000 <= sound_rate <= 96000):
             raise UsageError(
                 f"{fps!r} frames and {sound_rate!r} samples a second: give 0.001 to 1000, 8000 to 96000"

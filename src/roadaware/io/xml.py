@@ -28,7 +28,7 @@ from roadaware.io.processes import stop_with_parent
 from roadaware.io.sources import Source, open_source, to_printable
 
 _DECLARED = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
-# Entities are how a small file unpacks to gigabytes or reads other files; no dataset uses them.
+# Entities are how a small file unpacks to gigabytes or reads other files; no annotations need them.
 _FORBIDDEN = re.compile("<!(?:DOCTYPE|ENTITY)")
 _NOISE = re.compile(r",? (?:try|use) XML_PARSE_HUGE(?: option)?|, line \d+, column \d+$|\n")
 _DAMAGED = "the file is damaged or cut off: fetch it again"

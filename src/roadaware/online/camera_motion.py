@@ -253,7 +253,7 @@ def _centres(rows: int, columns: int, shape: tuple[int, ...]) -> Floats:
 def _phase_shift(before: Floats32, now: Floats32) -> tuple[int, int]:
     """Whole pixels by which the image moved, to the right and down."""
     height, width = now.shape
-    # Without a window the borders of the image, which do not move, make the highest peak.
+    # Without a window the borders of the image, which do not move, may make the highest peak.
     window = (np.hanning(height)[:, None] * np.hanning(width)[None]).astype(np.float32)
     one, other = (np.fft.rfft2((each - each.mean()) * window) for each in (before, now))
     cross = other * np.conj(one)

@@ -28,7 +28,7 @@ from roadaware.online.connections import (
 
 # Ends a circle of redirects.
 _HOPS = 5
-# Reading on over so little is quicker than a new request.
+# Reading on over so little spares a new request.
 _SKIP_BYTES, _LOOK_BYTES = 1 << 18, 32
 _REDIRECTS = (301, 302, 303, 307, 308)
 # What begins so is a list of other addresses, or a page for people.

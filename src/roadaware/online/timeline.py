@@ -11,11 +11,11 @@ from roadaware.online.frame_stats import Outcomes
 # Odd: the median is then one of the steps.
 _SPAN = 31
 _ENOUGH = 5
-# Packets that overtake each other do so within a second; more is another clock.
+# Frames that overtake each other are taken to do so within a second; more is another clock.
 _BACK_S = 1.0
 _JUMP_S = 10.0
 _USUAL_S = 1 / 25
-# Keeps a source of equal time stamps from having lost frames by the million.
+# Steps of next to nothing would make every later step a loss of a thousand frames.
 _LEAST_S = 1e-3
 
 

@@ -25,7 +25,7 @@ from roadaware.online.frame_stats import Ending, Outcomes
 from roadaware.online.frames import SourceFrame
 from roadaware.online.timeline import Thinning
 
-# Rounded time stamps differ by less than a tenth; a wrong rate or a gap by more.
+# Time stamps are rounded, and rates differ a little; by a tenth and more they are others.
 _LIE = 0.1
 
 

@@ -23,7 +23,7 @@ from roadaware.online.tubes import Annotator
 from roadaware.online.watcher import Last, Seen, Watcher
 
 _LOG = logging.getLogger("roadaware")
-# How long Ctrl-C, and the limit in seconds, wait at most while no frame comes.
+# How long a request to stop waits at most while no frame comes.
 _WAIT_S = 0.25
 _FOREVER_S = 1e9
 

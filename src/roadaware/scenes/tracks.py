@@ -97,7 +97,7 @@ def from_rows(tube: Ints, frame: Ints, row: Ints) -> Positions:
         row: (m,) what to remember it by.
     """
     ordered = (tube[1:] > tube[:-1]) | ((tube[1:] == tube[:-1]) & (frame[1:] >= frame[:-1]))
-    # Boxes mostly come in order, and sorting millions of them is the dear part.
+    # Boxes mostly come in order, and then need not be sorted.
     if not ordered.all():
         order = np.lexsort((frame, tube))
         tube, frame, row = tube[order], frame[order], row[order]

@@ -328,6 +328,7 @@ def evaluate_predictions(
     scenes: Scenes,
     linker: LinkerConfig,
     *,
+    # The thresholds at which the ROAD paper reports frame-mAP and video-mAP.
     frame_iou: float = 0.5,
     video_iou: float = 0.2,
 ) -> dict[str, float]:
