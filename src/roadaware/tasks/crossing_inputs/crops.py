@@ -505,7 +505,7 @@ class Cuttings:
                 with self._keeping:
                     self._held[number] = blocks
                     held = sum(_bytes(each) for each in self._held.values())
-                    # What was unused for longest goes first; the piece that was just cut stays, however large.
+                    # The longest unused goes first; the piece that was just cut stays, however large.
                     while held > self._memory_bytes and len(self._held) > 1:
                         held -= _bytes(self._held.popitem(last=False)[1])
 
