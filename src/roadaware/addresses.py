@@ -127,6 +127,7 @@ def read_named_address(text: str) -> Address:
         said = f"not '{found[1]}'" if found else "and this one does not"
         raise UsageError(f"addresses begin with {', '.join(f'{name}://' for name in SCHEMES)}, {said}")
     scheme = found[1].lower()
+    # A line break would add header lines to a request; some parsers take a backslash for a slash.
     if any(letter == "\\" or unicodedata.category(letter)[0] in "CZ" for letter in text):
         raise _build_error(scheme, "a space, a backslash or a letter that cannot be printed stands in it")
     rest = text[found.end() :]
@@ -137,6 +138,7 @@ def read_named_address(text: str) -> Address:
     if "@" in behind:
         # The part before the first slash may be a host, or the beginning of a password: nobody can tell.
         raise _build_error(scheme, "a @ stands behind its first / ? or #")
+    # At the last @: a host has none, a password may.
     info, at, place = authority.rpartition("@")
     user, colon, password = (_decode_part(part, scheme) for part in info.partition(":"))
     host, port = _place(place, scheme)
@@ -257,6 +259,7 @@ def _pattern() -> re.Pattern[str] | None:
         forms = {form for secret in _secrets for form in _forms(secret)}
     if not forms:
         return None
+    # Longest first: a part of a secret must not take the place of the whole.
     return re.compile("|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True)))
 
 
@@ -269,9 +272,11 @@ def _forms(secret: str) -> set[str]:
         quote(plain, safe="", errors="surrogateescape"),
         quote(plain, errors="surrogateescape"),
     }
+    # As pathlib writes an address.
     once |= {form.replace("//", "/") for form in once}
     escaped = {json.dumps(form)[1:-1] for form in once} | {repr(form)[1:-1] for form in once}
     escaped |= {form.encode("unicode_escape").decode() for form in once}
+    # Hiding one or two letters would blacken every text.
     return {form for form in once | escaped if len(form) > 2}
 
 

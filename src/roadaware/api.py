@@ -133,6 +133,7 @@ class Predictions(tables.Predictions):
             }
         )
         keys = table.select("video", "frame").unique(maintain_order=True).sort("video", "frame")
+        # Stable, so that boxes of a frame stay in the order in which they were given; then numbered anew.
         found = table.sort("video", "frame", maintain_order=True).with_columns(box=pl.int_range(pl.len()))
         meta = set_score_layout(Meta(vocabularies={kind: tuple(classes)}), "boxes", (kind,))
         return cls(
@@ -1096,6 +1097,7 @@ def _as_count(what: str, given: Any, least: int = 0) -> int:
         count = operator.index(given)
     except TypeError:
         count = least - 1
+    # operator.index takes True for 1.
     if isinstance(given, bool) or count < least:
         raise UsageError(f"{what} is a whole number from {least}, not {given!r}")
     return count

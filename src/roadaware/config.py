@@ -19,6 +19,7 @@ def to_dict(config: Any) -> dict[str, Any]:
     """The config's fields as JSON-ready data, with its class under `type`."""
     if not dataclasses.is_dataclass(config) or isinstance(config, type):
         raise TypeError(f"a config is a dataclass instance, not {type(config).__name__}")
+    # By way of JSON, so that a config and the file that holds it have the same digest.
     fields = json.loads(json.dumps(dataclasses.asdict(config)))
     return {"type": type(config).__name__, **fields}
 
@@ -144,6 +145,7 @@ def _fits(value: Any, hint: Any) -> bool:
     """Whether a value is of the kind that a hint declares; of hints that are not known here, all are."""
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Literal:
+        # The type too: True equals 1.
         return any(value == each and type(value) is type(each) for each in inner)
     if origin in (Union, types.UnionType):
         return any(_fits(value, each) for each in inner)

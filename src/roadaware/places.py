@@ -16,5 +16,6 @@ def get_cache_folder() -> Path:
     if own:
         return Path(own).absolute()
     shared = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG specification has relative paths ignored.
     base = Path(shared) if Path(shared).is_absolute() else Path.home() / ".cache"
     return base / "roadaware"

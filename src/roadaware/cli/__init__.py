@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+# 128 and the number of SIGINT.
 _INTERRUPTED = 130
 
 

@@ -26,6 +26,7 @@ from roadaware.cli.outputs import FILE, check_paths
 from roadaware.errors import RoadawareError, UsageError
 from roadaware.io import folders
 
+# 70 is EX_SOFTWARE of sysexits.h; 130, 141 and 143 are 128 and the number of SIGINT, SIGPIPE and SIGTERM.
 USAGE, DISK, INTERNAL, PIPE, INTERRUPTED, TERMINATED = 2, 4, 70, 141, 130, 143
 _SHELL = "The shell to complete in. [default: the one this runs in]"
 _SCRIPT = "Write the script to this file and install nothing; /dev/stdout prints it."

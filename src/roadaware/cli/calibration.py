@@ -47,6 +47,7 @@ _SETS = (
 )
 MOST_LABELS = 24
 TTE_EDGES_FRAMES = (15, 30, 45, 60, 75, 90)
+# The rate of JAAD and PIE.
 FRAMES_PER_SECOND = 30.0
 
 

@@ -14,6 +14,7 @@ from roadaware.addresses import mask_secrets
 from roadaware.errors import NOTE
 from roadaware.reports.terminal import clip_text, encode_invisible
 
+# In a log file every line stays: few of them are enough.
 _EVERY_S = 5.0
 
 
@@ -41,6 +42,7 @@ def configure_streams() -> None:
     A standard output that is closed (`>&-`) becomes a pipe that nobody reads, a closed standard error
     the null device: so no file that is opened later takes their place.
     """
+    # Descriptor 0 is taken, or else the next file that is opened would be standard input.
     if sys.stdin is None:
         os.open(os.devnull, os.O_RDONLY)
     if sys.stdout is None:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from roadaware.scenes.tables import Predictions, Scenes
 
 _COMPOSITES = {"duplex", "event"}
+# The thresholds at which the ROAD paper reports frame-mAP and video-mAP.
 _FAULTS_AT = {"frame": 0.5, "video": 0.2}
 
 

@@ -16,7 +16,9 @@ from typing import Any
 
 from roadaware.training.stopping import handle_signals
 
+# Leaves time to end workers within the two seconds that are promised.
 _GRACE_S = 1.2
+# Long enough to be out of the callback in which nothing can be raised.
 _AGAIN_S = 0.02
 
 
@@ -36,6 +38,7 @@ def handle_interrupts() -> Iterator[None]:
         yield
         return
     heard, wake = socket.socketpair()
+    # Python refuses a wake-up descriptor that could block its signal handler.
     wake.setblocking(False)
     finished = threading.Event()
     watchdog = threading.Thread(target=_watch, args=(heard, finished), name="interrupts", daemon=True)
@@ -89,6 +92,7 @@ def _watch(heard: socket.socket, finished: threading.Event) -> None:
         received = heard.recv(1)
     if received and not finished.wait(_GRACE_S):
         stop_children()
+        # As shells number a process that a signal has ended; sys.exit would end this thread alone.
         os._exit(128 + received[0])
 
 

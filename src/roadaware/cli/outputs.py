@@ -216,6 +216,7 @@ def check_paths(command: Callable[..., Any], arguments: Mapping[str, Any]) -> No
     for each, _ in written:
         if reason := _out_of_reach(each.path):
             raise DiskError(f"{each.path} cannot be written: {reason}; choose another path")
+    # Every output against every input: what is written must not be what is read.
     for (output, _), given in itertools.product(written, read):
         _check_apart(output, given, overwrite=overwrite)
     for (one, _), (other, _) in itertools.permutations(written, 2):

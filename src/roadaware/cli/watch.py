@@ -102,6 +102,7 @@ def apply_detector_advice(
 
 # The line that a watch shows while it runs: a bar on a terminal, and elsewhere nothing but under -v.
 
+# On a terminal the line is written over; elsewhere each one stays.
 _TERMINAL_S, _ELSEWHERE_S = 0.2, 5.0
 _MARKS, _CELLS = 50, 16
 

@@ -53,6 +53,7 @@ def measure_cpu_time() -> float:
 
     What parts hold says nothing of time, so that those of a run that was interrupted are those of any other.
     """
+    # User and system time of this process and of its ended children; the fifth number is the wall clock.
     return sum(os.times()[:4])
 
 
@@ -155,6 +156,7 @@ def write_part(folder: Path, number: int, table: pl.DataFrame, told: Mapping[str
     path = _path(folder, number)
     write_atomically(path, data.getvalue())
     held = {**told, "blake2b": sources.digest(data.getvalue())}
+    # Last: a crash in between leaves a table without notes, which counts as not done.
     write_atomically(path.with_suffix(".json"), (json.dumps(held) + "\n").encode())
 
 

@@ -28,19 +28,23 @@ def label(image: Any, up: Any, left: Any, parent: Any, labels: Any) -> int:
     """
     rows, columns = image.shape
     for p in range(rows * columns):
+        # Every pixel is a tree of its own at first: union-find, which needs no queue of seeds.
         parent[p] = p
     for i in range(rows):
         for j in range(columns):
             here = image[i, j]
             if here <= 0.0:
                 continue
+            # Left and up alone: right and down are the same pairs, met from the other side.
             for step in range(1, len(left) + 1):
                 k = j - step
                 k = k + columns if k < 0 else k
                 there = image[i, k]
                 if there != 0.0:
+                    # In a narrow image the way round may end at the pixel itself.
                     if k != j and there > 0.0 and min(here, there) > left[step - 1] * max(here, there):
                         _join(parent, i * columns + j, i * columns + k)
+                    # The first return ends the search, ground too: nothing is joined across it.
                     break
             for step in range(1, min(up.shape[1], i) + 1):
                 there = image[i - step, j]
@@ -55,11 +59,13 @@ def label(image: Any, up: Any, left: Any, parent: Any, labels: Any) -> int:
 def _join(parent: Any, a: int, b: int) -> None:
     """Give two trees one root, the earlier one."""
     while parent[a] != a:
+        # Path halving keeps the trees flat without a second walk.
         parent[a] = parent[parent[a]]
         a = parent[a]
     while parent[b] != b:
         parent[b] = parent[parent[b]]
         b = parent[b]
+    # The earlier pixel becomes the root, which `_label_components` relies on.
     if a < b:
         parent[b] = a
     else:
@@ -117,6 +123,7 @@ def measure(points: Any, row: Any, ranges: Any, heights: Any, found: Any, counts
         extents: (k, 8) f32 of inf and -inf in turn; become least and greatest range, height, row, and
             horizontal distance from the cluster's middle.
     """
+    # Double precision: the rounding of float32 sums grows with the number of returns.
     middles = np.zeros((len(counts), 2))
     for i in range(len(found)):
         k = found[i] - 1
@@ -129,6 +136,7 @@ def measure(points: Any, row: Any, ranges: Any, heights: Any, found: Any, counts
         _stretch(extents, k, 4, np.float32(row[i]))
         if len(heights):
             _stretch(extents, k, 2, heights[i])
+    # A second walk: distances from the middle need the middle first.
     for i in range(len(found)):
         k = found[i] - 1
         if k >= 0:

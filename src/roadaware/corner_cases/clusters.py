@@ -59,6 +59,7 @@ def compute_min_range_ratio(angles: npt.ArrayLike, theta_deg: float) -> Floats:
     tangent = np.tan(np.radians(theta_deg))
     seen = np.asarray(angles, dtype=np.float64)
     found: Floats = tangent / (np.sin(seen) + tangent * np.cos(seen))
+    # Beyond pi - theta no second beam can make the angle: inf joins nothing.
     return np.where((seen > 0) & (seen < np.pi - np.radians(theta_deg)), found, np.inf)
 
 
@@ -87,9 +88,11 @@ def label(
     rows, columns = image.shape
     if elevations.shape != (rows,):
         raise UsageError(f"{rows} rows need as many elevations, not {elevations.shape}")
+    # Rows above the first do not exist: inf there joins nothing.
     up = np.full((rows, reach_rows), np.inf)
     for step in range(1, min(reach_rows, rows - 1) + 1):
         up[step:, step - 1] = compute_min_range_ratio(elevations[:-step] - elevations[step:], theta_deg)
+    # Columns are evenly spaced, so that one ratio a step serves all of them; rows are not.
     left = compute_min_range_ratio(2 * np.pi / columns * np.arange(1, reach_columns + 1), theta_deg)
     labels, parent = np.empty(image.shape, np.int32), np.empty(image.size, np.int32)
     count = join(np.ascontiguousarray(image), up.astype(np.float32), left.astype(np.float32), parent, labels)
@@ -149,6 +152,7 @@ def measure_clusters(
     from roadaware.corner_cases.cluster_kernels import measure
 
     counts = np.zeros(count, np.int32)
+    # Pairs of least and greatest begin crossed, so that the first value sets both.
     extents = np.tile(np.array([np.inf, -np.inf] * 4, dtype=np.float32), (count, 1))
     known = np.empty(0, np.float32) if heights is None else heights
     measure(points, grid.row, grid.ranges, known, found, counts, extents)

@@ -45,8 +45,10 @@ def compute_box_background(
     """
     wanted = _select_background_classes(semantics, background, size)
     height, width = semantics.classes.shape
+    # The middle of pixel k lies at k + 0.5: inside from ceil(x1 - 0.5) on, up to ceil(x2 - 0.5).
     low = np.clip(np.ceil(edges[:, :2] - 0.5), 0, [width - 1, height - 1]).astype(np.int64)
     high = np.clip(np.ceil(edges[:, 2:] - 0.5), low + 1, [width, height]).astype(np.int64)
+    # A table over all codes that occur: those without a name are no background.
     table = np.zeros(int(semantics.classes.max(initial=0)) + 1, dtype=np.float64)
     table[: len(wanted)] = wanted[: len(table)]
     found = [
@@ -171,7 +173,9 @@ def check_cluster_limits(
         found[clusters.width_m > max_width_m] = WIDE
     if max_height_m is not None:
         found[head > max_height_m] = TALL
+    # head is nan where the ground is not known: that compares as false and drops nothing.
     found[head < min_height_m] = LOW
+    # Later lines overrule: a cluster that fails the paper's limits is named by these.
     found[clusters.nearest_m > max_distance_m] = FAR
     found[clusters.counts < min_points] = FEW
     return found
@@ -310,6 +314,7 @@ def build_proposals(
     """
     intermediate = np.ones(len(boxes), dtype=np.bool_)
     if background is not None:
+        # At the threshold a box stays: the paper drops where the share is greater.
         intermediate = background <= config.max_background
     final = intermediate.copy()
     if overlap is not None:

@@ -39,7 +39,9 @@ def extract_plain_features(crops: npt.NDArray[np.uint8]) -> Floats32:
 def _edges(crop: npt.NDArray[np.uint8]) -> Floats:
     """(144,) of a crop."""
     down, across = np.gradient(crop.mean(axis=2))
+    # Modulo pi: an edge from dark to light and one from light to dark are the same edge.
     turn = np.arctan2(down, across) % np.pi
+    # The modulo may round up to pi itself.
     direction = np.minimum((turn / np.pi * _DIRECTIONS).astype(np.int64), _DIRECTIONS - 1)
     place = np.arange(SIDE_PX) * _CELLS // SIDE_PX
     bins = (place[:, None] * _CELLS + place) * _DIRECTIONS + direction

@@ -42,6 +42,7 @@ def extract_dbscan_geometry(
     numbers = np.zeros(len(found.points), dtype=np.int32)
     if solid.any():
         grouped = DBSCAN(eps=eps_m, min_samples=LEAST_RETURNS).fit(found.points[solid].astype(np.float64))
+        # scikit-learn counts clusters from 0 and calls noise -1; here they count from 1, and noise is 0.
         numbers[solid] = grouped.labels_ + 1
     labels = np.zeros(found.grid.shape, dtype=np.int32)
     inside = (numbers > 0) & (found.grid.row >= 0)

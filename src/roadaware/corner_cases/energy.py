@@ -34,6 +34,7 @@ class EnergyConfig:
     """
 
     form: Form = "softplus"
+    # The temperature of ORE's published code.
     temperature: float = 1.5
 
     def __post_init__(self) -> None:
@@ -76,6 +77,7 @@ def compute_energy(logits: npt.ArrayLike, config: EnergyConfig | None = None) ->
             hint="give the logits of all known classes, or say the form softplus for a single sigmoid",
         )
     scaled = held / config.temperature
+    # logsumexp and logaddexp(0, x), which is softplus: exp of large logits would overflow.
     sums = logsumexp(scaled, axis=1) if config.form == "logsumexp" else np.logaddexp(0, scaled).sum(axis=1)
     found: Floats = -config.temperature * sums
     return found
@@ -99,12 +101,14 @@ def convert_to_logits(scores: npt.ArrayLike) -> Floats:
             f"class scores lie in 0 to 1; found are {held.min():g} to {held.max():g}",
             hint="raw logits belong in the column `logits` of the boxes",
         )
+    # 1e-3 allows for scores in half precision, whose steps below 1 are 0.0005.
     if held.ndim == 2 and held.shape[1] > 1 and len(held) and np.abs(held.sum(axis=1) - 1).max() < 1e-3:
         raise InputError(
             "the scores of every box sum to 1, as after a softmax: their energies are all alike",
             hint="save the raw logits as the column `logits` of the boxes",
         )
     held = np.clip(held, _SURE, 1 - _SURE)
+    # log1p keeps the digits of small scores, which 1 - score would round away.
     found: Floats = np.log(held) - np.log1p(-held)
     return found
 
@@ -136,6 +140,7 @@ class EnergyModel:
         """
         heights = -np.asarray(values, dtype=np.float64)
         known, unknown = self.known.log_density(heights), self.unknown.log_density(heights)
+        # Far from both fits each log density is -inf, and their difference nan: settled by hand.
         lost = np.isneginf(known) & np.isneginf(unknown)
         below = np.sign(self.known.location - self.unknown.location)
         with np.errstate(invalid="ignore"):

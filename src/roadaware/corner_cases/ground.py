@@ -16,6 +16,7 @@ STANDS_M = (0.2, 6.0)
 FIT_M, SHARE_M = 0.01, 0.1
 """The least reach about a plane at which it is fitted, and at which it has to explain the returns of a road:
 noise and a road's own shape lie within the second, however little above the plane is taken for ground."""
+# Each fit changes which returns lie on the plane; a few rounds follow that.
 _ROUNDS = 3
 UP = (0.0, 0.0, 1.0)
 
@@ -115,6 +116,7 @@ def _judges(
     rng: np.random.Generator,
 ) -> Floats:
     """(m, 3) some usable returns that lie below the LiDAR and near."""
+    # Thrice as many, since those above the LiDAR or far away drop out; no shuffle of the whole sweep.
     drawn = rng.integers(0, len(points), 3 * returns) if len(points) > 3 * returns else np.arange(len(points))
     some = points[drawn[checked.usable[drawn]]].astype(np.float64)
     near = (some @ up < 0) & ((some * some).sum(1) < range_m * range_m)
@@ -140,8 +142,11 @@ def _plane(
         if on.sum() < 3:
             break
         middle = judges[on].mean(0)
+        # The last right singular vector is the direction in which the returns spread least: the normal.
         normal = np.linalg.svd(judges[on] - middle, full_matrices=False)[2][2]
+        # A singular vector has no sign of its own.
         normal = normal if normal @ up > 0 else -normal
+        # Returns of a wall or a slope can tip a fit; the plane before it stands.
         if normal @ up < least:
             break
         plane = np.array([*normal, -normal @ middle])

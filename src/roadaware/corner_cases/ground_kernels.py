@@ -29,6 +29,7 @@ def fit_best_plane(
     """
     count = len(returns)
     square = reach * reach
+    # What a plane costs that explains nothing: only better ones are taken.
     best = square * count
     normal = np.empty(3)
     for t in range(len(draws)):
@@ -37,9 +38,11 @@ def fit_best_plane(
         vx, vy, vz = c[0] - a[0], c[1] - a[1], c[2] - a[2]
         normal[0], normal[1], normal[2] = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
         size = np.sqrt(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2])
+        # Three returns in one line, or one drawn twice, span no plane.
         if size < 1e-9:
             continue
         leaning = normal[0] * up[0] + normal[1] * up[1] + normal[2] * up[2]
+        # The order of three drawn returns is chance; all normals are made to point up.
         if leaning < 0.0:
             size, leaning = -size, -leaning
         if leaning < least_cos * abs(size):
@@ -52,6 +55,7 @@ def fit_best_plane(
         for i in range(count):
             height = nx * returns[i, 0] + ny * returns[i, 1] + nz * returns[i, 2] + offset
             cost += min(height * height, square)
+            # Costs only grow: a worse plane is given up early.
             if cost >= best:
                 break
         if cost < best:

@@ -80,6 +80,7 @@ def compute_detection_energies(
     boxes, held, prints = {}, {}, {}
     for key, rows in group_rows_by_image(table).items():
         boxes[key], held[key] = corners[rows], energy[rows]
+        # Of equal scores the first row: a fingerprint must not depend on the sorting algorithm.
         surest = rows[np.lexsort((rows, -logits[rows].max(axis=1)))[0]]
         prints[key] = hash_arrays(corners[surest].astype(np.float32), logits[surest].astype(np.float32))
     return Detected(boxes, held, prints)

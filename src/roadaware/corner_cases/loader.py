@@ -69,6 +69,7 @@ class Captures:
                 if reason:
                     self.skipped[reason] += 1
                 else:
+                    # min: of several LiDARs always the same one.
                     found.append(Moment(video, frame, scene, str(camera), min(lidars)))
         return sorted(found)
 

@@ -135,11 +135,13 @@ def fit_memory(features: npt.ArrayLike, groups: npt.ArrayLike, config: MemoryCon
             "all crops are from one image or video, so that nothing says how far common things lie apart",
             hint="fit it on two or more",
         )
+    # Whole groups are held out: crops of one video are alike, and their distances would be too small.
     drawn = np.random.default_rng(config.seed).permutation(names)
     out = np.isin(where, drawn[: max(1, len(names) // _HELD_OUT)])
     within = held[~out]
     bank = within[select_k_centers(within, config.size, seed=config.seed)]
     far = compute_nearest_distances(held[out], bank, neighbours=config.neighbours)
     low, typical, high = np.quantile(far, [0.25, 0.5, 0.75])
+    # A logistic distribution has its quartiles ln 3 scales from the median.
     spread = max((high - low) / (2 * np.log(3)), _LEAST_SPREAD * typical)
     return MemoryBank(bank, float(typical), float(spread), config.neighbours)

@@ -23,6 +23,7 @@ def label_points(points: Any, near: float, far: float, found: Any) -> None:
         far: coordinates beyond this are none.
         found: (n,) u8; becomes USABLE, NOT_FINITE, ...
     """
+    # Squares are compared with squares: no root for each return.
     square = near * near
     for i in range(len(points)):
         x, y, z = np.float64(points[i, 0]), np.float64(points[i, 1]), np.float64(points[i, 2])
@@ -54,6 +55,7 @@ def compute_polar(points: Any, judged: Any, ranges: Any, slopes: Any, azimuth: A
             x, y, z = np.float64(points[i, 0]), np.float64(points[i, 1]), np.float64(points[i, 2])
             flat = x * x + y * y
             ranges[i] = np.sqrt(flat + z * z)
+            # Slopes lie in the order of the elevations and need no arc tangent; straight up is finite, too.
             slopes[i] = z / np.sqrt(flat) if flat > 0.0 else np.sign(z) * 1e6
             azimuth[i] = np.arctan2(y, x)
 
@@ -72,6 +74,7 @@ def assign_columns(azimuth: Any, judged: Any, columns: int, found: Any) -> None:
         if judged[i] != USABLE:
             found[i] = -1
             continue
+        # Rounded to the nearest column; what rounds up to a whole turn is column 0 again.
         at = int(np.floor(azimuth[i] * (columns / (2 * np.pi)) + 0.5))
         at = at + columns if at < 0 else at
         found[i] = 0 if at >= columns else at
@@ -91,6 +94,7 @@ def count_rotation_steps(azimuth: Any, judged: Any) -> int:
             continue
         if before >= 0:
             step = azimuth[i] - azimuth[before]
+            # The shorter way round: a step over the seam is a small one.
             step -= 2 * np.pi * np.floor((step + np.pi) / (2 * np.pi))
             found += 1 if step > 0.0 else -1
         before = i
@@ -118,9 +122,11 @@ def assign_rings(azimuth: Any, judged: Any, seam: float, clockwise: bool, ring: 
             continue
         here = seam - azimuth[i] if clockwise else azimuth[i] - seam
         here -= 2 * np.pi * np.floor(here / (2 * np.pi))
+        # Just after the seam, a return from just before it belongs to the turn that has begun.
         trembles = 0.0 <= before < OUT_OF_ORDER and here > 2 * np.pi - OUT_OF_ORDER
         if here < before - OUT_OF_ORDER:
             turn, before = turn + 1, here
+        # The greatest so far, or else many small steps back would never add up to the end of a turn.
         elif not trembles:
             before = max(before, here)
         ring[i] = turn
@@ -159,10 +165,12 @@ def assign_rows(slopes: Any, column: Any, edges: Any, row: Any) -> None:
     rows = len(edges) - 1
     for i in range(len(slopes)):
         slope = slopes[i]
+        # Edges fall: a row holds its upper edge and not its lower one, so that no slope is in two rows.
         if column[i] < 0 or slope > edges[0] or slope <= edges[rows]:
             row[i] = -1
             continue
         first, end = 0, rows
+        # Bisection: edges of a named LiDAR are not evenly spaced.
         while end - first > 1:
             middle = (first + end) // 2
             if slope > edges[middle]:
@@ -188,7 +196,9 @@ def fill(row: Any, column: Any, ranges: Any, solid: Any, image: Any) -> None:
             continue
         there, here = image[row[i], column[i]], ranges[i]
         if solid[i]:
+            # The nearest return stands for the pixel; the published C++ code keeps the farthest.
             if there <= 0.0 or here < there:
                 image[row[i], column[i]] = here
+        # Ground is written as minus its range: it blocks the search for neighbours, but is no return to join.
         elif there == 0.0 or (there < 0.0 and -here > there):
             image[row[i], column[i]] = -here

@@ -10,9 +10,13 @@ import numpy.typing as npt
 from roadaware.arrays import Floats32
 from roadaware.errors import InputError
 
+# Farther than any LiDAR on a vehicle sees; such numbers mark missing returns, or another unit.
 FARTHEST_M = 1e4
+# Shares of fewer returns tell nothing about the unit.
 _FEW = 100
+# Half beyond 150 m are millimetres or centimetres; nearly all within 1 m are kilometres or shares.
 _MOST_MEDIAN_M, _LEAST_FAR_M = 150.0, 1.0
+# 1.2 is the tangent of 50 degrees; beams of the LiDARs in `LAYOUTS` lie within 31.
 _STEEP, _MOST_STEEP = 1.2, 0.2
 _NAMES = ("usable", "not finite", "at the origin", "of the own vehicle", "beyond 10 km")
 
@@ -49,6 +53,7 @@ def validate_lidar_points(points: npt.NDArray[np.floating]) -> Floats32:
     if found.ndim != 2 or found.shape[1] < 3 or found.dtype.kind not in "fiu":
         message = f"points should be (n, 3 or more) numbers x, y, z, ..., not {found.dtype} {found.shape}"
         raise InputError(message)
+    # Doubles beyond float32 become inf, which `check` counts as not finite.
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(found[:, :3], dtype=np.float32)
 
@@ -79,6 +84,7 @@ def _refuse_other_units(points: Floats32, found: PointCheck) -> None:
     Raises:
         InputError: if they are not.
     """
+    # Too near and too far returns count, too: in another unit most are one of these.
     places = np.flatnonzero((found.judged == 0) | (found.judged == 3) | (found.judged == 4))
     if len(places) < _FEW:
         return

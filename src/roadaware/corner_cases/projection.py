@@ -77,6 +77,7 @@ def project(
     # What stands on the ground ends there.
     margins[clusters.feet_m[numbers - 1] < on_ground, 3] = 0.0
     edges = _pad_boxes(edges, margins, size)
+    # 1e-6: a box without area has no overlap with anything.
     large = ((edges[:, 2:] - edges[:, :2]) >= max(min_side_px, 1e-6)).all(1)
     return Boxes(numbers[large], edges[large], counts[large, 0], counts[large, 1])
 
@@ -131,6 +132,7 @@ def _margins(
     steps = -np.diff(grid.elevations)
     steps = np.concatenate([steps[:1], steps, steps[-1:]]) if len(steps) else np.zeros(2)
     rows = clusters.rows[numbers - 1]
+    # Half a column in radians times the focal length, which is its width in the middle of the image.
     across = np.full(len(numbers), np.pi / grid.columns * camera.intrinsics[0, 0])
     above = steps[rows[:, 0]] / 2 * camera.intrinsics[1, 1]
     below = steps[rows[:, 1] + 1] / 2 * camera.intrinsics[1, 1]

@@ -41,6 +41,7 @@ def compute_bounds(points: Any, found: Any, slot: Any, heights: Any, plane: Any,
         if 0.0 <= spot[0] < size[0] and 0.0 <= spot[1] < size[1]:
             counts[at, 0] += 1
         _reach(edges, at, spot, size)
+        # The foot of the return on the plane counts as well: removing the ground has cut it off.
         if len(heights) and 0.0 < heights[i] < standing:
             high = np.float64(heights[i])
             _seen(x - plane[0] * high, y - plane[1] * high, z - plane[2] * high, pose, lens, spot)
@@ -74,6 +75,7 @@ def count_class_returns(points: Any, found: Any, slot: Any, pose: Any, lens: Any
         if spot[2] >= near and 0.0 <= spot[0] < width and 0.0 <= spot[1] < height:
             counts[at, 1] += 1
             code = classes[int(spot[1]), int(spot[0])]
+            # Codes without a name may lie beyond the table, or below 0: they are no background.
             counts[at, 0] += 0 <= code < len(wanted) and wanted[code]
 
 
@@ -83,6 +85,7 @@ def _seen(x: float, y: float, z: float, pose: Any, lens: Any, spot: Any) -> None
     a = pose[0, 0] * x + pose[0, 1] * y + pose[0, 2] * z + pose[0, 3]
     b = pose[1, 0] * x + pose[1, 1] * y + pose[1, 2] * z + pose[1, 3]
     c = pose[2, 0] * x + pose[2, 1] * y + pose[2, 2] * z + pose[2, 3]
+    # lens[0, 1] is the skew; Camera has checked that the other places are 0 and 1.
     spot[0] = (lens[0, 0] * a + lens[0, 1] * b) / c + lens[0, 2]
     spot[1] = lens[1, 1] * b / c + lens[1, 2]
     spot[2] = c

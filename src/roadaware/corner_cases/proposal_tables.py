@@ -43,6 +43,7 @@ def build_proposal_rows(proposals: Proposals, video: str, frame: int, stage: Sta
     held = {"initial": np.ones(len(proposals.boxes), dtype=np.bool_)}.get(stage)
     kept = held if held is not None else getattr(proposals, stage)
     places = np.flatnonzero(kept)
+    # Stable: of equal scores the cluster that was found first.
     places = places[np.argsort(-proposals.scores[places], kind="stable")]
     clusters, number = proposals.geometry.clusters, proposals.boxes.cluster[places] - 1
     edges = proposals.boxes.edges[places]

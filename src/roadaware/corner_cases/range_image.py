@@ -21,6 +21,7 @@ from roadaware.errors import InputError, UsageError
 # LiDARs by name: how their beams are spread, and how many measurements make a turn.
 
 _COUNTED = re.compile(r"(\d{1,4}) rings x (\d{1,5}) columns")
+# Bounds the memory that a row of `sensors` can ask for: 512 x 16384 float32 are 32 MiB.
 MOST_RINGS, MOST_COLUMNS = 512, 16384
 
 
@@ -97,11 +98,17 @@ def parse_layout(text: str | None) -> Layout | None:
 
 
 GIVEN, RECOVERED, BEAMS, BINS = "rings given", "rings recovered", "beams by name", "bins of elevation"
+# Turns count as rings where 9 of 10 steps from one to the next go the same way up or down.
 _FEWEST_RINGS, _IN_ORDER = 4, 0.9
+# An angle of 0 between rows would never join neighbours: no ratio of ranges suffices there.
 _LEAST_STEP = np.radians(0.05)
+# Columns of 0.2 degrees where nothing tells; an estimate wider than 2 degrees is none of a LiDAR.
 _USUAL_COLUMNS, _FEWEST_COLUMNS = 1800, 180
+# Radians; smaller steps are repeats of one direction and would pull the median to 0.
 _STILL = 1e-5
+# 1.5 lies between the layout's own columns (1) and those of a sweep with every second return (2).
 _MUCH_COARSER, _JUDGES = 1.5, 20000
+# The seam lies beside the first or last return, so that returns that tremble about it begin no turn.
 _EARLY = float(np.radians(0.25))
 
 
@@ -231,6 +238,7 @@ def _turns(azimuth: Floats32, slopes: Floats32, checked: PointCheck) -> Ints32 |
     used = np.flatnonzero(checked.usable)
     if not len(used):
         return None
+    # LiDARs turn either way; the majority of steps says which, whatever single returns do.
     clockwise = count_rotation_steps(azimuth, checked.judged) < 0
     early = _EARLY if not clockwise else -_EARLY
     best: Ints32 | None = None
@@ -242,6 +250,7 @@ def _turns(azimuth: Floats32, slopes: Floats32, checked: PointCheck) -> Ints32 |
             continue
         sums, squares, counts = np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
         accumulate_ring_slopes(found, slopes, sums, squares, counts)
+        # Within-ring variance of the slopes: a seam in the wrong place mixes two rings in each turn.
         spread = float((squares - sums * sums / np.maximum(counts, 1)).sum())
         if spread < least:
             best, least = found, spread
@@ -264,10 +273,13 @@ def _assign_ring_rows(ring: Ints32, slopes: Floats32, *, strict: bool) -> tuple[
     means = sums[there] / counts[there]
     if strict:
         falls = np.diff(means) < 0
+        # Sweeps begin with the highest or with the lowest ring.
         ordered = max(falls.mean(), 1 - falls.mean()) if len(falls) else 0.0
         if there.sum() < _FEWEST_RINGS or ordered < _IN_ORDER:
             return None
+    # Stable: rings of one elevation keep their order on every machine.
     order = np.argsort(-means, kind="stable")
+    # One place more: ring -1 reads the last one, and stays -1.
     rows = np.full(count + 1, -1, dtype=np.int32)
     rows[np.flatnonzero(there)[order]] = np.arange(len(order))
     elevations = np.arctan(means[order])
@@ -284,10 +296,13 @@ def _columns(azimuth: Floats32, layout: Layout | None, *, in_turns: bool) -> int
     """
     if layout is not None and not in_turns:
         return layout.columns
+    # The first rings may look into the sky, and the gaps between their returns are no steps of the sensor.
     some = azimuth[len(azimuth) // 3 :][:_JUDGES].astype(np.float64)
     turned = np.diff(some)
+    # The step across -pi to pi is as small as the others.
     turned = np.abs((turned + np.pi) % (2 * np.pi) - np.pi)
     turned = turned[turned > _STILL]
+    # The median: gaps without returns make a few steps much larger.
     own = round(2 * np.pi / float(np.median(turned))) if len(turned) else 0
     sound = _FEWEST_COLUMNS <= own <= MOST_COLUMNS
     if layout is None:
@@ -310,6 +325,7 @@ def _bins(slopes: Floats32, checked: PointCheck, layout: Layout | None, rows: in
     count = layout.rings if layout is not None else rows
     used = slopes[checked.usable]
     low, high = (
+        # Quantiles: a few stray returns must not stretch all bins.
         np.quantile(used[:: max(1, len(used) // 20000)], [0.002, 0.998]) if len(used) else (-0.4, 0.05)
     )
     top, bottom = float(np.arctan(high)) + 1e-4, float(np.arctan(low)) - 1e-4

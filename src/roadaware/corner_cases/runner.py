@@ -348,6 +348,7 @@ def load_run_inputs(order: Order) -> Held:
     if order.videos is not None:
         scenes = scenes.only(order.videos)
     captures = Captures(scenes, root)
+    # By scene and frame: the cameras of one sweep follow each other and share its geometry.
     moments = sorted(captures.moments, key=lambda moment: (moment.scene, moment.frame, moment.video))
     return Held(
         scenes,

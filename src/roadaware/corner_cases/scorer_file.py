@@ -65,6 +65,7 @@ def hash_arrays(*parts: npt.NDArray[Any]) -> int:
     """
     whole = hashlib.blake2b(digest_size=8)
     for each in parts:
+        # Type and shape too: equal bytes in another shape are another array.
         whole.update(f"{each.dtype.str}{each.shape}".encode())
         whole.update(np.ascontiguousarray(each).tobytes())
     return int.from_bytes(whole.digest(), "little")
@@ -234,6 +235,7 @@ def rescore_proposals(
         raise InputError(
             "proposals without a score cannot be re-scored", hint="give each box a score from 0 to 1"
         )
+    # The comparison below is false for nan, which is refused so.
     values = np.asarray(shares, dtype=np.float64)
     if values.shape != (len(boxes),) or not ((values >= 0) & (values <= 1)).all():
         raise InputError(f"each of {len(boxes)} proposals has one share from 0 to 1, not {values.shape}")

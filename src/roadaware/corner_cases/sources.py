@@ -28,6 +28,7 @@ from roadaware.simulator.mesh import Semantic
 # model.
 
 
+# Edges of masks move together over about a cell: the field is smooth, not noise of single pixels.
 _CELL_PX, _AROUND_PX = 24, 6
 
 

@@ -109,6 +109,7 @@ class Bench:
         Raises:
             InputError: if any variant cannot be proposed for.
         """
+        # A sweep without a name may be any: nothing of the last one is used again.
         if sweep is None or sweep != self._sweep:
             self._of_sweep.clear()
         self._sweep = sweep

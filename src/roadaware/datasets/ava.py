@@ -170,9 +170,11 @@ def _apart(ids: list[int], names: list[str], findings: Findings, where: str) -> 
 LONGEST_NAME = 255
 MOST_FRAMES = 10_000_000
 OUT_OF_PICTURE = "boxes that reach out of the image (0 to 1), kept as they are"
+# Shares of the image may reach over its edge; numbers beyond this are pixels.
 _NEAR = (-1.0, 2.0)
 _COLUMNS = "a row is video,timestamp,x1,y1,x2,y2,action[,person or score]"
 _BOX = ("c2", "c3", "c4", "c5")
+# AVA writes seconds as 0902; tools that go through floats write 902.0.
 _FRAME = pl.col("c1").str.replace(r"\.0*$", "").cast(pl.Int64, strict=False).alias("frame")
 _ITEM = pl.format("{}, {}", *[pl.col(c).fill_null("?").str.slice(0, 60) for c in ("c0", "c1")]).alias("item")
 
@@ -288,12 +290,14 @@ class _Seen:
         """
         if not self.cells:
             return
+        # The commonest number of cells; of equally common ones one that is due.
         usual = min(self.cells, key=lambda cells: (-self.cells[cells], cells not in self.due, cells))
         if usual not in self.due:
             what = "missing" if usual < self.due[0] else "too many"
             message = f"columns are {what}: expected {_either(self.due)} in a row, found {usual}"
             hint = _COLUMNS if 8 in self.due else "a row has as many cells as the header names"
             raise InputError(message, where=f"{where}:{self.first[usual]}", hint=hint)
+        # One odd row is refused by itself; where most are, the file is in pixels.
         if 2 * self.far > self.boxed:
             raise InputError(
                 f"boxes in pixels where shares of the image (0 to 1) are due: {to_printable(self.example[1])}",

@@ -166,6 +166,7 @@ def _hold_lock(path: Path) -> Iterator[None]:
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:
         patience = time.monotonic() + _LONGEST_WAIT_S
+        # flock knows no bound in time.
         while not _taken(handle) and time.monotonic() < patience:
             time.sleep(0.02)
         os.ftruncate(handle, 0)

@@ -157,6 +157,7 @@ _STEMS = {
     "person": ("per", "id", "track", "actor", "entity", "tube"),
 }
 _FRONT = {"video": 0, "frame": 1, "x1": 2, "y1": 3, "x2": 4, "y2": 5, "action": 6, "person": 7}
+# Counted from the end, as published code does: the columns in between are not documented.
 _BACK = {"start": -5, "end": -4, "time": -3}
 _ACTION_HINT = (
     "its columns are video_uid, frame, x1, y1, x2, y2, action_id, person_id, ..., frame_start, frame_end, "
@@ -249,6 +250,7 @@ def _by_name(names: Sequence[str]) -> dict[str, int]:
         if found:
             at[what] = names.index(found[0])
     for quad in _CORNERS:
+        # x1 is the left edge in one spelling and the right one in another: all four names decide together.
         if all(names.count(name) == 1 for name in quad):
             at |= {what: names.index(name) for what, name in zip(_CORNERS[0], quad, strict=True)}
             break
@@ -291,9 +293,11 @@ def _as_ava(table: pl.DataFrame, columns: Columns, besides: list[pl.DataFrame]) 
 # Chaotic World's csv of sounds: when and where something is heard, its boxes as literals, never run.
 
 COLUMNS = ("start_fid", "start_time", "bbox", "ssl")
+# Python's documentation warns that `ast.literal_eval` can run out of memory or stack on small texts.
 LONGEST_LITERAL = 20_000
 _DEEPEST = 8
 _MOST_FRAMES = 10_000_000
+# No letter but e: neither a name nor a call can stand in what `ast` is given.
 _LITERAL = re.compile(r"[-+0-9eE.,\s\[\]()]*", re.ASCII)
 _WHOLE = re.compile(r"([0-9]{1,9})(?:\.0*)?", re.ASCII)
 _TIME = re.compile(r"[0-9]{1,9}(?:\.[0-9]{0,30})?(?:e[-+]?[0-9]{1,2})?", re.ASCII | re.IGNORECASE)

@@ -113,6 +113,7 @@ def split_rejected(rows: pl.DataFrame, key: Sequence[str], second: str) -> tuple
         second: the reason for those that repeat one.
     """
     good = rows.filter(pl.col("reason").is_null())
+    # Among the good rows alone: a refused row must not push out a good one of the same key.
     again = ~good.select(pl.struct(key).is_first_distinct()).to_series()
     bad = rows.filter(pl.col("reason").is_not_null())
     if again.any():
@@ -253,6 +254,7 @@ def select_valid_boxes(
     Returns:
         The raw columns, and `number` (the frame), the corners and `track_label`.
     """
+    # CVAT marks with it that a track is not in view; the published loaders leave such boxes out.
     outside = sheet.rows["outside"] == "1"
     findings.left_out["boxes outside the image (outside=1)"] += int(outside.sum())
     rows = sheet.rows.filter(~outside.fill_null(value=False))
@@ -303,6 +305,7 @@ def compute_tube_intervals(boxes: pl.DataFrame) -> pl.DataFrame:
     return boxes.group_by("tube", maintain_order=True).agg(
         pl.col("frame").first().alias("start_frame"),
         (pl.col("frame").last() + 1).alias("end_frame"),
+        # The published `frames[-3]`, or the last one of tracks that are too short for it.
         pl.when(pl.len() > 3)
         .then(pl.col("frame").get(-3, null_on_oob=True))
         .otherwise(pl.col("frame").last())

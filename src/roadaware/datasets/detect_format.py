@@ -12,6 +12,7 @@ from roadaware.datasets import get_reader
 from roadaware.errors import DatasetNotFoundError, InputError, UsageError
 from roadaware.io.sources import Source, open_source, to_printable
 
+# Keys that tell may stand behind megabytes of boxes: the end of a file is looked at, too.
 _HEAD, _TAIL = 1 << 22, 1 << 20
 _MOST_FILES, _DEEPEST, _SHOWN = 60, 4, 60
 _SUFFIXES = (".json", ".csv", ".xml")

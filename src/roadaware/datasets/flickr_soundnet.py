@@ -109,6 +109,7 @@ def _heard(root: etree._Element, file: str, where: str, findings: Findings) -> H
     for place, block in enumerate(root, 1):
         for element in block:
             if get_local_name(element) == _BOX:
+                # The first child numbers the box; its corners follow.
                 texts = [(child.text or "").strip() for child in element][1:]
                 lists.append([_number(text) for text in texts])
                 drawn.append(_annotator(block, place))

@@ -162,6 +162,7 @@ def _parse_keyed_entry(key: str, each: Any, grounded: Grounded) -> _Entry:
     if not name:
         raise RowError("the video has no name")
     start = parse_frame_field(each, "st_frame")
+    # Raw files have x, y, width, height; those of the official evaluation corners, and count the last frame.
     if isinstance(boxes, list):
         _times(each, name, grounded)
         end, frames, listed, sized = start + len(boxes), list(range(start, start + len(boxes))), boxes, True
@@ -178,6 +179,7 @@ def _parse_keyed_entry(key: str, each: Any, grounded: Grounded) -> _Entry:
         raise RowError(f"the end {end - 1} lies before the start {start}")
     size = each.get("img_size")
     if isinstance(size, list) and len(size) == 2:
+        # img_size has the height first.
         each = {**each, "height": size[0], "width": size[1]}
     clip = _clip(name.removesuffix(".mp4") or name, each, "img_num", None, grounded)
     return _Entry(clip, name, _text(each) if sized else None, start, end, frames, listed, sized)

@@ -147,6 +147,7 @@ SIDES: dict[str, tuple[Record, str]] = {
 
 # JAAD's tracks and boxes: joined, checked, with the attributes, tags and events of the pedestrians.
 
+# The attributes write codes where the boxes write words.
 _CROSSES = {"0": "not-crossing", "1": "crossing", "-1": "irrelevant"}
 
 
@@ -274,6 +275,7 @@ def _match_appearance_tubes(sheet: Sheet, tubes: pl.DataFrame) -> pl.DataFrame:
     ]
     schema = {"document": pl.UInt32, "owner": pl.UInt32, "name": pl.String, "old_id": pl.String}
     tracks = pl.DataFrame(listed, schema=schema, orient="row")
+    # Old ids that two tubes share name neither of them.
     alone = tubes.filter(~pl.struct("document", "old_id").is_duplicated() & pl.col("old_id").is_not_null())
     by_old = alone.select("document", "old_id", pl.col("tube").alias("by_old"))
     by_id = tubes.select("document", "name", pl.col("tube").alias("by_id"))

@@ -51,6 +51,7 @@ _NEEDED = {"P2": 12, "R0_rect": 9, "Tr_velo_to_cam": 12, "Tr_imu_to_velo": 12}
 _OTHER_NAMES = {"R_rect": "R0_rect", "Tr_velo_cam": "Tr_velo_to_cam", "Tr_imu_velo": "Tr_imu_to_velo"}
 _FIELDS, _LARGEST = 15, 1e6
 _OCCLUSION = {"0": "none", "1": "part", "2": "full", "3": None}
+# What KITTI writes for "not known", above all in lines of DontCare.
 _UNKNOWN = {
     "truncated_share": -1,
     "alpha_rad": -10,
@@ -98,6 +99,7 @@ def parse_calibration(lines: Sequence[str], where: str) -> Calibration:
     if not (lens[0, 0] > 0 and lens[1, 1] > 0 and np.abs(lens[2] - [0, 0, 1]).max() < 1e-6):
         raise InputError(f"P2 is no camera matrix: {lens.tolist()}", where=where)
     shift, turn = np.eye(4), np.eye(4)
+    # The fourth column of P2 is the camera matrix times the shift of camera 2 from the rectified camera 0.
     shift[:3, 3] = np.linalg.solve(lens, projection[:, 3])
     turn[:3, :3] = held["R0_rect"].reshape(3, 3)
     poses = {"R0_rect": turn}
@@ -106,6 +108,7 @@ def parse_calibration(lines: Sequence[str], where: str) -> Calibration:
     for name, pose in poses.items():
         if fault := find_pose_error(pose):
             raise InputError(f"{name} is no pose: {fault}", where=where)
+    # The vehicle's frame is that of its IMU.
     ego_lidar = invert_pose(poses["Tr_imu_to_velo"])
     camera_lidar = shift @ poses["R0_rect"] @ poses["Tr_velo_to_cam"]
     return Calibration(lens, ego_lidar @ invert_pose(camera_lidar), ego_lidar)
@@ -165,6 +168,7 @@ def _number(word: str) -> float:
         found = float(word)
     except ValueError:
         found = math.nan
+    # nan fails the comparison; Python's float takes 1_000, which no file of KITTI means.
     if not abs(found) <= _LARGEST or "_" in word:
         raise RowError(f"'{word[:40]}' is no finite number of a usual size")
     return found

@@ -751,6 +751,7 @@ def select_keyframes(frames: Ints, values: Floats, tolerance: float) -> tuple[In
         first, end = left.pop()
         if end - first < 2:
             continue
+        # By frame number, as Label Studio interpolates, not by place.
         share = ((frames[first + 1 : end] - frames[first]) / (frames[end] - frames[first]))[:, None]
         line = values[first] + share * (values[end] - values[first])
         away = np.abs(values[first + 1 : end] - line).max(axis=1)

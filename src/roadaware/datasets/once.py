@@ -50,8 +50,10 @@ OWN: dict[str, Any] = dict.fromkeys(
     ("x_m", "y_m", "z_m", "length_m", "width_m", "height_m", "yaw_rad"), pl.Float32
 )
 """The box in space, in the LiDAR's frame: its middle, its sizes, and its direction about the axis up."""
+# ONCE's LiDAR has x to the left and y to the back; the vehicle x ahead and y to the left.
 EGO_SE3_LIDAR = np.array([[0.0, -1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
 _FILES_LARGEST = 1e9
+# ONCE writes a box of four -1 where a camera does not see the object.
 _NOT_SEEN = -1.0
 _FOREIGN = "check that it is a file of ONCE"
 
@@ -231,6 +233,7 @@ def _pose(value: Any, where: str) -> Floats | None:
     x, y, z, w = value[:4]
     if not any((x, y, z, w)):
         return None
+    # The file has w last.
     found = from_quaternion([w, x, y, z], value[4:])
     if found is None:
         raise InputError(f"the rotation {value[:4]} of a pose has no unit length", where=where)

@@ -52,6 +52,7 @@ PARTS = {
     "annotations_attributes": "_attributes.xml",
     "annotations_vehicle": "_obd.xml",
 }
+# The split of PIE's own code, by set.
 SPLIT = {
     "set01": "train",
     "set02": "train",
@@ -63,6 +64,7 @@ SPLIT = {
 TRACK_LABEL = ("pedestrian", "vehicle", "traffic_light", "sign", "crosswalk", "transit_station")
 OCCLUSION = ("none", "part", "full")
 CROSSING = ("not-crossing", "crossing", "irrelevant")
+# The attributes write codes, the boxes words.
 NATIVE_CROSSING = {"0": "not-crossing", "1": "crossing", "-1": "irrelevant"}
 NATIVE_CROSS = {"not-crossing": "not-crossing", "crossing": "crossing", "crossing-irrelevant": "irrelevant"}
 BOX_TAGS = {
@@ -95,6 +97,7 @@ OBJECT_TYPES = {
     ),
 }
 OBJECT_TYPE = tuple(dict.fromkeys(kind for kinds in OBJECT_TYPES.values() for kind in kinds))
+# Types 0 to 3 of the published code mean pedestrians.
 PEDESTRIAN_SIGNS = OBJECT_TYPES["sign"][:4]
 POINTS = ("crossing_point", "critical_point", "exp_start_point")
 SENSORS = {
@@ -130,6 +133,7 @@ _BOX_CHILDREN = ("id", "type", "state", "occlusion", "action", "look", "gesture"
 _OPENING = re.compile(r'<box ((?:[a-z]{1,20}="[^"<>]{0,40}" ?){1,20})>')
 _NAMED = re.compile(r'([a-z]{1,20})="')
 _CHILD = re.compile(r'<attribute name="([a-z]{1,20})">')
+# Every form is one more pattern that a box may be tried against.
 _MOST_FORMS = 16
 
 PEDESTRIAN = Record(

@@ -419,6 +419,7 @@ def _group_equal_boxes(held: Tracks, frames: Ints, piece: Ints) -> tuple[Ints, I
     names = {of: n for n, of in enumerate(dict.fromkeys((t.category, t.name) for t in held.tracks))}
     kind = np.array([names[track.category, track.name] for track in held.tracks])[piece]
     corners = np.concatenate([track.boxes for track in held.tracks])
+    # The bits of the corners: cut out of one track they are equal, to the last one.
     keys = np.column_stack([kind, frames, corners.view(np.int64).reshape(-1, 4)])
     _, place = np.unique(kind * (frames.max() + 1) + frames, return_inverse=True)
     return _rows(keys), place
@@ -426,6 +427,7 @@ def _group_equal_boxes(held: Tracks, frames: Ints, piece: Ints) -> tuple[Ints, I
 
 def _rows(keys: Ints) -> Ints:
     """(n,) equal numbers for equal rows of (n, k) keys; by a sum of each row where sums distinguish them."""
+    # Odd random factors: the sum of a row wraps at 64 bits and seldom meets that of another; checked below.
     factors = np.random.default_rng(0).integers(1, 1 << 62, keys.shape[1]) * 2 + 1
     _, first, rows = np.unique((keys * factors).sum(axis=1), return_index=True, return_inverse=True)
     if (keys == keys[first[rows]]).all():

@@ -187,6 +187,7 @@ def _children(value: Any, composite: Labels, parts: Sequence[Labels], where: str
     if not fitting:
         odd = next((e for e in entries if not any(_words([e], lists) for lists in sorts)), entries[0])
         raise InputError(f"{what} holds {_format_entry(odd)}, expected a number for each part", where=where)
+    # Names such as Ped-MovAway spell out their parts: the reading whose words make up the names is right.
     said = next(
         (w for w in fitting if all("-".join(e) == n for e, n in zip(w, own, strict=True))), fitting[0]
     )

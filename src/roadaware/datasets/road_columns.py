@@ -28,8 +28,10 @@ from roadaware.io.json import (
 
 # The boxes of one video of a ROAD file as columns, and lists of label ids laid flat.
 
+# The published loader takes corners up to 1.01.
 BEYOND = 0.01
 """How far outside the image a corner may lie, in shares of it, and still be cut off at its edge."""
+# Ids are kept in columns of 64 bits.
 _MOST = (1 << 62) - 1
 
 
@@ -241,6 +243,7 @@ class Places:
         frames = boxes.frame.tolist()
         self._number = {str(frame + 1): frame for frame in set(frames)}
         self._row: dict[Any, int] = {key: row for row, key in enumerate(boxes.key)}
+        # Keys of boxes are mostly unique in a video; where they are not, the frame belongs to the key.
         self._paired = len(self._row) < len(boxes.key)
         if self._paired:
             self._row = {pair: row for row, pair in enumerate(zip(frames, boxes.key, strict=True))}
@@ -577,6 +580,7 @@ def _join_components(count: int, groups: Sequence[tuple[Ints, Ints]]) -> Ints:
             lowest = np.full(int(group.max()) + 1, count, dtype=np.int64)
             np.minimum.at(lowest, group, joined[member])
             np.minimum.at(joined, member, lowest[group])
+        # Pointers to pointers: the longest chain halves in each round.
         joined = np.minimum(joined, joined[joined])
         if (joined == before).all():
             return joined
@@ -586,6 +590,7 @@ def _find_duplicates(joined: Ints, frame: Ints) -> Ints:
     """The joined numbers that are in one frame twice."""
     if not len(frame):
         return joined
+    # Set and frame as one number, so that doubles are found by one sort.
     pair = joined * (int(frame.max()) + 1) + frame
     found, counts = np.unique(pair, return_counts=True)
     return np.unique(found[counts > 1] // (int(frame.max()) + 1))
@@ -687,6 +692,7 @@ def _names(track: Ints, count: int, boxes: Boxes, groups: Sequence[Stretches]) -
     """The name that a track's first box gives, else that of the first tube that lists it."""
     first = np.full(count, -1, dtype=np.int64)
     held = track >= 0
+    # Backwards: of a track's boxes the first is written last, and stays.
     rows = np.flatnonzero(held)[::-1]
     first[track[rows]] = rows
     found: list[str | None] = [boxes.uid[row] for row in first.tolist()]

@@ -31,6 +31,7 @@ from roadaware.scenes.tables import Meta, Scenes
 # The videos and tubes of a UCF101-24 file, checked one by one; boxes are left as the file has them.
 
 MOST_FRAMES = 1_000_000
+# Every frame becomes a row: a file that only promises long videos would fill the memory.
 _MOST_ALL_FRAMES = 50_000_000
 _TOLD_EVERY = 250
 
@@ -226,6 +227,7 @@ def _plain(value: Any) -> Any:
 # From the tubes of a UCF101-24 file to tables: boxes in pixels of 320 x 240, frames with their action.
 
 WIDTH_PX, HEIGHT_PX = 320, 240
+# The published loader takes corners up to 1.01.
 BEYOND = 0.01
 """How far outside the image a corner may lie, in shares of it, and still be cut off at its edge."""
 
@@ -363,6 +365,7 @@ def _tubes(
         tube: (n,) number of each box's tube; in order.
         frame: (n,) its frame; in order within a tube.
     """
+    # Numbers before the first box that no box has, so that it begins a piece.
     broken = (np.diff(tube, prepend=-1) != 0) | (np.diff(frame, prepend=-2) != 1)
     first = np.flatnonzero(broken)
     last = np.append(first, len(tube))[1:] - 1

@@ -297,6 +297,7 @@ def _raw(
         head = {key: each.get(key) for key in ("frame_count", "fps", "width", "height")}
         for prefix, span in zip(("tube_", ""), spans, strict=True):
             head |= {f"{prefix}start_frame": span.get("begin_fid"), f"{prefix}end_frame": span.get("end_fid")}
+        # Running numbers name sentences in published files of predictions: the order decides what they mean.
         for kind, key in zip(_KINDS, ("questions", "captions"), strict=True):
             listed: Any = each.get(key) or []
             for said in listed if isinstance(listed, list) else [listed]:

@@ -295,6 +295,7 @@ def _add_box(value: Any, objects: Mapping[str, _Object], frame: int, n_frames: i
         return f"'tid' {format_value(value.get('tid'))} is none of the listed objects"
     if n_frames is not None and frame >= n_frames:
         return f"lies behind the end of the video, which has {n_frames} frames"
+    # Frames come in order, so that the last one is the only one that could be repeated.
     if owner.frames and owner.frames[-1] == frame:
         return f"a second box of 'tid' {name} in one frame"
     box = value.get("bbox")

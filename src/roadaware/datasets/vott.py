@@ -41,6 +41,7 @@ _FOREIGN = "check that it is an export of VoTT"
 _NUMBER = re.compile(r"[0-9]{1,8}", re.ASCII)
 _LARGEST = 1e7
 _ASTRAY = "its frame is refused"
+# VoTT's states: 0 not visited, 1 visited, 2 tagged; its types: 1 image, 2 video, 3 frame of a video.
 _VISITED, _VIDEO_FRAME = 1, 3
 
 

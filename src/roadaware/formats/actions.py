@@ -27,6 +27,7 @@ from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 MOST_BYTES = 1 << 31
 _FOREIGN = "files with no prediction of an action that the truth has: compare numbers with its label map"
+# A few odd scores are refused by themselves; more than that is another scale.
 _MOST_BEYOND = 0.05
 _UNSCORED = "rows without a score, taken as 1 as the published evaluators do"
 _PERSONS = "scores that are all 0 or 1: numbers of persons, read as scores?"
@@ -166,6 +167,7 @@ def write_action_claims(predictions: Predictions, scenes: Scenes, path: Path) ->
     )
     out = rows.select(
         "video",
+        # AVA writes four digits.
         (pl.col("frame") + _first_frame(scenes)).cast(pl.String).str.zfill(4).alias("timestamp"),
         pl.col("x1_px", "x2_px") / pl.col("width"),
         pl.col("y1_px", "y2_px") / pl.col("height"),

@@ -276,6 +276,7 @@ def build_frame_index(places: Sequence[tuple[str, int]], labels: Sequence[str], 
     )
 
 
+# The largest whole number that JSON keeps exact for readers that hold numbers as doubles.
 _LARGEST = (1 << 53) - 1
 _FAR = 1e9
 _UNNAMED = -1
@@ -503,6 +504,7 @@ def _reason(
     if not reason:
         left, top, width, height = map(float, box)
         rows.place.append(index.images[image])
+        # The product of the given sides is kept: differences of the corners may miss it in the last digit.
         rows.box.append((left, top, left + width, top + height, width * height))
         rows.label.append(_UNNAMED if place_of is None else place_of[category])
     return reason

@@ -120,6 +120,7 @@ def _categories(
     """Which number each category of the corner file gets, and all categories. A file of one names none."""
     first = ensure_list(common.get("categories"), where, "'categories'")
     second = ensure_list(corner.get("categories"), beside, "'categories'")
+    # A file of one category is the class-agnostic one: its category says nothing.
     if len(second) < 2:
         return {}, first
     ids = {row.get("id"): row.get("name") for row in first if isinstance(row, dict)}

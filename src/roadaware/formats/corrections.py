@@ -54,6 +54,7 @@ SOMEBODY = "somebody"
 _NEW = -1
 """Stands for a refused box that names no proposal."""
 _NO_BOX = "not a box on an image"
+# Hundredths of the image are rounded by labelling tools: a box at the edge may lie a little outside.
 _SLACK = 1e-3
 _LIMIT = 1 << 31
 Place = tuple[str, int]

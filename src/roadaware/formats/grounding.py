@@ -163,6 +163,7 @@ class _Claims:
             told += ", are these seconds?" if isinstance(start, float) or isinstance(end, float) else ""
             self.refuse(name, told)
             return
+        # Half open from here on; published files differ in whether they count the last frame.
         last += inclusive
         if last < first:
             self.findings.warn("predicted spans that end before they start, taken as empty", name)
@@ -314,6 +315,7 @@ def _read_tubedetr(top: Mapping[str, Any], where: str, claims: _Claims) -> None:
         _compare_kind(each.get("qtype"), name, claims)
     lost: dict[str, int] = {}
     for key, each in boxes.items():
+        # The last underscore: names of videos may have some.
         name, _, frame = escape_surrogates(key).rpartition("_")
         claim = claims.claim(name)
         if claim is None:

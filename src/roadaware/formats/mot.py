@@ -26,7 +26,9 @@ FIRST_PIXEL = 1.0
 
 _LIMIT = 1 << 31
 _FAR = 1e9
+# Trackers write frames and ids as 1.0, too.
 _WHOLE = re.compile(r"-?\d{1,15}(?:\.0*)?")
+# Python's float also takes nan, inf and 1_000, which are no numbers of a csv file.
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?")
 _FIELDS = ("frame", "id", "left", "top", "width", "height", "conf")
 _MOST_FRAMES = 1 << 40
@@ -273,6 +275,7 @@ def _take(line: str, rows: _Rows, seen: set[tuple[int, int]], video: str, rules:
             raise _LineError(f"a conf of {conf:g} is no score in [0, 1]")
     if track < 0 and track != -1:
         raise _LineError(f"id {track}; tracks count from 1, and -1 is none")
+    # Detections, of track -1, may be many in a frame.
     if track >= 0 and (frame, track) in seen:
         raise _LineError(f"track {track} has a box in frame {frame} already")
     klass = _whole(cells[7], "class") if rules.truth and len(cells) > 7 else None
@@ -473,6 +476,7 @@ def format_tube_lines(
     rows = collect_tube_boxes(tables, of).sort("frame", "track", maintain_order=True)
     left, top, right, bottom = (pl.col(side).cast(pl.Float64) for side in CORNERS)
     shifted = rows.with_columns(
+        # MOT counts frames from 1.
         pl.col("frame") + 1,
         left=left + first_pixel,
         top=top + first_pixel,

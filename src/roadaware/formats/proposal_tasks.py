@@ -130,6 +130,7 @@ def label_studio_config(sent: Predictions) -> bytes:
     words = (*sent.meta.vocabularies[KIND], UNNAMED)
     lines = [format_empty_tag("Image", name=IMAGE, value=f"${IMAGE}", zoom="true")]
     lines += format_control("RectangleLabels", CONTROL, IMAGE, words)
+    # Proposals are upright boxes: a turned one could not be compared with them.
     lines[1] = lines[1].replace(">", ' canRotate="false">')
     return "\n".join(["<View>", *(f"  {line}" for line in lines), "</View>", ""]).encode()
 

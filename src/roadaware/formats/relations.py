@@ -35,6 +35,7 @@ from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 MOST_BYTES = 2 << 30
 _TOP = "results"
+# Both forms are in use, and only a look at the text tells them apart before it is read piece by piece.
 _WRAPPED = re.compile(rf'"{_TOP}"\s*:\s*\{{')
 _HINT = 'expected {"results": {video: [{"triplet", "score", "duration", "sub_traj", "obj_traj"}, ...]}}'
 _NAMED = 5
@@ -189,6 +190,7 @@ def _clip(video: str, listed: Sequence[Any], file: str, scores: list[float], fin
             findings.reject("relations", file, f"{video}, prediction {number}", claim, rows=0)
             continue
         score = value.get("score")
+        # Sums of scores must stay finite, too.
         if type(score) not in (int, float) or not -1e300 < score < 1e300:
             reason = f"the score should be a finite number and is {format_value(score)}"
             findings.reject("relations", file, f"{video}, prediction {number}", reason, rows=0)

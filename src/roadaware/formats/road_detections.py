@@ -32,6 +32,7 @@ from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 # What the columns and labels of published detection and tube files stand for.
 
+# The shorter side is scaled to 512 and the longer cut to whole pixels: 1280 x 960 and 320 x 240 alike.
 NETWORK_SIZE = (682, 512)
 """Width and height in pixels of what the published network sees of images of 4:3."""
 
@@ -44,6 +45,7 @@ CLASS_KINDS = ("agent", "action", "location", "duplex", "event")
 HOUSE_NAMES = {"agent_ness": AGENTNESS, "action_ness": AGENTNESS, "loc": "location", "triplet": "event"}
 """The files' names of kinds where ours differ."""
 
+# Used labels of ROAD 1.0, and of UCF101-24, whose frames have one more: Non_action.
 _KNOWN_COUNTS: tuple[dict[str, int], ...] = (
     {"agent": 10, "action": 19, "location": 12, "duplex": 39, "event": 68, "av_action": 7},
     {"action": 24, "av_action": 25},
@@ -225,7 +227,9 @@ def _boxes(read: Read, kinds: Kinds, findings: Findings) -> pl.DataFrame:
     columns = _AGENTNESS + 1 + kinds.width
     filled = [main for main in read.main if len(main)]
     rows = np.concatenate(filled) if filled else np.zeros((0, columns), np.float32)
+    # Half precision becomes single; double stays, since narrowed scores would tie.
     rows = rows.astype(np.float32, copy=False) if rows.dtype.itemsize < 4 else rows
+    # Frees the arrays of single frames before the columns are made of the joint one.
     read.main.clear()
     place = np.repeat(np.arange(len(counts)), counts)
     good = _sound_rows(rows, place, counts, read, findings)
@@ -370,6 +374,7 @@ def write_folder(folder: Path, files: Iterator[tuple[str, bytes]]) -> None:
             written += len(data)
         for inner in made:
             flush_folder(inner)
+        # Onto nothing or an empty folder, which a rename replaces in one step.
         temporary.replace(folder)
         flush_folder(folder.parent)
         remove_stale_files(folder.parent)

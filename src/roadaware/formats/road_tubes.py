@@ -158,6 +158,7 @@ def _mask_tube_frames(frames: Numbers, row: dict[str, Any]) -> npt.NDArray[np.bo
     """(n,) which boxes of the owner belong to the tube."""
     spans = row["spans"]
     if spans is None and row["parent"] is not None and not row["consecutive"]:
+        # A derived tube without spans covers its whole interval of the parent's boxes.
         spans = [[row["start_frame"] or 0, np.inf if row["end_frame"] is None else row["end_frame"]]]
     if spans is None:
         return np.ones(len(frames), dtype=np.bool_)

@@ -36,6 +36,7 @@ from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 MOST_CELLS = 1 << 24
 """Cells of one map."""
+# numpy evaluates the text of a header: a long one costs far more than the array behind it.
 _MOST_HEADER = 4096
 _MOST_BYTES = 8 * MOST_CELLS + _MOST_HEADER
 _MOST_FILES = 1_000_000
@@ -194,6 +195,7 @@ def _array(data: bytes) -> Numbers:
         raise MapError(f"no .npy file: {to_printable(str(error)) or type(error).__name__}") from error
     if dtype.hasobject or dtype.kind not in _KINDS or dtype.itemsize > 8 or dtype.names or dtype.subdtype:
         raise MapError(f"holds {to_printable(str(dtype), 40)}; a map holds plain numbers")
+    # Leading dimensions of 1, as of a batch, are left out.
     sides = tuple(side for at, side in enumerate(shape) if side != 1 or at >= len(shape) - 2)
     if len(sides) != 2 or min(sides) < 1 or sides[0] * sides[1] > MOST_CELLS:
         raise MapError(f"a map has two dimensions and at most {MOST_CELLS} cells; the array is {shape}")
@@ -232,6 +234,7 @@ def _rows(value: Any) -> Numbers | str:
 
 MOST_ALL_CELLS = 1 << 30
 """Cells of all maps together: 4 GiB in single precision."""
+# One column of all maps would need each of them twice while it is made.
 _AT_ONCE = 1 << 22
 _SHOWN = 5
 

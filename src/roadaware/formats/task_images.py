@@ -71,6 +71,7 @@ def prepare_task_images(
     own = copy or not any(stills.get(place) for place in places)
     base = Path(os.path.realpath(served or (folder if own else root)))
     found: dict[Place, tuple[str, int, int]] = {}
+    # By video and frame: a video is opened once and read forwards, whatever the order of the work.
     ordered = sorted(set(places))
     with _Films(scenes, root) as films:
         for done, place in enumerate(ordered, 1):

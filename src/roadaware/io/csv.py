@@ -55,11 +55,13 @@ def iterate_line_batches(text: str, where: str) -> Iterator[pl.DataFrame]:
     Raises:
         InputError: if one is longer than MAX_LINE bytes, or there are more than MAX_LINES.
     """
+    # Counted first: even empty lines would become millions of rows.
     if text.count("\n") >= MAX_LINES:
         message = f"more than {MAX_LINES:,} lines"
         raise InputError(message, where=where, hint="read larger sets in parts")
     start, line = 0, 1
     while start < len(text):
+        # Pieces end at line ends, so that no row is split.
         end = text.find("\n", start + _PIECE)
         end = len(text) if end < 0 else end
         series = pl.Series("text", [text[start:end]], dtype=pl.String).str.split("\n").explode()
@@ -89,6 +91,7 @@ def split_cells(lines: pl.DataFrame, where: str, columns: int) -> pl.DataFrame:
         InputError: if a quote is opened on a line and not closed on it.
     """
     names = [f"c{n}" for n in range(columns)]
+    # Without quotes every comma separates: polars splits these lines at once, csv only the others.
     parts = lines["text"].str.split_exact(",", columns).struct.unnest()
     parts.columns = [*names, "rest"]
     table = parts.select(pl.col(names).str.strip_chars())
@@ -238,7 +241,9 @@ def _text(cell: object) -> str:
 
 # Tables as csv that people open: no text in them can call a function, and numbers stay exact.
 
+# Apostrophes before the sign count too, so that `from_sheets` can undo exactly what was done.
 _FORMULA = r"^'*[=+@\t\r-]"
+# YouTube names some of AVA's videos with a minus in front: no formula, and they must stay as they are.
 _PLAIN = r"^[A-Za-z0-9_.-]+$"
 _TEXTS = (pl.String, pl.Categorical, pl.Enum)
 

@@ -28,7 +28,9 @@ from roadaware.io.sources import build_read_error, to_printable
 
 PNG_HEAD, JPEG_HEAD = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
 _TIFF_HEADS = {b"II*\0": "<", b"MM\0*": ">"}
+# Ends the walk through a file of nothing but tiny segments.
 _MOST_PARTS = 100_000
+# By default libjpeg writes 10 of a progressive image in colour.
 _MOST_SCANS = 100
 _UPRIGHT, _ORIENTATION = 1, 0x0112
 _XMP = re.compile(rb"tiff:Orientation\s*(?:=\s*[\"']|>)\s*(\d{1,6})")
@@ -40,6 +42,7 @@ _SCAN, _END = 0xDA, 0xD9
 _MARKER = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")
 # Of the segments of a JPEG for applications, JFIF and Adobe's say what its colours mean.
 _LEFT_OUT = {*range(0xE1, 0xEE), 0xEF, 0xFE}
+# Texts and colour profiles are compressed, and may unpack to a thousand times their size.
 _PNG_KEPT = {b"IHDR", b"PLTE", b"IDAT", b"IEND"}
 # Layout, compression and colours of the pixels of a TIFF.
 _TIFF_KEPT = {
@@ -47,6 +50,7 @@ _TIFF_KEPT = {
     *(338, 339, 347, 512, 513, 514, 515, 517, 518, 519, 520, 521, 529, 530, 531, 532),
 }
 _TIFF_SIDES = (322, 323)
+# Bytes of one value of each field type.
 _TIFF_BYTES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4}
 
 
@@ -102,6 +106,7 @@ def iterate_jpeg_segments(data: bytes) -> Iterator[tuple[int, int, int]]:
         elif marker in _ALONE:
             place += 2
         else:
+            # A length counts itself: less than 2 would send the walk back.
             end = place + 2 + max(2, int.from_bytes(data[place + 2 : place + 4], "big"))
             yield marker, place, end
             if marker in (_SCAN, _END):
@@ -138,6 +143,7 @@ def _jpeg_end(data: bytes, place: int) -> int:
         if marker == _END:
             return found.end()
         if marker == _SCAN:
+            # Each scan is a pass over all pixels.
             scans += 1
         place = found.end() + max(2, int.from_bytes(data[found.end() : found.end() + 2], "big"))
         if scans > _MOST_SCANS:
@@ -188,6 +194,7 @@ def _tiff(data: bytes, most_pixels: int) -> PictureParts:
         raise ValueError(f"tiles of {'x'.join(map(str, sides))}; up to {most_pixels} pixels are read")
     packed = [struct.pack(f"{order}HHI4s", *entry) for entry in kept]
     made = struct.pack(f"{order}H", len(kept)) + b"".join(packed)
+    # As long as the old directory, so that no offset in the file changes.
     made = made.ljust(2 + 12 * len(entries) + 4, b"\0")
     return PictureParts(data[:start] + made + data[start + len(made) :], _orientation(data, b""))
 
@@ -258,6 +265,7 @@ BROKEN = (
 )
 """What PyAV raises about content: FFmpeg's errors by their base, and what its own code stumbles over."""
 _WAIT_S = 30.0
+# A sparse file of terabytes costs nothing on a disk, and hours to a decoder that looks for a frame.
 _HOLES_BYTES = 1 << 28
 _HEAD_BYTES = 4096
 _BLOCK_BYTES = 5 << 26
@@ -302,6 +310,7 @@ def read_media_head(path: Path) -> bytes:
 def _bytes_in_holes(handle: int) -> int:
     """Bytes of a sparse file that lie on no disk; of thousands of holes those of the first."""
     size, place, holes = os.fstat(handle).st_size, 0, 0
+    # Bounded, since each hole takes two calls of the system.
     for _ in range(4096):
         try:
             hole = os.lseek(handle, place, os.SEEK_HOLE)
@@ -327,6 +336,7 @@ def open_film(path: Path, formats: str) -> Any:
     Raises:
         BROKEN: what PyAV raises about its content.
     """
+    # enable_drefs: a mov may name other files as the place of its content.
     rule = {"protocol_whitelist": "file", "format_whitelist": formats, "enable_drefs": "0", **_LIMITS}
     return av.open(f"file:{path}", options=rule, timeout=_WAIT_S, metadata_errors="replace")
 
@@ -410,6 +420,7 @@ def open_picture(data: bytes, formats: Sequence[str]) -> Iterator[tuple[Any, Pic
 
     try:
         parts = parse_image_parts(data, MAX_PIXELS)
+        # The plain copy is decoded; the original need not stay in memory beside it.
         del data
         with Image.open(io.BytesIO(parts.plain), formats=list(formats)) as picture:
             _require_room(picture)
@@ -428,6 +439,7 @@ def _require_room(picture: Any) -> None:
     pixels = picture.width * picture.height
     if not 0 < pixels <= MAX_PIXELS:
         raise InputError(f"{picture.width}x{picture.height}; up to {MAX_PIXELS} pixels are read")
+    # Bytes a pixel: our own array of three beside Pillow's image.
     held = 3.0 + _MODE_BYTES.get(picture.mode, 4)
     if picture.format == "WEBP":
         held += 12  # it is decoded on canvases of its own

@@ -20,7 +20,9 @@ from typing import BinaryIO, Self
 from roadaware.errors import DamagedError, DiskError, InputError
 
 _TEMPORARY = re.compile(r"\.roadaware-(\d{1,10})-[0-9a-f]{8}\.tmp")
+# Linux writes at most 2 GiB a call; between pieces Ctrl-C is answered.
 _CHUNK = 1 << 24
+# As many links as Linux itself follows.
 _LINKS = 40
 
 
@@ -95,6 +97,7 @@ def write_and_rename(path: Path, data: bytes) -> None:
         OSError: whatever the system says.
     """
     temporary = make_temporary_path(path)
+    # O_EXCL: nothing that somebody put under this name is written through.
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         try:
@@ -105,7 +108,9 @@ def write_and_rename(path: Path, data: bytes) -> None:
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(handle, rest[:_CHUNK]) :]
+            # Before the rename: after a loss of power the name could stand for a file without its content.
             os.fsync(handle)
+            # Renames inside a folder are atomic; /tmp may lie on another disk.
             temporary.replace(path)
         finally:
             os.close(handle)
@@ -125,6 +130,7 @@ def flush_folder(folder: Path) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
+        # Some network file systems refuse to flush a folder; the file itself has been flushed.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EROFS):
             raise
     finally:
@@ -140,6 +146,7 @@ def remove_stale_files(folder: Path) -> None:
     with os.scandir(folder) as entries:
         left = [(Path(entry.path), match) for entry in entries if (match := is_temporary(entry.name))]
     for path, owner in left:
+        # A number may belong to a process of another machine or container: its lock tells.
         if not _alive(owner) and not _is_locked(path):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
@@ -190,6 +197,7 @@ def read_regular(path: Path, *, limit: int) -> bytes:
             if found.st_size > limit:
                 raise DamagedError(f"expected {limit:,} bytes, found {found.st_size:,}", where=str(path))
             with os.fdopen(handle, "rb", closefd=False) as file:
+                # One byte more than there should be: a file that grows is noticed.
                 data = file.read(found.st_size + 1)
         finally:
             os.close(handle)
@@ -244,6 +252,7 @@ def check_room(target: Path, *, is_folder: bool = False) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         _try(folder)
         room = os.statvfs(folder)
+        # File systems without a size of their own say 0 blocks.
         if room.f_blocks and not room.f_bavail:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as error:
@@ -316,8 +325,10 @@ def _free(path: Path) -> str:
 def _alive(process: int) -> bool:
     try:
         os.kill(process, 0)
+    # OverflowError: a number that no process can have.
     except (ProcessLookupError, OverflowError):
         return False
+    # No permission to signal it: it lives, and belongs to somebody else.
     except OSError:
         return True
     return True

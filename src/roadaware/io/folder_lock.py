@@ -15,6 +15,7 @@ from typing import Any
 
 from roadaware.errors import UsageError
 
+# Reentrant: garbage collection may run a finalizer in the thread that holds it.
 _guard = threading.RLock()
 
 
@@ -48,6 +49,7 @@ class Hold:
         name = os.path.realpath(folder)
         with _guard:
             lock = _locks.get(name)
+            # A flock belongs to the open folder: another thread opens its own, and so is refused.
             if lock is None or lock.thread != threading.get_ident():
                 try:
                     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -120,6 +122,7 @@ def _take(handle: int, folder: Path) -> None:
 def _holder(handle: int) -> str:
     """Who has locked an open folder, as far as the system tells."""
     status = os.fstat(handle)
+    # As /proc/locks writes it: device in hexadecimal, inode in decimal digits.
     place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     with suppress(OSError, ValueError, IndexError):
         for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
@@ -132,6 +135,7 @@ def _holder(handle: int) -> str:
 def _since(process: int) -> str:
     """Since when a process runs."""
     with suppress(OSError, ValueError, IndexError):
+        # The name of the command may hold blanks and brackets: fields count from its last bracket.
         fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         up = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
         ran_s = up - int(fields[19]) / os.sysconf("SC_CLK_TCK")

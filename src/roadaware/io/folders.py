@@ -232,6 +232,7 @@ def _keep(old: Path, new: Path, ours: frozenset[str]) -> None:
             place.mkdir()
             continue
         try:
+            # A second name takes no room, and the old folder can go.
             os.link(source, place, follow_symlinks=False)
         except OSError:
             shutil.copy2(source, place, follow_symlinks=False)
@@ -247,6 +248,7 @@ def _swap(new: Path, target: Path) -> Path | None:
         new.replace(target)
         return None
     exchange = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    # AT_FDCWD and RENAME_EXCHANGE of Linux: neither folder is ever missing.
     at_cwd, flag_exchange = -100, 2
     if exchange is not None and exchange(at_cwd, bytes(new), at_cwd, bytes(target), flag_exchange) == 0:
         return new
@@ -263,5 +265,6 @@ def _sweep(folder: Path) -> None:
     with suppress(OSError):
         for path in folder.iterdir():
             match = _TEMPORARY.fullmatch(path.name)
+            # Without /proc nobody can be known to be dead.
             if match and not Path(f"/proc/{match[1]}").exists() and Path("/proc/self").exists():
                 shutil.rmtree(path, ignore_errors=True)

@@ -32,6 +32,7 @@ from roadaware.io.sources import ZIP_ERRORS, build_read_error, check_archive_mem
 
 HEAD_BYTES = 1 << 16
 """How much of a file is enough to tell the size of its image."""
+# Without C4, C8 and CC, which are tables and no frames.
 _START_OF_FRAME = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
 _ROWS_PIXELS = 1 << 20
 
@@ -169,12 +170,16 @@ def _jpeg_size(head: bytes) -> tuple[int, int] | None:
 MAX_MASK_PIXELS = 1 << 25
 """The largest mask that is decoded."""
 DEPTH_STEP_M = 0.01
+# The last step of 16 bits but one; the last stands for the sky.
 MAX_DEPTH_M = 655.34
 """The greatest depth that a pixel can hold; sky and everything beyond it is `inf`."""
 _SKY = 65535
+# Noise does not pack: a PNG may be a little larger than its pixels.
 _SLACK = 1 << 16
 _MODES = {8: "L", 16: "I;16"}
+# The earliest time a zip knows: the same masks make the same file.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+# Pillow raises SyntaxError about a broken PNG.
 _ERRORS = (*ZIP_ERRORS, SyntaxError)
 
 
@@ -347,12 +352,15 @@ def encode_png(mask: Numbers, bits: int) -> bytes:
         mask: (H, W) whole numbers that fit the bits.
         bits: 8 or 16.
     """
+    # PNG stores 16 bits with the higher byte first.
     rows = mask.astype(f">u{bits // 8}").view(np.uint8).reshape(len(mask), -1)
     lines = np.empty((rows.shape[0], rows.shape[1] + 1), dtype=np.uint8)
+    # Filter 2 of PNG, Up: masks change little from row to row. Bytes wrap as the filter wants it.
     lines[:, 0] = 2
     lines[0, 1:] = rows[0]
     np.subtract(rows[1:], rows[:-1], out=lines[1:, 1:])
     head = struct.pack(">IIBBBBB", mask.shape[1], mask.shape[0], bits, 0, 0, 0, 0)
+    # The quickest level: behind the filter most bytes of a mask are 0, which it packs as well.
     body = zlib.compress(lines.tobytes(), 1)
     chunks = ((b"IHDR", head), (b"IDAT", body), (b"IEND", b""))
     parts = [

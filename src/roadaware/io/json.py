@@ -21,14 +21,17 @@ Path = tuple[str, ...]
 Piece = tuple[int, Path, Any]
 """The place behind a value, the names that lead to it, and the value."""
 
+# Far below the depth at which Python's decoder, or who walks through the value, fails.
 DEEPEST = 200
 _DAMAGED = "the file is damaged or cut off: fetch it again"
 _WRITTEN = "mend that place if the file is your own; a fetched one may be damaged or cut off: fetch it again"
 _BLANK = re.compile(r"[ \t\n\r]*")
 _TEXT = r'"(?:[^"\\]|\\.)*"'
 _CONSTANT = re.compile(rf"{_TEXT}|(NaN|-?Infinity)")
+# Python turns no more than 4300 digits into a whole number: it takes time with the square of them.
 _LONG = re.compile(rf"{_TEXT}|(-?[0-9]{{4301,}})")
 _BRACKET = re.compile(rf"{_TEXT}|([\[{{])|([\]}}])")
+# As int8 the brackets are steps of +1 and -1 (0xff), and a quote is 0: depth is their running sum.
 _STEPS = bytes.maketrans(b'[{]}"', b"\x01\x01\xff\xff\x00")
 _NO_STEPS = bytes(set(range(256)) - set(b'[{]}"'))
 _KINDS = ((dict, "an object"), (list, "a list"), (str, "a text"), (bool, "true or false"))
@@ -191,9 +194,11 @@ def is_nested_deeper(text: str, most: int) -> bool:
     if text.count("[") + text.count("{") <= most:
         return False
     if "\\" in text:
+        # Double backslashes first, or else the quote in \\" would count as escaped.
         text = text.replace("\\\\", "").replace('\\"', "")
     marks = text.encode("utf-8", "surrogatepass").translate(_STEPS, _NO_STEPS)
     steps = np.frombuffer(marks, np.int8)
+    # A quote flips between inside and outside of a text; brackets in texts are no steps.
     outside = np.bitwise_xor.accumulate(steps == 0) == 0
     return bool(np.cumsum(steps * outside, dtype=np.int32).max(initial=0) > most)
 
@@ -259,6 +264,7 @@ def ensure_text_list(value: Any, where: str, what: str) -> list[str]:
 
 def parse_int(value: Any, low: int, high: int) -> int | None:
     """The value if it is a whole number in [low, high], None otherwise; 3.0 is not one, nor is true."""
+    # type and not isinstance: True is an instance of int.
     return value if type(value) is int and low <= value <= high else None
 
 
@@ -302,10 +308,12 @@ def parse_corners(
     else:
         bad = {n: reason for n, each in enumerate(lists) if (reason := _fault(each))}
         given = np.array([[0.0] * 4 if n in bad else each for n, each in enumerate(lists)], dtype=np.float64)
+    # The numbers of the file are judged, not the sums with width and height.
     found = given.copy()
     if sized:
         with np.errstate(invalid="ignore", over="ignore"):
             found[:, 2:] += found[:, :2]
+    # Written so that nan is far, too.
     far = ~(np.abs(given) <= largest).all(axis=1)
     turned = (found[:, 2] < found[:, 0]) | (found[:, 3] < found[:, 1])
     for place in np.flatnonzero(far | turned).tolist():
@@ -322,6 +330,7 @@ def _plain(lists: Sequence[Any]) -> bool:
     kinds = set(map(type, chain.from_iterable(lists)))
     if kinds <= {float}:
         return True
+    # A whole number beyond a double would raise in numpy.
     return kinds <= {float, int} and not any(abs(x) > LARGEST for x in chain.from_iterable(lists))
 
 

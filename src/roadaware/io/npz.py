@@ -63,6 +63,7 @@ def encode(arrays: Mapping[str, npt.NDArray[Any]], facts: Mapping[str, Any]) -> 
     """Arrays and JSON-ready facts as the content of a file; the same content gives the same bytes."""
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        # A bare ZipInfo has the time 1980: the same content gives the same bytes.
         archive.writestr(zipfile.ZipInfo(_FACTS), json.dumps(dict(facts), sort_keys=True))
         for name in sorted(arrays):
             member = io.BytesIO()
@@ -85,6 +86,7 @@ def decode(data: bytes, where: str, what: str = "a fitted model", hint: str = _R
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            # Checked before anything is unpacked.
             total = sum(info.file_size for info in archive.infolist())
             if total > _LIMIT_BYTES or len(archive.infolist()) > _MOST_MEMBERS:
                 raise DamagedError(f"unpacks to {total:,} bytes, more than {what} can be", where=where)
@@ -110,9 +112,11 @@ def _array(data: bytes) -> npt.NDArray[Any]:
         raise ValueError(f"array format {version} is not known")
     shape, fortran, dtype = _READERS[version](stream)
     rest = data[stream.tell() :]
+    # Whole numbers of Python: a product in 64 bits could wrap round to the true length.
     count = 1
     for length in shape:
         count *= length
     if dtype.hasobject or fortran or count * dtype.itemsize != len(rest):
         raise ValueError(f"an array promises {count} numbers of {dtype} and holds {len(rest)} bytes")
+    # A copy can be written to, and lets go of the file's bytes.
     return np.frombuffer(rest, dtype=dtype).reshape(shape).copy()

@@ -23,6 +23,7 @@ NAMES = {
     ("numpy", "dtype"): "dtype",
     **{(module, name): name for module in _MULTIARRAY for name in ("_reconstruct", "scalar")},
 }
+# No objects (O), fields (V) or times (M, m): numbers, truth values and text alone.
 _TYPE = re.compile(r"[biuf][1248]|[SU]\d{1,6}", re.ASCII)
 _NUMBERS = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"}
 _ORDERS = {"|": "<", "=": "<", "<": "<", ">": ">"}
@@ -94,12 +95,14 @@ class Array:
         version, shape, kind, by_columns, raw = state
         if version != 1 or type(by_columns) is not bool:
             raise RefusalError("an array in an unknown form")
+        # Python 2 wrote bytes as text; latin-1 gives each its byte back.
         raw = raw.encode("latin-1") if type(raw) is str else raw
         if type(kind) is not Type or type(shape) is not tuple or type(raw) is not bytes:
             raise RefusalError("an array whose type, shape or content is no such thing")
         dtype = kind.dtype
         if len(shape) > _MOST_DIMENSIONS or any(type(n) is not int or n < 0 for n in shape):
             raise RefusalError(f"an array of {len(shape)} dimensions, or of one that is no whole number")
+        # (0, 10**18) holds the bytes that it promises, none, and breaks whatever loops over it.
         if any(n > max(len(raw), _FREE_LENGTH) for n in shape) or dtype.itemsize == 0:
             raise RefusalError("an array that is larger than its content")
         if prod(shape) * dtype.itemsize != len(raw):
@@ -175,9 +178,12 @@ def _dtype(code: str) -> np.dtype[Any]:
 
 # The words of the pickle language that make data, each as a small function on a stack.
 
+# An empty list is one byte of a pickle and 56 of memory: containers are counted.
 _FREE_OBJECTS = 1 << 18
 _LATEST = 5
+# 128 bits: turning long numbers into digits takes time that grows with the square of their length.
 _LONGEST_LINE, _LONGEST_NUMBER = 1 << 20, 16
+# Plain keys, and of whole numbers small ones: large ones can be chosen to have the same hash.
 _KEYS = frozenset({str, bytes, int, bool, type(None)})
 
 
@@ -244,6 +250,7 @@ class Machine:
 
     def line(self) -> bytes:
         """The bytes to the end of the line."""
+        # Bounded, or else a file without line ends is searched anew by every word.
         end = self.data.index(b"\n", self.at, self.at + _LONGEST_LINE)
         taken = self.data[self.at : end]
         self.at = end + 1
@@ -304,6 +311,7 @@ def _put(machine: Machine, index: int) -> None:
     if index < len(memo):
         memo[index] = machine.top()
         return
+    # Honest picklers number places one after the other; a jump would allocate what lies between.
     if index > len(memo) + 1 or index >= machine.room:
         raise RefusalError(f"a memo that jumps to place {index}")
     memo.extend([_MISSING] * (index - len(memo)))
@@ -565,7 +573,9 @@ _MEANING: dict[bytes, Callable[[Machine], None]] = {
 }
 _WORDS: list[Callable[[Machine], None] | None] = [_MEANING.get(bytes([word])) for word in range(256)]
 
+# `_weigh` calls itself; result files are a few containers deep.
 _DEEPEST = 32
+# A list of ten lists of ten lists ... is short as a pickle and endless for who walks through it.
 _FREE_WEIGHT = 1 << 22
 _LEAVES = frozenset({int, float, bool, type(None)})
 _HINT = (
@@ -622,6 +632,7 @@ def _weigh(value: Any, known: dict[int, int], depth: int, most: int) -> int:
         return 1 + len(value) // 8
     if kind is np.ndarray:
         return 1 + int(value.nbytes) // 8
+    # Keyed by id: all containers live as long as the value that holds them.
     weight = known.get(id(value))
     if weight is None:
         if kind is dict:
@@ -632,6 +643,7 @@ def _weigh(value: Any, known: dict[int, int], depth: int, most: int) -> int:
             raise RefusalError("a name or a type of numpy where a value is due")
         if depth == _DEEPEST:
             raise RefusalError(f"containers more than {_DEEPEST} deep in each other")
+        # Marks what is being weighed: meeting it again means that it holds itself.
         known[id(value)] = -1
         weight = 1 + sum(_weigh(part, known, depth + 1, most) for part in parts)
         weight += sum(len(key) // 8 for key in value if type(key) is str) if kind is dict else 0

@@ -133,6 +133,7 @@ def write_sweep(path: Path, sweep: Sweep) -> None:
     if sweep.instance is not None and sweep.semantic is not None:
         if len(sweep) and not 0 <= int(sweep.instance.min()) <= int(sweep.instance.max()) < 1 << 16:
             raise UsageError(f"instances are numbered 0 to 65535, not up to {int(sweep.instance.max())}")
+        # As SemanticKITTI packs its labels.
         labels = sweep.instance.astype("<u4") << 16 | sweep.semantic
         write_atomically(path.with_suffix(".label"), labels.astype("<u4").tobytes())
     write_atomically(path, sweep.points.astype("<f4").tobytes())
@@ -215,6 +216,7 @@ def _fits(row: Any) -> bool:
     return (
         all(isinstance(text, str) for text in texts)
         and type(whole) is int
+        # Beyond 2**53 numbers of JSON are not exact for every reader.
         and 0 <= whole < 1 << 53
         and _numbers(row.get("ego_SE3_sensor"), 16)
         and (row.get("intrinsics") is None or _numbers(row["intrinsics"], 9))
@@ -226,5 +228,6 @@ def _numbers(found: Any, count: int) -> bool:
     return (
         isinstance(found, list)
         and len(found) == count
+        # nan and infinity are no JSON, but Python's parser takes them; 1e30 is still finite in float32.
         and all(type(n) in (int, float) and math.isfinite(n) and abs(n) < 1e30 for n in found)
     )

@@ -30,6 +30,7 @@ def run_parallel(make: Callable[[int], None], numbers: Sequence[int], processes:
         UsageError: if a process died.
     """
     crew: dict[Connection, BaseProcess] = {}
+    # Reversed: pop takes from the end.
     left = list(reversed(numbers))
     busy: dict[Connection, int] = {}
     try:
@@ -58,10 +59,12 @@ def run_parallel(make: Callable[[int], None], numbers: Sequence[int], processes:
 
 def _start_worker(crew: dict[Connection, BaseProcess], make: Callable[[int], None]) -> Connection:
     """The line to a new process, which is now in the crew."""
+    # A fork would copy locks that threads of this process hold, and wait for them for ever.
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_work, args=(there, make), daemon=True)
     process.start()
+    # With this copy open, the death of the process would never show as the end of the line.
     there.close()
     crew[here] = process
     return here

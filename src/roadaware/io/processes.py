@@ -22,4 +22,5 @@ def _wait_for_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
+    # sys.exit in a thread ends that thread alone.
     os._exit(1)

@@ -26,6 +26,7 @@ from typing import Self
 from roadaware.errors import DatasetNotFoundError, InputError
 
 MAX_FILE_BYTES = 1 << 28
+# Control characters steer a terminal, and marks of direction reorder what a person reads.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
@@ -274,6 +275,7 @@ def read_file(path: Path, where: str | None = None, most: int = MAX_FILE_BYTES) 
     try:
         with open_file(path, where, most) as stream:
             size = os.fstat(stream.fileno()).st_size
+            # One byte more than there should be: a file that grows is noticed.
             data = _drain(stream.read, size + 1)
     except (OSError, ValueError) as error:
         raise build_read_error(error, where) from error
@@ -314,6 +316,7 @@ def open_file(path: Path, where: str | None = None, most: int = MAX_FILE_BYTES) 
     """
     where = where or to_printable(str(path))
     try:
+        # Before it is opened, since that can do things to a device; again below: it may be another by now.
         _require_regular(path.stat(), where)
         stream = FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
     except (OSError, ValueError) as error:
@@ -405,6 +408,7 @@ def decode_utf_text(data: bytes, where: str, *, expected: str, hint: str) -> str
 # A zip archive as a source: vetted when it is opened, its members read one by one, none unpacked.
 
 MAX_ARCHIVE_BYTES = 4 << 30
+# Deflate packs up to 1032 to 1, which only repetition reaches; small members may do that.
 _BOMB_RATIO, _BOMB_BYTES = 200, 64 << 20
 ZIP_ERRORS = (
     zipfile.BadZipFile,
@@ -468,6 +472,7 @@ class ZipSource(Source):
             raise InputError(format_too_large(info.file_size, self.most_bytes), where=self.where(name))
         try:
             with self._archive.open(info) as stream:
+                # One byte more than is promised: a member that holds more is noticed, and not unpacked.
                 data = stream.read(info.file_size + 1)
         except ZIP_ERRORS as error:
             message = f"the archive is damaged here: {to_printable(str(error)) or type(error).__name__}"
@@ -541,12 +546,14 @@ def check_archive_members(members: Sequence[zipfile.ZipInfo], where: str) -> Non
         wrong = _member_fault(member)
         if member.filename in names:
             wrong = "stands in it twice"
+        # Members that share their bytes multiply without looking like a bomb each.
         elif member.header_offset < end:
             wrong = "overlaps another member"
         if wrong:
             message = f"the archive is not to be trusted: '{to_printable(member.filename)}' {wrong}"
             raise InputError(message, where=where, hint="fetch the archive from its publisher")
         names.add(member.filename)
+        # The fixed part of a member's header has 30 bytes.
         end = member.header_offset + 30 + member.compress_size
     if total > MAX_ARCHIVE_BYTES or _is_bomb(total, packed):
         raise InputError(f"the archive would unpack to {total} bytes from {packed}", where=where)
@@ -561,6 +568,7 @@ def _member_fault(member: zipfile.ZipInfo) -> str:
         return "is a link"
     if member.flag_bits & 0x1:
         return "is encrypted"
+    # What the other methods need of memory and time is not bounded here.
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         return "is packed in an unusual way (only stored and deflated members are read)"
     if _is_bomb(member.file_size, member.compress_size):
@@ -715,6 +723,7 @@ def _nearest(source: Source, fits: Callable[[Source], bool], unread: list[InputE
         found = found or [z for candidate in level for z in _archives(candidate, fits, unread)]
         if found:
             return found
+        # The bound counts over all levels: links in a circle end with it.
         level = list(islice((inner for candidate in level for inner in _inside(candidate)), left))
         left -= len(level)
     return []

@@ -11,6 +11,7 @@ from typing import TextIO
 
 from roadaware.errors import InputError
 
+# Rows of predictions have up to some hundred numbers; a longer line is a file without line breaks.
 MAX_LINE = 65_536
 MAX_ROWS = 2_000_000
 MAX_CHARACTERS = 1 << 28
@@ -77,6 +78,7 @@ def _open_text(path: Path) -> Iterator[TextIO]:
 
 def _lines(stream: TextIO, path: Path) -> Iterator[str]:
     number = total = 0
+    # Bounded: a file without line breaks is never held whole.
     while line := stream.readline(MAX_LINE + 1):
         number += 1
         total += len(line)
@@ -141,6 +143,7 @@ def _first_invalid(path: Path) -> int:
                 data.decode("utf-8")
                 rest = b""
             except UnicodeDecodeError as error:
+                # A character has up to four bytes: one that the block cuts off may still be whole.
                 if error.start < len(data) - 3:
                     return offset + error.start
                 rest = data[error.start :]

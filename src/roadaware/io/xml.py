@@ -28,6 +28,7 @@ from roadaware.io.processes import stop_with_parent
 from roadaware.io.sources import Source, open_source, to_printable
 
 _DECLARED = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
+# Entities are how a small file unpacks to gigabytes or reads other files; no annotations need them.
 _FORBIDDEN = re.compile("<!(?:DOCTYPE|ENTITY)")
 _NOISE = re.compile(r",? (?:try|use) XML_PARSE_HUGE(?: option)?|, line \d+, column \d+$|\n")
 _DAMAGED = "the file is damaged or cut off: fetch it again"
@@ -37,11 +38,13 @@ _SAFE: dict[str, Any] = {
     "resolve_entities": False,
     "no_network": True,
     "load_dtd": False,
+    # Keeps libxml2's own limits on depth and on the length of texts.
     "huge_tree": False,
     "remove_comments": True,
     "remove_pis": True,
     "strip_cdata": True,
 }
+# Others, such as UTF-7, can write a DOCTYPE in bytes that do not look like one.
 _KNOWN_ENCODINGS = {"utf-8": "utf-8", "ascii": "ascii", "iso8859-1": "latin-1"}
 
 
@@ -60,6 +63,7 @@ def decode(data: bytes, where: str) -> str:
     except UnicodeDecodeError as error:
         message = f"byte {error.start} is not {encoding.removesuffix('-sig').upper()}: {error.reason}"
         raise InputError(message, where=where, hint=_DAMAGED) from error
+    # In the text and not the bytes: UTF-16 would hide it there.
     if _FORBIDDEN.search(text):
         message = "the file declares a DOCTYPE or an entity, which no annotation file needs"
         raise InputError(message, where=where, hint="remove the declaration if you trust the file")
@@ -175,6 +179,7 @@ def _encoding(data: bytes, where: str) -> str:
 
 # How a repeated element is written in a dataset's files, and what its table of text looks like.
 
+# Characters that XML neither escapes nor normalises: the scanner reads what lxml would.
 _FORMS_SAFE = "[0-9A-Za-z_.:/+ -]*"
 _SPACE = "[ \\t\\r\\n]*"
 _PLACES = {"document": pl.UInt32, "row": pl.UInt32, "owner": pl.UInt32, "line": pl.UInt32}
@@ -507,6 +512,7 @@ def _match(
         table = table.unnest("groups")
         hit = table["_tail"].is_not_null()
         found.append(table.filter(hit))
+        # What one form has matched the next ones need not try.
         index, pieces = index.filter(~hit), pieces.filter(~hit)
     found.append(pl.DataFrame({"index": index}))
     matched = pl.concat(found, how="diagonal").sort("index")
@@ -526,6 +532,7 @@ def _pieces(text: str, record: Record) -> list[str]:
 def _shell(text: str, record: Record, tails: Sequence[str | None]) -> str | None:
     """The document with a marker for every run of records, None if one has an unknown form."""
     opening = text.find(f"<{record.element} ")
+    # A file that holds the marker itself could forge the places of records.
     if _MARK in text or None in tails:
         return None
     parts = [text if opening < 0 else text[:opening]]
@@ -549,6 +556,7 @@ def _parse_shell(
     except InputError:
         return None
     numbers = {owner: n for n, owner in enumerate(find_elements(tree, record.owner))}
+    # Records in another spelling, such as with a line break in the tag, are left to lxml.
     if find_elements(tree, record.element):
         return None
     for mark in find_elements(tree, _MARK):
@@ -649,6 +657,7 @@ class Walkers:
             self._size += sum(len(document.text) for document in documents)
             worth = self._files > 1 and self._size > self.worth_bytes
             if self._pool is None and self.processes > 1 and worth:
+                # A fork would copy locks that threads of this process hold, and wait for them for ever.
                 context = multiprocessing.get_context("spawn")
                 self._pool = ProcessPoolExecutor(
                     self.processes, mp_context=context, initializer=stop_with_parent

@@ -135,6 +135,7 @@ class _Slopes:
     @property
     def textured(self) -> Bools:
         """(t,) whether a tile has enough texture in both directions to measure its motion."""
+        # The smaller eigenvalue of the structure tensor (Shi and Tomasi, 1994): an edge alone has none.
         weaker = 0.5 * (self.xx + self.yy - np.sqrt((self.xx - self.yy) ** 2 + 4 * self.xy**2))
         return np.asarray(weaker >= _LEAST_TEXTURE)
 
@@ -176,6 +177,7 @@ def _refine(
     usable = free & slopes.textured
     for _ in range(_ROUNDS):
         moved, inside = _transform_image(before, motion)
+        # A mean of ones in float32 may miss 1 by its last bits.
         some = usable & (_means(inside, rows, columns) > 1 - 1e-6)
         n = int(some.sum())
         if n < _LEAST_TILES:
@@ -184,6 +186,7 @@ def _refine(
         rest -= float(rest.sum() / max(1.0, float(inside.sum())))  # the exposure may have changed
         p, q = (_means(each * rest, rows, columns)[some] for each in (slopes.gx, slopes.gy))
         a, b, c = slopes.xx[some], slopes.xy[some], slopes.yy[some]
+        # Two equations by Cramer's rule; textured tiles have a determinant above 0.
         step = np.stack([c * p - b * q, a * q - b * p], axis=1) / (a * c - b * b)[:, None]
         fitted, agrees = _fit(step.astype(np.float64), centres[some])
         # Noise agrees on no motion too; but tiles that did move so look alike.
@@ -197,8 +200,10 @@ def _refine(
 
 def _fit(steps: Floats, centres: Floats) -> tuple[Floats, Bools]:
     """A shift and a growth through the steps of tiles, and which agree; others are left out in rounds."""
+    # The median: up to half of the tiles may move by themselves.
     fitted = np.array([*np.median(steps, axis=0), 0.0])
     agrees = np.ones(len(steps), np.bool_)
+    # From wide to narrow: the median is not yet at the growth that far tiles see.
     for within in (2.5, 1.5, 1.0):
         away = np.linalg.norm(steps - fitted[:2] - fitted[2] * centres, axis=1)
         agrees = away <= within * _AGREES_PX
@@ -248,9 +253,12 @@ def _centres(rows: int, columns: int, shape: tuple[int, ...]) -> Floats:
 def _phase_shift(before: Floats32, now: Floats32) -> tuple[int, int]:
     """Whole pixels by which the image moved, to the right and down."""
     height, width = now.shape
+    # Without a window the borders of the image, which do not move, may make the highest peak.
     window = (np.hanning(height)[:, None] * np.hanning(width)[None]).astype(np.float32)
     one, other = (np.fft.rfft2((each - each.mean()) * window) for each in (before, now))
     cross = other * np.conj(one)
+    # Phases alone, so that texture counts as much as contrast; 1e-6 keeps empty frequencies from 0 / 0.
     peak = np.fft.irfft2(cross / (np.abs(cross) + 1e-6), s=now.shape)
     y, x = np.unravel_index(int(peak.argmax()), peak.shape)
+    # The transform is periodic: shifts beyond half are negative ones.
     return int((x + width // 2) % width - width // 2), int((y + height // 2) % height - height // 2)

@@ -173,6 +173,7 @@ class NetworkStream:
             return self._opened_body(source, follow=follow)
         if source.scheme in ("rtsp", "rtsps"):
             relay = self._carrier = RtspRelay(source, wait_s)
+            # The relay is one connection: FFmpeg's usual UDP would go past it.
             more = {"rtsp_transport": "tcp"}
             # The relay gives up first, and knows why.
             return _open(relay.url, "rtsp", more, wait_s + 1, formats="rtsp", protocols="tcp")
@@ -201,6 +202,7 @@ class NetworkStream:
 
     def _part(self, url: str, flags: int, options: dict[str, str], first: Address) -> HttpBody:
         """A part that a playlist names, or the playlist again."""
+        # AVIO_FLAG_WRITE of FFmpeg.
         if flags & 2:
             raise StreamError("a playlist asked for something to be written")
         self._patience.renew()
@@ -335,6 +337,7 @@ class Camera:
         """Let the thread end; it may take as long as a read waits."""
         self._closed.set()
         if self._thread and self._thread.ident is not None:
+            # The thread may hang in a read of FFmpeg; it is a daemon and does not hold up the end.
             self._thread.join(1.0)
         elif self._stream is not None:
             self._stream.close()
@@ -399,6 +402,7 @@ class Camera:
     def _pause(self, seconds: float) -> None:
         end_s = self._clock.now_s() + seconds
         while not self._closed.is_set() and (left_s := end_s - self._clock.now_s()) > 0:
+            # In short sleeps, so that closing need not wait for a long one.
             self._clock.sleep(min(left_s, 0.2))
         self._beat_s = self._clock.now_s()
 

@@ -88,6 +88,7 @@ class WatchConfig:
         (1, 0)
         """
         gap = round(self.jump_gap_s * fps) if fps else 0
+        # 1e-6: 30 / 10 frames a second is a step of 3, whatever its last bit says.
         step = max(1, math.ceil(fps / self.fps - 1e-6)) if fps and self.fps else 1
         share, linker = self._share_of_usual(fps), self.linker
         if share < 1:

@@ -80,6 +80,7 @@ def connect(address: Address, patience: Patience, *, public: bool = False) -> so
         OSError, ValueError: as the system says.
     """
     found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    # All of them: a name that also stands for a machine of this network could be tried for that one.
     if public and not all(is_public(str(place[4][0])) for place in found):
         said = "it leads to a machine of this network, which only the first address may name"
         raise StreamError(said, hint="name that address itself, if it is meant")
@@ -111,6 +112,7 @@ def is_public(place: str) -> bool:
     """
     found = ipaddress.ip_address(place.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
+        # Tunnels carry an IPv4 address inside, which is where packets end up.
         inside = [found.ipv4_mapped, found.sixtofour, *(found.teredo or ())]
         if found in _NAT64 or found in _COMPATIBLE:
             inside.append(ipaddress.IPv4Address(int(found) & 0xFFFFFFFF))
@@ -284,6 +286,7 @@ FAULTS = BROKEN
 # User and password for a camera that asks for them: Basic and Digest, as HTTP and RTSP know them.
 
 _SCHEMES = re.compile(r"\b(digest|basic)\b(?=\s+\w+\s*=|\s*$)", re.IGNORECASE)
+# Bounded repetition: a header of quotes must not make the search quadratic.
 _FIELD = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.){0,2000})"|([^\s,"]{0,2000}))')
 _HASHES = {"md5": "md5", "sha-256": "sha256", "sha-512-256": "sha512_256"}
 
@@ -319,11 +322,13 @@ class Challenge:
         told = self.fields
         algorithm, nonce = told.get("algorithm", "MD5"), told.get("nonce", "")
         kind, session = _HASHES[algorithm.lower().removesuffix("-sess")], algorithm.lower().endswith("-sess")
+        # A count that does not grow is taken for a replay.
         self._count += 1
         count, own = f"{self._count:08x}", secrets.token_hex(8)
 
         def hashed(*parts: str) -> str:
             data = ":".join(parts).encode("utf-8", "surrogateescape")
+            # Builds of OpenSSL for FIPS refuse MD5 otherwise; cameras ask for it.
             return hashlib.new(kind, data, usedforsecurity=False).hexdigest()
 
         who = hashed(user, told.get("realm", ""), password)

@@ -175,6 +175,7 @@ class Paced:
         if self._line is not None:
             box = self._line.add(t_s - self.t_s, box)
         rate, snap = self.pace.rate_fps, self.pace.snap
+        # snap: a frame whose time misses that of the newest box by little is the newest box itself.
         due = max(0, math.floor((t_s - self._next_s) * rate + snap) + 1)
         along = [(self._next_s + at / rate - self.t_s) / (t_s - self.t_s) for at in range(due)]
         self._next_s += due / rate

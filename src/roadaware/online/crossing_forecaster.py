@@ -214,6 +214,7 @@ def _extract_last_layer(member: Predictor) -> _Last:
 Model = Predictor | EnsemblePredictor
 USUAL_FPS = 30.0
 """The rate of JAAD and PIE, taken where a predictor does not say what it learnt from."""
+# From the 5th to the 95th percentile.
 _WITHIN = 0.9
 _NOBODY_PX, _SIZE_PX = (300.0, 200.0, 330.0, 290.0), (640, 480)
 """The box and the image that predictors are warmed up with."""
@@ -272,6 +273,7 @@ class Foresight:
         self._files = tuple(files)
         self.limits = find_strictest_limits(every)
         # The newest boxes of each, which a camera that turns moves: as many as an answer depends on.
+        # One more than an answer sees: steps between frames need the box before the first.
         self._past: Floats = np.zeros((0, self.frames + 1, 4))
         self._moved: Bools = np.zeros(0, np.bool_)
         self._count: Ints = np.zeros(0, np.int64)
@@ -349,6 +351,7 @@ class Foresight:
             before: (n, 4) the box before.
             known: (n,) whether there is one.
         """
+        # Equally many frames make one array, and one call of each network.
         for k in sorted({len(each) for each in frames.values()} - {0}):
             places = [place for place, each in frames.items() if len(each) == k]
             boxes = np.array([frames[place] for place in places])
@@ -396,6 +399,7 @@ class Foresight:
         if len(weight) == 1:
             return Answers(likely, regions=mean)
         low, high = compute_quantile_interval(passes, weight, _WITHIN)
+        # Quantiles of few passes need not hold their weighted mean.
         return Answers(likely, np.minimum(low, likely), np.maximum(high, likely), mean)
 
     def about(self) -> dict[str, Any]:

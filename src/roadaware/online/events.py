@@ -104,6 +104,7 @@ class EventWriter:
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self.path, self._clock, self.written, self._size = path, clock, 0, 0
+        # O_APPEND: after a shortened file the next line stands at its new end.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         try:
             self._handle = os.open(path, flags, 0o666)

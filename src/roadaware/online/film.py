@@ -15,6 +15,7 @@ from roadaware.io.video import NoSoundError, VideoWriter, read_sound
 if TYPE_CHECKING:
     from roadaware.arrays import Pixels
 
+# Each block of sound is a search in its file.
 _BLOCK_S = 2.0
 _STILL_S = 10.0
 _FPS, _LEAST_FPS = 25.0, 0.1
@@ -98,6 +99,7 @@ class Film:
             self._hear(self._t_s + _STILL_S)
             self._heard_s, still_s = t_s, _STILL_S
         self._owed += still_s * self._fps
+        # What is rounded off is carried over, so that the video stays in step with the stream.
         while self._owed >= 0.5:
             self._writer.write(self._last)
             self._owed -= 1.0
@@ -109,6 +111,7 @@ class Film:
         if self._writer is None or self._sound is None or self._rate is None or t_s <= self._heard_s:
             return
         begin_s, self._heard_s = self._heard_s, t_s
+        # A difference of rounded totals: lengths that are rounded one by one would drift.
         wanted = round(t_s * self._rate) - round(begin_s * self._rate)
         self._writer.write_sound(self._heard(self._sound, self._start_s + begin_s, wanted, self._rate))
 

@@ -35,6 +35,7 @@ class SystemClock:
         time.sleep(max(0.0, seconds))
 
 
+# A longer queue of a live source holds frames that are stale when their turn comes.
 ROOM = 2
 """How many frames wait at most."""
 

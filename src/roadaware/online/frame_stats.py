@@ -194,4 +194,5 @@ class Latency:
         held = self._held[: min(self.count, len(self._held))]
         if not len(held):
             return None
+        # inverted_cdf gives a latency that occurred, not one between two.
         return float(np.percentile(held, share, method="inverted_cdf"))

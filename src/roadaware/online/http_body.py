@@ -26,7 +26,9 @@ from roadaware.online.connections import (
     read_challenge,
 )
 
+# Ends a circle of redirects.
 _HOPS = 5
+# Reading on over so little spares a new request.
 _SKIP_BYTES, _LOOK_BYTES = 1 << 18, 32
 _REDIRECTS = (301, 302, 303, 307, 308)
 # What begins so is a list of other addresses, or a page for people.
@@ -116,6 +118,7 @@ class HttpBody:
 
     def seek(self, offset: int, whence: int = 0) -> int:
         """Go to a byte; it is requested by the next read."""
+        # FFmpeg sets flags above the lower 16 bits (AVSEEK_FORCE).
         base = {0: 0, 1: self._at, 2: self._size or 0}[whence & 0xFFFF]
         if base + offset < 0:
             raise ValueError("before the first byte")
@@ -168,6 +171,7 @@ class HttpBody:
         if self._wire is not None:
             self._wire.settimeout(self._patience.left_s())
         try:
+            # read1 gives what is there; read would wait until all of it has come.
             found: bytes = self._response.read1(count if left is None else min(count, left))
         except http.client.HTTPException:
             raise ConnectionError("the connection ended in the middle of the answer") from None
@@ -182,6 +186,7 @@ class HttpBody:
         if address.scheme not in ("http", "https"):
             raise StreamError("it points to an address that is neither http nor https")
         same = address.origin == self._first.origin
+        # Encryption that the user asked for is not given up by a redirect.
         if self._first.scheme == "https" and address.scheme == "http":
             raise StreamError("it points from https to http, where everybody could read along")
         user, password = (self._first.user, self._first.password) if same else (None, None)
@@ -221,6 +226,7 @@ class HttpBody:
     def _request(self, *, ranged: bool) -> None:
         self.close()
         address, self._ahead = self._address, b""
+        # A server on the net may not make this machine ask its neighbours.
         public = address.origin != self._first.origin
         self._wire = connect(address, self._patience, public=public)
         link = http.client.HTTPConnection(address.host, address.port)
@@ -250,6 +256,7 @@ class HttpBody:
 
     def _require_stream(self, *, ranged: bool) -> None:
         response, headers = self._response, self._response.headers
+        # A server without ranges sends everything: from the first byte on that is what was asked for.
         if ranged and response.status == 200 and self._at == 0:
             ranged = False
         if response.status != (206 if ranged else 200):
@@ -284,6 +291,7 @@ def _total(text: str, first: int) -> int | None:
     place, _, size = text.strip().removeprefix("bytes").strip().partition("/")
     if place.partition("-")[0].strip() != str(first):
         raise StreamError("the camera answered with another part than was asked for")
+    # Up to 18 digits fit the 64 bits in which FFmpeg counts bytes.
     return int(size) if size.isdecimal() and len(size) < 19 else None
 
 

@@ -30,6 +30,7 @@ _STATUS = re.compile(rb"RTSP/1\.\d +([0-9]{3})(?: |\r|\n|$)")
 _LENGTH = re.compile(rb"^content-length *: *([0-9]{1,9}) *\r?$", re.IGNORECASE | re.MULTILINE)
 _ASKED = re.compile(rb"^www-authenticate *: *(.*?)\r?$", re.IGNORECASE | re.MULTILINE)
 _NUMBER = re.compile(rb"^cseq *: *([0-9]{1,9})", re.IGNORECASE | re.MULTILINE)
+# A refusal of others, such as the GET_PARAMETER that keeps a session alive, ends nothing.
 _NEEDED = (b"OPTIONS ", b"DESCRIBE ", b"SETUP ", b"PLAY ")
 _FOREVER_S = 1e9
 
@@ -68,6 +69,7 @@ class RtspRelay:
         for wire in (self._listener, self._client, self._camera):
             if wire is not None:
                 with suppress(OSError):
+                    # Closing alone does not wake a thread that waits in recv.
                     wire.shutdown(socket.SHUT_RDWR)
                 wire.close()
 
@@ -102,6 +104,7 @@ class RtspRelay:
         reader = TimedReader(client, Patience(_FOREVER_S))
         while not reader.ended():
             first = reader.exactly(1)
+            # RTSP mixes packets with messages on one connection; a packet begins with a dollar.
             if first == b"$":
                 self._send(first + _read_interleaved(reader))
                 continue
@@ -117,6 +120,7 @@ class RtspRelay:
     def _ask(self, request: bytes) -> None:
         number = _NUMBER.search(request)
         with self._lock:
+            # The last request alone: no camera can make the list grow.
             self._asked = {number[1]: (request, self._challenge is not None)} if number else {}
         self._send(self._signed(request))
 
@@ -179,6 +183,7 @@ class RtspRelay:
                 self._asked[number[1]] = (request, True)
         offers = [found.decode("latin-1") for found in _ASKED.findall(head)]
         challenge = read_challenge(offers)
+        # A stale nonce is no refusal of the password.
         stale = challenge is not None and challenge.fields.get("stale", "").lower() == "true"
         if not request or challenge is None or self._address.user is None or (signed and not stale):
             return False

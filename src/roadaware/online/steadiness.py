@@ -14,6 +14,7 @@ HEIGHT, SHAKE = "height", "shake"
 the motion of the image may change from frame to frame, in heights of the image in 1/30 s, root mean
 square."""
 LIMITS = "limits"
+# JAAD and PIE have 30 frames a second, and limits of predictors are stated for their steps.
 _RATE_FPS, _LEAST_STEP = 30.0, 0.75
 STILL = 0.0005
 """A camera that moves the image by less than this share of its height in a frame stands still."""
@@ -90,11 +91,13 @@ class Steadiness:
         past_s, self._t_s = (0.0 if self._t_s is None else t_s - self._t_s), t_s
         self._width_px = size_px[0]
         for held in (self._changes, self._shifts):
+            # The last bits of times must not decide whether a frame is within the span.
             while held and t_s - held[0][0] > self._span_s + 1e-6:
                 held.popleft()
         if past_s <= 0:
             return 0.0, 0.0
         self._note_change(t_s, past_s, motion, size_px[1])
+        # Below, the estimate is noise, which summed over an observation would look like a turn.
         still = not motion.known or math.hypot(motion.dx, motion.dy) < STILL * size_px[1]
         shift = (0.0, 0.0) if still else (motion.dx, motion.dy)
         self._shifts.append((t_s, *shift))
@@ -104,6 +107,7 @@ class Steadiness:
         """By how much the motion differs from that of the frame before."""
         if not motion.known:
             self._before, self._step = None, (0.0, 0.0, 0.0)
+            # Unknown counts as the worst: one such frame makes the root mean square infinite.
             self._changes.append((t_s, math.inf))
             return
         x, y, s = self._step
@@ -136,6 +140,7 @@ class Steadiness:
     @property
     def shaking(self) -> bool:
         """Whether the image motion is less even than allowed, or unknown."""
+        # Without a limit only the unknown, which is infinite, is too much.
         return self.shake > (self._limit if self._limit is not None else 1e9)
 
     @property

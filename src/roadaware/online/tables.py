@@ -182,6 +182,7 @@ def _tubes(
 
 
 _ABOUT = "about.json"
+# A crash loses what is not written yet: at most this many boxes, frames or seconds.
 _ROWS, _FRAMES, _EVERY_S = 1 << 14, 1 << 12, 30.0
 
 

@@ -8,11 +8,14 @@ from collections import deque
 
 from roadaware.online.frame_stats import Outcomes
 
+# Odd: the median is then one of the steps.
 _SPAN = 31
 _ENOUGH = 5
+# Frames that overtake each other are taken to do so within a second; more is another clock.
 _BACK_S = 1.0
 _JUMP_S = 10.0
 _USUAL_S = 1 / 25
+# Steps of next to nothing would make every later step a loss of a thousand frames.
 _LEAST_S = 1e-3
 
 
@@ -108,7 +111,9 @@ class Thinning:
         """Whether a frame is taken; to be called frame after frame."""
         if not self._period_s:
             return True
+        # Sums of periods miss round times by the last bits.
         if t_s < self._due_s - 1e-6:
             return False
+        # What a gap has cost is not made up for by a burst.
         self._due_s = max(self._due_s + self._period_s, t_s)
         return True

@@ -84,7 +84,9 @@ def select_current_labels(scores: Floats32, before: Bools, most: int, rule: Labe
     [[True, False], [False, True]]
     """
     fit = scores >= np.where(before, rule.off, rule.on)
+    # Only labels that are reported already get the margin: that is the hysteresis.
     worth = np.where(fit, scores + rule.margin * before, -np.inf)
+    # Stable: of equal scores the first label, in every run.
     order = np.argsort(-worth, axis=1, kind="stable")[:, :most]
     now = np.zeros_like(fit)
     np.put_along_axis(now, order, np.take_along_axis(fit, order, axis=1), axis=1)
@@ -106,6 +108,7 @@ class SmoothedTable:
         self.told: Bools = np.zeros((room, kinds.width), np.bool_)
         self._t_s = np.full(room, np.nan)
         self._count = np.zeros(room, np.int64)
+        # Backwards, since rows are taken from the end: the first ones are used first.
         self._free = list(range(room))[::-1]
 
     def begin(self) -> Smoothed:
@@ -146,6 +149,7 @@ class SmoothedTable:
         if self.rule.smooth_s:
             known = ~np.isnan(self._t_s[rows])
             past_s = t_s - self._t_s[rows[known]]
+            # By time and not by frame: gaps and other rates smooth alike.
             weight[known] = (1.0 - np.exp(-past_s / self.rule.smooth_s))[:, None]
             self._vote(weight, rows, known, past_s)
         # First scores are taken as they are: old + (new - old) would round, and old is another tube's.
@@ -164,6 +168,7 @@ class SmoothedTable:
     def _vote(self, weight: Floats32, rows: Ints, known: Bools, past_s: npt.NDArray[np.float64]) -> None:
         """Set the weights of kinds that last: the mean of all moments, which in the end fades slowly."""
         fading = 1.0 - np.exp(-past_s / self.rule.lasting_s) if self.rule.lasting_s else np.ones(len(past_s))
+        # 1 / (n + 1) makes the running mean of all moments.
         share = np.maximum(1.0 / (self._count[rows[known]] + 1), fading)
         for kind in self.rule.lasting:
             if kind in self.kinds.kinds:

@@ -25,6 +25,7 @@ from roadaware.online.frame_stats import Ending, Outcomes
 from roadaware.online.frames import SourceFrame
 from roadaware.online.timeline import Thinning
 
+# Time stamps are rounded, and rates differ a little; by a tenth and more they are others.
 _LIE = 0.1
 
 

@@ -23,6 +23,7 @@ from roadaware.online.tubes import Annotator
 from roadaware.online.watcher import Last, Seen, Watcher
 
 _LOG = logging.getLogger("roadaware")
+# How long a request to stop waits at most while no frame comes.
 _WAIT_S = 0.25
 _FOREVER_S = 1e9
 
@@ -120,6 +121,7 @@ def watch(
     steps = follow_source(
         source, detector, config, output, clock=clock, stopped=stopped, tick=tick, annotators=annotators
     )
+    # Runs the steps to their end and keeps the last.
     return deque(steps, maxlen=1)[0]
 
 
@@ -230,6 +232,7 @@ class _Run:
             self._take(seen)
         spent_s = self.clock.now_s() - begin_s
         self._notice_jumps()
+        # A moving mean: one slow frame must not have the next ones dropped.
         self._usual_s = spent_s if not self.progress.frames else 0.8 * self._usual_s + 0.2 * spent_s
         self.progress.busy_s += spent_s
         self.progress.frames += 1

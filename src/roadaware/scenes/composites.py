@@ -172,10 +172,12 @@ def product_of_marginals(
 
 
 def _products(scores: Numbers, columns: Layout, found: Iterable[Composition]) -> Numbers:
+    # A copy, in which composites of composites find the products made before.
     result = scores.copy()
     for each in found:
         into = result[:, columns.columns(each.kind)]
         firsts = [columns.columns(child).start for child in each.of]
+        # Indexing by a list makes a new array: the children's own scores stay.
         product = result[:, firsts[0] + each.children[:, 0]]
         for first, child in zip(firsts[1:], each.children.T[1:], strict=True):
             product *= result[:, first + child]

@@ -23,6 +23,7 @@ _NUMBERED = tuple(
     if len(table.key) == 1 and table.columns[table.key[0]].kind == "int"
 )
 _SHARED = ("sensors", "sweeps", "rejected")
+# Half of what 64 bits hold: a shifted number stays within them.
 _LARGEST = 2**62
 
 
@@ -156,6 +157,7 @@ def _once(frames: list[pl.DataFrame]) -> list[pl.DataFrame]:
     seen = pl.Series([], dtype=pl.String)
     kept = []
     for frame in frames:
+        # Sorted: parts may have the same columns in another order.
         rows = frame.select(pl.struct(sorted(frame.columns)).struct.json_encode()).to_series()
         kept.append(frame.filter(~rows.is_in(seen.implode())))
         seen = seen.append(rows)
@@ -234,6 +236,7 @@ def rescale_predictions(predictions: Predictions, scenes: Scenes) -> Predictions
         return predictions
     boxes = predictions.boxes
     scale = compute_scale_factors(boxes["video"], own, asked)
+    # In double precision: single precision would move corners by their last bits twice.
     boxes = boxes.with_columns(
         (boxes[side].cast(pl.Float64) * pl.Series(scale[:, k])).cast(boxes.schema[side])
         for k, side in enumerate(CORNERS)

@@ -96,4 +96,5 @@ def convert_to_matrix(scores: pl.Series, width: int) -> npt.NDArray[np.float32]:
         values = scores.explode()
     if any(length != width for length in lengths):
         raise InputError(f"{width} dense scores are expected in each row; found {sorted(lengths)}")
+    # One flat array, seen as rows and not copied.
     return values.to_numpy().astype(np.float32, copy=False).reshape(len(scores), width)

@@ -99,6 +99,7 @@ def _state(scenes: Scenes, samples: pl.DataFrame, config: FactorConfig) -> Label
     codes = _categories(scenes.boxes["action"])
     walking = tags[..., 0] == (codes.index("walking") if "walking" in codes else -1)
     tagged = ~np.isnan(tags[..., 0])
+    # The published code averages the codes, where a missing tag is -1.
     if config.untagged_state == "standing":
         share = np.where(tagged, walking, -1).mean(axis=1)
         return np.where(share > 0.5, "walking", "standing").astype(object)
@@ -226,6 +227,7 @@ def classify_by_edges(values: npt.NDArray[np.float64], edges: Sequence[float]) -
     """The class of each value: up to the first edge, (low, high] between two, above the last."""
     ends = [f"{edge:g}" for edge in edges]
     names = [f"{low}-{high}" for low, high in zip(["0", *ends[:-1]], ends, strict=True)] + [f"{ends[-1]}+"]
+    # side="left" puts a value at an edge into the class that ends there, as published.
     return np.array(names, dtype=object)[np.searchsorted(np.asarray(edges), values, side="left")]
 
 
@@ -241,6 +243,7 @@ def _light(codes: npt.NDArray[np.float64], config: FactorConfig) -> Labels:
     if config.light == "mean_code":
         return np.where(np.nan_to_num(codes).mean(axis=1) < 2, "forbid", "allow").astype(object)
     red, yellow, green = ((codes == code).sum(axis=1) for code in (1, 2, 3))
+    # As many frames of red as of another state forbid.
     named = np.where(red >= np.maximum(yellow, green), "forbid", "allow").astype(object)
     return np.where(red + yellow + green > 0, named, UNKNOWN)
 

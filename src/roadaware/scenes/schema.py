@@ -500,6 +500,7 @@ def _increases(frame: pl.DataFrame, key: tuple[str, ...]) -> bool:
         numbers = first.to_numpy()
         return bool((numbers[1:] > numbers[:-1]).all())
     greater, schema = pl.lit(False), frame.schema
+    # From the last column to the first: each decides where those before it are equal.
     for c in reversed(key):
         column = pl.col(c)
         column = column.to_physical() if schema[c] in (pl.Enum, pl.Categorical) else column
@@ -512,6 +513,7 @@ def _lost(pointers: pl.Series, keys: pl.Series) -> pl.Series:
     """The pointers that are no key; the keys of a table are unique."""
     if keys.dtype.is_integer() and len(keys):
         (low, high), (first, last) = _range(keys), _range(pointers)
+        # Unique whole numbers that fill their range: whatever lies within it is a key.
         if high - low + 1 == len(keys) and (first is None or low <= first <= last <= high):
             return pointers.clear()
     given = _plain(_distinct(pointers))

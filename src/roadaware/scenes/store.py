@@ -32,6 +32,7 @@ FORMAT = "roadaware-tables"
 VERSION = 1
 _META = "meta.json"
 _META_LIMIT = 1 << 28
+# Each try fails only if a writer has replaced the set meanwhile; this ends a reader that is always late.
 _RACES = 100
 _PART = re.compile(rf"(?:{'|'.join(TABLES)})-[0-9a-f]{{16}}\.parquet")
 _AGAIN = "read the dataset again and save it anew; this copy cannot be trusted"

@@ -54,8 +54,10 @@ class Positions:
             tube: (n,) the tubes, each with boxes.
             frame: (n,) the frames, not negative.
         """
+        # Tube and frame as one number: a single sorted array answers for all tubes at once.
         stride = int(self.frame.max(initial=0)) + 1
         key = np.repeat(np.arange(len(self.tube)), np.diff(self.first)) * stride + self.frame
+        # Not beyond the stride, or a late frame would be looked for in the next tube.
         return np.searchsorted(key, self.place(tube) * stride + np.minimum(frame, stride))
 
     def locate(self, tube: Ints, frame: Ints) -> Ints:
@@ -95,6 +97,7 @@ def from_rows(tube: Ints, frame: Ints, row: Ints) -> Positions:
         row: (m,) what to remember it by.
     """
     ordered = (tube[1:] > tube[:-1]) | ((tube[1:] == tube[:-1]) & (frame[1:] >= frame[:-1]))
+    # Boxes mostly come in order, and then need not be sorted.
     if not ordered.all():
         order = np.lexsort((frame, tube))
         tube, frame, row = tube[order], frame[order], row[order]
@@ -182,6 +185,7 @@ def find_observed_rows(index: Positions, samples: pl.DataFrame, *, before: int =
             "by themselves"
         )
     offsets = np.arange(-before, observed + after)
+    # Clipped to the tube: its first and its last box are repeated, never another tube's.
     place = np.clip(first[:, None] + offsets, begin[:, None], last[:, None])
     return np.asarray(index.row[place], dtype=np.int64)
 

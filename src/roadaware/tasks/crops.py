@@ -99,6 +99,7 @@ def read_images(
             _count(refused, error, len(frames))
             continue
         with reader:
+            # In order: going back costs a jump to a key frame.
             for frame in sorted(frames):
                 try:
                     picture = reader.frame(frame)
@@ -117,6 +118,7 @@ def cut(picture: Bytes, boxes: Floats, side: int) -> tuple[Bytes, npt.NDArray[np
         side: of the crops, in pixels.
     """
     height, width = picture.shape[:2]
+    # Outwards to whole pixels, so that small boxes keep at least one.
     low = np.floor(np.clip(boxes[:, :2], 0, [width, height])).astype(np.int64)
     high = np.ceil(np.clip(boxes[:, 2:], 0, [width, height])).astype(np.int64)
     places = np.flatnonzero((high > low).all(axis=1))

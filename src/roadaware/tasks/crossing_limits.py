@@ -51,6 +51,7 @@ def _shake(boxes: pl.DataFrame) -> float | None:
         (((pl.col(a) + pl.col(b)) / 2 / pl.col("high")).diff().over("tube") * pl.col("rate") / 30).alias(name)
         for name, a, b in (("dx", "x1_px", "x2_px"), ("dy", "y1_px", "y2_px"))
     ]
+    # Only steps from one frame to the next: over a gap people move farther than the camera shakes.
     near = pl.col("frame").diff()
     steps = (
         boxes.sort("tube", "frame").with_columns(*step, past=near.over("tube")).filter(pl.col("past") == 1)

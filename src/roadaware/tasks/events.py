@@ -212,6 +212,7 @@ def add_head_kinds(head: EventHead, kinds: Mapping[str, tuple[str, ...]]) -> dic
 
 # EventDetector: a detector of agents with the event head behind it, which answers as any detector does.
 
+# The rate of ROAD's videos.
 _USUAL_FPS = 12.0
 
 

@@ -183,6 +183,7 @@ def predict(model: TabularModel, scenes: Scenes, split: str = "test") -> Predict
         InputError: if there are no samples, or the features are made of columns that are unknown in the split.
     """
     asked = _collect_model_inputs(model, scenes, split)
+    # The answers are taken out, so that no model can read them by mistake.
     blind = replace(asked, truth=np.full(len(asked), -1))
     meta = Meta(dataset=scenes.meta.dataset, notes={"model": model.card.name, "chosen": model.fitted.chosen})
     return build_sample_predictions(split_samples(scenes, split).samples, model.predict(blind), meta)

@@ -53,6 +53,7 @@ def build_prelabels(
     >>> build_prelabels([7], np.array([[0.25, 0.75]]), ["tyre", "dog"], 1)["prelabel"].to_list()
     ['dog']
     """
+    # Stable: of equal scores the label that is named first, in every run.
     best = np.argsort(-scores, axis=1, kind="stable")[:, :top]
     names, values = np.array(labels, dtype=object)[best], np.take_along_axis(scores, best, axis=1)
     rows = {

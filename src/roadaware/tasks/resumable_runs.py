@@ -40,6 +40,7 @@ def open_run_folder(
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; name a folder to write into")
+    # As it will be read back: tuples have become lists.
     asked = json.loads(json.dumps(dict(settings)))
     try:
         held = list_folder_names(folder)

@@ -27,6 +27,7 @@ from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.tasks.crops import Looker, cut, read_images
 
 Progress = Callable[[int, int], None]
+# Drawn boxes may meet an object or too little background: so many are drawn for each that is wanted.
 _TRIES = 20
 _NONE = np.zeros((0, 4))
 
@@ -248,6 +249,7 @@ class _Material:
         wanted = self.config.background
         if not wanted or not len(self._sides):
             return _NONE
+        # By image, so that other images change nothing; crc32, since hash() of a text differs by process.
         rng = np.random.default_rng([self.config.seed, zlib.crc32(video.encode()), frame])
         extent = np.array(size[::-1], dtype=np.float64)
         sides = np.minimum(self._sides[rng.integers(0, len(self._sides), wanted * _TRIES)], extent)
@@ -272,6 +274,7 @@ def compute_background_fraction(
         names: of the classes that are background.
     """
     is_background = np.isin(shown.classes, [n for n, name in enumerate(shown.names) if name in names])
+    # Summed over both axes, so that the count in any box is four numbers.
     sums = np.pad(is_background.cumsum(axis=0, dtype=np.int64).cumsum(axis=1), ((1, 0), (1, 0)))
     height, width = shown.classes.shape
     x1, y1, x2, y2 = np.clip(boxes, 0, [width, height, width, height]).astype(np.int64).T

@@ -68,6 +68,7 @@ class EventProtocol:
     @property
     def stride_frames(self) -> int:
         """Positions between the starts of two samples; a product of floats cut off, as published."""
+        # 0.7 * 15 is 10.5: cut off to 10 and not rounded, or other samples result than the published ones.
         return max(1, int((1 - self.overlap) * self.observation_frames))
 
 

@@ -120,11 +120,13 @@ def select_pedestrians(scenes: Scenes, protocol: EventProtocol, split: str, inde
     if "name" not in scenes.tubes.columns:
         raise UsageError("sampling needs tubes.name, the native identifier: it orders the pedestrians")
     videos = list_split_videos(scenes, protocol, split)
+    # JAAD's names end in p for groups of people, and in b for those with behaviour tags; PIE's in neither.
     wanted = pl.col("video").cast(pl.String).is_in(videos) & ~pl.col("name").str.ends_with("p")
     if "track_label" in scenes.tubes.columns:
         wanted &= pl.col("track_label").cast(pl.String).is_in(_PEDESTRIANS).fill_null(True)
     if protocol.pedestrians == "behaviour":
         wanted &= pl.col("name").str.ends_with("b")
+    # As text: published files of results have no names, and their rows are told by this order alone.
     held = scenes.tubes.filter(wanted).sort(pl.col("video").cast(pl.String), pl.col("name").cast(pl.String))
     chosen, unlabelled = _select_labelled(held, protocol)
     begin, length = index.extent(chosen["tube"].to_numpy())
@@ -196,6 +198,7 @@ def find_event_positions(tracks_: Tracks, protocol: EventProtocol) -> Ints:
         protocol: its rules for pedestrians without an annotated event.
     """
     length = tracks_.length
+    # The published `frames[-3]`, or `frames[-1]` of tracks that are too short for it.
     third_last = np.where(length > 3, length - 3, length - 1)
     invented = third_last if protocol.other_event == "third_last" else length - 1
     if protocol.crosser_without_event == "drop":
@@ -262,10 +265,12 @@ def cut_before_event(tracks: Tracks, event: Ints, protocol: EventProtocol) -> Cu
     """
     observed, (low, high) = protocol.observation_frames, protocol.tte_frames
     length = event + 1
+    # With fewer boxes no observation ends at least the lowest time before the event.
     shortest = observed + (high if protocol.exclude_short else low)
     if isinstance(protocol, Wacv2021):
         shortest = max(shortest, protocol.min_track_frames)
     usable = (event >= 0) & (length >= shortest)
+    # The published code begins at 0 where a track is too short for the highest time.
     first = np.maximum(length - observed - high, 0)
     last = length - observed - low
     count = np.where(usable, (last - first) // protocol.stride_frames + 1, 0)
@@ -291,6 +296,7 @@ def cut_before_critical_point(tracks: Tracks, event: Ints, protocol: Iv2024) -> 
     end = tracks.position(tracks.column("critical_point"))
     asked = (begin >= 0) & (end >= 0) & tracks.frame["intention_prob"].is_not_null().to_numpy()
     usable = asked & (end - begin >= protocol.observation_frames)
+    # As published, beginnings run up to the critical point itself, so that observations reach past it.
     count = np.where(usable, (end - begin) // protocol.stride_frames + 1, 0)
     track, start = _runs(begin, count, protocol.stride_frames)
     offset = protocol.observation_frames - 1 if protocol.intention_tte == "end" else 0
@@ -363,6 +369,7 @@ def is_crossing_observed(scenes: Scenes, tracks: Tracks, cuts: Cuts, frames: int
     if "cross" not in scenes.boxes.columns or scenes.boxes.is_empty():
         return np.zeros(len(cuts.start), dtype=np.bool_)
     tagged = scenes.boxes["cross"].cast(pl.String).eq("crossing").fill_null(False).to_numpy()
+    # Sums up to each box: a tag lies in a range where they differ at its ends.
     before = np.concatenate(([0], np.cumsum(tagged[tracks.index.row])))
     begin, length = tracks.begin[cuts.track], tracks.length[cuts.track]
     first = begin + cuts.start
@@ -373,6 +380,7 @@ def is_crossing_observed(scenes: Scenes, tracks: Tracks, cuts: Cuts, frames: int
 def _intention(tracks: Tracks, protocol: Iv2024) -> Ints:
     """(n,) class of each pedestrian's intention: below one third, between, from two thirds."""
     asked = tracks.frame["intention_prob"].cast(pl.Float32).fill_null(0.0).to_numpy()
+    # In the precision of the column: a written third must equal the border.
     third, two_thirds = np.float32(1 / 3), np.float32(2 / 3)
     above = asked > third if protocol.intention_third == "below" else asked >= third
     return above.astype(np.int64) + (asked >= two_thirds)
@@ -388,6 +396,7 @@ def _risk(scenes: Scenes, tracks: Tracks, cuts: Cuts, protocol: Iv2024) -> Ints:
     width = _widths(scenes, tracks, protocol)[cuts.track]
     region = np.floor(compute_region_position(centre, width, protocol.risk_regions))
     region = np.minimum(region, protocol.risk_regions - 1).astype(np.int64)
+    # In the published code no region holds a centre left of the image, and what none holds is the last one.
     off_left = protocol.risk_regions - 1 if protocol.risk_off_left == "last_region" else 0
     return np.where(region < 0, off_left, region)
 
@@ -401,6 +410,7 @@ def _widths(scenes: Scenes, tracks: Tracks, protocol: Iv2024) -> Ints:
         unknown = held.filter(widths.is_null())["video"].unique().sort().head(5).to_list()
         raise InputError(f"the width of the image is unknown for {unknown}; risk regions are shares of it")
     values = widths.to_numpy()
+    # The published code keeps one size: that of the video it read last.
     if protocol.risk_width == "last_video" and len(values):
         values = np.full(len(values), values[-1])
     return np.asarray(values, dtype=np.int64)

@@ -112,6 +112,7 @@ def encode_centre(seen: Boxes) -> Floats:
     held = np.zeros((*first.shape[:2], len(CENTRE)))
     here, change = held[..., :4], held[..., 4:]
     here[..., :2] = (first + last) / (2 * size)
+    # Logarithms: coming nearer by a tenth is the same change for small and large boxes.
     here[..., 2:] = np.log(np.maximum(last - first, 1.0) / size)
     change[:, 1:] = here[:, 1:] - here[:, :-1]
     change /= seen.steps_frames[..., None]

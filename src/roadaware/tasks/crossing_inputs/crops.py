@@ -53,6 +53,7 @@ def add_box_context(corners_px: Floats, size_px: Floats, enlarge: float) -> Ints
     Source: Kotseruba et al., WACV 2021 (`enlarge` with 1.5, then `squarify` to 1).
     """
     shorter = (corners_px[:, 2:] - corners_px[:, :2]).min(axis=1)
+    # Both sides grow by the smaller change of the two, halved as whole numbers, as published.
     out = np.floor(enlarge * shorter / 2)[:, None]
     low = np.maximum(corners_px[:, :2] - out, 0.0)
     high = np.minimum(corners_px[:, 2:] + out, size_px - 1)
@@ -153,6 +154,7 @@ class Crop:
         x1, y1, x2, y2, *box = region.tolist()
         held = picture[y1:y2, x1:x2]
         if self.form == "surround":
+            # A view of the frame, of which other boxes are still to be cut.
             held = held.copy()
             # The box may reach out of what is cut, where that was cut off at an edge.
             left, top, right, bottom = (
@@ -297,6 +299,7 @@ def _name(cutter: Cutter, film: bytes, frames: Ints, regions: Ints) -> str:
     found = hashlib.blake2b(digest_size=16)
     parts = [json.dumps(cutter.key, sort_keys=True).encode(), film, frames.tobytes(), regions.tobytes()]
     for part in parts:
+        # Lengths in between: no part can take bytes of the next one.
         found.update(len(part).to_bytes(8, "little"))
         found.update(part)
     return f"cut-{found.hexdigest()}.npy"
@@ -401,10 +404,12 @@ class Cuttings:
     def __init__(
         self, seen: Observations, footage: Footage, cutters: Mapping[str, Cutter], media: Media
     ) -> None:
+        # Samples overlap: each box is cut once, however many samples observe it.
         rows, place = np.unique(seen.box_row, return_inverse=True)
         first = np.unique(place, return_index=True)[1]
         sample, step = np.divmod(first, seen.box_row.shape[1])
         video, frame = seen.video_row[sample], seen.frame[sample, step]
+        # By video and frame, so that each video is decoded from front to back.
         order = np.lexsort((rows, frame, video))
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
@@ -500,6 +505,7 @@ class Cuttings:
                 with self._keeping:
                     self._held[number] = blocks
                     held = sum(_bytes(each) for each in self._held.values())
+                    # The longest unused goes first; the piece that was just cut stays, however large.
                     while held > self._memory_bytes and len(self._held) > 1:
                         held -= _bytes(self._held.popitem(last=False)[1])
 

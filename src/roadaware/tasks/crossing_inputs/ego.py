@@ -107,6 +107,7 @@ def filter_obd(seen: Observations) -> Floats:
             )
         mine = rates == rate
         taps = butter(_ORDER, CUTOFF_HZ, fs=rate)
+        # The usual padding, and less for observations that are shorter than it.
         made[mine] = filtfilt(*taps, raw[mine], axis=1, padlen=min(raw.shape[1] - 1, 3 * (_ORDER + 1)))
     return made
 

@@ -99,6 +99,7 @@ class Observations:
             return np.full(self.frame.shape, -1, dtype=np.int64)
         owner, frame, row = (held[c].cast(pl.Int64).to_numpy() for c in ("owner", "frame", "row"))
         stride = 1 + max(int(self.frame.max(initial=0)), int(frame.max()))
+        # Video and frame as one number, so that one search in sorted order finds all.
         key = owner * stride + frame
         order = np.argsort(key, kind="stable")
         asked = self.video_row[:, None] * stride + self.frame
@@ -138,6 +139,7 @@ class Observations:
         """
         if column not in self.scenes.frames.columns:
             return np.full(self.frame.shape, np.nan)
+        # One NaN behind the column: frames without a row have place -1, which reads it.
         values = np.append(convert_column(self.scenes.frames[column], words), np.nan)
         return values[self.frame_row]
 

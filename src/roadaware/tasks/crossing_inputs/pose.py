@@ -307,6 +307,7 @@ def convert_to_openpose(values: Floats, where: str) -> Floats:
         )
     n_joints, each = _LAYOUTS[width]
     joints = values.reshape(-1, n_joints, each)
+    # OpenPose writes (0, 0) for a joint that it did not find.
     lost = (joints[..., :2] == 0).all(axis=-1)
     if each == 3:
         lost |= joints[..., 2] <= 0
