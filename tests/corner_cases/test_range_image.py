@@ -169,3 +169,17 @@ def test_rings_must_fit(ring):
         assign_grid_cells(points, check(points), ring=ring)
     with pytest.raises(InputError, match="ring 700"):
         assign_grid_cells(points, check(points), ring=np.full(4, 700))
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint64, np.int8])
+def test_rings_of_any_whole_type_leave_out_what_cannot_be_used(kind):
+    points = np.array([[5.0, 0.0, 0.0], [np.nan, 0.0, 0.0], [5.0, 1.0, 0.5]])
+    grid = assign_grid_cells(points, check(points), ring=np.array([0, 0, 1], kind), layout=HERE)
+    plain = assign_grid_cells(points, check(points), ring=np.array([0, 0, 1]), layout=HERE)
+    np.testing.assert_array_equal(grid.row, plain.row)
+
+
+def test_rings_beyond_what_a_lidar_has_are_refused():
+    points = np.array([[5.0, 0.0, 0.0], [5.0, 1.0, 0.5]])
+    with pytest.raises(InputError, match="ring 18446744073709551615; a LiDAR has at most"):
+        assign_grid_cells(points, check(points), ring=np.array([0, 2**64 - 1], np.uint64), layout=HERE)

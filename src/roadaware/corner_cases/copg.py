@@ -233,7 +233,7 @@ class Geometry:
         grid: where returns lie in the range image.
         image: (rows, columns) metres; 0 for nothing, negative for ground.
         clusters: returns that belong together.
-        limited: (k,) what each cluster is, a place in `limits.REASONS`.
+        limited: (k,) what each cluster is, a place in `REASONS`.
     """
 
     points: Floats32
@@ -254,7 +254,7 @@ class Proposals:
         boxes: (m) initial proposals.
         background: (m,) share of each that is background; None where no semantic map was given.
         overlap: (m,) with a detected common object; None where no detections were given.
-        scores: (m,) in [0, 1]; see `scoring`.
+        scores: (m,) in [0, 1].
         intermediate: (m,) which are left when background is removed.
         final: (m,) which are left when common objects are suppressed, too.
         name: of the capture.
@@ -487,7 +487,7 @@ def extract_clusters(
 
 
 def apply_cluster_limits(clusters: Clusters, config: CopgConfig) -> npt.NDArray[np.uint8]:
-    """(k,) reason why each cluster is dropped, an index in `limits.REASONS`.
+    """(k,) reason why each cluster is dropped, an index in `REASONS`.
 
     Args:
         clusters: (k) of a sweep.

@@ -217,9 +217,11 @@ def _given(ring: npt.NDArray[np.integer], checked: PointCheck) -> Ints32:
     given, count = np.asarray(ring), len(checked.judged)
     if given.shape != (count,) or given.dtype.kind not in "iu":
         raise InputError(f"rings should be {count} whole numbers, not {given.dtype} {given.shape}")
-    wide = np.where(checked.usable, given, -1).astype(np.int64)
+    # Unsigned rings cannot hold the -1; rings beyond what 64 bits hold with a sign are too many all the same.
+    bounded = np.where(given >= MOST_RINGS, MOST_RINGS, given.astype(np.int64))
+    wide = np.where(checked.usable, bounded, -1)
     if count and wide.max() >= MOST_RINGS:
-        raise InputError(f"ring {int(wide.max())}; a LiDAR has at most {MOST_RINGS} rings")
+        raise InputError(f"ring {int(given[checked.usable].max())}; a LiDAR has at most {MOST_RINGS} rings")
     return wide.astype(np.int32)
 
 

@@ -160,7 +160,7 @@ def read_cells(path: Path, *, header: bool) -> Iterator[tuple[int, list[str]]]:
         header: whether the first row names the columns, as it does in a csv file with a header.
 
     Raises:
-        InputError: as `csvfiles.read_cells`; if a Parquet table has another name, is too large, or holds other
+        InputError: as `read_cells`; if a Parquet table has another name, is too large, or holds other
             things than numbers and words where there is no header (`DamagedError` if it is no whole table).
     """
     if path.suffix.lower() == ".parquet":

@@ -101,6 +101,8 @@ class Thinning:
     >>> thinning = Thinning(10.0)
     >>> [n for n in range(12) if thinning.takes(n / 30)]
     [0, 3, 6, 9]
+    >>> [n for n in (30, 31, 32, 33, 36) if thinning.takes(n / 30)]
+    [30, 33, 36]
     """
 
     def __init__(self, fps: float | None) -> None:
@@ -115,5 +117,6 @@ class Thinning:
         if t_s < self._due_s - 1e-6:
             return False
         # What a gap has cost is not made up for by a burst.
-        self._due_s = max(self._due_s + self._period_s, t_s)
+        late = t_s > self._due_s + self._period_s
+        self._due_s = (t_s if late else self._due_s) + self._period_s
         return True
