@@ -7,6 +7,8 @@ import numpy as np
 from roadaware.arrays import Floats
 from roadaware.geometry.compiled import kernel
 
+# numpy adds blocks of at most 128 values: another size changes the last digits. Halving leaves two pieces a
+# level on the stack, and a length of 64 bits has fewer than 64 levels.
 _BLOCK, _DEPTH = 128, 200
 
 
@@ -25,12 +27,14 @@ def block_sum(values: Floats, start: int, stop: int, single: bool) -> float:
     if stop - start >= 8:
         whole = stop - (stop - start) % 8
         part = np.empty(8)
+        # Eight running sums, then added in pairs: numpy's order, so that means agree to the last bit.
         for i in range(start, whole):
             k = (i - start) % 8
             part[k] = round_to_single(part[k] + values[i], single) if i >= start + 8 else values[i]
         width = 8
         while width > 1:
             width //= 2
+            # In place: entries 2 i and 2 i + 1 are read before either of them is written over.
             for i in range(width):
                 part[i] = round_to_single(part[2 * i] + part[2 * i + 1], single)
         total = part[0]

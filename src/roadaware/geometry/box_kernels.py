@@ -22,6 +22,7 @@ def box_iou(a: Floats, b: Floats, extra: float) -> float:
     """
     width = min(a[2], b[2]) - max(a[0], b[0]) + extra
     height = min(a[3], b[3]) - max(a[1], b[1]) + extra
+    # Each side by itself: two negative ones, of boxes apart in both directions, have a positive product.
     if width <= 0 or height <= 0:
         return 0.0
     common = width * height
@@ -38,6 +39,7 @@ def single_iou(a: Floats, b: Floats, extra: float) -> float:
         b: (4,) the same.
         extra: added to widths and heights.
     """
+    # Rounded after each step, and added before the minimum: another order may differ in the last bit.
     width = round_to_single(
         min(round_to_single(a[2] + extra, True), round_to_single(b[2] + extra, True)) - max(a[0], b[0]), True
     )

@@ -49,6 +49,7 @@ def iou(a: npt.ArrayLike, b: npt.ArrayLike, *, pixel_offset: float = 0.0, clampe
         sides = np.maximum(sides, 0.0)
     inter = sides[..., 0] * sides[..., 1]
     union = areas(a, pixel_offset=pixel_offset)[:, None] + areas(b, pixel_offset=pixel_offset) - inter
+    # Unclamped, a union may be negative as well; the published tube builder divides by it all the same.
     shares: Floats = np.divide(inter, union, out=np.zeros_like(inter), where=union != 0)
     return shares
 
@@ -98,5 +99,6 @@ def compute_region_position(
     >>> compute_region_position(np.array([106.0, 159.0, -53.0]), np.array([1280, 1280, 1280]), 12)
     array([ 1. ,  1.5, -0.5])
     """
+    # Whole pixels: 1280 // 12 = 106 leaves 8 px, which the published code gives to the last region.
     place: npt.NDArray[np.float64] = x_px / (width_px // regions)
     return place

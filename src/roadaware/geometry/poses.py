@@ -9,8 +9,10 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats
 
+# Room for poses written in single precision or with few decimals; a mirrored axis is off by 2.
 _RIGID, _UNIT = 1e-3, 1e-2
 _SIGNS = np.array([[x, y, z] for x in (1, -1) for y in (1, -1) for z in (1, -1)], dtype=np.float64)
+# The 12 of 28 pairs of corners that differ along one axis alone.
 _EDGES = np.array([(a, b) for a, b in combinations(range(8), 2) if (_SIGNS[a] != _SIGNS[b]).sum() == 1])
 
 
@@ -32,6 +34,7 @@ def find_pose_error(pose: npt.ArrayLike) -> str:
     with np.errstate(all="ignore"):  # numbers may be as large and as small as there are
         size = float(np.linalg.det(turn))
         off = float(np.abs(turn @ turn.T - np.eye(3)).max())
+    # Not `>`: what has overflowed to NaN is refused as well.
     if not abs(size - 1) <= _RIGID:
         return f"its rotation has the determinant {size:.4g}"
     return "" if off <= _RIGID else f"its axes are off by {off:.2g} from right angles"
@@ -63,6 +66,7 @@ def from_quaternion(wxyz: npt.ArrayLike, translation: npt.ArrayLike) -> Floats |
     parts = np.asarray(wxyz, dtype=np.float64)
     size = float(np.sqrt((parts * parts).sum()))
     if not abs(size - 1) <= _UNIT:
+        # Rescaled: a quaternion that is 1 % too long gives a matrix that is off by 2 %.
         return None
     w, x, y, z = parts / size
     found = np.eye(4)
@@ -99,6 +103,7 @@ def project_3d_boxes(
     corners = np.einsum("nij,nkj->nki", poses[:, :3, :3], half) + poses[:, None, :3, 3]
     first, last = corners[:, _EDGES[:, 0]], corners[:, _EDGES[:, 1]]
     fall = last[..., 2] - first[..., 2]
+    # Edges parallel to the image have a fall of 0; they cross nothing, so their NaN is never read.
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.clip((near_m - first[..., 2]) / fall, 0, 1)
         cut = first + share[..., None] * (last - first)
@@ -108,6 +113,7 @@ def project_3d_boxes(
     matrix = np.asarray(lens, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         pixels = (places @ matrix.T)[..., :2] / places[..., 2:]
+    # A box wholly behind the camera keeps infinite ends, which clipping turns into an empty box.
     low = np.where(held[..., None], pixels, np.inf).min(axis=1, initial=np.inf)
     high = np.where(held[..., None], pixels, -np.inf).max(axis=1, initial=-np.inf)
     edges = np.concatenate([np.clip(low, 0, picture), np.clip(high, 0, picture)], axis=1)

@@ -47,6 +47,7 @@ def _mean_by_place(
     low, high = max(frames_a[0], frames_b[0]), min(frames_a[-1], frames_b[-1])
     i, j = np.searchsorted(frames_a, low), np.searchsorted(frames_b, low)
     i_last, j_last = np.searchsorted(frames_a, high), np.searchsorted(frames_b, high)
+    # The published code pairs boxes by their place and assumes that no frame is missing in between.
     if frames_a[i] != low or frames_b[j] != low or frames_a[i_last] != high or frames_b[j_last] != high:
         return -1.0
     if i_last - i != j_last - j:
@@ -55,6 +56,7 @@ def _mean_by_place(
         values = np.empty(i_last - i + 1)
         for k in range(len(values)):
             values[k] = single_iou(boxes_a[rows_a[i + k]], boxes_b[rows_b[j + k]], extra)
+        # numpy's mean of 32-bit numbers: pairwise, and rounded at each step.
         return float(pairwise_mean(values, 0, len(values), True))
     total = 0.0
     for k in range(i_last - i + 1):
@@ -88,17 +90,20 @@ def find_overlapping_intervals(
     n = len(video_a)
     offsets = np.zeros(n + 1, dtype=np.int64)
     second = np.empty(0, dtype=np.int64)
+    # Counted first, then written: how many pairs there are is not known, and arrays in kernels do not grow.
     for fill in (False, True):
         if fill:
             for a in range(n):
                 offsets[a + 1] += offsets[a]
             second = np.empty(offsets[n], dtype=np.int64)
         for a in range(n):
+            # The second set knows videos up to its own last one; in those beyond it nothing is met.
             if last_a[a] < first_a[a] or video_a[a] >= len(begin):
                 continue
             met = 0
             for k in range(begin[video_a[a]], end[video_a[a]]):
                 b = order[k]
+                # Sorted by first frame: no later one can meet it either.
                 if first_b[b] > last_a[a]:
                     break
                 if last_b[b] < first_a[a]:
@@ -161,6 +166,7 @@ def compute_tube_pair_overlaps(
                 shared, spatial[p] = _mean_by_frame(boxes_a, ra, fa, boxes_b, rb, fb, extra)
                 temporal[p] = shared / (len(fa) + len(fb) - shared)
             if placed >= 0 or time > _ENDPOINTS:
+                # Both ends are frames of the tube, hence + 1.
                 common = min(fa[-1], fb[-1]) - max(fa[0], fb[0]) + 1
                 temporal[p] = common / (max(fa[-1], fb[-1]) - min(fa[0], fb[0]) + 1)
     return temporal, spatial

@@ -138,6 +138,7 @@ def compute_tube_overlaps(
 
     first_b, last_b = _interval(b)
     order = np.flatnonzero(last_b >= first_b)
+    # By first frame within a video, so that the kernel can stop at the first one that begins too late.
     order = order[np.lexsort((first_b[order], b.video[order]))]
     videos = np.arange(int(b.video.max(initial=-1)) + 1)
     begin = np.searchsorted(b.video[order], videos, "left")
@@ -145,6 +146,7 @@ def compute_tube_overlaps(
     offsets, second = find_overlapping_intervals(
         *_interval(a), _ints(a.video), first_b, last_b, order, begin, end
     )
+    # The kernel lists partners by first frame; results are to follow the order of the tubes.
     second = second[np.lexsort((second, np.repeat(np.arange(len(a)), np.diff(offsets))))]
     temporal, spatial = compute_tube_pair_overlaps(
         *_arrays(a), *_arrays(b), offsets, second, TUBE_TIMES.index(time), float(pixel_offset), single

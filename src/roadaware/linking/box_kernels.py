@@ -29,6 +29,7 @@ def suppress(corners: Floats, order: Ints, group: Ints, iou: float) -> npt.NDArr
     frame = -1
     for i in range(len(order)):
         row = order[i]
+        # `order` has the boxes of a frame side by side: a new frame ends the list of the last one.
         if group[row] != frame:
             frame = group[row]
             count = 0
@@ -65,6 +66,7 @@ def cluster_boxes(
     """
     cluster = np.empty(len(order), dtype=np.int64)
     means = np.empty((len(order), 4), dtype=np.float64)
+    # Sums, not means that are updated from means, which would pile up rounding.
     sums = np.zeros((len(order), 5), dtype=np.float64)
     first = 0
     count = 0

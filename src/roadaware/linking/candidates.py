@@ -26,6 +26,7 @@ def _add_row(
     owner: Ints,
     before: Ints,
 ) -> None:
+    # Shortest augmenting paths with potentials of rows (`high`) and columns (`low`): Kuhn and Munkres.
     """Give a row its column, along the shortest path of exchanges with the rows that have theirs."""
     total = low.shape[0]
     nearest, seen = np.full(total, np.inf), np.zeros(total, np.bool_)
@@ -37,8 +38,10 @@ def _add_row(
             if seen[j]:
                 continue
             if j <= n_columns:
+                # What is not above 0 may not be assigned, whatever it would bring to others.
                 worth = gain[rows[row - 1], columns[j - 1]]
                 cost = -worth if worth > 0.0 else np.inf
+            # A row's own column of cost 0, in which it may stay free.
             else:
                 cost = 0.0 if j - n_columns == row else np.inf
             reached = cost - high[row] - low[j]
@@ -77,6 +80,7 @@ def assign(gain: Floats) -> Ints:
             if gain[i, j] > 0.0:
                 of_row[i] += 1
                 of_column[j] += 1
+    # A row and a column that meet nobody else get each other at once: the search behind takes cubic time.
     rows, columns = np.empty(n, np.int64), np.empty(m, np.int64)
     n_rows, n_columns = 0, 0
     for i in range(n):
@@ -121,12 +125,15 @@ VALUE, SPEED, VAR, COVAR, SPEED_VAR = 0, 1, 2, 3, 4
 # centres by less and sizes by more; the others lie in the middle of a wide plateau on real tracks.
 CENTRE_NOISE, SIZE_NOISE = 0.05, 0.07
 CENTRE_PUSH, SIZE_PUSH = 1.0, 0.5
+# Of a path with one box, of which nobody has seen how fast it moves or grows.
 FIRST_SPEED, FIRST_GROWTH = 2.0, 0.5
+# A box without extent would have no noise, and a correction of 0 / 0.
 TINY = 1e-6
 # What an affinity loses as class scores turn from the path's, and for each miss of a path of one detection.
 UNLIKE, MISSED = 0.2, 0.1
 # The second turn: boxes widened by so many standard deviations, of areas that are at least so much alike.
 WIDENED, ALIKE = 2.0, 0.5
+# Stands for infinity: sums of infinite gains could not be told apart.
 MOST = 1e9
 # Of class scores and embeddings of a path, what the newest detection contributes.
 NEWEST = 0.2
@@ -194,12 +201,14 @@ def _expect(
 ) -> None:
     """Write where a path is expected at `time` into `at` (4,)."""
     past, steps, motion, single = last, 0, rules.motion, rules.single
+    # Up to `jump_gap` detections back, as the published builder counts, whatever time they span.
     while motion > 0 and steps < rules.jump_gap and found[past, BEFORE] >= 0:
         past = found[past, BEFORE]
         steps += 1
     for side in range(4):
         here = box[last, side]
         if motion == 1:
+            # As published: one mean step further, however long the gap.
             step = round_to_single(round_to_single(here - box[past, side], single) / max(1, steps), single)
             here = round_to_single(here + step, single)
         elif steps > 0:
@@ -251,6 +260,7 @@ def _predict(slot: int, passed: float, motion: Floats, at: Floats) -> None:
 
     Each value moves with constant speed and is pushed by white noise in proportion to the size of the box.
     """
+    # The geometric mean of the sides, so that a tall and a wide box of one area are pushed alike.
     scale = np.sqrt(max(motion[slot, 2, VALUE], TINY) * max(motion[slot, 3, VALUE], TINY))
     for k in range(4):
         push = (CENTRE_PUSH if k < 2 else SIZE_PUSH) * scale
@@ -259,6 +269,7 @@ def _predict(slot: int, passed: float, motion: Floats, at: Floats) -> None:
         spread = motion[slot, k, VAR] + 2.0 * passed * covar + passed * passed * speed_var
         at[k, VALUE] = motion[slot, k, VALUE] + speed * passed
         at[k, SPEED] = speed
+        # White noise of acceleration, integrated over the time passed: t^3 / 3, t^2 / 2 and t.
         at[k, VAR] = spread + noise * passed * passed * passed / 3.0
         at[k, COVAR] = covar + passed * speed_var + noise * passed * passed / 2.0
         at[k, SPEED_VAR] = speed_var + noise * passed
@@ -282,6 +293,7 @@ def _correct(slot: int, box: Floats, place: int, first: bool, at: Floats, motion
             motion[slot, k, VAR], motion[slot, k, COVAR] = error * error, 0.0
             motion[slot, k, SPEED_VAR] = fast * fast
             continue
+        # Each value is measured by itself: its gain is a division, not the inverse of a matrix.
         total, off = at[k, VAR] + error * error, seen - at[k, VALUE]
         motion[slot, k, VALUE] = at[k, VALUE] + at[k, VAR] / total * off
         motion[slot, k, SPEED] = at[k, SPEED] + at[k, COVAR] / total * off
@@ -320,6 +332,7 @@ def move_camera(camera: Floats, live: Live, n_live: int) -> None:
         live: the live paths.
         n_live: how many they are.
     """
+    # Sizes scale by the root of the map's area factor; what a turn does to upright boxes is left out.
     wider = np.sqrt(abs(camera[0, 0] * camera[1, 1] - camera[0, 1] * camera[1, 0]))
     for place in range(n_live):
         motion = live.motion[live.order[place]]
@@ -327,6 +340,7 @@ def move_camera(camera: Floats, live: Live, n_live: int) -> None:
             x, y = motion[0, column], motion[1, column]
             for row in range(2):
                 moved = camera[row, 0] * x + camera[row, 1] * y
+                # Speeds turn and scale with the image, but are not shifted with it.
                 motion[row, column] = moved + (camera[row, 2] if column == VALUE else 0.0)
             motion[2, column] *= wider
             motion[3, column] *= wider
@@ -375,14 +389,17 @@ def _fill_affinities(
         wide, high = box[place, 2] - box[place, 0], box[place, 3] - box[place, 1]
         across = (width + wide) / 2.0 + more_x - abs((box[place, 0] + box[place, 2]) / 2.0 - x)
         down = (height + high) / 2.0 + more_y - abs((box[place, 1] + box[place, 3]) / 2.0 - y)
+        # Pairs that are apart are left before any overlap or cosine is computed.
         if not (across > 0.0 and down > 0.0):
             continue
+        # Side by side, not area by area: a tall box and a wide one of the same area are not alike.
         alike = min(width, wide) * min(height, high)
         if more_x > 0.0 and not alike >= ALIKE * max(width, wide) * max(height, high):
             continue
         inter = min(min(width, wide) + more_x, across) * min(min(height, high) + more_y, down)
         both = (width + more_x) * (height + more_y) + (wide + more_x) * (high + more_y)
         worth = inter / (both - inter)
+        # Twice: the overlap alone must reach `least`, and what is left of it too.
         if worth >= least:
             worth -= doubt + UNLIKE * _compute_cosine_distance(kinds, scores, slot, place)
             worth -= UNLIKE * _compute_cosine_distance(own_looks, looks, slot, place)
@@ -414,6 +431,7 @@ def _fill_edges(
         motion = np.empty((4, 5))
         _predict(slot, time - pool.time[last], live.motion, motion)
         for k in range(2):
+            # A shrinking box may be predicted with a negative side.
             at[k], at[k + 2] = motion[k, VALUE], max(motion[k + 2, VALUE], 0.0)
             at[k + 4] = widened * np.sqrt(motion[k, VAR])
             corners[k], corners[k + 2] = at[k] - at[k + 2] / 2.0, at[k] + at[k + 2] / 2.0
@@ -421,6 +439,7 @@ def _fill_edges(
         _expect(last, time, box, pool.time, pool.found, rules, corners)
         for k in range(2):
             at[k], at[k + 2] = (corners[k] + corners[k + 2]) / 2.0, max(corners[k + 2] - corners[k], 0.0)
+    # A path of one detection that was missed once loses all of MISSED, one of ten detections a tenth.
     doubt = MISSED * (step - live.paths[slot, LAST_STEP] - 1) / live.paths[slot, LENGTH]
     if cost == AFFINITY or widened > 0.0:
         kinds, own_looks = live.kinds, live.looks
@@ -445,6 +464,7 @@ def _choose(edges: Floats, taken: npt.NDArray[np.bool_], sum_rule: bool, min_edg
     """The detection a path goes on with, of those not taken; -1 for none, the first of equals."""
     best, total = -1, 0.0
     for d in range(edges.shape[0]):
+        # Published: the sum over all candidates is held against `min_edge`, not the best one (`edge_rule`).
         if not taken[d] and edges[d] >= 0:
             total += edges[d]
             if best < 0 or edges[d] > edges[best]:
@@ -457,6 +477,7 @@ def _choose(edges: Floats, taken: npt.NDArray[np.bool_], sum_rule: bool, min_edg
 @inline_kernel
 def is_stale(last: int, frame: int, time: float, pool: Pool, rules: Rules) -> bool:
     """Whether a path was last found too long ago, both in frames and in seconds."""
+    # Both must be over: at many frames a second the seconds decide, at few the frames.
     missed = frame - pool.found[last, FRAME] > rules.jump_gap
     return bool(missed and time - pool.time[last] > rules.jump_gap_s)
 
@@ -468,7 +489,9 @@ def assign_detections(
     """(n_live,) the detection, index in `slots`, with which each live path goes on; -1 for none."""
     n, greedy = slots.shape[0], rules.assignment == GREEDY
     given, edges, taken = np.full(n_live, -1, np.int64), np.empty(n), np.zeros(n, np.bool_)
+    # Greedy paths read their own row of edges alone and need no matrix.
     gain = np.zeros((0 if greedy else n_live, n))
+    # The second turn has the paths and detections that the first one left.
     for turn in range(2 if rules.assignment == CASCADE else 1):
         for place in range(n_live):
             slot = live.order[place]

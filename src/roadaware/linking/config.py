@@ -97,12 +97,14 @@ class LinkerConfig:
     """
 
     top_rows: int | None = None
+    # GEN_CONF_THRESH of the published code.
     min_score: float = 0.025
     age_empty_frames: bool = True
     begin_score: float = 0.1
     begin_iou: float = 0.6
     min_iou: float = 0.2
     jump_gap: int = 4
+    # With 0.4 s HOTA falls from 76.5 to 59.0 where boxes are missed for 2 to 7 frames (docs/linking.md).
     jump_gap_s: float = 1.5
     cost: Cost = "affinity"
     edge_rule: Literal["best", "sum"] = "best"
@@ -116,8 +118,10 @@ class LinkerConfig:
     single_precision: bool = False
     gaps: Literal["interpolate", "keep", "squeeze"] = "interpolate"
     drop_weak: bool = True
+    # Short paths that are kept cost 3.6 to 3.9 HOTA (docs/linking.md, what each part brings).
     min_path_len: int = 3
     min_path_score: float = 1.0
+    # TUBES_TOPK of the published code; the paper says 4.
     max_labels: int = 10
     min_tube_len: int = 5
     min_label_score: float | None = 0.0

@@ -16,6 +16,7 @@ from roadaware.linking.linker import Path
 from roadaware.linking.paths import Detections, Paths, fill_gaps, select_strong_paths
 from roadaware.scenes.dense_scores import Layout
 
+# Agentness says that there is somebody, which is no label of a tube.
 _UNLABELLED = "agentness"
 
 
@@ -125,6 +126,7 @@ def close(paths: Paths, detections: Detections, kinds: Layout, config: LinkerCon
         kinds: what the class scores stand for.
         config: of the linker.
     """
+    # Before gaps are filled: interpolated boxes would make a weak path look long.
     kept = select_strong_paths(paths, detections, config)
     paths, after = paths.only(kept), np.empty(0, np.int64)
     if config.gaps == "interpolate":
@@ -134,6 +136,7 @@ def close(paths: Paths, detections: Detections, kinds: Layout, config: LinkerCon
         for kind in kinds.kinds
         if kind != _UNLABELLED
     }
+    # Last, since it compares whole tubes with each other.
     if config.tube_nms is not None:
         from roadaware.linking.suppression import suppress_overlapping_tubes
 

@@ -30,6 +30,7 @@ class FusionConfig:
     """
 
     weights: tuple[float, ...] | None = None
+    # The default of the authors' package, ensemble_boxes.
     iou: float = 0.55
     min_score: float = 0.0
 
@@ -118,8 +119,11 @@ def _boxes(pool: _Pool, weights: Floats, config: FusionConfig, width: int) -> pl
     members = order[np.argsort(cluster, kind="stable")]
     count = np.bincount(cluster, minlength=len(corners))
     first = np.cumsum(count) - count
+    # As published: the mean score, lowered by the share of detectors that found nothing there; several boxes
+    # of one detector do not make up for another.
     share = np.minimum(count, len(weights)) / (count * weights.sum())
     each = weights[pool.model[members]]
+    # Several boxes of a detector with a large weight may add up to more than 1.
     score = np.minimum(_sums(pool.score[members] * each, first) * share, 1.0)
     dense = _sums(pool.scores[members] * each[:, None], first) * share[:, None]
     rows = pool.rows[members[first]]

@@ -103,6 +103,7 @@ def _fill_gaps(boxes: pl.DataFrame, config: InterpolationConfig) -> tuple[pl.Dat
     count = missed[before]
     gaps = pl.DataFrame({"tube": tube[before], "low": frame[before] + 1, "high": frame[before + 1]})
     step = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + 1
+    # A gap of m frames has m + 1 steps from the detection before it to the one behind.
     share = step / np.repeat(count + 1, count)
     left, right = np.repeat(row[before], count), np.repeat(row[before + 1], count)
     return pl.concat([boxes, _between(boxes, left, right, step, share)], how="diagonal_relaxed"), gaps
@@ -120,6 +121,7 @@ def _between(boxes: pl.DataFrame, left: Ints, right: Ints, step: Ints, share: An
     """
     old, new = boxes[left], boxes[right]
     largest: Any = boxes["box"].max()
+    # Behind the largest number, so that no label points to a new box.
     first = 0 if largest is None else int(largest) + 1
     made = old.select("video", "tube").with_columns(
         pl.Series("box", np.arange(first, first + len(left))),
@@ -156,6 +158,7 @@ def _merge_spans(tubes: pl.DataFrame, gaps: pl.DataFrame) -> pl.DataFrame:
         .with_columns(before=pl.col("high").shift(1).over("tube"))
     )
     known = gaps.select(owner="tube", before="low", low="high", bridged=pl.lit(value=True))
+    # Half open: the gap between two spans begins at the end of one and ends at the start of the next.
     pieces = pieces.join(known, on=["owner", "before", "low"], how="left", maintain_order="left")
     run = pl.col("bridged").is_null().cum_sum()
     joined = pieces.group_by("tube", run=run, maintain_order=True).agg(

@@ -51,6 +51,8 @@ def _extend(slot: int, place: int, step: int, pool: Pool, live: Live, rules: Rul
         paths[slot, FIRST_FRAME] = found[place, FRAME]
         live.total[slot] = 0.0
     for c in range(sums.shape[1]):
+        # Missed frames lie on the line that interpolation draws, whose sum is `missed` times the mean of its
+        # ends: a live path has the labels that it would have if it were closed and filled now.
         between = missed * (np.float64(scores[last, c]) + np.float64(scores[place, c])) / 2 if missed else 0.0
         sums[slot, c] = (sums[slot, c] if length > 0 else 0.0) + between + np.float64(scores[place, c])
     paths[slot, LAST] = place
@@ -76,6 +78,7 @@ def _key(slot: int, live: Live, top_key: bool, single: bool) -> float:
     """Sort key of a live path."""
     if top_key:
         n = min(live.paths[slot, LENGTH], live.top.shape[1])
+        # Added as numpy adds: keys that differ in the last bit decide who chooses first.
         return round_to_single(block_sum(live.top[slot], 0, n, single) / n, single)
     return float(live.total[slot] / live.paths[slot, LENGTH])
 
@@ -100,6 +103,7 @@ def _link(
         slot, chosen = live.order[place], given[place]
         keys[place] = 0.0
         if is_stale(live.paths[slot, LAST], frame, time, pool, rules):
+            # As published: stale paths keep the key 0 and are ordered with the others before they close.
             continue
         if chosen >= 0:
             taken[chosen] = True
@@ -111,6 +115,7 @@ def _link(
 def _is_double(d: int, slots: Ints, taken: npt.NDArray[np.bool_], pool: Pool, rules: Rules) -> bool:
     """Whether a detection lies on one that is on a path already: an agent that was found twice."""
     at = pool.box[slots[d]]
+    # What began a path in this frame is taken too: of two detections of one agent the earlier row begins it.
     for e in range(slots.shape[0]):
         if taken[e] and compute_overlap(at, pool.box, slots[e], True, rules.single) > rules.begin_iou:
             return True
@@ -147,6 +152,7 @@ def _begin(
 def _order_by_key(keys: Floats, n: int, reversed_ties: bool, order: Ints) -> None:
     """Write the places of the first `n` keys by falling key; equals as they stand, or the other way round."""
     for i in range(n):
+        # By insertion: live paths are nearly in order from the frame before.
         j = i
         while j > 0 and (keys[order[j - 1]] < keys[i] or (reversed_ties and keys[order[j - 1]] == keys[i])):
             order[j] = order[j - 1]
@@ -161,6 +167,7 @@ def _settle(
     """Bring the live paths into an order and close the stale ones, which are written to `closed`."""
     n_live, kept, n_closed = counters[N_LIVE], 0, 0
     before, gone = np.empty(n_live, np.int64), np.empty(n_live, np.int64)
+    # A copy, since `live.order` is overwritten while it is read.
     for place in range(n_live):
         before[place] = live.order[place]
     for i in range(n_live):
@@ -173,6 +180,7 @@ def _settle(
             closed[n_closed, 0], closed[n_closed, 1] = live.paths[slot, NUMBER], last
             gone[n_closed] = slot
             n_closed += 1
+    # Slots of closed paths stand behind the live ones, where `_begin` looks for free ones.
     for i in range(n_closed):
         live.order[kept + i] = gone[i]
     counters[N_LIVE], counters[N_CLOSED] = kept, n_closed
@@ -219,6 +227,7 @@ def link_frames(
         if part != SETTLE:
             counters[STEP] += 1
             _link(slots, frames[f], times[f], pool, live, counters, rules, taken, keys)
+            # As published, new paths stand behind all others for one frame (`sort_new_paths`).
             if rules.sort_new:
                 _begin(slots, taken, pool, live, counters, rules, keys)
             _order_by_key(keys, counters[N_LIVE], rules.reversed_ties, order)
@@ -248,6 +257,7 @@ def find_invalid_detection(boxes: Floats, agentness: Floats, scores: Floats32) -
                 return 1, i
         if boxes[i, 0] > boxes[i, 2] or boxes[i, 1] > boxes[i, 3]:
             return 2, i
+        # Not `< 0 or > 1`, which NaN would pass.
         if not (agentness[i] >= 0 and agentness[i] <= 1):
             return 3, i
         for c in range(scores.shape[1]):
@@ -301,6 +311,7 @@ def suppress_tubes(
     for i in range(order.shape[0]):
         better = order[i]
         for j in range(i + 1, order.shape[0]):
+            # Sorted by group: another group is the end of this one.
             other = order[j]
             if group[other] != group[better] or not kept[better]:
                 break
@@ -309,6 +320,7 @@ def suppress_tubes(
             a, b, shared, total = starts[better], starts[other], 0, 0.0
             while a < stops[better] and b < stops[other]:
                 if frames[a] != frames[b]:
+                    # Both are sorted by frame: a merge, linear in their lengths.
                     a, b = (a + 1, b) if frames[a] < frames[b] else (a, b + 1)
                     continue
                 one, two = rows[a], rows[b]
@@ -317,6 +329,7 @@ def suppress_tubes(
                 inter = max(0.0, width) * max(0.0, height)
                 area = (boxes[one, 2] - boxes[one, 0] + offset) * (boxes[one, 3] - boxes[one, 1] + offset)
                 area += (boxes[two, 2] - boxes[two, 0] + offset) * (boxes[two, 3] - boxes[two, 1] + offset)
+                # Two boxes without area would be 0 / 0.
                 total += inter / (area - inter) if area > inter else 0.0
                 shared, a, b = shared + 1, a + 1, b + 1
             length = stops[better] - starts[better] + stops[other] - starts[other] - shared

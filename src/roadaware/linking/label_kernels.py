@@ -12,6 +12,7 @@ CLASS_SCORES = ("mean", "quarter_of_length", "quarter_of_classes")
 
 
 @kernel
+# Shell's sort with Knuth's gaps: in place, on the filled part of a buffer.
 def sort_falling(values: Floats, n: int) -> None:
     """Sort the first `n` values, the greatest first, in place."""
     gap = 1
@@ -30,6 +31,7 @@ def sort_falling(values: Floats, n: int) -> None:
 @kernel
 def top_mean(values: Floats, n: int, m: int, single: bool) -> float:
     """The mean of the `m` greatest of the first `n` values, added from the greatest down; sorts them."""
+    # In 32 bits another order of adding would change the mean.
     sort_falling(values, n)
     return pairwise_mean(values, 0, min(n, m), single)
 
@@ -61,6 +63,7 @@ def score_classes(
     column = np.empty(longest)
     for p in range(values.shape[0]):
         n = ends[p + 1] - ends[p]
+        # As published, a quarter of the number of classes, whatever the length of the path (`class_score`).
         best = max(1, (n if rule == 1 else n_labels) // 4)
         for label in range(n_labels):
             for i in range(n):
@@ -84,11 +87,13 @@ def viterbi(matrix: Floats, alpha: float, lag: bool) -> Ints:
     back = np.empty((r, t), np.int64)
     current, following = np.empty(r), np.empty(r)
     for i in range(r):
+        # As published, the first column is 1 for all labels, and scores lag one frame behind (`viterbi_lag`).
         current[i] = 1.0 if lag else matrix[i, 0]
     for j in range(1, t):
         # The best label to come from, and the best but that one: the first of equals.
         best, second = 0, -1
         for i in range(1, r):
+            # Compared after the cost is taken off, where rounding may make equals of what was not.
             if current[i] - alpha > current[best] - alpha:
                 best = i
         for i in range(r):
@@ -122,7 +127,7 @@ def filtered_peak(values: Floats) -> float:
     for i in range(n):
         for k in range(5):
             at = i + k - 2
-            window[k] = values[at] if 0 <= at < n else 0.0
+            window[k] = values[at] if 0 <= at < n else 0.0  # as scipy's medfilt pads
         sort_falling(window, 5)
         peak = max(peak, window[2])
     return peak
@@ -137,6 +142,7 @@ def score_presence(values: Floats, single: bool) -> Floats:
     peak = filtered_peak(values)
     matrix = np.empty((2, values.shape[0]))
     for i in range(values.shape[0]):
+        # As published only the peak is filtered: single scores may be above 1, and absence below 0.
         matrix[0, i] = round_to_single(values[i] / peak, single) if peak > 0 else 1.0
         matrix[1, i] = round_to_single(1.0 - matrix[0, i], single)
     return matrix
@@ -203,6 +209,7 @@ def trim_each(
                 if found[start] == 0 and last - start >= min_len:
                     for i in range(start, last + 1):
                         held[i - start] = column[i]
+                    # As published, the better half of the frames.
                     half = max(1, (last - start + 1) // 2)
                     segments[n, 0], segments[n, 1], segments[n, 2], segments[n, 3] = p, label, start, last
                     values[n] = top_mean(held, last - start + 1, half, single)
@@ -284,6 +291,7 @@ def trim_all(
     n = 0
     for p in range(ends.shape[0] - 1):
         length = ends[p + 1] - ends[p]
+        # A segment has more than `min_len` frames, which this path has not.
         if length <= min_len:
             continue
         matrix = np.empty((n_labels, length))

@@ -50,6 +50,7 @@ def select_top_labels(
 
 def _best(values: Floats, k: int, config: LinkerConfig) -> tuple[Ints, Floats]:
     """The `k` greatest values of each row and their places; the lower place of equals, unless by build."""
+    # `build` leaves ties to numpy's default sort on this machine, as the published code does.
     order = np.argsort(-values, axis=1, kind=None if config.order_ties == "build" else "stable")
     labels = order[:, :k]
     return labels, np.take_along_axis(values, labels, axis=1)
@@ -82,6 +83,7 @@ def _running(state: Stream, columns: range, k: int, config: LinkerConfig) -> tup
     paths = state.live.paths[state.slots]
     length = paths[:, LENGTH]
     if config.gaps == "interpolate":
+        # Filled frames count too, as `sums` holds what is interpolated.
         length = state.pool.found[paths[:, LAST], FRAME] - paths[:, FIRST_FRAME] + 1
     means = state.live.sums[state.slots, columns.start : columns.stop] / length[:, None]
     return _best(means, k, config)
@@ -99,6 +101,7 @@ def _from_detections(state: Stream, columns: range, k: int, config: LinkerConfig
 
 # Labelled tubes cut from paths: whole, or trimmed by dynamic programming over labels.
 
+# The published code asks for 24 classes where it means UCF101-24.
 _UCF24_CLASSES = 24
 
 
@@ -225,6 +228,7 @@ def _by_agentness(n_labels: int, config: LinkerConfig) -> bool:
 
 def _room(paths: Paths, times: int, config: LinkerConfig) -> tuple[Ints, Floats]:
     """Arrays that hold as many segments as there can be."""
+    # Segments of more than min_tube_len frames side by side; `dpscorestopn` writes two whatever their length.
     most = np.maximum(2, paths.lengths // (config.min_tube_len + 1) + 1) * times
     size = int(most.sum())
     return np.empty((size, 4), np.int64), np.empty(size)

@@ -46,6 +46,7 @@ def link(
     """
     kinds = get_score_layout(predictions.meta, "boxes")
     names, order, detections = _detections(predictions, kinds)
+    # Published files hold 32 bits; digits behind them would decide what is a tie there.
     if config.single_precision:
         narrow = detections.agentness.astype(np.float32).astype(np.float64)
         detections = replace(detections, agentness=narrow)
@@ -86,6 +87,7 @@ def _detections(predictions: Predictions, kinds: Layout) -> tuple[list[str], Int
         raise InputError(f"class scores should lie in [0, 1]; found {low:g} to {high:g}")
     sides = np.stack([boxes[side].to_numpy() for side in CORNERS], axis=1).astype(np.float64)
     agentness = boxes["score"].to_numpy().astype(np.float64)
+    # Only where it is needed, since it copies every class score.
     if not np.array_equal(order, np.arange(len(order))):
         video, frame, sides = video[order], frame[order], sides[order]
         agentness, scores = agentness[order], scores[order]
@@ -149,10 +151,12 @@ def _frames(
     frames = np.unique(detections.frame if config.age_empty_frames else detections.frame[used])
     if moments is None:
         return frames, frames.astype(np.float64) * FRAME_S
+    # Frames in which nothing was found age paths too; only the table of frames knows them.
     if config.age_empty_frames:
         frames = np.union1d(detections.frame, moments[0])
     at = np.minimum(np.searchsorted(moments[0], frames), len(moments[0]) - 1)
     times = np.where(moments[0][at] == frames, moments[1][at], np.nan)
+    # One unknown time makes all of them count as frames: the two do not mix.
     if np.isnan(times).any():
         return frames, frames.astype(np.float64) * FRAME_S
     if (np.diff(times) <= 0).any():

@@ -282,6 +282,7 @@ class Linker:
         """The detections as arrays that fit each other, in the config's precision."""
         from roadaware.linking.kernels import find_invalid_detection
 
+        # Through 32 bits first: what the published builder compares is what a file stores.
         kept = np.float32 if self.config.single_precision else np.float64
         try:
             box = np.ascontiguousarray(np.asarray(boxes, dtype=kept), np.float64)
@@ -354,5 +355,6 @@ def select_usable(agentness: Floats, config: LinkerConfig) -> Ints:
         agentness: (n,) in the order of the frame.
         config: of the linker.
     """
+    # 0.025 in 32 bits is .0250000004: both sides of the comparison are rounded.
     low = float(np.float32(config.min_score)) if config.single_precision else config.min_score
     return np.flatnonzero(agentness[: config.top_rows] > low)

@@ -67,6 +67,7 @@ class Paths:
         """(p,) mean over each path's detections of a value (n detections,)."""
         if not len(self):
             return np.empty(0)
+        # No path is empty: `reduceat` would give an empty one the next path's first value.
         return np.add.reduceat(values[self.rows], self.ends[:-1]) / self.lengths
 
     def only(self, kept: Bools) -> Paths:
@@ -121,6 +122,7 @@ def link_video(
         np.searchsorted(frames, frames - config.jump_gap),
         np.searchsorted(times, times - (config.jump_gap_s + ROUNDING_S)),
     )
+    # Room for the worst frame: all that may still live and all that may begin are paths of their own.
     slots = int((ends[1:] - ends[first]).max(initial=0)) + most
     emitted = Engine(config, pool, slots, 0, l2_columns).run(places, ends, frames, times)
     rank = np.full(len(emitted) + 1, -1, np.int64)
@@ -141,6 +143,7 @@ def select_strong_paths(paths: Paths, detections: Detections, config: LinkerConf
         return np.ones(len(paths), np.bool_)
     n = paths.lengths
     weak = (n < config.min_path_len) & (paths.means(detections.agentness) <= config.min_path_score)
+    # The published rule, which has no effect there: paths with gaps need more than `min_path_len` boxes.
     span = detections.frame[paths.lasts] - detections.frame[paths.firsts] + 1
     return np.asarray(~(weak | ((span > n) & (n <= config.min_path_len))))
 
@@ -158,6 +161,7 @@ def fill_gaps(paths: Paths, detections: Detections) -> tuple[Paths, Detections, 
     """
     path_of = np.repeat(np.arange(len(paths)), paths.lengths)
     frame = detections.frame[paths.rows]
+    # 1 between paths: no frame is missing where one ends and the next begins.
     apart = np.where(np.diff(path_of) == 0, np.diff(frame), 1)
     left = np.repeat(np.arange(len(apart)), apart - 1)
     if not len(left):
@@ -176,6 +180,7 @@ def fill_gaps(paths: Paths, detections: Detections) -> tuple[Paths, Detections, 
     )
     rows = np.concatenate([paths.rows, len(detections) + np.arange(len(left))])
     owner = np.concatenate([path_of, path_of[left]])
+    # By path, then frame, so that interpolated detections go between those that were found.
     order = np.lexsort((filled.frame[rows], owner))
     ends = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(paths)))])
     return Paths(rows[order], ends), filled, b

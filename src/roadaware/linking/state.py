@@ -33,6 +33,7 @@ def build_kernel_rules(config: LinkerConfig, l2_columns: int) -> Rules:
         sum_rule=config.edge_rule == "sum",
         assignment=ASSIGNMENTS.index(config.assignment),
         jump_gap=int(config.jump_gap),
+        # Times are often products such as 15 * 0.1, whose differences may be a rounding above 1.5.
         jump_gap_s=float(config.jump_gap_s) + ROUNDING_S,
         begin_score=float(config.begin_score),
         begin_iou=float(config.begin_iou),
@@ -63,6 +64,7 @@ class Engine:
         self.rules = build_kernel_rules(config, l2_columns)
         self.pool = pool
         self.counters = np.zeros(4, np.int64)
+        # The published key: the mean of the `jump_gap` + 1 best scores.
         best = config.jump_gap + 1 if config.order_key == "top" else 1
         moves = self.rules.moves
         self.live = candidates.Live(
@@ -111,6 +113,7 @@ class Engine:
             emitted = np.zeros(len(places), np.int64)
             done = self._steps(places, ends, frames, times, self._kernels.WHOLE, emitted)
             return np.concatenate([emitted[:done], self.numbers])
+        # numpy's own sort orders the paths here, which stops the kernel in each frame.
         parts = []
         for f, (frame, time) in enumerate(zip(frames.tolist(), times.tolist(), strict=True)):
             self.step(places[ends[f] : ends[f + 1]], frame, time)
@@ -202,6 +205,7 @@ class Stream(Engine):
     def __init__(self, config: LinkerConfig, n_scores: int, l2_columns: int, n_looks: int = 0) -> None:
         from roadaware.linking.candidates import Pool
 
+        # For a usual scene; it doubles as needed.
         size = 256
         pool = Pool(
             box=np.zeros((size, 4)),
@@ -243,6 +247,7 @@ class Stream(Engine):
         """
         n = len(rows)
         if self.n_live + n > len(self.live.order):
+            # Doubled at least, so that copies stay a constant share of the work.
             self.grow(max(2 * len(self.live.order), self.n_live + n))
         if n > self._n_free:
             self._grow_pool(max(2 * len(self.rows), len(self.rows) + n))
@@ -255,6 +260,7 @@ class Stream(Engine):
         self.step(places, frame, time)
         closed = [(number, self._traced(last)) for number, last in self.closed.tolist()]
         owner = pool.found[places, self._columns.OWNER]
+        # Detections on no path leave their places at once, to be used by the next frame.
         self.release(places[owner < 0][::-1])
         return owner, closed
 

@@ -87,6 +87,7 @@ def _by_agentness(flat: FrameBoxes, config: NmsConfig) -> Ints:
     if config.top is None:
         return kept
     group = flat.group[kept]
+    # Frames lie side by side: the place of a number's first occurrence is where its frame begins.
     begins = np.searchsorted(group, group)
     return kept[np.arange(len(kept)) - begins < config.top]
 
@@ -101,6 +102,7 @@ def _by_class(predictions: Predictions, flat: FrameBoxes, config: NmsConfig) -> 
     scores = convert_to_matrix(boxes["scores"], columns.width)
     result = scores.copy()
     for column in _columns(columns, kinds):
+        # On the original scores: what one class suppresses does not change another's order.
         values = scores[:, column].astype(np.float64)
         looked_at = values > config.min_score
         looked_at[_greedy(flat, values, config)] = False
@@ -146,6 +148,7 @@ def suppress_overlapping_tubes(
 
     frames = detections.frame[paths.rows]
     if config.gaps == "squeeze":
+        # Squeezed tubes meet in the frames that they are assigned to, not in those where they were found.
         frames = np.arange(len(frames)) + np.repeat(frames[paths.ends[:-1]] - paths.ends[:-1], paths.lengths)
     video = detections.video[paths.firsts[found.path]]
     group = video * (int(found.label.max()) + 1) + found.label
@@ -155,6 +158,7 @@ def suppress_overlapping_tubes(
         frames,
         paths.ends[found.path] + found.first,
         paths.ends[found.path] + found.last + 1,
+        # The last key counts first: group, then falling score, then the later tube.
         np.lexsort((-np.arange(len(found)), -found.score, group)),
         group,
         float(config.tube_nms),

@@ -46,6 +46,7 @@ class CalibrationConfig(AdaptiveBins):
     """
 
     uniform_bins: int = 10
+    # A sure error would have an infinite loss; it counts as -ln(1e-12) = 27.6.
     least_probability: float = 1e-12
     row_sum_tolerance: float = 1e-3
 
@@ -114,6 +115,7 @@ class CalibrationCore:
             config: how confidences are binned.
         """
         confidence, correct = compute_confidences(state)
+        # Stable: bins that split ties do so in the order of extraction.
         order = np.argsort(-confidence, kind="stable")
         names, first, person = np.unique(state.pedestrian, return_index=True, return_inverse=True)
         unit = {"pedestrian": names}

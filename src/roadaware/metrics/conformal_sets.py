@@ -65,6 +65,7 @@ def evaluate_coverage(
     for place in range(halvings):
         first = np.isin(owner, rng.permutation(len(people))[: len(people) // 2])
         for rule, held in found.items():
+            # Seeds of their own: random shares that calibrate must not be those of the sets.
             chance = {"randomised": rule == "aps", "seed": 2 * place}
             made = calibrate_conformal(state.scores[first], state.truth[first], 1 - level, rule, **chance)
             sets = made.sets(state.scores[~first], seed=2 * place + 1)

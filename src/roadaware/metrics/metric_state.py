@@ -23,6 +23,7 @@ SCENE_SUMMARY: dict[str, Any] = {**SUMMARY, "label": pl.String}
 SCENE_COUNTS: dict[str, Any] = {"group": pl.String, "items": pl.Int64, "videos": pl.Int64}
 VARIANTS = ("_per_image", "_pooled")
 """Ends of metrics that are a second reading of another."""
+# Weightings at a time: states hold a number for each of them and each item.
 _AT_ONCE = 64
 _TABLE = "table:"
 _DENSITIES = ((0.5, "0"), (1.5, "1"), (4.5, "2-4"), (9.5, "5-9"))
@@ -425,6 +426,7 @@ class ItemScores(Judged):
             label: their class.
         """
         known = ~np.isnan(values)
+        # 0 times NaN is NaN: what is undefined is summed as 0, and counted apart.
         sums = counted @ np.where(known, values, 0.0)
         totals = counted @ known.astype(np.float64)
         means = np.divide(sums, totals, out=np.full_like(sums, np.nan), where=totals > 0)

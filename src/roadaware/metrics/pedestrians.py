@@ -249,6 +249,7 @@ def select_wrong_class(
     np.add.at(tally, (person, votes), 1.0)
     sums = np.zeros((len(truth), n_classes))
     np.add.at(sums, person, scores)
+    # The true class cannot be the wrong one.
     tally[np.arange(len(truth)), truth] = -1.0
     most = tally == tally.max(axis=1, initial=-1.0, keepdims=True)
     other: Ints = np.where(most, sums, -1.0).argmax(axis=1)
@@ -478,6 +479,7 @@ class PedestrianCore:
             found[f"{prefix}recall"] = rates.recall(sums, average, zero_division=zero)
             found[f"{prefix}f1"] = rates.f1(sums, average, zero_division=zero)
             if prefix == "" and average == "binary":
+                # The ROC curve of decisions has one corner, and under it lies (TPR + TNR) / 2.
                 found["auc_thresholded"] = rates.balanced_accuracy(sums, zero_division=None)
         return found
 
@@ -507,6 +509,7 @@ class PedestrianCore:
         """How many rows of several scores do not sum to 1, within 1e-5."""
         if self.state.scores.shape[1] == 1:
             return 0
+        # scikit-learn's own condition, with its tolerances.
         return int((~np.isclose(1.0, self.state.scores.sum(axis=1))).sum())
 
 

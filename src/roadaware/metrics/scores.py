@@ -59,6 +59,7 @@ class SampleScores:
             if column is not None and (len(column) != n or (name != "scores" and column.ndim != 1)):
                 raise InputError(f"{n} rows of scores need {n} values of {name}, not {column.shape}")
             if column is not None:
+                # A frozen dataclass does not freeze its arrays.
                 column.setflags(write=False)
             object.__setattr__(self, name, column)
         check_scores(scores)

@@ -25,6 +25,7 @@ Latency = float | Mapping[str, Sequence[float]]
 Scheduler = Literal["recorded", "every", "latest", "queue"]
 
 SECOND = 1_000_000_000
+# Two of them still add up within 64 bits.
 NEVER = 1 << 61
 """An instant behind all others; whatever takes longer than 73 years is not awaited."""
 _MICROSECOND = 1_000
@@ -110,6 +111,7 @@ def _ticks(video: str, frames: Ints, rate: float | None) -> Ints:
         )
     # 29.97 in 32 bits is meant as 30000/1001: no usual rate has a larger denominator.
     exact = Fraction(float(rate)).limit_denominator(_LARGEST_DENOMINATOR)
+    # Whole seconds by themselves: the product with 1e9 would leave 64 bits from some 9 million frames on.
     whole, rest = np.divmod(frames * exact.denominator, exact.numerator)
     ticks: Ints = whole * SECOND + rest * SECOND // exact.numerator
     return ticks
@@ -140,6 +142,7 @@ def convert_to_nanoseconds(seconds: Any, what: str) -> Ints:
     values = np.asarray(seconds, dtype=np.float64)
     if np.isnan(values).any() or (values < 0).any():
         raise InputError(f"{what} are seconds from 0 on; found {values[~(values >= 0)][:5].tolist()}")
+    # Cut before the cast: what does not fit 64 bits has no defined value there.
     ticks = np.floor(np.minimum(values * SECOND, float(NEVER)))
     return ticks.astype(np.int64)
 
@@ -183,6 +186,7 @@ def _one_worker(taken: list[int], work: list[int], *, skips: bool) -> tuple[Ints
     now, place = 0, 0
     while place < len(taken):
         if skips:
+            # Never back: the newest frame may be one that was answered already.
             place = max(place, bisect_right(taken, now) - 1)
         now = max(now, taken[place]) + work[place]
         if now >= NEVER:
@@ -206,6 +210,7 @@ def find_latest_output(instant: Ints, frames: Ints, ready: Ints, config: Streami
     order = order[ready[order] < NEVER]
     finished = ready[order]
     if config.newest == "taken" and len(order):
+        # A later frame that was ready earlier stays the newest.
         latest = np.maximum.accumulate(frames[order])
         order = order[np.searchsorted(latest, latest, side="left")]
     cut = instant - convert_to_nanoseconds([config.eta_s], "eta_s")
@@ -220,6 +225,7 @@ def validate_ready_times(video: str, frames: Ints, taken: Ints, ready_s: npt.NDA
         InputError: if an answer was ready before its frame was taken.
     """
     ready = convert_to_nanoseconds(ready_s, f"ready_s of {video}")
+    # Slack for seconds that a file holds rounded.
     early = ready < taken - _MICROSECOND
     if early.any():
         at = int(np.flatnonzero(early)[0])

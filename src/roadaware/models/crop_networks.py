@@ -62,6 +62,7 @@ class CropNetwork:
                 found = self.look(crops[first : first + _BATCH]).flatten(1).float()
             if not bool(torch.isfinite(found).all()):
                 raise InputError(f"{self.name} gives features that are not finite: its weights are broken")
+            # Features that are all 0 have no direction; they stay 0.
             parts.append((found / found.norm(dim=1, keepdim=True).clamp_min(1e-12)).numpy())
         return np.concatenate(parts) if parts else np.zeros((0, 0), dtype=np.float32)
 
@@ -81,6 +82,7 @@ def open_trunk(name: str, weights: Path | None = None, *, seed: int = 0) -> Crop
     if name not in _TRUNKS:
         raise UsageError(f"trunks are {', '.join(_TRUNKS)}, not {name!r}")
     kind = _TRUNKS[name]
+    # Drawing the weights leaves the random numbers of the caller as they were.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = kind(kind.entry.config_class(), {"crop": (1, SIDE_PX, SIDE_PX, 3)})

@@ -83,6 +83,7 @@ class BoxScores:
 
     def _places(self, boxes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Of each box its level, its anchor in a cell, and how many strides a cell of its crop spans."""
+        # Boxes without extent would have neither a ratio nor a logarithm.
         size = (boxes[:, 2:] - boxes[:, :2]).clamp(min=1e-3)
         side, ratio = size.prod(dim=1).sqrt(), size[:, 1] / size[:, 0]
         scales = boxes.new_tensor([scale for scale, _ in self.shapes]).log()
@@ -112,7 +113,7 @@ class BoxScores:
             under.clamp(0, map.shape[1] - 1).flatten(),
             size=(self.cells, self.cells),
             scale=1 / stride,
-            samples=1,
+            samples=1,  # the crop of an anchor, one sample to a cell, is the map itself
         )
         return crops.reshape(len(boxes), self.taps, *crops.shape[1:]).transpose(1, 2), there
 
@@ -121,6 +122,7 @@ class BoxScores:
         inner: Tensor = self.head.inner(crops)
         middle = inner.shape[-1] // 2
         seen = inner[..., middle - 1 : middle + 2, middle - 1 : middle + 2]
+        # Frames that are not there count as zeros, as padding in time makes them.
         seen = seen * there[:, None, :, None, None]
         everything = functional.conv3d(seen, self.end.weight, self.end.bias).flatten(1)
         by_anchor = everything.reshape(len(crops), len(self.shapes), -1)
@@ -277,6 +279,7 @@ class MeanNetwork(nn.Module):
         stacked = torch.stack(list(logits))
         if self.mean == "logits":
             return stacked.mean(dim=0)
+        # A mean that rounds to 0 would have the logit -inf.
         return stacked.sigmoid().mean(dim=0).logit(eps=torch.finfo(stacked.dtype).tiny)
 
 

@@ -36,6 +36,7 @@ Form = Literal["clip", "stream"]
 FORMAT = "roadaware-onnx-1"
 TOLERANCE = 1e-3
 """With a greater difference to PyTorch, relative to the largest value of an output, no file is written."""
+# A protobuf message stays below 2 GiB; the last MiB is for the graph around the weights.
 _MOST_BYTES = (1 << 31) - (1 << 20)
 _CHECKED_FRAMES = 5
 _NEEDED = ("onnx", "onnxscript", "onnxruntime")
@@ -106,6 +107,7 @@ def export(
     fit = Fit.of(network.config)
     height, width = fit.size(picture_px[1], picture_px[0])
     padded = tuple(-(-n // fit.multiple_px) * fit.multiple_px for n in (height, width))
+    # The same input at every export, so that the comparison can be repeated.
     torch.manual_seed(0)
     shown = torch.randn(1, 3, _CHECKED_FRAMES if form == "stream" else frames, *padded)
     first = shown[:, :, :1] if form == "stream" else shown

@@ -256,6 +256,7 @@ def _parts(config: Any) -> Iterator[Any]:
 
 MOST_PX = 4096
 """The longest side that images are brought to; the largest of a supported model is 1,333."""
+# The numbers of Pillow's six resampling filters.
 _FILTERS = range(6)
 _FLAGS = (
     "do_resize", "do_rescale", "do_normalize", "do_center_crop", "do_pad", "do_convert_rgb",

@@ -76,6 +76,7 @@ def limit_network_size(where: str, held: int | None = None) -> Iterator[None]:
 
     def add_numbers(module: Any, name: str, values: Any) -> None:
         nonlocal total
+        # Other threads may make networks of their own at the same time.
         if threading.get_ident() != thread or values is None:
             return
         total += values.numel() - numbers.get((id(module), name), 0)  # weights are put where none were yet

@@ -140,6 +140,7 @@ def load_image_preparer(folder: Path) -> Preparer:
     with silence_transformers(), block_network(str(folder)):
         try:
             prepare = build_image_processor(parse_folder_json(folder / name), read_model_type(folder), where)
+            # Tried at once, so that a bad description is refused on opening and not in the middle of a video.
             _prepare_images(prepare, [np.zeros((48, 64, 3), np.uint8)])
         except Exception as error:  # the library raises whatever its parts do
             told = error.message if isinstance(error, InputError) else _first_line(error)
@@ -167,6 +168,7 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
     elif (folder / _INDEX).exists():
         listed = parse_folder_json(folder / _INDEX).get("weight_map")
         names = sorted(set(map(str, listed.values()))) if isinstance(listed, dict) else []
+        # A name with separators would lead out of the folder.
         odd = [name for name in names if "/" in name or "\\" in name or not name.endswith(".safetensors")]
         if odd or not 0 < len(names) <= _MOST_FILES:
             told = f"it names {to_printable(repr(odd[0]), 60)}" if odd else f"it names {len(names)} files"
@@ -181,6 +183,7 @@ def _weights(folder: Path) -> dict[str, torch.Tensor]:
             found |= read_safetensors(resolve_model_file(folder / name))[0]
         except DamagedError as error:
             raise DamagedError(f"the model cannot be made: {error.message}", where=error.where) from error
+        # Counted after each file, so that many files cannot fill the memory.
         refuse_many(sum(each.numel() for each in found.values()), where)
     return found
 

@@ -41,6 +41,7 @@ def roi_align(
     shift = 0.5 if half_pixel else 0.0
     corners = boxes.to(features.dtype) * scale - shift
     span = corners[:, 2:] - corners[:, :2]
+    # As RoIAlign of torchvision does with aligned=False.
     if not half_pixel:
         span = span.clamp(min=1.0)
     y, wy = _axis(corners[:, 1], span[:, 1], rows, samples, height)
@@ -50,6 +51,7 @@ def roi_align(
     weight = wy[:, :, None, :, None] * wx[:, None, :, None, :]
     bags = (len(boxes) * rows * columns, (2 * samples) ** 2)
     flat = features.permute(0, 2, 3, 1).reshape(-1, features.shape[1])
+    # Gathers and weighs in one step, without a tensor of all samples.
     pooled = functional.embedding_bag(
         place.reshape(bags), flat, mode="sum", per_sample_weights=weight.reshape(bags)
     )
@@ -127,6 +129,7 @@ def suppress_block(kept: Tensor, boxes: Tensor, block: slice, iou: float) -> Ten
     new = boxes[block]
     free = ~(compute_box_iou(boxes[kept], new) > iou).any(dim=0)
     places = torch.nonzero(free).flatten()
+    # Above the diagonal: a box is suppressed only by better ones, which stand before it.
     apart = (compute_box_iou(new[places], new[places]) > iou).triu(diagonal=1).logical_not_().cpu().numpy()
     alive = torch.ones(len(places), dtype=torch.bool).numpy()
     for i in range(len(alive)):

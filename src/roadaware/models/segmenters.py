@@ -109,6 +109,7 @@ def compute_class_mask(
 
 def _of_masks(said: Any) -> Tensor:
     """(b, c, h, w) scores of classes, out of queries with a class and a mask each."""
+    # The last class of a query says that it shows none.
     classes = said.class_queries_logits.float().softmax(dim=-1)[..., :-1]
     masks = said.masks_queries_logits.float().sigmoid()
     return torch.einsum("bqc,bqhw->bchw", classes, masks)

@@ -143,6 +143,7 @@ def _header(stream: Any, where: str) -> dict[str, str]:
     if len(first) < _LENGTH.size:
         raise _broken(where, f"{length} bytes are too few")
     (size,) = _LENGTH.unpack(first)
+    # Checked before it is read: a damaged length would ask for all memory.
     if not 2 <= size <= min(_MOST_HEADER, length - _LENGTH.size):
         raise _broken(where, f"its header says that it has {size:,} bytes")
     text = stream.read(size)
@@ -160,6 +161,7 @@ def _header(stream: Any, where: str) -> dict[str, str]:
     places = sorted(_place(name, each, where) for name, each in said.items())
     at = 0
     for begin, end, _ in places:
+        # The format has no gaps between tensors, and no overlaps.
         if begin != at:
             raise _broken(where, f"nothing stands at byte {min(begin, at):,} of its data, or two tensors do")
         at = end
@@ -187,6 +189,7 @@ def _refuse_packed(stream: Any, where: str) -> None:
         return
     with zipfile.ZipFile(stream) as archive:
         for member in archive.infolist():
+            # Packed members may unpack to far more than the file holds.
             if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
                 raise InputError("its members are packed, which no checkpoint's are", where=where)
 
@@ -208,6 +211,7 @@ def get_file_size_limit() -> int:
 def _is_contiguously_stored(tensor: Tensor) -> bool:
     """Whether a tensor is dense and each of its numbers is stored: one that is repeated has no end."""
     plain = tensor.layout == torch.strided and not tensor.is_quantized and tensor.device.type == "cpu"
+    # Of an expanded tensor, a few stored numbers stand for any count of them.
     return plain and tensor.numel() * tensor.element_size() <= tensor.untyped_storage().nbytes()
 
 

@@ -194,6 +194,7 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
         config = configs.from_dict(RetinaNetConfig, facts["config"])
         labels = sum(len(names) for names in _words(facts))
         held = sum(tensor.numel() for tensor in tensors.values())
+        # On the meta device nothing is allocated; `assign` takes the tensors of the file themselves.
         with torch.device("meta"), undrawn_weights(), limit_network_size(str(path), held):
             network = RetinaNet3D(config, labels + 1, len(facts["av_labels"]))
         network.load_state_dict(tensors, assign=True)
@@ -295,6 +296,7 @@ def _fitting(theirs: Tensor, shape: torch.Size, *, inflate: bool) -> tuple[Tenso
     if held == wanted:
         return flat, 0
     if held == 1:
+        # The same kernel at each step, divided by their number: a still video gives what the image gave.
         return flat.repeat(1, 1, wanted, 1, 1) / wanted, wanted - held
     if held < wanted or (held - wanted) % 2:
         return None, 0
@@ -357,6 +359,7 @@ def _describe_network(held: Mapping[str, Tensor]) -> str:
     depth = 101 if "layer3.22." in names else 50
     said = [f"retinanet3d-{kind} with depth={depth}"]
     boxes, classes = _last_bias(held, "reg_heads."), _last_bias(held, "cls_heads.")
+    # An anchor has 4 numbers of its box, and one for each class.
     if boxes and classes:
         said.append(f"n_classes={classes * 4 // boxes}")
         said.append(f"n_av={_last_bias(held, 'ego_head.')}")

@@ -118,6 +118,7 @@ def map_own_categories(said: Mapping[str, int]) -> dict[int, str]:
     """
     known = {each.number: each.label for each in load_object_classes()}
     own = {number: label for label, number in said.items()}
+    # Numbers that mean other classes than those of 2022 are the set's own, and nothing is added.
     if not own or any(_plain(known.get(number, "")) != _plain(label) for number, label in own.items()):
         return own
     return {n: own.get(n, known.get(n, f"class {n}")) for n in range(1, CLASSES_2022 + 1)}
@@ -255,6 +256,7 @@ def label_claims(
 def infer_version(scenes: Scenes) -> Version:
     """Which classes are common: those of 2022 where the truth holds more than corner cases."""
     boxes = scenes.boxes
+    # A box that does not say is a corner case, as all those of the base set are.
     more = "corner_case" in boxes.columns and not boxes["corner_case"].fill_null(value=True).all()
     return "2022" if more else "base"
 

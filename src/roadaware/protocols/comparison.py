@@ -90,6 +90,7 @@ def tolerance(digits: int) -> float:
 
 def is_match(obtained: float, printed: float, digits: int) -> bool:
     """Whether a value may have been printed so."""
+    # `repr` gives the decimal digits; the binary numbers may lie on the other side of the border.
     return abs(Decimal(repr(obtained)) - Decimal(repr(printed))) <= Decimal(6).scaleb(-digits - 1)
 
 

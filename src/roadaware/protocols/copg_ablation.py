@@ -356,7 +356,9 @@ def _list_variants(
 
 def _sort_values(values: Sequence[Any]) -> list[Any]:
     """Each once, in rising order where they are numbers."""
+    # Lists cannot be keys.
     once = list(dict.fromkeys(tuple(v) if isinstance(v, list) else v for v in values))
+    # True and False are whole numbers to Python, and would be sorted with them.
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in once):
         return sorted(once)
     return once

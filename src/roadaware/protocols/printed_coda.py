@@ -116,6 +116,7 @@ def _doubts() -> dict[tuple[str, ...], str]:
 
 
 def _doubt(doubts: dict[tuple[str, ...], str], table: str, row: str, learnt: str, column: str) -> str | None:
+    # A note on this row counts before one on all rows, and one on this column before one on all.
     for name in (row, "*"):
         for of in (column, "*"):
             if (table, name, learnt, of) in doubts:
@@ -160,6 +161,7 @@ def select_printed(
             "doubts": {},
         }
         held = found.setdefault(key, blank)
+        # Rounded, so that per cents become the shares that one would write down.
         held["values"][row["metric"]] = round(row["value"] / 100, 4)
         if row["doubt"]:
             held["doubts"][row["metric"]] = row["doubt"]

@@ -114,6 +114,7 @@ def _table_1() -> Iterator[tuple[Any, ...]]:
 def _table_2() -> Iterator[tuple[Any, ...]]:
     """I3D with one uncertainty method after the other, in-domain and as ensemble over training sets."""
     for row in _lines("table_02"):
+        # One row writes Non-pretrained, the other Nonpretrained.
         name = row["row"].removeprefix("Ens-").replace("Non-", "Non")
         learnt = ENSEMBLE if row["row"].startswith("Ens-") else HOME
         for column in list(row)[1:]:

@@ -113,6 +113,7 @@ def _numbers(table: str, notes: dict[tuple[str, str, str], str]) -> Iterator[tup
         for place, text, column in _READ[table](_Place(table), row):
             names = (row.get("row", ""), f"{row.get('kind')} {row.get('row')}")
             note = next((notes[key] for name in names if (key := (table, name, column)) in notes), None)
+            # A dash gives no row; an empty cell could not be read and gives a null.
             value = None if text in ("", "-") else float(text)
             if text != "-":
                 yield (*(getattr(place, c) for c in list(COLUMNS)[:-2]), value, note)

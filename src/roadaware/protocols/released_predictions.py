@@ -82,12 +82,14 @@ def find_gap(samples: pl.DataFrame, scores: Floats) -> Gap:
     missing = len(samples) - len(scores)
     runs = samples.group_by("tube", maintain_order=True).agg(pl.len().alias("n"), pl.col("label").first())
     size = runs["n"].cast(pl.Int64).to_numpy()
+    # Whoever has no more samples than are missing would not be among the pedestrians at all.
     admissible = np.flatnonzero((runs["label"].to_numpy() == UNSURE) & (size > missing))
     if missing < 1 or not len(admissible):
         raise InputError(
             f"{len(scores)} rows of scores for {len(samples)} samples",
             hint="the released pf_intention_pie.csv has 6472 rows for PIE's test split",
         )
+    # Behind the last sample nothing jumps.
     jump = np.concatenate((np.abs(np.diff(scores, axis=0)).sum(axis=1), [0.0]))
     # Whoever lacks samples shifts the ends of all later pedestrians: two prefix sums give every choice.
     ends = np.cumsum(size) - 1
@@ -226,6 +228,7 @@ def _scenarios(scenes: Scenes, test: pl.DataFrame) -> list[Labels]:
     columns = []
     for factor in FACTORS_OF_TABLE_IV:
         labels = build_scenario_labels(scenes, [factor], FactorConfig.reference(), test)
+        # What is unknown stands in no row of Table IV.
         labels[labels == f"{factor}={UNKNOWN}"] = None
         if any(label is not None for label in labels):
             columns.append(labels)

@@ -110,6 +110,7 @@ def match_printed(
     if trained_on is not None:
         theirs = theirs.filter(pl.col("trained_on") == trained_on)
     keys = ["level", "at", "kind", "name"]
+    # Means over classes have no label: there null meets null.
     both = ours.join(theirs, on=keys, how="inner", maintain_order="left_right", nulls_equal=True)
     both = both.with_columns(difference=pl.col("obtained") - pl.col("printed"))
     return both.select(pl.col(name).cast(dtype) for name, dtype in BESIDE.items())

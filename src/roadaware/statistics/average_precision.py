@@ -51,6 +51,7 @@ def compute_precision_recall(hit: Bools, score: Floats, n_truth: int) -> Precisi
     array([0.25, 0.25, 0.5 ])
     """
     found = np.cumsum(hit, dtype=np.float64)
+    # 1 at least, as in the published evaluators: without ground truth recall is 0, not NaN.
     return PrecisionRecall(found / np.arange(1, len(hit) + 1), found / max(1, n_truth), score, n_truth)
 
 
@@ -135,6 +136,7 @@ def resample_average_precision(
 def _normalize_areas(sums: Floats, n_truth: npt.NDArray[np.int64], rule: str) -> Floats:
     """Areas out of what the walk summed up; those in float32 may pass 1 in the seventh digit."""
     if rule == "trapezoid":
+        # The trapezoid's steps of recall were divided in the walk, in 32 bits; the other sums were not.
         return np.minimum(sums, 1.0)
     steps = 101.0 if rule in ("interp101", "coco") else np.maximum(n_truth, 1)[:, :, None]
     return sums / steps
@@ -208,6 +210,7 @@ def compute_tied_span(
     ends = np.empty((2, len(n_truth), hit.shape[1]))
     video, once = np.zeros(len(cls), dtype=np.int32), np.ones((1, 1), dtype=np.int32)
     for t in range(hit.shape[1]):
+        # False sorts first, so what `first` marks leads its group: wrong predictions, then right ones.
         for end, first in enumerate((~right[:, t], right[:, t])):
             rank = np.lexsort((~first, group))
             area = resample_average_precision(

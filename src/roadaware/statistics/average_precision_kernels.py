@@ -1,3 +1,4 @@
+# Places in AP_RULES; 1, the envelope, is the case that is left.
 """The walk over ranked predictions, from the last to the first, that gives the areas of many resamples at once."""
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def accumulate_precision_areas(
                 if hit[row, t]:
                     for d in range(draws):
                         found[t, d] += weights[video[row], d]
+        # A wrong prediction lowers precision at the same recall and encloses no area: only hits add any.
         for row in range(last, starts[c] - 1, -1):
             for t in range(n_thresholds):
                 if hit[row, t]:
@@ -99,9 +101,11 @@ def _add_hits(weight: Any, seen: Any, found: Any, best: Any, n_truth: Any, rule:
             else:
                 best[d] = max(best[d], precision)
                 if rule == _INTERP101:
+                    # In whole numbers: how many of the recalls 0.01, ..., 1 this hit is the first to reach.
                     steps = (100 * tp) // n_truth[d] - (100 * (tp - 1)) // n_truth[d]
-                    area[d] += best[d] * (steps + (tp == 1))
+                    area[d] += best[d] * (steps + (tp == 1))  # the first hit reaches the recall 0 too
                 elif rule == _COCO:
+                    # pycocotools compares k * 0.01 with tp / n as doubles, which k / 100 may miss.
                     steps = _count_reached_recalls(tp, n_truth[d]) - _count_reached_recalls(
                         tp - 1, n_truth[d]
                     )
@@ -124,6 +128,7 @@ def _count_reached_recalls(tp: int, n_truth: int) -> int:
 def _trapezium(tp: int, n: int, n_truth: int) -> float:
     """The area between the points before and after a hit, each number rounded as the published code does."""
     step = np.float32(tp / n_truth) - np.float32((tp - 1) / n_truth)
+    # The published polyline begins at precision 1 and recall 0: the point before a first prediction.
     before = np.float32((tp - 1) / (n - 1)) if n > 1 else np.float32(1.0)
     heights = np.float32(tp / n) + before
     return float(step * heights * np.float32(0.5))

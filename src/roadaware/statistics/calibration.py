@@ -91,10 +91,13 @@ class AdaptiveBins:
         """The first place of each bin before anything is lent."""
         n, starts = len(descending), [0]
         far = int(np.count_nonzero(descending - descending[-1] > self.least_drop))
+        # The last place at which a bin may end: its own confidence still lies above the smallest by enough,
+        # and more than `least_rest` samples remain behind it.
         limit = min(far, n - self.least_rest - 1) - 1
         while (end := self._first_enough(descending, starts[-1], limit)) is not None:
             if self.ties == "together":
                 end = _run_end(descending, end) - 1
+                # Equals carry the end past the last place allowed; no lower confidence can end a bin then.
                 if end > limit:
                     break
             starts.append(end + 1)
@@ -153,6 +156,7 @@ def _run_end(descending: Floats, place: int) -> int:
     return int(np.searchsorted(-descending, -descending[place], side="right"))
 
 
+# A last bin of nearly equal confidences asks for (z / spread)^2 / 4 samples, more than 64 bits may hold.
 _MOST = int(np.iinfo(np.int64).max)
 
 
@@ -168,6 +172,7 @@ class UniformBins:
 
     def assign(self, confidence: Floats) -> Ints:
         """The (n,) bin of each confidence."""
+        # 0 lies below every (low, high]; it counts for the first.
         bins: Ints = np.maximum(np.ceil(confidence * self.n).astype(np.int64) - 1, 0)
         return bins
 
@@ -185,6 +190,7 @@ class EqualMassBins:
     def assign(self, confidence: Floats) -> Ints:
         """The (n,) bin of each confidence."""
         bins = np.empty(len(confidence), dtype=np.int64)
+        # Stable: equal confidences are parted the same way on every machine.
         bins[np.argsort(confidence, kind="stable")] = np.arange(len(confidence)) * self.n // len(confidence)
         return bins
 
@@ -262,6 +268,7 @@ def reliability(confidence: npt.ArrayLike, correct: npt.ArrayLike, bins: Bins | 
     if not ((values >= 0) & (values <= 1)).all():
         raise ValueError(f"confidence should lie in [0, 1]; it runs {values.min()}..{values.max()}")
     if isinstance(bins, AdaptiveBins):
+        # Bins that part equals do so in the order of the rows, which a stable sort keeps.
         order = np.argsort(-values, kind="stable")
         return compute_sorted_reliability(values[order], right[order], bins)
     if bins.n < 1:
@@ -373,6 +380,7 @@ def fit_temperature(logits: npt.ArrayLike, truth: npt.ArrayLike) -> float:
     Source: Guo et al., ICML 2017, section 4.2.
     """
     passes, labels = _check_logits(logits, truth)
+    # Even steps in the logarithm: a temperature of 0.5 is as far from 1 as one of 2.
     grid = np.linspace(np.log(LOWEST), np.log(HIGHEST), _STEPS)
     place = int(np.argmin([_loss(passes, labels, float(np.exp(at))) for at in grid]))
     ends = (grid[max(place - 1, 0)], grid[min(place + 1, _STEPS - 1)])
@@ -387,6 +395,7 @@ def fit_temperature(logits: npt.ArrayLike, truth: npt.ArrayLike) -> float:
 
 def _loss(passes: Floats, labels: Ints, temperature: float) -> float:
     told = log_softmax(passes / temperature, axis=2)[:, np.arange(len(labels)), labels]
+    # The logarithm of the mean over passes, never leaving logarithms: probabilities may underflow to 0.
     return float(-(logsumexp(told, axis=0) - np.log(len(passes))).mean())
 
 
@@ -399,6 +408,7 @@ def _check_logits(logits: npt.ArrayLike, truth: npt.ArrayLike) -> tuple[Floats, 
     if not np.isfinite(passes).all():
         raise ValueError("a logit is not finite")
     if passes.shape[2] == 1:
+        # The sigmoid of x is the softmax of (0, x): two labels need no formula of their own.
         passes = np.concatenate([np.zeros_like(passes), passes], axis=2)
     if not (labels.min() >= 0 and labels.max() < passes.shape[2]):
         raise ValueError(

@@ -12,6 +12,7 @@ from scipy.stats import chi2, norm, rankdata
 
 from roadaware.arrays import Floats
 
+# The exact distribution takes up to n^3 additions, 8 million here; the normal one is close long before.
 _MOST_EXACT = 200
 
 
@@ -134,6 +135,7 @@ def friedman_test(place: npt.ArrayLike) -> tuple[float, float]:
     table = np.asarray(place, dtype=np.float64)
     n, k = table.shape
     scatter = float((table**2).sum()) - n * k * (k + 1) ** 2 / 4
+    # All methods equal on all sets: 0 / 0, and nothing speaks for a difference.
     if scatter <= 1e-12:
         return 0.0, 1.0
     between = float(((table.sum(axis=0) - n * (k + 1) / 2) ** 2).sum())
@@ -157,6 +159,7 @@ def wilcoxon_test(difference: npt.ArrayLike) -> float:
     """
     values = np.asarray(difference, dtype=np.float64)
     rank = rankdata(np.abs(values))
+    # Pratt's way with zeros: they are ranked with the others and then left out.
     place = rank[values != 0]
     if not len(place):
         return 1.0
@@ -172,6 +175,7 @@ def wilcoxon_test(difference: npt.ArrayLike) -> float:
         wider[step:] += chance / 2
         chance = wider
     sums = np.arange(len(chance)) / 2
+    # Sums and their mean are multiples of 1/4: the slack only takes in what rounding has moved.
     return float(min(1.0, chance[np.abs(sums - place.sum() / 2) >= off - 1e-9].sum()))
 
 
@@ -188,6 +192,7 @@ def holm_correction(p: npt.ArrayLike) -> Floats:
     """
     values = np.asarray(p, dtype=np.float64)
     order = np.argsort(values, kind="stable")
+    # Corrected values may not fall: a test is rejected only together with all that are more significant.
     stepped = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
     found = np.empty_like(values)
     found[order] = np.minimum(stepped, 1.0)
@@ -216,8 +221,10 @@ def _cliques(names: list[str], alike: set[frozenset[str]]) -> tuple[tuple[str, .
     found: list[set[str]] = []
 
     def grow(held: set[str], open_: set[str], done: set[str]) -> None:
+        # Bron and Kerbosch: a group is largest where nobody, tried already or not, could still join it.
         if not open_ and not done and len(held) > 1:
             found.append(held)
+        # By rank: the order of a set of strings changes from process to process.
         for one in sorted(open_, key=names.index):
             grow(held | {one}, open_ & near[one], done & near[one])
             open_, done = open_ - {one}, done | {one}

@@ -106,7 +106,9 @@ def calibrate_conformal(
             f"probability {found.shape} and truth {labels.shape} should be (n, k) and (n), n > 0"
         )
     own = np.sort(found[np.arange(len(labels)), labels])
+    # (n + 1)(1 - alpha) may be a whole number that rounding left just above itself.
     place = math.ceil((len(own) + 1) * (1 - alpha) - 1e-9)
+    # With too few samples the promise asks for a score beyond all that were seen: every label is let in.
     threshold = float(own[place - 1]) if place <= len(own) else math.inf
     return Conformal(rule, alpha, threshold, randomised)
 
@@ -130,6 +132,7 @@ def compute_nonconformity(
         raise ValueError("probabilities should lie in [0, 1]")
     if rule == "lac":
         return np.asarray(1 - values)
+    # Stable: of equally likely labels the first one comes first on every machine.
     order = np.argsort(-values, axis=1, kind="stable")
     ranked = np.take_along_axis(values, order, axis=1)
     share = np.random.default_rng(seed).random((len(values), 1)) if randomised else 1.0

@@ -68,6 +68,7 @@ def compute_nearest_distances(points: npt.ArrayLike, others: npt.ArrayLike, *, n
     for start in range(0, len(here), rows):
         part = here[start : start + rows]
         far = np.einsum("nd,nd->n", part, part)[:, None] + squares - 2 * part @ there.T
+        # |a|^2 + |b|^2 - 2 ab may fall below 0 by rounding, and its root would be NaN.
         near = np.partition(np.maximum(far, 0), k - 1, axis=1)[:, :k]
         found[start : start + rows] = np.sqrt(near.astype(np.float64)).mean(axis=1)
     return found
@@ -95,5 +96,6 @@ def _from_one(points: Floats32, squares: Floats32, place: int) -> Floats32:
     """(n,) squared distances to one of the points; exactly 0 to itself and its equals."""
     far: Floats32 = np.maximum(squares + squares[place] - 2 * (points @ points[place]), 0)
     # Rounding leaves a little between equal points, which would then be chosen as if they differed.
+    # 1e-6 is about eight units in the last place of single precision.
     far[far <= 1e-6 * (squares + squares[place])] = 0
     return far

@@ -29,6 +29,7 @@ def entropy(probability: npt.ArrayLike) -> Floats:
     0.0
     """
     values = expand_binary_probabilities(probability)
+    # + 0.0 makes 0 of -0, the entropy of a certain answer.
     return np.asarray(-xlogy(values, values).sum(axis=-1) + 0.0)
 
 
@@ -52,6 +53,7 @@ def mutual_information(passes: npt.ArrayLike) -> Floats:
     Source: Houlsby et al., 2011 (arXiv 1112.5745), eq. 2.
     """
     values = np.asarray(passes, dtype=np.float64)
+    # Where all passes agree, rounding may leave the difference just below 0.
     return np.asarray(np.maximum(entropy(values.mean(axis=0)) - entropy(values).mean(axis=0), 0.0))
 
 
@@ -73,6 +75,7 @@ def compute_quantile_interval(
     """
     values, share = np.asarray(passes, dtype=np.float64), np.asarray(weight, dtype=np.float64)
     tail = (1 - within) / 2
+    # Sums of weights may end a rounding short of what they should reach exactly.
     ends = np.array([tail, 1 - tail]) - 1e-9
     if (share == share[0]).all():
         # As much weight is reached whichever pass comes first; searching finds the first to reach an end.

@@ -40,6 +40,7 @@ def sample_cluster_counts(n_clusters: int, draws: int, seed: int, at_once: int) 
     for start in range(0, max(1, draws), at_once):
         rows = min(at_once, draws - start)
         picked = generator.integers(0, n_clusters, size=(rows, n_clusters))
+        # Each resample counts in a range of its own numbers, so that one pass counts them all.
         picked += np.arange(rows)[:, None] * n_clusters
         counts = np.bincount(picked.ravel(), minlength=rows * n_clusters)
         yield counts.reshape(rows, n_clusters).astype(np.int32)
@@ -222,11 +223,13 @@ class Units:
         if ends is None:
             return Interval(None, None, valid, len(values), self.n)
         usual = LARGEST if scale == "largest" else None
+        # Too few units is said first: it casts doubt on the other two as well.
         caution = FEW if self.n < get_caution_limit(scale) else usual if ends[0] < value < ends[1] else AT_END
         return Interval(*ends, valid, len(values), self.n, caution)
 
     def _groups(self) -> npt.NDArray[np.int64]:
         """(n,) the group of each unit that is left out together."""
+        # Groups are drawn: units are in the order of their names, and neighbours there may be alike.
         if self.n <= self.draws:
             return np.arange(self.n)
         return np.random.default_rng(self.seed).permutation(self.n) % max(2, self.draws)
@@ -251,10 +254,13 @@ class Units:
 
         if np.isnan(values).any():
             return None
+        # Groups may differ by one in size, so each has a factor of its own.
         shares = self.n / np.bincount(self._groups())
+        # From the value itself, not from the mean over weightings: what bias there is counts as error too.
         moved = value - values
         bias = -float(np.mean((shares - 1) * moved))
         changes = np.sqrt(shares - 1) * moved
+        # Degrees of freedom would be 0 / 0.
         if np.abs(changes).max() < _STILL:
             return _steady(value, self.n, scale)
         error = float(np.sqrt(np.mean(changes**2)))
@@ -290,6 +296,7 @@ def _freedom(changes: Floats) -> float:
     effective = float(np.abs(changes).sum() ** 2 / squares.sum())
     beyond = float(np.mean(squares**2) / np.mean(squares) ** 2) - 1
     tails = 2 * n / beyond if beyond > _STILL else np.inf
+    # No more than n numbers with an estimated mean have; t has none below 1.
     return float(np.clip(min(effective - 1, tails), 1, n - 1))
 
 
@@ -311,12 +318,14 @@ def _build_interval(value: float, reach: float, scale: Scale) -> tuple[float, fl
     from scipy.special import expit, logit
 
     if scale == "share" and 0 < value < 1:
+        # Carried over to log odds by their slope, 1 / (value (1 - value)).
         reach /= value * (1 - value)
         return float(expit(logit(value) - reach)), float(expit(logit(value) + reach))
     if scale == "positive" and value > 0:
         factor = float(np.exp(min(reach / value, _LARGEST_LOG)))
         return value / factor, value * factor
     if scale in ("error", "largest"):
+        # (value - reach)^2 - reach^2 / 4, factored: no digits are lost where both terms are close.
         low = (value - reach / 2) * (value - 1.5 * reach) if value > 1.5 * reach else 0.0
         return float(np.sqrt(low)), value + reach
     return value - reach, value + reach

@@ -42,6 +42,7 @@ class Ranking:
         """
         order = np.argsort(-score, kind="stable")
         ordered = score[order]
+        # Equal scores share one threshold, so precision is read at the end of each group only.
         starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(order) else order
         ends = np.r_[starts[1:], len(order)] - 1
         ranks = np.flatnonzero(positive[order])
@@ -96,6 +97,7 @@ class Ranking:
         shares = np.divide(found, above, out=np.zeros_like(found), where=above > 0)
         wrong_above = above - found
         wrong_before = before - (found - here)
+        # Each positive is above the negatives behind its group, and ties with those within count half.
         pairs = (here * (negatives[:, None] - (wrong_above + wrong_before) / 2)).sum(axis=1)
         return (
             _ratio((here * shares).sum(axis=1), positives),

@@ -41,6 +41,7 @@ def confusion_matrix(
            [1., 1.]])
     """
     cell = truth * n_classes + decision
+    # One number for each cell of each cluster's matrix, so that one pass counts all.
     if cluster is not None:
         cell = cluster * n_classes**2 + cell
     flat = np.bincount(cell, weights=weight, minlength=n_clusters * n_classes**2)

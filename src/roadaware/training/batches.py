@@ -25,7 +25,9 @@ from roadaware.training.recipe import AugmentRecipe, Recipe
 # Augmentation: mirror images, zoom, shift and colours, drawn once for all frames of a clip.
 
 
+# A teacher's scores count as labels from a half on.
 _LIKELY = 0.5
+# Shares of red, green and blue in brightness (ITU-R BT.601).
 _LUMA = np.array([0.299, 0.587, 0.114])
 
 
@@ -59,12 +61,14 @@ def transform_clip(
         mirror: what becomes of labels.
         rng: of this clip.
     """
+    # Drawn whatever the recipe asks for, so that a field changes nothing but what it is about.
     turn, tint, zoom, right, down = rng.random(5)
     shades = rng.uniform(-1, 1, 4)
     likely = np.concatenate([hot > _LIKELY for hot in clip.hot])
     if turn < how.flip and mirror.turns(likely, clip.av):
         _flip(clip, mirror)
     if how.zoom != (1.0, 1.0) or how.shift:
+        # Evenly in the logarithm: half the size is as likely as double.
         low, high = (math.log(factor) for factor in how.zoom)
         factor = math.exp(low + zoom * (high - low))
         _move(clip, factor, (2 * right - 1) * how.shift, (2 * down - 1) * how.shift, how.min_visible)
@@ -108,6 +112,7 @@ def _area(boxes: Floats32) -> Floats32:
 
 def _pad_image(picture: Pixels, size: tuple[int, int], x: int, y: int) -> Pixels:
     """The image with its corner at (x, y) of a grey one."""
+    # Near the means that networks take off (104 to 124): a border is hardly anything to them.
     canvas = np.full((*size, 3), 114, dtype=np.uint8)
     height, width = picture.shape[:2]
     top, left = max(0, y), max(0, x)
@@ -128,11 +133,13 @@ def build_colour_matrix(*, brightness: float, contrast: float, saturation: float
     """
     grey = np.tile(_LUMA, (3, 1))
     saturated = grey + saturation * (np.eye(3) - grey)
+    # A turn about the axis of greys (Rodrigues' formula): what is grey stays grey.
     axis = np.full((3, 3), 1 / 3)
     cross = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]]) / math.sqrt(3)
     angle = 2 * math.pi * hue
     turned = axis + math.cos(angle) * (np.eye(3) - axis) + math.sin(angle) * cross
     linear = brightness * contrast * saturated @ turned
+    # Contrast is about middle grey.
     offset = np.full((3, 1), 0.5 * brightness * (1 - contrast))
     return np.concatenate([linear, offset], axis=1).astype(np.float32)
 
@@ -218,6 +225,7 @@ def _weights(
     has = has if counted is None else has[:, list(counted)]
     share = has.mean(axis=0)
     with np.errstate(divide="ignore"):
+        # A label that no clip has asks for nothing.
         factor = np.sqrt(clips.balance_share / np.where(share > 0, share, np.inf))
     factor = np.clip(factor, 1.0, clips.balance_most)
     found = np.where(has, factor, 1.0).max(axis=1)
@@ -232,10 +240,13 @@ def sample_clips(table: ClipTable, seed: int, turn: int) -> Ints:
         seed: of the run.
         turn: number of the pass, from 0.
     """
+    # A stream of numbers for each purpose: drawing more of one changes nothing in the other.
     rng = np.random.default_rng([seed, _ORDER, turn])
     n = len(table)
     ends = np.cumsum(table.weight) * (n / table.weight.sum())
+    # Rounding would leave the last end below n, and the last clip without its share.
     ends[-1] = n
+    # One offset for all: each clip comes as often as its weight, up or down to a whole number.
     chosen = np.searchsorted(ends, np.arange(n) + rng.random(), side="right")
     return rng.permutation(np.minimum(chosen, n - 1)).astype(np.int64)
 
@@ -305,6 +316,7 @@ class ClipSet(Dataset[Sample]):
         clips, rng = self.recipe.clips, np.random.default_rng([self.recipe.seed, _SAMPLE, draw])
         film, start = int(self.table.film[row]), int(self.table.start[row])
         truth, n = self.truth[film], self._length(film)
+        # Drawn whether or not it is used, so that what follows stays the same.
         late = int(rng.integers(clips.stride or clips.frames * clips.frame_step))
         span = (clips.frames - 1) * clips.frame_step + 1
         if clips.shift:
@@ -485,6 +497,7 @@ def build_loader(clips: ClipSet, draws: Draws, workers: int) -> DataLoader[Sampl
         num_workers=workers,
         collate_fn=_together,
         worker_init_fn=_alone if workers else None,
+        # Forked processes would inherit locks that threads of torch and of decoders hold.
         multiprocessing_context="spawn" if workers else None,
         prefetch_factor=2 if workers else None,
     )

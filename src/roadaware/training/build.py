@@ -147,6 +147,7 @@ class ObjectLearner:
         """Of each image that is shown its boxes, as far as they lie within, and the first label of each."""
         height, width = self.fit.size_px
         held, labels = [], []
+        # The box of a clip that was moved may lie partly outside.
         for found, hot in zip(_flat(boxes, shown), _flat(classes, shown), strict=True):
             named = hot[:, 1:].any(dim=1)
             held.append(found[named].clamp(min=0).minimum(found.new_tensor([width, height] * 2)))
@@ -358,6 +359,7 @@ def build_detector_network(recipe: Recipe, config: RetinaNetConfig, classes: Cla
         from roadaware.models.weights import load_published
 
         path = recipe.model.weights_path()
+        # A checkpoint brings its anchors along, which would take the place of the recipe's in silence.
         meant = [anchors.clone() for anchors in network.anchors.buffers()]
         report = load_published(network, path)
         _log.info(
@@ -378,6 +380,7 @@ def build_detector_network(recipe: Recipe, config: RetinaNetConfig, classes: Cla
 
 def _same_anchors(path: Path, meant: Sequence[Tensor], found: Sequence[Tensor]) -> None:
     """Raise where a file brought anchors of its own, which have the same shapes whatever their sizes."""
+    # The release rounds its scales (1.25992): these are the same anchors.
     if not all(torch.allclose(one, other, rtol=1e-3) for one, other in zip(meant, found, strict=True)):
         raise UsageError(
             f"{path} was trained with other anchors than the recipe's: take anchor_sizes_px, anchor_scales "

@@ -25,6 +25,7 @@ from roadaware.scenes.tables import Scenes
 
 _OPEN = 8
 """So many videos stay open at a time."""
+# A list is made up to the largest frame that a file names.
 _MOST_FRAMES = 10_000_000
 _SIDES = ("width_px", "height_px")
 _log = logging.getLogger("roadaware")
@@ -191,6 +192,7 @@ def _of_stills(scenes: Scenes, root: Path, video: str, place: int, paths: Mappin
             found[frame] = str(resolve_inside(base, path))
             there = there or found[frame]
         except InputError as error:
+            # A way out of the folder is refused for the whole set; a missing image may be one of many.
             if is_outside(path) or (base / path).is_symlink():
                 raise
             found[frame], fault = str(base / path), error
@@ -209,6 +211,7 @@ def _pictures(root: Path, pattern: str, video: str) -> Film:
     first = film.picture(0)
     if not first.is_file():
         raise InputError("the image of the first frame is not there", where=str(first))
+    # By doubling and halving: a folder of 100,000 images takes some 34 looks.
     low, high = 0, 1
     while film.picture(high).is_file():
         low, high = high, 2 * high

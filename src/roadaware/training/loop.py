@@ -200,6 +200,7 @@ def build_optimizer(network: nn.Module, schedule: ScheduleRecipe) -> torch.optim
             groups.setdefault(key, []).append(parameter)
     rows = [
         {"params": held, "weight_decay": decay, "times": times}
+        # In one order, so that a saved state meets the groups that it was made of.
         for (times, decay), held in sorted(groups.items(), key=lambda item: item[0])
     ]
     if schedule.optimizer == "adamw":
@@ -276,6 +277,7 @@ class Average:
             state: of the network.
             step: from 0.
         """
+        # Follows faster at first: a mean over few steps would keep the random weights it began with.
         share = 1 - min(self.decay, (1 + step) / (10 + step))
         for name, mean in self.state.items():
             if mean.is_floating_point():
@@ -335,6 +337,7 @@ def train(
         DiskError: if the folder cannot be written to.
         DivergedError: if the loss is no number any more.
     """
+    # The first process holds the folder; the others would be refused.
     if int(os.environ.get("LOCAL_RANK", "0") or 0) or int(os.environ.get("NODE_RANK", "0") or 0):
         return _train(recipe, out, resume=resume, progress=progress)  # a process that the first has started
     with hold_folder(out):
@@ -504,6 +507,7 @@ class Run:
         for part in range(accumulate):
             batch = next(batches)
             self._draw_anew(part)
+            # Gradients are exchanged once, with the last part of a step.
             with self.fabric.no_backward_sync(self.model, enabled=part + 1 < accumulate):
                 found = self._losses(batch)
                 self.fabric.backward(found["loss"] / accumulate)
@@ -551,6 +555,7 @@ class Run:
         if self.share.world == 1:
             return 1.0
         whole = cast(Tensor, self.fabric.all_reduce(count.clone(), reduce_op="sum"))
+        # Processes average their gradients, so each mean is weighted by its share of all that was counted.
         return self.share.world * count.clamp(min=1) / whole.clamp(min=1)
 
     def _mean(self, sums: dict[str, float]) -> dict[str, float]:

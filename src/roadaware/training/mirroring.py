@@ -14,6 +14,7 @@ from roadaware.tasks.road_events import Classes, Hot
 
 _SIDES = {"Lft": "Rht", "Left": "Right", "left": "right", "LEFT": "RIGHT"}
 _OTHER = {**_SIDES, **{right: left for left, right in _SIDES.items()}}
+# The longest first: of alternatives that fit, the first one is taken.
 _SIDE = re.compile("|".join(sorted(_OTHER, key=len, reverse=True)))
 
 
@@ -80,6 +81,7 @@ def build_mirror(
     """
     at = {named: place for place, named in enumerate(classes.names)}
     source = np.array([at.get((kind, replace_mirrored_words(label)), -1) for kind, label in classes.names])
+    # Agentness has no side.
     source[0] = 0
     parts, composite = [], set()
     for each in compositions:

@@ -157,18 +157,18 @@ class ScheduleRecipe:
     epochs: float = 30.0
     steps: int = 0
     optimizer: Literal["sgd", "adamw"] = "sgd"
-    lr: float = 0.0041
+    lr: float = 0.0041  # README of the release; its code has 0.004225 and the paper 0.01
     momentum: float = 0.9
     nesterov: bool = False
     betas: tuple[float, float] = (0.9, 0.999)
     weight_decay: float = 1e-4
     decay_all: bool = True
-    bias_lr: float = 2.0
+    bias_lr: float = 2.0  # of the released code
     part_lr: dict[str, Any] = field(default_factory=dict)
     warmup_steps: int = 0
     warmup_from: float = 0.1
     decay: Literal["steps", "cosine", "none"] = "steps"
-    milestones: tuple[float, ...] = (20.0, 25.0)
+    milestones: tuple[float, ...] = (20.0, 25.0)  # of the released code; the paper has 18 and 25
     gamma: float = 0.1
     final: float = 0.0
     clip_norm: float = 0.0
@@ -296,7 +296,7 @@ class Recipe:
     """
 
     name: str = "road-events"
-    seed: int = 123
+    seed: int = 123  # of the released code
     model: ModelRecipe = field(default_factory=ModelRecipe)
     data: DataRecipe = field(default_factory=DataRecipe)
     clips: ClipsRecipe = field(default_factory=ClipsRecipe)

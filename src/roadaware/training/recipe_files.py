@@ -26,10 +26,12 @@ from roadaware.training.recipe import Recipe
 
 MOST_BYTES = 1 << 18
 """A recipe is a page or two; the parser needs seconds for more than this."""
+# Far below Python's own limit of recursion, which would end the parser without a place in the file.
 DEEPEST = 50
 
 
 _PUT = "put a text in quotes, and write numbers in decimals and true or false in full"
+# int() takes long for thousands of digits, and Python refuses more than 4,300.
 _MOST_DIGITS = 300
 
 
@@ -69,6 +71,7 @@ _TRAP = re.compile(
     re.ASCII,
 )
 """Plain values of YAML 1.1 that are numbers, days or ground-truth items there and texts elsewhere."""
+# Control characters, and those that turn the direction of text: a line would not read as it is.
 _ODD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -178,6 +181,7 @@ def read_yaml(path: Path) -> Any:
     """
     data = read_file(path, most=MOST_BYTES)
     try:
+        # Editors of Windows put a mark before the first character.
         return parse(data.decode("utf-8-sig"))
     except ValueError as error:
         raise InputError(

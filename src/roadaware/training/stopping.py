@@ -61,6 +61,7 @@ def handle_signals(note: Callable[[int], None]) -> Iterator[None]:
         note(number)
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # Event loops hear of signals by this descriptor.
     wake = signal.set_wakeup_fd(-1)
     for number in before:
         signal.signal(number, told)

@@ -35,6 +35,7 @@ from roadaware.scenes.tables import Predictions, Scenes
 
 ABSORBED = -2
 """In the place of a ground-truth row: the prediction counts neither way, as in `kernels`, which imports numba."""
+# AVA's rows hold y before x, and the heap compares whole rows.
 _YXYX = (1, 0, 3, 2)
 
 

@@ -65,6 +65,7 @@ def _hole(heap: Ints, size: int, rows: Floats) -> int:
     at, child = 0, 1
     while child < size:
         right = child + 1
+        # Of equal children the right one rises, as in heapq.
         if right < size and not _before(heap[child], heap[right], rows):
             child = right
         heap[at] = heap[child]

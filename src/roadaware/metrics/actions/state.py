@@ -56,6 +56,7 @@ class JudgedActions(Judged):
         if self.config.tied_ranks == "reversed":
             in_place = in_place[::-1]
         order = in_place[sort_descending(self.score[in_place])]
+        # numpy sorts 16-bit numbers by radix, in linear time.
         return self._take(order[np.argsort(self.cls[order].astype(np.uint16), kind="stable")])
 
     def merge(self, other: Self) -> Self:

@@ -20,6 +20,7 @@ from roadaware.scenes.tables import Predictions, Scenes
 
 # The rows behind the metrics of corner cases: every object with the prediction that met it, and every class.
 
+# Places of thresholds: 0.3 is the first, 0.5 the second.
 _HALF, _FROM_HALF = 1, slice(1, None)
 _CLASS_BLIND: tuple[Group, ...] = ("corner", "all")
 

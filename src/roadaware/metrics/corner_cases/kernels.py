@@ -102,6 +102,7 @@ def _match(
     """The match of one cell among objects of one size, at every threshold."""
     hit, passed = marks
     for t in range(len(thresholds)):
+        # As pycocotools: an overlap of 1 may come out a rounding below it.
         least = min(thresholds[t], 1 - 1e-10)
         bit = np.uint16(1 << t)
         used = np.zeros(len(aside), dtype=np.uint8)
@@ -109,6 +110,7 @@ def _match(
             met = _met(overlap[d], least, aside, used, crowd) if top[d] >= least else -1
             if met < 0:
                 if beyond[d]:
+                    # An unmatched prediction of another size says nothing of objects of this one.
                     passed[d] |= bit
                 continue
             used[met] = 1

@@ -74,6 +74,7 @@ def match_group(
     claimed = (np.repeat(np.arange(cells), np.diff(claim_start)) // n_items).astype(np.int64)
     ignored = truth.marked[rows] if config.ignored == "marked" else truth.crowd[rows]
     rank = np.full((len(rows), len(AREA_BOUNDS_PX2), len(config.thresholds)), MISSED, dtype=np.int16)
+    # A bit for each of the eleven thresholds.
     hit, passed = (np.zeros((len(taken), len(AREA_BOUNDS_PX2)), dtype=np.uint16) for _ in range(2))
     best = np.zeros(len(rows))
     match_cells(
@@ -85,6 +86,7 @@ def match_group(
         truth.sides[rows],
         truth.area[rows],
         ignored.view(np.uint8),
+        # A crowd that is asked for is matched once, like any other object.
         (truth.crowd[rows] & ignored).view(np.uint8),
         np.array(config.thresholds),
         AREA_BOUNDS_PX2,
@@ -153,6 +155,7 @@ def _at_most(rows: Ints, start: Ints, most: int) -> tuple[Ints, Ints, int]:
 
 # Average precision as COCO's evaluator reads it, over thresholds, sizes and classes, for many resamples.
 
+# Places among COCO's ten thresholds, of which 0.3 is none.
 _HALF, _THREE_QUARTERS = 0, 5
 _SIZES = ("ap_small", "ap_medium", "ap_large")
 
@@ -189,6 +192,7 @@ def compute_precisions(
     """
     order = np.lexsort((-score, kind))
     starts = np.searchsorted(kind[order], np.arange(n_kinds + 1))
+    # From 1 on: bit 0 is the threshold 0.3, of which there is no average precision.
     bits = np.uint16(1) << np.arange(1, n_steps, dtype=np.uint16)
     by_area = []
     for a in range(hit.shape[1]):
@@ -231,6 +235,7 @@ def _mean(values: Floats) -> Floats:
 # Average recall: the share of objects that are met, averaged over thresholds and classes, for many resamples.
 
 SIZES = ("", "_small", "_medium", "_large")
+# Places among all eleven thresholds.
 _LOOSE, _RECALL_HALF, _RECALL_THREE_QUARTERS, _FROM_HALF = 0, 1, 6, slice(1, None)
 _AT: dict[str, int | slice] = {
     "ar": _FROM_HALF,

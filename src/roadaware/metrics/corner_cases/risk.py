@@ -106,6 +106,7 @@ def project_to_ground(boxes: Floats, camera: Floats, pose: Floats, paths: Paths)
     v = np.broadcast_to(boxes[:, 3:4], u.shape)
     rays = np.stack([u, v, np.ones_like(u)], axis=-1) @ np.linalg.inv(camera).T @ pose[:3, :3].T
     down = paths.ground_m - pose[2, 3]
+    # A ray that is level or leads upwards meets no ground.
     seen = (rays[..., 2] * np.sign(down) > 1e-9).all(axis=1)
     scale = down / np.where(np.abs(rays[..., 2]) > 1e-9, rays[..., 2], 1.0)
     points: Floats = pose[:2, 3] + scale[..., None] * rays[..., :2]
@@ -124,11 +125,13 @@ def find_blocking(points: Floats, speed_mps: Floats, paths: Paths) -> Bools:
         paths: that it may take.
     """
     reach = np.maximum(speed_mps * paths.horizon_s, paths.least_m)[:, None]
+    # Of a vehicle that hardly moves the steering alone bounds the curvature; a / v^2 would be infinite.
     tight = np.minimum(paths.lateral_mps2 / np.maximum(speed_mps, 0.1) ** 2, 1 / paths.radius_m)[:, None]
     x, y = points[..., 0], points[..., 1]
     away = np.maximum(x**2 + y**2, 1e-9)
     bend = np.clip(2 * y / away, -tight, tight)
     # The nearest possible arc: where the exact one is possible, the point lies on it.
+    # The arc of a line has no radius.
     straight = np.abs(bend) < 1e-6
     radius = 1 / np.where(straight, 1.0, bend)
     beside = np.where(straight, np.abs(y), np.abs(np.hypot(x, y - radius) - np.abs(radius)))

@@ -142,6 +142,7 @@ def _truth(
 ) -> npt.NDArray[np.bool_]:
     """(J, C) whether each judged frame has each label."""
     labels = scenes.frame_labels.filter(pl.col("kind").cast(pl.String) == classes[0][0])
+    # The published loader keeps the first of a frame's labels alone.
     if config.av_label == "first":
         labels = labels.unique(["video", "frame"], keep="first", maintain_order=True)
     keys, judged = frames.keys(labels), frames.judged

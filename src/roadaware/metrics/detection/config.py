@@ -88,13 +88,13 @@ class DetectionConfig:
         return cls(
             ap="trapezoid",
             av_ap="envelope",
-            empty_classes="zero",
-            frame_size_px=(682, 512),
+            empty_classes="zero",  # it divides by all classes
+            frame_size_px=(682, 512),  # the size its network sees, which its evaluator has in the code
             numbers="single",
             frame_pixel_offset=0.0,
-            video_pixel_offset=1.0,
-            max_per_class=25,
-            min_score=0.025,
+            video_pixel_offset=1.0,  # areas of tubes count both end pixels, those of frames do not
+            max_per_class=25,  # its TOPK of 10 and 15 more
+            min_score=0.025,  # CONF_THRESH; not applied where composites are products
             min_tube_score=None,
             min_av_score=None,
             floor_when_product=False,
@@ -111,6 +111,7 @@ class DetectionConfig:
 # Thresholds of overlap by name: a number, or the mean over ten from 0.5 to 0.95.
 
 RANGE = "0.5:0.95"
+# k / 100 is the closest double to each; 0.05 added up is not.
 _OF_RANGE = tuple(k / 100 for k in range(50, 100, 5))
 
 

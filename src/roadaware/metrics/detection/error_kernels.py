@@ -31,6 +31,7 @@ def _met(
         instance and pair, -1 for none, of its class and free at the threshold, of its class, and of others.
     """
     best = np.full((3, 2), -1, dtype=np.int64)
+    # Ties: strictly more than the best so far, so the first of equals; but exactly the threshold is enough.
     most = np.array([threshold, 0.0, 0.0])
     for pair in range(first, end):
         begin, stop = instance_offsets[pair_object[pair]], instance_offsets[pair_object[pair] + 1]

@@ -165,6 +165,7 @@ def find_errors(evidence: Evidence, threshold: float, floor: float = FLOOR) -> D
         float(floor),
     )
     _retarget(e, fault, meant, pair)
+    # Before broken tubes are looked for: a prediction that goes on with another object is no piece of one.
     timed = np.flatnonzero(fault == _TIME)
     if len(timed):
         fault[timed[_find_switched(e, timed, pair[timed], threshold)]] = _SWITCHED
@@ -264,6 +265,7 @@ def _without(diagnosis: Diagnosis, base: Matches, place: int) -> Matches:
     e = diagnosis.evidence
     taken = np.zeros(len(e.instance_cls), dtype=np.bool_)
     taken[diagnosis.meant[diagnosis.fault == _RIGHT]] = True
+    # One ranking over all classes: corrected predictions of several classes may mean the same object.
     order = np.argsort(-e.score, kind="stable")
     hit = match_corrected(order, faulty, diagnosis.meant, taken)
     kept = ~faulty | hit

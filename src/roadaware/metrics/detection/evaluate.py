@@ -181,6 +181,7 @@ def build_video_weights(videos: Sequence[str], kept: Sequence[str] | None) -> np
 
 def defined_mean(values: Floats) -> Floats:
     """Mean of the defined values over the last axis; NaN where none is."""
+    # nanmean would warn of rows without any value.
     defined = ~np.isnan(values)
     total = np.where(defined, values, 0.0).sum(axis=-1)
     count = np.asarray(defined.sum(axis=-1), dtype=np.float64)

@@ -282,4 +282,6 @@ def sort_descending(score: Floats) -> Ints:
 
     bits = (score + 0.0).view(np.uint64)  # + 0.0 makes one zero of two
     sign = np.uint64(1) << np.uint64(63)
+    # Bits of doubles rise with their size: inverted, positive ones come first and fall; negative ones, as
+    # they are, come behind them with the smallest size first.
     return sort_keys(np.where(bits & sign, bits, ~(bits | sign)))

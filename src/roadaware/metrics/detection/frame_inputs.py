@@ -49,6 +49,7 @@ class Frames:
     def keys(self, rows: pl.DataFrame) -> Ints:
         """(n,) the key of the frame of each row; -1 where the video is not among these, -2 the frame."""
         video, frame = find_video_index(rows["video"], self.videos), rows["frame"].to_numpy()
+        # A frame beyond all known ones would take the key of a frame of the next video.
         keys = np.where(frame < self.stride, video * self.stride + frame, -2)
         return np.where(video < 0, -1, np.where(is_in_sorted(self.key, keys), keys, -2))
 
@@ -194,6 +195,7 @@ def is_in_sorted(keys: Ints, values: Ints) -> Bools:
     """(n,) whether each value is among the rising keys."""
     if not len(keys):
         return np.zeros(len(values), dtype=np.bool_)
+    # What is above all keys has its place behind the last one.
     at = np.minimum(np.searchsorted(keys, values), len(keys) - 1)
     hits: Bools = keys[at] == values
     return hits

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from roadaware.geometry.box_kernels import single_iou
 from roadaware.geometry.compiled import kernel
 
+# Six digits of 11 bits cover 64 bits, and 2,048 counters (16 KiB) fit the first cache of a processor core.
 _BITS = 11
 _ASKED, _ABSORBS = 1, 2
 NOBODY, ABSORBED = -1, -2
@@ -131,7 +132,9 @@ def match_class(
                 absorbed = max(absorbed, overlap[shift + j])
         for t in range(len(thresholds)):
             if absorbed >= thresholds[t]:
+                # Written first: what meets an object that is asked for is a hit all the same.
                 met[k, t] = ABSORBED
+            # Nothing of the class overlaps enough here, taken or not.
             if top < thresholds[t]:
                 continue
             best, which = -1.0, -1

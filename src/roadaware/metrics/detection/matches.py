@@ -84,6 +84,7 @@ class Matches:
         """The same predictions by class, falling score, video and place in the input."""
         if self._ranked:
             return self
+        # The last key counts first.
         order = np.lexsort((self.order, self.video, -self.score, self.cls))
         return replace(self.take(order), _ranked=True)
 
@@ -101,6 +102,7 @@ class Matches:
             order=self.order[rows],
             hit=self.hit[rows],
             ignored=None if self.ignored is None else self.ignored[rows],
+            # A mask keeps the order, indices may not.
             _ranked=self._ranked and rows.dtype == np.bool_,
         )
 

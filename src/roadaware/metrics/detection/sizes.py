@@ -74,8 +74,10 @@ def _in_single(tables: T, own: Floats, target: Floats, videos: Sequence[str]) ->
     boxes = tables.boxes
     at = find_video_index(boxes["video"], videos)
     target = np.broadcast_to(target, own.shape)
+    # Boxes in unknown videos, at -1, find the last row: sizes of 1.
     sizes = [np.vstack([np.tile(size, 2), np.ones((1, 4))])[at].astype(np.float32) for size in (own, target)]
     corners = boxes.select(CORNERS).cast(pl.Float32).to_numpy()
+    # Only where sizes differ: divided and multiplied by one number, 32 bits do not always give back the same.
     moved = np.where((sizes[0] == sizes[1]) | np.isnan(sizes[0]), corners, corners / sizes[0] * sizes[1])
     return tables.with_tables(
         boxes=boxes.with_columns(pl.Series(name, moved[:, k]) for k, name in enumerate(CORNERS))

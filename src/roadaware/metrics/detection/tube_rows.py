@@ -217,6 +217,8 @@ def _extents(
     shift = start.to_numpy().astype(np.int64)
     several = np.bincount(at, minlength=len(tubes)) > 1
     firsts = np.searchsorted(at, np.arange(len(tubes)))
+    # Tubes with the same single run and start are one extent, compared once for all their labels; those of
+    # several spans stay by themselves.
     same = np.column_stack([runs[firsts], shift, np.where(several, np.arange(len(tubes)), -1)])
     _, kept, extent = np.unique(same, axis=0, return_index=True, return_inverse=True)
     extent = extent.reshape(-1)
@@ -251,6 +253,7 @@ def _runs(tubes: pl.DataFrame, owners: Ints, frames: Ints) -> tuple[Ints, Ints]:
         first=pl.coalesce(pl.col("spans").list.get(0), "low"),
         last=pl.coalesce(pl.col("spans").list.get(1), "high"),
     ).sort("at", "first", maintain_order=True)
+    # Clipped, so that a span beyond the last frame does not reach the keys of the next owner.
     first, last = (spans[c].to_numpy().clip(0, end) for c in ("first", "last"))
     known, begin = np.unique(owners, return_index=True)
     owner = spans["owner"].to_numpy()
@@ -279,6 +282,7 @@ def _owned_boxes(
     at = boxes.select(pl.col("video").cast(pl.String)).join(
         videos, on="video", how="left", maintain_order="left"
     )
+    # Boxes in videos that are not asked for find the last row: factors of 1.
     factors = np.vstack([scale, np.ones((1, 4))])[at["at"].fill_null(len(scale)).to_numpy()]
     ignore = None
     if "ignore" in boxes.columns and boxes["ignore"].any():

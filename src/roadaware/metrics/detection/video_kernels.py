@@ -51,6 +51,7 @@ def assign_tubes(
                     continue
                 for level in range(levels):
                     found = result[claim, level]
+                    # Of equals the first in the table, whatever the order of the extents.
                     better = overlap[p] > best[level] or (overlap[p] == best[level] and t < found)
                     if better and not taken[t, level]:
                         best[level] = overlap[p]

@@ -88,7 +88,7 @@ class GroundingConfig:
         """
         return cls(
             frames="sampled",
-            clip_seconds=20.0,
+            clip_seconds=20.0,  # its sampling ends a frame early
             last_frame="dropped",
             most_frames=200,
             boxless_frames="counted",

@@ -43,10 +43,12 @@ def sample_frames(start: int, end: int, fps: float, config: GroundingConfig) -> 
     array([ 0,  5, 10, 15])
     """
     frames = np.arange(start, max(end, start + 1), dtype=np.int64)
+    # The quotient first, as published: another order may round to the other side of a whole number.
     ticks = (frames * (config.sample_fps / fps)).astype(np.int64)
     taken: Ints = frames[np.concatenate([[True], ticks[1:] > ticks[:-1]])]
     most = config.most_frames
     if most is not None and len(taken) > most:
+        # As published: evenly spread, in whole numbers.
         taken = taken[(np.arange(most) * len(taken)) // most]
     return taken
 
@@ -63,6 +65,7 @@ def convert_frame_rate(fps: float) -> float:
     ratio = Fraction(round(float(single) * 1001 / 1000) * 1000, 1001)
     if np.float32(float(ratio)) == single and ratio.denominator != 1:
         return float(ratio)
+    # The shortest decimal that 32 bits hold as this number.
     return float(str(single))
 
 
@@ -325,6 +328,7 @@ def _logits(values: npt.ArrayLike, name: str) -> npt.NDArray[np.floating[Any]]:
 
 def _log_softmax(logits: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
     """(n, t) logarithms of probabilities, in the precision that the logits come in."""
+    # Less the largest, so that nothing overflows.
     shifted = logits - logits.max(axis=1, keepdims=True)
     shares: npt.NDArray[np.floating[Any]] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return shares
@@ -335,6 +339,7 @@ def _best(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """(n,) places of start and last frame; every pair is scored, since rounded sums decide what is equal."""
     n, places = starts.shape
+    # On the diagonal and below it the last frame is not behind the start.
     order = np.tri(places, dtype=bool)
     chosen = np.zeros((2, n), dtype=np.int64)
     step = max(1, _AT_ONCE // places**2)
@@ -342,6 +347,7 @@ def _best(
         part = slice(at, at + step)
         scores = starts[part, :, None] + ends[part, None, :]
         scores[:, order] = -np.inf
+        # For each last frame the first of the best starts, then the first of the best last frames.
         first = scores.argmax(axis=1)
         best = np.take_along_axis(scores, first[:, None, :], axis=1)[:, 0]
         chosen[1, part] = best.argmax(axis=1)

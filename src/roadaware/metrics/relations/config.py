@@ -119,7 +119,7 @@ class RelationConfig:
             judges="frames",
             predicates_per_pair=predicates_per_pair,
             frame_top=100,
-            frame_min_score=1e-5,
+            frame_min_score=1e-5,  # lower ones are dropped before ranking
             frame_pixel_offset=1.0,
             frame_precision="float32",
             several_truths=True,

@@ -29,6 +29,7 @@ from roadaware.scenes.tables import Predictions, Scenes
 # Relations frame by frame: which ground-truth triplets of each image the best predictions find.
 
 
+# More than there can be.
 _ALL = 1 << 62
 
 

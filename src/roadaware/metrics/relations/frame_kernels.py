@@ -122,6 +122,7 @@ def find_triplets(
     starts, triplet, same = claims[0], claims[5], claims[7]
     offsets, frames, boxes = tracks
     n_numbers = same.max() + 1 if len(same) else 0
+    # Stamped with the number of the image, so that nothing is cleared between images.
     seen, first = np.full((3, n_numbers), -1, dtype=np.int64), np.zeros(n_numbers, dtype=np.int64)
     walk = np.arange(len(same))
     carried, n_carried = np.zeros((min(limits[1], len(same)), 3), dtype=np.int64), 0
@@ -132,6 +133,7 @@ def find_triplets(
         tied = ties[1][ties[0][video] : ties[0][video + 1]]
         _order_ties(claims, tied, offsets, frames, starts[video], frame, walk, first)
         n, missing = 0, high - low
+        # Where silent frames are carried over, the walk goes on after all is found: they may need the rest.
         for c in walk[starts[video] : starts[video + 1]]:
             if (missing == 0 and not how[2]) or n == limits[1] or claims[8][c] <= numbers[0]:
                 break

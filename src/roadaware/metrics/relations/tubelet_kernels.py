@@ -14,6 +14,7 @@ def find_first_from(frames: Any, low: Any, high: Any, frame: Any) -> Any:
     """The first place in [low, high) whose frame is not before `frame`, `high` where there is none."""
     if low == high or frames[low] >= frame:
         return low
+    # Without gaps the place follows from the frame.
     if frames[high - 1] - frames[low] == high - 1 - low:
         return min(low + frame - frames[low], high)
     while low < high:
@@ -152,6 +153,7 @@ def score_tubelets(
         for c in range(low, high):
             n_hits += taken[c] >= 0
         best = 0.0
+        # From the last on, since the precision at a recall or beyond is then a running maximum.
         for back in range(high - low):
             c = high - 1 - back
             best = max(best, _ratio(n_hits, c - low + 1, single))

@@ -82,6 +82,7 @@ def build_sound_truth(scenes: Scenes, config: SoundConfig) -> SoundTruth:
             f"none of the {len(table)} sounds of the truth has a box", hint="boxes name theirs in `sound`"
         )
     sides = np.tile(boxes.select("width_px", "height_px").to_numpy().astype(np.float64), 2)
+    # Cut towards 0, as int() does in the published code.
     cells = np.trunc(config.size * boxes.select(CORNERS).to_numpy() / sides).astype(np.int64)
     lowest = 0 if config.negative_corners == "clip" else cells + config.size
     cells = np.clip(np.where(cells < 0, lowest, cells), 0, config.size)
@@ -129,6 +130,7 @@ def _boxes(scenes: Scenes, table: pl.DataFrame, *, each: bool) -> pl.DataFrame:
         _get_column(scenes.videos, "width_px"),
         _get_column(scenes.videos, "height_px"),
     )
+    # No annotator's name begins so.
     nobody = pl.format("\0{}", pl.int_range(pl.len())) if each else pl.lit("")
     annotator = pl.coalesce(_get_column(scenes.boxes, "annotator").cast(pl.String), nobody).alias("annotator")
     boxes = (
@@ -158,6 +160,7 @@ def _get_column(frame: pl.DataFrame, column: str) -> pl.Expr:
 # Predicted localisation maps at the size of the ground truth, and the cells that they predict.
 
 
+# 16 MiB in single precision.
 _CELLS_AT_ONCE = 1 << 22
 
 
@@ -171,6 +174,7 @@ def resize_weights(cells: int, size: int) -> tuple[Ints, Ints, Floats32]:
     >>> resize_weights(2, 4)[2]
     array([0.75, 0.25, 0.75, 0.25], dtype=float32)
     """
+    # As OpenCV's bilinear resize, which the published code calls.
     centres = (np.arange(size) + 0.5) * (cells / size) - 0.5
     before = np.floor(centres)
     part = (centres - before).astype(np.float32)
@@ -208,6 +212,7 @@ def select_predicted_cells(maps: Floats32, config: SoundConfig) -> Bools:
     n, cells = len(maps), maps.shape[1] * maps.shape[2]
     threshold: Floats32 = np.full((n, 1, 1), np.float32(config.threshold or 0.0))
     if config.threshold is None:
+        # The upper of the two middle cells, as published.
         middle = np.partition(maps.reshape(n, cells), cells // 2, axis=1)[:, cells // 2]
         threshold = middle.reshape(n, 1, 1)
     claimed: Bools = maps > threshold if config.comparison == "greater" else maps >= threshold

@@ -32,8 +32,10 @@ from roadaware.statistics.intervals import Scale, Units
 
 # CLEAR: boxes that are missed, false, or handed from one path to another.
 
+# TrackEval's value.
 _KEPT = 1000.0
 """What a pair that goes on from the frame before is worth more than any other, in overlaps."""
+# Of MOTChallenge: mostly tracked above 80 % of the boxes, mostly lost below 20 %.
 _MOSTLY, _LOST = 0.8, 0.2
 
 
@@ -111,6 +113,7 @@ def track_events(pairs: TrackPairs, matched: Ints) -> tuple[Ints, Ints, Bools, B
     track = pairs.truth.track[pairs.true_box[order]]
     path = pairs.claims.track[pairs.claimed_box[order]]
     both = _both(pairs)
+    # Frames in which one side has no box are passed over, as in TrackEval, and so are no gap.
     place = np.cumsum(both)[pairs.frame[order]]
     same = np.zeros(len(order), dtype=np.bool_)
     same[1:] = track[1:] == track[:-1]
@@ -222,6 +225,7 @@ def _normalize_similarity(pairs: TrackPairs) -> Floats:
     of_true = np.bincount(pairs.true_box, weights=similarity)[pairs.true_box]
     of_claimed = np.bincount(pairs.claimed_box, weights=similarity)[pairs.claimed_box]
     total = of_true + of_claimed - similarity
+    # Both boxes may overlap nothing but each other by next to nothing.
     shares: Floats = np.where(total > EPSILON, similarity / np.maximum(total, EPSILON), 0.0)
     return shares
 
@@ -288,8 +292,10 @@ def identity_counts(pairs: TrackPairs, config: TrackingConfig) -> dict[str, Floa
 
     totals = np.zeros(len(pairs.videos))
     track, path, which = pairs.track_pairs
+    # Without the tolerance of CLEAR and HOTA: the published identity metrics compare plainly.
     together = np.bincount(which[pairs.similarity >= config.threshold], minlength=len(track))
     video = pairs.truth.video[track]
+    # Others add nothing to the sum, so the matrix holds only tracks and paths that ever meet.
     for at in np.unique(video[together > 0]):
         rows = np.flatnonzero((video == at) & (together > 0))
         tracks, row = np.unique(track[rows], return_inverse=True)
@@ -312,6 +318,7 @@ def identity_rates(totals: Mapping[str, Floats], undefined: str) -> dict[str, Fl
     tp, truth, claims = totals["id_tp"], totals["truth"], totals["claims"]
     nothing = np.nan if undefined == "null" else 0.0
     below = {"idf1": (truth + claims) / 2, "id_re": truth, "id_pr": claims}
+    # Denominators are whole or halves, so that 0.5 stands in for 0 alone.
     return {name: np.where(n > 0, tp / np.maximum(n, 0.5), nothing) for name, n in below.items()}
 
 

@@ -104,6 +104,7 @@ class TrackPairs:
 
     @cached_property
     def track_pairs(self) -> tuple[Ints, Ints, Ints]:
+        # One number for each track and path.
         """Track and path of each two that ever overlap, and which of these each pair of boxes is of."""
         n = max(1, len(self.claims.number))
         code = self.truth.track[self.true_box] * n + self.claims.track[self.claimed_box]

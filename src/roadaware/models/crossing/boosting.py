@@ -38,6 +38,7 @@ def export(booster: Any) -> Arrays:
     """
     rounds = [[tree.nodes for tree in trees] for trees in booster._predictors]
     shape = (len(rounds), len(rounds[0]), max(len(nodes) for trees in rounds for nodes in trees))
+    # Leaves lead to themselves: samples that have arrived stay while others go on.
     itself = np.broadcast_to(np.arange(shape[2], dtype=np.int32), shape)
     arrays: Arrays = {
         "feature": np.zeros(shape, np.int32),
@@ -102,6 +103,7 @@ def _leaf_values(trees: Arrays, r: int, k: int, features: Floats) -> Floats:
     rows, node = np.arange(len(features)), np.zeros(len(features), np.int32)
     for _ in range(min(int(trees["depth"]), len(feature))):  # no path is longer than there are nodes
         seen = features[rows, feature[node]]
+        # Where scikit-learn sends NaN was learnt with the split.
         goes_left = np.where(np.isnan(seen), missing_left[node], seen <= threshold[node])
         node = np.where(goes_left, left[node], right[node])
     return np.asarray(trees["value"][r, k][node])
@@ -168,6 +170,7 @@ class Boosting(TabularModel):
                     trials.append(Trial(settings, value))
         winner = choice.select_best_trial(trials)
         chosen = trials[winner].settings
+        # Each fit has the same number of trials, one after another.
         kept = grown[winner * len(grown) // len(trials)]
         return Fitted(truncate_trees(kept, chosen["rounds"]), chosen, tuple(trials))
 
@@ -205,6 +208,7 @@ class Boosting(TabularModel):
             max_leaf_nodes=leaves,
             min_samples_leaf=self.config.least_in_leaf,
             class_weight="balanced" if balanced else None,
+            # Rounds are chosen on validation; scikit-learn would split a part of train off for it.
             early_stopping=False,
             random_state=self.config.seed,
         )

@@ -18,6 +18,7 @@ Slope = Literal["least-squares", "ends"]
 
 VEHICLE_ACTIONS = ("stopped", "moving_slow", "moving_fast", "decelerating", "accelerating")
 """What the vehicle does, in the order of the codes that models are given."""
+# With 30 frames a second: now, and 1, 2 and 3 seconds ahead.
 HORIZONS_FRAMES = (0, 30, 60, 90)
 BOX_FEATURES = (
     "centre_x",
@@ -121,6 +122,7 @@ def extrapolate_centre_px(observed: Observed, frames: int, slope: Slope = "least
         return centre[:, 0]
     if slope == "ends":
         return np.asarray(centre[:, -1] + (centre[:, -1] - centre[:, 0]) * (frames / steps))
+    # Times around their middle have a sum of 0, so that the slope is one quotient.
     time = np.arange(steps + 1) - steps / 2
     velocity = centre @ time / (time @ time)
     return np.asarray(centre.mean(axis=1) + velocity * (steps / 2 + frames))
@@ -154,6 +156,7 @@ def _traffic_columns(observed: Observed) -> list[Floats]:
     found, expected = observed.traffic, (*observed.boxes.shape[:2], len(TRAFFIC_FEATURES))
     if found is None or found.shape != expected:
         raise InputError(f"the traffic should be {expected}, not {None if found is None else found.shape}")
+    # Only the last frame counts; what is unknown counts as absent.
     return list(np.nan_to_num(found[:, -1]).T)
 
 
@@ -171,6 +174,7 @@ def convert_to_probabilities(raw: Floats, n_scores: int) -> Floats:
     """(n, n_scores) probabilities: the sigmoid of the one raw score, or the softmax over all of them."""
     if n_scores == 1:
         return np.asarray(expit(raw), dtype=np.float64)
+    # Less the largest of each row: nothing overflows.
     grown = np.exp(np.asarray(raw, dtype=np.float64) - raw.max(axis=1, keepdims=True))
     return np.asarray(grown / grown.sum(axis=1, keepdims=True))
 
@@ -198,6 +202,7 @@ def score(criterion: Criterion, probability: Floats, truth: npt.NDArray[np.int64
     """
     full = np.hstack([1 - probability, probability]) if probability.shape[1] == 1 else probability
     if criterion == "log_loss":
+        # A probability of 0 would cost without end.
         return float(np.log(np.maximum(full[np.arange(len(truth)), truth], 1e-15)).mean())
     counts = rates.confusion_matrix(truth, full.argmax(axis=1), full.shape[1])
     return float(np.max(rates.balanced_accuracy(counts)))

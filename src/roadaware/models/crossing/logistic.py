@@ -66,6 +66,7 @@ class Logistic(TabularModel):
     def _fit(self, examples: Labelled, validation: Labelled) -> Fitted:
         features, held_out = self._features(examples), self._features(validation)
         mean, scale = features.mean(axis=0), features.std(axis=0)
+        # A feature that never varies keeps its scale; it is 0 once its mean is taken off.
         scale = np.where(scale > 1e-12, scale, 1.0)
         trials, candidates = [], []
         for balanced in self.config.balanced:
@@ -104,6 +105,7 @@ def _solve(
     """Weights (k, f) and biases (k,); a label that does not occur in train gets probability 0."""
     from sklearn.linear_model import LogisticRegression
 
+    # One thread: the sums come out the same on machines with other numbers of cores.
     with limit_to_one_thread():
         solver = LogisticRegression(
             C=penalty, class_weight="balanced" if balanced else None, max_iter=5000, tol=1e-6

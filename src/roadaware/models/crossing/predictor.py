@@ -277,6 +277,7 @@ def iterate_batches(given: InputSet, names: tuple[str, ...], size: int) -> Itera
         size: samples at a time; a thirty-second of it where there are images.
     """
     if any(len(given.shapes[name]) == 4 for name in names):
+        # Samples with images are larger, so that a batch holds fewer of them.
         size = max(1, size // 32)
     for start in range(0, len(given), size):
         rows = np.arange(start, min(start + size, len(given)))
@@ -351,6 +352,7 @@ def _number(value: Any, low: float, high: float, what: str) -> float:
     Raises:
         ValueError: if it is none, or beyond them.
     """
+    # True and False are whole numbers to Python.
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise ValueError(f"{what} is {to_printable(repr(value), 60)}; it lies in {low:g} to {high:g}")
     return float(value)

@@ -136,6 +136,7 @@ def _places(network: nn.Module) -> Iterator[tuple[str, _Place]]:
     for prefix, module in network.named_modules():
         kind = next((kind for trunk, kind in _TRUNKS.items() if isinstance(module, trunk)), "")
         first = next((layer for layer in module.modules() if isinstance(layer, nn.Conv2d | nn.Conv3d)), None)
+        # Published image weights read three colours.
         if not kind or first is None or first.in_channels != 3:
             continue
         for bare in module.state_dict():
@@ -181,6 +182,7 @@ def _of_keras(
         return _Found(_convert_kernel(tensor, held[last].shape[-1] if last else 1), (name,))
     bias = keras.get((layer.removesuffix("_bn") + "_conv", "bias"))
     if field == "moving_mean" and bias is not None:
+        # A bias before the norm moves its input; taken off the mean, it does the same.
         return _Found(tensor - held[bias], (name, bias))
     return _Found(tensor, (name,))
 
@@ -196,6 +198,7 @@ def _convert_kernel(kernel: Tensor, channels: int) -> Tensor:
         return kernel.permute(3, 2, 0, 1).contiguous()
     side = math.isqrt(kernel.shape[0] // channels)
     if channels > 1 and side * side * channels == kernel.shape[0]:
+        # Keras flattens maps with channels last, torch with channels first.
         return kernel.reshape(side, side, channels, -1).permute(3, 2, 0, 1).flatten(1)
     return kernel.T.contiguous()
 

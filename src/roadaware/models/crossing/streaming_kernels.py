@@ -61,6 +61,7 @@ def update_recurrent_state(
             for k in range(frames.shape[1]):
                 for d in range(len(given)):
                     value = (frames[b, k, d] - held.mean[m, d]) / held.spread[m, d]
+                    # What is unknown becomes the mean of training, which is 0 here.
                     given[d] = np.float32(0) if np.isnan(value) else value
                 for w in range(width):
                     mixed[w] = held.into_bias[m, w]
@@ -106,6 +107,7 @@ def compute_region_log_probs(
         for at in range(3 * places):
             told[at] = bias[at]
         _multiply(seen[b], matrix, told)
+        # The largest is taken off before the exponential, so that nothing overflows.
         most, total = -np.inf, 0.0
         for at in range(places):
             most = max(most, told[at])
@@ -145,6 +147,7 @@ def _multiply(x: Floats32, matrix: Floats32, out: Floats32) -> None:
 def _gelu(x: Floats32) -> None:
     """In place, with the error function."""
     for w in range(len(x)):
+        # 1 / sqrt(2).
         x[w] = x[w] * np.float32(0.5) * np.float32(1.0 + math.erf(x[w] * 0.7071067811865476))
 
 
@@ -157,6 +160,7 @@ def _normal(x: Floats32, gain: Floats32, shift: Floats32, out: Floats32) -> None
     mean /= np.float32(len(x))
     for w in range(len(x)):
         square += (x[w] - mean) * (x[w] - mean)
+    # 1e-5 is the eps of torch's LayerNorm, which the weights were trained with.
     scale = np.float32(1) / np.sqrt(square / np.float32(len(x)) + np.float32(1e-5))
     for w in range(len(x)):
         out[w] = (x[w] - mean) * scale * gain[w] + shift[w]

@@ -132,9 +132,11 @@ def _solve_turn(place: Floats, flow: Floats, away: Floats) -> tuple[Floats, Bool
     wanted = (direction * flow[who]).sum(axis=1)
     weight, found, left = np.ones(len(who)), np.zeros(3), np.zeros(len(who))
     for _ in range(_ROUNDS):
+        # A small ridge: rolls, which a car hardly makes, are held back the most.
         matrix = rows.T @ (weight[:, None] * rows) + np.diag([1e-8, 1e-8, 1e-6])
         found = np.linalg.solve(matrix, rows.T @ (weight * wanted))
         left = np.abs(rows @ found - wanted)
+        # 1.4826 times the median is the standard deviation of normal errors; Tukey's weights end at three.
         spread = max(1.4826 * float(np.median(left)), _FINEST)
         weight = np.maximum(0.0, 1.0 - (left / (3.0 * spread)) ** 2) ** 2
     return found, left[: len(place)] < _AGREES

@@ -56,6 +56,7 @@ class TubeFeatures:
 
     def reset(self) -> None:
         """Forget the stream."""
+        # Rows for a usual frame; they double as needed.
         self._tubes = np.zeros((16, at.TUBE_WIDTH))
         self._rows: dict[int, int] = {}
         self._free = list(range(16))[::-1]

@@ -24,6 +24,7 @@ def downscale_to_grey(picture: Pixels, factor: int) -> Floats32:
     """(h, w) grey levels of a (H, W, 3) image, each the mean of factor x factor pixels."""
     height, width = picture.shape[0] // factor, picture.shape[1] // factor
     found = np.empty((height, width), np.float32)
+    # The weights 1, 2, 1 of the colours add up to 4.
     share = np.float32(1.0 / (4 * factor * factor))
     for i in range(height):
         for j in range(width):
@@ -68,6 +69,7 @@ def detect_corners(grey: Floats32, cell: int, taken: Floats) -> Floats:
     for top in range(edge, height - edge, cell):
         for left in range(edge, width - edge, cell):
             best, best_x, best_y = _LEAST_EIGENVALUE, -1, -1
+            # Every second pixel: a corner is wider than one.
             for y in range(top, min(top + cell, height - edge), 2):
                 for x in range(left, min(left + cell, width - edge), 2):
                     value = _eigenvalue(grey, x, y)
@@ -122,11 +124,13 @@ def track_point(
     Source: Lucas and Kanade, IJCAI 1981; Bouguet, Pyramidal implementation, 2001.
     """
     height, width = before.shape
+    # Half the window, a pixel for its gradients, and the pixel beside each where it is read between pixels.
     edge = HALF + 1.01
     if not (edge <= x < width - edge - 1 and edge <= y < height - edge - 1):
         return dx, dy, -1.0
     side = 2 * HALF + 1
     window, gx, gy = np.empty((side, side)), np.empty((side, side)), np.empty((side, side))
+    # A window without texture would divide by 0.
     xx, xy, yy = 1e-6, 0.0, 1e-6
     for b in range(side):
         for a in range(side):
@@ -135,6 +139,7 @@ def track_point(
             gx[b, a] = 0.5 * (_at(before, u + 1, v) - _at(before, u - 1, v))
             gy[b, a] = 0.5 * (_at(before, u, v + 1) - _at(before, u, v - 1))
             xx, xy, yy = xx + gx[b, a] ** 2, xy + gx[b, a] * gy[b, a], yy + gy[b, a] ** 2
+    # Of the gradients of the first image alone: the matrix is the same in all rounds.
     whole = xx * yy - xy * xy
     off = -1.0
     for _ in range(_ITERATIONS):
@@ -167,6 +172,7 @@ def track_points(
     for k in range(len(points)):
         x, y = points[k, 0], points[k, 1]
         dx, dy, off = track_point(before_4, after_4, x / 4, y / 4, 0.0, 0.0)
+        # Lost on a coarse level, where more points are near the border: the finer one begins without a guess.
         if off < 0:
             dx, dy = 0.0, 0.0
         dx, dy, off = track_point(before_2, after_2, x / 2, y / 2, 2 * dx, 2 * dy)

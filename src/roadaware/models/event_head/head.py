@@ -22,9 +22,11 @@ from roadaware.models.event_head.layout import FEATURES, SCENE_FEATURES
 
 FORMAT = "roadaware-event-head-1"
 INSTALLED = "events-simulated.safetensors"
+# A file that is larger is no head, and is not read to its end.
 _MOST_BYTES = 1 << 24
 _FARTHEST = 6.0
 """Spreads that a feature may lie from its mean; what is farther is taken to lie there."""
+# exp(30) is far from the end of 32 bits, and what a head scores below 1e-13 is nothing.
 _LEAST_LOGIT = -30.0
 
 
@@ -98,6 +100,7 @@ class EventHead:
     def av_scores(self, features: npt.ArrayLike) -> Floats32:
         """(av_actions,) probabilities, which sum to 1, of (columns,) features of the own vehicle."""
         logits = self.drive.logits(np.asarray(features)[None])[0]
+        # Less the largest, so that nothing overflows.
         raised = np.exp(logits - logits.max())
         return np.asarray(raised / raised.sum(), np.float32)
 
@@ -126,6 +129,7 @@ def save_head(head: EventHead, path: Path) -> None:
         parts.append(data)
         at += len(data)
     text = json.dumps(header, separators=(",", ":")).encode()
+    # Filled up with spaces: safetensors files begin their numbers at a multiple of 8 bytes.
     text += b" " * (-len(text) % 8)
     write_atomically(path, struct.pack("<Q", len(text)) + text + b"".join(parts))
 
@@ -163,6 +167,7 @@ def open_head(path: Path | None = None) -> EventHead:
 def _parse_head_file(raw: bytes) -> tuple[dict[str, Any], dict[str, Floats32]]:
     """What the file says of itself, and its tensors."""
     (length,) = struct.unpack("<Q", raw[:8])
+    # The length is whatever the file says; a slice beyond its end would be shortened in silence.
     if length > len(raw) - 8:
         raise ValueError("it is cut off")
     header, data = json.loads(raw[8 : 8 + length]), raw[8 + length :]

@@ -71,6 +71,7 @@ def move_camera(
     scene[at.LIGHT_KNOWN] *= np.exp(-dt / 2.0)
     # What was where is no longer so once the camera has turned by a third of a radian.
     maps *= np.exp(-dt * (1.0 / _MAP_S + abs(scene[at.YAW]) / 0.3))
+    # What is forgotten gives way to the usual camera, so that there is always one solution.
     fade = np.exp(-dt / _FORGET_S)
     prior = 1.0 - fade
     scene[at.A00] = scene[at.A00] * fade + prior / 0.1**2
@@ -95,6 +96,7 @@ def find_horizon(scene: Floats, lens: Floats, boxes: Floats, classes: Floats, dt
         dt: seconds since the frame before, at most one.
     """
     for i in range(len(boxes)):
+        # Cut by the upper or lower edge: neither its height nor its foot is known.
         if boxes[i, 3] > 0.985 * lens[1] or boxes[i, 1] < 0.015 * lens[1]:
             continue
         trust = 0.0
@@ -147,6 +149,7 @@ def update_tubes(
         tube[at.COUNT] += 1.0
         values[at.U] = (0.5 * (box[0] + box[2]) - lens[3]) / lens[2]
         values[at.FOOT] = (box[3] - lens[4]) / lens[2]
+        # A box narrower than a pixel has no logarithm worth keeping.
         values[at.LOG_W] = np.log(max(box[2] - box[0], 1.0) / lens[2])
         values[at.LOG_H] = np.log(max(box[3] - box[1], 1.0) / lens[2])
         values[at.PAN] = scene[at.PSI]
@@ -176,6 +179,7 @@ def _draw_line(tube: Floats, base: int, out: int, values: Floats, dt: float, tau
     """
     fade = np.exp(-dt / tau)
     s0, s1, s2 = tube[base], tube[base + 1], tube[base + 2]
+    # Times are counted from now: each dt moves all that is past, and so the sums of t and t^2.
     s2 = fade * (s2 - 2.0 * dt * s1 + dt * dt * s0)
     s1 = fade * (s1 - dt * s0)
     s0 = fade * s0 + 1.0
@@ -211,15 +215,18 @@ def _place(scene: Floats, tube: Floats, new: bool, dt: float) -> None:
         logs += tube[at.CLASSES + c] * np.log(_HEIGHTS[c])
     light = (tube[at.CLASSES + _TL] + tube[at.CLASSES + _OTHTL]) / total
     size = np.exp(logs / total - tube[at.NOW_LOG_H])
+    # A foot at the horizon would stand infinitely far away, and one above it behind the camera.
     ground = scene[at.HEIGHT] / max(tube[at.NOW_BELOW], scene[at.HEIGHT] / _FAR_M)
     size, ground = min(max(size, _NEAR_M), _FAR_M), min(max(ground, _NEAR_M), _FAR_M)
     cut = int(tube[at.NOW_TOUCH]) & 8
+    # Lights hang and stand nowhere, and of a box cut by the lower edge the foot is not seen.
     share = 1.0 if light > 0.5 else (0.8 if cut else 0.5)
     depth = np.exp(share * np.log(size) + (1.0 - share) * np.log(ground))
     tube[at.NOW_SIZE_Z], tube[at.NOW_GROUND_Z], tube[at.NOW_Z] = size, ground, depth
     tube[at.NOW_X] = tube[at.NOW_U] * depth
     for s in range(2):
         slope = at.NOW_SLOPES + s * at.N_QUANTITIES
+        # Something that comes nearer at v from a depth z grows by v / z of its size a second.
         closing = depth * tube[slope + at.LOG_H]
         own = scene[at.SPEED] if s == 0 else 0.5 * (scene[at.SPEED] + scene[at.SPEED_SLOW])
         across = depth * (tube[slope + at.U] - tube[slope + at.PAN]) - tube[at.NOW_U] * closing
@@ -342,6 +349,7 @@ def gather(scene: Floats, maps: Floats, tubes: Floats, slots: Ints) -> Floats:
                 found[_LIGHT_H], found[_LIGHT_U] = np.exp(tube[at.NOW_LOG_H]), tube[at.NOW_U]
                 found[_LIGHT_BELOW], found[_LIGHT_Z] = tube[at.NOW_BELOW], tube[at.NOW_Z]
     for side, column in ((0, _LEFT_VF), (1, _RIGHT_VF), (2, _CORRIDOR_VF)):
+        # Half a vehicle that stands still is added: means of few are drawn to 0.
         found[column] = sums[side, 0] / (sums[side, 1] + 0.5)
     found[_CORRIDOR] = min(sums[2, 1], 4.0)
     left, right = 0.0, 0.0
@@ -569,8 +577,10 @@ def advance(
     Returns:
         (n, features) and (columns,).
     """
+    # Not more than a second: a gap in the stream is no evidence that what was there stayed.
     dt = min(max(moment[0] - scene[at.TIME], 0.0), 1.0)
     move_camera(scene, maps, moment[0], moment[1] > 0, moment[2], moment[3], moment[4])
+    # The first frame passes no time, and would weigh nothing.
     find_horizon(scene, lens, boxes, classes, max(dt, 1e-3))
     update_tubes(scene, lens, tubes, slots, boxes, classes)
     aggregate_tubes(scene, maps, tubes, slots, dt)

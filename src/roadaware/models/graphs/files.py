@@ -36,6 +36,7 @@ def save_graph(path: Path, graph: Graph, facts: Mapping[str, Any]) -> None:
     """
     tensors = {}
     for name, array in graph.weights.items():
+        # What is beyond the range of a half becomes infinite there, and is thus not equal.
         with np.errstate(over="ignore"):
             half = array.astype(_HALF)
         exact = np.array_equal(half.astype(np.float32), array)

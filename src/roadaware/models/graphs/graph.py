@@ -115,6 +115,7 @@ def parse_graph(plain: object, weights: Weights, where: str = "") -> Graph:
                 tuple(map(str, each["inputs"])),
                 {name: each[name] for name in _FIELDS.get(str(each["op"]), ())},
             )
+            # One more than is allowed, so that too many are still seen to be too many.
             for each in plain["steps"][: MOST_STEPS + 1]
         ]
         outputs = {str(name): str(step) for name, step in dict(plain["outputs"]).items()}

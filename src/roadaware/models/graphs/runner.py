@@ -184,6 +184,7 @@ def _apply_convolution(given: list[Tensor], fields: Mapping[str, Any]) -> Tensor
         for size, side in zip(values.shape[2:], kernel.shape[2:], strict=True):
             sums.append(max((-(-size // stride) - 1) * stride + (side - 1) * dilation + 1 - size, 0))
         below, right = sums
+        # SAME of TensorFlow puts an odd pixel at the end.
         values = functional.pad(values, (right // 2, right - right // 2, below // 2, below - below // 2))
     bias = given[2] if len(given) > 2 else None
     found = functional.conv2d(values, kernel, bias, stride=stride, dilation=dilation, groups=fields["groups"])

@@ -86,6 +86,7 @@ def _are_parts(boxes: Floats32, tiled: Bools) -> Bools:
     high = np.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
     shared = np.clip(high - low, 0, None).prod(axis=2)
     area = np.clip(boxes[:, 2:] - boxes[:, :2], 1e-6, None).prod(axis=1)
+    # Below the diagonal: a part lies in a better box, which stands before it.
     inside = np.tril(shared >= _PART * area[:, None], -1)
     parts: Bools = tiled & inside.any(axis=1)
     return parts

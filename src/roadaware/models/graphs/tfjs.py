@@ -182,8 +182,10 @@ class _Walk:
                 return self._add(_COMBINED[op], given)
             if op in _PLAIN:
                 return self._add(_PLAIN[op], [self.named[inputs[0]]])
+            # Axes may count from the end: height and width are 1 and 2, or -3 and -2.
             if op == "Mean" and sorted(n % 4 for n in self.held[inputs[1]].flatten().tolist()) == [1, 2]:
                 return self._add("mean", [self.named[inputs[0]]])
+            # Channels stand last: axis 3, or -1.
             if op == "ConcatV2" and int(self.held[inputs[-1]]) % 4 == 3:
                 return self._add("concat", [self.named[each] for each in inputs[:-1]])
             if op == "ResizeBilinear" and not attributes.get("align_corners", {}).get("b", False):
@@ -214,18 +216,21 @@ class _Walk:
         padding = _text(attributes["padding"]["s"])
         if strides[1] != strides[2] or dilations[1] != dilations[2] or padding not in ("SAME", "VALID"):
             raise ValueError("other steps to the side than down, or padding of its own")
+        # "NHWC" in base64, which is the default of TensorFlow.
         if _text(attributes.get("data_format", {"s": "TkhXQw=="})["s"]) != "NHWC":
             raise ValueError("its channels do not stand last")
         given = [self.named[inputs[0]], self._keep(turned)]
         if fused[:1] == ["BiasAdd"]:
             given.append(self._keep(self.held[inputs[2]].astype(np.float32)))
             fused = fused[1:]
+        # A kernel of one cell needs no padding, whatever its stride.
         pad = padding == "SAME" and kernel.shape[:2] != (1, 1)
         fields = {"stride": strides[1], "dilation": dilations[1], "groups": groups, "pad": pad}
         return self._add("conv", given, {**fields, "then": _THEN[tuple(fused)]})
 
     def _resize(self, inputs: list[str], half_pixel: bool) -> str:
         given = self.named[inputs[0]]
+        # Sizes are constants for one size of image; what is kept is the factor between maps.
         height = self.nominal // self.shapes[given].stride
         wanted = [int(n) for n in self.held[inputs[1]].flatten()]
         if wanted[0] % height or wanted[0] != wanted[1]:

@@ -114,6 +114,7 @@ def find_peaks(heat: Floats32, sides: Floats32, floor: float, stride: int) -> tu
     """
     classes, height, width = heat.shape
     c, y, x = np.nonzero(heat > floor)
+    # -1 is below any heat: a cell at the edge has no neighbour there.
     padded = np.full((classes, height + 2, width + 2), -1, np.float32)
     padded[:, 1:-1, 1:-1] = heat
     value, highest = heat[c, y, x], np.full(len(c), -1, np.float32)
@@ -121,6 +122,7 @@ def find_peaks(heat: Floats32, sides: Floats32, floor: float, stride: int) -> tu
         for right in range(3):
             np.maximum(highest, padded[c, y + down, x + right], out=highest)
     top = value >= highest
+    # A cell gives one box, however many classes have their peak in it.
     place = np.unique(y[top].astype(np.int64) * width + x[top])
     y, x = place // width, place % width
     left, upper, right_side, lower = sides[:, y, x]

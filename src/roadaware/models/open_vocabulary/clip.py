@@ -113,6 +113,7 @@ class CropNamer:
         with wrap_inference(self.model):
             given = move_to_model({"pixel_values": self.prepare(crops)["pixel_values"]}, self.model)
             seen = functional.normalize(self.model.get_image_features(**given).pooler_output.float(), dim=-1)
+            # `logit_scale` is kept as a logarithm.
             likeness = self.model.logit_scale.float().exp() * seen @ self.meant.T
             found: npt.NDArray[np.float32] = likeness.softmax(dim=-1).cpu().numpy()
         return found

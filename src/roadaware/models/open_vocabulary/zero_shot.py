@@ -241,6 +241,7 @@ class GroundingDetector(ZeroShotDetector):
                 attention_mask=torch.ones_like(ids),
                 token_type_ids=torch.zeros_like(ids),
             )
+            # The logits are padded to the longest text that the model takes.
             told = said.logits[..., : ids.shape[1]].float().sigmoid()
             boxes.append(said.pred_boxes)
             scores.append(told @ prompt.shares.to(told.device).T)
@@ -264,6 +265,7 @@ def build_prompts(tokenizer: Tokenizer, texts: Sequence[str], most: int) -> list
     found: list[Prompt] = []
     held: list[int] = []
     for place in range(len(texts)):
+        # A text too long for any prompt stays alone, and is refused where its prompt is made.
         if held and len(_encode_prompt(tokenizer, texts, [*held, place]).ids) > most:
             found.append(_prompt(tokenizer, texts, held, most))
             held = []

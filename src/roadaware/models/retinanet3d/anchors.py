@@ -100,6 +100,7 @@ def _tile_anchors(cell: Tensor, size: tuple[int, int], step: tuple[float, float]
 
 # Boxes as offsets from anchors and back; imports torch.
 
+# Of the released code, as in SSD: offsets of centres and sizes then have about the same spread.
 VARIANCES = (0.1, 0.2)
 LARGEST = math.log(1000 / 16)
 """The logarithm of how many times larger than its anchor a decoded box can be."""
@@ -141,6 +142,7 @@ def decode(offsets: Tensor, anchors: Tensor, config: RetinaNetConfig) -> Tensor:
     extra = get_width_offset(config)
     anchor_size = anchors[..., 2:] - anchors[..., :2] + extra
     centre = offsets[..., :2] * VARIANCES[0] * anchor_size + anchors[..., :2] + 0.5 * anchor_size
+    # Cut before exp, which would overflow where a network has gone astray.
     size = torch.exp((offsets[..., 2:] * VARIANCES[1]).clamp(max=LARGEST)) * anchor_size
     return torch.cat([centre - 0.5 * size, centre + 0.5 * size - extra], dim=-1)
 
@@ -154,6 +156,7 @@ _CHUNK = 1 << 19
 
 def compute_anchor_iou(boxes: Tensor, anchors: Tensor) -> Tensor:
     """Intersection over union (..., n, N) of boxes (..., n, 4) with anchors (N, 4), no pixel added."""
+    # Steps in place: arrays of all boxes by all anchors are the largest of the matching.
     x1, y1, x2, y2 = boxes[..., None].unbind(-2)
     left, top, right, bottom = anchors.T.contiguous()
     wide = torch.minimum(x2, right).sub_(torch.maximum(x1, left)).clamp_(min=0)
@@ -194,6 +197,7 @@ def match(boxes: list[Tensor], anchors: Tensor, config: RetinaNetConfig) -> Tens
 
 def _match_padded(boxes: Tensor, real: Tensor, anchors: Tensor, config: RetinaNetConfig) -> Tensor:
     """`match` of (F, n, 4) boxes of which some (F, n) are real."""
+    # Boxes that only fill up a frame overlap nothing, so that no anchor is theirs.
     iou = compute_anchor_iou(boxes, anchors).masked_fill_(~real[..., None], -1.0)
     best, box = iou.max(dim=1)
     matched = box + 1
@@ -201,6 +205,7 @@ def _match_padded(boxes: Tensor, real: Tensor, anchors: Tensor, config: RetinaNe
     matched[best < config.ignore_iou] = BACKGROUND
     if config.force_best:
         number = torch.arange(1, boxes.shape[1] + 1, device=boxes.device) * real
+        # Of boxes with the same best anchor the later one has it, as released.
         forced = torch.zeros_like(matched).scatter_reduce_(1, iou.argmax(dim=2), number, "amax")
         matched = torch.where(forced > 0, forced, matched)
     return matched

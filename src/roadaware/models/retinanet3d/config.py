@@ -210,6 +210,7 @@ def reference(**fields: object) -> RetinaNetConfig:
         "box_coding": "plus_one",
         "empty_frames": "ignore",
         "av_targets": "batch",
+        # Rounded as in the released anchors.
         "anchor_scales": (1.0, 1.25992, 1.58740),
     }
     return RetinaNetConfig(**{**released, **fields})  # type: ignore[arg-type]

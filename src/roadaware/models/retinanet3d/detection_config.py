@@ -25,7 +25,7 @@ class DetectRule:
     Source: the ROAD paper, section 4.1, and the released code of 3D-RetinaNet.
     """
 
-    min_agentness: float = 0.025
+    min_agentness: float = 0.025  # GEN_CONF_THRESH, GEN_NMS and GEN_TOPK of the release
     nms_iou: float | None = 0.5
     top: int = 100
     dropped: int = 0

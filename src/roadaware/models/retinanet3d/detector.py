@@ -50,6 +50,7 @@ class Fit:
     def size(self, height: int, width: int) -> tuple[int, int]:
         """Height and width of an image once it is resized, not yet padded."""
         short = self.short_side_px
+        # Cut, not rounded, as released: 1280 x 960 becomes 682 x 512.
         if width < height:
             return int(short * height / width), short
         return short, int(short * width / height)
@@ -89,6 +90,7 @@ class Fit:
         new = self.size(height, width)
         wide = [-(-n // self.multiple_px) * self.multiple_px for n in new]
         clip = torch.zeros(3, len(pictures), *wide)
+        # (x / 255 - mean) / std on bytes, as one difference and one product.
         mean = torch.tensor(self.mean).mul(255).view(3, 1, 1)
         factor = torch.tensor(self.std).mul(255).reciprocal().view(3, 1, 1)
         for frame, picture in enumerate(pictures):
@@ -136,6 +138,7 @@ def check_frame(picture: Pixels, like: tuple[int, ...] | None = None) -> Pixels:
 
 def _resize_frame(picture: Pixels, size: tuple[int, int]) -> Tensor:
     """(3, h, w) uint8."""
+    # torch warns of arrays that cannot be written to, and takes no negative strides.
     owned = picture if picture.flags.writeable and picture.flags.c_contiguous else picture.copy()
     tensor = torch.from_numpy(owned).permute(2, 0, 1)
     if tuple(tensor.shape[1:]) == size:

@@ -38,6 +38,7 @@ def has_fused_convolutions(frames: Tensor) -> bool:
 
 @cache
 def _has_pointwise_op() -> bool:
+    # It has no public name, and another version of torch may lack it.
     return hasattr(torch.ops.mkldnn, "_convolution_pointwise_")
 
 
@@ -200,6 +201,7 @@ class Folded:
         parts, bias = self._kept
         if not has_fused_convolutions(frames):
             return parts, bias
+        # The order depends on the shape: images of a stream have one, so this happens once.
         if self._packed_for != frames.shape:
             self._packed = [
                 pack_weights(part, frames, None if self.pointwise else self.conv) for part in parts
@@ -212,6 +214,7 @@ class Folded:
         weight, bias = self.conv.weight.detach(), self.conv.bias
         bias = weight.new_zeros(len(weight)) if bias is None else bias.detach()
         if self.norm is not None and self.norm.running_var is not None and self.norm.running_mean is not None:
+            # norm(conv(x)) = scale * conv(x) + shift: one convolution with other weights.
             scale = self.norm.weight * torch.rsqrt(self.norm.running_var + self.norm.eps)
             bias = (bias - self.norm.running_mean) * scale + self.norm.bias
             weight = weight * scale[:, None, None, None, None]
@@ -771,6 +774,7 @@ class Head:
         weight = self.weight.reshape(self.n_anchors, self.each, -1)[:, rows]
         bias = self.bias.view(self.n_anchors, self.each)[:, rows]
         out = to_at_least_float32(tower.new_empty(len(cells), weight.shape[1]))
+        # By anchor: one product for all cells that ask for the same weights.
         for block in torch.split(torch.argsort(anchors, stable=True), _BLOCK):
             patches = self.patches(tower, slots[block], cells[block])
             of = anchors[block]

@@ -80,6 +80,7 @@ class TimeConv(nn.Conv3d, TimeLayer):
             input.new_zeros(*input.shape[:2], self.back, *input.shape[3:]) if self.past is None else self.past
         )
         joined = torch.cat([past, input], dim=2)
+        # Detached, or the graph of a stream would grow with every frame.
         self.past = joined[:, :, -self.back :].detach()
         skip = -self.seen % self.stride[0]
         self.seen += input.shape[2]
@@ -161,6 +162,7 @@ class TimeRepeat(TimeLayer):
 def make_streaming_copy(model: M) -> M:
     """A copy that shares all parameters and buffers with `model` and has memories of its own, empty."""
     shared = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
+    # deepcopy takes what its memo holds instead of copying it.
     twin = copy.deepcopy(model, shared)
     for layer in twin.modules():
         if isinstance(layer, TimeLayer):

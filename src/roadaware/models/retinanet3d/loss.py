@@ -38,6 +38,7 @@ def focal_loss(logits: Tensor, truth: Tensor, alpha: float, gamma: float) -> Ten
     crossed = functional.binary_cross_entropy_with_logits(logits, truth, reduction="none")
     hard = (truth == 0) | (truth == 1)
     p = torch.sigmoid(logits)
+    # 1 - p as the sigmoid of the other sign: no digits are lost where p is near 1.
     wrong = torch.where(hard, torch.sigmoid(logits * (1 - 2 * truth)), (truth - p).abs().clamp(min=_LEAST))
     return (alpha * truth + (1 - alpha) * (1 - truth)) * wrong**gamma * crossed
 
@@ -70,9 +71,11 @@ class _FocalSum(torch.autograd.Function):
         share[rows] = 0
         most = _ON_CPU if logits.device.type == "cpu" else _ELSEWHERE
         step = max(1, most // max(1, logits.shape[1]))
+        # Millions of small costs: 32 bits would lose them beside their sum.
         total = torch.zeros((), dtype=torch.float64, device=logits.device)
         for some in (slice(start, start + step) for start in range(0, len(logits), step)):
             p, cost = torch.sigmoid(logits[some]), functional.softplus(logits[some])
+            # A product is much cheaper than a power, and 2 is the published value.
             weight = p * p if gamma == 2 else p**gamma
             weight *= (1 - alpha) * share[some, None]
             total += (weight * cost).sum()
@@ -211,6 +214,7 @@ def match_anchors(targets: Targets, anchors: Tensor, config: RetinaNetConfig) ->
     """
     assigned = match([boxes for clip in targets.boxes for boxes in clip], anchors, config)
     empty = torch.tensor([not count for count in targets.counts], device=anchors.device)
+    # As released, a frame without boxes teaches nothing at all, not even background.
     unknown = empty if config.empty_frames == "ignore" else empty & ~targets.labelled.flatten()
     assigned.masked_fill_(unknown[:, None], IGNORED)
     frame, anchor = (assigned > BACKGROUND).nonzero(as_tuple=True)
@@ -224,6 +228,7 @@ def _box_loss(
     """Smooth L1 summed over matched anchors."""
     found = offsets.flatten(0, 1)[matches.frame, matches.anchor]
     if not len(matches.row):
+        # A 0 that hangs on the network, so that every parameter has a gradient.
         return found.sum()
     boxes = torch.cat([boxes for clip in targets.boxes for boxes in clip])[matches.row]
     wanted = encode(boxes.to(found.dtype), anchors[matches.anchor].to(found.dtype), config)
@@ -243,9 +248,11 @@ def _av_loss(logits: Tensor, actions: Tensor, config: RetinaNetConfig) -> Tensor
     known = actions >= 0
     chosen = logits[known]
     if not len(chosen):
+        # As above.
         return logits.sum() * 0
     truth = functional.one_hot(actions[known], logits.shape[-1]).to(logits.dtype)
     if config.av_targets == "batch":
+        # As released: every frame of a batch is to have all actions that any of them has.
         truth = truth.amax(dim=0, keepdim=True).expand_as(truth)
     return focal_loss(chosen, truth, config.focal_alpha, config.focal_gamma).sum() / len(chosen)
 
@@ -330,6 +337,7 @@ def select_hard_negatives(agentness: Tensor, assigned: Tensor, likeliest: int) -
         assigned: (F, N) as `match` gives it.
         likeliest: of a frame; fewer where there are not so many.
     """
+    # Chosen without a gradient: which anchors are hard is no matter of degree.
     background = agentness.detach().masked_fill(assigned != BACKGROUND, -torch.inf)
     best = background.topk(min(likeliest, background.shape[1]), dim=1)
     frame, place = torch.isfinite(best.values).nonzero(as_tuple=True)

@@ -120,6 +120,7 @@ def build_ego_head(config: RetinaNetConfig, n_av: int) -> Conv:
 def start_at(layer: nn.Conv3d, prior: float) -> None:
     """Set the bias so that scores begin at a probability."""
     if layer.bias is not None:
+        # Lin et al., ICCV 2017: else the loss of all the background drowns the rest in the first steps.
         nn.init.constant_(layer.bias, -math.log((1 - prior) / prior))
 
 
@@ -173,6 +174,7 @@ class Pyramid(nn.Module):
             self.ego_lateral.requires_grad_(False)
         for layer in self.children():
             if isinstance(layer, nn.Conv3d):
+                # Xavier's rule for uniform numbers, as Detectron draws its pyramids.
                 nn.init.kaiming_uniform_(layer.weight, a=1)
         self.repeats = nn.ModuleList(TimeRepeat() for _ in range(self.levels + 1)) if pooled else None
 
@@ -193,6 +195,7 @@ class Pyramid(nn.Module):
         if self.levels > 3:
             maps.append(self.conv6(stages[2]))
         if self.levels > 4:
+            # From P6, rectified, while P6 itself comes from the trunk, as in RetinaNet.
             maps.append(self.conv7(functional.relu(maps[3])))
         ego = maps[-1].mean(dim=(3, 4), keepdim=True)
         if self.repeats is None:

@@ -132,6 +132,7 @@ class RecurrentConv(Recurrent):
         super().__init__(width)
         self.conv_whh = build_space_convolution(width, width, 1)
         with torch.no_grad():
+            # Begins as the mean of the frame and of the state before.
             self.conv_whh.weight.copy_(torch.eye(width)[:, :, None, None, None])
 
     def _next(self, frame: Tensor, state: tuple[Tensor, ...] | None) -> tuple[Tensor, ...]:
@@ -224,6 +225,7 @@ class Bottleneck(nn.Module):
         inner = self.conv1(input)
         if self.unit:
             new = self.get_submodule(self.unit)(inner)
+            # As released: only the recurrent convolution takes the place of what it reads.
             inner = new if self.unit == "rcu" else new + inner
         inner = functional.relu(self.bn1(inner), inplace=True)
         inner = functional.relu(self.bn2(self.conv2(inner)), inplace=True)
@@ -292,6 +294,7 @@ class ResNet(Pyramid):
 
 SLOWER = 2
 """The slow way sees every second frame."""
+# Of the SlowFast paper: the fast way has an eighth of the channels, and tells twice as many as it has.
 _SHARE = 8
 _TOLD = 2
 
@@ -365,6 +368,7 @@ class Ways(nn.Module):
             self.add_module(f"Tconv{number}", teller)
         before = [slow, *(slow * EXPANSION * 2**stage for stage in range(3))]
         for stage in range(4):
+            # The slow way looks over time in its last two stages alone, as in the SlowFast paper.
             slow_taps = 3 if stage > 1 else 1
             inputs = before[stage] + told[stage] * _TOLD
             self.add_module(f"fast_res{stage + 1}", _way(config, told[stage], fast, stage, 3))
@@ -412,6 +416,7 @@ class SlowFast(Pyramid):
 def _way(config: RetinaNetConfig, inputs: int, base: int, stage: int, taps: int) -> nn.Sequential:
     """A stage of one way: its first block has the stride."""
     width = base * 2**stage
+    # Released: a stride of 16 where anchors are laid for 32, so that P5 to P7 cover twice the image.
     dilated = stage == 3 and config.slowfast_strides == "dilated"
     blocks = []
     for block in range((config.blocks or BLOCKS[config.slowfast_depth])[stage]):

@@ -67,6 +67,7 @@ class EnsemblePredictor:
     def _opened(cls, path: Path) -> Predictor | EnsemblePredictor:
         if not path.is_dir():
             return Predictor.open(path)
+        # By length first: seed-10 comes after seed-9.
         found = sorted(path.glob(_FILES), key=lambda file: (len(file.parent.name), file.parent.name))
         if not found:
             raise InputError(f"expected predictors ({_FILES}) and found none", where=str(path))

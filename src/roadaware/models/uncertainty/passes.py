@@ -42,6 +42,7 @@ def find_dropout_layers(network: nn.Module) -> list[nn.Module]:
     Args:
         network: of any sort.
     """
+    # Private, but the base of all dropout layers of torch.
     kinds = nn.modules.dropout._DropoutNd
     return [module for module in network.modules() if isinstance(module, kinds) and module.p > 0]
 
@@ -120,6 +121,7 @@ class DropoutLast(LastLayer):
     def drawn_weight(self, chance: torch.Generator) -> Tensor:
         """(n_scores, width) with the same inputs dropped for all scores."""
         kept = torch.rand(self.in_features, generator=chance) >= self.drop.p
+        # Scaled as dropout does, so that the mean over passes is the layer itself.
         return self.weight * (kept / (1 - self.drop.p)).to(self.weight)
 
 
@@ -253,6 +255,7 @@ def sample_last_weights(network: CrossingNet, doubt: DoubtConfig, n: int, seed: 
     last = network.last
     with torch.inference_mode():
         if not doubt.draws or not isinstance(last, LastLayer):
+            # Cloned, since expanded passes would share their memory.
             return last.weight.expand(n, -1, -1).clone()
         return torch.stack([last.drawn_weight(_chance(seed, each)) for each in range(n)])
 
@@ -273,6 +276,7 @@ def _batch(
 
 
 def _run_dropout_pass(network: CrossingNet, x: dict[str, Tensor], place: tuple[int, int, int]) -> Tensor:
+    # A pass has its own seed, so that it does not hang on those before it.
     torch.manual_seed(_number(*place))
     answer: Tensor = network(x)["label"]
     return answer

@@ -77,6 +77,7 @@ def is_covered(cell: Cell, out: Path) -> bool:
 
 def run_single_threaded(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
     """As `run_unit`, in a process that has one thread for it; arguments as there."""
+    # Fits run in several processes at once; more threads of each would compete for the cores.
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch
 

@@ -137,6 +137,7 @@ def prepare(
     home.mkdir(parents=True, exist_ok=True)
     save(cut, home / CUT, overwrite=True)
     _write_tested(cut, out / TESTED / f"{domain.name}.parquet")
+    # Written last: where the facts are, the samples are whole.
     write_atomically(home / FACTS, (json.dumps(facts, indent=2) + "\n").encode())
     return facts
 
@@ -175,6 +176,7 @@ def _open_scenes(
 def _make(domain: Domain, root: Path, scenes: int, processes: int, progress: Progress | None) -> None:
 
     preset, _, town = domain.name.partition("+")
+    # The samples hold boxes alone, so that sweeps and sound would be made for nothing.
     config = replace(build_scene_config(preset, town or None), lidar=None, sound=False)
 
     def shown(done: int, total: int) -> None:

@@ -88,6 +88,7 @@ def build_recipe(fit: Fit, study: AwayStudy, samples: int, weights: str = "") ->
     """
 
     how = study.learning
+    # Epochs follow from the number of updates, which is the same for every training set.
     steps = max(1, samples // min(how.batch, samples))
     doubt = {
         "none": DoubtConfig(),
@@ -239,6 +240,7 @@ def _predict_tabular(fit: Fit, doubt: str, out: Path) -> Answers:
 
     def answers(domain: str, split: str) -> Floats:
         said = model.predict(_examples(out, domain, split))[:, 0]
+        # Without a temperature, probabilities of 0 and 1 stay what they are.
         if heat == 1.0:
             return np.asarray(said, dtype=np.float64)
         return np.asarray(expit(logit(said.clip(_NEAREST, 1 - _NEAREST)) / heat), dtype=np.float64)
@@ -261,4 +263,5 @@ def _examples(out: Path, domain: str, split: str) -> Examples:
     from roadaware.tasks.pedestrians import build_examples
 
     found = build_examples(load_material(out, domain).cut, split)
+    # The labels of the test set are withheld from whoever is asked.
     return found if split != "test" else replace(found, truth=np.full(len(found), -1))

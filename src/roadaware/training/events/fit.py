@@ -73,6 +73,7 @@ def _fit(
     one: bool,
 ) -> SmallNetwork:
     """Networks of one shape; `one` of the labels is true, or each by itself."""
+    # A column that never changes has no spread; the cut is the one that the head makes (`head._FARTHEST`).
     mean, spread = x.mean(axis=0), x.std(axis=0) + np.float32(1e-3)
     standard = torch.from_numpy(np.clip((x - mean) / spread, -6, 6))
     if columns is not None:
@@ -148,6 +149,7 @@ def calibrate(network: SmallNetwork, x: Floats32, truth: Bools) -> SmallNetwork:
     logits = network.logits(x).astype(np.float64)
     slope, offset = np.ones(logits.shape[1]), np.zeros(logits.shape[1])
     for label in range(logits.shape[1]):
+        # Of fewer true ones two numbers cannot be fitted.
         if truth[:, label].sum() >= 10:
             slope[label], offset[label] = _platt(logits[:, label], truth[:, label])
     return replace(network, slope=slope.astype(np.float32), offset=offset.astype(np.float32))
@@ -162,9 +164,11 @@ def _platt(logit: Floats, truth: Bools) -> tuple[float, float]:
         slope = rows.T @ (p - truth) + ridge * (held - [1.0, 0.0])
         bend = (rows * (p * (1 - p))[:, None]).T @ rows + ridge * np.eye(2)
         step = np.linalg.solve(bend, slope)
+        # Newton's step overshoots where nearly all probabilities are 0 or 1.
         held = held - np.clip(step, -1, 1)
         if np.abs(step).max() < 1e-6:
             break
+    # A slope of 0 or below would undo the order of scores, or turn it round.
     return max(float(held[0]), 0.05), float(held[1])
 
 

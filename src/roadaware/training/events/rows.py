@@ -136,6 +136,7 @@ def _seen(truth: SceneTruth, at: Ints, miss: float, rng: np.random.Generator) ->
         if missing:
             missing = bool(chance[k] > 1.0 / lasts)
         else:
+            # With these chances of going and coming back, `rate` is the share of missed boxes on average.
             missing = bool(chance[k] < rate[k] / (1 - rate[k]) / lasts)
         found[k] = not missing
     return found
@@ -148,6 +149,7 @@ def _trembling(truth: SceneTruth, at: Ints, jitter: float, rng: np.random.Genera
     slow, keep = np.empty((len(at), 4)), np.exp(-1 / (0.25 * truth.fps))
     state = rng.standard_normal(4)
     for k, noise in enumerate(rng.standard_normal((len(at), 4))):
+        # Noise that follows its past and keeps a deviation of 1.
         state = keep * state + np.sqrt(1 - keep**2) * noise
         slow[k] = state
     spread = jitter * size * (0.67 * slow + 0.33 * rng.standard_normal((len(at), 4)))
@@ -317,6 +319,7 @@ def estimate_motion(
     """
     n = truth.n_frames
     level = np.exp(noise.scenes * rng.standard_normal())
+    # Turns are measured in focal lengths: a wrong one scales them.
     ratio = truth.focal_px / (focal_px or FOCAL_SHARE * truth.size_px[0])
     yaw = ratio * truth.yaw_rps + level * noise.yaw_rps * rng.standard_normal(n)
     pitch = ratio * truth.pitch_rps + level * noise.pitch_rps * rng.standard_normal(n)
@@ -325,6 +328,7 @@ def estimate_motion(
         truth.speed_mps * np.exp(scale) + noise.speed_mps * np.abs(rng.standard_normal(n)), 0.0
     )
     lost = rng.random(n) < (0.4 if rng.random() < noise.dark else noise.lost)
+    # There is no frame before the first one.
     lost[0] = True
     return [
         None if gone else Motion(float(y), float(p), float(s))

@@ -75,6 +75,7 @@ def _add(found: Any, column: pl.Series) -> None:
         _add(found, words.cast(pl.Enum(names)).to_physical())
     elif kind.is_float():
         values = column.cast(pl.Float64).fill_null(0.0).to_numpy()
+        # One NaN for all: it has many patterns of bits.
         found.update(np.where(np.isnan(values), np.nan, values).tobytes())
     elif kind.is_integer() or kind.is_temporal() or kind == pl.Boolean:
         found.update(column.to_physical().cast(pl.Int64).fill_null(0).to_numpy().tobytes())

@@ -39,6 +39,7 @@ class _LookingBack(nn.Module):
             valid: (B, T, 1) 1 where there is a frame, else 0.
         """
         read = self.norm(x) if valid is None else self.norm(x) * valid
+        # Zeros before the clip: what a stream begins with too.
         padded, frames = nn.functional.pad(read, (0, 0, self.past, 0)), x.shape[1]
         starts = range(0, self.past + 1, self.dilation)
         mixed: Tensor = self.mix(torch.cat([padded[:, at : at + frames] for at in starts], -1))

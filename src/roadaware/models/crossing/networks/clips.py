@@ -131,6 +131,7 @@ class ConvLSTM2d(nn.Module):
         self.state = nn.Conv2d(filters, 4 * filters, kernel, padding=kernel // 2, bias=False)
         nn.init.xavier_uniform_(self.input.weight)
         nn.init.orthogonal_(self.state.weight)
+        # An open forget gate keeps the state at the beginning, as Keras has it by default.
         open_forget = torch.tensor([0.0, 1.0, 0.0, 0.0]).repeat_interleave(filters)
         self.input.bias = nn.Parameter(open_forget)
 
@@ -224,6 +225,7 @@ class ShiftNorm(nn.BatchNorm3d):
     def __init__(self, channels: int, momentum: float) -> None:
         super().__init__(channels, eps=0.001, momentum=momentum)
         del self.weight
+        # A buffer: it is saved and loaded, and nothing learns it.
         self.register_buffer("weight", torch.ones(channels))
 
 
@@ -429,6 +431,7 @@ def _step(before: Tensor, after: Tensor, within: Tensor, window: int) -> Tensor:
     xx, xy, yy, xt, yt = functional.avg_pool2d(
         products, window, 1, window // 2, count_include_pad=False
     ).unbind(1)
+    # Added to the diagonal, so that places without slopes have a solution, which is 0.
     xx, yy = xx + _FIRMNESS, yy + _FIRMNESS
     size = xx * yy - xy * xy
     step = torch.stack([xy * yt - yy * xt, xy * xt - xx * yt], 1) / size[:, None]
@@ -454,6 +457,7 @@ def _resize_flow(flow: Tensor, rows: int, columns: int) -> Tensor:
     """A flow (B, 2, h, w) on a finer grid, in pixels of that grid."""
     if flow.shape[-2:] == (rows, columns):
         return flow
+    # Lengths are pixels of their own grid and grow with it.
     ratio = flow.new_tensor([columns / flow.shape[-1], rows / flow.shape[-2]])
     finer = functional.interpolate(flow, (rows, columns), mode="bilinear", align_corners=False)
     return finer * ratio[:, None, None]
@@ -486,6 +490,7 @@ class TwoStreamNet(PictureNet):
         """The features of both streams, each averaged over the stacks."""
         clip = self.clip(x)
         stacks = stack_flow_windows(self.flow(clip), self.config.stack)
+        # The image in the middle of each stack of flows.
         start = (self.config.stack - 1) // 2
         pictures = self.normalise(clip[:, start : start + stacks.shape[1]])
         streams = ((self.trunk, pictures), (self.motion, stacks))

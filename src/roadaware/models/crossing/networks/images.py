@@ -93,10 +93,12 @@ def normalize_initial_weights(trunk: nn.Module, pictures: Tensor) -> None:
 
     def settle(layer: nn.Module, _: tuple[Tensor, ...], found: Tensor) -> Tensor:
         convolution = cast(nn.Conv2d, layer)
+        # A channel that is the same everywhere has no deviation to divide by.
         mean, spread = found.mean((0, 2, 3)), found.std((0, 2, 3)).clamp_min(1e-6)
         convolution.weight /= spread[:, None, None, None]
         bias = cast(Tensor, convolution.bias)
         bias.copy_((bias - mean) / spread)
+        # What a hook returns goes on, so that deeper layers settle on what this one gives from now on.
         return (found - mean[:, None, None]) / spread[:, None, None]
 
     layers = [layer for layer in trunk.modules() if isinstance(layer, nn.Conv2d)]
@@ -111,6 +113,7 @@ def normalize_initial_weights(trunk: nn.Module, pictures: Tensor) -> None:
 def initialize_relu_weights(module: nn.Module) -> None:
     """Draw weights so that deep stacks of ReLUs neither fade nor grow: He et al., ICCV 2015, Equation 10."""
     for layer in module.modules():
+        # On the meta device there are no weights to draw.
         if isinstance(layer, nn.Conv2d | nn.Conv3d | nn.Linear) and not layer.weight.is_meta:
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
             if layer.bias is not None:

@@ -131,6 +131,7 @@ class BiPed(MultiTaskNet):
         self.together = nn.LSTM(c.embed * len(widths), c.width, batch_first=True)
         for name in self.maps:
             self.categories = Categories(self.shapes[name][1], c.filters)
+            # All categories count the same at the beginning.
             self.merge = nn.Parameter(torch.zeros(self.categories.categories))
             self.around = nn.LSTM(self.categories.width, c.width, batch_first=True)
         self.drop = nn.Dropout(c.dropout)
@@ -265,6 +266,7 @@ class PedFormer(MultiTaskNet):
         encoded = [encoder(one) for encoder, one in zip(self.encoders, self.numbers(x), strict=True)]
         pairs = zip(self.across, self._pairs, strict=True)
         told = [across(encoded[one], encoded[other]) for across, (one, other) in pairs]
+        # One input alone makes no pairs and stands for itself.
         joined = self.join(torch.cat(told or encoded, -1)).relu()
         motion = torch.cat([one[:, -1] for one in encoded], -1)
         around = [self.around(x[name], motion)[:, None].expand_as(joined) for name in self.maps]
@@ -301,6 +303,7 @@ class Whereabouts(nn.Module):
         super().__init__()
         self.regions, self.places = regions, places
         self.tell = nn.Linear(width, 3 * places)
+        # At first, components stand side by side around the pedestrian, whatever the embedding is.
         with torch.no_grad():
             self.tell.weight.zero_()
             self.tell.bias.zero_()

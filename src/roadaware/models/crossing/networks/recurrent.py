@@ -48,6 +48,7 @@ class FrameReader(nn.Module):
             raise UsageError(f"the inputs of {name} should show the same frames, not {frames}")
         self._crops = crops
         if crops:
+            # The smallest crops decide whether VGG16 can halve them so often.
             rows, columns = min(shapes[given][1:3] for given in crops)
             self.normalise = Normalise(pixels, swapped)
             self.trunk = VGG16Trunk(filters, size=(rows, columns))
@@ -207,6 +208,7 @@ class SFGRU(SFRNN):
             ]
             return known[0] if known else len(ranks)
 
+        # The sort is stable: inputs of one rank stay in the order in which they were given.
         return sorted(self.shapes, key=rank)
 
 

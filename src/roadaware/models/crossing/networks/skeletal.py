@@ -156,6 +156,7 @@ class UGRU(nn.Module):
 
     def forward(self, sequence: Tensor) -> Tensor:
         """(B, T, width) of (B, T, inputs); every state knows all frames."""
+        # Turned back, so that each state stands beside its frame.
         ahead = self.backward_gru(sequence.flip(1))[0].flip(1)
         states: Tensor = self.forward_gru(torch.cat([sequence, ahead], -1))[0]
         return states
@@ -176,10 +177,12 @@ class PlaceAttention(nn.Module):
         super().__init__()
         inner = max(1, channels // reduction)
         self.of_channels = nn.Sequential(nn.Linear(channels, inner), nn.ReLU(), nn.Linear(inner, channels))
+        # Of 7 x 7 cells as in the paper.
         self.of_places = nn.Conv2d(2, 1, 7, padding=3)
 
     def forward(self, picture: Tensor) -> Tensor:
         """(B, C, H, W)."""
+        # Mean and maximum go through the same layers, as in Equation 2.
         channels = self.of_channels(picture.mean((-2, -1))) + self.of_channels(picture.amax((-2, -1)))
         picture = picture * channels.sigmoid()[..., None, None]
         places = torch.stack([picture.mean(1), picture.amax(1)], 1)

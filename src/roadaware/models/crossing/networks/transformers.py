@@ -85,6 +85,7 @@ class BoxEncoderDecoder(BoxEncoder):
         seen = self.encoded(x)
         asked = self.questions + encode_positions(self.questions)
         answers = self.drop(asked).expand(len(seen), -1, -1)
+        # What is true stays hidden: a question sees none that comes later.
         later = torch.ones(len(asked), len(asked), dtype=torch.bool, device=seen.device).triu(1)
         for layer in self.decoder:
             answers = layer(answers, seen, later)
