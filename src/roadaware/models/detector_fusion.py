@@ -279,8 +279,9 @@ class MeanNetwork(nn.Module):
         stacked = torch.stack(list(logits))
         if self.mean == "logits":
             return stacked.mean(dim=0)
-        # A mean that rounds to 0 would have the logit -inf.
-        return stacked.sigmoid().mean(dim=0).logit(eps=torch.finfo(stacked.dtype).tiny)
+        # A mean that rounds to 0 or 1 would have an infinite logit.
+        kind = torch.finfo(stacked.dtype)
+        return stacked.sigmoid().mean(dim=0).clamp(kind.tiny, 1 - kind.eps).logit()
 
 
 class Ensemble(VideoDetector):

@@ -108,8 +108,8 @@ def export(
     height, width = fit.size(picture_px[1], picture_px[0])
     padded = tuple(-(-n // fit.multiple_px) * fit.multiple_px for n in (height, width))
     # The same input at every export, so that the comparison can be repeated.
-    torch.manual_seed(0)
-    shown = torch.randn(1, 3, _CHECKED_FRAMES if form == "stream" else frames, *padded)
+    generator = torch.Generator().manual_seed(0)
+    shown = torch.randn(1, 3, _CHECKED_FRAMES if form == "stream" else frames, *padded, generator=generator)
     first = shown[:, :, :1] if form == "stream" else shown
     with torch.no_grad():
         wrapped: nn.Module = _Stream(network, first) if form == "stream" else _Clip(network)

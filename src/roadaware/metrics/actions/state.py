@@ -56,8 +56,10 @@ class JudgedActions(Judged):
         if self.config.tied_ranks == "reversed":
             in_place = in_place[::-1]
         order = in_place[sort_descending(self.score[in_place])]
-        # numpy sorts 16-bit numbers by radix, in linear time.
-        return self._take(order[np.argsort(self.cls[order].astype(np.uint16), kind="stable")])
+        classes = self.cls[order]
+        if len(self.classes) <= 1 << 16:
+            classes = classes.astype(np.uint16)  # which numpy sorts by radix, in linear time
+        return self._take(order[np.argsort(classes, kind="stable")])
 
     def merge(self, other: Self) -> Self:
         """The state of both parts; equal scores rank as if the predictions of the other came after these.
