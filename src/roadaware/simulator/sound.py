@@ -60,7 +60,9 @@ class Tones:
         """(m,) next samples of the sound."""
         t = (self._done + np.arange(len(speed))) / RATE
         self._done += len(speed)
+        # The sum over the pitch, since sin(2 pi f t) would jump in phase wherever f changes.
         turns = self._phase + np.cumsum(self._hertz(t, speed)) / RATE
+        # Kept within one turn: over a long scene the fraction of a large number would lose its last digits.
         self._phase = float(turns[-1] % 1.0) if len(turns) else self._phase
         angle = 2 * np.pi * turns
         found = np.zeros(len(speed))
@@ -174,6 +176,7 @@ class Speech:
     ) -> None:
         self._pitch = pitch_hz * 2 ** rng.uniform(-0.25, 0.35, people)
         self._syllables, self._bend, self._breath = syllables_hz, bend, breath
+        # Voices that know nothing of each other add up in power.
         self._gain, self._rng = gain / math.sqrt(people), rng
         self._turns, self._done = rng.random(people), 0
         self._start = rng.random(people) if not together else np.full(people, rng.random())
@@ -352,16 +355,21 @@ def build_voice(label: str, rng: Chance) -> Voice:
     return MAKERS[known](rng)
 
 
+# 0.2 s. A multiple of `_STEP`, so that blocks meet at a place where the source was computed.
 BLOCK = 3200
 """Samples that are made at a time."""
 EARS_M, NEAR_M, SOUND_MS = 0.2, 2.0, 343.0
 """Between the ears; up to where noises do not get louder; metres that sound travels in a second."""
 AHEAD_M = 1.2
 """How far before the rear axle one listens."""
+# Loudness and bearing are computed every 5 ms and interpolated between: nobody moves much in that time.
 _STEP = 80
+# More than the 9.3 samples (EARS_M / SOUND_MS) that the farther ear is late.
 _HISTORY = 32
+# 5 ms at both ends: a sound that begins at full strength clicks.
 _FADE = 80
 _MASTER = 0.6
+# -54 dB: inaudible beside the wind, so that sources far away cost nothing.
 _FAINT = 0.002
 _STREAM = 23
 _WIND = {"clear": 0.012, "overcast": 0.018, "rain": 0.02, "snow": 0.03, "low-sun": 0.01}
@@ -389,6 +397,8 @@ def render_audio(episode: Episode) -> Iterator[npt.NDArray[np.float32]]:
         for source in heard:
             block += source.samples(start, end)
         heard = [source for source in heard if source.end > end]
+        # Bends what is too loud instead of cutting it: many sources
+        # may sound at once, and files hold -1 to 1.
         yield np.tanh(_MASTER * block).astype(np.float32)
 
 
@@ -397,6 +407,7 @@ class _Source:
 
     def __init__(self, episode: Episode, number: int, noise: Noise) -> None:
         self._episode, self._level = episode, noise.level
+        # A stream for each noise: what one of them draws does not depend on how many others are heard.
         rng = np.random.default_rng([episode.seed, number, _STREAM])
         self._voice: Voice = build_voice(noise.label, rng)
         self._actor: Actor | None = None if noise.actor is None else episode.actors[noise.actor]
@@ -442,6 +453,7 @@ class _Source:
         away = np.hypot(x, y)
         left = y * ahead[0] - x * ahead[1]
         speed = np.interp(frames, own, self._actor.speed)
+        # Pressure falls with 1 / distance; the bearing needs a distance that is not 0.
         return NEAR_M / np.maximum(away, NEAR_M), left / np.maximum(away, 0.5), speed
 
 
@@ -452,10 +464,13 @@ def _two_ears(line: Floats, side: Floats) -> Floats:
         line: (history + m,) samples.
         side: (m,) sine of the bearing, left is positive.
     """
+    # Constant power: cos^2 + sin^2 = 1, so that nothing becomes
+    # louder by passing; sqrt(2) makes the middle 1.
     angle = (1.0 - side) * np.pi / 4
     found = np.empty((len(side), 2))
     middle = EARS_M / 2 / SOUND_MS * RATE
     for ear, (loud, sign) in enumerate(((np.cos(angle), -1.0), (np.sin(angle), 1.0))):
+        # Never a negative delay, or an ear would need samples that are not made yet.
         place = np.arange(_HISTORY, len(line)) - middle * (1.0 + sign * side)
         whole = np.floor(place).astype(np.int64)
         share = place - whole
@@ -472,6 +487,7 @@ class _Bed:
         weather = episode.conditions.weather
         self._parts: list[tuple[float, Voice]] = []
         for ear in (0, 1):
+            # The same wind in both ears would sound as if it came from the middle of the head.
             streams = np.random.default_rng([episode.seed, ear, _STREAM + 1]).spawn(2)
             self._parts.append((_WIND[weather], build_voice("wind", streams[0])))
             self._parts.append((0.08 if weather == "rain" else 0.0, build_voice("rain", streams[1])))
