@@ -94,6 +94,7 @@ class Spawner:
         near = np.hypot(self.places[:, 2] - x, self.places[:, 3] - y) < AROUND_M
         cars = self.places[near & (self.places[:, 5] > 0)]
         # Two directions of one road count once.
+        # Places are 5 m apart.
         road_m = 5.0 * float(cars[:, 4].sum()) / 2 / max(self.config.surroundings.lanes, 1)
         return round(self.config.behaviour.vehicles * road_m / 100.0)
 
@@ -114,6 +115,7 @@ class Spawner:
         dx, dy = self.places[:, 2] - ego.x, self.places[:, 3] - ego.y
         away = np.hypot(dx, dy)
         ahead = dx * np.cos(ego.heading) + dy * np.sin(ego.heading)
+        # After the start nobody may appear out of nothing in view; at the start everybody is there already.
         least = 8.0 if first else np.where(ahead > 0.4 * away, AHEAD_M, HIDDEN_M)
         fit = (away < AROUND_M) & (away > least) & (self.places[:, use] > 0)
         rows = np.flatnonzero(fit)
@@ -181,6 +183,7 @@ class Spawner:
         """
         behaviour = self.config.behaviour
         manners = draw_manners(self.rng, make.kind, behaviour.ego_speed_kmh / 3.6, behaviour.yielding)
+        # Begun so far back that it is over.
         shift = Shift(-1e6, 1.0, left_m, 0.0, left_m)
         vehicle = Vehicle(self.born, make, manners, self.net.path(steps), s, 0.0, shift, frame)
         self.born += 1

@@ -138,6 +138,7 @@ def _ways(vehicles: Sequence[Vehicle]) -> tuple[Floats, Floats]:
     grid = np.arange(SAMPLES, dtype=np.float64)
     for row, vehicle in enumerate(vehicles):
         v = max(vehicle.v, 0.0)
+        # As far as one needs to stop with reaction and 2 m/s2, and a room of its own.
         ahead[row] = grid * max(1.2, (12.0 + 2.2 * v + v * v / 4.0) / SAMPLES)
         s = vehicle.front + ahead[row]
         place = vehicle.path.many(s)
@@ -181,8 +182,11 @@ def _compute_idm_acceleration(
     v: Floats, gap: Floats, along: Floats, room: Floats, accelerate: Floats, headway: Floats
 ) -> Floats:
     """m/s2 behind bodies (Treiber, Hennecke and Helbing 2000)."""
+    # Who comes towards one counts as standing: the model is of those who follow.
     closing = v - np.maximum(along, 0.0)
     wanted = room + np.maximum(v * headway + v * closing / (2 * np.sqrt(accelerate * 2.2)), 0.0)
+    # Divided by below: bodies that touch, or overlap in their
+    # corners, would give an infinite or a wrong sign.
     gap = np.maximum(gap, 0.15)
     found = accelerate * (1.0 - (wanted / gap) ** 2)
     # Physics first: what must be lost until there.
@@ -206,6 +210,7 @@ def _people_bound(
     along = ahead[rows, near] + dx * c + dy * s
     left = dy * c - dx * s
     drift = velocity[:, 1] * c - velocity[:, 0] * s
+    # At least 2 m/s: to one who stands, everybody on foot would otherwise be in the way at some time.
     until = np.clip(along, 0.0, None) / np.maximum(speed[:, None], 2.0) + 1.2
     later = left + drift * until
     band = half[:, None] + 0.75

@@ -74,6 +74,7 @@ class Junctions:
 
     def _measured(self, node: int, a: int, b: int, room_m: float) -> tuple[float, float, float, float] | None:
         ways = self.net.layout.junctions[node].connectors
+        # From one lane they follow each other, which is a matter of gaps and not of right of way.
         if ways[a].start == ways[b].start:
             return None
         one, two = ways[a].line, ways[b].line
@@ -230,6 +231,7 @@ def _time(vehicle: Vehicle, distance: float) -> float:
 def _room(a: Vehicle, b: Vehicle) -> float:
     """Metres between the middles of two ways so that both can be driven at a time."""
     room = (a.width + b.width) / 2 + 0.3
+    # Rounded up to quarters of a metre: where ways meet is kept by room, and few rooms are few measurements.
     return float(np.ceil(room * 4) / 4) if max(a.length, b.length) < 7 else max(room, 2.95)
 
 

@@ -207,6 +207,7 @@ class World:
         vehicles = self.cast.vehicles
         bodies = collect_bodies(vehicles, self.things)
         sight = find_obstacles_ahead(vehicles, bodies, people, velocity)
+        # Sums of steps of 0.1 fall short of 0.2 by rounding, which would put decisions off by a step.
         if self.since_decision >= DECIDE_S - 1e-9:
             self.manoeuvres.decide(vehicles, sight, bodies, people, time_s)
             self.since_decision = 0.0
@@ -231,6 +232,7 @@ class World:
         if vehicle.passing is not None:
             fastest = FASTEST * self.manoeuvres.usual if vehicle.passing.moves else SQUEEZE
             most = min(max(most, fastest), fastest, vehicle.path.limit(vehicle.front))
+        # The free road of the intelligent driver model, with its usual exponent.
         a = vehicle.manners.accelerate * (1.0 - (max(vehicle.v, 0.0) / most) ** 4)
         if vehicle is self.ego:
             a = min(
@@ -276,10 +278,12 @@ def move_vehicle(vehicle: Vehicle, wanted: float, dt: float) -> None:
         _reverse(vehicle, dt)
         return
     a = float(np.clip(wanted, -HARDEST, vehicle.manners.accelerate))
+    # What one feels as a jerk is bounded, but nobody brakes gently for a body in the way.
     if a > EMERGENCY:
         a = float(np.clip(a, vehicle.a - 8.0 * dt, vehicle.a + 5.0 * dt))
     before = vehicle.v
     vehicle.v = max(before + a * dt, 0.0)
+    # An exponential approach to standing would never end.
     if vehicle.v < 0.02 and a <= 0:
         vehicle.v = 0.0
     vehicle.a = (vehicle.v - before) / dt if vehicle.v > 0 else min(a, 0.0)

@@ -266,5 +266,8 @@ def _compute_speed(position: Floats, heading: Floats, fps: float, planned: Float
         return planned.copy()
     rate = np.gradient(position[:, :2], axis=0) * fps
     along = rate[:, 0] * np.cos(heading) + rate[:, 1] * np.sin(heading)
+    # From the positions, so that speed, track and pose agree to the
+    # frame; central differences blur a stop, hence
+    # the planned speed where it is 0.
     found: Floats = np.copysign(np.hypot(rate[:, 0], rate[:, 1]), along)
     return np.where((planned == 0.0) & (np.abs(found) < STANDING), 0.0, found)

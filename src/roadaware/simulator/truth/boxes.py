@@ -179,6 +179,7 @@ def is_looking(actor: Actor, view: View) -> Bools:
     """
     to_us = np.arctan2(-view.sight[:, 1], -view.sight[:, 0])
     turned = (actor.heading + actor.gaze - to_us + np.pi) % (2 * np.pi) - np.pi
+    # Only a guess from the head, where the behaviour does not know whether somebody looks out.
     looks: Bools = np.abs(turned) < _LOOKS
     if "looking" in actor.facts:
         looks = np.asarray(actor.facts["looking"] != 0)

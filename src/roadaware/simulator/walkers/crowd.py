@@ -69,6 +69,8 @@ class Walkers:
         self._ways = Ways(layout)
         self._things = _spots(things)
         self._starts = None if starts is None else list(starts)
+        # The difference keeps 10 frames per second at one step, where
+        # the quotient may come out a hair above 1.
         self._steps = max(1, math.ceil(1.0 / fps / LONGEST_STEP_S - 1e-9))
         self._walkers: list[Walker] = []
         self._records = Records(n_frames)
@@ -134,6 +136,7 @@ class Walkers:
             if self._starts is None:
                 self._starts = [self._beside(start) for start in set_stage(self._setting, self._rng)]
             self._walkers = [_walker(start, self._rng) for start in self._starts]
+            # Sorted: the order of a set is no promise.
             for lead in sorted({start.leader for start in self._starts} - {-1}):
                 _side_by_side(self._walkers, lead)
             self._bodies = _bodies(self._starts, self._walkers, self._ways, self._obstacles(), self._config)
@@ -159,6 +162,7 @@ class Walkers:
         away = np.hypot(*(bodies.xy - own).T)
         for k, walker in enumerate(self._walkers):
             lead = walker.start.leader if walker.start.leader >= 0 else k
+            # By the leader's distance: a party wakes as one.
             if walker.awake == 0 and away[lead] < WAKE_M:
                 walker.awake = 1
             elif walker.awake == 1 and away[lead] > WAKE_M + GONE_M:
