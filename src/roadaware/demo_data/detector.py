@@ -216,6 +216,7 @@ def _simulate_scores(
             columns = np.array(children[kind], dtype=np.int64).T
             parts = scenes.meta.composites[kind]
             product = np.prod([scores[p][:, c] for p, c in zip(parts, columns, strict=True)], axis=0)
+            # The logarithm of odds needs a number between 0 and 1.
             own, bounded = detector.own_evidence, np.clip(product, 1e-7, 1 - 1e-7)
             evidence = np.log(bounded / (1 - bounded)) * (1 - own / 2) + own * evidence
         scores[kind] = _sigmoid(evidence)

@@ -315,7 +315,10 @@ def save(page: str, path: Path) -> None:
 def _environment() -> Environment:
     return Environment(
         loader=PackageLoader("roadaware.reports"),
+        # Names of files and classes come from outside: without it they
+        # could bring their own script into a page.
         autoescape=True,
+        # A field that is misspelled fails, where Jinja would print nothing in its place.
         undefined=StrictUndefined,
         finalize=_convert_value,
         trim_blocks=True,

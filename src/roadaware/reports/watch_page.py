@@ -53,6 +53,7 @@ def plot_timeline(watched: Watched, end_s: float, agents: Sequence[str] = ()) ->
     names = list(dict.fromkeys([*agents, *sorted({span.agent for span in shown})]))
     used = [name for name in names if any(span.agent == name for span in shown)]
     colours = {name: "#{:02x}{:02x}{:02x}".format(*COLOURS[k % len(COLOURS)]) for k, name in enumerate(names)}
+    # An axis needs a length, and an empty stream has none.
     end_s = max(end_s, 1e-3)
     colours[UNLABELLED] = GREY
     with set_style():
@@ -143,6 +144,7 @@ def _format_span(span: Span) -> str:
 _MOST_BYTES = 6 << 20
 """A video up to this size is in the page, and can be played there."""
 _THUMB_PX = 480
+# 64 MiB, before it is parsed.
 _LIMIT = 1 << 26
 _WEAK = 1.25
 NOTHING = (

@@ -150,6 +150,7 @@ def _mean_difference(scores: Floats) -> float:
 
 def _sums(scores: Floats) -> list[Diagnosis]:
     sums = scores.sum(axis=1)
+    # Files hold few decimals: sums of rounded shares are off by some of them.
     if scores.shape[1] == 1 or np.allclose(sums, 1.0, atol=1e-3):
         return []
     off = int((np.abs(sums - 1.0) > 1e-3).sum())

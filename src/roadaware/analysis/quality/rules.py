@@ -70,6 +70,7 @@ def _forms(word: str) -> tuple[str, ...]:
 
 def _build_pattern(form: str) -> str:
     """The pattern of a whole word; a limit is asked for only beside characters that belong to words."""
+    # Words of a list are words, not patterns; a list from outside must not be able to stall the search.
     pattern = re.escape(form)
     if _UNSPACED.search(form):
         return pattern
