@@ -166,6 +166,7 @@ def add_corner_objects(
                     room.take(thing)
                 things += found
                 break
+    # Numbered for themselves; they get their numbers in the scene when it is known how many others there are.
     lying = [build_object_actor(thing, regions, k, config, rng) for k, thing in enumerate(things)]
     return Strewn(tuple(lying), tuple(dogs), bags)
 
@@ -350,6 +351,7 @@ def _circles(thing: Thing) -> tuple[Floats, float]:
         axis, spread = thing.heading + np.pi / 2, width - length
     else:
         axis, spread = thing.heading, length - width
+    # As many circles of the short side as cover the long one without gaps.
     k = 1 + int(np.ceil(spread / max(min(length, width), 0.3)))
     offsets = np.linspace(-spread / 2, spread / 2, k) if k > 1 else np.zeros(1)
     way = np.stack([np.cos(axis), np.sin(axis)], axis=1)

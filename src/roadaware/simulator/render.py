@@ -580,6 +580,7 @@ def _glints(lamps: Floats, camera: Camera, air: Air) -> Floats:
 
     x, y, half width and half height in pixels, 1 / depth, and colour.
     """
+    # A plane mirror at z = 0 shows what hangs above it as far below.
     pixels, depth = camera.project(lamps[:, :3] * [1.0, 1.0, -1.0])
     keep = (depth > 1.0) & (np.abs(pixels[:, 0] - camera.width_px / 2) < camera.width_px)
     pixels, depth, lamps = pixels[keep], depth[keep], lamps[keep]
@@ -630,6 +631,7 @@ def _glare(seen: _Seen, camera: Camera, air: Air) -> tuple[float, float, float, 
 @cache
 def noise_field() -> Floats32:
     """(256, 256) that patterns are made of, the same in every scene."""
+    # Of a size that is a power of 2, so that kernels wrap it by a mask of bits.
     return np.random.default_rng(20_23).random((256, 256), dtype=np.float32)
 
 
@@ -706,6 +708,7 @@ class Stage:
 
         actors, signals = self.episode.actors, self.episode.signals
         near, away = self._near(frame, range_m, ahead)
+        # All bodies of a frame at once: their bones are one array, and numpy costs by the call.
         prepare_poses([actors[k] for k in near if actors[k].kind in _BODIES], frame)
         parts = [town]
         parts += [self._actor(actors[k], frame, far) for k, far in zip(near, away, strict=True)]

@@ -122,6 +122,7 @@ class Spawner:
         if not len(rows):
             return None
         weights = self.places[rows, 4]
+        # Several at once, since a place may be taken; none is not an error, somebody else comes later.
         for row in self.rng.choice(rows, TRIES, p=weights / weights.sum()).tolist():
             lane = self.net.layout.lanes[int(self.places[row, 0])]
             made = self.placed(kind, lane, float(self.places[row, 1]), vehicles, frame)
@@ -550,6 +551,7 @@ class Cast:
             n_frames: of the scene.
             fps: frames per second.
         """
+        # By birth, not by who left first: numbers of actors must not hang on when a vehicle went out of range.
         moved = sorted((v for v in [*self.gone, *self.vehicles[1:]] if v.trail), key=lambda v: v.number)
         found = [build_vehicle_actor(vehicle, number, fps) for number, vehicle in enumerate(moved)]
         for parked in self.parked:

@@ -201,6 +201,7 @@ class Junctions:
         """Whether another way comes from the opposite side of a junction."""
         ways = self.net.layout.junctions[event.number].connectors
         one, two = (float(ways[k].line.heading(0.0)) for k in (way, other))
+        # Within 45 degrees of head on.
         return float(np.cos(one - two)) < -0.7
 
     def _may_precede(self, vehicle: Vehicle, event: Event, other: Vehicle, theirs: Event) -> bool:

@@ -147,6 +147,7 @@ def sample_path(points: Floats) -> tuple[Floats, Floats]:
     places = np.arange(-LEAD_M, s[-1], STEP_M)
     xy = np.stack([np.interp(places, s, points[:, axis]) for axis in (0, 1)], axis=1)
     along = np.gradient(xy, axis=0)
+    # Unwrapped before it is smoothed and interpolated: the mean of 179 and -179 degrees is not 0.
     heading = np.unwrap(np.arctan2(along[:, 1], along[:, 0]))
     heading = _smooth(heading, 3)
     bend = np.abs(_smooth(np.gradient(heading, STEP_M), 5))

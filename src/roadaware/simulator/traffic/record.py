@@ -145,6 +145,7 @@ class Recorder:
         backs = vehicle.v < -0.02 or (vehicle.reverse_m > 0 and vehicle.v <= 0)
         if not cyclist:
             lamps |= Lamp.BRAKE if braking else Lamp(0)
+            # By the time of the scene, so that the lamps of a frame do not depend on the frames before.
             if (time_s * BLINK_HZ) % 1.0 < 0.5:
                 lamps |= Lamp.LEFT if signals in (1, HAZARD) else Lamp(0)
                 lamps |= Lamp.RIGHT if signals in (-1, HAZARD) else Lamp(0)
@@ -230,6 +231,7 @@ def build_ego(ego: Vehicle, fps: float) -> Ego:
     xy = xy - back * np.column_stack([np.cos(heading), np.sin(heading)])
     position = np.column_stack([xy, np.zeros(len(table))])
     speed = _compute_speed(position, heading, fps, column["speed"])
+    # The first that holds counts: who stands does not turn, and who turns at a junction does not change lanes.
     action = np.select(
         [
             np.abs(column["speed"]) < STANDING,

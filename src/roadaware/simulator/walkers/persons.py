@@ -409,6 +409,7 @@ def _party(
         place = find_place_near(setting, band, s, 0, rng)
     wants = later or (wants and place is not None)
     ages = () if size == 1 else tuple(rng.permutation(["child", "young", "adult", "senior"])[:2])
+    # No child leads a party.
     first = draw_person(rng, behaviour, wants, ("young", "adult", "senior") if size > 1 else ())
     width = setting.ways.bands[band].width_m
     lane = float(rng.uniform(0.45, max(0.5, width - 0.45)))
@@ -427,6 +428,7 @@ def _party(
     starts.append(lead)
     for k in range(1, size):
         other = draw_person(rng, behaviour, wants, ages)
+        # At one pace they stay together without having to catch up all the time.
         other = replace(other, pushes=None, dog=False, runs=first.runs, pace=first.pace)
         step = 0.68 * ((k + 1) // 2) * (1 if k % 2 else -1)
         u = min(max(lead.u + step, 0.3), width - 0.3)
@@ -472,6 +474,7 @@ def _errand(setting: Setting, place: Place, person: Person, lane: float, rng: np
     """Let somebody who wants to cross come to the kerb some seconds before the own vehicle would pass."""
     length = setting.ways.bands[place.band].length_m
     ahead = setting.ahead(place.band, place.s)
+    # People live only from when the own vehicle wakes them, so that their walk begins then.
     woken = max(0.0, (ahead - WAKE_M) / setting.speed)
     # Lights keep people waiting, so they come earlier.
     spare = float(rng.uniform(4.0, 14.0)) + (6.0 if place.kind == "signalled" else 0.0)
