@@ -71,6 +71,7 @@ class LidarConfig:
 
     rings: int = 64
     columns: int = 900
+    # The vertical field of a Velodyne HDL-64E, and its 64 rings.
     lowest_deg: float = -24.8
     highest_deg: float = 2.0
     height_m: float = 1.9

@@ -72,6 +72,7 @@ class Filtered:
         """(m,) samples that come after those before."""
         from roadaware.simulator.sound_kernels import apply_filter_sections
 
+        # A copy, which the kernel changes.
         found = np.array(block, dtype=np.float64)
         apply_filter_sections(found, self._sections, self._state)
         return found

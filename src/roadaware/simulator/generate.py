@@ -278,6 +278,7 @@ def _produce(order: Order, folder: Path, processes: int, progress: Callable[[int
     if progress is not None:
         progress(done, order.scenes)
     try:
+        # Closed whatever happens, which ends the processes at once instead of when garbage is collected.
         with closing(_made(order, folder, due, processes)) as made:
             for _ in made:
                 done += 1

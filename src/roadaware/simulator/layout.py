@@ -47,6 +47,7 @@ class Line:
         steps = np.diff(self.points, axis=0)
         # Two points may be the same.
         lengths = np.maximum(np.diff(self.s), 1e-9)
+        # Not clipped: beyond 0 and 1 the end pieces go straight on.
         share = (s - self.s[place]) / lengths[place]
         found: Floats = self.points[place] + steps[place] * share[..., None]
         return found

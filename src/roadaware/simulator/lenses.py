@@ -13,6 +13,7 @@ from roadaware.simulator.looks import Look
 from roadaware.simulator.mesh import Camera, Semantic
 from roadaware.simulator.render import Picture, noise_field
 
+# A power is close to sRGB's curve and its inverse is one line; the dark needs more steps than 256.
 _GAMMA, _STEPS = 2.2, 4096
 _MIDDLE = 0.2
 """Light that a change of contrast leaves as it is."""

@@ -631,7 +631,7 @@ def _move_to_centre(actor: Actor, middle: Floats, kerb: Kerb) -> Actor:
 
 def _way(stand: Stand, n: int, fps: float) -> tuple[int, Floats]:
     """The frame in which somebody sets off, and (n,) how far they have come; nowhere, unless they cross."""
-    # At 1.1 m/s, and 0.8 m from the kerb at most, nobody sets off more than 0.9 s before the end.
+    # At 1.1 m/s, and 0.8 m from the kerb at most, nobody sets off more than about 0.9 s before the end.
     pace = float(np.clip(stand.person.pace, 1.1, 1.8))
     t = np.arange(n) / fps
     gained = pace / _GAINED_MPS2

@@ -134,6 +134,7 @@ def merge_soups(parts: Sequence[Soup]) -> Soup:
     Args:
         parts: at least one.
     """
+    # Nothing is copied where there is nothing to join.
     if len(parts) == 1:
         return parts[0]
     names = ("corners", "colour", "material", "semantic", "glow", "uv", "instance")

@@ -748,6 +748,7 @@ class Stage:
         # A beacon flashes by the frame, not by the lamps that are lit.
         if actor.number not in self._still or lamps & Lamp.BEACON:
             return build_actor_soup(actor, frame, coarse=coarse, hue=hue)
+        # What stands still differs from frame to frame by nothing else.
         look = (lamps, coarse)
         if actor.number not in self._kept or self._kept[actor.number][0] != look:
             self._kept[actor.number] = (look, build_actor_soup(actor, frame, coarse=coarse, hue=hue))

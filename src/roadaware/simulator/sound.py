@@ -358,6 +358,7 @@ def build_voice(label: str, rng: Chance) -> Voice:
 # 0.2 s. A multiple of `_STEP`, so that blocks meet at a place where the source was computed.
 BLOCK = 3200
 """Samples that are made at a time."""
+# 343 m/s: dry air of 20 degrees. Without NEAR_M a source at 0 m would be infinitely loud.
 EARS_M, NEAR_M, SOUND_MS = 0.2, 2.0, 343.0
 """Between the ears; up to where noises do not get louder; metres that sound travels in a second."""
 AHEAD_M = 1.2
@@ -539,6 +540,7 @@ def collect_street_noises(episode: Episode) -> tuple[Noise, ...]:
         elif actor.kind == "Ped":
             found += _horns(episode, actor)
     found += _voices(episode)
+    # Their numbers seed their voices: an order that hung on how they were found would change all of them.
     return tuple(sorted(found, key=lambda noise: (noise.start_s, noise.label, noise.actor or -1)))
 
 
@@ -553,6 +555,7 @@ def _spans(mask: Bools, first: int, fps: float, shortest_s: float = 0.3) -> list
     """Stretches in seconds where a mask over the frames of an actor holds."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
     spans = [((first + a) / fps, (first + b) / fps) for a, b in edges.reshape(-1, 2).tolist()]
+    # A source that flickers at the edge of its range would make a sound of one frame.
     return [span for span in spans if span[1] - span[0] >= shortest_s]
 
 
@@ -620,6 +623,7 @@ def _horns(episode: Episode, actor: Actor) -> list[Noise]:
             soonest, who = float(ahead / speed), k
     if who < 0:
         return []
+    # Drivers need a moment to react.
     start = frame / fps + 0.35
     end = min(start + 0.4 + 0.6 * (actor.look % 89) / 89.0, episode.n_frames / fps)
     return [Noise("honking", places[who][0], start, end, 2.5)] if end - start > 0.2 else []
@@ -646,5 +650,6 @@ def _voices(episode: Episode) -> list[Noise]:
                 continue
             spans = _spans(beside & heard, first, fps, 0.8)
             found += [Noise("speaking", one.number, s, e, 0.4) for s, e in spans]
+            # Each in one pair at most: three who walk together would otherwise talk over each other.
             silent.update((one.number, other.number))
     return found

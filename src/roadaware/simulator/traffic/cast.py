@@ -344,6 +344,7 @@ class Cast:
         # Its rear axle keeps to the line and it points along it: acceleration and yaw rate are exact.
         ego.tail_m, ego.base_m = 0.9, 0.3
         ego.place()
+        # Corner cases lie on the way ahead: their vehicle starts on the road.
         if self.rng.random() < OWN_PARKED and not len(self.things) and self._in_bay(ego, lane):
             return ego
         gaps = [e.s - ego.front for e in ego.path.events if e.s > ego.front and e.kind != "bay"]
@@ -385,6 +386,7 @@ class Cast:
             room_before = k + 1 < n and not taken[k + 1]
             goes = room_before and leaves < LEAVING and make.kind != "Mobike"
             reverse = 2.5 if goes and k > 0 and back < REVERSING else 0.0
+            # Who reverses needs the bay behind, so that its vehicle, the last that was put down, goes again.
             if reverse and taken[k - 1]:
                 found.pop()
             if len(self.things) and np.hypot(*(self.things[:, :2] - (x, y)).T).min() < CLEAR_M:
@@ -551,7 +553,7 @@ class Cast:
             n_frames: of the scene.
             fps: frames per second.
         """
-        # By birth, not by who left first: numbers of actors must not hang on when a vehicle went out of range.
+        # By birth: numbers of actors must not depend on when a vehicle went out of range.
         moved = sorted((v for v in [*self.gone, *self.vehicles[1:]] if v.trail), key=lambda v: v.number)
         found = [build_vehicle_actor(vehicle, number, fps) for number, vehicle in enumerate(moved)]
         for parked in self.parked:

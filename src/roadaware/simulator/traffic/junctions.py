@@ -452,6 +452,7 @@ class Zebras:
             nearest = away.argmin(1)
             same = away[np.arange(len(waiting)), nearest] < SAME_M
             numbers[same] = self.numbers[nearest[same]]
+        # Numbers are never used again: a driver's decision must not pass to somebody who waits there later.
         fresh = np.flatnonzero(numbers < 0)
         numbers[fresh] = np.arange(self.next, self.next + len(fresh))
         self.next += len(fresh)

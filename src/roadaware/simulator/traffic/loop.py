@@ -207,7 +207,7 @@ class World:
         vehicles = self.cast.vehicles
         bodies = collect_bodies(vehicles, self.things)
         sight = find_obstacles_ahead(vehicles, bodies, people, velocity)
-        # Sums of steps of 0.1 fall short of 0.2 by rounding, which would put decisions off by a step.
+        # Sums of steps may fall short of the limit by rounding, which would put a decision off by a step.
         if self.since_decision >= DECIDE_S - 1e-9:
             self.manoeuvres.decide(vehicles, sight, bodies, people, time_s)
             self.since_decision = 0.0
@@ -216,6 +216,7 @@ class World:
         coming = self.rules.coming(vehicles, time_s)
         wanted = []
         for row, vehicle in enumerate(vehicles):
+            # All bounds are computed before anybody moves: who comes first in the list has no advantage.
             seen = min(float(sight.bound[row]), float(sight.for_people[row]))
             ruled = min(self.rules.bound(vehicle, coming, vehicles, time_s), to_berth(vehicle, time_s))
             wanted.append(min(seen, ruled, self._free(vehicle)))
@@ -259,6 +260,7 @@ class World:
         steps = [(a.lane, b.junction, b.way) for a, b in zip(rest[0:-1:2], rest[1::2], strict=True)]
         steps += self.net.wander(last, self.manoeuvres.rng, 250.0, straight=vehicle.length > 7.0)
         vehicle.path = self.net.path(steps)
+        # A new path begins at the leg it is on: everything that is a length on the path moves along.
         vehicle.s -= start
         vehicle.served -= start
         vehicle.go_on_amber -= start

@@ -10,6 +10,7 @@ from roadaware.simulator.config import Conditions
 from roadaware.simulator.traffic.paths import Net
 from roadaware.simulator.traffic.vehicle import HAZARD, TWO_WHEELED, Vehicle
 
+# 90 flashes a minute, the middle of what UN regulation 48 allows.
 BLINK_HZ = 1.5
 BRAKING = 0.6
 """m/s2 from which brake lamps are lit."""
@@ -268,8 +269,7 @@ def _compute_speed(position: Floats, heading: Floats, fps: float, planned: Float
         return planned.copy()
     rate = np.gradient(position[:, :2], axis=0) * fps
     along = rate[:, 0] * np.cos(heading) + rate[:, 1] * np.sin(heading)
-    # From the positions, so that speed, track and pose agree to the
-    # frame; central differences blur a stop, hence
-    # the planned speed where it is 0.
+    # From the positions, so that speed, track and pose agree to the frame; central differences
+    # blur a stop, hence the planned speed where it is 0.
     found: Floats = np.copysign(np.hypot(rate[:, 0], rate[:, 1]), along)
     return np.where((planned == 0.0) & (np.abs(found) < STANDING), 0.0, found)

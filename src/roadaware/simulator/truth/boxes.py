@@ -53,6 +53,7 @@ def select_labelled_rows(episode: Episode, seen: Seen) -> Seen:
     )
     kept = seen.enough & seen.near(episode.config.camera.height_px)
     kept &= wanted[seen.instance] if len(wanted) else True
+    # Signals are numbered after all actors.
     lights = np.flatnonzero(kept & (seen.instance >= len(episode.actors)))
     for row in lights:
         signal = episode.signals[int(seen.instance[row]) - len(episode.actors)]

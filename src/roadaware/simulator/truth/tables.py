@@ -74,6 +74,7 @@ def build_crowd_labels(held: list[Held]) -> pl.DataFrame:
             if word in ACTIONS_OFFICIAL:
                 on = values[each.at] != 0
                 parts.append(label_rows(each.rows[on], "action", ACTIONS_OFFICIAL.index(word)))
+    # A pose and a deed may name the same action.
     return concat_labels(parts).unique(maintain_order=True)
 
 

@@ -131,6 +131,7 @@ class Bodies:
         left = front[:, None, 0] * away[..., 1] - front[:, None, 1] * away[..., 0]
         theirs = np.concatenate([velocity, np.zeros((others, 2))])
         closing = pace[:, None] - (front[:, None] * theirs[None]).sum(2)
+        # Looks 1.8 s ahead by the speed at which they close, so that nobody dodges who walks the same way.
         met = ~same & (ahead > 0.2) & (ahead < 0.6 + 1.8 * closing) & (np.abs(left) < 0.7) & (closing > 0.2)
         met &= (pace > 0.3)[:, None]
         # Head on both would choose by rounding, and into each other's
@@ -142,6 +143,7 @@ class Bodies:
         push = push + chosen[:, None] * np.stack([-front[:, 1], front[:, 0]], 1)
         hard: Bools = met & (ahead < 0.9) & (np.abs(left) < 0.4)
         slow = np.where(hard.any(1), 0.45, 1.0)
+        # Who waits stands his ground, or a crowd at the kerb would drift on to the road.
         push[self.still[who]] *= 0.0
         return slow, push
 

@@ -62,6 +62,7 @@ class Lookout:
 
     def coming(self, place: Place) -> Coming:
         """The vehicles that matter at a place."""
+        # Both sides of a road see the same vehicles; a lookout lives for one frame, so nothing grows old.
         key = (place.road, place.s)
         if key not in self._seen:
             self._seen[key] = self._look(place)
@@ -368,6 +369,7 @@ class Minds:
     def _ready(self, k: int, walker: Walker, place: Place, dt: float, lookout: Lookout) -> bool:
         """Whether somebody has seen for long enough that they can go."""
         leader = self._leader(walker)
+        # A party crosses together or not at all.
         if leader is not None and leader.gave_up:
             self._give_up(walker)
         if leader is not None and leader.stage not in (Stage.CROSS, Stage.HOLD) and not leader.done:
@@ -389,6 +391,7 @@ class Minds:
         elif state in (Light.RED, Light.AMBER):
             if not person.jaywalks or walker.waited_s < 1.0:
                 return False
+            # On red nobody is expected to stop for them.
             margin, trusting = 1.3 * margin, False
         elif place.kind == "zebra":
             margin = 0.7 * margin
@@ -400,6 +403,7 @@ class Minds:
         )
         if trusting:
             bad &= ~find_yielding_vehicles(coming)
+        # They still notice what is right before them, or every one of them would be run over.
         if not person.looks:
             bad &= coming.distance_m < UNSEEN_M
         return not bool(bad.any())

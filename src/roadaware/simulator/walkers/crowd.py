@@ -176,6 +176,7 @@ class Walkers:
         ahead = np.array([np.cos(view.heading[0]), np.sin(view.heading[0])])
         for k in self._who.tolist():
             walker = self._walkers[k]
+            # Companions follow their leader's wish below.
             if walker.errand != "later" or walker.start.leader >= 0 or walker.stage != Stage.STROLL:
                 continue
             away = bodies.xy[k] - view.position[0]
@@ -252,6 +253,7 @@ def _spots(things: Sequence[Actor]) -> Floats:
         turn = float(thing.heading[0]) + (np.pi / 2 if thing.size_m[1] > thing.size_m[0] else 0.0)
         reach = 0.5 * abs(thing.size_m[0] - thing.size_m[1])
         way = np.array([np.cos(turn), np.sin(turn)])
+        # Bodies keep a distance to points; three of them are enough of a long thing to walk round.
         shares = (-reach, 0.0, reach) if reach > 0.2 else (0.0,)
         found += [thing.position[0, :2] + share * way for share in shares]
     return np.array(found, dtype=np.float64).reshape(-1, 2)
