@@ -336,6 +336,7 @@ def _source_date() -> str:
     if not stated:
         return ""
     try:
+        # The convention of reproducible builds: without it a page has no date, and the same bytes each time.
         return datetime.fromtimestamp(int(stated), tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (ValueError, OverflowError, OSError) as error:
         raise UsageError(f"SOURCE_DATE_EPOCH should be whole seconds since 1970; it is {stated!r}") from error

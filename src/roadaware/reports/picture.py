@@ -102,6 +102,7 @@ class Picture:
         with set_style():
             buffer = io.BytesIO()
             _settle(self.figure)
+            # Without matplotlib's version, which would change the bytes with each release.
             self.figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
         return buffer.getvalue()
 

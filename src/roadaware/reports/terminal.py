@@ -53,6 +53,7 @@ def clip_text(text: str, most: int = MESSAGE) -> str:
     """
     if len(text) <= most:
         return text
+    # A message begins with what is wrong and ends with what to do.
     head, tail = most * 3 // 4, most // 4
     return f"{text[:head]} ... {len(text) - head - tail:,} characters left out ... {text[-tail:]}"
 

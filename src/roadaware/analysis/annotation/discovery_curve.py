@@ -208,6 +208,7 @@ def _way(worth: Worth, order: Ints, unit: Unit, labour: Labour, *, shown: bool) 
     """An order with what each image adds and costs; without proposals shown all is drawn."""
     work = labour.look_s + labour.draw_s * worth.cases.astype(np.float64)
     if shown:
+        # A box that is proposed need not be drawn, only corrected.
         work += labour.judge_s * worth.proposals + (labour.correct_s - labour.draw_s) * worth.hits
     return _Way(order, _gains(worth, order, unit), work[order])
 

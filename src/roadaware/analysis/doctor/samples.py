@@ -129,6 +129,7 @@ def check_row_alignment(scores: Floats, pedestrian: npt.NDArray[np.str_]) -> lis
         pedestrian: (n,) whose sample each row is.
     """
     neighbours = pedestrian[1:] == pedestrian[:-1]
+    # Fewer pairs may be alike or not by chance.
     if neighbours.sum() < _MIN_PAIRS:
         return []
     strangers = _mean_difference(scores)
