@@ -308,7 +308,7 @@ def _thumbnails(folder: Path, moments: Sequence[Moment], summary: Mapping[str, A
         with VideoReader(path) as film:
             fps = float(summary["source_fps"] or 25.0)
             at = [min(len(film) - 1, round(each.t_s * fps)) for each in moments]
-            # Each once, and in the order of the video: going back would decode from an earlier key frame again.
+            # Each once, and in the order of the video: going back would decode from a key frame again.
             frames = {number: _small(film.frame(number)) for number in sorted(set(at))}
     except InputError:
         return ()

@@ -130,7 +130,7 @@ def _limbs(bones: Floats, wishes: Floats, rest: Floats, bodies: Sequence[Stature
     # A target in the joint itself has no direction.
     far = np.sqrt(_square(way)) + 1e-9
     way /= far
-    # What the two bones can reach: a straight or folded limb has no plane to bend in, and a target out of reach
+    # What two bones can reach: a straight or folded limb has no plane to bend in, and a target out of reach
     # would put the cosine beyond 1.
     far = np.clip(far, 1.05 * np.abs(upper - lower) + 0.03 * upper, 0.9995 * (upper + lower))
     # Only what is square to the limb says where its elbow or knee points.

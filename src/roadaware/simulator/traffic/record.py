@@ -232,7 +232,7 @@ def build_ego(ego: Vehicle, fps: float) -> Ego:
     xy = xy - back * np.column_stack([np.cos(heading), np.sin(heading)])
     position = np.column_stack([xy, np.zeros(len(table))])
     speed = _compute_speed(position, heading, fps, column["speed"])
-    # The first that holds counts: who stands does not turn, and who turns at a junction does not change lanes.
+    # The first that holds counts: who stands does not turn, who turns at a junction does not change lanes.
     action = np.select(
         [
             np.abs(column["speed"]) < STANDING,
