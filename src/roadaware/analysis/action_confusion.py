@@ -103,6 +103,7 @@ def compute_action_confusion(predictions: Predictions, scenes: Scenes) -> Confus
 
 def _table(cells: pl.DataFrame, truth: pl.DataFrame) -> Confusion:
     """Shares of cells as a table of the most frequent actions."""
+    # By name where counts are equal, since a group-by comes in no order.
     counts = truth["name"].value_counts().sort(["count", "name"], descending=[True, False])
     shown = counts.head(_MOST_SHOWN)
     labels = tuple(shown["name"].to_list())
@@ -114,6 +115,7 @@ def _table(cells: pl.DataFrame, truth: pl.DataFrame) -> Confusion:
         if name in place:
             shares[place[name], place.get(claimed, len(labels))] += share
     shares[:, :-1] /= np.maximum(totals, 1.0)[:, None]
+    # A sum of shares may exceed 1 by its rounding.
     shares[:, -1] = np.clip(1.0 - shares[:, :-1].sum(axis=1), 0.0, 1.0)
     return Confusion(labels, (*labels, OTHERS, NOTHING), shares, tuple(int(n) for n in totals))
 

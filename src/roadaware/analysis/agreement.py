@@ -177,6 +177,7 @@ def _counts(
 
 def _shares(counts: npt.NDArray[np.float64], times: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
     """(draws, combinations + 1, 4) shares where each pedestrian counts so many times, NaN without samples."""
+    # One product of matrices for all resamples, instead of a gather of rows for each.
     sums = (times.astype(np.float64) @ counts.reshape(len(counts), -1)).reshape(-1, *counts.shape[1:])
     whole = sums.sum(axis=2, keepdims=True)
     shares: npt.NDArray[np.float64] = np.divide(sums, whole, out=np.full(sums.shape, np.nan), where=whole > 0)

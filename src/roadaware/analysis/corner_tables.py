@@ -523,6 +523,7 @@ def _share(marks: pl.Series) -> float | None:
 
 def _slope(counts: np.ndarray) -> float | None:
     """How log frequency falls with log rank, by least squares."""
+    # Two points lie on a line whatever they are.
     if len(counts) < 3:
         return None
     falling = np.sort(counts.astype(np.float64))[::-1]

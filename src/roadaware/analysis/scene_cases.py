@@ -24,6 +24,7 @@ from roadaware.scenes.tables import Predictions, Scenes, TableSet
 
 Span = tuple[int, int]
 
+# Images of a strip; where truth and prediction share fewer frames than the second, those of either count.
 _FRAMES, _FEWEST_SHARED = 7, 4
 
 

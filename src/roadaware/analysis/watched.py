@@ -130,6 +130,7 @@ def _take(
             Moment(t_s, f"{called} will probably cross ({100 * likely:.0f} %)", 3 + likely, span.tube)
         )
     told = {name for kind in _KINDS for name in event["labels"].get(kind, {})}
+    # Sorted, or the order of a set would decide which of two firsts is shown.
     for name in sorted((told & _RARE) - known):
         known.add(name)
         found.append(Moment(t_s, f"{called}: the first {name}", 1.0 + span.score, span.tube))
@@ -155,6 +156,7 @@ def _place(
 def _best(moments: Iterable[Moment]) -> tuple[Moment, ...]:
     """The best highlights, without the same tube or second twice while there are others."""
     kept: list[Moment] = []
+    # Of moments that are worth the same, the earlier one.
     for moment in sorted(moments, key=lambda each: (-each.worth, each.t_s)):
         near = any(abs(moment.t_s - other.t_s) < _APART_S for other in kept)
         again = moment.tube is not None and any(moment.tube == other.tube for other in kept)

@@ -247,6 +247,7 @@ def _span(row: dict[str, Any]) -> str:
 
 
 def _list_boxes(boxes: Floats) -> list[list[float] | None]:
+    # JSON has no NaN.
     return [box.tolist() if np.isfinite(box).all() else None for box in boxes]
 
 

@@ -106,6 +106,7 @@ def _write_video(root: Path, video: _Video, *, cut: bool) -> None:
     index = int(video.name[-4:])
     boxes = jaad.format_annotations_xml(index, video.name, video.walkers)
     texts = {
+        # Cut within the XML, as a broken download leaves it.
         f"annotations/{video.name}.xml": boxes[: int(len(boxes) * 0.6)] if cut else boxes,
         f"annotations_attributes/{video.name}_attributes.xml": jaad.format_attributes_xml(video.walkers),
         f"annotations_traffic/{video.name}_traffic.xml": jaad.format_traffic_xml(index),
@@ -120,6 +121,7 @@ def _write_splits(root: Path, videos: list[_Video], damaged: _Video) -> None:
     for subset, left_out in (("all_videos", -1), ("default", 3), ("high_visibility", 5)):
         for split, numbers in _SPLITS.items():
             names = [videos[k].name for k in numbers if k != left_out]
+            # In training alone: what is evaluated must not depend on a file that cannot be read whole.
             names += [damaged.name] if split == "train" else []
             _write(root / "split_ids" / subset / f"{split}.txt", "".join(f"{name}\n" for name in names))
 

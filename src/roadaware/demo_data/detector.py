@@ -209,6 +209,7 @@ def _simulate_scores(
     """(n, labels) scores of each kind, in the order of the vocabularies; composites know their parts."""
     children = scenes.meta.notes.get("children", {})
     scores: dict[str, npt.NDArray[np.float32]] = {}
+    # Parts before composites, whose scores begin with the product of theirs.
     for kind in sorted(truth, key=lambda kind: kind in children):
         rare = 0.5 if kind in children else 1.0  # composites are seldom in training, and learnt worse
         evidence = _evidence(rng, replace(detector, sharpness=rare * detector.sharpness), found, truth[kind])
@@ -216,6 +217,7 @@ def _simulate_scores(
             columns = np.array(children[kind], dtype=np.int64).T
             parts = scenes.meta.composites[kind]
             product = np.prod([scores[p][:, c] for p, c in zip(parts, columns, strict=True)], axis=0)
+            # The logarithm of odds needs a number between 0 and 1.
             own, bounded = detector.own_evidence, np.clip(product, 1e-7, 1 - 1e-7)
             evidence = np.log(bounded / (1 - bounded)) * (1 - own / 2) + own * evidence
         scores[kind] = _sigmoid(evidence)
@@ -232,10 +234,12 @@ def _evidence(
     seen[something] = hot[found.of[something]]
     tracks = int(found.track.max(initial=-1)) + 2
     confused, turn = rng.random(tracks) < detector.confused, rng.integers(1, max(width, 2), tracks)
+    # The last number, -1 as an index, stands for boxes that belong to no track: they are no one's to confuse.
     confused[-1] = False
     swapped = np.flatnonzero(confused[found.track])
     columns = (np.arange(width) - turn[found.track[swapped]][:, None]) % width
     seen[swapped] = np.take_along_axis(seen[swapped], columns, axis=1)
+    # Half of the noise stays with a track: a detector that is wrong about somebody is so in every frame.
     persistent = rng.standard_normal((tracks, width), dtype=np.float32)[found.track]
     noise = rng.standard_normal(seen.shape, dtype=np.float32)
     sharp = np.float32(detector.sharpness)
@@ -252,6 +256,7 @@ def _sigmoid(logit: npt.NDArray[np.floating]) -> npt.NDArray[np.float32]:
 
 def _select_detections(found: _Found, agentness: npt.NDArray[np.float32]) -> Ints:
     """The rows above the least agentness, at most 100 a frame, by video, frame and falling agentness."""
+    # The last key counts first; equal scores keep their order, since the sort is stable.
     order = np.lexsort((-agentness, found.frame, found.video))
     order = order[agentness[order] > _LEAST_AGENTNESS]
     video, frame = found.video[order], found.frame[order]

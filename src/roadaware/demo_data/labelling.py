@@ -96,6 +96,8 @@ def label_studio_export(
         annotations: list[dict[str, Any]] = []
         for number, model in annotators.items():
             if pictures is None or place in pictures.get(number, ()):
+                # By image and annotator, so that one more image changes no other; crc32, since
+                # hash() of a text differs from process to process.
                 rng = np.random.default_rng([model.seed, number, zlib.crc32(place[0].encode()), place[1]])
                 here = (true.get(place, []), proposed.get(place, []))
                 annotations.append(_annotation(*here, words, row, number, model, rng))

@@ -517,6 +517,7 @@ def _tracks(rng: np.random.Generator, seen: Ints, per_frame: float, holes: float
     """When which agent is there."""
     count = max(len(seen), round(float(seen.sum()) * per_frame / _MEAN_LENGTH))
     of = np.sort(rng.choice(len(seen), size=count, p=seen / seen.sum()))
+    # Every video has one track at least.
     of[: len(seen)] = np.arange(len(seen))
     of.sort()
     drawn = rng.gamma(2.0, _MEAN_LENGTH / 2, size=count).round().astype(np.int64)
@@ -525,6 +526,7 @@ def _tracks(rng: np.random.Generator, seen: Ints, per_frame: float, holes: float
     weights = np.array([each[0] for each in _AGENTS.values()])
     agents = rng.choice(len(weights), size=count, p=weights / weights.sum())
     agents[rng.random(count) < unused] = -1
+    # Rows of all tracks at once: the age of a row is its number less where its track begins.
     track = np.repeat(np.arange(count), length)
     age = np.arange(len(track)) - np.repeat(np.cumsum(length) - length, length)
     gap = np.where((rng.random(count) < holes) & (length >= 2 * _SHORTEST), rng.integers(1, 7, count), 0)
@@ -572,6 +574,7 @@ def _habits() -> tuple[Floats, Floats]:
     for name, does in (("Car", "HazLit"), ("MedVeh", "Brake"), ("Cyc", "Ovtak")):
         acts[AGENTS.index(name), ACTIONS.index(does)] = 0.3
     anywhere = where.sum(axis=1) + 0.05
+    # Some chance for what no event of ROAD names: an evaluator must meet boxes without a composite label.
     where += 0.1 * anywhere[:, None] / anywhere.sum(axis=1)[:, None, None]
     return acts / acts.sum(axis=1, keepdims=True), where / where.sum(axis=2, keepdims=True)
 
@@ -579,6 +582,7 @@ def _habits() -> tuple[Floats, Floats]:
 def _sample_columns(rng: np.random.Generator, chances: Floats) -> Ints:
     """(n,) one column for each row of (n, k) chances that sum to 1."""
     over = np.cumsum(chances, axis=1) > rng.random((len(chances), 1))
+    # Chances may sum to a hair below 1, where no column is over the draw.
     drawn: Ints = np.where(over.any(axis=1), over.argmax(axis=1), chances.argmax(axis=1))
     return drawn
 

@@ -194,8 +194,10 @@ def plot_confusion(found: Confusion) -> Picture:
         axes.pcolormesh(
             edges_x, edges_y, found.shares, cmap="Blues", vmin=0, vmax=1, edgecolors="white", linewidth=0.6
         )
+        # Small shares would fill the figure with numbers that nobody reads; their colour is enough.
         for row, column in zip(*np.nonzero(found.shares >= _WRITTEN), strict=True):
             share = found.shares[row, column]
+            # Dark cells of the colour map need light figures.
             tone = "white" if share > _DARK else INK
             axes.text(column, row, f"{100 * share:.0f}", ha="center", va="center", fontsize=6.5, color=tone)
         for line in (columns - 2.5, columns - 1.5):

@@ -336,6 +336,7 @@ def _describe_means(study: Study, metric: str) -> str:
 # Figures of home against away: each test set, distributions over all models, and what ensembles give.
 
 ACROSS = 3
+# Quartiles and median of fewer are the values themselves, or lie between two of them.
 FEWEST_FOR_A_BOX = 5
 CHANCE = {"auc": 0.5, "balanced_accuracy": 0.5}
 GROUND = "#f3f5f7"

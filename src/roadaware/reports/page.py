@@ -315,7 +315,10 @@ def save(page: str, path: Path) -> None:
 def _environment() -> Environment:
     return Environment(
         loader=PackageLoader("roadaware.reports"),
+        # Names of files and classes come from outside: without it they
+        # could bring their own script into a page.
         autoescape=True,
+        # A field that is misspelled fails, where Jinja would print nothing in its place.
         undefined=StrictUndefined,
         finalize=_convert_value,
         trim_blocks=True,
@@ -333,6 +336,7 @@ def _source_date() -> str:
     if not stated:
         return ""
     try:
+        # The convention of reproducible builds: without it a page has no date, and the same bytes each time.
         return datetime.fromtimestamp(int(stated), tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (ValueError, OverflowError, OSError) as error:
         raise UsageError(f"SOURCE_DATE_EPOCH should be whole seconds since 1970; it is {stated!r}") from error

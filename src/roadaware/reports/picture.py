@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DOTTED = (0, (2, 3))
+# After the palette of Okabe and Ito, which those with colour blindness can tell apart; darker where it is
+# read as text or as a thin line on white.
 BLUE, VERMILLION, GREEN, ORANGE = "#0072b2", "#c2520a", "#00805e", "#b87a00"
 SKY, PURPLE, INK, GREY, PALE = "#56b4e9", "#a8548a", "#1d2430", "#6b7482", "#d9dee5"
 SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
@@ -52,7 +54,9 @@ STYLE: dict[str, Any] = {
     "legend.fontsize": 8,
     "legend.frameon": False,
     "lines.linewidth": 1.6,
+    # Text stays text: it can be searched and read aloud, and the page's own font draws it.
     "svg.fonttype": "none",
+    # Otherwise ids are random, and a report differs in its bytes each time.
     "svg.hashsalt": "roadaware",
     "svg.image_inline": True,
     "path.simplify": True,
@@ -89,6 +93,7 @@ class Picture:
             _settle(self.figure)
             # `savefig` would go through the whole drawing once more, for a layout that is settled here.
             canvas: Any = FigureCanvasSVG(self.figure)
+            # A date would make each report differ from the last.
             canvas.print_svg(buffer, metadata={"Date": None})
         return _accessible(buffer.getvalue(), sanitize_text(self.title), sanitize_text(self.caption), key)
 
@@ -97,6 +102,7 @@ class Picture:
         with set_style():
             buffer = io.BytesIO()
             _settle(self.figure)
+            # Without matplotlib's version, which would change the bytes with each release.
             self.figure.savefig(buffer, format="png", dpi=dpi, metadata={"Software": None})
         return buffer.getvalue()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+# Numbers of a file that somebody else wrote reach axes and sums.
 _LARGEST = 1e9
 """Far beyond any score, threshold or metric, and far from where arithmetic with them ends."""
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SCHEMA = 1
+# A folder of a run may come from anybody: 1 GiB bounds what its files may take of memory.
 _LIMIT = 1 << 30
 _PAGE, _ROWS = "report.html", "per_sample.parquet"
 _FACTS = ("config_name", "sampling", "clipped", "chosen")

@@ -11,6 +11,8 @@ from typing import Any, TextIO
 
 from roadaware.statistics.cautions import AT_END, FEW, LARGEST, MEANINGS
 
+# Control sequences, and characters that reverse or hide text: a file's name or value must not rewrite the
+# terminal or look like another.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
@@ -51,6 +53,7 @@ def clip_text(text: str, most: int = MESSAGE) -> str:
     """
     if len(text) <= most:
         return text
+    # A message begins with what is wrong and ends with what to do.
     head, tail = most * 3 // 4, most // 4
     return f"{text[:head]} ... {len(text) - head - tail:,} characters left out ... {text[-tail:]}"
 

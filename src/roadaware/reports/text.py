@@ -179,6 +179,8 @@ _ABBREVIATIONS = {"auc": "AUC", "f1": "F1", "tte": "TTE"}
 def _seen(character: str) -> str:
     if character in "\n\t":
         return " "
+    # Cc: control; Cs: lone surrogates, which UTF-8 cannot write; Cn:
+    # unassigned, with U+FFFE, which XML forbids.
     category = unicodedata.category(character)
     acts = category in {"Cc", "Cs", "Cn"} or character in _BIDI or character in _BREAKS
     return character.encode("unicode_escape").decode("ascii") if acts else character

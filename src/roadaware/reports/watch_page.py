@@ -53,6 +53,7 @@ def plot_timeline(watched: Watched, end_s: float, agents: Sequence[str] = ()) ->
     names = list(dict.fromkeys([*agents, *sorted({span.agent for span in shown})]))
     used = [name for name in names if any(span.agent == name for span in shown)]
     colours = {name: "#{:02x}{:02x}{:02x}".format(*COLOURS[k % len(COLOURS)]) for k, name in enumerate(names)}
+    # An axis needs a length, and an empty stream has none.
     end_s = max(end_s, 1e-3)
     colours[UNLABELLED] = GREY
     with set_style():
@@ -143,6 +144,7 @@ def _format_span(span: Span) -> str:
 _MOST_BYTES = 6 << 20
 """A video up to this size is in the page, and can be played there."""
 _THUMB_PX = 480
+# 64 MiB, before it is parsed.
 _LIMIT = 1 << 26
 _WEAK = 1.25
 NOTHING = (
@@ -306,6 +308,7 @@ def _thumbnails(folder: Path, moments: Sequence[Moment], summary: Mapping[str, A
         with VideoReader(path) as film:
             fps = float(summary["source_fps"] or 25.0)
             at = [min(len(film) - 1, round(each.t_s * fps)) for each in moments]
+            # Each once, and in the order of the video: going back would decode from a key frame again.
             frames = {number: _small(film.frame(number)) for number in sorted(set(at))}
     except InputError:
         return ()

@@ -43,6 +43,7 @@ class CameraConfig:
     def __post_init__(self) -> None:
         check_range("width_px", self.width_px, 32, 7680)
         check_range("height_px", self.height_px, 32, 4320)
+        # h264 with 4:2:0 has one sample of colour for 2 x 2 pixels.
         if self.width_px % 2 or self.height_px % 2:
             raise UsageError(f"images are of even size, not {self.width_px}x{self.height_px}")
         check_range("fps", self.fps, 1, 120)
@@ -70,6 +71,7 @@ class LidarConfig:
 
     rings: int = 64
     columns: int = 900
+    # The vertical field of a Velodyne HDL-64E, and its 64 rings.
     lowest_deg: float = -24.8
     highest_deg: float = 2.0
     height_m: float = 1.9
@@ -367,6 +369,7 @@ def build_scene_config(preset: str, domain: str | None = None) -> SceneConfig:
         there.camera, width_px=base.camera.width_px, height_px=base.camera.height_px, fps=base.camera.fps
     )
     if base.preset == "chaos":
+        # A crowd is seen from above; at the height of a car those in front would hide those behind.
         camera = replace(camera, height_m=base.camera.height_m, pitch_deg=base.camera.pitch_deg)
     if base.preset == "kerb":
         # Where the camera stands and how far it sees belongs to what is asked.
@@ -390,6 +393,7 @@ def _resolve_version(name: str, known: Mapping[str, SceneConfig], what: str) -> 
         return name
     versions = [full for full in known if full.partition("@")[0] == name]
     if versions:
+        # The first, not the newest: a command goes on making what it made when a version is added.
         return min(versions, key=lambda full: int(full.partition("@")[2]))
     near = difflib.get_close_matches(name, [*known, *(full.partition("@")[0] for full in known)], n=1)
     guess = f"; did you mean {near[0]}?" if near else ""

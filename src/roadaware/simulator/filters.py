@@ -31,10 +31,13 @@ def compute_butterworth_sections(kind: Band, hertz: float | tuple[float, float],
     low, high = (hertz, hertz) if isinstance(hertz, int | float) else hertz
     # Edges and poles of the analogue filter that the bilinear transform turns into the wanted one.
     first, last = (2 * RATE * math.tan(math.pi * edge / RATE) for edge in (low, high))
+    # One pole of a pair: order 2 has them at 135 degrees on the unit
+    # circle, and real factors bring the other.
     pole = complex(-1.0) if order == 1 else cmath.exp(0.75j * math.pi)
     if kind == "bandpass":
         half, middle = pole * (last - first) / 2, math.sqrt(first * last)
         root = cmath.sqrt(half * half - middle * middle)
+        # A band's pole of order 1 splits in two about its middle, the geometric mean of its edges.
         poles = [half + root, half - root]
         tuned = cmath.exp(2j * math.atan(middle / (2 * RATE)))
     else:
@@ -47,6 +50,7 @@ def compute_butterworth_sections(kind: Band, hertz: float | tuple[float, float],
     else:
         backs = [(1.0, -2 * each.real, abs(each) ** 2) for each in digital]
     found = np.array([(*_ZEROS[kind], *back) for back in backs])
+    # Gain 1 at the middle of the band: at 0 Hz of a lowpass, at half the rate of a highpass.
     found[0, :3] /= abs(np.prod([np.polyval(row[:3], tuned) / np.polyval(row[3:], tuned) for row in found]))
     return found
 
@@ -68,6 +72,7 @@ class Filtered:
         """(m,) samples that come after those before."""
         from roadaware.simulator.sound_kernels import apply_filter_sections
 
+        # A copy, which the kernel changes.
         found = np.array(block, dtype=np.float64)
         apply_filter_sections(found, self._sections, self._state)
         return found

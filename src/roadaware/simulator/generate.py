@@ -165,6 +165,7 @@ def _expose(reel: _Reel, episode: Episode, picture: Picture, frame: int) -> None
         reel.video.write(picture.rgb)
         _sound_up_to(reel, (frame + 1) / episode.config.camera.fps)
     if reel.instances is not None:
+        # PNG holds 16 bits at most.
         reel.instances.write(picture.instance.astype(np.uint16))
         reel.semantics.write(picture.semantic)
     if reel.depth is not None:
@@ -277,6 +278,7 @@ def _produce(order: Order, folder: Path, processes: int, progress: Callable[[int
     if progress is not None:
         progress(done, order.scenes)
     try:
+        # Closed whatever happens, which ends the processes at once instead of when garbage is collected.
         with closing(_made(order, folder, due, processes)) as made:
             for _ in made:
                 done += 1
@@ -303,12 +305,15 @@ def _made(order: Order, folder: Path, due: list[int], processes: int) -> Generat
 def _make(order: Order, folder: Path, number: int) -> None:
     name = format_scene_name(order.config, number)
     target = folder / SCENES / name
+    # Beside the target, so that renaming stays within one file system and is atomic; the process is in the
+    # name so that others can tell what is abandoned from what is being made.
     room = target.with_name(f".{name}.unfinished-{os.getpid()}")
     try:
         shutil.rmtree(room, ignore_errors=True)
         room.mkdir(parents=True)
         render_scene(make_episode(order.config, order.seed, number), room, kept=order.kept)
         _name(room, target)
+        # The name, too, must be on the disk before the scene counts as finished.
         flush_folder(target.parent)
     except OSError as error:
         shutil.rmtree(room, ignore_errors=True)
@@ -375,10 +380,12 @@ def _describe_outputs(kept: Kept) -> dict[str, object]:
 def _refuse_others(folder: Path, head: dict[str, object], found: list[str]) -> None:
     known: object = None
     with suppress(OSError, ValueError, RecursionError):
+        # The folder may be anybody's: its file may be huge, no JSON, or nested too deeply.
         known = json.loads((folder / MAIN).read_bytes()[: 1 << 20])
     if not isinstance(known, dict) or known.get("format") != FORMAT:
         names = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
         raise UsageError(f"{folder} holds other things ({names}); name a new or empty folder with --out")
+    # `scenes` is not compared: a folder may be given more of the same.
     for key, what in _TOLD.items():
         if known.get(key) != head[key]:
             raise UsageError(
@@ -410,6 +417,7 @@ def _at_work(process: int) -> bool:
     if process == os.getpid():
         return False
     try:
+        # Signal 0 asks whether there is such a process and sends nothing.
         os.kill(process, 0)
     except ProcessLookupError:
         return False

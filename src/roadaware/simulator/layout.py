@@ -45,7 +45,9 @@ class Line:
         s = np.asarray(s, dtype=np.float64)
         place = np.clip(np.searchsorted(self.s, s, side="right") - 1, 0, len(self.s) - 2)
         steps = np.diff(self.points, axis=0)
+        # Two points may be the same.
         lengths = np.maximum(np.diff(self.s), 1e-9)
+        # Not clipped: beyond 0 and 1 the end pieces go straight on.
         share = (s - self.s[place]) / lengths[place]
         found: Floats = self.points[place] + steps[place] * share[..., None]
         return found
@@ -76,6 +78,7 @@ class Line:
         """
         points = np.atleast_2d(points)
         start, step = self.points[:-1], np.diff(self.points, axis=0)
+        # As above, squared.
         square = np.maximum((step**2).sum(1), 1e-12)
         share = np.clip(((points[:, None] - start) * step).sum(2) / square, 0.0, 1.0)
         away = points[:, None] - (start + share[..., None] * step)

@@ -13,6 +13,7 @@ from roadaware.simulator.looks import Look
 from roadaware.simulator.mesh import Camera, Semantic
 from roadaware.simulator.render import Picture, noise_field
 
+# A power is close to sRGB's curve and its inverse is one line; the dark needs more steps than 256.
 _GAMMA, _STEPS = 2.2, 4096
 _MIDDLE = 0.2
 """Light that a change of contrast leaves as it is."""
@@ -101,7 +102,9 @@ class Lens:
             light[self._mirror] = 0.03 * level
             instance, semantic = np.where(own, 0, instance), np.where(own, Semantic.VOID, semantic)
             depth = np.where(own, np.float32(_NEAR_M), depth)
+        # What the glass throws back grows with the light that falls on it, and is never quite nothing.
         light = light * self._clear + self._veil * (0.15 + float(light.mean()))
+        # A narrower Gaussian changes no grey level that a pixel could show.
         if look.blur * self._size[1] > 0.05:
             sigma = look.blur * self._size[1]
             light = gaussian_filter(light, (sigma, sigma, 0))
@@ -113,11 +116,13 @@ class Lens:
         look = self._look
         grey = light.mean(axis=2, keepdims=True)
         light = (grey + look.saturation * (light - grey)) * self._fall
+        # Clipped afterwards: what exposure pushes beyond white stays white, as in a sensor that is full.
         light *= look.exposure * np.array(look.tint, np.float32)
         place = np.clip(light, 0.0, 1.0) * (_STEPS - 1)
         level = self._tones[place.astype(np.int32)]
         if look.grain > 0:
             rng = np.random.default_rng([look.seed, frame, 2])
+            # Most of the noise is in lightness; the colours have a third of their own.
             level += look.grain * rng.standard_normal((*self._size, 1), np.float32)
             level += 0.3 * look.grain * rng.standard_normal(level.shape, np.float32)
         rgb: npt.NDArray[np.uint8] = np.clip(level + 0.5, 0, 255).astype(np.uint8)
@@ -156,5 +161,6 @@ def _to_light() -> Floats32:
 def _to_grey(contrast: float) -> Floats32:
     """(4096,) grey levels of light from 0 to 1, with a contrast."""
     light = np.linspace(0.0, 1.0, _STEPS)
+    # A power about the middle grey, where contrast changes nothing.
     bent = np.minimum(_MIDDLE * (light / _MIDDLE) ** contrast, 1.0)
     return (255 * bent ** (1 / _GAMMA)).astype(np.float32)

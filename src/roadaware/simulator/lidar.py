@@ -15,6 +15,7 @@ from roadaware.simulator.mesh import Material, Semantic, Soup
 
 AHEAD_M = 1.2
 """How far the LiDAR stands before the rear axle."""
+# Not the last number of any other stream of a seed and a frame (tremor of the camera, grain of the image).
 _STREAM = 11
 _REFLECTS = {
     Material.MATT: 0.45,
@@ -131,11 +132,13 @@ def simulate_sweep(
     hits = cast_rays(soup, pose, config)
     rng = np.random.default_rng([seed, frame, _STREAM])
     shape = hits.triangle.shape
+    # Drawn for all rays, hit or not: what one ray gets does not depend on what the others meet.
     lost = rng.random(shape, dtype=np.float32) < config.dropout
     tremor = rng.standard_normal(shape, dtype=np.float32)
     sparkle = rng.standard_normal(shape, dtype=np.float32)
     ring, column = np.nonzero((hits.triangle >= 0) & ~lost)
     triangle = hits.triangle[ring, column]
+    # Noise must not throw a point to the other side of the sensor.
     measured = np.maximum(hits.ranges[ring, column] + config.noise_m * tremor[ring, column], 0.0)
     above, around = elevations(config)[ring], azimuths(config)[column]
     flat = measured * np.cos(above)
@@ -158,5 +161,7 @@ def _intensity(soup: Soup, triangle: npt.NDArray[np.int32], facing: Floats) -> F
     reflects = table[soup.material[triangle]]
     sign = soup.semantic[triangle] == Semantic.TRAFFIC_SIGN
     mirrors = sign | (soup.material[triangle] == Material.MARKING)
+    # Rough surfaces follow the cosine; what is made to be seen at
+    # night sends light back to where it came from.
     found: Floats = np.where(mirrors, np.where(sign, 0.95, reflects), reflects * (0.25 + 0.75 * facing))
     return found

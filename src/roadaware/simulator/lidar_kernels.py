@@ -10,6 +10,8 @@ from roadaware.geometry.compiled import inline_kernel, kernel
 
 FRONTS, PAINT = 9, 8
 """Floats that describe a triangle to the rays, and the material that lies flat on the road."""
+# Paint lies in the plane of the road, and rounding alone would decide which of them a ray meets. This is
+# 2 mm at 100 m, far less than the noise along a ray, and it changes what is compared, not what is measured.
 LIFT = 1.00002
 
 
@@ -60,6 +62,8 @@ def cast(corners: Any, material: Any, pose: Any, columns: Any, slopes: Any, stre
             for i in range(low, high):
                 tangent = slopes[i]
                 d0, d1, d2 = e0 + planes[2] * tangent, e1 + planes[5] * tangent, e2 + planes[8] * tangent
+                # 0 counts as inside: a ray on the edge of two neighbours
+                # meets both, and none slips through the seam.
                 if d0 < 0.0 or d1 < 0.0 or d2 < 0.0:
                     continue
                 across = d0 + d1 + d2
@@ -111,15 +115,19 @@ def _window(work: Any, count: int) -> tuple[int, int]:
     start = np.arctan2(work[1], work[0])
     low, high = 0.0, 0.0
     for k in (3, 6):
+        # Against the first corner, so that a triangle across the cut of arctan2 stays in one piece.
         turn = np.arctan2(work[k + 1], work[k]) - start
         turn -= 2 * np.pi * np.floor((turn + np.pi) / (2 * np.pi))
         low, high = min(low, turn), max(high, turn)
+    # Whoever surrounds the axis spans half a turn or more, and its corners then bound no window.
     if high - low > np.pi - 1e-6:  # above or below the sensor
         return 0, count
     width = 2 * np.pi / count
+    # A column too many is harmless, since the planes decide; one too few would leave a slit.
     first = int(np.ceil((start + low) / width - 1e-6))
     end = int(np.floor((start + high) / width + 1e-6)) + 1
     turns = count if first < 0 else 0
+    # At most one turn, or a column would be cast twice.
     return first + turns, min(end, first + count) + turns
 
 

@@ -72,8 +72,10 @@ def draw_look(looks: Looks, rng: np.random.Generator) -> Look:
         rng: of the scene.
     """
     far = looks.picture
+    # All at once and first: a setting that leaves one away does not shift what the others draw.
     glass, bonnet, mirror, wires, coarse, sharp = rng.random(6)
     tint = np.exp(far * rng.normal(0.0, [0.09, 0.03, 0.09]))
+    # A tint changes colours; exposure alone changes how light it is.
     tint /= tint.mean()
     shine, soft = rng.random(2)
     return Look(

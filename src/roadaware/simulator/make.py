@@ -111,6 +111,7 @@ class Room:
     def free(self, thing: Thing) -> bool:
         """Whether nobody and nothing is where a thing would be, in any frame."""
         points, radius = _circles(thing)
+        # What stands still is in everybody's way at any time: its first frame is held against all of theirs.
         still = bool(np.ptp(thing.track, axis=0).max() < 0.1)
         rows = np.zeros(len(self._frame), dtype=np.int64) if still else self._frame
         near = np.hypot(*(self._place - points[rows].mean(1)).T) < self._size[:, 0] + 8.0
@@ -165,6 +166,7 @@ def add_corner_objects(
                     room.take(thing)
                 things += found
                 break
+    # Numbered for themselves; they get their numbers in the scene when it is known how many others there are.
     lying = [build_object_actor(thing, regions, k, config, rng) for k, thing in enumerate(things)]
     return Strewn(tuple(lying), tuple(dogs), bags)
 
@@ -244,6 +246,7 @@ def build_own_path(layout: Layout) -> Line:
             pieces.append(ways[before].points)
         pieces.append(layout.lanes[number].line.points)
     points = np.concatenate(pieces)
+    # Lanes and ways share their ends; a step of no length has no direction.
     apart = np.hypot(*np.diff(points, axis=0).T) > 1e-3
     return Line(points[np.concatenate([[True], apart])])
 
@@ -348,6 +351,7 @@ def _circles(thing: Thing) -> tuple[Floats, float]:
         axis, spread = thing.heading + np.pi / 2, width - length
     else:
         axis, spread = thing.heading, length - width
+    # As many circles of the short side as cover the long one without gaps.
     k = 1 + int(np.ceil(spread / max(min(length, width), 0.3)))
     offsets = np.linspace(-spread / 2, spread / 2, k) if k > 1 else np.zeros(1)
     way = np.stack([np.cos(axis), np.sin(axis)], axis=1)
@@ -527,6 +531,7 @@ def draw_stands(config: SceneConfig, rng: np.random.Generator) -> list[Stand]:
             False,
             0,
         )
+        # After all else is drawn: nothing that shows in a box may depend on the coin.
         crosses = bool(rng.random() < 0.5)
         onlookers = int(rng.binomial(10, 0.85 if crosses else 0.2))
         found.append(replace(drawn, crosses=crosses, onlookers=onlookers))
@@ -626,6 +631,7 @@ def _move_to_centre(actor: Actor, middle: Floats, kerb: Kerb) -> Actor:
 
 def _way(stand: Stand, n: int, fps: float) -> tuple[int, Floats]:
     """The frame in which somebody sets off, and (n,) how far they have come; nowhere, unless they cross."""
+    # At 1.1 m/s, and 0.8 m from the kerb at most, nobody sets off more than about 0.9 s before the end.
     pace = float(np.clip(stand.person.pace, 1.1, 1.8))
     t = np.arange(n) / fps
     gained = pace / _GAINED_MPS2
@@ -660,6 +666,7 @@ def make_episode(config: SceneConfig, seed: int, number: int) -> Episode:
     """
     if seed < 0 or number < 0:
         raise UsageError(f"seed and number of a scene are at least 0, not {seed} and {number}")
+    # One for each part of a scene: a change to one part leaves what the others draw as it was.
     streams = np.random.default_rng([seed, number]).spawn(5)
     conditions = config.conditions or sample_conditions(streams[0])
     name = format_scene_name(config, number)
@@ -671,6 +678,7 @@ def make_episode(config: SceneConfig, seed: int, number: int) -> Episode:
         return make_kerb(config, conditions, name, seed, streams[1])
     if config.looks is None:
         return _street(config, conditions, name, seed, streams[1:])
+    # A stream of its own: with looks or without, the rest of a scene is drawn from the same numbers.
     own = np.random.default_rng([seed, number, _LOOKS])
     look = draw_look(config.looks, own)
     # Its own seed, too: sun, drops and tremor of the scenes of a set would be the same.
@@ -697,6 +705,7 @@ def sample_conditions(rng: np.random.Generator) -> Conditions:
     """
     time = _TIMES[int(rng.choice(len(_TIMES), p=[share for _, share in _TIMES]))][0]
     weather = _WEATHERS[int(rng.choice(len(_WEATHERS), p=[share for _, share in _WEATHERS]))][0]
+    # Drawn first and replaced then, so that night keeps its share.
     return Conditions(time, "clear" if time == "night" and weather == "low-sun" else weather)
 
 

@@ -119,6 +119,7 @@ def transform_mesh(mesh: Mesh, position: npt.ArrayLike, heading: float, instance
         instance: its value in instance masks.
     """
     c, s = np.cos(heading), np.sin(heading)
+    # The transpose of the rotation, since vertices are rows.
     turn = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]], dtype=np.float32)
     vertices = mesh.vertices @ turn + np.asarray(position, dtype=np.float32)
     marks = np.full(len(mesh.triangles), instance, dtype=np.int32)
@@ -133,6 +134,7 @@ def merge_soups(parts: Sequence[Soup]) -> Soup:
     Args:
         parts: at least one.
     """
+    # Nothing is copied where there is nothing to join.
     if len(parts) == 1:
         return parts[0]
     names = ("corners", "colour", "material", "semantic", "glow", "uv", "instance")
@@ -185,6 +187,7 @@ class Camera:
         """(4, 4) takes points of the world to the camera."""
         turn, place = self.world_SE3_camera[:3, :3], self.world_SE3_camera[:3, 3]
         inverse = np.eye(4)
+        # The inverse of a rigid transform by its transpose: exact, where a general inverse rounds.
         inverse[:3, :3] = turn.T
         inverse[:3, 3] = -turn.T @ place
         return inverse
@@ -201,6 +204,7 @@ class Camera:
         pose = self.camera_SE3_world
         local = np.asarray(points, dtype=np.float64).reshape(-1, 3) @ pose[:3, :3].T + pose[:3, 3]
         depth_m = local[:, 2]
+        # Points behind the camera would be mirrored into the image.
         ahead = np.where(depth_m > 1e-9, depth_m, np.nan)
         scale = np.array([self.intrinsics[0, 0], self.intrinsics[1, 1]])
         pixels: Floats = local[:, :2] * scale / ahead[:, None] + self.intrinsics[:2, 2]
@@ -232,6 +236,7 @@ def build_camera(ego: Ego, config: SceneConfig, frame: int, seed: int) -> Camera
         seed: of the scene.
     """
     lens = compute_intrinsics(config.camera)
+    # From 5 m/s on a vehicle trembles as much as it ever does.
     moving = min(1.0, abs(float(ego.speed[frame])) / 5.0)
     spread = config.camera.shake_px * (1 / 3 + 2 / 3 * moving) / lens[0, 0]
     yaw, pitch, roll = spread * np.random.default_rng([seed, frame, 1]).standard_normal(3)

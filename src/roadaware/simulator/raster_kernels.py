@@ -9,6 +9,7 @@ import numpy as np
 from roadaware.geometry.compiled import inline_kernel, kernel
 from roadaware.simulator.shading_kernels import FOLIAGE, MARKING, sample_smooth_noise
 
+# Before the image's plane: 1 / depth must stay finite, and nothing of a street is nearer to the lens.
 NEAR_M = 0.2
 # A triangle in the image is a row of floats: its three edges as (x, y, 1) functions of a pixel that are
 # positive inside (9), the first and last row it may touch (2), and what turns edges into shares over depth.
@@ -31,9 +32,12 @@ def prepare_triangle(corners: Any, pose: Any, lens: Any, size: Any, work: Any) -
         return 0
     ux, uy, uz = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
     volume = ax * ux + ay * uy + az * uz
+    # Seen edge on it covers no middle of a pixel, and 1 / volume would be infinite.
     if volume == 0.0 or not _compute_row_bounds(ay, az, by, bz, cy, cz, lens, size, work):
         return 0
     side = -1.0 if volume < 0.0 else 1.0
+    # Edges in homogeneous coordinates (Olano and Greer, 1997): what
+    # reaches behind the camera needs no clipping.
     at = 0
     for x, y, one in (
         (ux, uy, uz),
@@ -81,9 +85,12 @@ def _compute_row_bounds(ay: float, az: float, by: float, bz: float, cy: float, c
     The edges decide, these are only bounds: for a triangle that is partly behind the camera, all rows.
     """
     work[ROWS], work[ROWS + 1] = 0.0, size[0] - 1.0
+    # A corner behind the camera projects to the wrong side; then
+    # every row stays possible and the edges decide.
     if az >= NEAR_M and bz >= NEAR_M and cz >= NEAR_M:
         a, b, c = ay / az, by / bz, cy / cz
         top, bottom = lens[1] * min(a, b, c) + lens[3] - 0.5, lens[1] * max(a, b, c) + lens[3] - 0.5
+        # A row too many costs a test; one lost by rounding would be a slit.
         work[ROWS] = max(work[ROWS], np.ceil(top - 1e-6))
         work[ROWS + 1] = min(work[ROWS + 1], np.floor(bottom + 1e-6))
     return bool(work[ROWS] <= work[ROWS + 1])
@@ -160,6 +167,7 @@ def rasterise(edges: Any, which: Any, corners: Any, material: Any, uv: Any, nois
             row = (plane[1] * (y + 0.5) + plane[2]) * lift
             for x in range(start, end):
                 near = step * (x + 0.5) + row
+                # The near plane, pixel by pixel.
                 if inverse[y, x] < near < 1.0 / NEAR_M and not (
                     leafy and _has_leaf_hole(plane, x, y, near, noise)
                 ):
@@ -183,6 +191,7 @@ def _normal(corners: Any, plane: Any) -> None:
     ux, uy, uz = corners[1, 0] - corners[0, 0], corners[1, 1] - corners[0, 1], corners[1, 2] - corners[0, 2]
     vx, vy, vz = corners[2, 0] - corners[0, 0], corners[2, 1] - corners[0, 1], corners[2, 2] - corners[0, 2]
     x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+    # Triangles without an area have no normal; they cover no pixel either.
     length = max(np.sqrt(x * x + y * y + z * z), 1e-12)
     plane[9], plane[10], plane[11] = x / length, y / length, z / length
 
@@ -190,6 +199,7 @@ def _normal(corners: Any, plane: Any) -> None:
 @inline_kernel
 def _has_leaf_hole(plane: Any, x: int, y: int, near: float, noise: Any) -> bool:
     """Whether a pixel looks through leaves; far ones are closed, where holes would only flicker."""
+    # 1 / depth: beyond 50 m.
     if near < 0.02:
         return False
     u = (plane[3] * (x + 0.5) + plane[4] * (y + 0.5) + plane[5]) / near
@@ -209,6 +219,7 @@ def find_instance_boxes(instance: Any, found: Any) -> None:
         for x in range(instance.shape[1]):
             i = instance[y, x] - 1
             if 0 <= i < len(found):
+                # Rows come from above, so that the first pixel has the top of the box.
                 if found[i, 4] == 0:
                     found[i, 0], found[i, 1], found[i, 2] = x, y, x + 1
                 found[i, 0] = min(found[i, 0], x)
@@ -232,6 +243,7 @@ def project_shadows(corners: Any, casts: Any, sun: Any, flat: Any) -> int:
         sun: unit vector towards the sun.
         flat: (t, 3, 3) f32 whose first rows are filled.
     """
+    # The sun stands at least 4 degrees high, so that no shadow is infinitely long.
     n, east, north = 0, sun[0] / sun[2], sun[1] / sun[2]
     for t in range(len(corners)):
         if not casts[t]:
@@ -283,6 +295,7 @@ def apply_contact_shadows(found: Any, edges: Any, which: Any, depth_of: Any, dar
         for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
             start, end = compute_row_span(work, y, contact.shape[1])
             for x in range(start, end):
+                # The darkest counts: shadows of two things that stand together do not add up to a black hole.
                 left = 1.0 - dark * _shade(blob, x, y, depth_of[y, x], turn, lens, eye)
                 contact[y, x] = min(contact[y, x], left)
 

@@ -189,6 +189,7 @@ def _scale_colour(colour: Rgb, by: float) -> Rgb:
 # Lighting that is constant over a triangle or a frame, computed before pixels are drawn.
 
 
+# 72 m to each side of the eye.
 _CELLS = 288
 
 
@@ -263,14 +264,17 @@ def footprints(corners: Floats32, instance: npt.NDArray[np.int32]) -> Floats:
     rows = np.flatnonzero(instance > 0)
     if not len(rows):
         return np.zeros((0, 7))
+    # Stable: triangles of one thing are summed in the same order, and so to the same last bit, each time.
     rows = rows[np.argsort(instance[rows], kind="stable")]
     numbers = np.repeat(instance[rows], 3)
     first = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]]))
     count = np.diff(first, append=len(numbers))
+    # In float32 the squares of places some hundred metres off would leave nothing of a thing's own size.
     x, y, z = corners[rows].reshape(-1, 3).astype(np.float64).T.copy()
     middle_x, middle_y = (np.add.reduceat(part, first) / count for part in (x, y))
     x, y = x - np.repeat(middle_x, count), y - np.repeat(middle_y, count)
     xx, yy, xy = (np.add.reduceat(part, first) for part in (x * x, y * y, x * y))
+    # The direction of the larger eigenvector of a symmetric 2 x 2 matrix.
     turn = 0.5 * np.arctan2(2.0 * xy, xx - yy)
     c, s = np.cos(turn), np.sin(turn)
     each_c, each_s = np.repeat(c, count), np.repeat(s, count)
@@ -349,6 +353,7 @@ def _glowing(soup: Soup) -> Floats:
     cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     area = np.linalg.norm(cross, axis=1) / 2
     middle = corners.mean(1)
+    # Triangles may be degenerate; they have no direction, and no weight below.
     outward = cross / np.maximum(2 * area, 1e-9)[:, None]
     # What stands high above the street and belongs to nobody is there to light it; others only shine.
     high = (middle[:, 2] > _HIGH_M) & (soup.instance[rows] == 0)
@@ -369,6 +374,7 @@ def _glowing(soup: Soup) -> Floats:
 def _marks(soup: Soup, rows: npt.NDArray[np.intp]) -> Floats:
     """(n, 1) share of the light of each glowing triangle that falls on what is near."""
     colour, semantic = soup.colour[rows], soup.semantic[rows]
+    # Of one hue, as brake lamps and indicators are; head lamps have something of all three.
     pure = colour.min(axis=1) < 0.07 * colour.max(axis=1)
     driven = (semantic >= Semantic.CAR) & (semantic <= Semantic.BICYCLE)
     signal = semantic == Semantic.TRAFFIC_LIGHT
@@ -458,6 +464,7 @@ def render(
     seen = _seen(soup, camera, view, air)
     size = (camera.height_px, camera.width_px)
     shown = _Shown(
+        # Written for every pixel; instances, which begin as zeros, only where something stands.
         np.empty((*size, 3), np.float32),
         np.zeros(size, np.int32),
         np.zeros(size, np.uint8),
@@ -505,6 +512,7 @@ def _seen(soup: Soup, camera: Camera, view: _View, air: Air) -> _Seen:
     finder = _Finder(np.ascontiguousarray(camera.camera_SE3_world[:3]), view.lens, np.array(size))
     edges, which = finder.edges(soup.corners)
     inverse, face, planes = (
+        # 1 / depth: 0 is infinitely far, so that anything is nearer.
         np.zeros(size, np.float32),
         np.full(size, -1, np.int32),
         np.empty((len(which), 12)),
@@ -555,6 +563,7 @@ def _apply_sensor(shown: _Shown, seen: _Seen, air: Air, camera: Camera, rng: np.
     small = np.empty((height // shrink, width // shrink, 3), np.float32)
     weather_kernels.extract_highlights(shown.light, small)
     reach = 2 * max(2, width // shrink // 45) + 1
+    # Three boxes one after the other are about a Gaussian, and cost the same for any width.
     for _ in range(3):
         small = uniform_filter(small, (reach, reach, 1), mode="constant")
     small *= air.bloom
@@ -571,6 +580,7 @@ def _glints(lamps: Floats, camera: Camera, air: Air) -> Floats:
 
     x, y, half width and half height in pixels, 1 / depth, and colour.
     """
+    # A plane mirror at z = 0 shows what hangs above it as far below.
     pixels, depth = camera.project(lamps[:, :3] * [1.0, 1.0, -1.0])
     keep = (depth > 1.0) & (np.abs(pixels[:, 0] - camera.width_px / 2) < camera.width_px)
     pixels, depth, lamps = pixels[keep], depth[keep], lamps[keep]
@@ -621,12 +631,14 @@ def _glare(seen: _Seen, camera: Camera, air: Air) -> tuple[float, float, float, 
 @cache
 def noise_field() -> Floats32:
     """(256, 256) that patterns are made of, the same in every scene."""
+    # Of a size that is a power of 2, so that kernels wrap it by a mask of bits.
     return np.random.default_rng(20_23).random((256, 256), dtype=np.float32)
 
 
 @cache
 def _tones() -> Floats32:
     """(16384,) grey levels over light from 0 to 4: a video's shoulder, then sRGB."""
+    # So many that in the dark, where sRGB is steepest, a step stays below one grey level.
     light = np.linspace(0.0, 4.0, 16_384)
     film = 1 - np.exp(-1.15 * light)
     grey = np.where(film <= 0.0031308, 12.92 * film, 1.055 * film ** (1 / 2.4) - 0.055)
@@ -696,6 +708,7 @@ class Stage:
 
         actors, signals = self.episode.actors, self.episode.signals
         near, away = self._near(frame, range_m, ahead)
+        # All bodies of a frame at once: their bones are one array, and numpy costs by the call.
         prepare_poses([actors[k] for k in near if actors[k].kind in _BODIES], frame)
         parts = [town]
         parts += [self._actor(actors[k], frame, far) for k, far in zip(near, away, strict=True)]
@@ -732,8 +745,10 @@ class Stage:
         """The triangles of an actor; those of what stands still are kept."""
         coarse = away_m > NEAR_M
         hue, lamps = self.episode.config.surroundings.hue, int(actor.lamps[frame - actor.first])
+        # A beacon flashes by the frame, not by the lamps that are lit.
         if actor.number not in self._still or lamps & Lamp.BEACON:
             return build_actor_soup(actor, frame, coarse=coarse, hue=hue)
+        # What stands still differs from frame to frame by nothing else.
         look = (lamps, coarse)
         if actor.number not in self._kept or self._kept[actor.number][0] != look:
             self._kept[actor.number] = (look, build_actor_soup(actor, frame, coarse=coarse, hue=hue))

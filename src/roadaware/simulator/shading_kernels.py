@@ -13,6 +13,7 @@ from roadaware.simulator.mesh import CELL_M
 
 # Kernels for the patterns of surfaces and of the sky, as functions of places on them.
 
+# Those of `mesh.Material`, as plain numbers that kernels compile as constants.
 MATT, GLOSSY, GLASS, ASPHALT, PAVING, GRASS, BRICK, FOLIAGE, MARKING, WINDOWS, CLOTH, LAMP = range(12)
 
 
@@ -59,14 +60,17 @@ def compute_pattern_tone(material: int, u: float, v: float, foot: float, noise: 
         noise: (256, 256) f32.
     """
     if material == ASPHALT:
+        # From 1.625 m on `_seen` leaves nothing of cells of 1 m: most of a far road needs no noise.
         if foot > 1.7:
             return 1.0
         worn = (
             sample_smooth_noise(noise, u * 0.45, v * 0.45)
+            # Shifted, or the bumps of both sizes would coincide at the origin.
             + 0.6 * sample_smooth_noise(noise, u * 1.7 + 31.0, v * 1.7)
             - 0.8
         )
         tone = 1.0 + 0.22 * worn * _seen(1.0, foot)
+        # The same bound for grains of 24 mm; finer than a pixel they would flicker from frame to frame.
         if foot < 0.04:
             tone += 0.42 * (sample_cell_noise(noise, u * 42.0, v * 42.0) - 0.5) * _seen(0.024, foot)
         return float(tone)
@@ -87,6 +91,7 @@ def compute_pattern_tone(material: int, u: float, v: float, foot: float, noise: 
             + 0.9 * (sample_smooth_noise(noise, u * 2.6, v * 2.6) - 0.5)
         )
     if material == CLOTH:
+        # Where `_seen` of folds of 0.1 m is 0.
         if foot > 0.17:
             return 1.0
         folds = sample_smooth_noise(noise, u * 13.0 + 1.5 * v, v * 3.0) - 0.5
@@ -169,6 +174,7 @@ def compute_sky_colour(x: float, y: float, z: float, air: Any, noise: Any) -> tu
     near = max(0.0, x * air.sun[0] + y * air.sun[1] + z * air.sun[2])
     if air.stars > 0.0 and up > 0.06:
         star = sample_cell_noise(noise, 420.0 * x / (1.0 + up), 420.0 * y / (1.0 + up))
+        # Three cells of 2,000 hold a star.
         if star > 0.9985:
             bright = air.stars * 0.35 * (star - 0.9985) / 0.0015 * min(1.0, up * 4.0)
             r, g, b = r + bright, g + bright, b + bright
@@ -178,6 +184,7 @@ def compute_sky_colour(x: float, y: float, z: float, air: Any, noise: Any) -> tu
     g += (air.cloud_rgb[1] * lit - g) * cover
     b += (air.cloud_rgb[2] * lit - b) * cover
     if near > 0.9 and air.disc > 0.0:
+        # 0.99965 is the cosine of 1.5 degrees.
         halo = ((near - 0.9) * 10.0) ** 4
         shine = air.disc * (0.5 * halo * halo + (14.0 if near > 0.99965 else 0.0)) * (1.0 - 0.8 * cover)
         r, g, b = r + shine * air.sun_rgb[0], g + shine * air.sun_rgb[1], b + shine * air.sun_rgb[2]
@@ -189,6 +196,7 @@ def _cloud(x: float, y: float, up: float, air: Any, noise: Any) -> float:
     """How much of the sky a cloud covers in a direction."""
     if up < 0.015 or air.clouds <= 0.0:
         return 0.0
+    # Clouds lie on a flat ceiling: small at the horizon, where 0.12 keeps them from shrinking to noise.
     u, v = 1.9 * x / (up + 0.12), 1.9 * y / (up + 0.12)
     dense = 0.55 * sample_smooth_noise(noise, u, v) + 0.28 * sample_smooth_noise(
         noise, 2.3 * u + 7.0, 2.3 * v
@@ -296,6 +304,7 @@ def _surface(i: int, j: int, t: int, depth: float, long: float, x: float, y: flo
              pools: Any, light: Any) -> None:  # fmt: skip
     """Light that a surface sends to the camera, through the fog."""
     u, v, foot = _place(planes, t, i, j, depth)
+    # Sums of noise may fall below 0, which would be light that is negative.
     keep = max(0.05, compute_pattern_tone(material, u, v, foot, noise))
     ground, white = tints[t, 11] > 0.0, 0.0
     if ground:
@@ -342,6 +351,7 @@ def _surface(i: int, j: int, t: int, depth: float, long: float, x: float, y: flo
 @kernel
 def _cell(away: float, cells: int) -> tuple[int, float]:
     """The cell of the map of lamp light before a place, and how far the place is on its way to the next."""
+    # Held so that there is always a next cell; beyond the map the light of its edge goes on.
     place = min(cells - 2.0, max(0.0, away * _CELLS_PER_M + 0.5 * cells - 0.5))
     before = int(place)
     return before, place - before
@@ -401,6 +411,7 @@ def _compute_reflection(x: float, y: float, z: float, planes: Any, t: int, mater
     n0, n1, n2 = planes[t, 9], planes[t, 10], planes[t, 11]
     across = -(x * n0 + y * n1 + z * n2)
     rx, ry, rz = x + 2.0 * across * n0, y + 2.0 * across * n1, z + 2.0 * across * n2
+    # As Schlick's approximation of Fresnel's law, with a third power.
     edge = (1.0 - min(1.0, max(0.0, across))) ** 3
     share = 0.07 + 0.5 * edge
     # Houses across the street stand in the lower part of what windows show.
@@ -422,6 +433,7 @@ def _compute_reflection(x: float, y: float, z: float, planes: Any, t: int, mater
 @inline_kernel
 def _lit(u: float, v: float, red: float, green: float, share: float, noise: Any) -> float:
     """Light from within a window; which ones are lit differs between houses of different colours."""
+    # Primes, so that houses of nearly the same colour still differ.
     house = np.floor(red * 977.0) + np.floor(green * 613.0)
     chance = sample_cell_noise(noise, np.floor(u / 2.4) * 7.0 + house, np.floor(v / 3.0) * 11.0 + 3.0 * house)
     if chance >= share:

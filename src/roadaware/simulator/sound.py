@@ -60,7 +60,9 @@ class Tones:
         """(m,) next samples of the sound."""
         t = (self._done + np.arange(len(speed))) / RATE
         self._done += len(speed)
+        # The sum over the pitch, since sin(2 pi f t) would jump in phase wherever f changes.
         turns = self._phase + np.cumsum(self._hertz(t, speed)) / RATE
+        # Kept within one turn: over a long scene the fraction of a large number would lose its last digits.
         self._phase = float(turns[-1] % 1.0) if len(turns) else self._phase
         angle = 2 * np.pi * turns
         found = np.zeros(len(speed))
@@ -174,6 +176,7 @@ class Speech:
     ) -> None:
         self._pitch = pitch_hz * 2 ** rng.uniform(-0.25, 0.35, people)
         self._syllables, self._bend, self._breath = syllables_hz, bend, breath
+        # Voices that know nothing of each other add up in power.
         self._gain, self._rng = gain / math.sqrt(people), rng
         self._turns, self._done = rng.random(people), 0
         self._start = rng.random(people) if not together else np.full(people, rng.random())
@@ -352,16 +355,22 @@ def build_voice(label: str, rng: Chance) -> Voice:
     return MAKERS[known](rng)
 
 
+# 0.2 s. A multiple of `_STEP`, so that blocks meet at a place where the source was computed.
 BLOCK = 3200
 """Samples that are made at a time."""
+# 343 m/s: dry air of 20 degrees. Without NEAR_M a source at 0 m would be infinitely loud.
 EARS_M, NEAR_M, SOUND_MS = 0.2, 2.0, 343.0
 """Between the ears; up to where noises do not get louder; metres that sound travels in a second."""
 AHEAD_M = 1.2
 """How far before the rear axle one listens."""
+# Loudness and bearing are computed every 5 ms and interpolated between: nobody moves much in that time.
 _STEP = 80
+# More than the 9.3 samples (EARS_M / SOUND_MS) that the farther ear is late.
 _HISTORY = 32
+# 5 ms at both ends: a sound that begins at full strength clicks.
 _FADE = 80
 _MASTER = 0.6
+# -54 dB: inaudible beside the wind, so that sources far away cost nothing.
 _FAINT = 0.002
 _STREAM = 23
 _WIND = {"clear": 0.012, "overcast": 0.018, "rain": 0.02, "snow": 0.03, "low-sun": 0.01}
@@ -389,6 +398,8 @@ def render_audio(episode: Episode) -> Iterator[npt.NDArray[np.float32]]:
         for source in heard:
             block += source.samples(start, end)
         heard = [source for source in heard if source.end > end]
+        # Bends what is too loud instead of cutting it: many sources
+        # may sound at once, and files hold -1 to 1.
         yield np.tanh(_MASTER * block).astype(np.float32)
 
 
@@ -397,6 +408,7 @@ class _Source:
 
     def __init__(self, episode: Episode, number: int, noise: Noise) -> None:
         self._episode, self._level = episode, noise.level
+        # A stream for each noise: what one of them draws does not depend on how many others are heard.
         rng = np.random.default_rng([episode.seed, number, _STREAM])
         self._voice: Voice = build_voice(noise.label, rng)
         self._actor: Actor | None = None if noise.actor is None else episode.actors[noise.actor]
@@ -442,6 +454,7 @@ class _Source:
         away = np.hypot(x, y)
         left = y * ahead[0] - x * ahead[1]
         speed = np.interp(frames, own, self._actor.speed)
+        # Pressure falls with 1 / distance; the bearing needs a distance that is not 0.
         return NEAR_M / np.maximum(away, NEAR_M), left / np.maximum(away, 0.5), speed
 
 
@@ -452,10 +465,13 @@ def _two_ears(line: Floats, side: Floats) -> Floats:
         line: (history + m,) samples.
         side: (m,) sine of the bearing, left is positive.
     """
+    # Constant power: cos^2 + sin^2 = 1, so that nothing becomes
+    # louder by passing; sqrt(2) makes the middle 1.
     angle = (1.0 - side) * np.pi / 4
     found = np.empty((len(side), 2))
     middle = EARS_M / 2 / SOUND_MS * RATE
     for ear, (loud, sign) in enumerate(((np.cos(angle), -1.0), (np.sin(angle), 1.0))):
+        # Never a negative delay, or an ear would need samples that are not made yet.
         place = np.arange(_HISTORY, len(line)) - middle * (1.0 + sign * side)
         whole = np.floor(place).astype(np.int64)
         share = place - whole
@@ -472,6 +488,7 @@ class _Bed:
         weather = episode.conditions.weather
         self._parts: list[tuple[float, Voice]] = []
         for ear in (0, 1):
+            # The same wind in both ears would sound as if it came from the middle of the head.
             streams = np.random.default_rng([episode.seed, ear, _STREAM + 1]).spawn(2)
             self._parts.append((_WIND[weather], build_voice("wind", streams[0])))
             self._parts.append((0.08 if weather == "rain" else 0.0, build_voice("rain", streams[1])))
@@ -523,6 +540,7 @@ def collect_street_noises(episode: Episode) -> tuple[Noise, ...]:
         elif actor.kind == "Ped":
             found += _horns(episode, actor)
     found += _voices(episode)
+    # Their numbers seed their voices: an order that hung on how they were found would change all of them.
     return tuple(sorted(found, key=lambda noise: (noise.start_s, noise.label, noise.actor or -1)))
 
 
@@ -537,6 +555,7 @@ def _spans(mask: Bools, first: int, fps: float, shortest_s: float = 0.3) -> list
     """Stretches in seconds where a mask over the frames of an actor holds."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]])))
     spans = [((first + a) / fps, (first + b) / fps) for a, b in edges.reshape(-1, 2).tolist()]
+    # A source that flickers at the edge of its range would make a sound of one frame.
     return [span for span in spans if span[1] - span[0] >= shortest_s]
 
 
@@ -604,6 +623,7 @@ def _horns(episode: Episode, actor: Actor) -> list[Noise]:
             soonest, who = float(ahead / speed), k
     if who < 0:
         return []
+    # Drivers need a moment to react.
     start = frame / fps + 0.35
     end = min(start + 0.4 + 0.6 * (actor.look % 89) / 89.0, episode.n_frames / fps)
     return [Noise("honking", places[who][0], start, end, 2.5)] if end - start > 0.2 else []
@@ -630,5 +650,6 @@ def _voices(episode: Episode) -> list[Noise]:
                 continue
             spans = _spans(beside & heard, first, fps, 0.8)
             found += [Noise("speaking", one.number, s, e, 0.4) for s, e in spans]
+            # Each in one pair at most: three who walk together would otherwise talk over each other.
             silent.update((one.number, other.number))
     return found

@@ -17,6 +17,8 @@ def apply_filter_sections(samples: Any, sections: Any, state: Any) -> None:
         state: (k, 2) f64 what is left of the samples before, changed.
     """
     for s in range(len(sections)):
+        # A loop, since each sample needs the one before it; section by
+        # section, so that two floats are all its state.
         row, left, older = sections[s], state[s, 0], state[s, 1]
         for n in range(len(samples)):
             new = samples[n]

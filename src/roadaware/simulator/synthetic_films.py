@@ -15,6 +15,7 @@ _COMMENT = "comment"
 _TABLES = Path("tables") / "meta.json"
 """Beside a video; those of earlier versions have no mark of their own."""
 _DATASET = "simulator"
+# The file beside a video may be anybody's.
 _LIMIT = 1 << 24
 
 

@@ -31,6 +31,7 @@ def unevenness(
         for j in range(depth.shape[1]):
             far = float(depth[i, j])
             factor[i, j] = 1.0
+            # The sky is at infinity, where there is no surface.
             if not far < 1e9:
                 continue
             right, down = (j + 0.5 - view[14]) / view[12] * far, (i + 0.5 - view[15]) / view[13] * far
@@ -50,6 +51,7 @@ def unevenness(
                     level = _between(noise, along / size + offset[0], across / size + offset[1])
                     found += share * seen * (level - 0.5)
             mine = strength * (0.45 if instance[i, j] > 0 else 1.0)
+            # An exponential: dark and light are as likely by the same factor, and no light becomes negative.
             factor[i, j] = np.exp(2.0 * mine * found)
 
 
@@ -58,6 +60,7 @@ def _between(noise: Any, u: float, v: float) -> float:
     """Noise at a place, between four cells of a field that goes on and on."""
     row, column = int(np.floor(u)), int(np.floor(v))
     a, b = u - row, v - column
+    # The field has 256 cells a side, so that a mask of bits wraps it, for negative places too.
     low = noise[row & 255, column & 255] * (1.0 - b) + noise[row & 255, (column + 1) & 255] * b
     high = noise[(row + 1) & 255, column & 255] * (1.0 - b) + noise[(row + 1) & 255, (column + 1) & 255] * b
     return float(low + (high - low) * a)

@@ -12,6 +12,7 @@ from roadaware.simulator.shading_kernels import sample_smooth_noise
 SHRINK = 4
 """By how much the image is smaller that bloom is made of."""
 # Depths, over that of the wet ground, at which a mirrored ray is compared with what stands there.
+# Each is about 1.18 times the one before: steps that grow with depth, as pixels of the road do.
 _STEPS = np.array((1.19, 1.41, 1.67, 1.97, 2.31, 2.71, 3.17, 3.71, 4.33))
 _RISES = 2.0 / _STEPS - 1.0
 
@@ -54,6 +55,7 @@ def add_wet_reflections(light: Any, seen: Any, tints: Any, view: Any, air: Any, 
     face, inverse = seen.face, seen.inverse
     rows, columns = face.shape
     horizon = lens[3] + lens[1] * turn[2, 2]
+    # From below: what a pixel mirrors lies above it, and must not hold a reflection yet.
     for i in range(rows - 1, -1, -1):
         until, wet, ripple = 0, 0.0, 0.0
         for j in range(columns):
@@ -98,6 +100,7 @@ def _mix_mirrored(light: Any, i: int, j: int, depth: float, share: float, ripple
             break
     row = min(rows - 1, max(0, row))
     for k in range(3):
+        # A lamp is far brighter than white: without the bound one of its pixels would draw a streak.
         light[i, j, k] += share * (min(6.0, light[row, side, k]) - light[i, j, k])
 
 
@@ -117,6 +120,7 @@ def extract_highlights(light: Any, small: Any) -> None:
                     y, x = i * SHRINK + p, j * SHRINK + q
                     r, g, b = light[y, x, 0], light[y, x, 1], light[y, x, 2]
                     most = max(r, g, b)
+                    # All three colours by one factor, so that bloom keeps the hue of its lamp.
                     if most > 0.85:
                         share = min(6.0, most - 0.85) / (most * SHRINK * SHRINK)
                         red, green, blue = (
@@ -205,10 +209,13 @@ def apply_exposure(
                 away = np.hypot(j - glare[0], i - glare[1]) / glare[2]
                 veil = 0.16 / (0.08 + away * away) + 0.28 * np.exp(-2.5 * away)
             # A hash of the pixel (after Wang), whose four bytes add up to about a bell curve.
+            # By pixel rather than from a generator: no state, and the same
+            # bytes in whatever order pixels are filled.
             h = (seed ^ ((i * wide + j) * 2654435761)) & 0xFFFFFFFF
             h = ((h ^ 61) ^ (h >> 16)) * 9 & 0xFFFFFFFF
             h = (h ^ (h >> 4)) * 668265261 & 0xFFFFFFFF
             h = h ^ (h >> 15)
+            # 510 and 147.8 are mean and deviation of the sum of four bytes; 0.5 rounds what is cut below.
             noise = grain * ((h & 255) + ((h >> 8) & 255) + ((h >> 16) & 255) + (h >> 24) - 510) / 147.8 + 0.5
             x, b = cells[j], shares[j]
             for k in range(3):

@@ -89,8 +89,10 @@ def fit_cost(table: pl.DataFrame, looked: pl.DataFrame) -> tuple[Labour, int] | 
         pl.col("proposals", "moved", "added").fill_null(0)
     )
     work = rows.select(pl.lit(1.0), "proposals", "moved", "added").to_numpy().astype(np.float64)
+    # Below full rank no seconds can be told from each other: any split of them would fit as well.
     if len(work) < _FEWEST or np.linalg.matrix_rank(work) < work.shape[1]:
         return None
+    # Without negative coefficients: no work takes less than no time, as plain least squares may find.
     look, judge, correct, draw = nnls(work, rows["seconds"].to_numpy().astype(np.float64))[0].tolist()
     return (Labour(look, judge, correct, draw), len(work)) if 0 < look < _DAY_S else None
 

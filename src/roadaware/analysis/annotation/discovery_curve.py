@@ -161,6 +161,7 @@ class _Way:
         for draw in range(len(weights)):
             whole = got[draw, -1]
             if whole:
+                # A product that rounds to a hair above a whole number must not ask for one image more.
                 places = np.searchsorted(got[draw], np.array(SHARES) * whole - 1e-9)
                 share[draw] = looked[draw, places] / looked[draw, -1]
                 seconds[draw] = spent[draw, places]
@@ -207,6 +208,7 @@ def _way(worth: Worth, order: Ints, unit: Unit, labour: Labour, *, shown: bool) 
     """An order with what each image adds and costs; without proposals shown all is drawn."""
     work = labour.look_s + labour.draw_s * worth.cases.astype(np.float64)
     if shown:
+        # A box that is proposed need not be drawn, only corrected.
         work += labour.judge_s * worth.proposals + (labour.correct_s - labour.draw_s) * worth.hits
     return _Way(order, _gains(worth, order, unit), work[order])
 
@@ -233,6 +235,7 @@ def _spread(worth: Worth, rng: np.random.Generator) -> Ints:
     for number in range(int(video.max()) + 1):
         own = np.flatnonzero(video == number)
         turn[own] = np.arange(len(own))
+    # Stable: within a turn, the videos keep the order that chance gave them.
     found: Ints = order[np.argsort(turn, kind="stable")]
     return found
 
@@ -240,6 +243,7 @@ def _spread(worth: Worth, rng: np.random.Generator) -> Ints:
 def _best_order(worth: Worth, unit: Unit) -> Ints:
     """The order that takes the image with the most new objects each time, then that with the most boxes."""
     if unit == "pictures":
+        # Ties as they come, so that the order is the same on every machine.
         return np.argsort(-(worth.cases > 0).astype(np.int64), kind="stable")
     seen: set[int] = set()
     heap = [(-len(set(held)), row) for row, held in enumerate(worth.objects)]

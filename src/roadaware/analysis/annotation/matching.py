@@ -33,6 +33,7 @@ def match_annotators(a: Floats, b: Floats, least: float = LEAST_IOU) -> list[tup
     if not len(a) or not len(b):
         return []
     shares = iou(a, b)
+    # Pairs below the bound gain nothing, and are dropped afterwards: the assignment always fills all it can.
     gains = np.where(shares >= least, shares, 0.0)
     rows, columns = linear_sum_assignment(gains, maximize=True)
     return [

@@ -129,6 +129,7 @@ def check_row_alignment(scores: Floats, pedestrian: npt.NDArray[np.str_]) -> lis
         pedestrian: (n,) whose sample each row is.
     """
     neighbours = pedestrian[1:] == pedestrian[:-1]
+    # Fewer pairs may be alike or not by chance.
     if neighbours.sum() < _MIN_PAIRS:
         return []
     strangers = _mean_difference(scores)
@@ -150,6 +151,7 @@ def _mean_difference(scores: Floats) -> float:
 
 def _sums(scores: Floats) -> list[Diagnosis]:
     sums = scores.sum(axis=1)
+    # Files hold few decimals: sums of rounded shares are off by some of them.
     if scores.shape[1] == 1 or np.allclose(sums, 1.0, atol=1e-3):
         return []
     off = int((np.abs(sums - 1.0) > 1e-3).sum())

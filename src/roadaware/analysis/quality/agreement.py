@@ -165,6 +165,7 @@ def compute_disagreements(raters: Sequence[npt.ArrayLike]) -> tuple[Floats, Floa
         return np.zeros(len(table)), np.zeros((len(table), 1))
     counts = np.stack([(table == label).sum(axis=1) for label in range(int(table.max()) + 1)], axis=1)
     given = counts.sum(axis=1).astype(np.float64)
+    # One label alone agrees and disagrees with nobody: it is no part of alpha.
     found = np.where((given >= 2)[:, None], counts, 0).astype(np.float64)
     observed = np.where(given >= 2, given**2 - (found**2).sum(axis=1), 0.0)
     shares: Floats = observed / np.maximum(given - 1.0, 1.0)
@@ -182,6 +183,7 @@ def compute_alpha(observed: float, frequencies: Floats) -> float | None:
         None where it is undefined: no labels, or one and the same everywhere.
     """
     whole = float(frequencies.sum())
+    # Expected disagreement is over pairs of labels, and divides by whole - 1.
     if whole <= 1.0:
         return None
     expected = (whole**2 - float((frequencies**2).sum())) / (whole - 1.0)

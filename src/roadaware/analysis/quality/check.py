@@ -91,6 +91,7 @@ def _occurrences(files: Sequence[pl.DataFrame]) -> list[npt.NDArray[np.int64]]:
     members: dict[int, list[npt.NDArray[np.int64]]] = {}
     for place, file in enumerate(files):
         group = file["group"].fill_null(-1).cast(pl.Int64).to_numpy()
+        # Stable: within a group rows keep the order of the file, which decides ties.
         order = np.argsort(group, kind="stable")
         held, starts = np.unique(group[order], return_index=True)
         for one, rows in zip(held, np.split(order, starts[1:]), strict=True):
@@ -133,6 +134,7 @@ def assign_greedily(costs: _Floats) -> list[tuple[int, int]]:
     """
     pairs: list[tuple[int, int]] = []
     rows, columns = set[int](), set[int]()
+    # Ties go to the first row and column, so that a file that is compared twice gives the same pairs.
     for place in np.argsort(costs, axis=None, kind="stable"):
         row, column = divmod(int(place), costs.shape[1])
         if row not in rows and column not in columns and np.isfinite(costs[row, column]):
@@ -162,6 +164,7 @@ def _costs(
     a, b = one[0][rows], other[0][columns]
     if np.isfinite(a).all() and np.isfinite(b).all():
         shares = iou(a, b)
+        # Boxes without an area overlap with nothing, not even with themselves.
         equal = (a[:, None] == b[None]).all(axis=2)
         return np.where((shares > 0) | equal, 1.0 - shares, np.inf)
     gaps = np.abs(one[1][rows][:, None] - other[1][columns][None])

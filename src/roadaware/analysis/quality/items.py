@@ -306,6 +306,7 @@ def _sounds(scenes: Scenes, labels: pl.DataFrame) -> pl.DataFrame:
 def _scales(scenes: Scenes, config: QualityConfig) -> pl.DataFrame:
     """For each video what leads from its pixels and frames to those of the limits."""
     frame, (width, height) = scenes.videos, config.resolution
+    # float32 keeps about seven digits: a tighter bound would report its rounding as a moved box.
     exact = _EXACT if scenes.boxes.schema["x1_px"] == pl.Float64 else 4 * float(np.finfo(np.float32).eps)
     rate = pl.col("fps") if config.frame_rate is None else pl.lit(config.frame_rate)
     sizes = [(_column(frame, f"{name}_px", pl.Float64)).alias(name) for name in ("width", "height")]

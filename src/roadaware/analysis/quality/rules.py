@@ -41,6 +41,7 @@ class ForbiddenWords:
         self.words = tuple(plain.values())
         self._named = {form: shown for word, shown in plain.items() for form in _forms(word)}
         self._named |= plain
+        # An alternation takes the first that fits: "old" before "old man" would hide the phrase.
         longest_first = sorted(self._named, key=lambda form: (-len(form), form))
         self._pattern = re.compile("|".join(_build_pattern(form) for form in longest_first))
 
@@ -56,6 +57,7 @@ class ForbiddenWords:
 
 def normalize_text(text: str) -> str:
     """The text as words are compared: compatibility forms, case and invisible characters are gone."""
+    # Twice, since casefolding may undo the composition of characters.
     composed = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     seen = "".join(character for character in composed if unicodedata.category(character) != "Cf")
     return " ".join(seen.split())
@@ -70,6 +72,7 @@ def _forms(word: str) -> tuple[str, ...]:
 
 def _build_pattern(form: str) -> str:
     """The pattern of a whole word; a limit is asked for only beside characters that belong to words."""
+    # Words of a list are words, not patterns; a list from outside must not be able to stall the search.
     pattern = re.escape(form)
     if _UNSPACED.search(form):
         return pattern

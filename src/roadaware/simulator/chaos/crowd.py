@@ -75,6 +75,8 @@ class Bodies:
 
     def settle(self) -> None:
         """Move those apart who were put too close to each other."""
+        # Moving two apart may push one into a third: repeated until a
+        # dense crowd has spread, and no more than that.
         for _ in range(60):
             self._separate()
         self.goal = self.xy.copy()
@@ -94,11 +96,13 @@ class Bodies:
         self.velocity += change * np.minimum(1.0, _GAIN * dt / np.maximum(size, 1e-9))[:, None]
         self.velocity[self.rooted | ~self.here] = 0.0
         self.xy = self.xy + self.velocity * dt
+        # A few rounds for a step; what is left over is undone in the next.
         for _ in range(3):
             self._separate()
         self._keep_in(before)
         step = self.xy - before
         way = np.hypot(step[:, 0], step[:, 1])
+        # After everything that shifts a place: nobody jumps, whatever pushed them.
         step *= np.minimum(1.0, MOST_MPS * dt / np.maximum(way, 1e-9))[:, None]
         self.xy = before + step
         # Who is held up does not lean on against it.
@@ -110,6 +114,7 @@ class Bodies:
         """(n, 2) velocities that lead to the goals."""
         to = self.goal - self.xy
         away = np.hypot(to[:, 0], to[:, 1])
+        # Slower near the goal, or they would overshoot and turn round at every step.
         pace = np.minimum(self.pace, away / _ARRIVE_S)
         wanted: Floats = to / np.maximum(away, 1e-9)[:, None] * pace[:, None]
         return wanted
@@ -165,6 +170,7 @@ class Bodies:
         over = np.where(self.here[:, None] & self.here[None], np.maximum(least - apart, 0.0), 0.0)
         if not over.any():
             return
+        # Half each; all of it where the other does not move.
         share = np.where(self.rooted[None], 1.0, 0.5)
         move = -(share * over)[..., None] * away / apart[..., None]
         self.xy = self.xy + np.where(self.rooted[:, None], 0.0, move.sum(1))
@@ -178,6 +184,7 @@ class Bodies:
             for k in np.flatnonzero((deep > 0.0).any(1)).tolist():
                 post = int(deep[k].argmax())
                 self.xy[k] += off[k, post] / gap[k, post] * deep[k, post]
+        # Only who was inside is kept in: those who come from beyond the edge may walk in.
         inside = (before >= self.low).all(1) & (before <= self.high).all(1)
         kept = np.clip(self.xy, self.low, self.high)
         self.xy = np.where((inside & ~self.rooted)[:, None], kept, self.xy)
@@ -217,6 +224,7 @@ def colour_word(colour: tuple[float, float, float]) -> str:
     >>> colour_word((0.40, 0.03, 0.035)), colour_word((0.015, 0.015, 0.018)), colour_word((0.36, 0.22, 0.12))
     ('red', 'black', 'brown')
     """
+    # Words are for what is seen on a screen, not for linear light.
     red, green, blue = (np.clip(colour, 0.0, 1.0) ** (1 / 2.2)).tolist()
     hue, saturation, value = colorsys.rgb_to_hsv(red, green, blue)
     if saturation < 0.14 or value < 0.17:

@@ -72,6 +72,7 @@ def extract_bonds(play: Play, actors: list[Actor]) -> tuple[Bond, ...]:
     for (subject, predicate, other), frames in sorted(play.notes.bonds.items()):
         mask = np.zeros(play.n_frames, dtype=np.bool_)
         mask[frames] = True
+        # Closed before short runs are dropped: a bond that flickers is one that lasts.
         mask = _fill_gaps(mask, round(_GAP_S * play.fps))
         mask &= play.notes.here[:, subject] & play.notes.here[:, other]
         mask &= _seen(play, predicate, subject, other, actors)
@@ -97,6 +98,7 @@ def extract_noises(play: Play, actors: list[Actor]) -> tuple[Noise, ...]:
     for (label, kind, source), frames in sorted(play.notes.noises.items()):
         mask = np.zeros(play.n_frames, dtype=np.bool_)
         mask[frames] = True
+        # As with bonds: the pause between two shouts is no end of the shouting.
         mask = _fill_gaps(mask, round(0.4 * play.fps))
         if kind == "person":
             mask &= play.notes.here[:, source]

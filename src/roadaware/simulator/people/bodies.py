@@ -272,6 +272,7 @@ def _joints_at_rest(body: Stature) -> Floats:
 def _stack_points(points: Floats, weights: Floats, starts: Floats) -> Floats:
     local = np.ones((len(points), len(BONES), 4))
     local[:, :, :3] = points[:, None] - starts
+    # Skinning as one product: all that depends on the pose is then the bones, stacked to a (68, 3) matrix.
     stacked: Floats = (local * weights[:, :, None]).reshape(len(points), -1)
     return stacked
 
@@ -307,6 +308,7 @@ class Looks:
     saddle: Saddle | None
 
 
+# Weak: what is kept of an actor goes with its scene, however many scenes a process makes.
 _LOOKS: WeakKeyDictionary[Actor, Looks] = WeakKeyDictionary()
 _BONES: WeakKeyDictionary[Actor, tuple[int, Floats]] = WeakKeyDictionary()
 

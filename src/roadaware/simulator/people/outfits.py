@@ -127,6 +127,7 @@ def sample_outfit(look: int, age: Age, figure: Figure, rides: str = "") -> Outfi
         figure: broad or slim.
         rides: kind of the machine they ride, "" for people on foot.
     """
+    # Seeds may not be negative.
     rng = np.random.default_rng([look & 0xFFFFFFFF, 7])
     slim = figure == "slim"
     top, bottom = _clothes(rng, age, slim, rides)

@@ -127,11 +127,16 @@ def _limbs(bones: Floats, wishes: Floats, rest: Floats, bodies: Sequence[Stature
     pole = np.concatenate([elbows @ chest, knees @ pelvis], axis=1)
     upper, lower = np.array([body.limbs for body in bodies]).swapaxes(0, 1)
     way = target - root
+    # A target in the joint itself has no direction.
     far = np.sqrt(_square(way)) + 1e-9
     way /= far
+    # What two bones can reach: a straight or folded limb has no plane to bend in, and a target out of reach
+    # would put the cosine beyond 1.
     far = np.clip(far, 1.05 * np.abs(upper - lower) + 0.03 * upper, 0.9995 * (upper + lower))
+    # Only what is square to the limb says where its elbow or knee points.
     pole -= (pole * way).sum(-1, keepdims=True) * way
     pole /= np.sqrt(_square(pole)) + 1e-9
+    # The law of cosines in the triangle of two bones and the way to the target.
     cosine = (upper * upper + far * far - lower * lower) / (2.0 * upper * far)
     bent = upper * (cosine * way + np.sqrt(np.maximum(0.0, 1.0 - cosine * cosine)) * pole)
     hinge = _cross(pole, way) * _BEND
@@ -143,6 +148,7 @@ def _limbs(bones: Floats, wishes: Floats, rest: Floats, bodies: Sequence[Stature
         bones[:, places, 1] = hinge
         bones[:, places, 2] = along
         bones[:, places, 3] = start
+    # From the bounded distance: a foot beyond reach would come off its leg.
     bones[:, FOOT, 3] = root[:, 2:] + far[:, 2:] * way[:, 2:]
 
 
@@ -168,6 +174,7 @@ def _square(a: Floats) -> Floats:
 
 
 def _cross(a: Floats, b: Floats) -> Floats:
+    # By hand: np.cross turns axes about and checks them, which costs more than such small products.
     found = np.empty_like(a)
     found[..., 0] = a[..., 1] * b[..., 2] - a[..., 2] * b[..., 1]
     found[..., 1] = a[..., 2] * b[..., 0] - a[..., 0] * b[..., 2]

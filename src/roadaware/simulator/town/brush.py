@@ -81,6 +81,8 @@ class Brush:
         """
         beat = mark + gap
         low, high = max(start, self.span[0]), min(end, self.span[1], self.track.length - mark)
+        # At multiples counted from the start of the road, so that the
+        # dashes of stretches that meet fit together.
         starts = np.arange(np.ceil(low / beat - 1e-9) * beat, high, beat)
         clear = [(starts >= first) & (starts + mark <= last) for first, last in self.free]
         starts = starts[np.any(clear, axis=0)] if clear else starts[:0]

@@ -291,6 +291,7 @@ def _chimney(site: Site) -> None:
 PLOT_STOREY_M = 3.0
 SUBURB_M = 9.5
 """Towns whose buildings are lower than this have gardens."""
+# About a house and its garden: each is held against its neighbours alone, not against the whole town.
 CELL_M = 30.0
 
 

@@ -193,10 +193,12 @@ def _ear(corners: Floats, left: list[int]) -> int:
     area = _cross(now - before, after - now)
     best, found = -np.inf, int(area.argmax())
     for place in np.argsort(-area):
+        # From the largest on: at the first corner that turns inwards all the rest do.
         if area[place] <= 0 or area[place] <= best:
             break
         a, b, c = before[place], now[place], after[place]
         inside = (
+            # Corners of the ear itself lie on its edges, and must not count as inside by rounding.
             (_cross(b - a, now - a) > 1e-9)
             & (_cross(c - b, now - b) > 1e-9)
             & (_cross(a - c, now - c) > 1e-9)

@@ -66,6 +66,7 @@ def _room(kerb: Track, side: int) -> float:
     steps = np.hypot(*np.diff(kerb.points, axis=0).T)
     turned = side * np.diff(kerb.headings)
     radii = steps[turned > 1e-3] / turned[turned > 1e-3]
+    # A strip that is wider than the radius of its bend would fold over itself.
     return float(radii.min(initial=np.inf)) * 0.97
 
 
@@ -105,6 +106,7 @@ def add_terrain(pile: Pile, palette: Palette, place: tuple[float, float], far_m:
     for a, b in ((-1, -1), (0, -1), (-1, 0), (0, 0)):
         low = np.array([x + a * far_m, y + b * far_m])
         square = low + far_m * np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+        # Below all other ground, or the two would flicker through each other.
         pile.flat(square[None], -0.05, palette.terrain)
 
 

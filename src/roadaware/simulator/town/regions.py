@@ -17,6 +17,8 @@ from roadaware.simulator.town.tracks import build_track, strip
 
 KERB_M = 0.12
 """How high pavements lie above roads."""
+# Some times the size of a lane's width: a point is then held against a few triangles, and a triangle lies in
+# a few cells.
 CELL_M = 8.0
 SHELTER_M = 3.5
 """How far the waiting area of a bus stop reaches to both sides of its middle."""
@@ -130,6 +132,7 @@ class Regions:
         edge = self._edge[triangle]
         # Points on a seam belong to both sides.
         inside = (edge[..., 0] * away[..., 1] - edge[..., 1] * away[..., 0] > -1e-7).all(1)
+        # Unbuffered: a point may be in several triangles, and plain indexing would keep the last of them.
         np.maximum.at(found, row[inside], self._marks[triangle[inside]])
         on = np.maximum(found[:, 1], 0)
         return Where(
@@ -141,6 +144,7 @@ class Regions:
         at = np.floor(places / CELL_M).astype(np.int64) - self._lowest
         valid = ((at >= 0) & (at < self._size)).all(1)
         cell = at[:, 0] * self._size[1] + at[:, 1]
+        # Only cells that hold anything are stored; the comparison below finds those that are not.
         slot = np.minimum(np.searchsorted(self._used, cell), len(self._used) - 1)
         valid &= self._used[slot] == cell
         counts = np.where(valid, self._last[slot] - self._first[slot], 0)

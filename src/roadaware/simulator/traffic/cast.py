@@ -94,6 +94,7 @@ class Spawner:
         near = np.hypot(self.places[:, 2] - x, self.places[:, 3] - y) < AROUND_M
         cars = self.places[near & (self.places[:, 5] > 0)]
         # Two directions of one road count once.
+        # Places are 5 m apart.
         road_m = 5.0 * float(cars[:, 4].sum()) / 2 / max(self.config.surroundings.lanes, 1)
         return round(self.config.behaviour.vehicles * road_m / 100.0)
 
@@ -114,12 +115,14 @@ class Spawner:
         dx, dy = self.places[:, 2] - ego.x, self.places[:, 3] - ego.y
         away = np.hypot(dx, dy)
         ahead = dx * np.cos(ego.heading) + dy * np.sin(ego.heading)
+        # After the start nobody may appear out of nothing in view; at the start everybody is there already.
         least = 8.0 if first else np.where(ahead > 0.4 * away, AHEAD_M, HIDDEN_M)
         fit = (away < AROUND_M) & (away > least) & (self.places[:, use] > 0)
         rows = np.flatnonzero(fit)
         if not len(rows):
             return None
         weights = self.places[rows, 4]
+        # Several at once, since a place may be taken; none is not an error, somebody else comes later.
         for row in self.rng.choice(rows, TRIES, p=weights / weights.sum()).tolist():
             lane = self.net.layout.lanes[int(self.places[row, 0])]
             made = self.placed(kind, lane, float(self.places[row, 1]), vehicles, frame)
@@ -181,6 +184,7 @@ class Spawner:
         """
         behaviour = self.config.behaviour
         manners = draw_manners(self.rng, make.kind, behaviour.ego_speed_kmh / 3.6, behaviour.yielding)
+        # Begun so far back that it is over.
         shift = Shift(-1e6, 1.0, left_m, 0.0, left_m)
         vehicle = Vehicle(self.born, make, manners, self.net.path(steps), s, 0.0, shift, frame)
         self.born += 1
@@ -340,6 +344,7 @@ class Cast:
         # Its rear axle keeps to the line and it points along it: acceleration and yaw rate are exact.
         ego.tail_m, ego.base_m = 0.9, 0.3
         ego.place()
+        # Corner cases lie on the way ahead: their vehicle starts on the road.
         if self.rng.random() < OWN_PARKED and not len(self.things) and self._in_bay(ego, lane):
             return ego
         gaps = [e.s - ego.front for e in ego.path.events if e.s > ego.front and e.kind != "bay"]
@@ -381,6 +386,7 @@ class Cast:
             room_before = k + 1 < n and not taken[k + 1]
             goes = room_before and leaves < LEAVING and make.kind != "Mobike"
             reverse = 2.5 if goes and k > 0 and back < REVERSING else 0.0
+            # Who reverses needs the bay behind, so that its vehicle, the last that was put down, goes again.
             if reverse and taken[k - 1]:
                 found.pop()
             if len(self.things) and np.hypot(*(self.things[:, :2] - (x, y)).T).min() < CLEAR_M:
@@ -547,6 +553,7 @@ class Cast:
             n_frames: of the scene.
             fps: frames per second.
         """
+        # By birth: numbers of actors must not depend on when a vehicle went out of range.
         moved = sorted((v for v in [*self.gone, *self.vehicles[1:]] if v.trail), key=lambda v: v.number)
         found = [build_vehicle_actor(vehicle, number, fps) for number, vehicle in enumerate(moved)]
         for parked in self.parked:

@@ -138,6 +138,7 @@ def _ways(vehicles: Sequence[Vehicle]) -> tuple[Floats, Floats]:
     grid = np.arange(SAMPLES, dtype=np.float64)
     for row, vehicle in enumerate(vehicles):
         v = max(vehicle.v, 0.0)
+        # As far as one needs to stop with reaction and 2 m/s2, and a room of its own.
         ahead[row] = grid * max(1.2, (12.0 + 2.2 * v + v * v / 4.0) / SAMPLES)
         s = vehicle.front + ahead[row]
         place = vehicle.path.many(s)
@@ -181,8 +182,11 @@ def _compute_idm_acceleration(
     v: Floats, gap: Floats, along: Floats, room: Floats, accelerate: Floats, headway: Floats
 ) -> Floats:
     """m/s2 behind bodies (Treiber, Hennecke and Helbing 2000)."""
+    # Who comes towards one counts as standing: the model is of those who follow.
     closing = v - np.maximum(along, 0.0)
     wanted = room + np.maximum(v * headway + v * closing / (2 * np.sqrt(accelerate * 2.2)), 0.0)
+    # Divided by below: bodies that touch, or overlap in their
+    # corners, would give an infinite or a wrong sign.
     gap = np.maximum(gap, 0.15)
     found = accelerate * (1.0 - (wanted / gap) ** 2)
     # Physics first: what must be lost until there.
@@ -206,6 +210,7 @@ def _people_bound(
     along = ahead[rows, near] + dx * c + dy * s
     left = dy * c - dx * s
     drift = velocity[:, 1] * c - velocity[:, 0] * s
+    # At least 2 m/s: to one who stands, everybody on foot would otherwise be in the way at some time.
     until = np.clip(along, 0.0, None) / np.maximum(speed[:, None], 2.0) + 1.2
     later = left + drift * until
     band = half[:, None] + 0.75
@@ -273,6 +278,7 @@ class Rules:
             others: all vehicles, for who stands behind a junction.
             time_s: now.
         """
+        # Lines beyond which even gentle braking begins in time need no look yet.
         horizon = vehicle.v**2 / 3.0 + 12.0 + vehicle.v
         found = self._inside(vehicle, coming, others)
         for event in vehicle.path.events:
@@ -360,6 +366,7 @@ def stopping_acceleration(vehicle: Vehicle, gap: float) -> float:
     if v < 0.25 and gap < 1.2:
         return -1.0
     must = v * v / (2 * gap)
+    # The intelligent driver model again, with a line that stands as the one in front.
     wanted = 0.3 + 0.7 * v + v * v / (2 * float(np.sqrt(vehicle.manners.accelerate * 2.0)))
     smooth = vehicle.manners.accelerate * (1.0 - (wanted / gap) ** 2)
     return float(max(min(smooth, -must if must > 1.2 else np.inf), -max(1.15 * must, 1.0), -HARDEST))
@@ -383,6 +390,7 @@ def _room_beyond(vehicle: Vehicle, event: Event, others: Sequence[Vehicle]) -> b
 # Strips: where everybody is beside the path of one vehicle, to see whether there is room for a manoeuvre.
 
 GRID_M = 3.0
+# Longer than any road, and finite: differences of it stay numbers, those of inf would be NaN.
 FAR_M = 1e6
 ROOM_M, URGENT_M = 0.35, 0.1
 """Between sides of vehicles, and when it is urgent."""
@@ -421,6 +429,7 @@ def project_bodies(vehicle: Vehicle, bodies: Bodies, own: int, back_m: float, ah
         back_m: how far back to look.
         ahead_m: how far ahead.
     """
+    # Between samples the heading hardly turns; the exact length follows from the offset to the nearest one.
     s = vehicle.s + np.arange(-back_m, ahead_m + GRID_M, GRID_M)
     table = vehicle.path.many(s)
     dx, dy = bodies.x - table[:, 0:1], bodies.y - table[:, 1:2]
@@ -432,6 +441,7 @@ def project_bodies(vehicle: Vehicle, bodies: Bodies, own: int, back_m: float, ah
     lon = dx * c + dy * sn
     turn = bodies.heading - heading
     facing, across = np.cos(turn), np.abs(np.sin(turn))
+    # Farther from the nearest sample than the grid allows a body lies beyond an end of the strip.
     along = np.where(np.abs(lon) < 2 * GRID_M, s[near] + lon - vehicle.s, FAR_M)
     if own >= 0:
         along[own] = FAR_M

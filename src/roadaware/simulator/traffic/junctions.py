@@ -74,6 +74,7 @@ class Junctions:
 
     def _measured(self, node: int, a: int, b: int, room_m: float) -> tuple[float, float, float, float] | None:
         ways = self.net.layout.junctions[node].connectors
+        # From one lane they follow each other, which is a matter of gaps and not of right of way.
         if ways[a].start == ways[b].start:
             return None
         one, two = ways[a].line, ways[b].line
@@ -200,6 +201,7 @@ class Junctions:
         """Whether another way comes from the opposite side of a junction."""
         ways = self.net.layout.junctions[event.number].connectors
         one, two = (float(ways[k].line.heading(0.0)) for k in (way, other))
+        # Within 45 degrees of head on.
         return float(np.cos(one - two)) < -0.7
 
     def _may_precede(self, vehicle: Vehicle, event: Event, other: Vehicle, theirs: Event) -> bool:
@@ -230,6 +232,7 @@ def _time(vehicle: Vehicle, distance: float) -> float:
 def _room(a: Vehicle, b: Vehicle) -> float:
     """Metres between the middles of two ways so that both can be driven at a time."""
     room = (a.width + b.width) / 2 + 0.3
+    # Rounded up to quarters of a metre: where ways meet is kept by room, and few rooms are few measurements.
     return float(np.ceil(room * 4) / 4) if max(a.length, b.length) < 7 else max(room, 2.95)
 
 
@@ -449,6 +452,7 @@ class Zebras:
             nearest = away.argmin(1)
             same = away[np.arange(len(waiting)), nearest] < SAME_M
             numbers[same] = self.numbers[nearest[same]]
+        # Numbers are never used again: a driver's decision must not pass to somebody who waits there later.
         fresh = np.flatnonzero(numbers < 0)
         numbers[fresh] = np.arange(self.next, self.next + len(fresh))
         self.next += len(fresh)

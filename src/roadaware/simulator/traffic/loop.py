@@ -207,6 +207,7 @@ class World:
         vehicles = self.cast.vehicles
         bodies = collect_bodies(vehicles, self.things)
         sight = find_obstacles_ahead(vehicles, bodies, people, velocity)
+        # Sums of steps may fall short of the limit by rounding, which would put a decision off by a step.
         if self.since_decision >= DECIDE_S - 1e-9:
             self.manoeuvres.decide(vehicles, sight, bodies, people, time_s)
             self.since_decision = 0.0
@@ -215,6 +216,7 @@ class World:
         coming = self.rules.coming(vehicles, time_s)
         wanted = []
         for row, vehicle in enumerate(vehicles):
+            # All bounds are computed before anybody moves: who comes first in the list has no advantage.
             seen = min(float(sight.bound[row]), float(sight.for_people[row]))
             ruled = min(self.rules.bound(vehicle, coming, vehicles, time_s), to_berth(vehicle, time_s))
             wanted.append(min(seen, ruled, self._free(vehicle)))
@@ -231,6 +233,7 @@ class World:
         if vehicle.passing is not None:
             fastest = FASTEST * self.manoeuvres.usual if vehicle.passing.moves else SQUEEZE
             most = min(max(most, fastest), fastest, vehicle.path.limit(vehicle.front))
+        # The free road of the intelligent driver model, with its usual exponent.
         a = vehicle.manners.accelerate * (1.0 - (max(vehicle.v, 0.0) / most) ** 4)
         if vehicle is self.ego:
             a = min(
@@ -257,6 +260,7 @@ class World:
         steps = [(a.lane, b.junction, b.way) for a, b in zip(rest[0:-1:2], rest[1::2], strict=True)]
         steps += self.net.wander(last, self.manoeuvres.rng, 250.0, straight=vehicle.length > 7.0)
         vehicle.path = self.net.path(steps)
+        # A new path begins at the leg it is on: everything that is a length on the path moves along.
         vehicle.s -= start
         vehicle.served -= start
         vehicle.go_on_amber -= start
@@ -276,10 +280,12 @@ def move_vehicle(vehicle: Vehicle, wanted: float, dt: float) -> None:
         _reverse(vehicle, dt)
         return
     a = float(np.clip(wanted, -HARDEST, vehicle.manners.accelerate))
+    # What one feels as a jerk is bounded, but nobody brakes gently for a body in the way.
     if a > EMERGENCY:
         a = float(np.clip(a, vehicle.a - 8.0 * dt, vehicle.a + 5.0 * dt))
     before = vehicle.v
     vehicle.v = max(before + a * dt, 0.0)
+    # An exponential approach to standing would never end.
     if vehicle.v < 0.02 and a <= 0:
         vehicle.v = 0.0
     vehicle.a = (vehicle.v - before) / dt if vehicle.v > 0 else min(a, 0.0)

@@ -263,6 +263,7 @@ class Manoeuvres:
         clear = vehicle.s + float(strip.along[last] + strip.reach[last])
         vehicle.passing = Passing(target, clear, on_way, time_s)
         # No car turns in less than five metres, roughly.
+        # At a given radius, the length that a shift to the side takes grows with the root of the shift.
         least = float(np.sqrt(26.0 * abs(left - vehicle.left_m)))
         vehicle.go_beside(left, max(least, min(vehicle.leader_gap - 0.5, 2.0 * vehicle.v)))
 

@@ -89,6 +89,7 @@ class Path:
         Args:
             s: metres.
         """
+        # Below the last row, so that there is always a next one to interpolate to.
         place = min(max((s + LEAD_M) / STEP_M, 0.0), len(self.table) - 1.001)
         row = int(place)
         share = place - row
@@ -146,10 +147,13 @@ def sample_path(points: Floats) -> tuple[Floats, Floats]:
     places = np.arange(-LEAD_M, s[-1], STEP_M)
     xy = np.stack([np.interp(places, s, points[:, axis]) for axis in (0, 1)], axis=1)
     along = np.gradient(xy, axis=0)
+    # Unwrapped before it is smoothed and interpolated: the mean of 179 and -179 degrees is not 0.
     heading = np.unwrap(np.arctan2(along[:, 1], along[:, 0]))
     heading = _smooth(heading, 3)
     bend = np.abs(_smooth(np.gradient(heading, STEP_M), 5))
+    # v^2 * bend is the acceleration sideways; the bounds are for straight lines and for corners of a polygon.
     limit = np.clip(np.sqrt(SIDEWAYS / np.maximum(bend, 1e-6)), 2.5, 60.0)
+    # v^2 falls by 2 a s on the way: the least of what lies ahead, taken from the end, is how fast one may be.
     ahead = limit**2 + 2 * EASE * places
     fastest = np.sqrt(np.minimum.accumulate(ahead[::-1])[::-1] - 2 * EASE * places)
     return np.column_stack([xy, heading]), fastest
@@ -271,6 +275,8 @@ class Net:
             if done > length_m or not ways:
                 return [*steps, (lane, -1, -1)]
             turns = [TURN[self.layout.junctions[node].connectors[way].turn] for node, way in ways]
+            # Not 0: where a lane only turns, a long vehicle must go
+            # somewhere, and weights that sum to 0 are none.
             weights = np.array([(0.001 if straight and turn else WAYS[turn]) for turn in turns])
             node, way = ways[int(rng.choice(len(ways), p=weights / weights.sum()))]
             steps.append((lane, node, way))

@@ -10,6 +10,7 @@ from roadaware.simulator.config import Conditions
 from roadaware.simulator.traffic.paths import Net
 from roadaware.simulator.traffic.vehicle import HAZARD, TWO_WHEELED, Vehicle
 
+# 90 flashes a minute, the middle of what UN regulation 48 allows.
 BLINK_HZ = 1.5
 BRAKING = 0.6
 """m/s2 from which brake lamps are lit."""
@@ -145,6 +146,7 @@ class Recorder:
         backs = vehicle.v < -0.02 or (vehicle.reverse_m > 0 and vehicle.v <= 0)
         if not cyclist:
             lamps |= Lamp.BRAKE if braking else Lamp(0)
+            # By the time of the scene, so that the lamps of a frame do not depend on the frames before.
             if (time_s * BLINK_HZ) % 1.0 < 0.5:
                 lamps |= Lamp.LEFT if signals in (1, HAZARD) else Lamp(0)
                 lamps |= Lamp.RIGHT if signals in (-1, HAZARD) else Lamp(0)
@@ -230,6 +232,7 @@ def build_ego(ego: Vehicle, fps: float) -> Ego:
     xy = xy - back * np.column_stack([np.cos(heading), np.sin(heading)])
     position = np.column_stack([xy, np.zeros(len(table))])
     speed = _compute_speed(position, heading, fps, column["speed"])
+    # The first that holds counts: who stands does not turn, who turns at a junction does not change lanes.
     action = np.select(
         [
             np.abs(column["speed"]) < STANDING,
@@ -266,5 +269,7 @@ def _compute_speed(position: Floats, heading: Floats, fps: float, planned: Float
         return planned.copy()
     rate = np.gradient(position[:, :2], axis=0) * fps
     along = rate[:, 0] * np.cos(heading) + rate[:, 1] * np.sin(heading)
+    # From the positions, so that speed, track and pose agree to the frame; central differences
+    # blur a stop, hence the planned speed where it is 0.
     found: Floats = np.copysign(np.hypot(rate[:, 0], rate[:, 1]), along)
     return np.where((planned == 0.0) & (np.abs(found) < STANDING), 0.0, found)

@@ -53,6 +53,7 @@ def select_labelled_rows(episode: Episode, seen: Seen) -> Seen:
     )
     kept = seen.enough & seen.near(episode.config.camera.height_px)
     kept &= wanted[seen.instance] if len(wanted) else True
+    # Signals are numbered after all actors.
     lights = np.flatnonzero(kept & (seen.instance >= len(episode.actors)))
     for row in lights:
         signal = episode.signals[int(seen.instance[row]) - len(episode.actors)]
@@ -179,6 +180,7 @@ def is_looking(actor: Actor, view: View) -> Bools:
     """
     to_us = np.arctan2(-view.sight[:, 1], -view.sight[:, 0])
     turned = (actor.heading + actor.gaze - to_us + np.pi) % (2 * np.pi) - np.pi
+    # Only a guess from the head, where the behaviour does not know whether somebody looks out.
     looks: Bools = np.abs(turned) < _LOOKS
     if "looking" in actor.facts:
         looks = np.asarray(actor.facts["looking"] != 0)

@@ -39,6 +39,7 @@ def label_actions(
     moves = (
         _on_foot(actor, view, where, along) if actor.kind == "Ped" else _driving(actor, view, where, along)
     )
+    # Before lamps are added: they blink, and have a filter of their own.
     moves = filter_short_runs(moves, max(1, round(_STEADY_S * fps)))
     found = moves[:, None] == np.arange(len(ACTIONS))
     if actor.kind == "Ped":
@@ -69,6 +70,7 @@ def _driving(actor: Actor, view: View, where: Where, along: npt.NDArray[np.float
     crosses = _fact(actor, "crossing") != 0
     if actor.kind == "Cyc" and crosses.any():
         moves = np.where(crosses, _from_side(actor, view, crosses), moves)
+    # Later ones win: who stands neither turns nor overtakes, whatever was begun.
     for flag, name in (
         (turning > 0, "TurLft"),
         (turning < 0, "TurRht"),
@@ -105,6 +107,7 @@ def _from_side(actor: Actor, view: View, crosses: Bools) -> Ints:
     ends = np.flatnonzero(crosses & ~np.append(crosses[1:], False)) + 1
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         way = actor.position[end - 1, :2] - actor.position[start, :2]
+        # Too short a way to tell a direction: where the body points.
         if np.hypot(*way) < 0.5:
             way = np.array([np.cos(actor.heading[start]), np.sin(actor.heading[start])])
         heading = view.heading[start:end]

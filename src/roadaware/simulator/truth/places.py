@@ -104,6 +104,7 @@ def filter_short_runs(codes: Ints, least: int) -> Ints:
     [1, 1, 1, 1, 1, 1, 3, 3]
     """
     found = codes.copy()
+    # Prepended by another code, so that the first run starts at 0.
     starts = np.flatnonzero(np.diff(codes, prepend=codes[:1] - 1))
     ends = np.append(starts[1:], len(codes))
     long = ends - starts >= least
@@ -132,6 +133,7 @@ def fill_short_gaps(flags: Bools, frames: int) -> Bools:
     found = flags.copy()
     lit = np.flatnonzero(flags)
     for low, high in zip(lit[:-1].tolist(), lit[1:].tolist(), strict=True):
+        # Only gaps between lit frames: before the first flash and after the last nothing is indicated.
         if high - low - 1 <= frames:
             found[low:high] = True
     return found

@@ -155,6 +155,7 @@ def _inside(shapes: Floats, shown: Ints, camera: Camera) -> Floats32:
 
     Of a shape that reaches out of the image, the part inside may be less wide and high than the whole.
     """
+    # A shape that reaches behind the camera projects far too wide; its pixels are right, to within one.
     slack = np.array([-1.0, -1.0, 1.0, 1.0])
     low = np.array([0.0, 0.0, -np.inf, -np.inf])
     high = np.array([np.inf, np.inf, camera.width_px, camera.height_px])
@@ -195,6 +196,8 @@ def compute_projected_boxes(camera: Camera, soups: Sequence[Soup], count: int) -
 
     corners = np.concatenate([soup.corners[soup.instance > 0] for soup in soups])
     instance = np.concatenate([soup.instance[soup.instance > 0] for soup in soups])
+    # One instance after the other: the mark in a pixel then tells
+    # whether the same one has counted it already.
     order = np.argsort(instance, kind="stable")
     found = np.tile(np.array([*2 * [np.inf, np.inf, -np.inf, -np.inf], 0.0]), (count, 1))
     mark = np.full((camera.height_px, camera.width_px), -1, dtype=np.int32)
@@ -205,6 +208,7 @@ def compute_projected_boxes(camera: Camera, soups: Sequence[Soup], count: int) -
     edges, which = np.empty((len(group), WORK)), np.empty(len(group), np.int32)
     k = collect_edges(triangles, pose, lens, np.array(mark.shape), False, edges, which)
     seen_kernels.count(edges[:k], group[which[:k]], mark, found)
+    # Whoever has no triangle in view still holds the infinities that minima begin with.
     found[~np.isfinite(found).all(1)] = 0.0
     return found
 

@@ -38,6 +38,7 @@ def measure(corners: Any, group: Any, pose: Any, lens: Any, found: Any) -> None:
             if a[2] >= NEAR_M:
                 _take(a[0], a[1], a[2], lens, row)
             if (a[2] >= NEAR_M) != (b[2] >= NEAR_M):
+                # An edge through the near plane is cut there; its far end alone would make the box too small.
                 share = (NEAR_M - a[2]) / (b[2] - a[2])
                 _take(a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1]), NEAR_M, lens, row)
 
@@ -96,6 +97,7 @@ def stack(corners: Any, instance: Any, pose: Any, lens: Any, inverse: Any, mask:
             start, end = compute_row_span(work, y, size[1])
             for x in range(start, end):
                 near = a * (x + 0.5) + b * (y + 0.5) + c
+                # 1 / depth is linear in the image, depth is not.
                 if inverse[y, x] < near < 1.0 / NEAR_M:
                     inverse[y, x] = near
                     mask[y, x] = instance[t]

@@ -74,6 +74,7 @@ def build_crowd_labels(held: list[Held]) -> pl.DataFrame:
             if word in ACTIONS_OFFICIAL:
                 on = values[each.at] != 0
                 parts.append(label_rows(each.rows[on], "action", ACTIONS_OFFICIAL.index(word)))
+    # A pose and a deed may name the same action.
     return concat_labels(parts).unique(maintain_order=True)
 
 
@@ -297,6 +298,8 @@ def _describe_pedestrian(mind: Mind, held: Ints) -> dict[str, Any]:
     box from the end, as the published readers do, and `event_source` says that it is a fallback.
     """
     stepped = mind.crossing is not None and bool((held == mind.crossing).any())
+    # Where the crossing itself is not seen, the third frame from the end, or the last of three, as the
+    # published readers of PIE and JAAD have it.
     late = int(held[-3] if len(held) > 3 else held[-1])
     event = (mind.crossing if stepped else late) if mind.crosses else None
     # Whoever crosses where the own vehicle does not come by.
@@ -357,6 +360,7 @@ def ego_SE3_camera(episode: Episode) -> Floats:  # noqa: N802, the project's way
     """
     zero = np.zeros(1)
     whole = np.zeros(1, dtype=np.int64)
+    # The tremor belongs to the pose of each frame, not to how the camera is mounted.
     still = Ego(np.zeros((1, 3)), zero, zero, zero, zero, whole, whole)
     lens = replace(episode.config.camera, shake_px=0.0)
     return build_camera(still, replace(episode.config, camera=lens), 0, 0).world_SE3_camera
@@ -527,6 +531,7 @@ def assign_split(name: str) -> str:
     ['train', 'test', 'train', 'val', 'train']
     """
     digits = re.search(r"(\d+)$", name)
+    # By its own number: a scene keeps its split when more are made.
     return _SPLITS[int(digits[1]) % len(_SPLITS) if digits else 0]
 
 

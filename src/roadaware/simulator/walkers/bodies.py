@@ -77,6 +77,7 @@ class Bodies:
         goal_u = self.goal_u[who] * slow + side * (push * out).sum(1)
         change = np.stack([goal_s - self.vs[who], goal_u - self.vu[who]], 1)
         size = np.maximum(np.hypot(change[:, 0], change[:, 1]), 1e-9)
+        # At most 3 m/s2, in whatever direction: nobody starts or stops at once.
         change *= np.minimum(1.0, 3.0 * dt / size)[:, None]
         self.vs[who] += change[:, 0]
         self.vu[who] += change[:, 1]
@@ -87,11 +88,13 @@ class Bodies:
 
     def _advance(self, dt: float, who: Ints, bend: Floats) -> None:
         """Take a step, on the inside of bends a shorter one along the line."""
+        # Bounded, since beyond the centre of a tight bend the factor would be 0 or turn round.
         self.s[who] += self.vs[who] * dt / np.clip(1.0 - bend, 0.3, 3.0)
         u = self.u[who] + self.vu[who] * dt
         band = self.band[who]
         kept = np.clip(u, EDGE_M, self.ways.width[band] - EDGE_M)
         self.u[who] = np.where(self.free[who], u, kept)
+        # An exponential, so that how fast it dies away does not depend on the length of a step.
         self._lag[who] *= np.exp(-dt / LAG_S)
         before = self.xy[who]
         self.xy[who] = self.ways.world(band, self.s[who], self.u[who]) + self._lag[who]
@@ -110,9 +113,11 @@ class Bodies:
         """(m,) how much to slow down, and (m, 2) a velocity that leads out of others' way."""
         xy, velocity = self.xy[who], self.velocity[who]
         pace = np.hypot(velocity[:, 0], velocity[:, 1])
+        # Who stands has no direction; far from 0, or trembling would be blown up to one.
         front = velocity / np.maximum(pace, 0.05)[:, None]
         blocks = np.concatenate([xy, self._near_obstacles(xy)])
         away = blocks[None] - xy[:, None]
+        # Everybody is 0 m from themselves.
         apart = np.hypot(away[..., 0], away[..., 1]) + 1e-9
         others = len(blocks) - len(who)
         same = np.zeros((len(who), len(blocks)), dtype=np.bool_)
@@ -126,8 +131,11 @@ class Bodies:
         left = front[:, None, 0] * away[..., 1] - front[:, None, 1] * away[..., 0]
         theirs = np.concatenate([velocity, np.zeros((others, 2))])
         closing = pace[:, None] - (front[:, None] * theirs[None]).sum(2)
+        # Looks 1.8 s ahead by the speed at which they close, so that nobody dodges who walks the same way.
         met = ~same & (ahead > 0.2) & (ahead < 0.6 + 1.8 * closing) & (np.abs(left) < 0.7) & (closing > 0.2)
         met &= (pace > 0.3)[:, None]
+        # Head on both would choose by rounding, and into each other's
+        # way: then by the side that a country drives on.
         sign = np.where(np.abs(left) > 0.15, -np.sign(left), self._dodge)
         sway = np.where(met, sign * (0.75 - np.abs(left)), 0.0)
         most = np.abs(sway).argmax(1)
@@ -135,6 +143,7 @@ class Bodies:
         push = push + chosen[:, None] * np.stack([-front[:, 1], front[:, 0]], 1)
         hard: Bools = met & (ahead < 0.9) & (np.abs(left) < 0.4)
         slow = np.where(hard.any(1), 0.45, 1.0)
+        # Who waits stands his ground, or a crowd at the kerb would drift on to the road.
         push[self.still[who]] *= 0.0
         return slow, push
 

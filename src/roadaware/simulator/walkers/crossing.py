@@ -62,6 +62,7 @@ class Lookout:
 
     def coming(self, place: Place) -> Coming:
         """The vehicles that matter at a place."""
+        # Both sides of a road see the same vehicles; a lookout lives for one frame, so nothing grows old.
         key = (place.road, place.s)
         if key not in self._seen:
             self._seen[key] = self._look(place)
@@ -90,6 +91,7 @@ class Lookout:
         speed = np.where(on, along, velocity @ ahead)
         toward = -np.sign(speed) * offset
         pace = np.abs(speed)
+        # np.where computes both sides: the bound keeps out a division by 0 where the first does not hold.
         middle_s = np.where(pace > 0.3, toward / np.maximum(pace, 0.3), np.inf)
         passing = np.where(on, left, away @ side + (velocity @ side) * np.clip(middle_s, 0.0, HORIZON_S))
         half = view.length / 2
@@ -135,6 +137,7 @@ def find_threatening_vehicles(
     """
     enter, leave = compute_crossing_times(coming, left_m, way, pace)
     late = coming.arrival_s * trust < leave + margin_s
+    # Behind a vehicle one passes closer than before it: what has gone by does no harm.
     early = coming.leaving_s > enter - 0.3 * margin_s
     found: Bools = (leave > 0.0) & late & early
     return found
@@ -203,6 +206,8 @@ class Minds:
             row = walker.start.leader
             if bodies.band[row] == bodies.band[k] and leader.way == walker.way:
                 lag = walker.way * (float(bodies.s[row]) - s)
+                # Catches up or waits in proportion to the lag; bounded, so
+                # that companions neither run nor stand still.
                 pace = min(max(leader.person.pace + 0.9 * lag, 0.25 * pace), 1.35 * pace)
                 if leader.stage == Stage.REST:
                     pace = max(0.0, min(pace, 1.2 * lag))
@@ -213,10 +218,12 @@ class Minds:
         if walker.place is not None and bodies.band[k] == walker.place.band:
             if walker.way * (walker.target_s - s) < APPROACH_M:
                 walker.stage = Stage.APPROACH
+        # Chances are for a second, so that they do not depend on the frames: this one comes once in 100 s.
         elif leader is None and not walker.person.runs and self._rng.random() < 0.01 * dt:
             walker.stage, walker.timer_s = Stage.REST, float(self._rng.uniform(2.0, 6.0))
         if walker.wave_s > 0.0:
             walker.wave_s -= dt
+        # Once in 125 s: waving at nobody is rare.
         elif self._rng.random() < 0.008 * dt:
             walker.wave_s = 1.6
 
@@ -303,6 +310,7 @@ class Minds:
         self._mind_traffic(k, walker, place, lookout)
         u, half = float(bodies.u[k]), float(bodies.ways.half[bodies.band[k]])
         if not walker.over and u < -half:
+            # The same place as seen from the other kerb; beyond the middle of the road u is below -half.
             bodies.switch(k, place.far, float(bodies.s[k]), -(u + 2.0 * half), False)
             bodies.vu[k] = -bodies.vu[k]
             bodies.goal_u[k] = -bodies.goal_u[k]
@@ -340,9 +348,11 @@ class Minds:
     def _hold(self, k: int, walker: Walker, dt: float, lookout: Lookout) -> None:
         self._stand(k)
         self._bodies.free[k] = True
+        # Looks anew as if they walked on; what they find then stops them again, or not.
         walker.stage = Stage.CROSS
         if walker.place is not None:
             self._mind_traffic(k, walker, walker.place, lookout)
+        # Who has stopped on the road waits there, and does not turn back as well.
         if walker.stage == Stage.BACK:
             walker.stage = Stage.HOLD
 
@@ -359,6 +369,7 @@ class Minds:
     def _ready(self, k: int, walker: Walker, place: Place, dt: float, lookout: Lookout) -> bool:
         """Whether somebody has seen for long enough that they can go."""
         leader = self._leader(walker)
+        # A party crosses together or not at all.
         if leader is not None and leader.gave_up:
             self._give_up(walker)
         if leader is not None and leader.stage not in (Stage.CROSS, Stage.HOLD) and not leader.done:
@@ -375,10 +386,12 @@ class Minds:
         state = get_crossing_light(place, lookout)
         trusting = place.kind in ("zebra", "signalled")
         if state == Light.GREEN:
+            # A light makes others stop: who has green hardly looks at gaps.
             margin = 0.25 * margin
         elif state in (Light.RED, Light.AMBER):
             if not person.jaywalks or walker.waited_s < 1.0:
                 return False
+            # On red nobody is expected to stop for them.
             margin, trusting = 1.3 * margin, False
         elif place.kind == "zebra":
             margin = 0.7 * margin
@@ -390,6 +403,7 @@ class Minds:
         )
         if trusting:
             bad &= ~find_yielding_vehicles(coming)
+        # They still notice what is right before them, or every one of them would be run over.
         if not person.looks:
             bad &= coming.distance_m < UNSEEN_M
         return not bool(bad.any())
@@ -405,6 +419,8 @@ class Minds:
         bodies = self._bodies
         ds, du = s - float(bodies.s[k]), u - float(bodies.u[k])
         away = float(np.hypot(ds, du))
+        # Slower near the spot, and still within 8 cm of it: at full
+        # pace they would tread back and forth over it.
         speed = 0.0 if away < 0.08 else min(pace, 1.5 * away)
         share = speed / max(away, 1e-6)
         bodies.goal_s[k], bodies.goal_u[k] = ds * share, du * share
@@ -451,6 +467,7 @@ class Minds:
         walker.glance_s -= dt
         if walker.glance_s <= 0.0:
             self._glance(k, walker, lookout)
+        # Heads turn at 5 rad/s at most; a gaze that jumped would be seen from frame to frame.
         walker.gaze += min(5.0 * dt, max(-5.0 * dt, walker.glance - walker.gaze))
 
     def _glance(self, k: int, walker: Walker, lookout: Lookout) -> None:

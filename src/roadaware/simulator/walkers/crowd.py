@@ -69,6 +69,8 @@ class Walkers:
         self._ways = Ways(layout)
         self._things = _spots(things)
         self._starts = None if starts is None else list(starts)
+        # The difference keeps 10 frames per second at one step, where
+        # the quotient may come out a hair above 1.
         self._steps = max(1, math.ceil(1.0 / fps / LONGEST_STEP_S - 1e-9))
         self._walkers: list[Walker] = []
         self._records = Records(n_frames)
@@ -134,6 +136,7 @@ class Walkers:
             if self._starts is None:
                 self._starts = [self._beside(start) for start in set_stage(self._setting, self._rng)]
             self._walkers = [_walker(start, self._rng) for start in self._starts]
+            # Sorted: the order of a set is no promise.
             for lead in sorted({start.leader for start in self._starts} - {-1}):
                 _side_by_side(self._walkers, lead)
             self._bodies = _bodies(self._starts, self._walkers, self._ways, self._obstacles(), self._config)
@@ -159,6 +162,7 @@ class Walkers:
         away = np.hypot(*(bodies.xy - own).T)
         for k, walker in enumerate(self._walkers):
             lead = walker.start.leader if walker.start.leader >= 0 else k
+            # By the leader's distance: a party wakes as one.
             if walker.awake == 0 and away[lead] < WAKE_M:
                 walker.awake = 1
             elif walker.awake == 1 and away[lead] > WAKE_M + GONE_M:
@@ -172,6 +176,7 @@ class Walkers:
         ahead = np.array([np.cos(view.heading[0]), np.sin(view.heading[0])])
         for k in self._who.tolist():
             walker = self._walkers[k]
+            # Companions follow their leader's wish below.
             if walker.errand != "later" or walker.start.leader >= 0 or walker.stage != Stage.STROLL:
                 continue
             away = bodies.xy[k] - view.position[0]
@@ -248,6 +253,7 @@ def _spots(things: Sequence[Actor]) -> Floats:
         turn = float(thing.heading[0]) + (np.pi / 2 if thing.size_m[1] > thing.size_m[0] else 0.0)
         reach = 0.5 * abs(thing.size_m[0] - thing.size_m[1])
         way = np.array([np.cos(turn), np.sin(turn)])
+        # Bodies keep a distance to points; three of them are enough of a long thing to walk round.
         shares = (-reach, 0.0, reach) if reach > 0.2 else (0.0,)
         found += [thing.position[0, :2] + share * way for share in shares]
     return np.array(found, dtype=np.float64).reshape(-1, 2)

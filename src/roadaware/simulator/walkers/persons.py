@@ -135,6 +135,7 @@ def draw_person(
         runs=runs, boldness=boldness, care_s=safety_margin_s(age, boldness), looks=looks,
         trust=float(np.clip(rng.normal(1.0, 0.08 if looks else 0.22), 0.5, 1.6)),
         delay_s=float(rng.uniform(0.15, 0.6)) if looks else float(rng.uniform(0.0, 0.2)),
+        # 12 s on average, never 0, and long for a few.
         patience_s=float(rng.gamma(3.0, 4.0)), jaywalks=bool(rng.random() < 0.45 * boldness),
         quits=bool(rng.random() < 0.35),
         phones=bool(rng.random() < PHONING and grown and pushes is None and not runs), wants=wants,
@@ -155,6 +156,7 @@ def safety_margin_s(age: str, boldness: float) -> float:
         age: child, young, adult or senior.
         boldness: 0 to 1.
     """
+    # From 2.2 times that of middling boldness to 0.45 times, and never negative.
     return _CARE_S[age] * float(np.exp(1.6 * (0.5 - boldness)))
 
 
@@ -356,6 +358,7 @@ def _along(setting: Setting, band: int, starts: list[Start], rng: np.random.Gene
     span = _span(setting, band, on_route)
     if span[1] - span[0] < 4.0:
         return
+    # `pedestrians` counts per 100 m of road, and each road has two pavements: hence 200 below.
     share = 1.0 if on_route else 0.5
     mean = share * setting.config.behaviour.pedestrians * (span[1] - span[0]) / 200.0
     spans = [(mean, span)]
@@ -406,6 +409,7 @@ def _party(
         place = find_place_near(setting, band, s, 0, rng)
     wants = later or (wants and place is not None)
     ages = () if size == 1 else tuple(rng.permutation(["child", "young", "adult", "senior"])[:2])
+    # No child leads a party.
     first = draw_person(rng, behaviour, wants, ("young", "adult", "senior") if size > 1 else ())
     width = setting.ways.bands[band].width_m
     lane = float(rng.uniform(0.45, max(0.5, width - 0.45)))
@@ -424,6 +428,7 @@ def _party(
     starts.append(lead)
     for k in range(1, size):
         other = draw_person(rng, behaviour, wants, ages)
+        # At one pace they stay together without having to catch up all the time.
         other = replace(other, pushes=None, dog=False, runs=first.runs, pace=first.pace)
         step = 0.68 * ((k + 1) // 2) * (1 if k % 2 else -1)
         u = min(max(lead.u + step, 0.3), width - 0.3)
@@ -469,6 +474,7 @@ def _errand(setting: Setting, place: Place, person: Person, lane: float, rng: np
     """Let somebody who wants to cross come to the kerb some seconds before the own vehicle would pass."""
     length = setting.ways.bands[place.band].length_m
     ahead = setting.ahead(place.band, place.s)
+    # People live only from when the own vehicle wakes them, so that their walk begins then.
     woken = max(0.0, (ahead - WAKE_M) / setting.speed)
     # Lights keep people waiting, so they come earlier.
     spare = float(rng.uniform(4.0, 14.0)) + (6.0 if place.kind == "signalled" else 0.0)

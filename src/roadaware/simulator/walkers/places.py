@@ -106,6 +106,7 @@ def kerb_shift(layout: Layout, road: int, side: int, s: float) -> float | None:
             continue
         along = layout.roads[road].line.project(lane.line.points[[0, -1]])[0]
         start, end = float(along.min()), float(along.max())
+        # Half a body and a little: nobody squeezes between two bumpers.
         if start - 0.45 < s < end + 0.45:
             return None
         if start - BUILD_OUT_M - 0.45 < s < end + BUILD_OUT_M + 0.45:
