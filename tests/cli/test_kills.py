@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from roadaware.cli import app
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
@@ -114,3 +116,34 @@ def test_workers_of_a_pool_end_with_a_parent_that_is_killed(tmp_path: Path) -> N
             with suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)
     assert pool.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [("<class 'roadaware.cli.interrupts.Terminated'>", 143), ("<class 'KeyboardInterrupt'>", 130)],
+)
+def test_a_signal_inside_a_library_that_panics_is_an_interruption(
+    kind: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class PanicException(BaseException):
+        pass
+
+    def panic(words: list[str]) -> int:
+        raise PanicException(
+            f"called `Result::unwrap()` on an `Err` value: PyErr {{ type: {kind}, value: x() }}"
+        )
+
+    monkeypatch.setattr(app, "_run", panic)
+    assert app.main(["doctor"]) == code
+    assert "nothing half-written remains" in capsys.readouterr().err
+
+
+def test_any_other_panic_of_a_library_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PanicException(BaseException):
+        pass
+
+    def panic(words: list[str]) -> int:
+        raise PanicException("called `Option::unwrap()` on a `None` value")
+
+    monkeypatch.setattr(app, "_run", panic)
+    assert app.main(["doctor"]) == app.INTERNAL

@@ -20,7 +20,7 @@ from cyclopts import App, CycloptsError, Group, Parameter
 from roadaware import __version__
 from roadaware.addresses import is_address_like, keep_secret, reset_secrets
 from roadaware.cli import console
-from roadaware.cli.interrupts import Terminated, handle_interrupts, stop_children
+from roadaware.cli.interrupts import Terminated, find_interrupt, handle_interrupts, stop_children
 from roadaware.cli.options import USUAL, Common, Outcome, Output, add_command, create_app
 from roadaware.cli.outputs import FILE, check_paths
 from roadaware.errors import RoadawareError, UsageError
@@ -304,6 +304,9 @@ def _run_guarded(words: list[str]) -> int:
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # of libraries in Rust, which is no Exception
             raise
+        interrupt = find_interrupt(error)
+        if interrupt is not None:
+            return _report_interrupt(interrupt)
         return _internal(error)
     return code
 

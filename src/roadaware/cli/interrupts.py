@@ -68,6 +68,20 @@ def stop_children() -> None:
         child.kill()
 
 
+def find_interrupt(error: BaseException) -> KeyboardInterrupt | Terminated | None:
+    """The interruption that a library in Rust has wrapped in a panic of its own; None if there is none.
+
+    A signal may arrive while such a library calls Python. What its handler raises there comes back as a
+    PanicException, which holds it as text alone.
+    """
+    if type(error).__name__ != "PanicException":
+        return None
+    for kind in (Terminated, KeyboardInterrupt):
+        if f"type: <class '{kind.__module__}.{kind.__qualname__}'>".replace("builtins.", "") in str(error):
+            return kind()
+    return None
+
+
 def _terminate(number: int, frame: FrameType | None) -> None:
     raise Terminated
 

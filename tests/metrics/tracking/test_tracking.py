@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from roadaware.metrics.tracking.evaluate import (
     track_counts,
     track_rates,
 )
+from roadaware.metrics.tracking.pairs import assign_pairs
 from roadaware.scenes.tables import Predictions, Scenes
 
 REFERENCE, DEFAULT = TrackingConfig.reference(), TrackingConfig.default()
@@ -411,3 +413,21 @@ def test_the_floor_with_the_greatest_f1_is_the_best() -> None:
 def test_a_config_says_what_is_wrong_with_it(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         TrackingConfig(**wrong)
+
+
+def test_pairs_that_score_nothing_are_not_assigned() -> None:
+    """One frame with one box of each side, or with two: a pair of score 0 is none."""
+    for side in (1, 2):
+        boxes = np.arange(side)
+        rows = np.array([(a, b) for a in boxes for b in boxes])
+        seen = SimpleNamespace(frame=np.zeros(side, np.int64))
+        pairs = SimpleNamespace(
+            truth=seen,
+            claims=seen,
+            true_box=rows[:, 0],
+            claimed_box=rows[:, 1],
+            frame=np.zeros(len(rows), np.int64),
+            frame_video=np.zeros(1, np.int64),
+            similarity=np.full(len(rows), 0.5),
+        )
+        assert assign_pairs(pairs, np.zeros(len(rows))).tolist() == []  # type: ignore[arg-type]
