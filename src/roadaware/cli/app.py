@@ -342,8 +342,13 @@ def _require_values(command: Callable[..., Any], given: Mapping[str, Any]) -> No
     hints = get_type_hints(command, include_extras=True)
     for name, value in given.items():
         if isinstance(value, tuple | list) and not value:
-            known = [each.name for each in get_args(hints[name]) if isinstance(each, Parameter) and each.name]
-            option = known[0][0] if known else f"--{name.strip('_').replace('_', '-')}"
+            known = [
+                option
+                for each in get_args(hints[name])
+                if isinstance(each, Parameter) and each.name
+                for option in each.name
+            ]
+            option = known[0] if known else f"--{name.strip('_').replace('_', '-')}"
             raise UsageError(f"{option} takes one value or several; it has none")
 
 
