@@ -240,3 +240,27 @@ def test_a_file_with_sound_alone_is_named(tmp_path, form) -> None:
         VideoReader(path)
     assert isinstance(caught.value, NoVideoError)
     assert len(read_sound(path, 0.0, 1.0)[0]) >= 4096
+
+
+@pytest.mark.slow
+def test_the_same_frames_make_the_same_file_whatever_memory_held_before(tmp_path: Path) -> None:
+    rows, columns = np.mgrid[:48, :64]
+    frames = [
+        np.stack([(columns * 3 + k * 5) % 256, (rows * 4 + k) % 256, (columns + rows) % 256], 2).astype(
+            np.uint8
+        )
+        for k in range(24)
+    ]
+    rng, files = np.random.default_rng(0), set()
+    for _ in range(150):
+        held = [np.full(n, fill, np.uint8) for n, fill in rng.integers((1000, 0), (3_000_000, 256), (20, 2))]
+        width, height = (2 * rng.integers(8, 150, 2)).tolist()
+        with VideoWriter(tmp_path / "other.mp4", width, height, 12.0) as other:
+            for _ in range(5):
+                other.write(rng.integers(0, 256, (height, width, 3), dtype=np.uint8))
+        del held
+        with VideoWriter(tmp_path / "video.mp4", 64, 48, 12.0) as video:
+            for frame in frames:
+                video.write(frame)
+        files.add((tmp_path / "video.mp4").read_bytes())
+    assert len(files) == 1
