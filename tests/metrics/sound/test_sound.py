@@ -151,7 +151,7 @@ def test_constant_maps_claim_nothing_and_are_counted() -> None:
     heard = [Heard([(0.0, 0.0, 0.5, 1.0)], np.full((14, 14), 0.3)), Heard([(0.0, 0.0, 1.0, 1.0)], None)]
     result = judged(heard[:1])
     assert summary(result) == {"ciou": 0.0, "success@0.5": 0.0, "success_auc": 0.025}
-    assert result.notes == ("1 maps have one value only and prediction no cell",)
+    assert result.notes == ("1 maps have one value only and predict no cell",)
     assert result.facts["constant_maps"] == 1
     assert judged(heard[:1], SoundConfig(constant_map="whole")).value("ciou") == 0.5
     assert judged(heard, CONFIGS["vggss"]()).value("success_auc") == 0.0125  # no map, no success at 0
