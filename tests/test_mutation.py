@@ -24,7 +24,6 @@ def test_the_tests_of_a_group_find_its_faults(name):
     assert killed >= LEAST * tried, [line for held in found.values() for line in held.survivors]
 
 
-@pytest.mark.slow
 def test_modules_tests_and_excuses_are_there():
     for group in GROUPS.values():
         for module in group.modules:

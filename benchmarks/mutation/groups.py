@@ -78,11 +78,11 @@ GROUPS = {
     ),
     "actions": Group(_below("metrics.actions", "frames evaluate kernels state"), ("metrics/actions",)),
     "relations": Group(
-        _below("metrics.relations", "frame_kernels evaluate predcls tubelet_kernels tubelets"),
+        _below("metrics.relations", "frame_kernels evaluate tubelet_kernels"),
         ("metrics/relations",),
     ),
-    "grounding": Group(_below("metrics.grounding", "matching"), ("metrics/grounding", _EXAMPLES)),
-    "sound": Group(_below("metrics.sound", "map_kernels maps evaluate"), ("metrics/sound", _EXAMPLES)),
+    "grounding": Group(_below("metrics.grounding", "evaluate"), ("metrics/grounding", _EXAMPLES)),
+    "sound": Group(_below("metrics.sound", "map_kernels evaluate"), ("metrics/sound", _EXAMPLES)),
     "corner_cases": Group(
         _below("metrics.corner_cases", "kernels matching risk evaluate"),
         ("metrics/corner_cases",),

@@ -59,6 +59,35 @@ class FindingsError(RoadawareError):
     exit_code = 1
 
 
+class Terminated(BaseException):
+    """SIGTERM arrived; a BaseException, so that no handler of ordinary errors swallows it."""
+
+
+def find_interrupt(error: BaseException) -> KeyboardInterrupt | Terminated | None:
+    """The interruption that a library in Rust has wrapped in a panic of its own; None if there is none.
+
+    A signal may arrive while such a library calls Python. What its handler raises there comes back as a
+    PanicException, which holds it as text alone.
+    """
+    if type(error).__name__ != "PanicException":
+        return None
+    for kind in (Terminated, KeyboardInterrupt):
+        if f"type: <class '{kind.__module__}.{kind.__qualname__}'>".replace("builtins.", "") in str(error):
+            return kind()
+    return None
+
+
+def raise_interrupt(error: BaseException) -> None:
+    """Raise the interruption that a library's error holds, so that no file is blamed for a signal.
+
+    Raises:
+        KeyboardInterrupt, Terminated: if there is one.
+    """
+    interrupt = find_interrupt(error)
+    if interrupt is not None:
+        raise interrupt from error
+
+
 def _restore_input_error(
     kind: type[InputError], message: str, where: str | None, hint: str | None
 ) -> InputError:

@@ -8,10 +8,13 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import Mock
 
+import polars as pl
 import pytest
 
 from roadaware.cli import app
+from roadaware.io import csv
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -120,7 +123,7 @@ def test_workers_of_a_pool_end_with_a_parent_that_is_killed(tmp_path: Path) -> N
 
 @pytest.mark.parametrize(
     ("kind", "code"),
-    [("<class 'roadaware.cli.interrupts.Terminated'>", 143), ("<class 'KeyboardInterrupt'>", 130)],
+    [("<class 'roadaware.errors.Terminated'>", 143), ("<class 'KeyboardInterrupt'>", 130)],
 )
 def test_a_signal_inside_a_library_that_panics_is_an_interruption(
     kind: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -136,6 +139,15 @@ def test_a_signal_inside_a_library_that_panics_is_an_interruption(
     monkeypatch.setattr(app, "_run", panic)
     assert app.main(["doctor"]) == code
     assert "nothing half-written remains" in capsys.readouterr().err
+
+
+def test_a_signal_inside_a_library_blames_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "boxes.parquet"
+    pl.DataFrame({"a": [1]}).write_parquet(path)
+    told = "PyErr { type: <class 'KeyboardInterrupt'>, value: KeyboardInterrupt() }"
+    monkeypatch.setattr(pl, "scan_parquet", Mock(side_effect=pl.exceptions.PanicException(told)))
+    with pytest.raises(KeyboardInterrupt):
+        list(csv.read_cells(path, header=True))
 
 
 def test_any_other_panic_of_a_library_is_an_internal_error(monkeypatch: pytest.MonkeyPatch) -> None:

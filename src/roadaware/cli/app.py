@@ -20,10 +20,10 @@ from cyclopts import App, CycloptsError, Group, Parameter
 from roadaware import __version__
 from roadaware.addresses import is_address_like, keep_secret, reset_secrets
 from roadaware.cli import console
-from roadaware.cli.interrupts import Terminated, find_interrupt, handle_interrupts, stop_children
+from roadaware.cli.interrupts import handle_interrupts, stop_children
 from roadaware.cli.options import USUAL, Common, Outcome, Output, add_command, create_app
 from roadaware.cli.outputs import FILE, check_paths
-from roadaware.errors import RoadawareError, UsageError
+from roadaware.errors import RoadawareError, Terminated, UsageError, find_interrupt
 from roadaware.io import folders
 
 # 70 is EX_SOFTWARE of sysexits.h; 130, 141 and 143 are 128 and the number of SIGINT, SIGPIPE and SIGTERM.

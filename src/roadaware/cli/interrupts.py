@@ -14,16 +14,13 @@ from functools import partial
 from types import FrameType
 from typing import Any
 
+from roadaware.errors import Terminated
 from roadaware.training.stopping import handle_signals
 
 # Leaves time to end workers within the two seconds that are promised.
 _GRACE_S = 1.2
 # Long enough to be out of the callback in which nothing can be raised.
 _AGAIN_S = 0.02
-
-
-class Terminated(BaseException):
-    """SIGTERM arrived; a BaseException, so that no handler of ordinary errors swallows it."""
 
 
 @contextlib.contextmanager
@@ -66,20 +63,6 @@ def stop_children() -> None:
     """Kill the worker processes that are still there."""
     for child in multiprocessing.active_children():
         child.kill()
-
-
-def find_interrupt(error: BaseException) -> KeyboardInterrupt | Terminated | None:
-    """The interruption that a library in Rust has wrapped in a panic of its own; None if there is none.
-
-    A signal may arrive while such a library calls Python. What its handler raises there comes back as a
-    PanicException, which holds it as text alone.
-    """
-    if type(error).__name__ != "PanicException":
-        return None
-    for kind in (Terminated, KeyboardInterrupt):
-        if f"type: <class '{kind.__module__}.{kind.__qualname__}'>".replace("builtins.", "") in str(error):
-            return kind()
-    return None
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

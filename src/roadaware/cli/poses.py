@@ -12,10 +12,9 @@ import polars as pl
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, outputs
-from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.cli.predict_videos import ALL_VIDEOS, VideoSource
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import InputError, Terminated, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.reports import terminal

@@ -11,11 +11,10 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, outputs
 from roadaware.cli.devices import Device, Precision, select_device
-from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.cli.predict import split_texts
 from roadaware.cli.predict_videos import ALL_VIDEOS, VideoSource
-from roadaware.errors import InputError
+from roadaware.errors import InputError, Terminated
 from roadaware.io.sources import digest, read_file
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.models.open_vocabulary.crops import CropRule, crop

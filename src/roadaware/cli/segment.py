@@ -12,10 +12,10 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
 from roadaware.cli.devices import Device, Precision, select_device
-from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.cli.predict_videos import ALL_VIDEOS, VideoSource
 from roadaware.corner_cases.config import BACKGROUND
+from roadaware.errors import Terminated
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.reports import terminal
 from roadaware.tasks.resumable_runs import MaskRun

@@ -10,10 +10,9 @@ import polars as pl
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.interrupts import Terminated
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Several, Switch
 from roadaware.config import digest
-from roadaware.errors import UsageError
+from roadaware.errors import Terminated, UsageError
 from roadaware.io import folders
 from roadaware.io.csv import format_csv
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from roadaware.errors import DamagedError, InputError
+from roadaware.errors import DamagedError, InputError, raise_interrupt
 from roadaware.io import text_rows
 from roadaware.io.sources import decode_utf_text, read_file
 
@@ -208,6 +208,7 @@ def _read(path: Path) -> pl.DataFrame:
             )
         return lazy.collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise_interrupt(error)
         reason = str(error).splitlines()[0]
         raise DamagedError(
             f"expected a Parquet table, found: {reason}", where=str(path), hint="Write the file again."

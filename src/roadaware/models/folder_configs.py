@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from transformers.models.auto import modeling_auto
 
 from roadaware.config import is_number
-from roadaware.errors import InputError
+from roadaware.errors import InputError, raise_interrupt
 from roadaware.io.json import decode, parse
 from roadaware.io.sources import read_file, resolve_inside, to_printable
 
@@ -432,6 +432,7 @@ def _wrap_library_errors(what: str, where: str | None) -> Iterator[None]:
     except BaseException as error:  # plain exceptions, and panics, which are none
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
+        raise_interrupt(error)
         told = to_printable(" ".join(str(error).split()) or type(error).__name__)
         raise InputError(f"{what}: {told}", where=where) from error
 

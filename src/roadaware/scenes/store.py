@@ -15,7 +15,14 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from roadaware.errors import DamagedError, DatasetNotFoundError, InputError, RoadawareError, UsageError
+from roadaware.errors import (
+    DamagedError,
+    DatasetNotFoundError,
+    InputError,
+    RoadawareError,
+    UsageError,
+    raise_interrupt,
+)
 from roadaware.io.files import (
     build_disk_error,
     flush_folder,
@@ -384,6 +391,7 @@ def _decode_table(data: bytes, part: Part, path: Path) -> pl.DataFrame:
     try:
         frame = pl.read_parquet(data)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise_interrupt(error)
         reason = str(error).splitlines()[0]
         raise DamagedError(f"expected a Parquet table, found: {reason}", where=where, hint=_AGAIN) from error
     if len(frame) != part.rows:
@@ -396,6 +404,7 @@ def _parquet(name: str, frame: pl.DataFrame) -> bytes:
     try:
         frame.write_parquet(buffer, compression="zstd")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise_interrupt(error)
         raise InputError(
             f"table {name} cannot be written as Parquet: {str(error).splitlines()[0]}",
             hint=f"its columns are {dict(frame.schema)}",
