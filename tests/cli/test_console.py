@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from roadaware.cli import console
+from roadaware.cli import console, main
 
 
 class Terminal(io.StringIO):
@@ -113,3 +113,10 @@ def test_a_wait_for_kernels_is_told_once_and_not_to_the_quiet(monkeypatch: pytes
     assert len(told[0]) == 1
     assert told[0][0].startswith("compiling kernels, which takes some seconds")
     assert told[1] == []
+
+
+def test_a_call_is_no_louder_for_the_one_before_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["read", "jaad", "there-is-none", "-vv"]) == 3
+    assert "Traceback" in capsys.readouterr().err
+    assert main(["read", "jaad", "there-is-none", "--no-such-option"]) == 2
+    assert "Traceback" not in capsys.readouterr().err

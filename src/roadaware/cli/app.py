@@ -278,6 +278,7 @@ def _refuse_wrong_verb(word: str) -> None:
 
 def _run_guarded(words: list[str]) -> int:
     """Run, and turn whatever is raised into a message and an exit code."""
+    console.configure(quiet=False, verbosity=0)  # until the words are parsed: as in a process of its own
     try:
         code = _run(prepare_words(words))
         sys.stdout.flush()
