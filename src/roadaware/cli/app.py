@@ -77,6 +77,8 @@ COMMANDS = {
     },
 }
 """By group, in the order of work: the name of each command and what it does. It lies in the module of its name."""
+_ELSEWHERE = {"demo": "roadaware.demo.command"}
+"""Commands that run others, and so stand above the command line."""
 _GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(COMMANDS)}
 NAMES = tuple(name for commands in COMMANDS.values() for name in commands)
 
@@ -108,7 +110,7 @@ def build_app(loaded: str = "") -> App:
         for at, (name, about) in enumerate(commands.items()):
             if loaded in (name, "*"):
                 python_name = name.replace("-", "_")
-                module = importlib.import_module(f"roadaware.cli.{python_name}")
+                module = importlib.import_module(_ELSEWHERE.get(name, f"roadaware.cli.{python_name}"))
                 add_command(app, getattr(module, python_name), name, group, at)
             else:
                 app.command(create_app(name, about, group=group, sort_key=at))
