@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ from roadaware.reports.scene_runs import build_scene_run_section
 from roadaware.reports.scene_text import format_scene_runs
 from roadaware.scenes.sensors import find_video_path
 from roadaware.scenes.store import open_predictions, save
-from roadaware.simulator.config import build_scene_config
+from roadaware.simulator.config import adapt_scene_config, build_scene_config
 from roadaware.simulator.generate import Kept, Order, generate_scenes
 
 if TYPE_CHECKING:
@@ -99,9 +99,13 @@ def make_up(demo: Demo) -> dict[str, Scenes]:
     demo.say("\n".join(f"   $ roadaware {command}" for command in commands[1:]))
     found = {}
     for preset, each in SHOOTINGS.items():
-        config = build_scene_config(preset)
-        camera = replace(config.camera, width_px=each.size[0], height_px=each.size[1], fps=each.fps)
-        config = replace(config, seconds=each.seconds, camera=camera, sound=not each.bare)
+        config = adapt_scene_config(
+            build_scene_config(preset),
+            seconds=each.seconds,
+            size=each.size,
+            fps=each.fps,
+            sound=not each.bare,
+        )
         order = Order(config, seed, each.scenes, Kept(masks=not each.bare))
         with console.show_progress(f"making up {preset}") as progress:
             generate_scenes(order, root / preset, processes=_count_processes(), progress=progress)
