@@ -20,11 +20,11 @@ from cyclopts import App, CycloptsError, Group, Parameter
 from roadaware import __version__
 from roadaware.addresses import is_address_like, keep_secret, reset_secrets
 from roadaware.cli import console
-from roadaware.cli.interrupts import handle_interrupts, stop_children
 from roadaware.cli.options import USUAL, Common, Outcome, Output, add_command, create_app
 from roadaware.cli.outputs import FILE, check_paths
 from roadaware.errors import RoadawareError, Terminated, UsageError, find_interrupt
 from roadaware.io import folders
+from roadaware.io.interrupts import handle_interrupts, stop_children
 
 # 70 is EX_SOFTWARE of sysexits.h; 130, 141 and 143 are 128 and the number of SIGINT, SIGPIPE and SIGTERM.
 USAGE, DISK, INTERNAL, PIPE, INTERRUPTED, TERMINATED = 2, 4, 70, 141, 130, 143

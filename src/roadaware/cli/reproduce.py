@@ -50,8 +50,10 @@ def reproduce(
     source = datasets.find_data_folder(data)
     check_paths(reproduce, {"data": source, "html": html, "common": common})
     found = reproduce_folder(source, draws=draws, baselines=baselines)
-    with console.log_step("comparing with the released scores"):
-        pairs = compare_released(found, draws=draws) if draws else []
+    pairs = []
+    if draws:
+        with console.log_step("comparing with the released scores"):
+            pairs = compare_released(found, draws=draws)
     if html is not None:
         from roadaware.reports.page import report
         from roadaware.reports.reproduction import build_reproduction_report

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from roadaware.analysis.compare import compare_released
 from roadaware.cli import console, datasets, outputs
 from roadaware.cli.audit import run_audit
 from roadaware.cli.baseline import as_run, compare_baselines, train
@@ -24,7 +25,7 @@ from roadaware.cli.options import (
     TaskName,
 )
 from roadaware.cli.pedestrians import from_files
-from roadaware.cli.reproduce import compare_released, reproduce_folder
+from roadaware.cli.reproduce import reproduce_folder
 from roadaware.demo import scenes as synthetic
 from roadaware.demo import watching
 from roadaware.demo.steps import Demo
@@ -235,7 +236,8 @@ def _run_real(demo: Demo, data: Path) -> dict[str, Any]:
         "Compare the baselines with the released scores",
         f"reproduce iv2024 --data {data} --resamples {demo.draws}",
     )
-    pairs = compare_released(tables, draws=max(demo.draws, 1), seed=demo.seed)
+    with console.log_step("comparing with the released scores"):
+        pairs = compare_released(tables, draws=max(demo.draws, 1), seed=demo.seed)
     demo.say("\n".join(f"{name}\n{format_headline(pair)}" for name, pair in pairs))
     sections = [
         build_data_section(scenes),
