@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from roadaware.analysis.audit import Audit, audit
 from roadaware.analysis.compare import compare_released
 from roadaware.cli import console, datasets, outputs
-from roadaware.cli.audit import run_audit
 from roadaware.cli.baseline import as_run, compare_baselines, train
 from roadaware.cli.options import (
     USUAL,
@@ -42,7 +42,6 @@ from roadaware.reports.run_text import format_headline, format_runs
 from roadaware.scenes.sampling import get_protocol, sample
 
 if TYPE_CHECKING:
-    from roadaware.analysis.audit import Audit
     from roadaware.demo_data import DemoFacts
     from roadaware.reports.page import Section
     from roadaware.reports.runs import Run
@@ -139,8 +138,8 @@ def _run_planted_defects(demo: Demo) -> tuple[dict[str, Any], list[Section]]:
     demo.step("Read annotations with planted defects", f"read jaad {root}")
     scenes = _read(demo, root)
     demo.step("Audit: does it find what was planted?", f"audit jaad {root}")
-    audit, audited = _audit(None, scenes)
-    checks = compare_planted_defects(facts, audit, scenes)
+    found, audited = _audit(None, scenes)
+    checks = compare_planted_defects(facts, found, scenes)
     rows = [
         (
             each["defect"],
@@ -181,17 +180,17 @@ _REFUSED_FOR = {
 }
 
 
-def compare_planted_defects(facts: DemoFacts, audit: Audit, scenes: Scenes) -> list[dict[str, Any]]:
+def compare_planted_defects(facts: DemoFacts, audited: Audit, scenes: Scenes) -> list[dict[str, Any]]:
     """For each kind of defect how often it was `planted` and `found`, and `by` what; JSON-ready.
 
     Args:
         facts: what was planted.
-        audit: of the same dataset.
+        audited: the same dataset.
         scenes: as read, with what was refused.
     """
     found: dict[str, tuple[int, str]] = {}
     for defect, name in _FOUND_BY.items():
-        finding = audit.finding(name)
+        finding = audited.finding(name)
         found[defect] = (finding.count if finding else 0, f"audit: {name}")
     reasons = scenes.rejected["reason"].to_list()
     for defect, words in _REFUSED_FOR.items():
@@ -228,7 +227,7 @@ def _run_real(demo: Demo, data: Path) -> dict[str, Any]:
     demo.step("Read", f"read jaad {root}")
     scenes = _read(demo, root)
     demo.step("Audit", f"audit jaad {root}")
-    audit, audited = _audit(demo, scenes)
+    found, audited = _audit(demo, scenes)
     trained = _train_baselines(demo, scenes, root)
     honest = _train_baselines(demo, scenes, root, "default")
     tables = reproduce_folder(data, draws=0, baselines=trained)
@@ -250,7 +249,7 @@ def _run_real(demo: Demo, data: Path) -> dict[str, Any]:
     demo.step("Reproduce the published tables", f"reproduce iv2024 --data {data}")
     demo.say(format_reproduction(tables))
     return {
-        "audit": {name: len(audit.of_severity(name)) for name in ("serious", "warning", "note")},
+        "audit": {name: len(found.of_severity(name)) for name in ("serious", "warning", "note")},
         "models": _list_values(_build_runs(demo, trained)),
         "models_where_labels_are_honest": _list_values(_build_runs(demo, honest, "default")),
         "reproduced": tables.counts,
@@ -271,7 +270,8 @@ def _audit(demo: Demo | None, scenes: Scenes, protocol: str = "jaad-action@iv202
     """The audit and its section of the report; its findings are printed where a demo is given."""
     from roadaware.reports.audit import audit_section
 
-    found = run_audit(scenes, protocol, "reference")
+    with console.log_step("audit"):
+        found = audit(scenes, get_protocol(protocol, "reference"))
     rows = [(item.severity, item.name, item.count, item.out_of) for item in found.findings]
     if demo is not None:
         demo.say(terminal.format_table(["severity", "finding", "count", "of"], rows, left=2))
