@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -26,9 +26,11 @@ from roadaware.metrics.pedestrians import (
     is_lower_better,
 )
 from roadaware.metrics.scores import SampleScores
-from roadaware.protocols.iv2024 import Reproduction
 from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.statistics.intervals import Interval, Units, get_difference_scale
+
+if TYPE_CHECKING:
+    from roadaware.protocols.iv2024 import Reproduction
 
 Verdict = Literal["better", "worse", "not different", "undefined", "no interval"]
 BY_VIDEO: dict[str, Any] = {

@@ -173,11 +173,10 @@ def check_annotations(
     """
 
     config = limits.config()
-    dictionary = limits.dictionary and (
-        Dictionary({}, title="none")
-        if limits.dictionary.lower() == "none"
-        else Dictionary.load(Path(limits.dictionary))
-    )
+    dictionary = None  # the usual one
+    if limits.dictionary is not None:
+        none = limits.dictionary.lower() == "none"
+        dictionary = Dictionary({}, title="none") if none else Dictionary.load(Path(limits.dictionary))
     words = None if forbidden_words is None else ForbiddenWords.load(forbidden_words)
     options = native.options(labels)
     scenes = [_open(path, native.reader, options) for path in (original, round1, round2) if path is not None]
