@@ -675,17 +675,13 @@ def simulate(
     Raises:
         UsageError: if there is no such preset, or the folder holds something else.
     """
-    from roadaware.simulator.config import build_scene_config
+    from roadaware.simulator.config import adapt_scene_config, build_scene_config
     from roadaware.simulator.generate import Order, generate_scenes
 
     fits = isinstance(size, tuple | list) and len(size) == 2 and all(isinstance(side, int) for side in size)
     if size is not None and not fits:
         raise UsageError(f"size is (width, height) in whole pixels, not {size!r}")
-    config = build_scene_config(preset)
-    width, height = size or (config.camera.width_px, config.camera.height_px)
-    rate = config.camera.fps if fps is None else fps
-    camera = replace(config.camera, width_px=width, height_px=height, fps=rate)
-    config = replace(config, camera=camera, seconds=config.seconds if seconds is None else seconds)
+    config = adapt_scene_config(build_scene_config(preset), seconds=seconds, size=size, fps=fps)
     place = _as_path("path", path)
     generate_scenes(Order(config, _as_count("seed", seed), scenes), place, progress=progress)
     return datasets.read("simulator", place, cache=False)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from small_files import Done
 
-from roadaware.cli import demo_scenes, main
-from roadaware.cli.demo_scenes import Shooting
+from roadaware.cli import main
+from roadaware.demo import scenes
+from roadaware.demo.scenes import Shooting
 
 SHOOTINGS = {
     "road": Shooting(2, 1.5, (160, 120), 6.0),
@@ -29,6 +30,6 @@ class Demo:
 
 def run() -> None:
     """The command in a process of its own."""
-    demo_scenes.SHOOTINGS = SHOOTINGS
-    demo_scenes._processes = lambda: 1
+    scenes.SHOOTINGS = SHOOTINGS
+    scenes._count_processes = lambda: 1
     sys.exit(main(sys.argv[1:]))

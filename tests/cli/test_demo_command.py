@@ -14,9 +14,10 @@ import pytest
 from small_demo import Demo
 from small_files import Command
 
-from roadaware.cli import demo, main
-from roadaware.cli.demo import write_marker
+from roadaware.cli import main
 from roadaware.datasets import read
+from roadaware.demo import scenes as synthetic
+from roadaware.demo import steps
 from roadaware.demo_data import DemoFacts, write_demo
 from roadaware.errors import DiskError
 
@@ -66,7 +67,7 @@ def test_a_folder_with_files_named_like_the_demos_is_not_its_own(
 
 
 def test_what_an_earlier_demo_did_not_write_is_not_replaced(roadaware: Command, tmp_path: Path) -> None:
-    write_marker(tmp_path, ["report.html"])
+    steps.Demo(tmp_path, 0, 0).write_marker(["report.html"])
     (tmp_path / "samples.csv").write_text("dear")
     done = roadaware("demo", "-o", tmp_path)
     assert done.code == 2
@@ -91,7 +92,7 @@ def test_an_interrupted_demo_starts_over(
     assert not (folder / "report.html").exists()
     (folder / "notes.txt").write_text("dear")
     (folder / ".roadaware-999999999-0123abcd.tmp").write_text("half")
-    monkeypatch.setattr(demo, "make_up", lambda *_: ended())
+    monkeypatch.setattr(synthetic, "make_up", lambda *_: ended())
     assert main(["demo", "-o", str(folder)]) == 4
     assert (folder / "notes.txt").read_text() == "dear"
     assert {path.name for path in folder.iterdir()} == {"demo.json", "notes.txt"}
@@ -104,7 +105,7 @@ def ended() -> None:
 
 def test_a_killed_marker_leaves_a_vacant_folder(tmp_path: Path) -> None:
     (tmp_path / ".roadaware-999999999-0123abcd.tmp").write_text("half")
-    write_marker(tmp_path, ["report.html"])
+    steps.Demo(tmp_path, 0, 0).write_marker(["report.html"])
     assert [path.name for path in tmp_path.iterdir()] == ["demo.json"]
 
 

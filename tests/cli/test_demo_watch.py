@@ -8,9 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.cli import datasets, demo_watch
-from roadaware.cli.demo_scenes import LEARNT_SEEDS, select_seed
-from roadaware.cli.demo_watch import watch_scenes
+from roadaware.cli import datasets
+from roadaware.demo import watching
+from roadaware.demo.scenes import LEARNT_SEEDS, select_seed
+from roadaware.demo.steps import Demo
+from roadaware.demo.watching import watch_scenes
 from roadaware.models.detector import FrameDetections
 from roadaware.online import setup
 from roadaware.online.events import read_events
@@ -20,14 +22,10 @@ from roadaware.scenes.store import open_predictions
 from roadaware.scenes.tables import Scenes
 
 
-class Said:
-    """Keeps what a demo says."""
+class Said(Demo):
+    """Keeps what it says."""
 
-    def __init__(self) -> None:
-        self.words = ""
-
-    def step(self, title: str, command: str) -> None:
-        self.words += f"{title}\n$ {command}\n"
+    words = ""
 
     def say(self, words: str) -> None:
         self.words += f"{words}\n"
@@ -72,11 +70,11 @@ def test_who_knows_the_truth_is_judged_perfect(
     made_up: Path, scenes: Scenes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    for module in (setup, demo_watch):
+    for module in (setup, watching):
         monkeypatch.setattr(module, "find_bundled_weights", lambda: tmp_path / "oracle.safetensors")
-    monkeypatch.setattr(demo_watch, "load_detector", lambda files: Knowing(scenes))
-    said = Said()
-    data, (section,) = watch_scenes(tmp_path, made_up / "road", scenes, said, 20, 0)
+    monkeypatch.setattr(watching, "load_detector", lambda files: Knowing(scenes))
+    said = Said(tmp_path, 20, 0)
+    data, (section,) = watch_scenes(said, made_up / "road", scenes)
     names = [str(name) for name in scenes.videos["video"].to_list()]
     assert list(data["films"]) == names
     assert data["values"]["agent, boxes at 0.5"] == pytest.approx(100)
@@ -105,16 +103,16 @@ def _check_section(section: Section, place: Path) -> None:
 def test_where_nothing_can_watch_the_demo_says_why_and_goes_on(
     made_up: Path, scenes: Scenes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo_watch, "find_spec", lambda name: object())
+    monkeypatch.setattr(watching, "find_spec", lambda name: object())
     (tmp_path / "weights").mkdir()
     monkeypatch.setattr(setup, "WEIGHTS", tmp_path / "weights")
-    said = Said()
-    data, sections = watch_scenes(tmp_path, made_up / "road", scenes, said, 20, 0)
+    said = Said(tmp_path, 20, 0)
+    data, sections = watch_scenes(said, made_up / "road", scenes)
     assert sections == []
     assert "no detector came with this installation" in data["left_out"]
     assert f"left out: {data['left_out']}" in said.words
     (tmp_path / "weights" / "broken.safetensors").write_bytes(b"torn")
-    data, sections = watch_scenes(tmp_path, made_up / "road", scenes, said, 20, 0)
+    data, sections = watch_scenes(said, made_up / "road", scenes)
     assert (sections, "not a whole safetensors file" in data["left_out"]) == ([], True)
 
 

@@ -6,20 +6,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 
-from roadaware.config import to_dict
+from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import RANGE, DetectionConfig, build_thresholds
 from roadaware.metrics.detection.evaluate import AV_ACTION, Asked, DetectionValues, compute_metrics
 from roadaware.metrics.detection.matches import Matches
 from roadaware.metrics.metric_state import Judged, Measured, resample_over_videos
-from roadaware.metrics.pedestrians import UNITS, PedestrianConfig, PedestrianCore, build_core, is_lower_better
+from roadaware.metrics.pedestrians import (
+    UNITS,
+    PedestrianConfig,
+    PedestrianCore,
+    build_core,
+    collect_sample_scores,
+    is_lower_better,
+)
 from roadaware.metrics.scores import SampleScores
+from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.statistics.intervals import Interval, Units, get_difference_scale
+
+if TYPE_CHECKING:
+    from roadaware.protocols.iv2024 import Reproduction
 
 Verdict = Literal["better", "worse", "not different", "undefined", "no interval"]
 BY_VIDEO: dict[str, Any] = {
@@ -201,6 +212,26 @@ def compare(
         for m in one.names
     ]
     return Comparison(pl.DataFrame(rows, schema=_COLUMNS), names, to_dict(config), draws, seed)
+
+
+def compare_released(found: Reproduction, *, draws: int, seed: int = 0) -> list[tuple[str, Comparison]]:
+    """Each baseline of a reproduction against the released scores, by protocol.
+
+    Args:
+        found: what came of it, with baselines.
+        draws: bootstrap resamples.
+        seed: of the resamples.
+    """
+    pairs = []
+    for name, question in found.questions.items():
+        config = from_dict(PedestrianConfig, question.metrics.config)
+        held = split_samples(question.scenes, "test")
+        released, _ = collect_sample_scores(question.predictions, held, config.task)
+        for other, item in question.baselines.items():
+            state, _ = collect_sample_scores(item.predictions, item.scenes, config.task)
+            names = (other, "PedFormer")
+            pairs.append((name, compare(state, released, config, draws=draws, seed=seed, names=names)))
+    return pairs
 
 
 def _intervals(

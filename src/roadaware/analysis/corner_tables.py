@@ -506,7 +506,11 @@ def _tag(pictures: pl.DataFrame, tag: str) -> pl.DataFrame:
     """How many scenes have each weather or period."""
     shares = get_scene_shares()[tag]
     known = pictures.filter(pl.col(tag).is_not_null())
-    counted = known.group_by(pl.col(tag).alias("value")).len("scenes").sort("scenes", descending=True)
+    counted = (
+        known.group_by(pl.col(tag).alias("value"))
+        .len("scenes")
+        .sort("scenes", "value", descending=[True, False])
+    )
     theirs = [shares.get(_ALSO.get(value.lower(), value.lower())) for value in counted["value"]]
     return counted.select(
         tag=pl.lit(tag),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,7 +11,7 @@ from cyclopts import Parameter
 from roadaware.analysis.corner_tables import build_ablation_table
 from roadaware.cli import console, outputs
 from roadaware.cli.corner_cases import open_truth
-from roadaware.cli.datasets import DatasetKind
+from roadaware.cli.datasets import DatasetKind, parse_json_or_word
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -36,17 +35,13 @@ from roadaware.protocols.copg_ablation import (
     GridOrder,
     build_cells,
     collect_variants,
-    compute_score,
-    compute_states,
+    compute_scores,
     run_grid,
 )
-from roadaware.reports import terminal
 from roadaware.reports.ablation import plot_ablation
-from roadaware.reports.ablation_text import format_ablation_tables
+from roadaware.reports.ablation_text import format_ablation
 
 if TYPE_CHECKING:
-    from roadaware.corner_cases.runner import Order
-    from roadaware.protocols.copg_ablation import Cell, GridFound, Score
     from roadaware.scenes.tables import Scenes
 
 _DIR = "A dataset with sweeps and calibration: synthetic scenes, or KITTI, nuScenes, ONCE."
@@ -113,17 +108,47 @@ def ablate(
     )
     variants, places = collect_variants(rows)
     order = build_order(dataset, reader, split, semantics, detections)
-    judged = _truth(order, truth)
-    cores = processes or len(os.sched_getaffinity(0))
-    grid_order = GridOrder(order, variants)
+    source = load_run_inputs(order).scenes
+    judged: Scenes | None = source
+    if truth is not None:
+        judged = open_truth(truth, None)
+    elif "corner_case" not in source.boxes.columns or not source.boxes["corner_case"].any():
+        judged = None  # nothing says which objects are corner cases
     with console.show_progress("proposing") as shown:
-        found = run_grid(grid_order, out, processes=cores, progress=shown, overwrite=overwrite)
-    scores = _scores(found, judged, draws, seed)
+        found = run_grid(
+            GridOrder(order, variants),
+            out,
+            processes=processes or len(os.sched_getaffinity(0)),
+            progress=shown,
+            overwrite=overwrite,
+        )
+    scores = None
+    if judged is not None:
+        with console.show_progress("judging") as shown:
+            scores = compute_scores(found.proposals, judged, draws, seed, progress=shown)
     table = build_ablation_table(rows, places, found, scores)
-    data = _data(table, found, judged, left_out, {"draws": draws, "seed": seed})
-    _write(out, table, data)
-    failed = describe_lost(found.skipped, len(load_run_inputs(order).scenes.rejected)) if strict else None
-    return Outcome(_text(table, found, left_out, judged, rows), data, failed)
+    data = {
+        "rows": table.to_dicts(),
+        "pictures": found.pictures,
+        "judged": judged is not None,
+        "draws": draws,
+        "seed": seed,
+        "knobs_left_out": left_out,
+        "skipped": found.skipped,
+        "runs_of_steps": found.runs,
+        "made": found.made,
+        "seconds": found.seconds,
+    }
+    picture = plot_ablation(table)
+    folders.write_text(out / CSV, format_csv(table))
+    folders.write_text(out / JSON, folders.encode_json(data))
+    folders.write_text(out / SVG, picture.svg() + "\n")
+    write_atomically(out / PNG, picture.png())
+    console.print_note(f"wrote {out / CSV}, {JSON}, {SVG} and {PNG}")
+    failed = describe_lost(found.skipped, len(source.rejected)) if strict else None
+    return Outcome(
+        format_ablation(table, found, left_out, rows=len(rows), judged=judged is not None), data, failed
+    )
 
 
 def parse_grid(grid: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
@@ -142,93 +167,8 @@ def parse_grid(grid: tuple[str, ...]) -> dict[str, tuple[Any, ...]]:
             raise UsageError(f"--grid is NAME=V1,V2, such as theta_deg=4,8; not {each!r}")
         if name in found:
             raise UsageError(f"--grid names {name} twice; list all its values once")
-        found[name] = tuple(_value(name, value) for value in values.split(","))
-    return found
-
-
-def _value(name: str, value: str) -> Any:
-    """A number, a word, nothing (`null`), or classes of background with `+` between them."""
-
-    if name == "background":
-        return tuple(value.split("+"))
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-
-
-def _truth(order: Order, path: Path | None) -> Scenes | None:
-    """What proposals are judged against; None where nothing says which objects are corner cases."""
-
-    if path is not None:
-        return open_truth(path, None)
-    scenes = load_run_inputs(order).scenes
-    boxes = scenes.boxes
-    told = "corner_case" in boxes.columns and boxes["corner_case"].any()
-    return scenes if told else None
-
-
-def _scores(found: GridFound, truth: Scenes | None, draws: int, seed: int) -> list[Score] | None:
-
-    if truth is None:
-        return None
-    states = compute_states(found.proposals, truth)
-    scores = []
-    with console.show_progress("judging") as shown:
-        for number, state in enumerate(states):
-            shown(number, len(states))
-            scores.append(compute_score(state, draws, seed))
-        shown(len(states), len(states))
-    return scores
-
-
-def _data(
-    table: Any, found: GridFound, truth: Scenes | None, left_out: list[str], how: dict[str, int]
-) -> dict[str, Any]:
-    return {
-        "rows": table.to_dicts(),
-        "pictures": found.pictures,
-        "judged": truth is not None,
-        **how,
-        "knobs_left_out": left_out,
-        "skipped": found.skipped,
-        "runs_of_steps": found.runs,
-        "made": found.made,
-        "seconds": found.seconds,
-    }
-
-
-def _write(out: Path, table: Any, data: dict[str, Any]) -> None:
-
-    picture = plot_ablation(table)
-    folders.write_text(out / CSV, format_csv(table))
-    folders.write_text(out / JSON, folders.encode_json(data))
-    folders.write_text(out / SVG, picture.svg() + "\n")
-    write_atomically(out / PNG, picture.png())
-    console.print_note(f"wrote {out / CSV}, {JSON}, {SVG} and {PNG}")
-
-
-def _text(table: Any, found: GridFound, left_out: list[str], truth: Scenes | None, rows: list[Cell]) -> str:
-
-    lines = [f"{found.pictures:,} images with a sweep; AP, AR in fractions, * is the configuration as it is"]
-    lines += format_ablation_tables(table)
-    if truth is None:
-        lines.append("AP and AR are unknown: nothing says which objects are corner cases (see --truth)")
-    lines += [f"left out: {terminal.format_cell(each)}" for each in left_out]
-    if found.skipped:
-        total = sum(found.skipped.values())
-        lines.append(f"{total:,} images without proposals because of this:")
-        lines.append(
-            terminal.format_bullets(
-                f"{count:,}: {terminal.format_cell(reason)}" for reason, count in found.skipped.items()
-            )
+        found[name] = tuple(
+            tuple(value.split("+")) if name == "background" else parse_json_or_word(value)
+            for value in values.split(",")
         )
-    if found.made and found.seconds:
-        rate = found.made * len(rows) / found.seconds
-        lines.append(f"{rate:,.0f} rows of an image per CPU second; {_runs(found)}")
-    return "\n\n".join(lines)
-
-
-def _runs(found: GridFound) -> str:
-    """How many times each step was run, all parts together."""
-    return "runs of steps: " + ", ".join(f"{step} {count:,}" for step, count in found.runs.items())
+    return found

@@ -20,11 +20,11 @@ from cyclopts import App, CycloptsError, Group, Parameter
 from roadaware import __version__
 from roadaware.addresses import is_address_like, keep_secret, reset_secrets
 from roadaware.cli import console
-from roadaware.cli.interrupts import handle_interrupts, stop_children
 from roadaware.cli.options import USUAL, Common, Outcome, Output, add_command, create_app
 from roadaware.cli.outputs import FILE, check_paths
 from roadaware.errors import RoadawareError, Terminated, UsageError, find_interrupt
 from roadaware.io import folders
+from roadaware.io.interrupts import handle_interrupts, stop_children
 
 # 70 is EX_SOFTWARE of sysexits.h; 130, 141 and 143 are 128 and the number of SIGINT, SIGPIPE and SIGTERM.
 USAGE, DISK, INTERNAL, PIPE, INTERRUPTED, TERMINATED = 2, 4, 70, 141, 130, 143
@@ -77,6 +77,8 @@ COMMANDS = {
     },
 }
 """By group, in the order of work: the name of each command and what it does. It lies in the module of its name."""
+_ELSEWHERE = {"demo": "roadaware.demo.command"}
+"""Commands that run others, and so stand above the command line."""
 _GROUPS = {title: Group(title, sort_key=place) for place, title in enumerate(COMMANDS)}
 NAMES = tuple(name for commands in COMMANDS.values() for name in commands)
 
@@ -108,7 +110,7 @@ def build_app(loaded: str = "") -> App:
         for at, (name, about) in enumerate(commands.items()):
             if loaded in (name, "*"):
                 python_name = name.replace("-", "_")
-                module = importlib.import_module(f"roadaware.cli.{python_name}")
+                module = importlib.import_module(_ELSEWHERE.get(name, f"roadaware.cli.{python_name}"))
                 add_command(app, getattr(module, python_name), name, group, at)
             else:
                 app.command(create_app(name, about, group=group, sort_key=at))

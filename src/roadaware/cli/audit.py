@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from roadaware.analysis.audit import audit as check
+from roadaware.analysis.audit import audit as find_flaws
 from roadaware.analysis.audit import render
 from roadaware.cli import console, datasets
 from roadaware.cli.options import (
     USUAL,
     Common,
-    ConfigName,
     Dataset,
     DatasetPath,
     Html,
@@ -23,10 +22,6 @@ from roadaware.cli.options import (
 )
 from roadaware.cli.results import write_page
 from roadaware.scenes.sampling import get_protocol
-
-if TYPE_CHECKING:
-    from roadaware.analysis.audit import Audit
-    from roadaware.scenes.tables import Scenes
 
 _TASK = "Whose samples. [default: action, and intention on PIE]"
 _STRICT = "Exit with 1 if something serious, or a warning, was found."
@@ -57,7 +52,9 @@ def audit(
     """
 
     asked: TaskName = task or ("intention" if dataset == "pie" else "action")
-    found = run_audit(datasets.open_dataset(dataset, path), f"{dataset}-{asked}@iv2024", config)
+    scenes = datasets.open_dataset(dataset, path)
+    with console.log_step("audit"):
+        found = find_flaws(scenes, get_protocol(f"{dataset}-{asked}@iv2024", config))
     if html is not None:
         from roadaware.reports.audit import audit_section
         from roadaware.reports.page import report
@@ -67,16 +64,3 @@ def audit(
     serious, warnings = (len(found.of_severity(severity)) for severity in ("serious", "warning"))
     failed = f"--strict: {serious} serious findings and {warnings} warnings"
     return Outcome(render(found), found.to_dict(), failed if strict and serious + warnings else None)
-
-
-def run_audit(scenes: Scenes, protocol: str, config: ConfigName) -> Audit:
-    """The audit of scenes under a protocol.
-
-    Args:
-        scenes: as read.
-        protocol: its name.
-        config: the published sampling, or the one we recommend.
-    """
-
-    with console.log_step("audit"):
-        return check(scenes, get_protocol(protocol, config))

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import polars as pl
 from cyclopts import Parameter
 
 from roadaware.analysis.quality import Dictionary, ForbiddenWords, QualityConfig
-from roadaware.analysis.quality import check as checked
+from roadaware.analysis.quality import check as find_faults
 from roadaware.cli import console, datasets, outputs
 from roadaware.cli.options import (
     USUAL,
@@ -30,26 +27,15 @@ from roadaware.cli.options import (
 from roadaware.cli.results import write_page, write_result
 from roadaware.datasets import get_reader, read
 from roadaware.datasets.detect_format import detect_dataset_format
-from roadaware.demo_data.annotations import FORBIDDEN, generate_annotation_rounds
+from roadaware.demo_data.annotations import write_annotation_rounds
 from roadaware.errors import InputError, UsageError
-from roadaware.io import folders
-from roadaware.io.csv import format_csv
-from roadaware.io.files import read_regular
-from roadaware.io.folders import encode_json, make_folder, write_text
 from roadaware.reports import terminal
-from roadaware.reports.page import report
-from roadaware.reports.quality import build_quality_sections
+from roadaware.reports.quality import build_quality_files, render_quality_page
 from roadaware.reports.quality_text import format_quality
-from roadaware.reports.runs import encode_parquet
-from roadaware.scenes.store import save
+from roadaware.scenes.store import open_scenes
 
 if TYPE_CHECKING:
-    from roadaware.analysis.quality import Quality
     from roadaware.scenes.tables import Scenes
-
-# What `roadaware check` is given: annotations in any form, limits, dictionaries and lists of words.
-
-_LIMIT = 1 << 24
 
 
 @Parameter(name="*")
@@ -76,7 +62,6 @@ class Limits:
         Raises:
             UsageError: if one of them makes no sense.
         """
-
         sides = self.resolution.lower().split("x")
         if len(sides) != 2 or not all(
             side.isascii() and side.isdecimal() and len(side) < 7 for side in sides
@@ -118,104 +103,17 @@ class Native:
             labels: a label map.
 
         Raises:
-            UsageError: if --kinds is not made of pairs.
+            UsageError: if --kinds is not made of pairs CONTROL=KIND.
         """
-        return {"labels": labels, "kinds": _kinds(self.kinds), "fps": self.fps}
+        pairs = [pair.partition("=") for pair in self.kinds or ()]
+        if not all(control and kind for control, _, kind in pairs):
+            given = " ".join(self.kinds or ())
+            raise UsageError(f"--kinds needs CONTROL=KIND, such as videolabel=action; got {given}")
+        kinds = {control: kind for control, _, kind in pairs} or None
+        return {"labels": labels, "kinds": kinds, "fps": self.fps}
 
 
 USUAL_LIMITS, USUAL_NATIVE = Limits(), Native()
-
-
-def open_annotations(
-    path: Path, reader: str | None = None, options: Mapping[str, Any] | None = None
-) -> Scenes:
-    """Annotations in any form: tables that were saved, or native files.
-
-    Args:
-        path: where they lie.
-        reader: of native files; told from their content where None.
-        options: of the reader, by name; None where not given.
-
-    Raises:
-        InputError: if they cannot be read, or nothing tells what they are.
-        UsageError: if the reader takes no such option.
-    """
-    given = {name: value for name, value in (options or {}).items() if value is not None}
-    if datasets.is_saved(path):
-        from roadaware.scenes.store import open_scenes
-
-        with console.log_step(f"opening {path}"):
-            return open_scenes(path)
-    if not path.exists():
-        raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
-
-    name = reader or detect_dataset_format(path)
-    lacking = [f"--{option}" for option in given if option not in get_reader(name).options]
-    if lacking:
-        raise UsageError(f"{', '.join(lacking)}: annotations of {name} take none; leave it away")
-    with console.show_progress(f"reading {path.name}") as progress:
-        # A label map lies outside of what the cache watches.
-        return read(name, path, cache="labels" not in given, progress=progress, **given)
-
-
-def load_dictionary(given: str | None) -> Dictionary | None:
-    """The user's dictionary; an empty one for `none`; None for the usual one.
-
-    Raises:
-        InputError: if it is not lists of labels by kind.
-    """
-
-    if given is None:
-        return None
-    if given.lower() == "none":
-        return Dictionary({}, title="none")
-    path = Path(given)
-    wanted = 'Write {"action": ["running", ...], "predicate": [...], "sound": [...], "event": [...]}.'
-    try:
-        found = json.loads(read_regular(path, limit=_LIMIT).decode("utf-8-sig"))
-    except OSError as error:
-        raise InputError(f"the dictionary cannot be read: {error.strerror}", where=given) from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"expected JSON in UTF-8: {error}", where=given, hint=wanted) from error
-    lists = isinstance(found, dict) and all(isinstance(names, list) for names in found.values())
-    if not lists or not all(isinstance(name, str) for names in found.values() for name in names):
-        raise InputError("expected lists of labels by kind", where=given, hint=wanted)
-    return Dictionary(found, title=path.name)
-
-
-def load_forbidden_words(path: Path | None) -> ForbiddenWords | None:
-    """The user's list of forbidden words; None where none is given.
-
-    Raises:
-        InputError: if it cannot be read, or holds no word.
-    """
-
-    if path is None:
-        return None
-    try:
-        lines = read_regular(path, limit=_LIMIT).decode("utf-8-sig").splitlines()
-    except OSError as error:
-        raise InputError(f"the list of words cannot be read: {error.strerror}", where=str(path)) from error
-    except UnicodeDecodeError as error:
-        raise InputError("expected text in UTF-8", where=str(path), hint="Save the list as UTF-8.") from error
-    try:
-        return ForbiddenWords([line for line in lines if not line.lstrip().startswith("#")])
-    except InputError as error:
-        raise InputError(error.message, where=str(path), hint=error.hint) from error
-
-
-def _kinds(pairs: Sequence[str] | None) -> dict[str, str] | None:
-    """Control to kind of label, out of CONTROL=KIND.
-
-    Raises:
-        UsageError: if one is not such a pair.
-    """
-    split = [pair.partition("=") for pair in pairs or ()]
-    if not all(control and kind for control, _, kind in split):
-        raise UsageError(
-            f"--kinds needs CONTROL=KIND, such as videolabel=action; got {' '.join(pairs or ())}"
-        )
-    return {control: kind for control, _, kind in split} or None
 
 
 check = create_app(
@@ -235,7 +133,6 @@ _WORDS = "Text file of words that no description may hold, one word or phrase a 
 _LABELS = "Label map (.pbtxt) of AVA's files."
 _FOLDER = "Write items, agreement and a page into this folder."
 _STRICT = "Exit with 1 if an item failed or is disputed."
-_PAGE, _TITLE = "report.html", "Check of annotations"
 
 
 def check_annotations(
@@ -275,28 +172,45 @@ def check_annotations(
             --dictionary none --frames 10 --frame-rate file
     """
 
-    config, allowed, words = (
-        limits.config(),
-        load_dictionary(limits.dictionary),
-        load_forbidden_words(forbidden_words),
-    )
+    config = limits.config()
+    dictionary = None  # the usual one
+    if limits.dictionary is not None:
+        none = limits.dictionary.lower() == "none"
+        dictionary = Dictionary({}, title="none") if none else Dictionary.load(Path(limits.dictionary))
+    words = None if forbidden_words is None else ForbiddenWords.load(forbidden_words)
     options = native.options(labels)
-    scenes = [
-        open_annotations(path, native.reader, options)
-        for path in (original, round1, round2)
-        if path is not None
-    ]
-
+    scenes = [_open(path, native.reader, options) for path in (original, round1, round2) if path is not None]
     with console.log_step("checking"):
-        found = checked(*scenes, config=config, dictionary=allowed, words=words)
+        found = find_faults(*scenes, config=config, dictionary=dictionary, words=words)
     if html is not None:
-        write_page(html, render_quality_page(found))
+        with console.log_step("report"):
+            page = render_quality_page(found)
+        write_page(html, page)
     if folder is not None:
-        _save(found, folder, overwrite=overwrite)
+        with console.log_step("report"):
+            files = build_quality_files(found)
+        write_result(folder, files, overwrite=overwrite)
     summary = found.summary()
     wrong = summary["fail"] + summary["disputed"]
     failed = f"--strict: {summary['fail']} items failed, {summary['disputed']} are disputed"
     return Outcome(format_quality(found), found.to_dict(), failed if strict and wrong else None)
+
+
+def _open(path: Path, reader: str | None, options: dict[str, Any]) -> Scenes:
+    """Annotations in any form: tables that were saved, or native files, whose content tells the reader."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if datasets.is_saved(path):
+        with console.log_step(f"opening {path}"):
+            return open_scenes(path)
+    if not path.exists():
+        raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
+    name = reader or detect_dataset_format(path)
+    lacking = [f"--{option}" for option in given if option not in get_reader(name).options]
+    if lacking:
+        raise UsageError(f"{', '.join(lacking)}: annotations of {name} take none; leave it away")
+    with console.show_progress(f"reading {path.name}") as progress:
+        # A label map lies outside of what the cache watches.
+        return read(name, path, cache="labels" not in given, progress=progress, **given)
 
 
 _EXAMPLE = "A new or empty folder; an earlier example is replaced."
@@ -319,16 +233,7 @@ def example(
         roadaware check example runs/rounds
     """
 
-    rounds = generate_annotation_rounds(seed=seed)
-    versions = {"original": rounds.original, "round1": rounds.round1, "round2": rounds.round2}
-    make_folder(folder)
-    for name, scenes in versions.items():
-        save(scenes, folder / name, overwrite=True)
-    planted = [asdict(fault) for fault in rounds.planted]
-    write_text(
-        folder / "words.txt", "".join(f"{word}\n" for word in ("# never in a description", *FORBIDDEN))
-    )
-    write_text(folder / "planted.json", encode_json({"seed": seed, "planted": planted}))
+    planted = write_annotation_rounds(folder, seed=seed)
     shown = terminal.format_cell(folder)
     said = (
         f"wrote {shown}: original, round1, round2, words.txt and planted.json ({len(planted)} faults)\n"
@@ -339,29 +244,3 @@ def example(
 
 
 add_commands(check, (check_annotations, example), check_annotations="annotations")
-
-
-def render_quality_page(found: Quality) -> str:
-    """The result as one page that needs no network."""
-
-    with console.log_step("report"):
-        return report(build_quality_sections(found), title=_TITLE)
-
-
-def _save(found: Quality, folder: Path, *, overwrite: bool) -> None:
-    """Items, agreement and page as one result folder."""
-
-    flat = found.items.with_columns(
-        pl.col(name).list.join("; ")
-        for name, dtype in found.items.schema.items()
-        if dtype == pl.List(pl.String)
-    )
-    files = {
-        "items.parquet": encode_parquet(found.items),
-        "items.csv": format_csv(flat).encode(),
-        "agreement.csv": format_csv(found.agreement).encode(),
-        "label_agreement.csv": format_csv(found.labels).encode(),
-        _PAGE: render_quality_page(found).encode("utf-8", errors="backslashreplace"),
-    }
-    data = {name: value for name, value in found.to_dict(most=0).items() if name != "items"}
-    write_result(folder, folders.add_marker(files, data), overwrite=overwrite)

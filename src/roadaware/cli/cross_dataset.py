@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -14,9 +14,6 @@ from roadaware.config import digest
 from roadaware.io import folders
 from roadaware.protocols.cross_dataset.config import AwayStudy
 from roadaware.reports.cross_dataset_text import format_cross_results
-
-if TYPE_CHECKING:
-    from roadaware.protocols.cross_dataset.results import CrossResults
 
 _STUDY = "The study: a YAML file, such as those in configs/cross/; the options below replace what it says."
 _MODELS = "Names of models, with commas: steady,sfgru,boosting; of those that need boxes alone."
@@ -73,51 +70,25 @@ def cross_dataset(
         roadaware cross-dataset configs/cross/jaad-and-towns.yaml --data DATA --processes 2
     """
     from roadaware.protocols.cross_dataset.run import run
-
-    given = locals()
-    wanted = _study(study, {name: given[name] for name in _OPTIONS}, changes or [])
-    folder = out or Path("runs") / f"cross-{_digest(wanted)}"
-    outputs.FOLDER.check(folder)
-    with console.show_progress("out of domain") as progress:
-        results = run(wanted, folder, data=_data_folder(data), jobs=jobs, progress=progress)
-    return _write_report(results)
-
-
-_OPTIONS = ("seeds", "config", "scenes", "draws", *_LIST)
-
-
-def _study(path: Path | None, options: dict[str, Any], changes: list[str]) -> AwayStudy:
-    """The study of a file, with what options and changes replace."""
-
+    from roadaware.reports.cross_dataset import render_cross_dataset
     from roadaware.training.recipe_files import build_dataclass, read_fields  # YAML, of the extra `models`
 
-    found = read_fields(path, changes)
-    for name, value in options.items():
-        if value is not None:
-            found[name] = [each for each in value.split(",") if each] if name in _LIST else value
-    return build_dataclass(AwayStudy, found)
-
-
-def _digest(study: AwayStudy) -> str:
-
-    return digest(study)[:8]
-
-
-def _data_folder(given: Path | None) -> Path | None:
-    """Where the datasets lie, if anything says so; a study of towns needs none."""
-
-    stated = os.environ.get("ROADAWARE_DATA_DIR")
-    return given or (Path(stated) if stated else None)
-
-
-def _write_report(results: CrossResults) -> Outcome:
-
-    from roadaware.reports.cross_dataset import render_cross_dataset
-
+    given = locals()
+    fields = read_fields(study, changes or [])
+    for name in _OPTIONS:
+        if (value := given[name]) is not None:
+            fields[name] = [each for each in value.split(",") if each] if name in _LIST else value
+    wanted = build_dataclass(AwayStudy, fields)
+    folder = out or Path("runs") / f"cross-{digest(wanted)[:8]}"
+    outputs.FOLDER.check(folder)
+    stated = os.environ.get("ROADAWARE_DATA_DIR")  # a study of towns alone needs no data
+    source = data or (Path(stated) if stated else None)
+    with console.show_progress("out of domain") as progress:
+        results = run(wanted, folder, data=source, jobs=jobs, progress=progress)
     page = results.folder / "report.html"
     folders.write_text(page, render_cross_dataset(results))
     told = results.study
-    data = {
+    facts = {
         "folder": str(results.folder),
         "digest": told["digest"],
         "cells": len(results.cells),
@@ -125,15 +96,13 @@ def _write_report(results: CrossResults) -> Outcome:
         "skipped": told["skipped"],
         "failed": told["failed"],
     }
+    lost = [f"{len(told['failed'])} cells failed"] if told["failed"] else []
+    lost += [f"{', '.join(told['skipped'])} could not be used"] if told["skipped"] else []
     return Outcome(
-        f"{format_cross_results(results)}\n\nwrote {results.folder} (report: {page})", data, _lost(told)
+        f"{format_cross_results(results)}\n\nwrote {results.folder} (report: {page})",
+        facts,
+        f"{' and '.join(lost)}; the others stand" if lost else None,
     )
 
 
-def _lost(told: dict[str, Any]) -> str | None:
-    """What is missing and makes the command fail; None if nothing is."""
-    failed, skipped = len(told["failed"]), list(told["skipped"])
-    cells = f"{failed} cells failed" if failed else ""
-    domains = f"{', '.join(skipped)} could not be used" if skipped else ""
-    lost = " and ".join(part for part in (cells, domains) if part)
-    return f"{lost}; the others stand" if lost else None
+_OPTIONS = ("seeds", "config", "scenes", "draws", *_LIST)

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
+import json
 import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from roadaware.cli import console
-from roadaware.errors import InputError, UsageError
-
-if TYPE_CHECKING:
-    pass
-
-import difflib
-import json
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
-import polars as pl
-
-from roadaware.analysis.doctor import Extraction
 from roadaware.datasets import get_reader, read
-from roadaware.protocols.printed_iv2024 import TABLE_I
-from roadaware.scenes.sampling import PROTOCOLS, get_protocol, list_filled_splits, sample
+from roadaware.errors import InputError, UsageError
+from roadaware.scenes.sampling import get_protocol, sample
 from roadaware.scenes.store import open_scenes
 
 if TYPE_CHECKING:
-    from roadaware.cli.options import ConfigName, TaskName
+    from roadaware.cli.options import ConfigName
     from roadaware.scenes.tables import Scenes
 
 MADE_UP = "simulator"
@@ -47,7 +37,6 @@ def open_dataset(dataset: str, path: Path, **options: Any) -> Scenes:
         UsageError: if there is no such reader.
         InputError: if it is not the dataset.
     """
-
     if is_saved(path):
         with console.log_step(f"opening {path}"):
             scenes = open_scenes(path)
@@ -90,7 +79,6 @@ def sample_dataset(
     Raises:
         InputError, UsageError: if the dataset cannot be read, a split is empty, or the protocol is unknown.
     """
-
     chosen = get_protocol(protocol, config)
     if splits is not None:
         chosen = replace(chosen, splits=splits)
@@ -131,7 +119,6 @@ def parse_reader_options(reader: str, texts: Sequence[str]) -> dict[str, Any]:
     Raises:
         UsageError: if something is not OPTION=VALUE, or the reader has no such option.
     """
-
     known = get_reader(reader).options
     found: dict[str, Any] = {}
     for text in texts:
@@ -142,86 +129,16 @@ def parse_reader_options(reader: str, texts: Sequence[str]) -> dict[str, Any]:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
             guess = f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or 'none'}"
             raise UsageError(f"--option: the reader of {reader} has no option {name!r}; {guess}")
-        found[name] = Path(value) if name in _PATHS else _value(value)
+        found[name] = Path(value) if name in _PATHS else parse_json_or_word(value)
     return found
 
 
-def _value(text: str) -> Any:
+def parse_json_or_word(text: str) -> Any:
+    """A value of an option: what it says as JSON, such as 4, true or null, else the word itself."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
-
-
-# What a dataset says the rows of somebody's samples file should be.
-
-_DATASETS = ("jaad", "pie")
-
-
-def build_extraction(stated: str, task: TaskName, rows: int) -> Extraction:
-    """Names, counts and, of the split with as many rows, the rows themselves.
-
-    Args:
-        stated: DATASET=PATH.
-        task: what was asked.
-        rows: rows in the samples file.
-
-    Raises:
-        UsageError: if the dataset is unknown, or has no protocol for the task.
-        InputError: if it cannot be read.
-    """
-
-    dataset, path = _parse_data_option(stated)
-    scenes = open_dataset(dataset, path)
-    counts: dict[str, int] = {}
-    found: tuple[tuple[str, ...], tuple[int, ...]] = ((), ())
-    for name in PROTOCOLS:
-        chosen = get_protocol(name)
-        if (chosen.dataset, chosen.task) != (dataset, task):
-            continue
-        for config in ("reference", "default"):
-            asked = get_protocol(name, config)
-            splits = list_filled_splits(scenes, asked)
-            sampled = sample(scenes, replace(asked, splits=splits)) if splits else scenes
-            for split in reversed(splits):
-                names, truth = _rows(sampled, split)
-                counts[f"{name} {config} {split}"] = len(names)
-                if len(names) == rows and not found[0]:
-                    found = (names, truth)
-    if not counts:
-        raise UsageError(f"there is no protocol for {task} on {dataset}")
-    counts |= _count_published()
-    return Extraction(dataset.upper(), tuple(scenes.tubes["name"].cast(str).to_list()), counts, *found)
-
-
-def _count_published() -> dict[str, int]:
-    """Samples of the test splits that were published, whichever dataset is at hand."""
-
-    return {
-        f"{dataset}-{task}@iv2024 {split} as published": sum(labels)
-        for (dataset, task), splits in TABLE_I.items()
-        for split, labels in splits.items()
-        if split != "pedestrians"
-    }
-
-
-def _rows(sampled: Scenes, split: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-
-    held = sampled.samples.filter(pl.col("split").cast(pl.String) == split)
-    names = held.select("tube").join(
-        sampled.tubes.select("tube", "name"), on="tube", how="left", maintain_order="left"
-    )
-    labels: Any = held["label"].to_list()
-    return tuple(names["name"].cast(pl.String).to_list()), tuple(labels)
-
-
-def _parse_data_option(stated: str) -> tuple[str, Path]:
-    dataset, equals, path = stated.partition("=")
-    if equals and path and dataset in _DATASETS:
-        return dataset, Path(path)
-    near = difflib.get_close_matches(dataset, _DATASETS, n=1, cutoff=0.5)
-    guess = f" Did you mean {near[0]}={path}?" if near and equals else ""
-    raise UsageError(f"--data needs DATASET=PATH, such as jaad=JAAD-JAAD_2.0.zip; got {stated!r}.{guess}")
 
 
 DatasetKind = Literal["kitti", "nuscenes", "once", "simulator"]

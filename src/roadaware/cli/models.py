@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from roadaware.cli import console
 from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, add_commands, create_app
-from roadaware.models.catalogue.entries import (
-    find_entry,
-    find_installed_folder,
-    read_catalogue,
-    read_record,
-    remove_model,
-)
+from roadaware.models.catalogue.entries import describe_entry, find_entry, read_catalogue, remove_model
 from roadaware.models.catalogue.get import get_model
 from roadaware.reports import terminal
-
-if TYPE_CHECKING:
-    from roadaware.models.catalogue.entries import Entry
 
 models = create_app(
     "models",
@@ -52,7 +42,7 @@ def list_models(*, common: Common = USUAL) -> Outcome:
         roadaware models list
     """
 
-    found = [_facts(entry) for entry in read_catalogue().values()]
+    found = [describe_entry(entry) for entry in read_catalogue().values()]
     rows = [
         (
             each["name"],
@@ -90,7 +80,7 @@ def get(
 
     entry = find_entry(name)
     folder = get_model(entry, given, overwrite=overwrite, tell=console.print_note)
-    data = {**_facts(entry), "folder": str(folder)}
+    data = {**describe_entry(entry), "folder": str(folder)}
     return Outcome(f"{name}: {terminal.format_cell(str(folder))}\n  licence: {entry.licence}", data)
 
 
@@ -102,7 +92,7 @@ def show(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = USU
         roadaware models show street-small
     """
 
-    facts = _facts(find_entry(name))
+    facts = describe_entry(find_entry(name))
     rows = [
         (field.replace("_", " "), _cell(value)) for field, value in facts.items() if value not in ("", None)
     ]
@@ -120,23 +110,6 @@ def remove(name: Annotated[str, Parameter(help=_NAME)], /, *, common: Common = U
     size = remove_model(name)
     told = f"removed {name}: {terminal.format_bytes(size)}" if size else f"{name} was not installed"
     return Outcome(told, {"name": name, "bytes": size})
-
-
-def _facts(entry: Entry) -> dict[str, Any]:
-    """What is known of an entry, JSON-ready."""
-
-    folder = find_installed_folder(entry)
-    plain = asdict(entry)
-    plain.pop("graph")
-    source = plain.pop("source")
-    kind = type(entry.source).__name__.removesuffix("Source").lower()
-    record = read_record(folder) if folder else None
-    return {
-        **plain,
-        "source": {"kind": kind, **source},
-        "installed": str(folder) if folder else None,
-        "record": record,
-    }
 
 
 def _cell(value: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
 import itertools
 import os
@@ -12,8 +11,15 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from roadaware.errors import DiskError, InputError, UsageError
-from roadaware.io.files import check_room, is_stream, is_temporary
-from roadaware.io.folders import check_result, is_vacant, list_result_files, read_marker
+from roadaware.io.files import check_room, describe_unreachable, is_stream
+from roadaware.io.folders import (
+    check_result,
+    is_damaging,
+    is_vacant,
+    list_other_names,
+    list_result_files,
+    read_marker,
+)
 
 Rule = Callable[[Path, bool], None]
 """Raises a UsageError where something in a folder may not be replaced, or only by `--overwrite`."""
@@ -47,7 +53,6 @@ class Output:
                 there that may not be replaced.
             DiskError: if the disk does not take it.
         """
-
         if is_stream(path):
             if self.stream:
                 return
@@ -69,7 +74,9 @@ def _record(name: str, form: str) -> Rule:
 
     def rule(folder: Path, overwrite: bool) -> None:
         if read_marker(folder / name, form) is None:
-            raise UsageError(f"{folder} holds other things ({_some(folder)}); name a new or empty folder")
+            raise UsageError(
+                f"{folder} holds other things ({list_other_names(folder)}); name a new or empty folder"
+            )
 
     return rule
 
@@ -86,22 +93,12 @@ def _names(what: str, names: Iterable[str], *, whole: str = "", again: bool = Fa
     ours = frozenset(names)
 
     def rule(folder: Path, overwrite: bool) -> None:
-        if others := _some(folder, but=ours):
+        if others := list_other_names(folder, ours):
             raise UsageError(f"{folder} holds other things ({others}); name a new or empty folder")
         if not (again or overwrite) and (not whole or (folder / whole).exists()):
             raise UsageError(f"{folder} holds {what}; say --overwrite to replace it, or name another folder")
 
     return rule
-
-
-def _some(folder: Path, but: frozenset[str] = frozenset()) -> str:
-    """The first few names in a folder."""
-
-    try:
-        held = sorted(path.name for path in folder.iterdir() if path.name not in but)
-    except OSError as error:
-        raise DiskError(f"{folder} cannot be looked into: {error.strerror}; name another folder") from error
-    return ", ".join(name for name in held if is_temporary(name) is None and not name.endswith(".lock"))[:200]
 
 
 def _tables(folder: Path, overwrite: bool) -> None:
@@ -181,6 +178,8 @@ _AS_TEXT = ("source", "data", "semantics", "detections", "domains")
 """Options that name inputs in words: an address or a path, NAME=PATH, or several with commas between."""
 _ONE_PATH = ("source",)
 """Those of them that are one path, whatever letters are in it."""
+_SPELT = {"folder": "--output", "page": "--output", "out": "--output"}
+"""Outputs whose option is not called as their parameter is."""
 
 
 @dataclass(frozen=True)
@@ -206,21 +205,35 @@ def check_paths(command: Callable[..., Any], arguments: Mapping[str, Any]) -> No
     """
     found = list(_paths(get_type_hints(command, include_extras=True), arguments))
     overwrite = any(_is_overwrite(value) for value in (arguments, *arguments.values()))
-    written = [(each, mark) for each in found if (mark := each.output) is not None and not _is_stream(each)]
+    written = [
+        (each, mark)
+        for each in found
+        if (mark := each.output) is not None
+        and not (mark.stream and (str(each.path) == "-" or is_stream(each.path)))
+    ]
     read = [each for each in found if each.output is None]
     for each in read:
-        if reason := _out_of_reach(each.path):
+        if reason := describe_unreachable(each.path):
             raise InputError(
                 f"expected a readable path: {reason}", where=str(each.path), hint="Check the path."
             )
     for each, _ in written:
-        if reason := _out_of_reach(each.path):
+        if reason := describe_unreachable(each.path):
             raise DiskError(f"{each.path} cannot be written: {reason}; choose another path")
     # Every output against every input: what is written must not be what is read.
     for (output, _), given in itertools.product(written, read):
-        _check_apart(output, given, overwrite=overwrite)
+        real, source = (Path(os.path.realpath(path)) for path in (output.path, given.path))
+        if is_damaging(real, source, whole=given.name not in _RUNS):
+            reason = f"would be written over the input {given.path}"
+        elif given.name in _CLOSED and real.is_relative_to(source):
+            reason = f"lies inside the input {given.path}"
+        elif overwrite and real.is_dir() and source.is_relative_to(real):
+            reason = f"would be replaced and holds the input {given.path}"
+        else:
+            continue
+        raise UsageError(f"{output.path} {reason}; name another place for it")
     for (one, _), (other, _) in itertools.permutations(written, 2):
-        if _real(one.path).is_relative_to(_real(other.path)):
+        if Path(os.path.realpath(one.path)).is_relative_to(os.path.realpath(other.path)):
             raise UsageError(
                 f"{one.name} {one.path} is, or lies in, {other.name} {other.path}; name a place outside it"
             )
@@ -241,23 +254,13 @@ def _paths(hints: Mapping[str, Any], arguments: Mapping[str, Any]) -> Iterator[_
         mark = _mark(hints.get(name))
         for item in value if isinstance(value, tuple | list) else (value,):
             if isinstance(item, Path):
-                yield _Given(name if mark is None else _format_option(name), item, mark)
-            elif isinstance(item, str) and name in _AS_TEXT:
-                yield from (_Given(name, path) for path in _parse_paths(item))
-                if name in _ONE_PATH and "://" not in item:
+                yield _Given(name if mark is None else _SPELT.get(name, f"--{name}"), item, mark)
+            elif isinstance(item, str) and name in _AS_TEXT and "://" not in item:
+                for part in item.split(","):
+                    if place := part.partition("=")[2] or part:
+                        yield _Given(name, Path(place))
+                if name in _ONE_PATH:
                     yield _Given(name, Path(item))
-
-
-def _format_option(name: str) -> str:
-    """An output's option, as people say it."""
-    return {"folder": "--output", "page": "--output", "out": "--output"}.get(name, f"--{name}")
-
-
-def _parse_paths(text: str) -> Iterator[Path]:
-    """The paths that a text names."""
-    for part in [] if "://" in text else text.split(","):
-        if place := part.partition("=")[2] or part:
-            yield Path(place)
 
 
 def _mark(hint: Any) -> Output | None:
@@ -267,61 +270,3 @@ def _mark(hint: Any) -> Output | None:
             if isinstance(mark, Output):
                 return mark
     return next((mark for each in get_args(hint) if (mark := _mark(each)) is not None), None)
-
-
-def _is_stream(each: _Given) -> bool:
-
-    return each.output is not None and each.output.stream and (str(each.path) == "-" or is_stream(each.path))
-
-
-def _check_apart(output: _Given, given: _Given, *, overwrite: bool) -> None:
-    """Refuse an output that would take something of an input away, or add to what is read as a whole."""
-    real, source = _real(output.path), _real(given.path)
-    elsewhere = "name another place for it"
-    if _damages(real, source, whole=given.name not in _RUNS):
-        raise UsageError(f"{output.path} would be written over the input {given.path}; {elsewhere}")
-    if given.name in _CLOSED and real.is_relative_to(source):
-        raise UsageError(f"{output.path} lies inside the input {given.path}; {elsewhere}")
-    if overwrite and real.is_dir() and source.is_relative_to(real):
-        raise UsageError(f"{output.path} would be replaced and holds the input {given.path}; {elsewhere}")
-
-
-def _damages(output: Path, given: Path, *, whole: bool) -> bool:
-    """Whether writing an output would change an input.
-
-    Args:
-        output: what will be written.
-        given: the input.
-        whole: whether all of a folder is the input, but pages that were written into it; else what runs list.
-    """
-
-    if output == given or (output.exists() and given.exists() and output.samefile(given)):
-        return True
-    if whole:
-        return output.is_file() and output.suffix.lower() != ".html" and output.is_relative_to(given)
-    inside = [folder for folder in output.parents if folder.is_relative_to(given)]
-    return any(str(output.relative_to(folder)) in (list_result_files(folder) or ()) for folder in inside)
-
-
-def _out_of_reach(path: Path) -> str | None:
-    """Why the system cannot say whether there is something at a path; None where it can."""
-    try:
-        path.stat()
-    except OSError as error:
-        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
-            return error.strerror
-    except ValueError as error:  # a NUL in the name
-        return str(error)
-    # What lies below a missing folder the system does not look at.
-    names = [len(os.fsencode(part)) for part in path.absolute().parts]
-    too_long = max(names) > _LONGEST or len(names) > _DEEPEST or sum(names) + len(names) > _WHOLE
-    return os.strerror(errno.ENAMETOOLONG) if too_long else None
-
-
-_LONGEST, _DEEPEST, _WHOLE = 255, 255, 3800
-"""Bytes of one name in every file system that is common; folders in one another; bytes of a path, with room
-for the names of files in a folder."""
-
-
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -20,12 +20,9 @@ from roadaware.cli.options import (
     Switch,
 )
 from roadaware.datasets import READERS
-from roadaware.reports import terminal
+from roadaware.reports.dataset_text import describe_scenes, format_scenes
+from roadaware.scenes.store import save
 
-if TYPE_CHECKING:
-    from roadaware.scenes.tables import Scenes
-
-_SHOWN = 20
 _DATASET = f"Which dataset it is: {', '.join(READERS)}."
 _FOLDER = "Save the tables here, as Parquet files with a meta.json."
 _VERIFY = "Compare contents, not times and sizes, before the cache is believed."
@@ -66,83 +63,9 @@ def read(
     scenes = datasets.open_dataset(dataset, path, **options)
     elapsed_s = time.monotonic() - started_s
     if folder is not None:
-        from roadaware.scenes.store import save
-
         save(scenes, folder, overwrite=overwrite)
         console.print_note(f"wrote {folder}")
-    refused, odd = len(scenes.rejected), len(_warnings(scenes))
+    data = describe_scenes(scenes, elapsed_s)
+    refused, odd = len(scenes.rejected), len(data["notes"].get("warnings", []))
     failed = f"--strict: {refused} rows or files were refused, {odd} kinds of oddities were met"
-    shown, data = _text(scenes, elapsed_s), _data(scenes, elapsed_s)
-    return Outcome(shown, data, failed if strict and refused + odd else None)
-
-
-def _text(scenes: Scenes, elapsed_s: float) -> str:
-    meta = scenes.meta
-    lines = [f"{terminal.format_cell(meta.dataset)}, read in {terminal.format_duration(elapsed_s)}", ""]
-    rows = [(name, f"{len(frame):,}") for name, frame in scenes.filled().items()]
-    lines.append(terminal.format_table(["table", "rows"], rows))
-    splits = _splits(scenes)
-    if splits:
-        rows = [(name, str(count)) for name, count in splits.items()]
-        lines += ["", terminal.format_table(["split", "videos"], rows)]
-    lines += ["", *_format_refused(scenes)]
-    odd = _warnings(scenes)
-    if odd:
-        told = [f"{item['what']}: {item['count']}, first {item['example']}" for item in odd]
-        lines += ["", "odd, but read:", terminal.format_bullets(told)]
-    lines += ["", f"licence: {terminal.format_cell(meta.licence) or 'not stated'}"]
-    return "\n".join(lines)
-
-
-def _format_refused(scenes: Scenes) -> list[str]:
-    rejected = scenes.rejected
-    if rejected.is_empty():
-        return ["nothing was refused"]
-    rows = [
-        (row["table"], row["file"], row["line"] or "", row["item"] or "", row["reason"])
-        for row in rejected.head(_SHOWN).iter_rows(named=True)
-    ]
-    lines = [
-        f"{len(rejected)} refused:",
-        terminal.format_table(["table", "file", "line", "item", "reason"], rows, left=5),
-    ]
-    more = len(rejected) - _SHOWN
-    return lines + ([f"... and {more} more; --json lists all of them"] if more > 0 else [])
-
-
-def _warnings(scenes: Scenes) -> list[dict[str, Any]]:
-    """What the reader wondered at: `what`, how often (`count`) and the first `example`."""
-    found: list[dict[str, Any]] = scenes.meta.notes.get("warnings", [])
-    return found
-
-
-def _splits(scenes: Scenes) -> dict[str, int]:
-    if "splits" not in scenes.videos.columns:
-        return {}
-    names = scenes.videos["splits"].explode().drop_nulls().to_list()
-    return {str(name): names.count(name) for name in sorted(set(names))}
-
-
-def _data(scenes: Scenes, elapsed_s: float) -> dict[str, Any]:
-    return {
-        "dataset": scenes.meta.dataset,
-        "licence": scenes.meta.licence,
-        "source_digest": scenes.meta.source_digest,
-        "seconds": round(elapsed_s, 3),
-        "rows": {name: len(frame) for name, frame in scenes.filled().items()},
-        "rows_read": dict(scenes.meta.rows_read),
-        "splits": _splits(scenes),
-        "rejected": scenes.rejected.to_dicts(),
-        "notes": {key: value for key, value in scenes.meta.notes.items() if _plain_data(value)},
-    }
-
-
-def _plain_data(value: Any) -> bool:
-    """Whether a note can stand in JSON as it is."""
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and _plain_data(item) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return all(_plain_data(item) for item in value)
-    return (
-        value is None or isinstance(value, str | int | bool) or (isinstance(value, float) and value == value)
-    )
+    return Outcome(format_scenes(data), data, failed if strict and refused + odd else None)

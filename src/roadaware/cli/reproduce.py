@@ -7,20 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from roadaware.analysis.compare import compare
+from roadaware.analysis.compare import compare_released
 from roadaware.cli import console, datasets
 from roadaware.cli.compare import build_comparison_json
 from roadaware.cli.options import USUAL, Common, Html, Outcome, Resamples
 from roadaware.cli.outputs import check_paths
 from roadaware.cli.results import write_page
-from roadaware.config import from_dict
-from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores
 from roadaware.reports.reproduction_text import format_reproduction
 from roadaware.reports.run_text import format_headline
-from roadaware.scenes.sampling.sampler import split_samples
 
 if TYPE_CHECKING:
-    from roadaware.analysis.compare import Comparison
     from roadaware.protocols.iv2024 import Reproduction
     from roadaware.tasks.pedestrians import Baseline
 
@@ -54,7 +50,10 @@ def reproduce(
     source = datasets.find_data_folder(data)
     check_paths(reproduce, {"data": source, "html": html, "common": common})
     found = reproduce_folder(source, draws=draws, baselines=baselines)
-    pairs = compare_released(found, draws=draws) if draws else []
+    pairs = []
+    if draws:
+        with console.log_step("comparing with the released scores"):
+            pairs = compare_released(found, draws=draws)
     if html is not None:
         from roadaware.reports.page import report
         from roadaware.reports.reproduction import build_reproduction_report
@@ -80,25 +79,3 @@ def reproduce_folder(
 
     with console.show_progress("repeating iv2024") as progress, console.log_step("repeating iv2024"):
         return repeat(folder, draws=draws, baselines=baselines, progress=progress)
-
-
-def compare_released(found: Reproduction, *, draws: int, seed: int = 0) -> list[tuple[str, Comparison]]:
-    """Each baseline against the released scores, by protocol.
-
-    Args:
-        found: what came of it, with baselines.
-        draws: bootstrap resamples.
-        seed: of the resamples.
-    """
-
-    pairs = []
-    with console.log_step("comparing with the released scores"):
-        for name, question in found.questions.items():
-            config = from_dict(PedestrianConfig, question.metrics.config)
-            held = split_samples(question.scenes, "test")
-            released, _ = collect_sample_scores(question.predictions, held, config.task)
-            for other, item in question.baselines.items():
-                state, _ = collect_sample_scores(item.predictions, item.scenes, config.task)
-                names = (other, "PedFormer")
-                pairs.append((name, compare(state, released, config, draws=draws, seed=seed, names=names)))
-    return pairs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, get_args
 
 from cyclopts import Parameter
 
@@ -13,11 +13,8 @@ from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, WHOLE_SEED, Common, Outcome, Output, Switch, validate_range
 from roadaware.errors import UsageError
 from roadaware.reports import terminal
-from roadaware.simulator.config import Conditions, LidarConfig, TimeOfDay, Weather, build_scene_config
+from roadaware.simulator.config import Conditions, TimeOfDay, Weather, adapt_scene_config, build_scene_config
 from roadaware.simulator.generate import Kept, Order, generate_scenes
-
-if TYPE_CHECKING:
-    from roadaware.simulator.config import SceneConfig
 
 _PRESET = (
     "What is simulated: road, crossing, corner-cases, chaos or kerb; a version may follow, as road@2. [default "
@@ -71,8 +68,16 @@ def simulate(
             --size 320x240 --fps 12 --output night
     """
 
-    config = _replace_fields(build_scene_config(preset, domain), seconds, size, fps, time, weather)
-    config = _with_sensors(config, lidar=False if tables_only else lidar, sound=not (no_sound or tables_only))
+    config = adapt_scene_config(
+        build_scene_config(preset, domain),
+        seconds=seconds,
+        size=None if size is None else _parse_size(size),
+        fps=fps,
+        lidar=False if tables_only else lidar,
+        sound=not (no_sound or tables_only),
+    )
+    if time is not None or weather is not None:
+        config = replace(config, conditions=_parse_conditions(config.conditions, time, weather))
     kept = Kept.tables_alone() if tables_only else Kept(masks=not no_masks, depth=depth)
     if tables_only and (depth or lidar):
         raise UsageError("--tables-only draws nothing: leave --depth and --lidar away")
@@ -83,63 +88,29 @@ def simulate(
         )
     console.print_note(f"wrote {out}")
     data = {"folder": str(out), "config": config.name, "seed": seed, "scenes": scenes, "made": made}
-    return Outcome(_text(out, config, scenes, made), data)
+    camera, name = config.camera, terminal.format_cell(str(out))
+    lines = [
+        f"{scenes:,} scene{'s' * (scenes > 1)} of {config.name}, {config.seconds:g} s at {camera.fps:g} "
+        f"frames per second, {camera.width_px}x{camera.height_px}; {made:,} made now",
+        f"  roadaware read simulator {name}",
+        f"  roadaware draw {name}",
+    ]
+    return Outcome("\n".join(lines), data)
 
 
-def _replace_fields(
-    config: SceneConfig,
-    seconds: float | None,
-    size: str | None,
-    fps: float | None,
-    time: str | None,
-    weather: str | None,
-) -> SceneConfig:
-    camera = config.camera
-    if size is not None:
-        width, height = _size(size)
-        camera = replace(camera, width_px=width, height_px=height)
-    if fps is not None:
-        camera = replace(camera, fps=fps)
-    changes: dict[str, Any] = {"camera": camera}
-    if seconds is not None:
-        changes["seconds"] = seconds
-    if time is not None or weather is not None:
-        changes["conditions"] = _conditions(config, time, weather)
-    return replace(config, **changes)
-
-
-def _conditions(config: SceneConfig, time: str | None, weather: str | None) -> Any:
-
-    for said, known, name in ((time, TimeOfDay, "--time"), (weather, Weather, "--weather")):
-        if said is not None and said not in get_args(known):
-            raise UsageError(f"{name} is one of {', '.join(get_args(known))}, not {said!r}")
-    now = config.conditions or Conditions()
-    told: dict[str, Any] = {"time": time, "weather": weather}
-    then = replace(now, **{name: said for name, said in told.items() if said is not None})
-    if then.time == "night" and then.weather == "low-sun":
-        raise UsageError("the sun is not low at night: choose another --time or --weather")
-    return then
-
-
-def _with_sensors(config: SceneConfig, *, lidar: bool | None, sound: bool) -> SceneConfig:
-
-    swept = (config.lidar or LidarConfig()) if lidar else config.lidar if lidar is None else None
-    return replace(config, lidar=swept, sound=sound and config.sound)
-
-
-def _size(said: str) -> tuple[int, int]:
+def _parse_size(said: str) -> tuple[int, int]:
     width, by, height = said.partition("x")
     if not by or not width.isdecimal() or not height.isdecimal():
         raise UsageError(f"--size is WIDTHxHEIGHT, such as 320x240, not {said!r}")
     return int(width), int(height)
 
 
-def _text(out: Path, config: SceneConfig, scenes: int, made: int) -> str:
-    camera = config.camera
-    lines = [
-        f"{scenes:,} scene{'s' * (scenes > 1)} of {config.name}, {config.seconds:g} s at {camera.fps:g} "
-        f"frames per second, {camera.width_px}x{camera.height_px}; {made:,} made now",
-        f"  roadaware read simulator {terminal.format_cell(str(out))}",
-        f"  roadaware draw {terminal.format_cell(str(out))}",
-    ]
-    return "\n".join(lines)
+def _parse_conditions(now: Conditions | None, time: str | None, weather: str | None) -> Conditions:
+    for said, known, name in ((time, TimeOfDay, "--time"), (weather, Weather, "--weather")):
+        if said is not None and said not in get_args(known):
+            raise UsageError(f"{name} is one of {', '.join(get_args(known))}, not {said!r}")
+    told: dict[str, Any] = {"time": time, "weather": weather}
+    then = replace(now or Conditions(), **{name: said for name, said in told.items() if said is not None})
+    if then.time == "night" and then.weather == "low-sun":
+        raise UsageError("the sun is not low at night: choose another --time or --weather")
+    return then

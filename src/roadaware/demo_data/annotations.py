@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, list_label_names
+from roadaware.io.folders import encode_json, make_folder, write_text
+from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Scenes
 
 # The faults of the annotation example: what is changed in which round, and what a check should say.
@@ -263,6 +266,27 @@ def generate_annotation_rounds(*, seed: int = 0) -> Rounds:
     planted = add_annotation_errors(versions, [name for name, _ in _VIDEOS], _PEOPLE, _FRAMES // _STEP)
     original, round1, round2 = (_scenes(tables, place) for place, tables in enumerate(versions))
     return Rounds(original, round1, round2, planted)
+
+
+def write_annotation_rounds(folder: Path, *, seed: int = 0) -> list[dict[str, Any]]:
+    """Write the rounds as tables, `words.txt` and `planted.json`; what was planted, JSON-ready.
+
+    Args:
+        folder: where to; an earlier example in it is replaced.
+        seed: as of `generate_annotation_rounds`.
+
+    Raises:
+        DiskError: if something cannot be written.
+    """
+    rounds = generate_annotation_rounds(seed=seed)
+    make_folder(folder)
+    for name in ("original", "round1", "round2"):
+        save(getattr(rounds, name), folder / name, overwrite=True)
+    planted = [asdict(fault) for fault in rounds.planted]
+    words = "".join(f"{word}\n" for word in ("# never in a description", *FORBIDDEN))
+    write_text(folder / "words.txt", words)
+    write_text(folder / "planted.json", encode_json({"seed": seed, "planted": planted}))
+    return planted
 
 
 def _truth(rng: np.random.Generator) -> Tables:

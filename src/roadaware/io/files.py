@@ -261,6 +261,26 @@ def check_room(target: Path, *, is_folder: bool = False) -> None:
         ) from error
 
 
+_LONGEST, _DEEPEST, _WHOLE = 255, 255, 3800
+"""Bytes of one name in every file system that is common; folders in one another; bytes of a path, with room
+for the names of files in a folder."""
+
+
+def describe_unreachable(path: Path) -> str | None:
+    """Why the system cannot say whether there is something at a path; None where it can."""
+    try:
+        path.stat()
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR):
+            return error.strerror
+    except ValueError as error:  # a NUL in the name
+        return str(error)
+    # What lies below a missing folder the system does not look at.
+    names = [len(os.fsencode(part)) for part in path.absolute().parts]
+    too_long = max(names) > _LONGEST or len(names) > _DEEPEST or sum(names) + len(names) > _WHOLE
+    return os.strerror(errno.ENAMETOOLONG) if too_long else None
+
+
 def _is_read_only(path: Path) -> bool:
     return path.is_file() and not os.access(path, os.W_OK)
 

@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -114,6 +114,35 @@ def list_result_files(folder: Path) -> frozenset[str] | None:
     if found is None or not isinstance(found.get("files"), dict):
         return None
     return frozenset({MARKER, *found["files"]})
+
+
+def is_damaging(output: Path, given: Path, *, whole: bool) -> bool:
+    """Whether writing an output would change an input.
+
+    Args:
+        output: what will be written, without links.
+        given: the input, without links.
+        whole: whether all of a folder is the input, but pages that were written into it; else what results list.
+    """
+    if output == given or (output.exists() and given.exists() and output.samefile(given)):
+        return True
+    if whole:
+        return output.is_file() and output.suffix.lower() != ".html" and output.is_relative_to(given)
+    inside = [folder for folder in output.parents if folder.is_relative_to(given)]
+    return any(str(output.relative_to(folder)) in (list_result_files(folder) or ()) for folder in inside)
+
+
+def list_other_names(folder: Path, ours: Collection[str] = ()) -> str:
+    """The first few names in a folder that are neither ours nor left by dead processes, with commas.
+
+    Raises:
+        DiskError: if it cannot be looked into.
+    """
+    try:
+        held = sorted(path.name for path in folder.iterdir() if path.name not in ours)
+    except OSError as error:
+        raise DiskError(f"{folder} cannot be looked into: {error.strerror}; name another folder") from error
+    return ", ".join(name for name in held if is_temporary(name) is None and not name.endswith(".lock"))[:200]
 
 
 def is_vacant(folder: Path) -> bool:

@@ -433,6 +433,32 @@ def compute_states(proposals: Sequence[Predictions], scenes: Scenes) -> list[Jud
     return [match_corner_cases(extract_proposals(each, truth)[0], truth) for each in proposals]
 
 
+def compute_scores(
+    proposals: Sequence[Predictions],
+    scenes: Scenes,
+    draws: int = 0,
+    seed: int = 0,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Score]:
+    """The score of each set of proposals; arguments as of `compute_states` and `compute_score`.
+
+    Args:
+        proposals, scenes: what is judged, and against what.
+        draws, seed: of the intervals.
+        progress: called with the number of sets done and of all.
+    """
+    scores: list[Score] = []
+    states = compute_states(proposals, scenes)
+    for state in states:
+        if progress is not None:
+            progress(len(scores), len(states))
+        scores.append(compute_score(state, draws, seed))
+    if progress is not None:
+        progress(len(states), len(states))
+    return scores
+
+
 def match_corner_cases(claims: Claims, truth: Objects) -> JudgedCorners:
     """Match predictions with the corner cases.
 

@@ -2,16 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from roadaware.reports.terminal import format_interval, format_number, format_table
+from roadaware.reports.terminal import (
+    format_bullets,
+    format_cell,
+    format_interval,
+    format_number,
+    format_table,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from roadaware.protocols.copg_ablation import GridFound
+
 
 _DOUBTFUL = "?"
+
+
+def format_ablation(
+    table: pl.DataFrame, found: GridFound, left_out: Sequence[str], *, rows: int, judged: bool
+) -> str:
+    """All of an ablation: its tables, what was left out and why, and how fast it went.
+
+    Args:
+        table: of `analysis.corner_tables.build_ablation_table`.
+        found: proposals of all variants.
+        left_out: parameters that were not varied, in words.
+        rows: of the grid.
+        judged: whether something says which objects are corner cases.
+    """
+    lines = [f"{found.pictures:,} images with a sweep; AP, AR in fractions, * is the configuration as it is"]
+    lines += format_ablation_tables(table)
+    if not judged:
+        lines.append("AP and AR are unknown: nothing says which objects are corner cases (see --truth)")
+    lines += [f"left out: {format_cell(each)}" for each in left_out]
+    if found.skipped:
+        lines.append(f"{sum(found.skipped.values()):,} images without proposals because of this:")
+        reasons = (f"{count:,}: {format_cell(reason)}" for reason, count in found.skipped.items())
+        lines.append(format_bullets(reasons))
+    if found.made and found.seconds:
+        steps = ", ".join(f"{step} {count:,}" for step, count in found.runs.items())
+        rate = found.made * rows / found.seconds
+        lines.append(f"{rate:,.0f} rows of an image per CPU second; runs of steps: {steps}")
+    return "\n\n".join(lines)
 
 
 def format_ablation_tables(rows: pl.DataFrame) -> list[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +15,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from roadaware.analysis.worst_tubes import Strip
 from roadaware.arrays import Pixels
+from roadaware.io.files import write_atomically
+from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.reports.picture import (
     FULL,
     GREEN,
@@ -25,6 +30,7 @@ from roadaware.reports.picture import (
 )
 from roadaware.reports.text import capitalize_text, clip_label
 from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.sensors import find_video_path
 from roadaware.scenes.tables import Scenes
 
 if TYPE_CHECKING:
@@ -46,6 +52,7 @@ COLOURS = (
 )
 _MOST_WORDS = 3
 _GAP_PX = 4
+_SMALL_PX, _SHEET_COLUMNS = 400, 4
 
 
 @dataclass(frozen=True)
@@ -154,6 +161,43 @@ def iterate_titles(scenes: Scenes, video: str) -> Iterator[str]:
     frames = scenes.frames.filter(pl.col("video").cast(pl.String) == video)["frame"].to_list()
     for frame in frames:
         yield f"{video}  {frame}  {doing.get(frame, '')}"
+
+
+def draw_video(
+    scenes: Scenes, root: Path, video: str, target: Path, pictures: int, *, film: bool = True
+) -> list[str]:
+    """Write a video with all marks and titles, and a contact sheet of it; the names of the files.
+
+    Args:
+        scenes: what the tables say.
+        root: the folder of the set, where the video lies.
+        video: its name.
+        target: an existing folder.
+        pictures: on the sheet, at most.
+        film: whether the video is written, too.
+    """
+    marks, titles = collect_marks(scenes, video), list(iterate_titles(scenes, video))
+    sheet = []
+    with ExitStack() as stack:
+        reader = stack.enter_context(VideoReader(find_video_path(scenes, root, video)))
+        chosen = set(np.linspace(0, len(titles) - 1, min(pictures, len(titles))).astype(int).tolist())
+        writer = None
+        for frame, picture in enumerate(reader):
+            if not film and frame not in chosen:
+                continue
+            scale = 2 if picture.shape[0] < _SMALL_PX else 1
+            shown = draw_marks(picture, marks.get(frame, []), title=titles[frame], scale=scale)
+            if film and writer is None:
+                size = (shown.shape[1], shown.shape[0])
+                writer = stack.enter_context(VideoWriter(target / f"{video}.mp4", *size, reader.fps or 12.0))
+            if writer is not None:
+                writer.write(shown)
+            if frame in chosen:
+                sheet.append(shown)
+    stream = io.BytesIO()
+    Image.fromarray(build_contact_sheet(sheet, min(_SHEET_COLUMNS, len(sheet)))).save(stream, format="png")
+    write_atomically(target / f"{video}.png", stream.getvalue())
+    return [*[f"{video}.mp4"] * film, f"{video}.png"]
 
 
 def _words(scenes: Scenes, boxes: pl.Series) -> dict[int, dict[str, list[tuple[int, str]]]]:

@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 
 from roadaware.analysis.quality import RULES, STATUSES, Quality
+from roadaware.io import folders
+from roadaware.io.csv import format_csv
 from roadaware.reports.page import (
     MOST_CHOICES,
     Block,
@@ -22,6 +24,7 @@ from roadaware.reports.page import (
     Section,
     Table,
     TableCell,
+    report,
 )
 from roadaware.reports.picture import (
     BLUE,
@@ -35,6 +38,7 @@ from roadaware.reports.picture import (
     create_canvas,
     set_style,
 )
+from roadaware.reports.runs import encode_parquet
 from roadaware.reports.text import (
     capitalize_text,
     clip_label,
@@ -242,6 +246,29 @@ _MEANINGS = {
     "disputed": "round 2 does not agree with round 1: two further annotators decide",
 }
 _DRAWN_FIRST = ("box moved", "outside the frame", "empty box", "drawn twice", "added", "missing")
+
+
+def render_quality_page(quality: Quality) -> str:
+    """The whole check as one page that needs no network."""
+    return report(build_quality_sections(quality), title="Check of annotations")
+
+
+def build_quality_files(quality: Quality) -> dict[str, bytes]:
+    """Items, agreement and page, and the marker of a result folder that lists them."""
+    flat = quality.items.with_columns(
+        pl.col(name).list.join("; ")
+        for name, dtype in quality.items.schema.items()
+        if dtype == pl.List(pl.String)
+    )
+    files = {
+        "items.parquet": encode_parquet(quality.items),
+        "items.csv": format_csv(flat).encode(),
+        "agreement.csv": format_csv(quality.agreement).encode(),
+        "label_agreement.csv": format_csv(quality.labels).encode(),
+        "report.html": render_quality_page(quality).encode("utf-8", errors="backslashreplace"),
+    }
+    facts = {name: value for name, value in quality.to_dict(most=0).items() if name != "items"}
+    return folders.add_marker(files, facts)
 
 
 def build_quality_sections(quality: Quality) -> list[Section]:

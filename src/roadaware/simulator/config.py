@@ -387,6 +387,35 @@ def build_scene_config(preset: str, domain: str | None = None) -> SceneConfig:
     )
 
 
+def adapt_scene_config(
+    config: SceneConfig,
+    *,
+    seconds: float | None = None,
+    size: tuple[int, int] | None = None,
+    fps: float | None = None,
+    lidar: bool | None = None,
+    sound: bool = True,
+) -> SceneConfig:
+    """A configuration of another length, camera or choice of sensors; None leaves what it says.
+
+    Args:
+        config: to begin with.
+        seconds: length of a scene.
+        size: width and height of the images in pixels.
+        fps: frames a second.
+        lidar: whether there is one; its own, or the usual one.
+        sound: False takes the microphone away.
+    """
+    camera = config.camera
+    if size is not None:
+        camera = replace(camera, width_px=size[0], height_px=size[1])
+    if fps is not None:
+        camera = replace(camera, fps=fps)
+    swept = config.lidar if lidar is None else (config.lidar or LidarConfig()) if lidar else None
+    length = config.seconds if seconds is None else seconds
+    return replace(config, camera=camera, seconds=length, lidar=swept, sound=sound and config.sound)
+
+
 def _resolve_version(name: str, known: Mapping[str, SceneConfig], what: str) -> str:
     """The full name, with its first version where none is given."""
     if name in known:

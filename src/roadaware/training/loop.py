@@ -26,6 +26,7 @@ from roadaware.config import digest, to_dict
 from roadaware.errors import DiskError, RoadawareError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.folder_lock import hold_folder
+from roadaware.io.interrupts import Stop, stop_gracefully
 from roadaware.training.batches import Batch, Draws, Share, build_loader
 from roadaware.training.build import build_learner
 from roadaware.training.checkpoints import LAST, Checkpoint, open_checkpoint, save_checkpoint
@@ -33,7 +34,6 @@ from roadaware.training.data import Material, load_training_data
 from roadaware.training.learners import Learner
 from roadaware.training.logger import Journal
 from roadaware.training.recipe import Recipe, ScheduleRecipe
-from roadaware.training.stopping import Stop, handle_stop_signals
 from roadaware.training.teacher import teacher_row, with_teacher
 from roadaware.training.validation import evaluate_learner, get_linker_fields
 
@@ -354,7 +354,7 @@ def _train(recipe: Recipe, out: Path, *, resume: bool, progress: Progress | None
     fabric = _fabric(recipe)
     if not isinstance(fabric.strategy, SingleDeviceStrategy):
         progress = None  # what shows it cannot go along into other processes
-    with handle_stop_signals():
+    with stop_gracefully(children=True):
         # Lightning looks into arguments and results, and does not want dataclasses that are frozen.
         came = fabric.launch(partial(_run, recipe=recipe, out=out, progress=progress))
     return TrainedDetector(**came)
@@ -382,7 +382,7 @@ def _fabric(recipe: Recipe) -> Fabric:
 def _run(fabric: Fabric, recipe: Recipe, out: Path, progress: Progress | None) -> dict[str, Any]:
     if recipe.machine.threads:
         torch.set_num_threads(recipe.machine.threads)
-    with handle_stop_signals() as stop:
+    with stop_gracefully(children=True) as stop:
         return vars(Run(fabric, recipe, out, progress if fabric.is_global_zero else None).go(stop))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -11,6 +11,9 @@ import polars as pl
 from roadaware.analysis.doctor import data, samples
 from roadaware.analysis.doctor.diagnosis import Diagnosis
 from roadaware.arrays import Floats
+from roadaware.errors import UsageError
+from roadaware.protocols.printed_iv2024 import TABLE_I
+from roadaware.scenes.sampling import PROTOCOLS, get_protocol, list_filled_splits, sample
 from roadaware.scenes.tables import Scenes
 
 
@@ -31,6 +34,47 @@ class Extraction:
     counts: Mapping[str, int] = field(default_factory=dict)
     rows: tuple[str, ...] = ()
     truth: tuple[int, ...] = ()
+
+
+def extract_samples(scenes: Scenes, dataset: str, task: str, rows: int) -> Extraction:
+    """What a dataset says the rows of somebody's file of samples should be.
+
+    Args:
+        scenes: the dataset, whole.
+        dataset: jaad or pie.
+        task: action, intention or risk.
+        rows: in the file of samples; the split with as many is given whole.
+
+    Raises:
+        UsageError: if the dataset has no protocol for the task.
+    """
+    counts: dict[str, int] = {}
+    found: tuple[tuple[str, ...], tuple[int, ...]] = ((), ())
+    for name in PROTOCOLS:
+        chosen = get_protocol(name)
+        if (chosen.dataset, chosen.task) != (dataset, task):
+            continue
+        for config in ("reference", "default"):
+            asked = get_protocol(name, config)
+            splits = list_filled_splits(scenes, asked)
+            sampled = sample(scenes, replace(asked, splits=splits)) if splits else scenes
+            for split in reversed(splits):
+                held = sampled.samples.filter(pl.col("split").cast(pl.String) == split)
+                counts[f"{name} {config} {split}"] = len(held)
+                if len(held) == rows and not found[0]:
+                    tubes = sampled.tubes.select("tube", "name")
+                    named = held.select("tube").join(tubes, on="tube", how="left", maintain_order="left")
+                    found = (tuple(named["name"].cast(pl.String)), tuple(held["label"]))
+    if not counts:
+        raise UsageError(f"there is no protocol for {task} on {dataset}")
+    # Samples of the test splits that were published, whichever dataset is at hand.
+    counts |= {
+        f"{published}-{asked_for}@iv2024 {split} as published": sum(labels)
+        for (published, asked_for), splits_printed in TABLE_I.items()
+        for split, labels in splits_printed.items()
+        if split != "pedestrians"
+    }
+    return Extraction(dataset.upper(), tuple(scenes.tubes["name"].cast(pl.String)), counts, *found)
 
 
 def check_pedestrian_scores(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from roadaware.datasets.chaotic_vocabulary import ACTION_SYNONYMS, Vocabulary, list_label_names
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
+from roadaware.io.files import read_regular
 
 _OWN: dict[str, Vocabulary] = {
     "action": "action",
@@ -16,6 +19,8 @@ _OWN: dict[str, Vocabulary] = {
     "event": "event",
 }
 _ALIASES = {"interaction": "predicate"}
+MOST_BYTES = 1 << 24
+"""Of a dictionary or a list of words."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,28 @@ class Dictionary:
             self._words.setdefault(_ALIASES.get(kind, kind), {}).update(
                 {normalize_label(word): label for word, label in words.items()}
             )
+
+    @classmethod
+    def load(cls, path: Path) -> Dictionary:
+        """The dictionary of a file.
+
+        Args:
+            path: JSON in UTF-8 with lists of labels by kind.
+
+        Raises:
+            InputError: if it cannot be read, or holds something else.
+        """
+        wanted = 'Write {"action": ["running", ...], "predicate": [...], "sound": [...], "event": [...]}.'
+        try:
+            found = json.loads(read_regular(path, limit=MOST_BYTES).decode("utf-8-sig"))
+        except OSError as error:
+            raise InputError(f"the dictionary cannot be read: {error.strerror}", where=str(path)) from error
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"expected JSON in UTF-8: {error}", where=str(path), hint=wanted) from error
+        lists = isinstance(found, dict) and all(isinstance(names, list) for names in found.values())
+        if not lists or not all(isinstance(name, str) for names in found.values() for name in names):
+            raise InputError("expected lists of labels by kind", where=str(path), hint=wanted)
+        return cls(found, title=path.name)
 
     @property
     def kinds(self) -> tuple[str, ...]:

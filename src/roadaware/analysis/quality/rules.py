@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 
 import polars as pl
 
-from roadaware.analysis.quality.config import Dictionary, QualityConfig
+from roadaware.analysis.quality.config import MOST_BYTES, Dictionary, QualityConfig
 from roadaware.analysis.quality.differences import FINDING, format_digits, format_unit, select_findings
 from roadaware.analysis.quality.items import EDGES
 from roadaware.errors import InputError
+from roadaware.io.files import read_regular
 
 # Words that no description may hold, found as whole words in any case, singular or plural.
 
@@ -44,6 +46,27 @@ class ForbiddenWords:
         # An alternation takes the first that fits: "old" before "old man" would hide the phrase.
         longest_first = sorted(self._named, key=lambda form: (-len(form), form))
         self._pattern = re.compile("|".join(_build_pattern(form) for form in longest_first))
+
+    @classmethod
+    def load(cls, path: Path) -> ForbiddenWords:
+        """The list in a text file, one word or phrase a line; a line that starts with # is a comment.
+
+        Raises:
+            InputError: if it cannot be read, or holds no word.
+        """
+        try:
+            lines = read_regular(path, limit=MOST_BYTES).decode("utf-8-sig").splitlines()
+        except OSError as error:
+            raise InputError(
+                f"the list of words cannot be read: {error.strerror}", where=str(path)
+            ) from error
+        except UnicodeDecodeError as error:
+            hint = "Save the list as UTF-8."
+            raise InputError("expected text in UTF-8", where=str(path), hint=hint) from error
+        try:
+            return cls([line for line in lines if not line.lstrip().startswith("#")])
+        except InputError as error:
+            raise InputError(error.message, where=str(path), hint=error.hint) from error
 
     def found_in(self, text: str) -> list[str]:
         """The listed words that stand in a text, in the order of the text, each once.

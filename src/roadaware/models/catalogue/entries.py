@@ -8,7 +8,7 @@ import json
 import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -309,3 +309,18 @@ JOINTS = (
     "left ankle", "right ankle",
 )  # fmt: skip
 LISTS: Mapping[str, tuple[str, ...]] = {"coco": COCO, "joints": JOINTS}
+
+
+def describe_entry(entry: Entry) -> dict[str, Any]:
+    """What is known of an entry, JSON-ready; `installed` is its folder, `record` what was noted there, or None."""
+    folder = find_installed_folder(entry)
+    plain = asdict(entry)
+    plain.pop("graph")
+    source = plain.pop("source")
+    kind = type(entry.source).__name__.removesuffix("Source").lower()
+    return {
+        **plain,
+        "source": {"kind": kind, **source},
+        "installed": str(folder) if folder else None,
+        "record": read_record(folder) if folder else None,
+    }

@@ -19,6 +19,7 @@ from torch import Tensor
 from roadaware import __version__
 from roadaware.errors import DiskError, InputError, RoadawareError
 from roadaware.io.files import write_atomically
+from roadaware.io.interrupts import Stop
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import convert_logits, predict_logits
 from roadaware.models.tensor_files import read_pickled
@@ -48,7 +49,6 @@ from roadaware.training.pedestrians.heads import (
 )
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
 from roadaware.training.pedestrians.results import score_probabilities
-from roadaware.training.stopping import Stop
 
 # Where a fit stands, kept in a file, so that one that was ended goes on; imports torch.
 

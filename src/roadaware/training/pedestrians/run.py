@@ -19,6 +19,7 @@ from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.io.folder_lock import hold_folder
+from roadaware.io.interrupts import Stop, stop_gracefully
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
 from roadaware.metrics.result import MetricResult
 from roadaware.models import create, get_crossing_entry
@@ -47,7 +48,6 @@ from roadaware.training.pedestrians.samples import (
     load_samples,
 )
 from roadaware.training.recipe_files import replace_fields
-from roadaware.training.stopping import Stop, handle_stop_signals
 
 # Initial weights of a fit: published image weights, or a predictor of ours; imports torch.
 
@@ -180,7 +180,7 @@ def _train(
     _check(train_fold, held_out, recipe)
     register_run(recipe, out, digest_samples(material, recipe.samples.poses))
     failed: dict[int, str] = {}
-    with handle_stop_signals() as stop:
+    with stop_gracefully(children=True) as stop:
         for place, seed in enumerate(recipe.seeds):
             epochs = _Epochs(progress, place, len(recipe.seeds), recipe)
             why = _fit_seed(

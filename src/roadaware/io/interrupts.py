@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end a command within two seconds, its workers with it."""
+"""Ctrl-C and SIGTERM: they end a process within two seconds, its workers with it, or are noted until all is saved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from types import FrameType
 from typing import Any
 
 from roadaware.errors import Terminated
-from roadaware.training.stopping import handle_signals
 
 # Leaves time to end workers within the two seconds that are promised.
 _GRACE_S = 1.2
@@ -93,11 +92,11 @@ def _watch(heard: socket.socket, finished: threading.Event) -> None:
         os._exit(128 + received[0])
 
 
-# A command that keeps what it has when it is asked to stop: signals are noted instead of ending it.
+# Work that keeps what it has when it is asked to stop: signals are noted instead of ending it.
 
 
-class Asked:
-    """Whether a signal has asked the command to stop.
+class Stop:
+    """Whether a signal has asked to stop: true, and called it returns True, once one has.
 
     Args:
         number: of the signal; None while it may go on.
@@ -106,9 +105,12 @@ class Asked:
     def __init__(self) -> None:
         self.number: int | None = None
 
+    def __bool__(self) -> bool:
+        return self.number is not None
+
     def __call__(self) -> bool:
         """Whether one has."""
-        return self.number is not None
+        return bool(self)
 
     def end(self) -> None:
         """End as the signal wants it, once all is saved; nothing where there was none.
@@ -124,18 +126,37 @@ class Asked:
 
 
 @contextlib.contextmanager
-def stop_gracefully() -> Iterator[Asked]:
-    """Within: the first SIGINT or SIGTERM is noted, a second one ends the command at once.
+def stop_gracefully(*, children: bool = False) -> Iterator[Stop]:
+    """Within: the first SIGINT or SIGTERM is noted, a second one ends the process at once.
 
-    What watches the process for signals, and ends it when it does not follow quickly, is told nothing of the
-    first, for saving may take longer. Outside the main thread signals stay as they are.
+    A step takes as long as it takes, and saving too, so what watches the process for signals, and ends it when
+    it does not follow quickly, learns nothing of the first. Outside the main thread signals stay as they are.
+
+    Args:
+        children: whether SIGTERM is passed on to child processes; a terminal sends Ctrl-C to all of them itself.
     """
-    asked = Asked()
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
 
-    def note(number: int) -> None:
-        if asked():
+    def note(number: int, frame: FrameType | None) -> None:
+        if stop:
             raise KeyboardInterrupt
-        asked.number = number
+        stop.number = number
+        if children and number == signal.SIGTERM:
+            for child in multiprocessing.active_children():
+                with contextlib.suppress(OSError):
+                    os.kill(child.pid or 0, number)
 
-    with handle_signals(note):
-        yield asked
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # Event loops hear of signals by this descriptor.
+    wake = signal.set_wakeup_fd(-1)
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(wake)

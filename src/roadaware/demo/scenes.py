@@ -1,29 +1,29 @@
-"""What the parts of the demo tell of their steps to."""
+"""The demo on synthetic scenes: made on the spot, shown, and judged with simulated predictions."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from roadaware import api
 from roadaware.analysis.compare import compare_detections
 from roadaware.analysis.event_results import select_means
 from roadaware.analysis.scene_tasks import TASKS, get_config, list_configs
 from roadaware.cli import console, datasets
-from roadaware.cli.event_inputs import open_claims, open_truth, select_split
+from roadaware.cli.event_inputs import NETWORK_SIZE, open_claims, open_truth, parse_size, select_split
 from roadaware.cli.event_scoring import Asked, build_event_run, evaluate_split
-from roadaware.cli.linker_choice import select_linker_config
 from roadaware.cli.options import ConfigName
 from roadaware.cli.scenes import Judging, Reading, open_task_inputs, run_scene_task
 from roadaware.demo_data.detector import Detector, simulate_detections
 from roadaware.demo_data.watched import simulate_predictions
 from roadaware.errors import InputError
 from roadaware.io.video import VideoReader
-from roadaware.linking.link import link
 from roadaware.reports import terminal
 from roadaware.reports.copg import plot_sheet
 from roadaware.reports.drawing import collect_marks, draw_marks, iterate_titles
@@ -33,32 +33,20 @@ from roadaware.reports.page import Pictures, Section
 from roadaware.reports.scene_runs import build_scene_run_section
 from roadaware.reports.scene_text import format_scene_runs
 from roadaware.scenes.sensors import find_video_path
-from roadaware.scenes.store import save
-from roadaware.simulator.config import build_scene_config
+from roadaware.scenes.store import open_predictions, save
+from roadaware.simulator.config import adapt_scene_config, build_scene_config
 from roadaware.simulator.generate import Kept, Order, generate_scenes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from roadaware.analysis.compare import DetectionComparison
-    from roadaware.analysis.scene_tasks import SceneTask
+    from roadaware.demo.steps import Demo
     from roadaware.reports.event_runs import EventRun
     from roadaware.reports.picture import Picture
     from roadaware.reports.scene_runs import SceneRun
     from roadaware.scenes.tables import Scenes
 
-
-class Shows(Protocol):
-    """What prints the steps of the demo."""
-
-    def step(self, title: str, command: str) -> None:
-        """A new step, and the command that would do it alone."""
-
-    def say(self, words: str) -> None:
-        """A part of the result."""
-
-
-# The demo's synthetic scenes: rendered on the spot, read like any dataset, and shown.
 
 FOLDER = "made-up"
 _SHOWN, _COLUMNS, _PICTURE_PX = 6, 3, 400
@@ -94,30 +82,40 @@ SHOOTINGS = {
 }
 
 
-def make_up(output: Path, show: Shows, seed: int) -> dict[str, Scenes]:
-    """Simulate scenes of each preset, and read them.
-
-    Args:
-        output: the demo's folder, without scenes of an earlier one.
-        show: prints the steps.
-        seed: of the demo; that of the scenes follows from it.
+def make_up(demo: Demo) -> dict[str, Scenes]:
+    """Simulate scenes of each preset, and read them; the scenes of an earlier demo are gone.
 
     Raises:
         DiskError: if they cannot be written.
     """
-
-    seed = select_seed(seed)
-    commands = [_command(output, preset, seed) for preset in SHOOTINGS]
-    show.step("Simulate scenes that nobody has seen", commands[0])
-    show.say("\n".join(f"   $ roadaware {command}" for command in commands[1:]))
+    seed, root = select_seed(demo.seed), demo.folder / FOLDER
+    commands = [
+        f"simulate --preset {preset} --scenes {each.scenes} --seconds {each.seconds:g} "
+        f"--size {'x'.join(map(str, each.size))} --fps {each.fps:g} --seed {seed}"
+        f"{' --no-masks --no-sound' * each.bare} --output {root / preset}"
+        for preset, each in SHOOTINGS.items()
+    ]
+    demo.step("Simulate scenes that nobody has seen", commands[0])
+    demo.say("\n".join(f"   $ roadaware {command}" for command in commands[1:]))
     found = {}
-    for preset, shooting in SHOOTINGS.items():
-        root = output / FOLDER / preset
+    for preset, each in SHOOTINGS.items():
+        config = adapt_scene_config(
+            build_scene_config(preset),
+            seconds=each.seconds,
+            size=each.size,
+            fps=each.fps,
+            sound=not each.bare,
+        )
+        order = Order(config, seed, each.scenes, Kept(masks=not each.bare))
         with console.show_progress(f"making up {preset}") as progress:
-            generate_scenes(_order(preset, shooting, seed), root, processes=_processes(), progress=progress)
-        found[preset] = datasets.open_dataset(datasets.MADE_UP, root)
-    show.say("\n".join(f"   {preset}: {_sizes(scenes)}" for preset, scenes in found.items()))
+            generate_scenes(order, root / preset, processes=_count_processes(), progress=progress)
+        found[preset] = datasets.open_dataset(datasets.MADE_UP, root / preset)
+    demo.say("\n".join(f"   {preset}: {_sizes(scenes)}" for preset, scenes in found.items()))
     return found
+
+
+def _count_processes() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 def select_seed(seed: int) -> int:
@@ -133,15 +131,11 @@ def select_seed(seed: int) -> int:
     return found + len(LEARNT_SEEDS) if found >= min(LEARNT_SEEDS) else found
 
 
-def build_scenes_section(output: Path, made: dict[str, Scenes]) -> Section:
-    """Frames of every preset with what the tables say of them.
-
-    Args:
-        output: the demo's folder.
-        made: the scenes by preset.
-    """
-
-    pictures = tuple(_picture(output / FOLDER / preset, preset, scenes) for preset, scenes in made.items())
+def build_scenes_section(demo: Demo, made: dict[str, Scenes]) -> Section:
+    """Frames of every preset, whose scenes are given, with what the tables say of them."""
+    pictures = tuple(
+        _picture(demo.folder / FOLDER / preset, preset, scenes) for preset, scenes in made.items()
+    )
     says = tuple(f"Simulated {preset}: {_sizes(scenes)}." for preset, scenes in made.items())
     return Section("Synthetic scenes", says, (Pictures(pictures),))
 
@@ -169,34 +163,10 @@ def _frames(root: Path, scenes: Scenes, video: str, count: int) -> list[npt.NDAr
         ]
 
 
-def _order(preset: str, shooting: Shooting, seed: int) -> Order:
-
-    config = build_scene_config(preset)
-    width, height = shooting.size
-    camera = replace(config.camera, width_px=width, height_px=height, fps=shooting.fps)
-    config = replace(config, seconds=shooting.seconds, camera=camera, sound=not shooting.bare)
-    return Order(config, seed, shooting.scenes, Kept(masks=not shooting.bare))
-
-
-def _command(output: Path, preset: str, seed: int) -> str:
-    """The command that makes the same."""
-    each = SHOOTINGS[preset]
-    bare = " --no-masks --no-sound" if each.bare else ""
-    size = "x".join(map(str, each.size))
-    return (
-        f"simulate --preset {preset} --scenes {each.scenes} --seconds {each.seconds:g} --size {size} "
-        f"--fps {each.fps:g} --seed {seed}{bare} --output {output / FOLDER / preset}"
-    )
-
-
 def _sizes(scenes: Scenes) -> str:
     held: dict[str, Any] = scenes.filled()
     wanted = ("videos", "frames", "boxes", "labels", "relations", "queries", "sounds")
     return ", ".join(f"{len(held[name]):,} {name}" for name in wanted if name in held)
-
-
-def _processes() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 # The demo on a synthetic crowd: four tasks, each judged under all of its configurations.
@@ -212,131 +182,135 @@ _TITLES = {
 }
 
 
-def run_chaos(
-    output: Path, truth: Path, scenes: Scenes, show: Shows, draws: int, seed: int
-) -> tuple[dict[str, Any], list[Section]]:
+def run_chaos(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any], list[Section]]:
     """Simulate a model that watches the crowd badly; score four tasks, each in every way.
 
     Args:
-        output: the demo's folder.
+        demo: under way.
         truth: where the videos of the crowd lie.
         scenes: what is true of them.
-        show: prints the steps.
-        draws: resamples of videos.
-        seed: of the model and of the resamples.
 
     Returns:
         What was found, JSON-ready, and its sections of the report.
     """
-
     values: dict[str, Any] = {}
     sections = []
     for name, task in TASKS.items():
-        claims = output / CHAOS_FOLDER / name
-        save(simulate_predictions(scenes, name, seed=seed, blur=_BLUR), claims, overwrite=True)
-        show.step(
+        claims = demo.folder / CHAOS_FOLDER / name
+        save(simulate_predictions(scenes, name, seed=demo.seed, blur=_BLUR), claims, overwrite=True)
+        demo.step(
             f"{_TITLES[name]}, judged as published and as we recommend",
-            f"evaluate {name} --truth {truth} --predictions {claims} --resamples {draws}",
+            f"evaluate {name} --truth {truth} --predictions {claims} --resamples {demo.draws}",
         )
-        runs, lacking = _evaluate_configs(task, truth, claims, draws, seed)
-        show.say("\n".join([format_scene_runs(runs), *lacking]))
+        given = open_task_inputs(task, truth, claims, Reading())
+        runs: list[SceneRun] = []
+        lacking: dict[str, str] = {}
+        for place, how in enumerate(list_configs(task)):
+            if how in _UNFIT:
+                lacking[how] = _UNFIT[how]
+                continue
+            # The first config gets intervals and images.
+            judging = Judging(config=how, draws=0 if place else demo.draws, seed=demo.seed)
+            try:
+                runs.append(
+                    run_scene_task(task, given, get_config(task, how), judging, claims, details=not place)
+                )
+            except InputError as error:
+                lacking[how] = error.message
+        unfit = [f"   {how} does not apply: {why}" for how, why in lacking.items()]
+        demo.say("\n".join([format_scene_runs(runs), *unfit]))
         sections.append(build_scene_run_section(runs[0]))
         values[name] = {run.config_name: run.result.values() for run in runs}
     return {"tasks": values}, sections
 
 
-def _evaluate_configs(
-    task: SceneTask, truth: Path, claims: Path, draws: int, seed: int
-) -> tuple[list[SceneRun], list[str]]:
-    """The same predictions under each named configuration, the first with images; and which do not apply."""
-
-    given = open_task_inputs(task, truth, claims, Reading())
-    runs: list[SceneRun] = []
-    lacking: list[str] = []
-    for place, name in enumerate(list_configs(task)):
-        if name in _UNFIT:
-            lacking.append(f"   {name} does not apply: {_UNFIT[name]}")
-            continue
-        judging = Judging(config=name, draws=0 if place else draws, seed=seed)
-        config = get_config(task, name)
-        try:
-            runs.append(run_scene_task(task, given, config, judging, claims, details=not place))
-        except InputError as error:
-            lacking.append(f"   {name} does not apply: {error.message}")
-    return runs, lacking
-
-
 # The demo on road events: detections in synthetic videos linked to tubes by both builders, and judged.
 
 EVENTS_FOLDER, DETECTIONS = "events", "detections"
-_CONFIGS: tuple[ConfigName, ...] = ("reference", "default")
-_NAMES: dict[ConfigName, str] = {"reference": "published builder", "default": "corrected builder"}
-_THRESHOLDS: dict[str, Any] = {"frame_thresholds": ("0.5",), "video_thresholds": ("0.2", "0.5")}
-_SIZE = (682, 512)
-"""Of images in detection files; tables have pixels of the videos."""
+_BUILDERS: dict[ConfigName, str] = {"reference": "published builder", "default": "corrected builder"}
+BOX_OVERLAP, _OVERLAPS = "0.5", ("0.2", "0.5")
 
 
-def run_events(
-    output: Path, truth: Path, scenes: Scenes, show: Shows, draws: int, seed: int
-) -> tuple[dict[str, Any], list[Section]]:
+def run_events(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any], list[Section]]:
     """Simulate a detector that sees the videos badly; link, score, compare.
 
     Args:
-        output: the demo's folder.
+        demo: under way.
         truth: where the videos lie.
         scenes: what is true of them.
-        show: prints the steps.
-        draws: resamples of videos.
-        seed: of the detector and of the resamples.
 
     Returns:
         What was found, JSON-ready, and its sections of the report.
     """
     from roadaware.reports.events import build_event_comparison_section
 
-    root = output / EVENTS_FOLDER
+    root = demo.folder / EVENTS_FOLDER
     detections = root / DETECTIONS
     with console.log_step("a detector"):
-        claims = simulate_detections(scenes, seed=seed, detector=Detector(size=None))
-        save(claims, detections, overwrite=True)
+        found = simulate_detections(scenes, seed=demo.seed, detector=Detector(size=None))
+        save(found, detections, overwrite=True)
     facts = {
         "videos": len(scenes.videos),
         "boxes": len(scenes.boxes),
         "tracks": scenes.boxes["tube"].n_unique(),
-        "detections": len(claims.boxes),
+        "detections": len(found.boxes),
     }
-    show.step(
+    demo.step(
         "Link detections to tubes", f"link {detections} --truth {truth} --config default --output TUBES"
     )
-    show.say("   {detections:,} detections of {boxes:,} boxes of {tracks:,} road users".format(**facts))
-    runs = [_linked_and_judged(root, truth, detections, config, draws, seed) for config in _CONFIGS]
-    command = f"evaluate road --truth {truth} --predictions {root / 'default'} --resamples {draws}"
-    show.step("Score road events: the published tube builder beside the corrected one", command)
-    show.say(format_event_runs(runs))
+    demo.say("   {detections:,} detections of {boxes:,} boxes of {tracks:,} road users".format(**facts))
+    runs = []
+    for config, name in _BUILDERS.items():
+        save(api.link(open_predictions(detections), config), root / config, overwrite=True)
+        details = config == "default"
+        runs.append(judge_tubes(demo, truth, root / config, name, config, _OVERLAPS, details=details))
+    command = f"evaluate road --truth {truth} --predictions {root / 'default'} --resamples {demo.draws}"
+    demo.step("Score road events: the published tube builder beside the corrected one", command)
+    demo.say(format_event_runs(runs))
     first, second = reversed(runs)
-    matches = (first.matches, second.matches)
-    names = (first.name, second.name)
-    found = compare_detections(*matches, first.config, draws=max(draws, 1), seed=seed, names=names)
-    show.say("\n" + _gains(found))
+    gains = compare_detections(
+        first.matches,
+        second.matches,
+        first.config,
+        draws=max(demo.draws, 1),
+        seed=demo.seed,
+        names=(first.name, second.name),
+    )
+    demo.say("\n" + _gains(gains))
     values = {run.name: get_means(run) for run in runs}
     return {"facts": facts, "runs": values}, [
         build_event_run_section(first),
-        build_event_comparison_section(found),
+        build_event_comparison_section(gains),
     ]
 
 
-def _linked_and_judged(
-    root: Path, truth: Path, detections: Path, config: ConfigName, draws: int, seed: int
+def judge_tubes(
+    demo: Demo, truth: Path, tubes: Path, name: str, folder: str, overlaps: Sequence[str], *, details: bool
 ) -> EventRun:
-    """Tubes built under one config, saved, and judged as we recommend."""
+    """Saved tubes judged as we recommend, boxes at 0.5.
 
+    Args:
+        demo: under way.
+        truth: where the videos lie.
+        tubes: the folder of the tables.
+        name: of the model.
+        folder: what the predictions are called in the report.
+        overlaps: thresholds of tubes.
+        details: whether worst tubes and errors are wanted too.
+    """
     whole = open_truth(truth, "road")
-    tubes = link(open_claims(detections, whole, _SIZE).tables, select_linker_config(config, "road"))
-    save(tubes, root / config, overwrite=True)
-    claims = open_claims(root / config, whole, _SIZE)
-    asked = Asked("road", draws=draws, seed=seed, details=config == "default", **_THRESHOLDS)
-    came = evaluate_split(whole, select_split(whole, None), [claims], asked)
-    return build_event_run(came, asked, name=_NAMES[config], split=None, claims=[config])
+    asked = Asked(
+        "road",
+        frame_thresholds=(BOX_OVERLAP,),
+        video_thresholds=overlaps,
+        draws=demo.draws,
+        seed=demo.seed,
+        details=details,
+    )
+    # Sizes are those of images in detection files; tables have pixels of the videos.
+    claims = [open_claims(tubes, whole, parse_size(NETWORK_SIZE))]
+    came = evaluate_split(whole, select_split(whole, None), claims, asked)
+    return build_event_run(came, asked, name=name, split=None, claims=[folder])
 
 
 def _gains(found: DetectionComparison) -> str:
@@ -356,7 +330,6 @@ def _gains(found: DetectionComparison) -> str:
 
 def get_means(run: EventRun) -> dict[str, float | None]:
     """The means of the run in per cent."""
-
     return {
         f"{kind}, {column.words}": None if value.value is None else 100 * value.value
         for (kind, column), value in select_means(run.summary).cells.items()

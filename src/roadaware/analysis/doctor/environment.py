@@ -1,0 +1,98 @@
+"""What the machine offers, and what of it does not work."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from contextlib import suppress
+from importlib import import_module, metadata
+from pathlib import Path
+from typing import Any
+
+from roadaware import __version__
+from roadaware.models.catalogue.entries import find_installed_folder, read_catalogue
+from roadaware.places import get_cache_folder
+
+_PACKAGES = ("polars", "numpy", "scipy", "scikit-learn", "lxml", "matplotlib", "jinja2", "cyclopts", "rich")
+_LIBRARIES = ("torch", "transformers", "onnxruntime", "onnx", "av", "huggingface_hub")
+"""What models need; they are imported, since an installed library may still not work."""
+_VARIABLES = ("ROADAWARE_HOME", "ROADAWARE_DATA_DIR", "XDG_CACHE_HOME", "NO_COLOR", "CI", "SOURCE_DATE_EPOCH")
+LOW_BYTES = 500_000_000
+
+
+def describe_environment() -> dict[str, Any]:
+    """Versions, folders, disk and the environment variables that count, JSON-ready; no remarks on them yet."""
+    cache: Path | None = None
+    with suppress(OSError, RuntimeError):
+        cache = get_cache_folder()
+    packages = {}
+    for name in _PACKAGES:
+        packages[name] = "missing"
+        with suppress(metadata.PackageNotFoundError):
+            packages[name] = metadata.version(name)
+    libraries = {name: _try_import(name) for name in _LIBRARIES}
+    try:
+        torch = import_module("torch")
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        cuda = ", ".join(torch.cuda.get_device_name(n) for n in range(count)) or "none"
+    except ModuleNotFoundError:
+        cuda = "none"
+    except Exception as error:  # a broken library raises whatever it does
+        cuda = f"{type(error).__name__}: {error}"[:100]
+    models: list[str] = []
+    with suppress(OSError, RuntimeError):
+        models = [each.name for each in read_catalogue().values() if find_installed_folder(each) is not None]
+    data = os.environ.get("ROADAWARE_DATA_DIR")
+    datasets: list[str] = []
+    with suppress(OSError):
+        datasets = sorted(entry.name for entry in Path(data).iterdir() if entry.is_dir()) if data else []
+    return {
+        "roadaware": __version__,
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "packages": packages,
+        "libraries": libraries,
+        "cuda": cuda,
+        "models": models,
+        "cache_folder": str(cache) if cache else None,
+        "cache_bytes": _count_bytes(cache) if cache else 0,
+        "data_folder": data,
+        "data_found": datasets,
+        "free_bytes_here": shutil.disk_usage(Path.cwd()).free,
+        "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
+    }
+
+
+def is_writable(folder: Path) -> bool:
+    """Whether something could be written into a folder, or the folder be made."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _try_import(name: str) -> str:
+    """The version of a library that could be imported, `missing`, or the error that it raised."""
+    try:
+        if name == "onnxruntime":
+            from roadaware.models.offline import import_onnxruntime
+
+            found = import_onnxruntime()
+        else:
+            found = import_module(name)
+    except ModuleNotFoundError as error:
+        return "missing" if error.name == name else f"ModuleNotFoundError: {error}"
+    except Exception as error:  # as above
+        return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:100]}"
+    return str(getattr(found, "__version__", "?"))
+
+
+def _count_bytes(folder: Path) -> int:
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += (Path(place) / name).lstat().st_size
+    return total

@@ -1,0 +1,184 @@
+"""The demo on watching: synthetic videos that the detector has not seen, watched as `watch` does, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roadaware.cli.watch import apply_detector_advice, build_drawing, load_detector, watch_source
+from roadaware.cli.watch_crossing import build_annotator
+from roadaware.demo.scenes import BOX_OVERLAP, LEARNT_SEEDS, get_means, judge_tubes, select_seed
+from roadaware.errors import InputError, UsageError
+from roadaware.io.video import VideoReader
+from roadaware.online.config import WatchConfig
+from roadaware.online.frame_queue import SystemClock
+from roadaware.online.run_folder import FILM, prepare
+from roadaware.online.setup import find_bundled_weights
+from roadaware.online.sources import open_source
+from roadaware.reports import terminal
+from roadaware.reports.copg import plot_sheet
+from roadaware.reports.drawing import collect_marks, draw_marks, iterate_titles
+from roadaware.reports.event_pages import build_event_run_section
+from roadaware.reports.event_text import format_event_runs
+from roadaware.reports.page import Films, Note, Pictures
+from roadaware.scenes.concatenation import concat
+from roadaware.scenes.sensors import find_video_path
+from roadaware.scenes.store import open_predictions, save
+from roadaware.tasks.road_events import AV_ACTION
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from roadaware.demo.steps import Demo
+    from roadaware.reports.event_runs import EventRun
+    from roadaware.reports.page import Section
+    from roadaware.scenes.tables import Predictions, Scenes
+
+FOLDER, TABLES = "watched", "predictions"
+_TUBE_OVERLAP = "0.2"
+_CURVES = ("agent",)
+_SHOWN, _SHOWN_FROM = 3, 0.4
+_MOST_BYTES = 2 << 20
+"""Of a video that is put into the page."""
+
+
+def watch_scenes(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any], list[Section]]:
+    """Watch videos with the bundled detector, and score what was seen.
+
+    Args:
+        demo: under way.
+        truth: where the videos lie.
+        scenes: what is true of them.
+
+    Returns:
+        What was found, JSON-ready, and its sections of the report; where nothing can watch, why.
+    """
+    root = demo.folder / FOLDER
+    films = {
+        str(name): find_video_path(scenes, truth, str(name)) for name in scenes.videos["video"].to_list()
+    }
+    commands = [f"watch {film} --name {name} --output {root / name}" for name, film in films.items()]
+    demo.step("Watch videos that the detector has not seen", commands[0])
+    try:
+        for library in ("torch", "safetensors"):
+            if find_spec(library) is None:
+                raise UsageError(f"{library} is not installed: pip install 'roadaware[models]'")
+        weights = find_bundled_weights()
+        told = _watch_videos(root, films, weights)
+    except (InputError, UsageError) as error:
+        demo.say(f"   left out: {error}")
+        return {"left_out": str(error)}, []
+    demo.say("\n".join(f"   $ roadaware {command}" for command in commands[1:]))
+    rows = [
+        (
+            name,
+            each["frames"],
+            f"{each['fps'] or 0.0:.1f}",
+            f"{each['latency_ms']['p50'] or 0.0:.0f}",
+            each["tubes"],
+            each["events"],
+        )
+        for name, each in told.items()
+    ]
+    columns = ["film", "frames", "frames per s", "latency p50, ms", "tubes", "events"]
+    demo.say(f"   with {weights.name}\n{terminal.format_table(columns, rows, left=1)}")
+    tables, draws = root / TABLES, demo.draws
+    demo.step(
+        "Score what was watched",
+        f"evaluate road --truth {truth} --predictions {tables} --frame-thresholds {BOX_OVERLAP} "
+        f"--video-thresholds {_TUBE_OVERLAP} --resamples {draws}",
+    )
+    run = judge_tubes(demo, truth, tables, weights.stem, FOLDER, (_TUBE_OVERLAP,), details=True)
+    demo.say(format_event_runs([run]))
+    data = {"weights": weights.name, "films": told, "values": get_means(run)}
+    return data, [_build_section(run, demo, films, scenes, told)]
+
+
+def _watch_videos(root: Path, films: Mapping[str, Path], weights: Path) -> dict[str, dict[str, Any]]:
+    """Video to the summary of its watch; the tables of all of them are saved as one set."""
+    detector, clock = load_detector([weights]), SystemClock()
+    config, _ = apply_detector_advice(WatchConfig(), [weights])
+    found: dict[str, dict[str, Any]] = {}
+    tables: list[Predictions] = []
+    for name, film in films.items():
+        with closing(open_source(film, clock=clock)) as source:
+            prepare(root / name)
+            draw = build_drawing(detector)
+            crossing = build_annotator((), detector, clock)
+            found[name] = watch_source(source, detector, config, root / name, clock, draw, name, crossing)
+        tables.append(open_predictions(root / name / TABLES))
+    save(concat(tables), root / TABLES, overwrite=True)
+    return found
+
+
+def _build_section(
+    run: EventRun, demo: Demo, films: Mapping[str, Path], scenes: Scenes, told: dict[str, dict[str, Any]]
+) -> Section:
+    """Images, videos and honest words before the numbers."""
+    section = build_event_run_section(run, _CURVES)
+    root = demo.folder / FOLDER
+    shown = [
+        frame for name in list(films)[:_SHOWN] for frame in _pair(root / name, films[name], scenes, name)
+    ]
+    caption = (
+        "Of each video the moment with the most to see. On the left what was predicted by then: number, agent and "
+        "score, actions and places, and along the lower edge what the own vehicle does. On the right what is "
+        "true."
+    )
+    pictures = Pictures((plot_sheet(shown, 2, title="Predicted, and ground truth", caption=caption),))
+    frames, tubes = (sum(each[what] for each in told.values()) for what in ("frames", "tubes"))
+    spent_s = sum(each["watched_s"] for each in told.values())
+    rate = f", {frames / spent_s:.0f} frames per second on one core, drawing included" if spent_s else ""
+    watched = f"It watched {len(told)} videos, {frames:,} frames{rate}, and reported {tubes:,} tubes."
+    doubts = _describe_doubts(scenes, demo.seed)
+    return replace(
+        section,
+        title=f"Watched: {run.name} on videos that it has not seen",
+        says=(watched, *section.says, doubts),
+        blocks=(pictures, _link_films(demo.folder, list(told)), Note(doubts, "doubt"), *section.blocks),
+    )
+
+
+def _describe_doubts(scenes: Scenes, seed: int) -> str:
+    """What the numbers do not say."""
+
+    seeds = ", ".join(map(str, LEARNT_SEEDS))
+    labels = scenes.frame_labels
+    driven = labels.filter(labels["kind"].cast(str) == AV_ACTION)["label"].n_unique()
+    alone = " The own vehicle does one thing in all of them, so its action is no test." if driven < 2 else ""
+    return (
+        f"The detector learnt from synthetic scenes with the seeds {seeds}; these have the seed "
+        f"{select_seed(seed)}, so it has seen none of them. But one program made both: the numbers say how well "
+        f"it does in that world, and nothing of real roads. The intervals are over {len(scenes.videos)} "
+        f"videos, which is few.{alone}"
+    )
+
+
+def _pair(folder: Path, video: Path, scenes: Scenes, name: str) -> list[npt.NDArray[np.uint8]]:
+    """The same frame of the video that was drawn, and of the video with the truth on it."""
+    with VideoReader(folder / FILM) as ours, VideoReader(video) as film:
+        marks, frames = collect_marks(scenes, name), min(len(ours), len(film))
+        at = max(range(int(_SHOWN_FROM * frames), frames), key=lambda frame: len(marks.get(frame, [])))
+        told, scale = ours.frame(at), max(1, ours.height_px // film.height_px)
+        title = list(iterate_titles(scenes, name))[at]
+        true = draw_marks(film.frame(at), marks.get(at, []), title=title, scale=scale)
+    height, width = (min(a, b) for a, b in zip(told.shape[:2], true.shape[:2], strict=True))
+    return [told[:height, :width], true[:height, :width]]
+
+
+def _link_films(output: Path, names: Sequence[str]) -> Films:
+    """Links to all videos; the first is in the page, where it is small enough."""
+
+    paths = tuple(f"{FOLDER}/{name}/{FILM}" for name in names)
+    first = output / paths[0]
+    content = first.read_bytes() if first.stat().st_size <= _MOST_BYTES else b""
+    played = (
+        f"The first, {names[0]}, can be played here" if content else "None is small enough to be played here"
+    )
+    told = f"{played}; all of them lie beside this page, with the predictions in events.jsonl:"
+    return Films(told, paths, content, "The videos")

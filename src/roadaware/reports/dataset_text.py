@@ -1,0 +1,176 @@
+"""What a dataset holds as the tables that the commands print: rows, classes, splits, what was refused."""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from roadaware.analysis.road_counts import count_table
+from roadaware.protocols.coda import TRAINING_SETS
+from roadaware.reports.terminal import (
+    format_bullets,
+    format_cell,
+    format_duration,
+    format_number,
+    format_table,
+)
+
+if TYPE_CHECKING:
+    from roadaware.analysis.corner_tables import Composition
+    from roadaware.scenes.tables import Scenes
+
+_SHOWN = 20
+
+
+def describe_scenes(scenes: Scenes, elapsed_s: float) -> dict[str, Any]:
+    """What was read and in which time, JSON-ready: rows, videos of each split, what was refused, notes."""
+    splits: list[Any] = []
+    if "splits" in scenes.videos.columns:
+        splits = scenes.videos["splits"].explode().drop_nulls().to_list()
+    return {
+        "dataset": scenes.meta.dataset,
+        "licence": scenes.meta.licence,
+        "source_digest": scenes.meta.source_digest,
+        "seconds": round(elapsed_s, 3),
+        "rows": {name: len(frame) for name, frame in scenes.filled().items()},
+        "rows_read": dict(scenes.meta.rows_read),
+        "splits": {str(name): splits.count(name) for name in sorted(set(splits))},
+        "rejected": scenes.rejected.to_dicts(),
+        "notes": {key: value for key, value in scenes.meta.notes.items() if _is_plain(value)},
+    }
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a note can stand in JSON as it is."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(_is_plain(item) for item in value)
+    finite = isinstance(value, float) and value == value
+    return value is None or isinstance(value, str | int | bool) or finite
+
+
+def format_scenes(facts: dict[str, Any]) -> str:
+    """What was read, as `describe_scenes` has it, for a terminal."""
+    lines = [f"{format_cell(facts['dataset'])}, read in {format_duration(facts['seconds'])}", ""]
+    rows = [(name, f"{count:,}") for name, count in facts["rows"].items()]
+    lines.append(format_table(["table", "rows"], rows))
+    if facts["splits"]:
+        lines += ["", format_table(["split", "videos"], facts["splits"].items())]
+    lines.append("")
+    refused = facts["rejected"]
+    if refused:
+        header = ["table", "file", "line", "item", "reason"]
+        shown = [
+            (row["table"], row["file"], row["line"] or "", row["item"] or "", row["reason"])
+            for row in refused[:_SHOWN]
+        ]
+        lines += [f"{len(refused)} refused:", format_table(header, shown, left=5)]
+        if len(refused) > _SHOWN:
+            lines.append(f"... and {len(refused) - _SHOWN} more; --json lists all of them")
+    else:
+        lines.append("nothing was refused")
+    odd = facts["notes"].get("warnings", [])
+    if odd:
+        told = [f"{item['what']}: {item['count']}, first {item['example']}" for item in odd]
+        lines += ["", "odd, but read:", format_bullets(told)]
+    return "\n".join([*lines, "", f"licence: {format_cell(facts['licence']) or 'not stated'}"])
+
+
+# Counts of classes, with bars of characters on a logarithmic scale.
+
+_BAR = 24
+
+
+def format_bar(value: int, most: int) -> str:
+    """A bar whose length is the logarithm of a count, padded to a fixed width; empty for 0.
+
+    >>> format_bar(1000, 1000).count("#"), format_bar(1, 1000).count("#"), format_bar(0, 1000)
+    (24, 1, '')
+    """
+    if value < 1:
+        return ""
+    share = log(value) / log(most) if most > 1 else 1.0
+    return ("#" * max(1, round(_BAR * share))).ljust(_BAR)
+
+
+def format_kind_counts(counts: pl.DataFrame, kind: str) -> str:
+    """One kind of labels in the form of print, with a bar of its boxes on a logarithmic scale."""
+    held = count_table(counts, kind)
+    whole = counts.filter(pl.col("kind") == kind, pl.col("split") == "all")
+    sizes = whole.select(pl.coalesce("boxes", "frames")).to_series().fill_null(0).to_list()
+    classes = [n for n, label in zip(sizes, whole["label"].to_list(), strict=True) if label is not None]
+    rows = [
+        [
+            *("-" if cell is None else str(cell) for cell in row),
+            "" if row[0] == "total" else format_bar(n, max(classes)),
+        ]
+        for row, n in zip(held.iter_rows(), sizes, strict=True)
+    ]
+    return format_table([kind, *held.columns[1:], "log scale"], rows)
+
+
+def format_printed_counts(printed: pl.DataFrame) -> str:
+    """How many counts are as the paper prints them, and those that are not."""
+    compared = printed["differs"].drop_nulls()
+    lines = [f"{len(compared) - int(compared.sum())} of {len(compared)} counts are as the paper prints them"]
+    rows = []
+    for row in printed.filter(pl.col("differs").fill_null(False)).iter_rows(named=True):
+        for what in ("boxes", "frames", "tubes"):
+            theirs = row[f"printed_{what}"]
+            if theirs is not None and theirs != row[what]:
+                rows.append((row["kind"], row["label"] or "total", row["split"], what, row[what], theirs))
+    if rows:
+        lines.append(format_table(["kind", "class", "split", "what", "counted", "printed"], rows, left=4))
+    return "\n\n".join(lines)
+
+
+def format_composition(held: Composition) -> list[str]:
+    """The tables on a set of corner cases as in print, with a bar for each class on a logarithmic scale."""
+    parts = [
+        [
+            row["part"],
+            *(_beside(row[n], row[f"printed_{n}"]) for n in ("scenes", "classes", "instances")),
+            row["weather"],
+            row["period"],
+        ]
+        for row in held.parts.iter_rows(named=True)
+    ]
+    found = [format_table(["part", "scenes", "classes", "instances", "weather", "period"], parts)]
+    most = max(held.classes["objects"].to_list(), default=0)
+    rows = [
+        [
+            row["label"],
+            row["super_class"] or "-",
+            row["common"] or "novel",
+            row["objects"],
+            row["corner_cases"],
+            *("yes" if row[name] else "-" for name in TRAINING_SETS),
+            format_bar(row["objects"], most),
+        ]
+        for row in held.classes.iter_rows(named=True)
+    ]
+    header = ["class", "super-class", "common", "objects", "corner cases", *TRAINING_SETS, "log scale"]
+    if rows:
+        found.append(format_table(header, rows, left=3))
+        top = [
+            [r["part"], r["rank"], r["label"], r["objects"], format_number(r["share"])]
+            for r in held.top.to_dicts()
+        ]
+        found.append(format_table(["part", "rank", "class", "corner cases", "share"], top))
+    tags = [
+        [r["tag"], r["value"], r["scenes"], format_number(r["share"]), format_number(r["printed_share"], 2)]
+        for r in held.tags.to_dicts()
+    ]
+    if tags:
+        found.append(format_table(["", "value", "scenes", "share", "printed of CODA"], tags, left=2))
+    found.append(
+        "\n".join(f"{name.replace('_', ' ')}: {format_number(value)}" for name, value in held.facts.items())
+    )
+    return found
+
+
+def _beside(value: int, printed: int | None) -> str:
+    return f"{value:,}" if printed is None else f"{value:,} ({printed:,})"
