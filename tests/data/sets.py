@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import csv_rows
 import damage
 import polars as pl
 import pytest
@@ -28,11 +29,12 @@ _HERE = Path(__file__).parent
 class NativeSet:
     """One reader with its maker, the module `tests/data/<name>/make.py`.
 
-    A maker has `make(root, *, frames)`, `FORMAT` (xml), `MAIN` (the file whose damage costs a video),
-    `VIDEO` (that video) and `OTHERS` (its further files); it may have `others_in(root)` (the further files of
+    A maker has `make(root, *, frames)`, `FORMAT` (csv, json, xml, ..., which chooses the cases that it meets),
+    `MAIN` (the file whose damage costs a video) and `VIDEO` (that video); one of csv also `COLUMNS` and `HEADER`,
+    see `csv_rows`. It may have `OTHERS` (its further files), `others_in(root)` (the further files of
     a set, where their names depend on it), `OPTIONS` (of the reader, where they
     are not the usual ones), `SOLE` (the main file holds every video, so that its damage is an error),
-    `DAMAGE` (changes of the main file by the names in `damage.CHANGES`, where those of XML do not fit),
+    `DAMAGE` (changes of the main file by the names in `damage.CHANGES`, where those of csv and XML do not fit),
     `BAD_ROW` (pattern in the reason for what `bad_row` does), `MEMBER` (a name in a JSON file, which stands
     for another after a change of it), `with_name(data, name)` (the JSON with a track called so),
     `hostile(content, text)` (puts the text where other things are due), `numbers()` (changes of the content
@@ -57,7 +59,7 @@ class NativeSet:
 
     @property
     def others(self) -> tuple[str, ...]:
-        return tuple(self.maker.OTHERS)
+        return tuple(getattr(self.maker, "OTHERS", ()))
 
     def others_in(self, root: Path) -> tuple[str, ...]:
         """The further files, some of which may be named by their content."""
@@ -82,7 +84,11 @@ class NativeSet:
 
     @property
     def bad_row(self) -> str:
-        return str(getattr(self.maker, "BAD_ROW", "second box"))
+        return str(getattr(self.maker, "BAD_ROW", "upside down" if self.is_csv else "second box"))
+
+    @property
+    def is_csv(self) -> bool:
+        return bool(self.maker.FORMAT == "csv")
 
     @property
     def member(self) -> str:
@@ -91,6 +97,8 @@ class NativeSet:
     def change(self, name: str) -> Callable[[bytes], bytes]:
         """One of `damage.CHANGES` in the set's own format."""
         own: dict[str, Callable[[bytes], bytes]] = getattr(self.maker, "DAMAGE", {})
+        if name not in own and self.is_csv:
+            return functools.partial(csv_rows.CHANGES[name], self)
         return own.get(name, damage.CHANGES[name])
 
     def refusal(self, root: Path) -> str:
@@ -115,8 +123,15 @@ class NativeSet:
 
 @functools.cache
 def maker(name: str) -> ModuleType:
-    """The module that makes the set `name`."""
-    spec = importlib.util.spec_from_file_location(f"make_{name}", _HERE / name / "make.py")
+    """The module that makes the set `name`.
+
+    Raises:
+        FileNotFoundError: if the reader has none; says what to write.
+    """
+    path = _HERE / name / "make.py"
+    if not path.is_file():
+        raise FileNotFoundError(f"the reader {name} has no tiny set: write {path}, see `sets.NativeSet`")
+    spec = importlib.util.spec_from_file_location(f"make_{name}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -126,6 +141,8 @@ def maker(name: str) -> ModuleType:
 
 
 SETS = {name: NativeSet(name, maker(name)) for name in READERS}
+CSV = [name for name, each in SETS.items() if each.is_csv]
+"""The readers of csv."""
 
 
 def rows_add_up(scenes: Scenes) -> None:

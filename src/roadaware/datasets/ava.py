@@ -17,7 +17,15 @@ from pathlib import Path
 
 import polars as pl
 
-from roadaware.datasets import Progress
+from roadaware.datasets import READERS, Progress
+from roadaware.datasets.csv_boxes import (
+    LONGEST_NAME,
+    format_corners,
+    format_either,
+    list_corner_faults,
+    list_place_faults,
+    list_width_faults,
+)
 from roadaware.datasets.issues import (
     Findings,
     build_unreadable_error,
@@ -167,8 +175,6 @@ def _apart(ids: list[int], names: list[str], findings: Findings, where: str) -> 
 
 # Rows of AVA's csv files as numbers: video, moment, box and action, and what is wrong with the others.
 
-LONGEST_NAME = 255
-MOST_FRAMES = 10_000_000
 OUT_OF_PICTURE = "boxes that reach out of the image (0 to 1), kept as they are"
 # Shares of the image may reach over its edge; numbers beyond this are pixels.
 _NEAR = (-1.0, 2.0)
@@ -176,6 +182,7 @@ _COLUMNS = "a row is video,timestamp,x1,y1,x2,y2,action[,person or score]"
 _BOX = ("c2", "c3", "c4", "c5")
 # AVA writes seconds as 0902; tools that go through floats write 902.0.
 _FRAME = pl.col("c1").str.replace(r"\.0*$", "").cast(pl.Int64, strict=False).alias("frame")
+_PLACE = list_place_faults("c0", "c1", called="timestamp")
 _ITEM = pl.format("{}, {}", *[pl.col(c).fill_null("?").str.slice(0, 60) for c in ("c0", "c1")]).alias("item")
 
 
@@ -278,7 +285,7 @@ class _Seen:
         boxed = values.filter(pl.all_horizontal(pl.col(*CORNERS).is_finite()))
         far = boxed.filter(pl.max_horizontal(CORNERS) > _NEAR[1])
         if len(far) and not self.far:
-            self.example = far.select("line", _box()).row(0)
+            self.example = far.select("line", format_corners(_BOX)).row(0)
         self.boxed += len(boxed)
         self.far += len(far)
 
@@ -294,7 +301,7 @@ class _Seen:
         usual = min(self.cells, key=lambda cells: (-self.cells[cells], cells not in self.due, cells))
         if usual not in self.due:
             what = "missing" if usual < self.due[0] else "too many"
-            message = f"columns are {what}: expected {_either(self.due)} in a row, found {usual}"
+            message = f"columns are {what}: expected {format_either(self.due)} in a row, found {usual}"
             hint = _COLUMNS if 8 in self.due else "a row has as many cells as the header names"
             raise InputError(message, where=f"{where}:{self.first[usual]}", hint=hint)
         # One odd row is refused by itself; where most are, the file is in pixels.
@@ -409,7 +416,7 @@ def parse_excluded_frames(
     if header and table["c1"].head(1).str.contains("^[A-Za-z_]").any():
         table = table.slice(1)
     wide = (pl.col("cells") != 2, pl.format("{} cells where video,timestamp are due", "cells"))
-    values = table.with_columns(_FRAME).with_columns(select_first_reason(wide, *_place()), _ITEM)
+    values = table.with_columns(_FRAME).with_columns(select_first_reason(wide, *_PLACE), _ITEM)
     bad = values.filter(pl.col("reason").is_not_null())
     findings.read["frames"] += len(bad)
     findings.reject_rows("frames", bad.select("line", "reason", "item", file=pl.lit(file)))
@@ -424,18 +431,15 @@ def parse_excluded_frames(
 
 def _reason(due: tuple[int, ...]) -> pl.Expr:
     """Why a row of boxes is refused, null where it is not."""
-    numbers = pl.all_horizontal(pl.col(*CORNERS).is_finite()).fill_null(value=False)
     header = (pl.col("line") == 1) & pl.all_horizontal(
         pl.col("c1", *_BOX).str.contains("^[A-Za-z_]", strict=False)
     ).fill_null(value=False)
-    boxed, box = ~pl.col("bare"), _box()
+    boxed, box = ~pl.col("bare"), format_corners(_BOX)
     return select_first_reason(
-        (~pl.col("cells").is_in(due), pl.format(f"{{}} cells where {_either(due)} are due", "cells")),
+        *list_width_faults(due),
         (header, "a header where none is due"),
-        *_place(),
-        (boxed & ~numbers, pl.format("a corner is no finite number: '{}'", box)),
-        (pl.col("x2_px") < pl.col("x1_px"), pl.format("the box is upside down, x2 < x1: {}", box)),
-        (pl.col("y2_px") < pl.col("y1_px"), pl.format("the box is upside down, y2 < y1: {}", box)),
+        *_PLACE,
+        *list_corner_faults(_BOX, boxed),
         (
             boxed & ~pl.all_horizontal(pl.col(*CORNERS).is_between(*_NEAR)),
             pl.format("a box far outside the image, in pixels where 0 to 1 is due? {}", box),
@@ -443,30 +447,6 @@ def _reason(due: tuple[int, ...]) -> pl.Expr:
         (
             pl.col("c6").is_not_null() & pl.col("action").is_null(),
             pl.format("the action should be a whole number and is {}", format_text_column("c6")),
-        ),
-    )
-
-
-def _either(due: tuple[int, ...]) -> str:
-    return " or ".join(map(str, due))
-
-
-def _box() -> pl.Expr:
-    """The corners as they are written."""
-    return pl.concat_str([pl.col(c).fill_null("").str.slice(0, 40) for c in _BOX], separator=", ")
-
-
-def _place() -> tuple[tuple[pl.Expr, str | pl.Expr], ...]:
-    """What is wrong with the video and the timestamp of a row."""
-    return (
-        (pl.col("c0").is_null() | (pl.col("c0") == ""), "no video is named"),
-        (
-            pl.col("c0").str.len_bytes() > LONGEST_NAME,
-            f"the video's name has more than {LONGEST_NAME} bytes",
-        ),
-        (
-            ~pl.col("frame").is_between(0, MOST_FRAMES).fill_null(value=False),
-            pl.format("the timestamp should be a whole number from 0 and is {}", format_text_column("c1")),
         ),
     )
 
@@ -617,7 +597,6 @@ def _tell_of_shift(actions: pl.Series, labels: LabelMap, place: Place) -> None:
 
 
 VERSION = 1
-LICENCE = "CC BY 4.0 (annotations)"
 MOST_BYTES = 1 << 31
 _WANTED = "AVA needs its annotations, a file such as 'ava_val_v2.2.csv',"
 _HINT = "Point at the csv, or the folder or zip that holds it."
@@ -701,7 +680,7 @@ def read(
 def _meta(contents: str, known: LabelMap, findings: Findings) -> Meta:
     return Meta(
         dataset="AVA",
-        licence=LICENCE,
+        licence=READERS["ava"].licence,
         vocabularies={KIND: known.names},
         source_digest=contents,
         rows_read=dict(sorted(findings.read.items())),

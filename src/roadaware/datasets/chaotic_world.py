@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from roadaware.datasets import Progress
+from roadaware.datasets import READERS, Progress
 from roadaware.datasets.ava import (
     KIND,
     LabelMap,
@@ -644,7 +644,6 @@ def _videos(named: Sequence[pl.Series], splits: Mapping[str, list[str]]) -> pl.D
 
 
 VERSION = 1
-LICENCE = "from its authors on request (annotations)"
 _WANTED = (
     "Chaotic World needs its annotations, a folder 'AR_ava_format/' or 'SSL_ssl_format/' with csv files,"
 )
@@ -769,7 +768,7 @@ def _meta(
 ) -> Meta:
     return Meta(
         dataset="Chaotic World",
-        licence=LICENCE,
+        licence=READERS["chaotic_world"].licence,
         vocabularies=vocabularies,
         source_digest=contents,
         rows_read=dict(sorted(findings.read.items())),

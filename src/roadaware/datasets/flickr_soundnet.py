@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from lxml import etree
 
-from roadaware.datasets import Progress
+from roadaware.datasets import READERS, Progress
 from roadaware.datasets.issues import Findings
 from roadaware.datasets.sound_tables import Heard, build_no_sounds_error, build_sound_tables
 from roadaware.errors import InputError
@@ -23,7 +23,6 @@ from roadaware.io.xml import get_local_name, parse
 from roadaware.scenes.tables import Meta, Scenes
 
 VERSION = 1
-LICENCE = "research use (annotations)"
 GRID = 256
 """Width and height of the images that boxes are drawn on."""
 _WANTED = "Flickr-SoundNet needs its annotations, files '*.xml',"
@@ -88,7 +87,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         rejected=findings.table(),
         meta=Meta(
             dataset="Flickr-SoundNet",
-            licence=LICENCE,
+            licence=READERS["flickr_soundnet"].licence,
             vocabularies=vocabularies,
             source_digest=source.contents(names),
             rows_read=dict(sorted(findings.read.items())),

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.datasets import Progress
+from roadaware.datasets import READERS, Progress
 from roadaware.datasets.issues import Findings, read_each_file
 from roadaware.datasets.sentences import (
     MOST_FRAMES,
@@ -238,7 +238,6 @@ def _times(each: Mapping[str, Any], name: str, grounded: Grounded) -> None:
 
 
 VERSION = 1
-LICENCE = "none given (annotations)"
 _MADE = "_proc.json"
 _WANTED = "HC-STVG needs its annotations, a file '*.json',"
 _HINT = "Point at the file, or the folder or zip that holds it."
@@ -300,7 +299,7 @@ def read(
         rejected=grounded.findings.table(),
         meta=Meta(
             dataset="HC-STVG",
-            licence=LICENCE,
+            licence=READERS["hcstvg"].licence,
             vocabularies=vocabularies,
             source_digest=source.contents(names),
             rows_read=dict(sorted(grounded.findings.read.items())),

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 from lxml import etree
 
-from roadaware.datasets import Progress
+from roadaware.datasets import READERS, Progress
 from roadaware.datasets.cvat import (
     CORNERS,
     TRACK,
@@ -442,7 +442,6 @@ def _road_types(heads: pl.DataFrame, traffic: Sheet, findings: Findings) -> pl.S
 
 
 VERSION = 1
-LICENCE = "MIT (annotations)"
 _BATCH = 24
 _SUBSETS = ("all_videos", "default", "high_visibility")
 
@@ -512,7 +511,7 @@ def read(
         rejected=findings.table(),
         meta=Meta(
             dataset="JAAD",
-            licence=LICENCE,
+            licence=READERS["jaad"].licence,
             vocabularies=VOCABULARIES,
             source_digest=source.contents(present),
             rows_read=dict(sorted(findings.read.items())),

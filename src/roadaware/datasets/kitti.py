@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from roadaware.arrays import Floats
-from roadaware.datasets import Progress
+from roadaware.datasets import READERS, Progress
 from roadaware.datasets.issues import Findings
 from roadaware.datasets.sensor_tables import KIND, RowError, Sensed, flatten_pose, read_picture_size
 from roadaware.errors import InputError
@@ -175,7 +175,6 @@ def _number(word: str) -> float:
 
 
 VERSION = 3
-LICENCE = "CC BY-NC-SA 3.0"
 CAMERA, LIDAR, LAYOUT, FIELDS = "image_2", "velodyne", "HDL-64E", "x y z intensity"
 _PARTS = {"training": "train", "testing": "test"}
 _CALIB, _LABELS = "calib", "label_2"
@@ -258,7 +257,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         rejected=findings.table(),
         meta=Meta(
             dataset="KITTI",
-            licence=LICENCE,
+            licence=READERS["kitti"].licence,
             vocabularies={KIND: CLASSES},
             source_digest=source.contents(inputs(source)),
             rows_read=dict(sorted(findings.read.items())),

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from roadaware.arrays import Floats, Ints
-from roadaware.datasets import Progress
+from roadaware.datasets import READERS, Progress
 from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.datasets.label_studio_tasks import (
     MOST_PIXELS,
@@ -493,7 +493,6 @@ def _encode_labels(frames: dict[str, pl.DataFrame]) -> dict[str, tuple[str, ...]
 
 
 VERSION = 2
-LICENCE = "that of whoever drew the boxes"
 _WANTED = "Label Studio needs its annotations, a JSON export '*.json',"
 _HINT = "Point at the exported file, or at the folder or zip that holds it."
 _SLOWEST, _FASTEST = 1e-6, 1e5
@@ -559,7 +558,7 @@ def read(
         rejected=findings.table(),
         meta=Meta(
             dataset="Label Studio",
-            licence=LICENCE,
+            licence=READERS["label_studio"].licence,
             vocabularies=vocabularies,
             source_digest=source.contents(names),
             rows_read=dict(sorted(findings.read.items())),

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from roadaware.arrays import Floats
-from roadaware.datasets import Progress
+from roadaware.datasets import READERS, Progress
 from roadaware.datasets.issues import Findings, read_each_file
 from roadaware.datasets.sensor_tables import KIND, Sensed, flatten_pose, read_picture_size
 from roadaware.errors import InputError
@@ -596,7 +596,6 @@ def _vector(value: Any, count: int, where: str, name: str) -> Floats:
 
 
 VERSION = 2
-LICENCE = "CC BY-NC-SA 4.0"
 _WANTED = "nuScenes needs its annotations, tables in 'v1.0-mini/' or another version, or keyframes (JSON),"
 _HINT = "Point at the folder that holds 'v1.0-mini/', or at keyframes."
 _HEAD, _LARGEST = 1 << 16, 1 << 31
@@ -649,7 +648,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         rejected=sensed.findings.table(),
         meta=Meta(
             dataset="nuScenes",
-            licence=LICENCE,
+            licence=READERS["nuscenes"].licence,
             vocabularies={KIND: labels},
             source_digest=source.contents(inputs(source)),
             rows_read=dict(sorted(sensed.findings.read.items())),

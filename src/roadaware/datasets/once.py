@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from roadaware.arrays import Floats
-from roadaware.datasets import Progress
+from roadaware.datasets import READERS, Progress
 from roadaware.datasets.issues import Findings, read_each_file
 from roadaware.datasets.sensor_tables import DISTORTION, KIND, Sensed, flatten_pose, read_picture_size
 from roadaware.errors import InputError
@@ -271,7 +271,6 @@ def _word(meta: Any, key: str) -> str | None:
 
 
 VERSION = 2
-LICENCE = "CC BY-NC-SA 4.0"
 _DATA, _SETS = "data", "ImageSets"
 _WANTED = "ONCE needs its annotations, 'data/<sequence>/<sequence>.json',"
 _HINT = "Point at the folder that holds 'data/' and 'ImageSets/'."
@@ -331,7 +330,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         rejected=findings.table(),
         meta=Meta(
             dataset="ONCE",
-            licence=LICENCE,
+            licence=READERS["once"].licence,
             vocabularies={KIND: CLASSES},
             source_digest=source.contents(inputs(source)),
             rows_read=dict(sorted(findings.read.items())),

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import polars as pl
 
+from roadaware.datasets import READERS
 from roadaware.datasets.cvat import (
     CORNERS,
     Sheet,
@@ -482,7 +483,6 @@ def _head(video: str, boxes: Sheet | None, findings: Findings) -> pl.DataFrame:
 
 
 VERSION = 1
-LICENCE = "MIT (annotations)"
 Progress = Callable[[int, int, str], None]
 _SET = re.compile(r"set\d+")
 
@@ -547,7 +547,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         rejected=findings.table(),
         meta=Meta(
             dataset="PIE",
-            licence=LICENCE,
+            licence=READERS["pie"].licence,
             vocabularies=VOCABULARIES,
             source_digest=source.contents(present),
             rows_read=dict(sorted(findings.read.items())),

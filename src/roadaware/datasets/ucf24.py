@@ -20,7 +20,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.arrays import Floats32, Ints, Numbers
-from roadaware.datasets import Progress
+from roadaware.datasets import READERS, Progress
 from roadaware.datasets.issues import Findings
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.io.pickles import load
@@ -398,7 +398,6 @@ def _tubes(
 
 
 VERSION = 3
-LICENCE = "research use (annotations)"
 BACKGROUND = "Non_action"
 _USUAL = "pyannot_with_class_names.pkl"
 _NAME = re.compile(r"pyannot.*\.pkl", re.IGNORECASE)
@@ -478,7 +477,7 @@ def _held(held: Any, where: str) -> dict[str, Any]:
 def _meta(source: Source, raw: Raw, findings: Findings) -> Meta:
     return Meta(
         dataset="UCF101-24",
-        licence=LICENCE,
+        licence=READERS["ucf24"].licence,
         vocabularies={
             "agentness": (_NATIVE["agentness"],),
             "action": raw.classes,

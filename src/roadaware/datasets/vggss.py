@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from roadaware.arrays import Floats
-from roadaware.datasets import Progress
+from roadaware.datasets import READERS, Progress
 from roadaware.datasets.issues import Findings
 from roadaware.datasets.sound_tables import Heard, build_no_sounds_error, build_sound_tables
 from roadaware.errors import InputError
@@ -31,7 +31,6 @@ from roadaware.io.sources import FileSource, Source, find_source, to_printable
 from roadaware.scenes.tables import Meta, Scenes
 
 VERSION = 1
-LICENCE = "CC BY 4.0 (annotations)"
 LARGEST = 2.0
 """Numbers beyond this are no shares of an image."""
 _WANTED = "VGG-SS needs its annotations, a file 'vggss.json',"
@@ -95,7 +94,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         rejected=findings.table(),
         meta=Meta(
             dataset="VGG-SS",
-            licence=LICENCE,
+            licence=READERS["vggss"].licence,
             vocabularies=vocabularies,
             source_digest=source.contents(names),
             rows_read=dict(sorted(findings.read.items())),

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from roadaware.arrays import Floats, Ints
-from roadaware.datasets import Progress
+from roadaware.datasets import READERS, Progress
 from roadaware.datasets.issues import Findings, read_each_file
 from roadaware.datasets.sentences import (
     MOST_FRAMES,
@@ -348,7 +348,6 @@ def _load(video: str, file: str, targets: Targets, grounded: Grounded, vidor: Vi
 
 
 VERSION = 1
-LICENCE = "none given (annotations)"
 MOST_BYTES = 1 << 30
 _WANTED = "VidSTG needs its annotations, a file '*.json',"
 _HINT = "Point at the file, or the folder or zip that holds it."
@@ -425,7 +424,7 @@ def read(source: Source, *, processes: int | None = None, progress: Progress | N
         rejected=grounded.findings.table(),
         meta=Meta(
             dataset="VidSTG",
-            licence=LICENCE,
+            licence=READERS["vidstg"].licence,
             vocabularies=vocabularies,
             source_digest=source.contents([name for name in inputs(source) if name in source.digests]),
             rows_read=dict(sorted(grounded.findings.read.items())),

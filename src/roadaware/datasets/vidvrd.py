@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.datasets import Progress
+from roadaware.datasets import READERS, Progress
 from roadaware.datasets.issues import Findings, build_unreadable_error, read_each_file
 from roadaware.datasets.relation_tables import (
     LARGEST,
@@ -398,7 +398,6 @@ def _format_object(value: Any) -> str:
 
 
 VERSION = 1
-LICENCE = "that of the annotations' authors"
 SPLITS = ("train", "training", "validation", "val", "test")
 MOST_BYTES = 2 << 30
 _DEEPEST = 3
@@ -497,7 +496,7 @@ def _scenes(clips: list[Clip], source: Source, names: list[str], findings: Findi
         rejected=findings.table(),
         meta=Meta(
             dataset="VidVRD",
-            licence=LICENCE,
+            licence=READERS["vidvrd"].licence,
             vocabularies=vocabularies,
             source_digest=source.contents(names),
             rows_read=dict(sorted(findings.read.items())),

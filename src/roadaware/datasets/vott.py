@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from roadaware.datasets import Progress
+from roadaware.datasets import READERS, Progress
 from roadaware.datasets.issues import Findings
 from roadaware.errors import InputError, UsageError
 from roadaware.io.json import (
@@ -575,7 +575,7 @@ def read(
         rejected=findings.table(),
         meta=Meta(
             dataset="VoTT",
-            licence="that of whoever drew the boxes",
+            licence=READERS["vott"].licence,
             vocabularies=vocabularies,
             source_digest=source.contents(names),
             rows_read=dict(sorted(findings.read.items())),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 FORMAT = "csv"
@@ -10,18 +9,16 @@ MAIN = "ava_val_v2.2.csv"
 VIDEO = "video_0002"
 OTHERS = ()
 SOLE = True
-BAD_ROW = "upside down"
-EXCUSED = {"test_one_process_equals_two": "a file is read by one process"}
 LABELS = "ava_action_list_v2.2.pbtxt"
 EXCLUDED = "ava_val_excluded_timestamps_v2.2.csv"
 ACTIONS = {1: "bend/bow (at the waist)", 11: "sit", 12: "stand", 14: "walk", 80: "watch (a person)"}
-HEAD = b""
-_BOX = re.compile(rb"(?<=,)(0[.][0-9]+),([0-9.]+),([0-9.]+),([0-9.]+)(?=,)")
-DAMAGE = {
-    "cut": lambda data: data[: len(data) * 2 // 3],
-    "bad_row": lambda data: _BOX.sub(rb"\3,\2,\1,\4", data, count=1),
-    "changed": lambda data: _BOX.sub(rb"0.001,\2,\3,\4", data, count=1),
-    "same_size": lambda data: data.replace(b",12,", b",14,", 1),
+COLUMNS = ("video", "frame", "x1", "y1", "x2", "y2", "action", "person")
+HEADER = False
+SHARES = True
+WRONG_CELLS = {
+    "case_63_person_0_5": ("person", b"0.5", "person"),
+    "case_63_action_of_letters": ("action", b"abc", "action should be a whole number"),
+    "case_63_action_12_0": ("action", b"12.0", "action should be a whole number"),
 }
 
 
@@ -64,8 +61,3 @@ def row_of(name: str) -> str:
     if set(name) & set(',"'):
         name = '"' + name.replace('"', '""') + '"'
     return f"{name},0902,0.25,0.25,0.75,0.75,12,3\n"
-
-
-def with_name(data: bytes, name: str) -> bytes:
-    """The file with a row more, of a video of that name."""
-    return data + row_of(name).encode("utf-8", "surrogatepass")

@@ -9,7 +9,6 @@ MAIN = "10000130166.xml"
 VIDEO = "10000130166"
 OTHERS = ()
 BAD_ROW = "upside down"
-EXCUSED = {"test_one_process_equals_two": "files are read by one process"}
 DAMAGE = {
     "cut": lambda data: data[: len(data) // 2],
     "bad_row": lambda data: data.replace(b"<xmax>180<", b"<xmax>10<", 1),

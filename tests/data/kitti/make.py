@@ -26,7 +26,6 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "same_size": lambda data: data.replace(b"8.79", b"8.78", 1),
 }
 EXCUSED = {
-    "test_one_process_equals_two": "files are read by one process",
     "test_a_damaged_side_file_costs_no_video": "an image without its calibration has no sensors",
     "test_case_11_hostile_name": "files of images are called by six digits; others are foreign",
 }

@@ -14,7 +14,6 @@ VIDEO = "clip_0002.mp4"
 OTHERS = ()
 BAD_ROW = "upside down"
 MEMBER = "sequence"
-EXCUSED = {"test_one_process_equals_two": "files are read by one process"}
 DAMAGE = {
     "cut": lambda data: data[: len(data) // 2],
     "bad_row": lambda data: re.sub(

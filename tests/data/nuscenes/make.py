@@ -26,10 +26,6 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "changed": lambda data: data.replace(b"[10.5", b"[11.5", 1),
     "same_size": lambda data: data.replace(b"[10.5", b"[10.6", 1),
 }
-EXCUSED = {
-    "test_one_process_equals_two": "files are read by one process",
-    "test_case_11_hostile_name": "a copy of a keyframe is a second one of the same token, and refused",
-}
 EGO_SE3_LIDAR = [[0.0, 1, 0, 0.94], [-1, 0, 0, 0], [0, 0, 1, 1.84], [0, 0, 0, 1]]
 EGO_SE3_CAMERA = [[0.0, 0, 1, 1.7], [-1, 0, 0, 0], [0, -1, 0, 1.5], [0, 0, 0, 1]]
 CAMERA_SE3_LIDAR = [[1.0, 0, 0, 0], [0, 0, -1, -0.34], [0, 1, 0, -0.5], [0, 0, 0, 1]]

@@ -25,7 +25,6 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "same_size": lambda data: data.replace(b"[10.5", b"[10.6", 1),
 }
 EXCUSED = {
-    "test_one_process_equals_two": "files are read by one process",
     "test_a_damaged_side_file_costs_no_video": "a list of a split is text: half of it is a shorter list",
     "test_case_11_hostile_name": "sequences are called by six digits; others are foreign",
 }

@@ -13,7 +13,6 @@ MAIN = "road_test_v1.0.json"
 VIDEO = "2015-02-24-12-32-19_stereo_centre_04"
 OTHERS = ()
 BAD_ROW = "upside down"
-EXCUSED = {"test_one_process_equals_two": "a file is read by one process"}
 _BOX = re.compile(rb'"box": \[([^,]*), ([^,]*), ([^,]*), ([^]]*)\]')
 DAMAGE = {
     "cut": lambda data: data[: len(data) // 2],

@@ -28,7 +28,6 @@ _WHOLE = "tables are whole, or the scene is refused"
 EXCUSED = {
     "test_strict_refuses_a_bad_row": _WHOLE,
     "test_a_damaged_side_file_costs_no_video": _WHOLE,
-    "test_one_process_equals_two": "tables are read by one process",
     "test_mutants_of_files": _ALONE,
     "test_two_thousand_mutants_of_files": _ALONE,
     "test_case_11_hostile_name": "scenes have the names that the simulator gives; others are refused",

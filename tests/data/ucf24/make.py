@@ -19,7 +19,6 @@ CLASSES = ["Basketball", "Biking", "Diving"]
 TRAIN = ["Basketball/v_Basketball_g08_c01", "Diving/v_Diving_g08_c03"]
 SOLE = True
 BAD_ROW = "lies outside the image"
-EXCUSED = {"test_one_process_equals_two": "one file is read by one process"}
 
 
 def make(root: Path, *, frames: int = 12) -> Path:

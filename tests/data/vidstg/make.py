@@ -14,7 +14,6 @@ VIDEO = "5159741010"
 OTHERS = ()
 BAD_ROW = "upside down"
 MEMBER = "trajectories"
-EXCUSED = {"test_one_process_equals_two": "a file is read by one process"}
 _BOX = re.compile(rb"\[([0-9.]+), ([0-9.]+), ([0-9.]+), ([0-9.]+)\]")
 DAMAGE = {
     "cut": lambda data: data[: len(data) // 2],

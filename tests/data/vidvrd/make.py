@@ -14,7 +14,6 @@ VIDEO = "ILSVRC2015_train_00066007"
 OTHERS = ()
 BAD_ROW = "upside down"
 MEMBER = "trajectories"
-EXCUSED = {"test_one_process_equals_two": "files are read by one process"}
 DAMAGE = {
     "cut": lambda data: data[: len(data) // 2],
     "bad_row": lambda data: re.sub(rb'"xmax": [0-9.]+', b'"xmax": 1', data, count=1),

@@ -12,7 +12,6 @@ MAIN = "video_0002.mp4.json"
 VIDEO = "video_0002.mp4"
 OTHERS = ()
 BAD_ROW = "upside down"
-EXCUSED = {"test_one_process_equals_two": "files are read by one process"}
 DAMAGE = {
     "cut": lambda data: data[: len(data) // 2],
     "bad_row": lambda data: re.sub(rb'"x2": [0-9.]+', b'"x2": 1.5', data, count=1),

@@ -56,7 +56,7 @@ def test_the_card_is_complete_and_the_config_survives_json(name: str) -> None:
     assert card.name == name
     assert card.family == "network"
     assert [f.name for f in fields(card) if not getattr(card, f.name) and f.name != "published"] == []
-    for config in (entry.config_class(), entry.config_class.tiny()):
+    for config in (entry.config_class(), entry.config_class.small(), entry.config_class.tiny()):
         assert configs.from_dict(entry.config_class, configs.to_dict(config)) == config
 
 
