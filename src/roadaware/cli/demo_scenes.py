@@ -16,13 +16,13 @@ from roadaware.analysis.scene_tasks import TASKS, get_config, list_configs
 from roadaware.cli import console, datasets
 from roadaware.cli.event_inputs import open_claims, open_truth, select_split
 from roadaware.cli.event_scoring import Asked, build_event_run, evaluate_split
-from roadaware.cli.linker_choice import select_linker_config
 from roadaware.cli.options import ConfigName
 from roadaware.cli.scenes import Judging, Reading, open_task_inputs, run_scene_task
 from roadaware.demo_data.detector import Detector, simulate_detections
 from roadaware.demo_data.watched import simulate_predictions
 from roadaware.errors import InputError
 from roadaware.io.video import VideoReader
+from roadaware.linking.config import build_linker
 from roadaware.linking.link import link
 from roadaware.reports import terminal
 from roadaware.reports.copg import plot_sheet
@@ -331,7 +331,7 @@ def _linked_and_judged(
     """Tubes built under one config, saved, and judged as we recommend."""
 
     whole = open_truth(truth, "road")
-    tubes = link(open_claims(detections, whole, _SIZE).tables, select_linker_config(config, "road"))
+    tubes = link(open_claims(detections, whole, _SIZE).tables, build_linker(config))
     save(tubes, root / config, overwrite=True)
     claims = open_claims(root / config, whole, _SIZE)
     asked = Asked("road", draws=draws, seed=seed, details=config == "default", **_THRESHOLDS)

@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Any
 from roadaware.cli.demo_scenes import LEARNT_SEEDS, Shows, get_means, select_seed
 from roadaware.cli.event_inputs import open_claims, open_truth, select_split
 from roadaware.cli.event_scoring import Asked, build_event_run, evaluate_split
-from roadaware.cli.watch import apply_detector_advice, build_drawing, load_detector, watch_source
-from roadaware.cli.watch_crossing import build_annotator
+from roadaware.cli.watch import (
+    apply_detector_advice,
+    build_annotator,
+    build_drawing,
+    load_detector,
+    watch_source,
+)
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoReader
 from roadaware.online.config import WatchConfig

@@ -34,6 +34,7 @@ from roadaware.datasets.detect_format import detect_reader, find_root
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folder_lock
 from roadaware.io.sources import to_printable
+from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 FORMAT, FORMAT_VERSION, MAIN = "roadaware-proposals", 1, "proposals.json"
@@ -126,6 +127,30 @@ def require_opened(order: Order, tally: Tally) -> None:
         where=to_printable(order.root),
         hint=again if tally.refused else "check which folder and which sensors these are",
     )
+
+
+def propose_set(
+    order: Order,
+    folder: Path,
+    *,
+    processes: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+    overwrite: bool = False,
+) -> tuple[Predictions, Tally]:
+    """Propose for all images as `run` does, and save all proposals beside the parts.
+
+    Args:
+        order, folder, processes, progress, overwrite: as of `run`.
+
+    Raises:
+        UsageError: as `run`.
+        InputError: if the set cannot be read, or no image of it has a sweep that can be used.
+        DiskError: if the disk refuses; finished parts stay.
+    """
+    found, tally = run(order, folder, processes=processes, progress=progress, overwrite=overwrite)
+    require_opened(order, tally)
+    save(found, folder / PROPOSALS, overwrite=True)
+    return found, tally
 
 
 def run(

@@ -13,9 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roadaware.errors import UsageError
-from roadaware.linking.config import LinkerConfig, apply_advice
-from roadaware.models.catalogue.entries import find_installed_path, read_catalogue, resolve_weights
-from roadaware.models.detector import read_training_data
+from roadaware.linking.config import LinkerConfig, build_linker
+from roadaware.models.catalogue.entries import (
+    find_installed_path,
+    read_catalogue,
+    read_record,
+    resolve_weights,
+)
+from roadaware.models.detector import read_notes, read_training_data
 from roadaware.models.event_head.head import has_installed_head, open_head
 from roadaware.models.graphs.views import Views
 from roadaware.models.object_labels import ROAD_AGENTS
@@ -199,8 +204,7 @@ def follow_advice(
     Raises:
         DamagedError: if what is advised has no meaning.
     """
-    linker = apply_advice(LinkerConfig.default("road"), advice)
-    linker = linker if iou is None else replace(linker, min_iou=iou)
+    linker = build_linker("default", advice=advice, min_iou=iou)
     score = config.begin_score
     if threshold is not None:
         score = threshold
@@ -345,3 +349,62 @@ def build_annotator(
         with timed("the predictors"):
             foresight.warm_up()
     return CrossingAnnotator(foresight, rule, clock)
+
+
+# Which models a watch asked: what each tells, what it learnt from, and its licence.
+
+_OURS = "Apache-2.0"
+_UNSTATED = "not stated in its file"
+
+
+def describe_models(
+    files: Sequence[Path],
+    annotator: CrossingAnnotator | None = None,
+    views: object = None,
+    detector: object = None,
+) -> list[dict[str, str]]:
+    """A row for each model: `task`, `name`, `trained_on`, `licence`, `digest` and `settings`, JSON-ready.
+
+    Args:
+        files: of the detector.
+        annotator: with the predictors that are asked.
+        views: how images are shown to the detector; None where it has its own way.
+        detector: as it is asked, with the event head or without.
+    """
+
+    rows = []
+    for path in files:
+        notes = read_notes(path)
+        row = _row("agents", path, notes, str(notes.get("trained_on") or ""))
+        rows.append(row | _in_catalogue(path) | ({} if views is None else {"settings": str(views)}))
+    if isinstance(detector, EventDetector):
+        rows.append(_row("events", WEIGHTS / HEAD, {}, "simulated tubes"))
+    for task, file, facts in annotator.foresight.members() if annotator is not None else ():
+        rows.append(_row(task, file, facts, str(facts.get("data") or facts.get("protocol") or "")))
+    return rows
+
+
+def _in_catalogue(path: Path) -> dict[str, str]:
+    """What the catalogue says of a model that it installed; nothing of others."""
+
+    for entry in read_catalogue().values():
+        if find_installed_path(entry) == path:
+            record = read_record(path if path.is_dir() else path.parent) or {}
+            licence = str(record.get("licence") or entry.licence)
+            return {"name": entry.name, "trained_on": entry.about, "licence": licence}
+    return {}
+
+
+def _row(task: str, path: Path | None, facts: dict[str, Any], trained_on: str) -> dict[str, str]:
+    from roadaware.models.loading import digest_model_files
+
+    bundled = path is not None and path.resolve().parent == WEIGHTS
+    licence = f"{_OURS}, comes with roadaware" if bundled else str(facts.get("licence") or _UNSTATED)
+    return {
+        "task": task,
+        "name": "?" if path is None else path.name,
+        "trained_on": trained_on or _UNSTATED,
+        "licence": licence,
+        "digest": "" if path is None or not path.is_file() else digest_model_files(path),
+        "settings": "",
+    }
