@@ -382,7 +382,6 @@ def select(
 
         roadaware label select proposals --truth runs/synthetic --by any -o runs/list
     """
-
     labour, config = seconds.labour(), SelectionConfig(by, repeat, least_score, score)
     claims = _open_proposals(path)
     set_path = truth or videos
@@ -454,7 +453,6 @@ def example(
 
         roadaware label example runs/streets
     """
-
     facts = write_labelling_demo(folder, seed=seed)
     shown = terminal.format_cell(str(folder))
     said = (

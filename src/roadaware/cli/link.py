@@ -24,7 +24,8 @@ from roadaware.linking.interpolation import InterpolationConfig, interpolate_tub
 from roadaware.linking.link import count_linked
 from roadaware.linking.link import link as linked
 from roadaware.linking.suppression import NmsConfig, suppress_overlaps
-from roadaware.online.setup import has_event_head, open_installed_head
+from roadaware.models.event_head.head import open_head
+from roadaware.online.setup import has_event_head
 from roadaware.reports import terminal
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.composites import product_of_marginals
@@ -243,7 +244,7 @@ def _add_events(claims: Predictions, config: LinkerConfig, scenes: Scenes | None
         names = claims.boxes["video"].cast(pl.String).unique()
         known = scenes.videos.filter(pl.col("video").cast(pl.String).is_in(names.implode()))
     with console.log_step("labelling"):
-        return add_events(claims.with_tables(videos=known), open_installed_head(), config)
+        return add_events(claims.with_tables(videos=known), open_head(), config)
 
 
 def _describe_step(step: dict[str, Any]) -> str:
@@ -314,7 +315,6 @@ def select_linker(
         UsageError: if a field that was asked for has no meaning.
         DamagedError: if one that is advised has none.
     """
-
     asked = {name: value for name, value in (given or {}).items() if value is not None}
     named, chosen = build_linker(config, dataset), build_linker(config, dataset, advice, **asked)
     said = []
@@ -355,7 +355,6 @@ def compare_with_advice(linker: object, advice: Advice) -> list[str]:
 
 def _select_known(named: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """What is named like a field of the linker; tables may hold any names."""
-
     return [(field.name, named[field.name]) for field in fields(LinkerConfig) if field.name in named]
 
 

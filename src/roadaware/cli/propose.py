@@ -79,7 +79,6 @@ def propose(
 
         roadaware propose KITTI --objects street-small --output proposals
     """
-
     if objects is not None:
         if detections is not None:
             raise UsageError("common objects come of --detections or of --objects, not of both")

@@ -105,7 +105,6 @@ def fit_energy(
         roadaware rescore fit-energy --truth runs/home \\
             --detections runs/found/predictions --output energy.npz
     """
-
     from roadaware.corner_cases.energy import EnergyConfig
     from roadaware.corner_cases.known_objects import Matching, fit_known
 
@@ -149,7 +148,6 @@ def fit_memory(
 
         roadaware rescore fit-memory runs/home --semantics erring --output memory.npz
     """
-
     from roadaware.corner_cases.memory import MemoryConfig
     from roadaware.tasks.crops import load_crop_encoder
     from roadaware.tasks.unknown_memory import CommonMemory, fit_crops
@@ -212,7 +210,6 @@ def apply(
         roadaware rescore apply runs/proposals/proposals --fit memory.npz energy.npz \\
             --dataset runs/away --detections runs/found-away/predictions --output runs/rescored
     """
-
     from roadaware.corner_cases.known_objects import score_energy_novelty
     from roadaware.corner_cases.scorer_file import (
         ENERGY,

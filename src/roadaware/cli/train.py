@@ -80,7 +80,6 @@ def train(
         roadaware train crossing-jaad \\
             --on configs/pedestrians/on/pie.yaml --set samples.root=PIE
     """
-
     from roadaware.training.recipe_files import find_recipe, read_recipe  # YAML, of the extra `models`
 
     read = [read_recipe(find_recipe(path), changes or (), on=on, weights=weights) for path in recipe]

@@ -108,27 +108,6 @@ def _absolute(given: str | None) -> str | None:
     return given if given in (None, "truth", "erring") else os.path.realpath(str(given))
 
 
-def require_opened(order: Order, tally: Tally) -> None:
-    """Refuse a set of which nothing was proposed for.
-
-    Args:
-        order: what was asked for.
-        tally: of its run.
-
-    Raises:
-        InputError: if no image has a sweep that can be used, with the commonest reason.
-    """
-    if tally.opened:
-        return
-    reasons = [f"{to_printable(reason)} ({count:,} times)" for reason, count in tally.skipped.items()]
-    again = f"roadaware read {order.reader} {to_printable(order.root)} says what the reader refused"
-    raise InputError(
-        f"no image can be proposed for: {reasons[0] if reasons else 'there are none'}",
-        where=to_printable(order.root),
-        hint=again if tally.refused else "check which folder and which sensors these are",
-    )
-
-
 def propose_set(
     order: Order,
     folder: Path,
@@ -148,7 +127,14 @@ def propose_set(
         DiskError: if the disk refuses; finished parts stay.
     """
     found, tally = run(order, folder, processes=processes, progress=progress, overwrite=overwrite)
-    require_opened(order, tally)
+    if not tally.opened:
+        reasons = [f"{to_printable(reason)} ({count:,} times)" for reason, count in tally.skipped.items()]
+        again = f"roadaware read {order.reader} {to_printable(order.root)} says what the reader refused"
+        raise InputError(
+            f"no image can be proposed for: {reasons[0] if reasons else 'there are none'}",
+            where=to_printable(order.root),
+            hint=again if tally.refused else "check which folder and which sensors these are",
+        )
     save(found, folder / PROPOSALS, overwrite=True)
     return found, tally
 

@@ -35,7 +35,6 @@ from roadaware.tasks.events import EventDetector, warm_up_events
 if TYPE_CHECKING:
     from roadaware.models.catalogue.entries import Entry
     from roadaware.models.detector import Detector
-    from roadaware.models.event_head.head import EventHead
     from roadaware.online.frame_queue import Clock
 
 WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
@@ -92,7 +91,6 @@ def find_bundled_weights() -> Path:
 
 def find_installed_detector() -> tuple[Entry, Path] | None:
     """The cheapest detector of the catalogue that is installed, with its path; None where there is none."""
-
     there = [
         (entry, path)
         for entry in read_catalogue().values()
@@ -229,7 +227,6 @@ def describe_training(files: Sequence[Path], source: str | None) -> str:
     Raises:
         DamagedError: if a file says what it was trained on in no words.
     """
-
     words = read_training_data(files)
     return f"detector trained on {words}" if words and not is_synthetic_film(source) else ""
 
@@ -247,7 +244,6 @@ def has_event_head(asked: bool | None, kinds: Mapping[str, tuple[str, ...]]) -> 
     Raises:
         UsageError: if it is asked for and the detector tells no agents of ROAD.
     """
-
     fits = bool(set(kinds.get("agent", ())) & set(ROAD_AGENTS))
     if asked and not fits:
         told = ", ".join(f"{len(names)} of {kind}" for kind, names in kinds.items())
@@ -257,12 +253,6 @@ def has_event_head(asked: bool | None, kinds: Mapping[str, tuple[str, ...]]) -> 
     if asked is None:
         return fits and not {"action", "location"} & set(kinds) and has_installed_head()
     return asked
-
-
-def open_installed_head() -> EventHead:
-    """The event head that came with roadaware."""
-
-    return open_head()
 
 
 def add_event_head(
@@ -284,7 +274,7 @@ def add_event_head(
     if not has_event_head(asked, detector.kinds):
         return detector
 
-    wrapped = EventDetector(detector, open_installed_head(), linker, fps=fps)
+    wrapped = EventDetector(detector, open_head(), linker, fps=fps)
     with timed("the event head"):
         warm_up_events(linker)
     return wrapped
@@ -293,33 +283,14 @@ def add_event_head(
 # Pedestrians who may cross: which predictors are asked, and of which detectors.
 
 
-def find_predictors(asked: Sequence[str]) -> list[Path]:
-    """The files that are meant; none where pedestrians are not asked about.
-
-    Args:
-        asked: files or folders of predictors; or `auto`, also where nothing is said, for those that came with
-            roadaware; or `none`.
-
-    Raises:
-        UsageError: if words and files are mixed.
-    """
-    words = [each for each in asked if each in ("auto", "none")]
-    if words and len(asked) > 1:
-        raise UsageError(f"--crossing {words[0]} stands alone; name files, or say {words[0]}")
-    if asked and not words:
-        return [Path(each) for each in asked]
-    if words == ["none"]:
-        return []
-    return [path for name in PREDICTORS if (path := WEIGHTS / name).is_file()]
-
-
 def build_annotator(
     asked: Sequence[str], detector: Detector, clock: Clock, *, waits: bool = True, timed: Timed = _untimed
 ) -> CrossingAnnotator | None:
     """What gives pedestrians their outlook in one watch; None where nothing does.
 
     Args:
-        asked: as of `find_predictors`.
+        asked: files or folders of predictors; or `auto`, also where nothing is said, for those that came with
+            roadaware; or `none`.
         detector: that looks.
         clock: of the watch.
         waits: whether frames wait for what is done once. Then predictors are warmed up when somebody is first
@@ -327,13 +298,18 @@ def build_annotator(
         timed: what the warm-up runs in.
 
     Raises:
-        UsageError: if a predictor cannot be asked about a stream, or the detector tells no pedestrians.
+        UsageError: if words and files are mixed, a predictor cannot be asked about a stream, or the detector
+            tells no pedestrians.
         InputError: if a file cannot be read.
     """
-    files = find_predictors(asked)
-    if not files:
+    words = [each for each in asked if each in ("auto", "none")]
+    if words and len(asked) > 1:
+        raise UsageError(f"--crossing {words[0]} stands alone; name files, or say {words[0]}")
+    files = [Path(each) for each in asked]
+    if words or not asked:
+        files = [path for name in PREDICTORS if (path := WEIGHTS / name).is_file()]
+    if words == ["none"] or not files:
         return None
-
     rule, agents = OutlookRule(), detector.kinds.get("agent", ())
     if not set(rule.agents) & set(agents):
         if not asked or list(asked) == ["auto"]:
@@ -371,7 +347,6 @@ def describe_models(
         views: how images are shown to the detector; None where it has its own way.
         detector: as it is asked, with the event head or without.
     """
-
     rows = []
     for path in files:
         notes = read_notes(path)
@@ -386,7 +361,6 @@ def describe_models(
 
 def _in_catalogue(path: Path) -> dict[str, str]:
     """What the catalogue says of a model that it installed; nothing of others."""
-
     for entry in read_catalogue().values():
         if find_installed_path(entry) == path:
             record = read_record(path if path.is_dir() else path.parent) or {}

@@ -183,7 +183,6 @@ def draw_background(capture: Capture, picture: Pixels, names: Sequence[str] | No
         picture: (H, W, 3).
         names: of the classes that are background (default: those of the default config).
     """
-
     if capture.semantics is None:
         return picture
     wanted = [code for code, name in enumerate(capture.semantics.names) if name in (names or BACKGROUND)]
@@ -237,7 +236,6 @@ def _line(picture: Pixels) -> int:
 
 
 def _resize_image(name: str, picture: Pixels, width_px: int) -> Pixels:
-
     height = max(1, round(picture.shape[0] * width_px / picture.shape[1]))
     way = Image.Resampling.LANCZOS
     if name in _WIDE:

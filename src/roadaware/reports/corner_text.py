@@ -40,7 +40,6 @@ _DIGITS = 4
 
 def format_corner_run(run: SceneRun) -> str:
     """One run: groups beside trivial answers, slices, classes, and what is printed."""
-
     truth = run.facts.get("truth", {})
     row = run.result.counts.row(0, named=True)
     heading = (
@@ -70,7 +69,6 @@ def format_corner_run(run: SceneRun) -> str:
 
 def _groups(result: SceneResult, *, intervals: bool) -> str:
     """Each group with the predictions, their intervals, and the trivial answers."""
-
     columns = select_columns(result)
     rows = []
     for line in build_lines(result):
@@ -100,7 +98,6 @@ def _total(result: SceneResult) -> str:
 
 
 def _slices(result: SceneResult, *, intervals: bool) -> str:
-
     if not result.groups:
         return ""
     rows = [
@@ -112,7 +109,6 @@ def _slices(result: SceneResult, *, intervals: bool) -> str:
 
 def _classes(result: SceneResult) -> str:
     """Classes and super-classes with their objects and recall in each group."""
-
     groups, metrics, lines = build_class_lines(result)
     if not lines:
         return ""
@@ -128,7 +124,6 @@ def _classes(result: SceneResult) -> str:
 
 
 def _format_printed(result: SceneResult, printed: list[dict[str, Any]]) -> str:
-
     ends = select_printed_columns(result, printed)
     if not ends:
         return ""
