@@ -20,7 +20,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.io.images import HEAD_BYTES, parse_image_size, read_still
 from roadaware.io.sources import is_outside, read_file_head, resolve_inside, to_printable
 from roadaware.io.video import VideoReader
-from roadaware.scenes.sensors import find_video_path
+from roadaware.scenes.sensors import find_video_path, list_still_paths
 from roadaware.scenes.store import is_saved, open_scenes
 from roadaware.scenes.tables import Scenes
 from roadaware.simulator.synthetic_films import is_synthetic_film
@@ -176,7 +176,7 @@ def find_videos(scenes: Scenes, root: Path, pattern: str = "") -> tuple[list[Fil
     found, refused = [], {}
     counts = scenes.videos["n_frames"].to_list() if "n_frames" in scenes.videos.columns else []
     names = scenes.videos["video"].cast(pl.String).to_list()
-    stills = {} if pattern else _stills(scenes)
+    stills = {} if pattern else list_still_paths(scenes)
     for place, name in enumerate(names):
         try:
             if name in stills:
@@ -218,16 +218,6 @@ def _film(scenes: Scenes, root: Path, pattern: str, video: str) -> Film:
     path = root / pattern.format(video=video) if pattern else find_video_path(scenes, root, video)
     with VideoReader(path) as reader:
         return Film(video, str(path), len(reader), reader.height_px, reader.width_px)
-
-
-def _stills(scenes: Scenes) -> dict[str, dict[int, str]]:
-    """Video to frame to path, of videos that are still images."""
-    found: dict[str, dict[int, str]] = {}
-    if "path" in scenes.frames.columns:
-        rows = scenes.frames.select(pl.col("video").cast(pl.String), "frame", "path")
-        for video, frame, path in rows.filter(pl.col("path").is_not_null()).iter_rows():
-            found.setdefault(video, {})[frame] = path
-    return found
 
 
 def _of_stills(scenes: Scenes, root: Path, video: str, place: int, paths: Mapping[int, str]) -> Film:
