@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -231,7 +231,9 @@ def apply(
             raise UsageError("a memory bank looks at images: give --dataset, that of the proposals")
     held, told = _open_predictions(proposals), []
     for fitted in opened:
-        scenes, root, shared, refused = None, Path(), None, dict[str, int]()
+        scenes: Scenes | None = None
+        shared: int | None = None
+        root, refused = Path(), dict[str, int]()
         if dataset is not None and fitted.by == ENERGY:
             scenes = _open_labelled(dataset)
         elif dataset is not None:
@@ -253,7 +255,7 @@ def apply(
                 shares, met, prints, refused = score_crop_novelty(
                     held, scenes, root, looker, fitted, allow_leak=allow_leak, progress=seen
                 )
-        facts = {
+        facts: dict[str, Any] = {
             "by": fitted.by,
             "fit": fitted.digest,
             "fitted_on": dict(fitted.about),

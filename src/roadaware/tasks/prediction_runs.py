@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,9 +164,8 @@ class PredictionRun:
         total, before, kept = sum(films[video].n_frames for video in wanted), 0, 0
         try:
             for video, facts in wanted.items():
-                found, faults = _look(
-                    detector, films[video], facts, lambda n, b=before: progress(b + n, total, "frames")
-                )
+                moved = partial(_tell_frames, progress, before, total)
+                found, faults = _look(detector, films[video], facts, moved)
                 if found or not faults:
                     self.keep(facts, found, len(faults))
                     kept += 1
@@ -302,6 +302,10 @@ class PredictionRun:
         write_atomically(self.folder / RECORD, (json.dumps(record, indent=1) + "\n").encode())
         self._written_s = time.monotonic()
         self._cost_s = self._written_s - started_s
+
+
+def _tell_frames(progress: Callable[[int, int, str], None], before: int, total: int, done: int) -> None:
+    progress(before + done, total, "frames")
 
 
 def _look(
