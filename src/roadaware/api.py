@@ -26,7 +26,7 @@ from roadaware import datasets
 from roadaware.analysis import scene_tasks
 from roadaware.config import to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.config import LinkerConfig, apply_advice
+from roadaware.linking.config import LinkerConfig, build_linker
 from roadaware.linking.link import link as _link
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import DetectionResult
@@ -258,12 +258,9 @@ def link(
     _check_kind(predictions, tables.Predictions, "link takes predictions")
     if dataset not in ("road", "ucf24"):
         raise UsageError(f"dataset is 'road' or 'ucf24', not {dataset!r}")
-    if isinstance(config, LinkerConfig):
-        chosen = config
-    elif _check_config(config) == "reference":
-        chosen = LinkerConfig.reference(dataset)
-    else:
-        chosen = apply_advice(LinkerConfig.default(dataset), get_advice(predictions.meta))
+    chosen = config
+    if not isinstance(chosen, LinkerConfig):
+        chosen = build_linker(_check_config(chosen), dataset, get_advice(predictions.meta))
     found = _link(predictions, chosen) if len(predictions.boxes) else predictions  # nothing makes no tubes
     return Predictions(**found.tables(), meta=found.meta)
 
@@ -760,10 +757,9 @@ def propose(
             config=CopgConfig(**knobs),
         )
         work = kept or Path(spare) / "work"
-        found, tally = runner.run(order, work, processes=processes, progress=progress, overwrite=overwrite)
-        runner.require_opened(order, tally)
-        if kept is not None:
-            save(found, work / runner.PROPOSALS, overwrite=True)
+        found, tally = runner.propose_set(
+            order, work, processes=processes, progress=progress, overwrite=overwrite
+        )
     if tally.skipped:
         reason, count = next(iter(tally.skipped.items()))
         left = f"{sum(tally.skipped.values()):,} images were left out, {count:,} of them because: {reason}"
@@ -1106,10 +1102,10 @@ def _render_png(figure: Figure) -> bytes:
     return held.getvalue()
 
 
-def _check_config(name: Any) -> str:
+def _check_config(name: Any) -> Config:
     if name not in ("default", "reference"):
         raise UsageError(f"config is 'default', 'reference' or a config of your own, not {name!r}")
-    return str(name)
+    return "reference" if name == "reference" else "default"
 
 
 def _check_word(what: str, given: Any, known: Sequence[Any]) -> None:

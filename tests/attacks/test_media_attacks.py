@@ -304,7 +304,7 @@ def test_sound_that_cannot_be_decoded_is_said_once(tmp_path: Path, fourcc: str) 
 
 
 def test_a_film_that_no_decoder_knows_is_exit_3_and_is_left_out_of_many(tmp_path: Path) -> None:
-    from roadaware.cli.predict_videos import VideoSource
+    from roadaware.cli.networks import VideoSource
 
     (tmp_path / "films").mkdir()
     good, bad = tmp_path / "films" / "good.mp4", tmp_path / "films" / "bad.mp4"

@@ -31,9 +31,10 @@ from roadaware.scenes.sensors import open_frame
 from roadaware.scenes.store import open_predictions, save
 from roadaware.scenes.tables import Meta, Predictions
 from roadaware.tasks import prediction_runs
-from roadaware.tasks.prediction_runs import PredictionRun, VideoFacts
+from roadaware.tasks.prediction_runs import PredictionRun
 from roadaware.tasks.resumable_runs import MaskRun
 from roadaware.tasks.road_events import Classes
+from roadaware.tasks.videos import VideoFacts
 
 TEXTS = "tyre,traffic cone,dog"
 

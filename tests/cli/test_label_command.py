@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from small_files import Command
 
-from roadaware.cli.label import read_image_list
+from roadaware.analysis.annotation.selection import read_image_list
 from roadaware.errors import InputError
 from roadaware.scenes.store import open_scenes
 

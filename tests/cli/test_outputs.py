@@ -148,10 +148,10 @@ def test_an_onnx_file_is_replaced_only_when_asked(roadaware: Command, tmp_path: 
 
 
 def test_folders_are_known_by_what_their_writers_put_there(tmp_path: Path) -> None:
-    from roadaware.cli import label
     from roadaware.cli.train import _LAST
     from roadaware.corner_cases import runner
     from roadaware.demo import steps
+    from roadaware.formats import proposal_tasks
     from roadaware.online import run_folder
     from roadaware.protocols import copg_ablation
     from roadaware.simulator import generate
@@ -176,17 +176,20 @@ def test_folders_are_known_by_what_their_writers_put_there(tmp_path: Path) -> No
             output.check(folder)
     for output, names in (
         (outputs.WATCH, run_folder._OURS),
-        (outputs.TASKS, (label.SENT, label.TASKS, label.COCO, label.PARQUET)),
+        (
+            outputs.TASKS,
+            (proposal_tasks.SENT, proposal_tasks.TASKS, proposal_tasks.COCO, proposal_tasks.PARQUET),
+        ),
     ):
         folder = tmp_path / names[0]
         folder.mkdir()
         for name in names:
             (folder / name).touch()
-        if label.SENT in names:
+        if proposal_tasks.SENT in names:
             output.check(folder)  # an export that was interrupted goes on
-            (folder / label.SENT).unlink()
-            (folder / label.SENT).mkdir()
-            (folder / label.SENT / "meta.json").touch()
+            (folder / proposal_tasks.SENT).unlink()
+            (folder / proposal_tasks.SENT).mkdir()
+            (folder / proposal_tasks.SENT / "meta.json").touch()
         output.check(folder, overwrite=True)
         with pytest.raises(UsageError, match="--overwrite"):
             output.check(folder)

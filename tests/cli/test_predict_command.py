@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 from small_files import Command
 
-from roadaware.cli import predict as command
 from roadaware.datasets import read
 from roadaware.errors import DiskError
 from roadaware.scenes.dense_scores import get_score_layout
@@ -180,7 +179,7 @@ def test_what_is_whole_is_kept_when_it_is_stopped(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    out, plain = tmp_path / "run", command.iterate_video_images
+    out, plain = tmp_path / "run", prediction_runs.iterate_images
     words = ["predict", weights["stream"], "--videos", made_up / "road", "--top", "5", "--out"]
 
     def stopped(film: Any) -> Any:
@@ -188,13 +187,13 @@ def test_what_is_whole_is_kept_when_it_is_stopped(
             raise KeyboardInterrupt
         return plain(film)
 
-    monkeypatch.setattr(command, "iterate_video_images", stopped)
+    monkeypatch.setattr(prediction_runs, "iterate_images", stopped)
     done = roadaware(*words, out)
     assert done.code == 130
     assert "1 of 2 videos are kept" in done.err
     assert not (out / "predictions").exists()
     kept = (out / "parts" / "00000" / "meta.json").stat().st_mtime_ns
-    monkeypatch.setattr(command, "iterate_video_images", plain)
+    monkeypatch.setattr(prediction_runs, "iterate_images", plain)
 
     def full(*_: Any, **__: Any) -> None:
         raise DiskError("cannot write: no space left") from OSError(errno.ENOSPC, "no space left")

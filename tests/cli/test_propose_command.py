@@ -14,10 +14,11 @@ from planted_kitti import planted_kitti
 
 from roadaware.cli import propose as command
 from roadaware.cli.app import main
-from roadaware.cli.propose import _format_reasons, configure_copg
+from roadaware.cli.propose import configure_copg
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.datasets.detect_format import detect_reader
 from roadaware.errors import DatasetNotFoundError, UsageError
+from roadaware.reports.corner_text import format_reasons
 from roadaware.scenes.store import open_predictions
 
 
@@ -116,7 +117,7 @@ def test_an_interrupted_command_says_how_to_go_on(root, tmp_path, capsys, monkey
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "run", stopped)
+    monkeypatch.setattr(command, "propose_set", stopped)
     assert main(["propose", str(root), "--out", str(tmp_path / "out")]) == 130
     assert "the same command goes on with it" in capsys.readouterr().err
 
@@ -156,7 +157,7 @@ def test_a_picture_that_is_not_there_is_not_drawn(tmp_path, capsys):
 
 
 def test_a_thousand_reasons_are_no_thousand_lines():
-    told = _format_reasons({f"reason {n}": 1 for n in range(1000)})
+    told = format_reasons({f"reason {n}": 1 for n in range(1000)})
     assert len(told.splitlines()) == 11
     assert "990 further reasons" in told
 

@@ -16,8 +16,8 @@ sys.path.append(str(Path(__file__).parent.parent / "models"))
 from plain_graph_model import HEAT, PICTURE, SIDES, tiny_centernet
 from small_files import Command
 
-from roadaware.cli import console, street_choice
-from roadaware.cli.street_choice import AS_IT_SUITS, Looks, select_detector
+from roadaware.cli import console, networks
+from roadaware.cli.networks import AS_IT_SUITS, Looks, select_detector
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoWriter
 from roadaware.models.catalogue.entries import COCO, RECORD, Entry, find_entry, get_models_folder
@@ -88,7 +88,7 @@ def test_at_a_terminal_it_offers_to_fetch_one(
         asked.append(entry.name)
         _install()
 
-    monkeypatch.setattr("roadaware.cli.street_choice.get_model", get_model)
+    monkeypatch.setattr("roadaware.cli.networks.get_model", get_model)
     monkeypatch.setattr(console, "is_quiet", lambda: False)  # whatever command ran before in this process
     monkeypatch.setattr(sys, "stdin", _Terminal(answer))
     monkeypatch.setattr(sys, "stderr", _Terminal())
@@ -102,8 +102,8 @@ def test_where_it_cannot_be_fetched_the_work_goes_on(
     def get_model(entry: Entry, **more: object) -> None:
         raise InputError("npm cannot reach its registry")
 
-    monkeypatch.setattr("roadaware.cli.street_choice.get_model", get_model)
-    monkeypatch.setattr(street_choice, "_asks", lambda entry: True)
+    monkeypatch.setattr("roadaware.cli.networks.get_model", get_model)
+    monkeypatch.setattr(networks, "_asks", lambda entry: True)
     assert _files() == [find_bundled_weights()]
     assert "cannot reach" in capsys.readouterr().err
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from roadaware.cli.devices import set_threads
-
 torch = pytest.importorskip("torch")
+set_threads = pytest.importorskip("roadaware.models.devices").set_threads
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,9 @@ import pytest
 import yaml
 from small_files import Command, Done
 
-from roadaware.cli import main, train
+from roadaware.cli import main
 from roadaware.config import digest
+from roadaware.protocols.printed_iv2024 import iterate_printed
 from roadaware.scenes.store import save
 from roadaware.training.pedestrians import several
 from roadaware.training.pedestrians.recipe import SamplesRecipe
@@ -46,7 +47,7 @@ NETWORKS = {
 @pytest.fixture(autouse=True, scope="module")
 def _few_draws() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(train, "_DRAWS", 40)
+        patch.setattr("roadaware.cli.train._DRAWS", 40)
         yield
 
 
@@ -140,7 +141,7 @@ JAAD = SamplesRecipe(root="jaad", config="reference")
 def test_printed_rows_stand_beside_the_published_samples_alone(
     samples: SamplesRecipe, judged: int, shown: bool
 ) -> None:
-    rows = dict(train.iterate_printed(samples, judged))
+    rows = dict(iterate_printed(samples, judged))
     assert set(rows) == ({"SFGRU", "PCPA", "BiPed", "PedFormer"} if shown else set())
 
 

@@ -14,10 +14,11 @@ from conftest import Command
 from roadaware.analysis.watched import summarise_events
 from roadaware.cli import watch
 from roadaware.cli import watch as command
-from roadaware.cli.watch import LiveLine, format_progress
+from roadaware.cli.watch import LiveLine
 from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.models.detector import FrameDetections
 from roadaware.online.watch import Progress
+from roadaware.reports.watch_text import format_progress
 
 
 class Stub:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roadaware.cli.label import read_image_list
+from roadaware.analysis.annotation.selection import read_image_list
 from roadaware.io.csv import escape_formulas, format_csv, from_sheets
 
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "'=1"]

@@ -17,6 +17,7 @@ from roadaware.models.retinanet3d.detector import Fit
 from roadaware.scenes.composites import find_compositions
 from roadaware.scenes.store import save
 from roadaware.tasks.road_events import build_video_truth, collect_classes
+from roadaware.tasks.videos import Film, find_videos
 from roadaware.training.batches import (
     Batch,
     ClipSet,
@@ -30,7 +31,7 @@ from roadaware.training.batches import (
     transform_clip,
 )
 from roadaware.training.data import load_training_data
-from roadaware.training.footage import Film, Footage, find_videos, resize_image
+from roadaware.training.footage import Footage, resize_image
 from roadaware.training.mirroring import Mirror, build_mirror, replace_mirrored_words
 from roadaware.training.recipe import AugmentRecipe, Recipe
 

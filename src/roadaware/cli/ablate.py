@@ -24,8 +24,8 @@ from roadaware.cli.options import (
     Switch,
     validate_range,
 )
-from roadaware.cli.propose import STRICT, build_order, describe_lost
-from roadaware.corner_cases.runner import load_run_inputs
+from roadaware.cli.propose import STRICT, describe_lost
+from roadaware.corner_cases.runner import build_order, load_run_inputs
 from roadaware.errors import UsageError
 from roadaware.io import folders
 from roadaware.io.csv import format_csv
@@ -107,7 +107,7 @@ def ablate(
         detections=detections is not None,
     )
     variants, places = collect_variants(rows)
-    order = build_order(dataset, reader, split, semantics, detections)
+    order = build_order(dataset, reader=reader, split=split, semantics=semantics, detections=detections)
     source = load_run_inputs(order).scenes
     judged: Scenes | None = source
     if truth is not None:

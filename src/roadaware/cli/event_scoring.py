@@ -29,12 +29,12 @@ from roadaware.cli.event_inputs import (
     convert_kinds,
     map_native_kinds,
 )
-from roadaware.cli.link import list_steps
-from roadaware.cli.linker_choice import compare_with_advice, select_linker
+from roadaware.cli.link import compare_with_advice, select_linker
 from roadaware.cli.options import ConfigName
 from roadaware.config import from_dict, to_dict
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
+from roadaware.linking.frame_boxes import list_steps
 from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -53,14 +53,6 @@ def export(
     width, by, height = size.partition("x")
     if not by or not width.isdecimal() or not height.isdecimal() or not int(width) * int(height):
         raise UsageError(f"--size is WIDTHxHEIGHT, such as 1280x960, not {size!r}")
-    done, why = _export_model(weights, out, clip, stream, (int(width), int(height)))
-    return Outcome(_text(done, out, why), _data(done, out))
-
-
-def _export_model(
-    weights: Path, out: Path, clip: int | None, stream: bool, picture_px: tuple[int, int]
-) -> tuple[Exported, str | None]:
-    """What was written, and why it is no stream where nobody said which form it has."""
     from roadaware.models import exporting
     from roadaware.models.weights import open_network
 
@@ -76,9 +68,17 @@ def _export_model(
             out,
             form="stream" if as_stream else "clip",
             frames=clip or 8,
-            picture_px=picture_px,
+            picture_px=(int(width), int(height)),
         )
-    return done, why if clip is None else None
+    data = {
+        "file": str(out),
+        "form": done.form,
+        "inputs": {name: list(shape) for name, shape in done.inputs.items()},
+        "outputs": {name: list(shape) for name, shape in done.outputs.items()},
+        "difference": done.difference,
+        "bytes": done.n_bytes,
+    }
+    return Outcome(_text(done, out, why if clip is None else None), data)
 
 
 def _text(done: Exported, out: Path, why: str | None) -> str:
@@ -98,14 +98,3 @@ def _text(done: Exported, out: Path, why: str | None) -> str:
     return "\n".join(
         [*lines, f"wrote {terminal.format_cell(str(out))}, {terminal.format_bytes(done.n_bytes)}"]
     )
-
-
-def _data(done: Exported, out: Path) -> dict[str, Any]:
-    return {
-        "file": str(out),
-        "form": done.form,
-        "inputs": {name: list(shape) for name, shape in done.inputs.items()},
-        "outputs": {name: list(shape) for name, shape in done.outputs.items()},
-        "difference": done.difference,
-        "bytes": done.n_bytes,
-    }

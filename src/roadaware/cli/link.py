@@ -1,10 +1,10 @@
-"""`roadaware link`: from detections in frames to tubes over time."""
+"""`roadaware link`: from detections in frames to tubes over time, by a linker as its detector advises."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,16 +13,19 @@ from cyclopts import Group, Parameter
 
 from roadaware.analysis.event_findings import list_warnings
 from roadaware.cli import console, event_inputs, outputs
-from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, Claims, EventSet
-from roadaware.cli.linker_choice import select_linker
+from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, EventSet
 from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Output, Overwrite, Several, Switch
 from roadaware.config import digest, to_dict
 from roadaware.errors import InputError, UsageError
+from roadaware.linking.config import LinkerConfig, build_linker
+from roadaware.linking.frame_boxes import list_steps
 from roadaware.linking.fusion import FusionConfig, fuse_detections
 from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
+from roadaware.linking.link import count_linked
 from roadaware.linking.link import link as linked
 from roadaware.linking.suppression import NmsConfig, suppress_overlaps
-from roadaware.online.setup import has_event_head, open_installed_head
+from roadaware.models.event_head.head import open_head
+from roadaware.online.setup import has_event_head
 from roadaware.reports import terminal
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.composites import product_of_marginals
@@ -31,13 +34,12 @@ from roadaware.scenes.store import save
 from roadaware.tasks.events import add_events
 
 if TYPE_CHECKING:
-    from roadaware.linking.config import LinkerConfig
+    from roadaware.scenes.advice import Advice
     from roadaware.scenes.tables import Predictions, Scenes
 
 # Steps of `roadaware link` on either side of the linker: suppress, fuse, and leave out short paths.
 
 _STEPS = Group("Before and after linking", sort_key=50)
-_NOTE = "after_detector"
 _FUSE = "Boxes of several sets that overlap by more than this become one. [default: 0.55]"
 _WEIGHTS = "Weight of each set's scores, in the order of the sets. [default: 1 each]"
 _NMS = (
@@ -82,85 +84,6 @@ class Steps:
 
 
 AS_THEY_ARE = Steps()
-
-
-def prepare_detections(sets: Sequence[Predictions], steps: Steps) -> Predictions:
-    """One set of detections: each suppressed if asked, and several of them fused.
-
-    Args:
-        sets: detections, not linked.
-        steps: what is asked.
-    """
-    done = [_suppress_detections(each, steps) for each in sets]
-    if len(done) == 1:
-        return done[0]
-
-    config = FusionConfig(weights=steps.weights or None)
-    if steps.fuse_iou is not None:
-        config = replace(config, iou=steps.fuse_iou)
-    with console.log_step("fusing"):
-        whole = fuse_detections(done, config)
-    others = [step for each in done[1:] for step in each.meta.notes.get(_NOTE, [])]
-    own = whole.meta.notes[_NOTE]
-    notes = {**whole.meta.notes, _NOTE: [*own[:-1], *others, own[-1]]}
-    return whole.with_tables(meta=replace(whole.meta, notes=notes))
-
-
-def filter_tubes(tubes: Predictions, steps: Steps) -> Predictions:
-    """The tubes without short ones, if asked.
-
-    Raises:
-        UsageError: if paths are predicted for consecutive frames whatever frames their boxes were found in.
-    """
-    if steps.min_length == 1:
-        return tubes
-
-    if "consecutive" in tubes.tubes.columns and tubes.tubes["consecutive"].any():
-        raise UsageError(
-            "--min-length counts the frames of a path, and the published builder reports others than it "
-            "found; use --config default"
-        )
-    return interpolate_tubes(tubes, InterpolationConfig(max_gap=0, min_length=steps.min_length))
-
-
-def list_steps(tables: Predictions) -> list[dict[str, Any]]:
-    """What was done, in its order: each step with its settings and counts, as the tables' notes have it."""
-    return list(tables.meta.notes.get(_NOTE, []))
-
-
-def describe_steps(tables: Predictions) -> list[str]:
-    """The same as lines to print."""
-    return [line for step in list_steps(tables) if (line := _line(step))]
-
-
-def _suppress_detections(detections: Predictions, steps: Steps) -> Predictions:
-    if steps.nms is None:
-        return detections
-
-    config = NmsConfig(by=steps.nms)
-    if steps.nms_iou is not None:
-        config = replace(config, iou=steps.nms_iou)
-    with console.log_step("suppressing"):
-        return suppress_overlaps(detections, config)
-
-
-def _line(step: dict[str, Any]) -> str:
-    config = step["config"]
-    if step["step"] == "suppressed" and "kept" in step:
-        kept = f"{step['kept']:,} of {step['boxes']:,} boxes stay"
-        return f"suppressed by agentness at IoU {config['iou']:g}: {kept}"
-    if step["step"] == "suppressed":
-        zeroed = f"{step['scores_zeroed']:,} scores of {step['boxes']:,} boxes become 0"
-        return f"suppressed by class at IoU {config['iou']:g}: {zeroed}"
-    if step["step"] == "fused":
-        weights = ", ".join(f"{weight:g}" for weight in config["weights"] or ()) or "1 each"
-        became = f"{step['boxes']:,} boxes of {step['models']} sets become {step['fused']:,}"
-        return f"fused at IoU {config['iou']:g}, weights {weights}: {became}"
-    if step["step"] == "interpolated":
-        kept = f"{step['tubes_kept']:,} of {step['tubes']:,} paths and tubes stay"
-        return f"shorter than {config['min_length']} left out: {kept}"
-    return ""
-
 
 Edge = Literal["score", "iou", "scoreiou", "ioul2", "affinity"]
 Assignment = Literal["greedy", "hungarian", "cascade"]
@@ -224,150 +147,223 @@ def link(
         roadaware link detections-a detections-b --weights 2 1 --nms agentness \\
             --min-length 6 --output fused
     """
-
     steps.check(len(detections))
     if iou is not None and not 0 <= iou <= 1:
         raise UsageError(f"--iou is an overlap from 0 to 1, not {iou:g}")
     size_px = event_inputs.parse_size(size)
     scenes = None if truth is None else event_inputs.open_truth(truth)
-    claims = _open_detections(detections, scenes, size_px, images)
-    found = prepare_detections([_prepare_scores(each.tables, composites) for each in claims], steps)
+    claims = [event_inputs.open_claims(path, scenes, size_px, images=images) for path in detections]
+    for told in () if scenes is None else list_warnings(scenes):
+        console.print_note(told)
+    for each in claims:
+        if each.has_tubes:
+            hint = "They can be judged as they are."
+            raise InputError("expected detections, found tubes", where=str(each.path), hint=hint)
+    sets = [event_inputs.add_dense_scores(each.tables) for each in claims]
+    if composites == "product":
+        sets = [product_of_marginals(each) for each in sets]
+    found = _prepare_detections(sets, steps)
     given = {"min_iou": iou, "jump_gap": jump_gap, "cost": edge, "assignment": assignment, "trim": trim}
     given["jump_gap_s"] = None if jump_gap is None else 0.0
     published = dataset or event_inputs.infer_dataset(found)
     chosen, said = select_linker(config, published, get_advice(found.meta), given)
     if events:
-        found = _with_events(found, chosen, scenes)
-    tubes, elapsed_s = _link_tubes(found, chosen)
-    tubes = filter_tubes(tubes, steps)
+        found = _add_events(found, chosen, scenes)
+    started_s = time.monotonic()
+    with console.show_progress("linking") as progress, console.log_step("linking"):
+        tubes = linked(found, chosen, progress=progress)
+    elapsed_s = time.monotonic() - started_s
+    tubes = _filter_tubes(tubes, steps)
     save(tubes, out, overwrite=overwrite)
     console.print_note(f"wrote {out}")
-    data = {**_data(tubes, claims, chosen, elapsed_s), "notes": said}
-    return Outcome(_text(tubes, claims, elapsed_s, out, said), data)
+    dropped: dict[str, int] = {}
+    for what, count in (item for each in claims for item in each.dropped.items()):
+        dropped[what] = dropped.get(what, 0) + count
+    counts = count_linked(tubes)
+    data = {
+        **counts,
+        "config": to_dict(chosen),
+        "config_digest": digest(chosen),
+        "steps": list_steps(tubes),
+        "dropped": dropped,
+        "seconds": round(elapsed_s, 3),
+        "notes": said,
+    }
+    names = " and ".join(terminal.format_cell(each.path.name) for each in claims)
+    lines = [
+        f"linked {names} in {terminal.format_duration(elapsed_s)}",
+        *(line for step in list_steps(tubes) if (line := _describe_step(step))),
+        *said,
+        "",
+        _format_counts(counts),
+        *(f"{count:,} {terminal.format_cell(what)}" for what, count in dropped.items()),
+        "",
+    ]
+    name = "ucf24" if event_inputs.infer_dataset(tubes) == "ucf24" else "road"
+    next_one = f"next: roadaware evaluate {name} --truth TRUTH --predictions {terminal.format_cell(out)}"
+    return Outcome("\n".join([*lines, next_one]), data)
 
 
-def _open_detections(
-    paths: list[Path], scenes: Scenes | None, size_px: tuple[int, int], images: Path | None
-) -> list[Claims]:
-    """The detections.
+def _prepare_detections(sets: Sequence[Predictions], steps: Steps) -> Predictions:
+    """One set of detections: each suppressed if asked, and several of them fused."""
+    done = list(sets)
+    if steps.nms is not None:
+        rule = NmsConfig(by=steps.nms)
+        rule = rule if steps.nms_iou is None else replace(rule, iou=steps.nms_iou)
+        with console.log_step("suppressing"):
+            done = [suppress_overlaps(each, rule) for each in sets]
+    if len(done) == 1:
+        return done[0]
+    config = FusionConfig(weights=steps.weights or None)
+    config = config if steps.fuse_iou is None else replace(config, iou=steps.fuse_iou)
+    with console.log_step("fusing"):
+        return fuse_detections(done, config)
+
+
+def _filter_tubes(tubes: Predictions, steps: Steps) -> Predictions:
+    """The tubes without short ones, if asked.
 
     Raises:
-        InputError: if one of the sets has tubes.
+        UsageError: if paths are predicted for consecutive frames whatever frames their boxes were found in.
     """
-    claims = [event_inputs.open_claims(path, scenes, size_px, images=images) for path in paths]
-    for told in () if scenes is None else list_warnings(scenes):
-        console.print_note(told)
-    for each in claims:
-        if each.has_tubes:
-            raise InputError(
-                "expected detections, found tubes",
-                where=str(each.path),
-                hint="They can be judged as they are.",
-            )
-    return claims
+    if steps.min_length == 1:
+        return tubes
+    if "consecutive" in tubes.tubes.columns and tubes.tubes["consecutive"].any():
+        raise UsageError(
+            "--min-length counts the frames of a path, and the published builder reports others than it "
+            "found; use --config default"
+        )
+    return interpolate_tubes(tubes, InterpolationConfig(max_gap=0, min_length=steps.min_length))
 
 
-def _with_events(claims: Predictions, config: LinkerConfig, scenes: Scenes | None) -> Predictions:
+def _add_events(claims: Predictions, config: LinkerConfig, scenes: Scenes | None) -> Predictions:
     """The detections with the scores of the event head; the truth says sizes and rates where they do not."""
-
     has_event_head(True, get_score_layout(claims.meta, "boxes").kinds)
     known = claims.videos
     if scenes is not None and not scenes.videos.is_empty():
         names = claims.boxes["video"].cast(pl.String).unique()
         known = scenes.videos.filter(pl.col("video").cast(pl.String).is_in(names.implode()))
     with console.log_step("labelling"):
-        return add_events(claims.with_tables(videos=known), open_installed_head(), config)
+        return add_events(claims.with_tables(videos=known), open_head(), config)
 
 
-def _prepare_scores(claims: Predictions, composites: Literal["joint", "product"]) -> Predictions:
-    return apply_composites(event_inputs.add_dense_scores(claims), composites)
+def _describe_step(step: dict[str, Any]) -> str:
+    """A step on either side of the linker, in words."""
+    config = step["config"]
+    if step["step"] == "suppressed" and "kept" in step:
+        kept = f"{step['kept']:,} of {step['boxes']:,} boxes stay"
+        return f"suppressed by agentness at IoU {config['iou']:g}: {kept}"
+    if step["step"] == "suppressed":
+        zeroed = f"{step['scores_zeroed']:,} scores of {step['boxes']:,} boxes become 0"
+        return f"suppressed by class at IoU {config['iou']:g}: {zeroed}"
+    if step["step"] == "fused":
+        weights = ", ".join(f"{weight:g}" for weight in config["weights"] or ()) or "1 each"
+        became = f"{step['boxes']:,} boxes of {step['models']} sets become {step['fused']:,}"
+        return f"fused at IoU {config['iou']:g}, weights {weights}: {became}"
+    if step["step"] == "interpolated":
+        kept = f"{step['tubes_kept']:,} of {step['tubes']:,} paths and tubes stay"
+        return f"shorter than {config['min_length']} left out: {kept}"
+    return ""
 
 
-def _link_tubes(claims: Predictions, config: LinkerConfig) -> tuple[Predictions, float]:
-    """The tubes, and how long it took."""
+def _format_counts(counts: Mapping[str, Any]) -> str:
+    rows = [(name, f"{count:,}") for name, count in counts.items() if not isinstance(count, dict)]
+    told = terminal.format_table(["", "count"], rows)
+    kinds = [
+        (kind, f"{held['tubes']:,}", held["labels"], held["length"])
+        for kind, held in counts["labelled tubes"].items()
+    ]
+    if not kinds:
+        return told
+    return f"{told}\n\n{terminal.format_table(['kind', 'tubes', 'labels used', 'median frames'], kinds)}"
 
-    started_s = time.monotonic()
-    with console.show_progress("linking") as progress, console.log_step("linking"):
-        tubes = linked(claims, config, progress=progress)
-    return tubes, time.monotonic() - started_s
+
+# The linker that commands use: as asked for, else as the detector advises, else by its name; in words.
+
+_WORDS = {
+    "min_iou": ("linking overlap", "--iou"),
+    "jump_gap": ("frames that a path may miss", "--jump-gap"),
+    "cost": ("edges by", "--edge"),
+    "assignment": ("assignment", "--assignment"),
+    "trim": ("trimming", "--trim"),
+}
+_LINKING = "linking."
+_MOST = 4
+"""Disputed values that are printed."""
 
 
-def apply_composites(claims: Predictions, how: Literal["joint", "product"]) -> Predictions:
-    """The predictions with the scores of composite kinds as predicted, or made of those of their parts.
+def select_linker(
+    config: ConfigName,
+    dataset: EventSet,
+    advice: Advice,
+    given: Mapping[str, Any] | None = None,
+    *,
+    command: str = "",
+) -> tuple[LinkerConfig, list[str]]:
+    """The linker's configuration, and what to say of the detector's advice on it.
+
+    The published configuration is left as published.
+
+    Args:
+        config: by name.
+        dataset: whose published parameters.
+        advice: of the detector.
+        given: fields that were asked for; None for those that were not.
+        command: whose options change it, such as "link"; the one that runs where empty.
 
     Raises:
-        InputError: if it is not known what composite labels are made of.
+        UsageError: if a field that was asked for has no meaning.
+        DamagedError: if one that is advised has none.
     """
-    if how == "joint":
-        return claims
+    asked = {name: value for name, value in (given or {}).items() if value is not None}
+    named, chosen = build_linker(config, dataset), build_linker(config, dataset, advice, **asked)
+    said = []
+    for name, value in _select_known(advice.linking):
+        words, option = _describe_field(name, command)
+        used = getattr(chosen, name)
+        if name in asked:
+            said.append(f"{words} {_plain(used)}, as asked for; the detector advises {_plain(value)}")
+        elif config == "reference":
+            said.append(f"{words} {_plain(used)}, as published; the detector advises {_plain(value)}")
+        elif used != getattr(named, name):
+            said.append(f"{words} {_plain(used)}, as the detector advises{option}")
+    apart = {n.removeprefix(_LINKING): v for n, v in advice.disputed.items() if n.startswith(_LINKING)}
+    for field, values in _select_known(apart):
+        if field not in asked:
+            words, option = _describe_field(field, command)
+            listed = " and ".join("none" if value is None else _plain(value) for value in values[:_MOST])
+            kept = f"{words} {_plain(getattr(chosen, field))}"
+            said.append(f"{kept}, since the detectors advise different ones ({listed}){option}")
+    return chosen, said
 
-    return product_of_marginals(claims)
 
+def compare_with_advice(linker: object, advice: Advice) -> list[str]:
+    """Where tubes were linked otherwise than their detector advises, in words.
 
-def _text(tubes: Predictions, claims: list[Claims], elapsed_s: float, out: Path, said: list[str]) -> str:
-    counts = count_linked(tubes)
-    rows = [(name, f"{count:,}") for name, count in counts.items() if not isinstance(count, dict)]
-    names = " and ".join(terminal.format_cell(each.path.name) for each in claims)
-    lines = [
-        f"linked {names} in {terminal.format_duration(elapsed_s)}",
-        *describe_steps(tubes),
-        *said,
-        "",
-        terminal.format_table(["", "count"], rows),
+    Args:
+        linker: the configuration that tables say they were linked with; None where they do not.
+        advice: of the detector.
+    """
+    if not isinstance(linker, Mapping):
+        return []
+    return [
+        f"{_describe_field(name, '')[0]} of these tubes: {_plain(linker[name])}; the detector advises {_plain(value)}"
+        for name, value in _select_known(advice.linking)
+        if name in linker and linker[name] != value
     ]
-    per_kind = counts["labelled tubes"]
-    if per_kind:
-        kinds = [
-            (kind, f"{held['tubes']:,}", held["labels"], held["length"]) for kind, held in per_kind.items()
-        ]
-        lines += ["", terminal.format_table(["kind", "tubes", "labels used", "median frames"], kinds)]
-    lines += [f"{count:,} {terminal.format_cell(what)}" for what, count in _count_dropped(claims).items()]
-    name = "ucf24" if event_inputs.infer_dataset(tubes) == "ucf24" else "road"
-    lines += ["", f"next: roadaware evaluate {name} --truth TRUTH --predictions {terminal.format_cell(out)}"]
-    return "\n".join(lines)
 
 
-def _data(tubes: Predictions, claims: list[Claims], config: LinkerConfig, elapsed_s: float) -> dict[str, Any]:
-
-    return {
-        **count_linked(tubes),
-        "config": to_dict(config),
-        "config_digest": digest(config),
-        "steps": list_steps(tubes),
-        "dropped": _count_dropped(claims),
-        "seconds": round(elapsed_s, 3),
-    }
+def _select_known(named: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """What is named like a field of the linker; tables may hold any names."""
+    return [(field.name, named[field.name]) for field in fields(LinkerConfig) if field.name in named]
 
 
-def _count_dropped(claims: list[Claims]) -> dict[str, int]:
-    """What was left out of all sets, by reason."""
-    found: dict[str, int] = {}
-    for what, count in (item for each in claims for item in each.dropped.items()):
-        found[what] = found.get(what, 0) + count
-    return found
+def _describe_field(field: str, command: str) -> tuple[str, str]:
+    """What a field is called, and how it is changed where an option does."""
+    words, option = _WORDS.get(field, (field.replace("_", " "), ""))
+    return terminal.format_cell(words), f"; {f'{command} {option}'.strip()} to change" if option else ""
 
 
-def count_linked(tubes: Predictions) -> dict[str, Any]:
-    """How much was linked to how much, JSON-ready."""
-
-    boxes, table = tubes.boxes, tubes.tubes
-    paths = table.filter(pl.col("parent").is_null()) if "parent" in table.columns else table
-    made = int(boxes["interpolated"].fill_null(False).sum()) if "interpolated" in boxes.columns else 0
-    linked = len(boxes) - boxes["tube"].null_count() if "tube" in boxes.columns else 0
-    found = {
-        "videos": boxes["video"].n_unique(),
-        "detections": len(boxes) - made,
-        "linked detections": linked - made,
-        "interpolated boxes": made,
-        "paths": len(paths),
-    }
-    length = (pl.col("end_frame") - pl.col("start_frame")).median().cast(pl.Int64)
-    kinds: dict[str, Any] = {}
-    if not tubes.tube_labels.is_empty():
-        joined = tubes.tube_labels.join(table.select("tube", "start_frame", "end_frame"), on="tube")
-        kind = pl.col("kind").cast(pl.String)
-        rows = joined.group_by(kind, maintain_order=True).agg(
-            pl.len().alias("tubes"), pl.col("label").n_unique().alias("labels"), length.alias("length")
-        )
-        kinds = {row.pop("kind"): row for row in rows.to_dicts()}
-    return {**found, "labelled tubes": kinds}
+def _plain(value: Any) -> str:
+    counted = isinstance(value, int | float) and not isinstance(value, bool)
+    return f"{value:g}" if counted else terminal.format_cell(str(value)[:40])

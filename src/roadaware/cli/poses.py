@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, outputs
+from roadaware.cli import console, outputs
+from roadaware.cli.networks import ALL_VIDEOS, VideoSource, open_saved, show_resumable
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
-from roadaware.cli.predict_videos import ALL_VIDEOS, VideoSource
-from roadaware.errors import InputError, Terminated, UsageError
+from roadaware.errors import UsageError
 from roadaware.io.files import write_atomically
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.reports import terminal
 from roadaware.reports.pose_pictures import draw_joints
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.store import open_predictions
 from roadaware.tasks.poses import TABLE, PoseRun, people_in
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from roadaware.cli.predict_videos import Asked
-    from roadaware.models.graphs.movenet import PoseReader
-    from roadaware.training.footage import Film
+from roadaware.tasks.videos import VideoSet, iterate_shots
 
 _VIDEOS = "Where people are seen: a dataset, or videos and folders of videos with --boxes."
 _BOXES = "Whose joints: saved predictions, best the tubes of `link`. [default: the people of the dataset]"
@@ -75,109 +67,37 @@ def poses(
     path = resolve_weights(weights, ("pose",))
     with console.log_step("opening the model"):
         looker = open_poses(path)
-    with console.log_step("opening the videos"):
-        asked = source.collect(videos)
-        people = people_in(_tables(boxes, asked))
-    settings = {"weights": digest_model_files(path), "people": _digest(people)}
-    run = PoseRun(out, settings, threshold, overwrite=overwrite)
-    table, gone = _looked(run, looker, asked, people)
-    drawn = _drawn(table, asked, out, draw) if draw else 0
-    data = _data(run, table, gone, drawn)
-    failed = f"--strict: {len(gone)} images or videos cannot be read" if strict and gone else None
+    asked = source.collect(videos)
+    if boxes is not None:
+        people = people_in(open_saved(boxes, "predictions"))
+    elif asked.scenes is not None:
+        people = people_in(asked.scenes)
+    else:
+        raise UsageError(
+            "videos do not say where people are: --boxes names tables that do, such as those of "
+            "`roadaware predict --videos VIDEO --output RUN` and `roadaware link RUN/predictions --output TUBES`"
+        )
+    run = PoseRun(out, {"weights": digest_model_files(path)}, people, threshold, overwrite=overwrite)
+    run.gone += [f"{video}: {reason}" for video, reason in asked.refused.items()]
+    films = run.select_films(asked.films)
+    with show_resumable("joints", lambda: f"{len(run.kept)} of {len(films)} videos are kept") as shown:
+        table = run.read(looker, films, progress=shown)
+    data = {
+        "file": str(run.folder / TABLE),
+        "videos": table["video"].n_unique(),
+        "people": table.select("video", "name").n_unique(),
+        "boxes": len(table),
+        "joints_seen": float(table["seen"].mean()) if len(table) else 0.0,  # type: ignore[arg-type]
+        "without": int((table["seen"] == 0).sum()),
+        "drawn": _draw(table, asked, out, draw) if draw else 0,
+        "gone": run.gone,
+    }
+    failed = f"--strict: {len(run.gone)} images or videos cannot be read" if strict and run.gone else None
     return Outcome(_text(data), data, failed)
 
 
-def _tables(boxes: Path | None, asked: Asked) -> Any:
-    """The tables that say where people are.
-
-    Raises:
-        UsageError: if nothing says so.
-        InputError: if they cannot be read.
-    """
-
-    if boxes is None:
-        if asked.scenes is None:
-            raise UsageError(
-                "videos do not say where people are: --boxes names tables that do, such as those of "
-                "`roadaware predict --videos VIDEO --output RUN` and `roadaware link RUN/predictions --output TUBES`"
-            )
-        return asked.scenes
-    if not datasets.is_saved(boxes):
-        hint = "name the folder `predictions` inside it" if (boxes / "predictions").is_dir() else None
-        raise InputError("expected saved predictions with meta.json", where=str(boxes), hint=hint)
-    return open_predictions(boxes)
-
-
-def _digest(people: pl.DataFrame) -> str:
-
-    held = io.BytesIO()
-    people.write_ipc(held)
-    return hashlib.blake2b(held.getvalue(), digest_size=12).hexdigest()
-
-
-def _looked(
-    run: PoseRun, looker: PoseReader, asked: Asked, people: pl.DataFrame
-) -> tuple[pl.DataFrame, list[str]]:
-    """All joints, and what could not be read.
-
-    Raises:
-        InputError: if none of the videos has people.
-        KeyboardInterrupt, Terminated: if it was stopped; what is written is kept.
-    """
-    gone = [f"{video}: {reason}" for video, reason in asked.refused.items()]
-    of_video = {str(key[0]): part for key, part in people.group_by("video", maintain_order=True)}
-    films = [film for film in asked.films if film.video in of_video]
-    if not films:
-        first = terminal.format_cell(asked.films[0].video) if asked.films else "not there"
-        raise InputError(
-            f"the boxes are of {terminal.format_cell(str(next(iter(of_video))))}, and none of {len(asked.films)} videos "
-            f"is: the first is {first}"
-        )
-    total, done = sum(len(of_video[film.video]) for film in films), 0
-    kept = []
-    try:
-        with console.show_progress("joints") as progress:
-            for film in films:
-                rows = of_video[film.video]
-                lies_in = film.picture(film.frames[0]) if film.is_pictures else Path(film.path)
-                if not run.stands(film.video, lies_in):
-                    seen, joints = _of_film(looker, film, rows, gone)
-                    if not len(seen):
-                        continue
-                    run.keep(seen, joints)
-                kept.append(film.video)
-                done += len(rows)
-                progress(done, total, "people")
-    except (KeyboardInterrupt, Terminated):
-        console.print_note(f"{len(kept)} of {len(films)} videos are kept; the same command goes on")
-        raise
-    return run.finish(kept), gone
-
-
-def _of_film(
-    looker: PoseReader, film: Film, people: pl.DataFrame, gone: list[str]
-) -> tuple[pl.DataFrame, npt.NDArray[np.float32]]:
-    """The people in images that can be read, and their joints."""
-
-    from roadaware.training.footage import iterate_shots
-
-    of_frame = {int(str(key[0])): part for key, part in people.group_by("frame", maintain_order=True)}
-    seen, joints = [people.clear()], [np.zeros((0, len(looker.joints), 3), np.float32)]
-    for shot in iterate_shots(film, sorted(of_frame)):
-        if shot.picture is None:
-            gone.append(shot.fault)
-            continue
-        rows = of_frame[shot.frame]
-        seen.append(rows)
-        joints.append(looker.read(shot.picture, rows.select(CORNERS).to_numpy().astype(np.float64)))
-    return pl.concat(seen), np.concatenate(joints)
-
-
-def _drawn(table: pl.DataFrame, asked: Asked, out: Path, count: int) -> int:
+def _draw(table: pl.DataFrame, asked: VideoSet, out: Path, count: int) -> int:
     """Draw the first images; how many there were."""
-
-    from roadaware.training.footage import iterate_shots
-
     films, done = {film.video: film for film in asked.films}, 0
     for (video, frame), rows in table.group_by("video", "frame", maintain_order=True):
         if done == count:
@@ -192,21 +112,6 @@ def _drawn(table: pl.DataFrame, asked: Asked, out: Path, count: int) -> int:
             write_atomically(out / name, held.getvalue())
             done += 1
     return done
-
-
-def _data(run: PoseRun, table: pl.DataFrame, gone: list[str], drawn: int) -> dict[str, Any]:
-
-    n = len(table)
-    return {
-        "file": str(run.folder / TABLE),
-        "videos": table["video"].n_unique(),
-        "people": table.select("video", "name").n_unique(),
-        "boxes": n,
-        "joints_seen": float(table["seen"].mean()) if n else 0.0,  # type: ignore[arg-type]
-        "without": int((table["seen"] == 0).sum()),
-        "drawn": drawn,
-        "gone": gone,
-    }
 
 
 def _text(data: dict[str, Any]) -> str:

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import polars as pl
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, outputs
-from roadaware.cli.devices import Device, Precision, select_device
+from roadaware.cli import console, outputs
+from roadaware.cli.networks import (
+    ALL_VIDEOS,
+    Device,
+    Precision,
+    VideoSource,
+    open_saved,
+    select_device,
+    show_resumable,
+)
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
 from roadaware.cli.predict import split_texts
-from roadaware.cli.predict_videos import ALL_VIDEOS, VideoSource
-from roadaware.errors import InputError, Terminated
 from roadaware.io.sources import digest, read_file
 from roadaware.models.catalogue.entries import resolve_weights
-from roadaware.models.open_vocabulary.crops import CropRule, crop
+from roadaware.models.open_vocabulary.crops import CropRule
 from roadaware.protocols.coda import load_object_classes
 from roadaware.reports import terminal
-from roadaware.scenes.store import open_predictions, save
-from roadaware.tasks.prelabels import PREDICTIONS, PrelabelRun, build_prelabels
-
-if TYPE_CHECKING:
-    from roadaware.models.open_vocabulary.clip import CropNamer
-    from roadaware.scenes.tables import Predictions
-    from roadaware.training.footage import Film
+from roadaware.scenes.store import save
+from roadaware.tasks.prelabels import PREDICTIONS, PrelabelRun, select_films
 
 _PROPOSALS = "Saved predictions, such as the folder `proposals` that `propose` wrote."
 _CLIP = "A name of `models list`, or the folder of a CLIP of transformers, with its tokenizer.json."
@@ -75,20 +75,33 @@ def prelabel(
 
         roadaware evaluate corner-cases --truth TRUTH --predictions prelabelled/predictions --trained-on coda
     """
-    from roadaware.models.open_vocabulary.clip import TEMPLATES
+    from roadaware.models.loading import digest_model_files
+    from roadaware.models.open_vocabulary.clip import TEMPLATES, open_namer
 
     labels, words = select_prelabels(texts)
     rule, templates = CropRule(margin), template or TEMPLATES
-    claims = _open_proposals(proposals)
-    found = _films(claims, videos, source)
-    namer, weights = _namer(clip, words, templates, batch, select_device(device, precision))
-    settings: dict[str, Any] = {"proposals": _digest(proposals), "clip": weights, "labels": labels}
-    settings |= {"words": words, "templates": templates, "top": top, "margin": margin, "precision": precision}
-    run = PrelabelRun(out, settings, claims, overwrite=overwrite)
-    _label_parts(run, namer, found, labels, rule, top)
+    claims = open_saved(proposals, "proposals")
+    films = select_films(claims, source.collect(videos, "the images"))
+    place, folder = select_device(device, precision), resolve_weights(clip, ("image-text",))
+    with console.log_step("opening CLIP"):
+        namer = open_namer(folder, words, templates=templates, batch=batch, device=place[0], dtype=place[1])
+        weights = digest_model_files(folder)
+    settings: dict[str, Any] = {"proposals": digest(read_file(proposals / "meta.json")), "clip": weights}
+    settings |= {"labels": labels, "words": words, "templates": templates}
+    settings |= {"top": top, "margin": margin, "precision": precision}
+    run, total = PrelabelRun(out, settings, claims, overwrite=overwrite), len(claims.boxes)
+    with show_resumable("naming", lambda: f"{run.named} of {total} boxes are named") as shown:
+        run.name(namer, films, labels, rule=rule, top=top, progress=shown)
     result, gone = run.finish(labels, settings)
     save(result, out / PREDICTIONS, overwrite=True)
-    data = _data(out / PREDICTIONS, result, gone)
+    counts = result.boxes["prelabel"].drop_nulls().value_counts(sort=True)
+    data = {
+        "folder": str(out / PREDICTIONS),
+        "boxes": len(result.boxes),
+        "without": int(result.boxes["prelabel"].null_count()),
+        "gone": dict(list(gone.items())[:_SHOWN]),
+        "prelabels": dict(counts.iter_rows()),
+    }
     failed = f"--strict: {data['without']} boxes have no pre-label" if strict and gone else None
     return Outcome(_text(data), data, failed)
 
@@ -102,123 +115,11 @@ def select_prelabels(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, 
     Raises:
         UsageError: if one is empty, or two are the same.
     """
-
     if texts:
         found = split_texts(texts)
         return found, found
     labels = tuple(each.label for each in load_object_classes())
     return labels, tuple(_WORDS.get(label, label.replace("_", " ")) for label in labels)
-
-
-def _open_proposals(path: Path) -> Predictions:
-
-    if not datasets.is_saved(path):
-        hint = "name the folder `proposals` inside it" if (path / "proposals").is_dir() else None
-        raise InputError("expected saved predictions with meta.json", where=str(path), hint=hint)
-    return open_predictions(path)
-
-
-def _digest(path: Path) -> str:
-
-    return digest(read_file(path / "meta.json"))
-
-
-def _namer(
-    folder: Path, words: Sequence[str], templates: Sequence[str], batch: int, place: tuple[Any, Any]
-) -> tuple[CropNamer, str]:
-    from roadaware.models.loading import digest_model_files
-    from roadaware.models.open_vocabulary.clip import open_namer
-
-    folder = resolve_weights(folder, ("image-text",))
-    with console.log_step("opening CLIP"):
-        found = open_namer(folder, words, templates=templates, batch=batch, device=place[0], dtype=place[1])
-        return found, digest_model_files(folder)
-
-
-def _films(claims: Predictions, videos: list[Path], source: VideoSource) -> dict[str, Film]:
-    """Video to its images.
-
-    Raises:
-        InputError: if none of the proposals' videos is there.
-    """
-
-    with console.log_step("opening the images"):
-        asked = source.collect(videos)
-    wanted = claims.boxes["video"].cast(pl.String).unique(maintain_order=True).to_list()
-    found = {film.video: film for film in asked.films}
-    if wanted and not found.keys() & set(wanted):
-        raise InputError(
-            f"the proposals are about {len(wanted)} videos ({', '.join(wanted[:3])}, ...), none of which is "
-            f"among the {len(asked.order)} that are given ({', '.join(asked.order[:3])}, ...)",
-            hint="name the dataset that the proposals were made for",
-        )
-    return found
-
-
-def _label_parts(
-    run: PrelabelRun,
-    namer: CropNamer,
-    films: dict[str, Film],
-    labels: Sequence[str],
-    rule: CropRule,
-    top: int,
-) -> None:
-    """Do the parts that are still to be done.
-
-    Raises:
-        KeyboardInterrupt, Terminated: if it was stopped; parts that are done are kept.
-    """
-
-    due = run.due()
-    done = sum(len(part) for number, part in enumerate(run.parts) if number not in due)
-    total = len(run.claims.boxes)
-    try:
-        with console.show_progress("naming") as progress:
-            for number in due:
-                boxes, crops, gone = _crops(run.parts[number], films, rule)
-                run.keep(number, build_prelabels(boxes, namer.scores(crops), labels, top), gone)
-                done += len(run.parts[number])
-                progress(done, total, "boxes")
-    except (KeyboardInterrupt, Terminated):
-        console.print_note(f"{done} of {total} boxes are named; the same command goes on")
-        raise
-
-
-def _crops(
-    part: pl.DataFrame, films: dict[str, Film], rule: CropRule
-) -> tuple[list[int], list[Any], dict[str, int]]:
-    """Numbers of boxes with what they show, and how many others cannot be looked at, by reason."""
-    from roadaware.training.footage import iterate_shots
-
-    boxes: list[int] = []
-    crops: list[Any] = []
-    gone: dict[str, int] = {}
-    for video, rows in ((str(key[0]), rows) for key, rows in part.group_by("video", maintain_order=True)):
-        if video not in films:
-            reason = "its video is not among those that are given, or cannot be opened"
-            gone[reason] = gone.get(reason, 0) + len(rows)
-            continue
-        held = {int(str(k[0])): each for k, each in rows.group_by("frame", maintain_order=True)}
-        for shot in iterate_shots(films[video], held):
-            some = held[shot.frame]
-            if shot.picture is None:
-                gone[shot.fault] = gone.get(shot.fault, 0) + len(some)
-                continue
-            boxes += some["box"].to_list()
-            edges = some.select("x1_px", "y1_px", "x2_px", "y2_px").to_numpy()
-            crops += [crop(shot.picture, box, rule) for box in edges]
-    return boxes, crops, gone
-
-
-def _data(target: Path, result: Predictions, gone: dict[str, int]) -> dict[str, Any]:
-    counts = result.boxes["prelabel"].drop_nulls().value_counts(sort=True)
-    return {
-        "folder": str(target),
-        "boxes": len(result.boxes),
-        "without": int(result.boxes["prelabel"].null_count()),
-        "gone": dict(list(gone.items())[:_SHOWN]),
-        "prelabels": dict(counts.iter_rows()),
-    }
 
 
 def _text(data: dict[str, Any]) -> str:

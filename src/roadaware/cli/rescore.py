@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import polars as pl
 from cyclopts import Parameter
 
 from roadaware.cli import console, datasets, outputs
@@ -24,21 +22,18 @@ from roadaware.cli.options import (
     create_app,
     validate_range,
 )
-from roadaware.config import to_dict
 from roadaware.corner_cases.sources import SemanticSource
 from roadaware.datasets.detect_format import detect_reader
 from roadaware.errors import InputError, UsageError
 from roadaware.io.folders import make_folder
 from roadaware.protocols.coda import infer_version, label_truth
-from roadaware.reports import terminal
-from roadaware.scenes.store import open_predictions, save
+from roadaware.reports.rescoring_text import format_fitted, format_rescored
+from roadaware.scenes.store import is_saved, open_predictions, save
 
 if TYPE_CHECKING:
     from roadaware.corner_cases.scorer_file import Fitted
     from roadaware.protocols.coda import Version
     from roadaware.scenes.tables import Predictions, Scenes
-    from roadaware.tasks.crops import Looker
-    from roadaware.tasks.unknown_memory import CommonMemory as CommonSet
 
 Classes = Literal["base", "2022"]
 _TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or synthetic scenes."
@@ -110,25 +105,20 @@ def fit_energy(
         roadaware rescore fit-energy --truth runs/home \\
             --detections runs/found/predictions --output energy.npz
     """
-
     from roadaware.corner_cases.energy import EnergyConfig
     from roadaware.corner_cases.known_objects import Matching, fit_known
-    from roadaware.corner_cases.scorer_file import save_fitted
 
     config, matching = EnergyConfig(form, temperature), Matching(kind, min_iou)
-    check_pairs(truth, detections, "--truth", "--detections")
+    _check_pairs(truth, detections, "--truth", "--detections")
     sets = [
-        (open_labelled_truth(one, classes), open_saved_predictions(other))
+        (_open_labelled_truth(one, classes), _open_predictions(other))
         for one, other in zip(truth, detections, strict=True)
     ]
     with console.log_step("fitting"):
         fitted = fit_known(sets, config, matching)
-    make_folder(out.absolute().parent)
-    save_fitted(out, fitted)
-    console.print_note(f"wrote {out}")
     refused = sum(len(each.rejected) for pair in sets for each in pair) if strict else 0
     failed = f"--strict: {refused:,} rows or files were refused" if refused else None
-    return Outcome(_fitted_text(fitted, out), _fitted_data(fitted, out), failed)
+    return _save_fitted(fitted, out, failed)
 
 
 def fit_memory(
@@ -158,22 +148,37 @@ def fit_memory(
 
         roadaware rescore fit-memory runs/home --semantics erring --output memory.npz
     """
-
     from roadaware.corner_cases.memory import MemoryConfig
-    from roadaware.corner_cases.scorer_file import save_fitted
     from roadaware.tasks.crops import load_crop_encoder
-    from roadaware.tasks.unknown_memory import fit_crops
+    from roadaware.tasks.unknown_memory import CommonMemory, fit_crops
 
     config = MemoryConfig(size=size, neighbours=neighbours, seed=seed)
     looker = load_crop_encoder(features, weights, seed=seed)
-    sets = build_common_sets(dataset, pictures, proposals, semantics, classes)
+    _check_pairs(dataset, pictures, "DATASET", "--media")
+    _check_pairs(dataset, proposals, "DATASET", "--proposals")
+    sets = []
+    for place, path in enumerate(dataset):
+        scenes, root = _open_image_set(path, None if pictures is None else pictures[place], classes)
+        shown = None if semantics is None else SemanticSource(semantics, scenes, root)
+        held = None if proposals is None else _open_predictions(proposals[place])
+        sets.append(CommonMemory(scenes, root, shown, held))
     with console.show_progress("looking at crops") as seen:
         fitted = fit_crops(sets, looker, config, progress=seen)
+    return _save_fitted(fitted, out, _describe_unopened(fitted.about["refused"]) if strict else None)
+
+
+def _save_fitted(fitted: Fitted, out: Path, failed: str | None) -> Outcome:
+    from roadaware.corner_cases.scorer_file import save_fitted
+
     make_folder(out.absolute().parent)
     save_fitted(out, fitted)
     console.print_note(f"wrote {out}")
-    failed = _describe_unopened(fitted.about["refused"]) if strict else None
-    return Outcome(_fitted_text(fitted, out), _fitted_data(fitted, out), failed)
+    return Outcome(format_fitted(fitted, out), {"file": str(out), **fitted.describe()}, failed)
+
+
+def _describe_unopened(pictures: int) -> str | None:
+    """What `--strict` turns into exit code 1, in words."""
+    return f"--strict: {pictures:,} images could not be opened" if pictures else None
 
 
 def apply(
@@ -205,166 +210,97 @@ def apply(
         roadaware rescore apply runs/proposals/proposals --fit memory.npz energy.npz \\
             --dataset runs/away --detections runs/found-away/predictions --output runs/rescored
     """
+    from roadaware.corner_cases.known_objects import score_energy_novelty
+    from roadaware.corner_cases.scorer_file import (
+        ENERGY,
+        check_held_out,
+        check_videos_apart,
+        open_fitted,
+        rescore_proposals,
+    )
+    from roadaware.tasks.crops import PLAIN, TRUNKS, load_crop_encoder
+    from roadaware.tasks.unknown_memory import score_crop_novelty
 
-    from roadaware.corner_cases.scorer_file import open_fitted
-
-    asked = Asked(detections, dataset, pictures, features, weights, combine, allow_leak)
     opened = [open_fitted(path) for path in fit]
     for fitted in opened:
-        asked.check(fitted)
-    held, told = open_saved_predictions(proposals), []
+        if fitted.by == ENERGY and detections is None:
+            raise UsageError(
+                "energies are those of detections: give --detections, by the detector of the fit"
+            )
+        if fitted.by != ENERGY and dataset is None:
+            raise UsageError("a memory bank looks at images: give --dataset, that of the proposals")
+    held, told = _open_predictions(proposals), []
     for fitted in opened:
-        held, facts = apply_one(held, fitted, asked)
+        scenes: Scenes | None = None
+        shared: int | None = None
+        root, refused = Path(), dict[str, int]()
+        if dataset is not None and fitted.by == ENERGY:
+            scenes = _open_labelled(dataset)
+        elif dataset is not None:
+            scenes, root = _open_image_set(dataset, pictures)
+        if scenes is not None:
+            shared = check_videos_apart(fitted, held, scenes, allowed=allow_leak)
+        if scenes is None or fitted.by == ENERGY:
+            with console.log_step("asking for energies"):
+                found = _open_predictions(detections or Path())
+                shares, met, prints = score_energy_novelty(held, found, fitted)
+        else:
+            name = str(fitted.asked["features"])
+            if name not in (PLAIN, *TRUNKS) and features is None:
+                raise UsageError(
+                    f"the bank was made with a model of type {name}: give its folder with --features"
+                )
+            looker = load_crop_encoder(features or name, weights, seed=int(fitted.asked["seed"]))
+            with console.show_progress("looking at proposals") as seen:
+                shares, met, prints, refused = score_crop_novelty(
+                    held, scenes, root, looker, fitted, allow_leak=allow_leak, progress=seen
+                )
+        facts: dict[str, Any] = {
+            "by": fitted.by,
+            "fit": fitted.digest,
+            "fitted_on": dict(fitted.about),
+            "pictures": len(prints),
+            "met": int(met.sum()),
+            "neutral": int((met == 0).sum()),
+            "leaked": check_held_out(fitted, prints, allowed=allow_leak),
+            "shared_videos": shared,
+            "refused": refused,
+        }
+        noted = {name: facts[name] for name in ("fit", "fitted_on", "leaked", "shared_videos", "neutral")}
+        held = rescore_proposals(held, shares, fitted.by, combine=combine, facts=noted)
         told.append(facts)
     save(held, out, overwrite=overwrite)
     console.print_note(f"wrote {out}")
     data = {"folder": str(out), "proposals": len(held.boxes), "combine": combine, "rescored": told}
     failed = _describe_unopened(sum(sum(each["refused"].values()) for each in told)) if strict else None
-    return Outcome(_applied_text(out, told, len(held.boxes)), data, failed)
-
-
-def _describe_unopened(pictures: int) -> str | None:
-    """What `--strict` turns into exit code 1, in words."""
-    return f"--strict: {pictures:,} images could not be opened" if pictures else None
-
-
-def _fitted_data(fitted: Fitted, out: Path) -> dict[str, Any]:
-    from roadaware.corner_cases.energy import EnergyModel
-
-    model = fitted.model
-    found: dict[str, Any] = {"file": str(out), "by": fitted.by, "digest": fitted.digest}
-    found |= {"asked": dict(fitted.asked), "fitted_on": dict(fitted.about)}
-    if isinstance(model, EnergyModel):
-        return found | {name: to_dict(getattr(model, name)) for name in ("config", "known", "unknown")}
-    bank = {
-        "features": len(model.features),
-        "length": model.features.shape[1],
-        "typical": model.typical,
-        "spread": model.spread,
-    }
-    return found | {"bank": bank}
-
-
-def _fitted_text(fitted: Fitted, out: Path) -> str:
-    from roadaware.corner_cases.energy import EnergyModel
-
-    model, about = fitted.model, fitted.about
-    sets = ", ".join(name or "an unnamed set" for name in about["datasets"])
-    lines = [f"fitted on {about['pictures']:,} images of {sets} (fit {fitted.digest})"]
-    if isinstance(model, EnergyModel):
-        rows = [
-            (name, f"{about[name]:,}", f"{each.shape:.3g}", f"{each.scale:.3g}", f"{each.location:.3g}")
-            for name, each in (("known", model.known), ("unknown", model.unknown))
-        ]
-        lines.append(terminal.format_table(["objects", "boxes", "shape", "scale", "location"], rows))
-        more = "--detections DETECTIONS"
-    else:
-        crops = ", ".join(f"{about[name]:,} {name}" for name in ("common", "background", "proposals"))
-        lines.append(f"crops: {crops}; the bank keeps {len(model.features):,} of {fitted.asked['features']}")
-        lines += [f"{about['refused']:,} images could not be opened"] if about["refused"] else []
-        more = "--dataset DATASET"
-    lines.append(
-        f"next: roadaware rescore apply PROPOSALS --fit {terminal.format_cell(str(out))} {more} --output OUT"
-    )
-    return "\n".join(lines)
-
-
-def _applied_text(out: Path, told: list[dict[str, Any]], count: int) -> str:
-    lines = []
-    for each in told:
-        what = "a detection" if each["by"] == "energy" else "an image to look at"
-        lines.append(f"{each['by']} (fit {each['fit']}): {each['met']:,} of {count:,} proposals have {what}")
-        if each["neutral"]:
-            lines.append(f"  the other {each['neutral']:,} keep the neutral 0.5")
-        lines += [
-            f"  {n:,} images could not be opened: {terminal.format_cell(why)}"
-            for why, n in each["refused"].items()
-        ]
-        if each["leaked"]:
-            lines.append(f"  LEAK: it was fitted on {each['leaked']:,} of these {each['pictures']:,} images")
-        if each["shared_videos"]:
-            lines.append(f"  LEAK: it was fitted on images of {each['shared_videos']:,} of these videos")
-        elif each["shared_videos"] is None:
-            lines.append("  whether it was fitted on other images of these videos is not known")
-    shown = terminal.format_cell(str(out))
-    lines.append(f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {shown} --agnostic")
-    return "\n".join(lines)
+    return Outcome(format_rescored(out, told, len(held.boxes)), data, failed)
 
 
 add_commands(rescore, (fit_energy, fit_memory, apply))
 
-# What re-scoring is given: truth, images and detections, and one re-scorer after the other.
+# What re-scoring is given: truth, images and detections.
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What proposals are re-scored with.
-
-    Args:
-        detections: for energies.
-        dataset: whose images memory banks look at.
-        pictures: folder that their paths start at; that of the dataset where None.
-        features: folder of the image model that a bank was made with, if it was.
-        weights: image weights that it was made with, if it was.
-        combine: how the new score is made.
-        allow_leak: whether re-scorers may have been fitted on these images.
-    """
-
-    detections: Path | None
-    dataset: Path | None
-    pictures: Path | None
-    features: str | None
-    weights: Path | None
-    combine: Literal["product", "alone"]
-    allow_leak: bool
-
-    def check(self, fitted: Fitted) -> None:
-        """Fail early where a re-scorer lacks what it needs.
-
-        Raises:
-            UsageError: if it does.
-        """
-        if fitted.by == "energy" and self.detections is None:
-            raise UsageError(
-                "energies are those of detections: give --detections, by the detector of the fit"
-            )
-        if fitted.by == "memory" and self.dataset is None:
-            raise UsageError("a memory bank looks at images: give --dataset, that of the proposals")
-
-
-def open_saved_predictions(path: Path) -> Predictions:
-    """Predictions that were saved.
-
-    Raises:
-        InputError: if there are none.
-    """
-
+def _open_predictions(path: Path) -> Predictions:
     with console.log_step(f"opening {path}"):
         return open_predictions(path)
 
 
-def open_labelled_truth(path: Path, classes: Version | None) -> Scenes:
-    """Annotations with what is common and what novel.
-
-    Args:
-        path: a COCO file, saved tables or synthetic scenes.
-        classes: which classes are common; told from the truth where None.
-
-    Raises:
-        InputError: if they cannot be read.
-    """
-
+def _open_labelled_truth(path: Path, classes: Version | None) -> Scenes:
+    """A COCO file, saved tables or synthetic scenes, with what is common and what novel."""
     scenes = open_truth(path, None)
     return label_truth(scenes, classes or infer_version(scenes))
 
 
-def open_image_set(path: Path, pictures: Path | None, classes: Version | None = None) -> tuple[Scenes, Path]:
-    """A set with what is common and what novel, and the folder that the paths of its images start at.
+def _open_labelled(path: Path, classes: Version | None = None) -> Scenes:
+    """The same, or a release with sweeps; of which no image is needed."""
+    if _is_annotated(path):
+        return _open_labelled_truth(path, classes)
+    return label_truth(datasets.open_dataset(detect_reader(path), path), classes or "base")
 
-    Args:
-        path: a COCO file, saved tables, synthetic scenes, or a release with sweeps.
-        pictures: that folder; told from the path where None.
-        classes: which classes are common; told from the truth where None.
+
+def _open_image_set(path: Path, pictures: Path | None, classes: Version | None = None) -> tuple[Scenes, Path]:
+    """The same with the folder that the paths of its images start at.
 
     Raises:
         UsageError: if the folder has to be told.
@@ -375,150 +311,18 @@ def open_image_set(path: Path, pictures: Path | None, classes: Version | None = 
     root = pictures or (path if path.is_dir() else path.parent)
     if not root.is_dir():
         raise InputError("there is no such folder of images", where=str(root))
-    if datasets.is_saved(path) and pictures is None:
+    if is_saved(path) and pictures is None:
         raise UsageError(f"{path} holds tables alone: say where their images are with --media")
-    scenes = _scenes_at(path, classes)
+    scenes = _open_labelled(path, classes)
     return (add_image_paths(scenes) if _is_annotated(path) else scenes), root
 
 
 def _is_annotated(path: Path) -> bool:
     """Whether it is a file, saved tables or synthetic scenes, and no release with sweeps."""
-    return path.is_file() or datasets.is_saved(path) or datasets.is_made_up(path)
+    return path.is_file() or is_saved(path) or datasets.is_made_up(path)
 
 
-def _scenes_at(path: Path, classes: Version | None = None) -> Scenes:
-    """A set with what is common and what novel, of which no image is needed."""
-    if _is_annotated(path):
-        return open_labelled_truth(path, classes)
-
-    return label_truth(datasets.open_dataset(detect_reader(path), path), classes or "base")
-
-
-def check_pairs(one: Sequence[Path], other: Sequence[Path] | None, name: str, other_name: str) -> None:
-    """Refuse lists that do not go together.
-
-    Raises:
-        UsageError: if there are some of the second, but not as many as of the first.
-    """
+def _check_pairs(one: Sequence[Path], other: Sequence[Path] | None, name: str, other_name: str) -> None:
+    """Refuse lists that do not go together: some of the second, but not as many as of the first."""
     if other is not None and len(one) != len(other):
         raise UsageError(f"{len(one)} of {name} and {len(other)} of {other_name}: give as many, in one order")
-
-
-def build_common_sets(
-    paths: Sequence[Path],
-    pictures: Sequence[Path] | None,
-    proposals: Sequence[Path] | None,
-    semantics: str | None,
-    classes: Version | None,
-) -> list[CommonSet]:
-    """The sets that a memory bank is made of.
-
-    Args:
-        paths: of each.
-        pictures: folder of the images of each, told from the paths where None.
-        proposals: of each, if any.
-        semantics: what their pixels show, if known.
-        classes: which classes are common; told from the truth where None.
-
-    Raises:
-        UsageError: if there are not as many of each.
-        InputError: if a set cannot be read.
-    """
-    from roadaware.tasks.unknown_memory import CommonMemory
-
-    check_pairs(paths, pictures, "DATASET", "--media")
-    check_pairs(paths, proposals, "DATASET", "--proposals")
-    found = []
-    for place, path in enumerate(paths):
-        scenes, root = open_image_set(path, None if pictures is None else pictures[place], classes)
-        shown = None if semantics is None else SemanticSource(semantics, scenes, root)
-        found.append(
-            CommonMemory(
-                scenes, root, shown, None if proposals is None else open_saved_predictions(proposals[place])
-            )
-        )
-    return found
-
-
-def apply_one(held: Predictions, fitted: Fitted, asked: Asked) -> tuple[Predictions, dict[str, Any]]:
-    """Proposals re-scored once, and what belongs beside them.
-
-    Args:
-        held: the proposals.
-        fitted: the re-scorer.
-        asked: what it needs.
-
-    Raises:
-        UsageError: if it was fitted on these images, or others of their videos, and that is not allowed.
-        InputError: if what it is given does not fit.
-    """
-    from roadaware.corner_cases.known_objects import score_energy_novelty
-    from roadaware.corner_cases.scorer_file import check_held_out, rescore_proposals
-
-    asked.check(fitted)
-    by_picture = fitted.by == "memory"
-    scenes, root = _open_set(asked, pictures=by_picture)
-    shared = None if scenes is None else _shared_videos(held, fitted, scenes, allowed=asked.allow_leak)
-    refused: dict[str, int] = {}
-    if scenes is None or not by_picture:
-        with console.log_step("asking for energies"):
-            shares, met, prints = score_energy_novelty(
-                held, open_saved_predictions(asked.detections or Path()), fitted
-            )
-    else:
-        from roadaware.tasks.unknown_memory import score_crop_novelty
-
-        with console.show_progress("looking at proposals") as seen:
-            shares, met, prints, refused = score_crop_novelty(
-                held, scenes, root, _looker(fitted, asked), fitted, allow_leak=asked.allow_leak, progress=seen
-            )
-    leaked = check_held_out(fitted, prints, allowed=asked.allow_leak)
-    facts = {
-        "by": fitted.by,
-        "fit": fitted.digest,
-        "fitted_on": dict(fitted.about),
-        "pictures": len(prints),
-        "met": int(met.sum()),
-        "neutral": int((met == 0).sum()),
-        "leaked": leaked,
-        "shared_videos": shared,
-        "refused": refused,
-    }
-    noted = {name: facts[name] for name in ("fit", "fitted_on", "leaked", "shared_videos", "neutral")}
-    return rescore_proposals(held, shares, fitted.by, combine=asked.combine, facts=noted), facts
-
-
-def _open_set(asked: Asked, *, pictures: bool) -> tuple[Scenes | None, Path]:
-    """The set of the proposals, if it is told, and the folder of its images, if they are wanted."""
-    if asked.dataset is None:
-        return None, Path()
-    return open_image_set(asked.dataset, asked.pictures) if pictures else (_scenes_at(asked.dataset), Path())
-
-
-def _shared_videos(held: Predictions, fitted: Fitted, scenes: Scenes, *, allowed: bool) -> int | None:
-    """From how many videos of the proposals the re-scorer has images; None where that is not known.
-
-    Raises:
-        UsageError: if there are some and that is not allowed.
-    """
-
-    from roadaware.corner_cases.scorer_file import check_apart, hash_videos
-
-    prints = hash_videos(scenes, held.boxes["video"].cast(pl.String).unique())
-    if prints is None or (len(prints) and not len(fitted.videos)):
-        return None
-    return check_apart(fitted, prints, allowed=allowed)
-
-
-def _looker(fitted: Fitted, asked: Asked) -> Looker:
-    """What the bank was made with.
-
-    Raises:
-        UsageError: if a folder has to be told.
-    """
-    from roadaware.tasks.crops import PLAIN, TRUNKS, load_crop_encoder
-
-    name = str(fitted.asked["features"])
-    if name not in (PLAIN, *TRUNKS) and asked.features is None:
-        raise UsageError(f"the bank was made with a model of type {name}: give its folder with --features")
-    return load_crop_encoder(asked.features or name, asked.weights, seed=int(fitted.asked["seed"]))

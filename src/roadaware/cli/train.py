@@ -1,10 +1,10 @@
-"""`roadaware train`: a recipe becomes a trained detector."""
+"""`roadaware train`: a recipe becomes a trained detector, or predictors of pedestrians that are judged on test."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import polars as pl
 from cyclopts import Parameter
@@ -17,17 +17,11 @@ from roadaware.io import folders
 from roadaware.io.csv import format_csv
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 from roadaware.models import MODELS
-from roadaware.protocols.printed_iv2024 import TABLE_I, iterate_printed_cells
-from roadaware.reports import runs, terminal
+from roadaware.reports import runs
 from roadaware.reports.run_pages import run_page
-from roadaware.training.pedestrians.failures import FailedSeedsError, group_errors, group_seed_errors
+from roadaware.reports.training_text import format_detector, format_predictors, format_recipes
+from roadaware.training.pedestrians.failures import FailedSeedsError, group_errors
 from roadaware.training.pedestrians.recipe import PedestrianRecipe
-
-if TYPE_CHECKING:
-    from roadaware.training.loop import TrainedDetector
-    from roadaware.training.pedestrians.recipe import SamplesRecipe
-    from roadaware.training.pedestrians.run import Judged, Trained
-    from roadaware.training.pedestrians.several import Ran
 
 _RECIPE = (
     "The recipe: a YAML file, or the name of one that comes along (those of configs/), such as objects-road; "
@@ -43,6 +37,7 @@ _SET = "Fields of the recipe with other values, such as schedule.lr=0.001 data.r
 _ON = "A file with samples that recipes of predictors learn from instead of their own."
 _SIGTERM = 15
 _LAST = "last.ckpt"
+_DRAWS = 1000
 
 
 def train(
@@ -85,13 +80,16 @@ def train(
         roadaware train crossing-jaad \\
             --on configs/pedestrians/on/pie.yaml --set samples.root=PIE
     """
-
     from roadaware.training.recipe_files import find_recipe, read_recipe  # YAML, of the extra `models`
 
     read = [read_recipe(find_recipe(path), changes or (), on=on, weights=weights) for path in recipe]
     predictors = [each for each in read if isinstance(each, PedestrianRecipe)]
+    if predictors and len(predictors) < len(read):
+        raise UsageError("recipes of detectors and of predictors are not trained by one command")
+    if len(predictors) == 1 and predictors[0].network.name not in MODELS:
+        return _train_predictors(predictors[0], out)
     if predictors:
-        return _predictors(predictors, out, len(read))
+        return _train_several(predictors, out or Path("runs"))
     if len(read) > 1:
         raise UsageError("several recipes at once are for predictors of pedestrians; these are of detectors")
     chosen = next(each for each in read if not isinstance(each, PedestrianRecipe))
@@ -111,58 +109,19 @@ def train(
             f"saved step {came.step:,} of {came.steps:,}; the same command with --resume goes on"
         )
         raise Terminated if came.stopped == _SIGTERM else KeyboardInterrupt
-    return Outcome(_text(came), _data(came)) if came.first else Outcome("")
-
-
-def _predictors(recipes: list[PedestrianRecipe], out: Path | None, read: int) -> Outcome:
-    """One recipe of a network by itself, or several side by side."""
-
-    if len(recipes) < read:
-        raise UsageError("recipes of detectors and of predictors are not trained by one command")
-    if read == 1 and recipes[0].network.name not in MODELS:
-        return train_predictors(recipes[0], out)
-
-    return train_several(recipes, out)
-
-
-def _text(came: TrainedDetector) -> str:
-    lines = [f"{came.steps:,} steps; {terminal.format_cell(str(came.model))}"]
-    if came.metrics:
-        rows = [(name, f"{100 * value:.1f}") for name, value in came.metrics.items()]
-        lines += ["", terminal.format_table(["", "per cent"], rows)]
-    return "\n".join(lines)
-
-
-def _data(came: TrainedDetector) -> dict[str, Any]:
-    return {
+    if not came.first:
+        return Outcome("")
+    data = {
         "folder": str(came.folder),
         "steps": came.steps,
         "model": str(came.model),
         "metrics": came.metrics,
     }
+    return Outcome(format_detector(came), data)
 
 
-# `roadaware train` with a recipe for pedestrians: predictors by seed, judged on test.
-
-_SHOWN = ("auc", "average_precision", "balanced_accuracy", "accuracy", "f1", "soft_f1", "hard_f1")
-_AHEAD = {
-    "ade_px": "ADE px",
-    "fde_px": "FDE px",
-    "arb_px": "ARB px",
-    "frb_px": "FRB px",
-    "grid_accuracy": "cell",
-}
-_RESULTS = "results.json"
-_DRAWS = 1000
-
-
-def train_predictors(recipe: PedestrianRecipe, out: Path | None) -> Outcome:
-    """Train, judge on test, write the numbers into the folder and tell them.
-
-    Args:
-        recipe: of the predictors.
-        out: folder of the run; by default named after the recipe and its digest.
-    """
+def _train_predictors(recipe: PedestrianRecipe, out: Path | None) -> Outcome:
+    """Train predictors of one recipe by seed, judge them on test, and write the numbers into the folder."""
     from roadaware.training.pedestrians.run import evaluate_run, train_predictors
 
     folder = out or Path("runs") / f"{recipe.name}-{digest(recipe)[:8]}"
@@ -170,126 +129,56 @@ def train_predictors(recipe: PedestrianRecipe, out: Path | None) -> Outcome:
         trained = train_predictors(recipe, folder, progress)
     with console.log_step("judging on test"):
         judged = evaluate_run(trained, draws=_DRAWS)
-    data = _build_pedestrian_json(folder, trained, judged)
-    folders.write_text(folder / _RESULTS, folders.encode_json(data))
-    return Outcome(_format_pedestrian_training(folder, trained, judged), data, _describe_failed(trained))
-
-
-def _describe_failed(trained: Trained) -> str | None:
-    """How many seeds failed, in words; None if all came to an end."""
-    failed, seeds = len(trained.failed), len(trained.recipe.seeds)
-    return f"{failed} of {seeds} seeds failed; the others stand in the results" if failed else None
-
-
-def _format_pedestrian_training(folder: Path, trained: Trained, judged: Judged) -> str:
-
-    recipe = trained.recipe
-    shown = [name for name in _SHOWN if name in next(iter(judged.metrics.values())).values()]
-    rows = [
-        (name, *(_with_interval(metrics, metric) for metric in shown))
-        for name, metrics in judged.metrics.items()
-    ]
-    best = ", ".join(f"{seed}: {value:.3f}" for seed, value in trained.validation.items())
-    lines = [
-        f"{recipe.network.name} on {recipe.samples.protocol} ({recipe.samples.config}), test: "
-        f"{len(judged.scenes.samples):,} samples; 95 % intervals over pedestrians",
-        terminal.format_table(["", *shown], rows, left=1),
-        f"chosen on validation by {recipe.choose}; by seed {best}",
-        *_ahead(judged),
-        *judged.notes,
-        *(f"{who} failed: {why}" for who, why in group_seed_errors(trained.failed).items()),
-        f"wrote {folder}",
-    ]
-    return "\n".join(lines)
-
-
-def _ahead(judged: Judged) -> list[str]:
-    """What answers about the future are worth, as a table; nothing for networks that give none."""
-    if not judged.ahead:
-        return []
-    shown = [name for name in _AHEAD if any(name in found for found in judged.ahead.values())]
-    rows = [
-        (
-            name,
-            *(
-                terminal.format_number(found.get(metric), 1 if metric.endswith("px") else 3)
-                for metric in shown
-            ),
-        )
-        for name, found in judged.ahead.items()
-    ]
-    told = terminal.format_table(["boxes ahead", *(_AHEAD[metric] for metric in shown)], rows)
-    return ["", told, "pixels are those of the original images; cell is the share of right final cells", ""]
-
-
-def _with_interval(metrics: Any, name: str) -> str:
-    row = next(row for row in metrics.of_group(None).iter_rows(named=True) if row["metric"] == name)
-    if not row["valid"]:
-        return "–"
-    ends = terminal.format_row_interval(row, "pedestrian")
-    told = terminal.format_number(row["value"])
-    return told if ends == "-" else f"{told} {ends}"
-
-
-def _build_pedestrian_json(folder: Path, trained: Trained, judged: Judged) -> dict[str, Any]:
-    return {
+    data = {
         "folder": str(folder),
-        "protocol": trained.recipe.samples.protocol,
-        "config": trained.recipe.samples.config,
-        "network": trained.recipe.network.name,
+        "protocol": recipe.samples.protocol,
+        "config": recipe.samples.config,
+        "network": recipe.network.name,
         "validation": {str(seed): value for seed, value in trained.validation.items()},
         "failed": {str(seed): why for seed, why in trained.failed.items()},
         "test": {name: metrics.values() for name, metrics in judged.metrics.items()},
         "ahead": judged.ahead,
         "notes": list(judged.notes),
     }
+    folders.write_text(folder / "results.json", folders.encode_json(data))
+    why, seeds = None, len(recipe.seeds)
+    if trained.failed:
+        why = f"{len(trained.failed)} of {seeds} seeds failed; the others stand in the results"
+    return Outcome(format_predictors(folder, trained, judged), data, why)
 
 
-# `roadaware train` with several recipes for pedestrians: one table of all, beside the printed rows.
+# Several recipes for pedestrians: one table of all, beside the printed rows.
 
-SHOWN = ("auc", "average_precision", "balanced_accuracy", "f1", "accuracy", "hard_f1")
 TEST = "test"
 """The run folder inside that of a recipe, of the mean of its seeds' probabilities."""
-_WITH_INTERVAL = SHOWN[:3]
-_MEAN = "mean"
-_ENDS = {unit: (f"low_{unit}", f"high_{unit}") for unit in ("pedestrian", "video")}
-_OF_RECIPE = (
-    "recipe",
-    "digest",
-    "model",
-    "inputs",
-    "task",
-    "protocol",
-    "config",
-    "samples",
-    "pedestrians",
-    "parameters",
-    "criterion",
-)
-_OF_RUN = ("cpu_s", "epoch", "validation")
 
 
-def train_several(recipes: Sequence[PedestrianRecipe], out: Path | None) -> Outcome:
-    """Train each, judge on test, and put all numbers into one table.
-
-    Args:
-        recipes: of predictors of pedestrians.
-        out: folder of the runs, by default `runs`; each gets a folder in it.
+def _train_several(recipes: Sequence[PedestrianRecipe], folder: Path) -> Outcome:
+    """Train each in a folder of its own, judge on test, and put all numbers into one table.
 
     Raises:
         UsageError: if two recipes are the same.
         FailedSeedsError: if nothing came of any of several.
         RoadawareError: whatever is wrong with a single one.
     """
-
+    from roadaware.training.pedestrians.results import RESULTS, group_results, keep
     from roadaware.training.pedestrians.several import run_several
 
-    folder = out or Path("runs")
     ran = []
     with console.show_progress("training") as progress:
         for each in run_several(recipes, folder, draws=_DRAWS, progress=_among(len(recipes), progress)):
-            _keep_test(each)
             ran.append(each)
+            if each.said is None:
+                continue
+            # What was judged now is a run folder, which `compare` and `report` take.
+            samples = each.recipe.samples
+            named = PedestrianConfig.reference if samples.config == "reference" else PedestrianConfig.default
+            config = named(each.recipe.task)
+            result = evaluate_samples(each.said, config)
+            facts = {"config_name": samples.config}
+            run = runs.Run(each.recipe.name, each.said, config, result, 0, 0, samples.protocol, facts)
+            files = runs.build_run_files(run, run_page([run]))
+            folders.write_result_folder(each.folder / TEST, files, overwrite=True)
     failed = {each.recipe.name: list(each.failed) for each in ran if each.failed}
     held = [each.rows for each in ran if each.rows is not None]
     if not held:
@@ -298,60 +187,14 @@ def train_several(recipes: Sequence[PedestrianRecipe], out: Path | None) -> Outc
         raise FailedSeedsError(f"nothing came of any recipe. {told}")
     rows = pl.concat(held)
     notes = {each.recipe.name: list(each.notes) for each in ran if each.notes}
-    data = {"folder": str(folder), "models": group_results(rows), "failed": failed, "notes": notes}
-    _write(folder, rows, data)
-    return Outcome(_format_several(rows, ran, folder), data, _why(failed, len(recipes)))
-
-
-def group_results(rows: pl.DataFrame) -> list[dict[str, Any]]:
-    """The table as plain data: recipe by recipe, run by run, metric by metric.
-
-    Args:
-        rows: columns `training.pedestrians.results.RESULTS`, and `cpu_s` where it is to be there.
-    """
-    found = []
-    for _, part in rows.group_by(("recipe", "digest"), maintain_order=True):
-        first = part.row(0, named=True)
-        by_run = {}
-        for (name,), run in part.group_by(("run",), maintain_order=True):
-            metrics = {
-                row["metric"]: {
-                    "value": row["value"],
-                    **{unit: [row[low], row[high]] for unit, (low, high) in _ENDS.items()},
-                    "cautions": {unit: row[f"caution_{unit}"] for unit in _ENDS},
-                }
-                for row in run.iter_rows(named=True)
-            }
-            facts = run.row(0, named=True)
-            by_run[str(name)] = {**{key: facts[key] for key in _OF_RUN if key in facts}, "metrics": metrics}
-        found.append({**{key: first[key] for key in _OF_RECIPE}, "runs": by_run})
-    return found
-
-
-def _keep_test(each: Ran) -> None:
-    """Write what was judged now as a run folder, which `compare` and `report` take."""
-
-    if each.said is None:
-        return
-    recipe = each.recipe
-    named = PedestrianConfig.reference if recipe.samples.config == "reference" else PedestrianConfig.default
-    config = named(recipe.task)
-    result = evaluate_samples(each.said, config)
-    facts = {"config_name": recipe.samples.config}
-    run = runs.Run(recipe.name, each.said, config, result, 0, 0, recipe.samples.protocol, facts)
-    folders.write_result_folder(
-        each.folder / TEST, runs.build_run_files(run, run_page([run])), overwrite=True
-    )
-
-
-def _write(folder: Path, rows: pl.DataFrame, data: dict[str, Any]) -> None:
-
-    from roadaware.training.pedestrians.results import RESULTS, keep
-
+    models = group_results(rows)
+    data = {"folder": str(folder), "models": models, "failed": failed, "notes": notes}
     same = rows.select(*RESULTS)
     folders.write_text(folder / "results.json", folders.encode_json({**data, "models": group_results(same)}))
     folders.write_text(folder / "results.csv", format_csv(same.with_columns(pl.selectors.float().round(6))))
     keep(folder, rows)
+    why = f"{len(failed)} of {len(recipes)} recipes failed, or a seed of them did; the others stand in the results"
+    return Outcome(format_recipes(models, ran, folder), data, why if failed else None)
 
 
 def _among(n: int, shown: console.Progress) -> Callable[[PedestrianRecipe], Callable[[int, int, str], None]]:
@@ -368,90 +211,3 @@ def _among(n: int, shown: console.Progress) -> Callable[[PedestrianRecipe], Call
         return told
 
     return asked
-
-
-def _why(failed: dict[str, list[str]], n: int) -> str | None:
-    if not failed:
-        return None
-    return f"{len(failed)} of {n} recipes failed, or a seed of them did; the others stand in the results"
-
-
-def _format_several(rows: pl.DataFrame, ran: Sequence[Ran], folder: Path) -> str:
-    """A table for all recipes on the same samples, what failed, what is to be known, and where all is."""
-
-    by_samples: dict[str, list[Ran]] = {}
-    for each in ran:
-        if each.rows is not None:
-            by_samples.setdefault(_cut(each.recipe.samples), []).append(each)
-    blocks = []
-    for held in by_samples.values():
-        digests = {value for each in held if each.rows is not None for value in each.rows["digest"]}
-        blocks.append(_table(rows.filter(pl.col("digest").is_in(digests)), held[0].recipe.samples))
-    for what, told in (("failed", [each.failed for each in ran]), ("notes", [each.notes for each in ran])):
-        lines = [f"{each.recipe.name}: {line}" for each, said in zip(ran, told, strict=True) for line in said]
-        if lines:
-            blocks.append(f"{what}\n" + terminal.format_bullets(lines))
-    blocks.append(f"every metric, seed and interval: {folder}/results.csv, .parquet and .json")
-    return "\n\n".join(blocks)
-
-
-def _cut(samples: SamplesRecipe) -> str:
-    """What decides which samples are judged, as one text."""
-    wanted = ("reader", "root", "options", "protocol", "config", "fields")
-    return repr({name: getattr(samples, name) for name in wanted})
-
-
-def _table(part: pl.DataFrame, samples: SamplesRecipe) -> str:
-    first = part.row(0, named=True)
-    metrics = [name for name in SHOWN if name in set(part["metric"])]
-    body = [_row(model, metrics) for model in group_results(part)]
-    for name, values in iterate_printed(samples, first["samples"]):
-        cells = [terminal.format_number(values.get(metric), 2) for metric in metrics]
-        body.append([f"{name} (printed)", *cells, "", "", ""])
-    where = "" if samples.protocol.startswith(f"{samples.reader}-") else f" on {samples.root}"
-    head = (
-        f"{first['protocol']} ({first['config']}){where}, test: {first['samples']:,} samples of "
-        f"{first['pedestrians']:,} pedestrians; means over seeds, 95 % intervals over pedestrians"
-    )
-    return f"{head}\n{terminal.format_table(['', *metrics, 'parameters', 'CPU s', 'inputs'], body)}"
-
-
-def _row(model: dict[str, Any], metrics: Sequence[str]) -> list[str]:
-    run = model["runs"][_MEAN]
-    cells = []
-    for metric in metrics:
-        found = run["metrics"][metric]
-        told = terminal.format_number(found["value"])
-        low, high = found["pedestrian"]
-        ends = terminal.format_interval(low, high, caution=found["cautions"]["pedestrian"])
-        cells.append(f"{told} {ends}" if metric in _WITH_INTERVAL and ends != "-" else told)
-    return [
-        model["model"],
-        *cells,
-        f"{model['parameters']:,}",
-        terminal.format_number(run["cpu_s"], 0),
-        model["inputs"],
-    ]
-
-
-def iterate_printed(samples: SamplesRecipe, judged: int) -> Iterator[tuple[str, dict[str, float]]]:
-    """Models and what is printed of them on such samples; nothing unless these are the published ones, all.
-
-    Args:
-        samples: of the recipes that are shown beside.
-        judged: how many samples of test there were.
-    """
-
-    what, _, paper = samples.protocol.partition("@")
-    published = samples.reader == what.partition("-")[0] and not samples.options and not samples.fields
-    if paper != "iv2024" or samples.config != "reference" or not published:
-        return
-    counts = {f"{dataset}-{task}": sum(rows["test"]) for (dataset, task), rows in TABLE_I.items()}
-    # Risk is asked of the samples of action, and the counts of it are not printed.
-    if judged < counts[what.replace("-risk", "-action")]:
-        return
-    held: dict[str, dict[str, float]] = {}
-    for cell in iterate_printed_cells():
-        if f"{cell.dataset}-{cell.task}" == what and cell.group is None and cell.table != "V":
-            held.setdefault(cell.model, {})[cell.metric] = cell.value
-    yield from held.items()

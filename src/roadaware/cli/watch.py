@@ -10,7 +10,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -20,56 +20,185 @@ from cyclopts import Parameter
 
 from roadaware.addresses import mask_secrets
 from roadaware.cli import console, outputs
-from roadaware.cli.devices import Device, Precision, log_warmup, select_device, set_threads
-from roadaware.cli.linker_choice import select_linker
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch
-from roadaware.cli.street_choice import (
+from roadaware.cli.link import select_linker
+from roadaware.cli.networks import (
     AS_IT_SUITS,
+    Device,
     EventsOption,
     Looks,
+    Precision,
     add_event_head,
+    build_run_name,
+    log_warmup,
     select_detector,
+    select_device,
 )
-from roadaware.cli.watch_crossing import CrossingOption, build_annotator
+from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.interrupts import stop_gracefully
-from roadaware.models.catalogue.entries import find_installed_path, read_catalogue, read_record
-from roadaware.models.detector import read_advice, read_notes
+from roadaware.models.detector import read_advice
+from roadaware.online import setup
 from roadaware.online.cameras import Camera
 from roadaware.online.frame_queue import SystemClock
 from roadaware.online.run_folder import PAGE, RunFolder, build_run_record, get_video_name, prepare
-from roadaware.online.setup import (
-    HEAD,
-    build_watch_config,
-    describe_training,
-    follow_advice,
-    lower_label_threshold,
-)
 from roadaware.online.sources import Realtime, open_source
 from roadaware.online.watch import watch as run
 from roadaware.online.watcher import warm_up_detector, warm_up_linker
-from roadaware.reports import terminal
 from roadaware.reports.live_drawing import LiveDrawing
 from roadaware.reports.page import save
-from roadaware.reports.watch_page import NOTHING, render_watch_page
+from roadaware.reports.watch_page import render_watch_page
+from roadaware.reports.watch_text import format_progress, format_watch
 from roadaware.scenes.dense_scores import Layout
 from roadaware.simulator.synthetic_films import is_synthetic_film
-from roadaware.tasks.events import EventDetector
 
 if TYPE_CHECKING:
-    from roadaware.linking.config import LinkerConfig
     from roadaware.models.detector import Detector
     from roadaware.models.graphs.views import Views
     from roadaware.online.config import WatchConfig
     from roadaware.online.crossing import CrossingAnnotator
     from roadaware.online.frame_queue import Clock
-    from roadaware.online.frame_stats import Ending
     from roadaware.online.frames import Source
     from roadaware.online.run_folder import Drawing
-    from roadaware.online.setup import Choice
     from roadaware.online.watch import Progress
 
-# What a detector says of itself to whoever watches with it: its advice, and what it was trained on.
+_SOURCE = (
+    "A video or GIF, a folder of images, a glob in quotes, the number of a camera (0), or an address "
+    "(rtsp://, http://)."
+)
+_WEIGHTS = (
+    "The detector: a name of `models list`, a file as `train` writes it (model.safetensors), or the folder "
+    "of an object detector of transformers; given several times, networks of the same anchors are averaged. "
+    "[default: of a real video the one of `models list` that is installed, else the bundled one]"
+)
+_NAME = "Name of the stream in the tables. [default: that of its file]"
+_OUT = "Folder of the run. [default: runs/watch-SOURCE]"
+_FPS = "Images per second of a folder [default: 12]; of others, process no more frames a second than this."
+_RECORDED = (
+    "Frames per second at which a video was recorded, where it plays faster or slower than that, as a time "
+    "lapse does. [default: the rate at which it plays]"
+)
+_BUDGET = "Of a camera, skip frames that would be answered later than this. [default: always the newest]"
+_REALTIME = "Treat a video as a live camera: frames are lost to a detector that is too slow."
+_SECONDS = "Stop after this much of the stream."
+_THRESHOLD = (
+    "Agentness of the three boxes that prove a tube, so that it is reported and drawn; it goes on with boxes of "
+    "two thirds of it. [default: as the detector advises, or 0.2]"
+)
+_LABEL = (
+    "Score at which a label begins to be reported; below two thirds of it, it no longer is. [default: 0.3, or the "
+    "score that proves a tube where that is less]"
+)
+_IOU = "Overlap that a link of tubes needs. [default: as the detector advises, or 0.5]"
+_THREADS = "Threads of the detector. [default: 1 for a small network, else as many as there are cores]"
+_FOLLOW = (
+    "Go where an http address redirects to, and to what an HLS playlist names; to another machine only if it "
+    "is of the open net."
+)
+_RESCALE = "Scale images to the size of the first where a source changes it, instead of ending."
+
+
+_CROSSING = (
+    "Predictor of crossing or of risk, as `train` writes it (model.safetensors, or the folder of a run). "
+    "Said again: one of the other question, or one to average with it. auto, also where nothing is said: "
+    "those that came with roadaware. none: pedestrians are not asked about."
+)
+CrossingOption = Annotated[
+    tuple[str, ...], Parameter(name="--crossing", help=_CROSSING, negative="", show_default=False)
+]
+
+
+def watch(
+    source: Annotated[str, Parameter(help=_SOURCE)],
+    /,
+    *,
+    weights: Annotated[tuple[Path, ...], Parameter(help=_WEIGHTS, negative="", show_default=False)] = (),
+    out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.WATCH] = None,
+    name: Annotated[str | None, Parameter(help=_NAME)] = None,
+    no_video: Annotated[
+        bool, Parameter(help="Write no annotated video.", negative="", show_default=False)
+    ] = False,
+    fps: Annotated[float | None, Parameter(help=_FPS)] = None,
+    recorded_fps: Annotated[float | None, Parameter(help=_RECORDED)] = None,
+    budget_ms: Annotated[float | None, Parameter(help=_BUDGET)] = None,
+    realtime: Annotated[bool, Parameter(help=_REALTIME), Switch] = False,
+    seconds: Annotated[float | None, Parameter(help=_SECONDS)] = None,
+    threshold: Annotated[float | None, Parameter(help=_THRESHOLD)] = None,
+    label_threshold: Annotated[float | None, Parameter(help=_LABEL)] = None,
+    iou: Annotated[float | None, Parameter(help=_IOU)] = None,
+    crossing: CrossingOption = (),
+    looks: Looks = AS_IT_SUITS,
+    events: EventsOption = None,
+    threads: Annotated[int, Parameter(help=_THREADS)] = 0,
+    device: Device = "auto",
+    precision: Precision = "fp32",
+    rescale: Annotated[bool, Parameter(help=_RESCALE), Switch] = False,
+    follow: Annotated[bool, Parameter(help=_FOLLOW), Switch] = False,
+    overwrite: Overwrite = False,
+    common: Common = USUAL,
+) -> Outcome:
+    """Watch a video or a camera: agents, what they do and where, as tubes, and what the own vehicle does.
+
+    Writes events.jsonl as things happen, and at the end the tables `evaluate` takes (predictions/), a video
+    with the sound of the source (video.mp4), a page (report.html) and summary.json. Ctrl-C ends it with all
+    saved. Each pedestrian is given a probability of crossing and a region of risk (crossing.parquet).
+
+    For example:
+
+        roadaware watch drive.mp4 --output runs/drive
+
+        roadaware watch rtsp://camera/1 --budget-ms 200 --seconds 600 --no-video --output runs/camera
+    """
+    config = setup.build_watch_config(
+        fps=fps,
+        recorded_fps=recorded_fps,
+        budget_ms=budget_ms,
+        seconds=seconds,
+        threshold=threshold,
+        label_threshold=label_threshold,
+        rescale=rescale,
+        spell=lambda name: f"--{name.replace('_', '-')}",
+    )
+    if iou is not None and not 0 <= iou < 1:
+        raise UsageError(f"--iou is an overlap from 0 up to 1, not {iou:g}")
+    if threads < 0:
+        raise UsageError(f"--threads is 1 or more, or 0 for what suits the detector, not {threads}")
+    if name is not None and not name.strip():
+        raise UsageError("--name is empty; leave it out for the name of the file")
+    for option, given in (("--name", name), ("--out", out)):
+        if given is not None and mask_secrets(str(given)) != str(given):
+            raise UsageError(f"{option} holds a secret of the address; choose another")
+    clock = SystemClock()
+    with closing(open_source(source, fps, clock=clock, follow=follow, recorded_fps=recorded_fps)) as opened:
+        folder = out or Path("runs") / f"watch-{build_run_name(get_video_name(opened), 'source')}"
+        outputs.WATCH.check(folder, overwrite=overwrite)
+        synthetic = not weights and is_synthetic_film(opened.path)
+        choice = select_detector(weights, synthetic=synthetic, live=opened.live, looks=looks)
+        detector = load_detector(choice.files, device, precision, threads, choice.views)
+        config, said = apply_detector_advice(config, choice.files, iou, threshold)
+        if label_threshold is None:  # whoever is told of has a name
+            config = setup.lower_label_threshold(config)
+        notice = setup.describe_training(choice.files, opened.path)
+        for words in said:
+            console.print_note(words)
+        if notice:
+            console.print_error(notice)
+        linker = config.linker_at(opened.fps)
+        detector = add_event_head(events, detector, linker, opened.fps)
+        annotator = build_annotator(crossing, detector, clock, waits=not (opened.live or realtime))
+        models = setup.describe_models(choice.files, annotator, choice.views, detector)
+        # A folder of images must not be written into, nor the watched file be replaced.
+        if opened.path is not None and Path(opened.path).resolve().is_relative_to(folder.resolve()):
+            raise UsageError(f"{folder} holds the source; name another folder with --output")
+        prepare(folder, overwrite=overwrite, record=build_run_record(opened, config, name, models))
+        with log_warmup("detector and linker"):
+            warm_up_detector(detector)
+            warm_up_linker(linker, Layout(dict(detector.kinds)))
+        if isinstance(opened, Camera):
+            opened.refresh()  # what nobody read of it while everything warmed up is stale, or it has hung up
+        shown = Realtime(opened, clock) if realtime and not opened.live else opened
+        draw = None if no_video else build_drawing(detector, notice)
+        found = watch_source(shown, detector, config, folder, clock, draw, name, annotator, notice, models)
+    return Outcome(format_watch(found, folder), {"folder": str(folder), **found})
 
 
 def apply_detector_advice(
@@ -86,10 +215,9 @@ def apply_detector_advice(
     Raises:
         DamagedError: if a file's advice is none.
     """
-
     advice = read_advice(files)
     _, said = select_linker("default", "road", advice, {"min_iou": iou})
-    config = follow_advice(config, advice, iou, threshold)
+    config = setup.follow_advice(config, advice, iou, threshold)
     score = config.begin_score
     if threshold is None and advice.min_score is not None:
         said.append(
@@ -100,11 +228,125 @@ def apply_detector_advice(
     return config, said
 
 
+def load_detector(
+    files: Sequence[Path],
+    device: str = "cpu",
+    precision: str = "fp32",
+    threads: int = 0,
+    views: Views | None = None,
+) -> Detector:
+    """What watches: a network, several, or an object detector.
+
+    Args:
+        files: as of `--weights`.
+        device: as of `--device`.
+        precision: as of `--precision`.
+        threads: as of `--threads`.
+        views: which parts of an image are looked at, by a detector of any size.
+
+    Raises:
+        UsageError: if they do not go together, or the device cannot be used.
+        InputError: if one cannot be read, or is none of ours.
+    """
+    from roadaware.models.devices import set_threads
+    from roadaware.models.loading import open_stream
+
+    with console.log_step("opening the detector"):
+        place, dtype = select_device(device, precision)
+        detector = open_stream(files, views=views, device=place, dtype=dtype)
+    set_threads(files, threads)
+    return detector
+
+
+def build_annotator(
+    asked: Sequence[str], detector: Detector, clock: Clock, *, waits: bool = True
+) -> CrossingAnnotator | None:
+    """What gives pedestrians their outlook in one watch, see `online.setup`, which needs torch."""
+    with console.log_step("opening the predictors"):
+        return setup.build_annotator(asked, detector, clock, waits=waits, timed=log_warmup)
+
+
+def build_drawing(detector: Detector, notice: str = "") -> Drawing:
+    """What makes frames of the video of what a detector sees, with a notice on each of them."""
+    return LiveDrawing(detector.kinds.get("agent", ()), notice)
+
+
+def watch_source(
+    source: Source,
+    detector: Detector,
+    config: WatchConfig,
+    folder: Path,
+    clock: Clock,
+    draw: Drawing | None,
+    video: str | None = None,
+    annotator: CrossingAnnotator | None = None,
+    notice: str = "",
+    models: Sequence[Mapping[str, str]] | None = None,
+) -> dict[str, Any]:
+    """Watch a source to its end, as the command does.
+
+    Args:
+        source: that is watched; is not closed.
+        detector: that looks.
+        config: of the watch.
+        folder: made by `prepare`.
+        clock: of the source too.
+        draw: makes a frame of the video; None for no video.
+        video: what the tables call it; the name of its file where None.
+        annotator: says who may cross; of this watch alone.
+        notice: what the summary's readers should know of the detector.
+        models: that are asked, for summary and page; None for no page.
+
+    Returns:
+        What came of it, as in the summary.
+
+    Raises:
+        KeyboardInterrupt, Terminated: if it was stopped; everything is saved.
+        InputError: if the source failed before its end; everything until then is saved.
+        DiskError: if something could not be written; all else is saved.
+    """
+    with stop_gracefully() as asked, LiveLine(source, config.seconds) as line:
+        kept = RunFolder(
+            folder, source, detector, config, clock, draw, video, annotator, notice, models or ()
+        )
+        more: dict[str, Any] = {"stopped": asked, "tick": line.show}
+        more["annotators"] = [] if annotator is None else [annotator]
+        done = run(source, detector, config, kept, clock=clock, **more)
+        line.close()
+        found = kept.summarise(done, None if models is None else partial(write_page, folder))
+    if asked():
+        console.print_note(format_watch(found, folder))
+        asked.end()
+    if done.ending is not None and not done.ending.whole:
+        saved = f"what was seen until then is saved in {folder}: {', '.join(kept.files)}"
+        if done.ending.reason == "disk":
+            raise DiskError(f"{done.ending.message}\n  {saved}")
+        raise InputError(done.ending.message, hint=saved)
+    return found
+
+
+def write_page(folder: Path, found: dict[str, Any]) -> bool:
+    """Write the page into the folder of a watch that just ended; whether there is one.
+
+    A page that cannot be made is no fault of the watch: it is complained of, and `report` makes it later.
+
+    Args:
+        folder: of the watch.
+        found: its summary.
+    """
+    try:
+        save(render_watch_page(folder, found), folder / PAGE)
+    except RoadawareError as error:
+        console.print_error(f"no page was made of the watch: {error}")
+        return False
+    return True
+
+
 # The line that a watch shows while it runs: a bar on a terminal, and elsewhere nothing but under -v.
 
 # On a terminal the line is written over; elsewhere each one stays.
 _TERMINAL_S, _ELSEWHERE_S = 0.2, 5.0
-_MARKS, _CELLS = 50, 16
+_MARKS = 50
 
 
 class LiveLine:
@@ -181,445 +423,3 @@ class LiveLine:
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.write(mask_secrets(words))
             sys.stderr.flush()
-
-
-def format_progress(
-    progress: Progress, fps: float, dropped: int, n_frames: int | None, pace: float | None = None
-) -> str:
-    """How a watch goes, in a line: how much of it is done, and the tubes that its summary will count.
-
-    Args:
-        progress: of the watch.
-        fps: frames per second lately.
-        dropped: frames passed over.
-        n_frames: to go through; None where nobody knows.
-        pace: numbers of frames per second, counting those that are not looked at; as `fps` where None.
-    """
-    minutes, seconds = divmod(progress.t_s, 60)
-    of, done = (f" of {n_frames:,}" if n_frames else ""), progress.last_number + 1
-    pace = fps if pace is None else pace
-    parts = [
-        *([_bar(done / n_frames)] if n_frames else []),
-        f"frame {progress.last_number + 1:,}{of}",
-        f"{minutes:02.0f}:{seconds:04.1f}",
-        f"{fps:.1f} fps",
-        *([f"{_clock((n_frames - done) / pace)} left"] if n_frames and pace > 0 else []),
-        f"latency {1e3 * (progress.latency.percentile_s(50) or 0):.0f} ms "
-        f"(p99 {1e3 * (progress.latency.percentile_s(99) or 0):.0f})",
-        f"{progress.begun:,} tubes ({progress.tubes} in the image)",
-        *([f"{progress.probable} probably crossing"] if progress.probable else []),
-    ]
-    return "  ".join([*parts, *([f"{dropped:,} dropped"] if dropped else [])])
-
-
-def _bar(share: float) -> str:
-    """How much is done, as a bar and in per cent."""
-    share = min(max(share, 0.0), 1.0)
-    full = int(share * _CELLS)
-    return f"[{'#' * full}{'.' * (_CELLS - full)}] {100 * share:3.0f} %"
-
-
-def _clock(seconds: float) -> str:
-    """Minutes and seconds, with hours where there are any."""
-    minutes, rest = divmod(math.ceil(max(0.0, seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-_SOURCE = (
-    "A video or GIF, a folder of images, a glob in quotes, the number of a camera (0), or an address "
-    "(rtsp://, http://)."
-)
-_WEIGHTS = (
-    "The detector: a name of `models list`, a file as `train` writes it (model.safetensors), or the folder "
-    "of an object detector of transformers; given several times, networks of the same anchors are averaged. "
-    "[default: of a real video the one of `models list` that is installed, else the bundled one]"
-)
-_NAME = "Name of the stream in the tables. [default: that of its file]"
-_OUT = "Folder of the run. [default: runs/watch-SOURCE]"
-_FPS = "Images per second of a folder [default: 12]; of others, process no more frames a second than this."
-_RECORDED = (
-    "Frames per second at which a video was recorded, where it plays faster or slower than that, as a time "
-    "lapse does. [default: the rate at which it plays]"
-)
-_BUDGET = "Of a camera, skip frames that would be answered later than this. [default: always the newest]"
-_REALTIME = "Treat a video as a live camera: frames are lost to a detector that is too slow."
-_SECONDS = "Stop after this much of the stream."
-_THRESHOLD = (
-    "Agentness of the three boxes that prove a tube, so that it is reported and drawn; it goes on with boxes of "
-    "two thirds of it. [default: as the detector advises, or 0.2]"
-)
-_LABEL = (
-    "Score at which a label begins to be reported; below two thirds of it, it no longer is. [default: 0.3, or the "
-    "score that proves a tube where that is less]"
-)
-_IOU = "Overlap that a link of tubes needs. [default: as the detector advises, or 0.5]"
-_THREADS = "Threads of the detector. [default: 1 for a small network, else as many as there are cores]"
-_FOLLOW = (
-    "Go where an http address redirects to, and to what an HLS playlist names; to another machine only if it "
-    "is of the open net."
-)
-_RESCALE = "Scale images to the size of the first where a source changes it, instead of ending."
-
-
-def watch(
-    source: Annotated[str, Parameter(help=_SOURCE)],
-    /,
-    *,
-    weights: Annotated[tuple[Path, ...], Parameter(help=_WEIGHTS, negative="", show_default=False)] = (),
-    out: Annotated[Path | None, Output, Parameter(help=_OUT), outputs.WATCH] = None,
-    name: Annotated[str | None, Parameter(help=_NAME)] = None,
-    no_video: Annotated[
-        bool, Parameter(help="Write no annotated video.", negative="", show_default=False)
-    ] = False,
-    fps: Annotated[float | None, Parameter(help=_FPS)] = None,
-    recorded_fps: Annotated[float | None, Parameter(help=_RECORDED)] = None,
-    budget_ms: Annotated[float | None, Parameter(help=_BUDGET)] = None,
-    realtime: Annotated[bool, Parameter(help=_REALTIME), Switch] = False,
-    seconds: Annotated[float | None, Parameter(help=_SECONDS)] = None,
-    threshold: Annotated[float | None, Parameter(help=_THRESHOLD)] = None,
-    label_threshold: Annotated[float | None, Parameter(help=_LABEL)] = None,
-    iou: Annotated[float | None, Parameter(help=_IOU)] = None,
-    crossing: CrossingOption = (),
-    looks: Looks = AS_IT_SUITS,
-    events: EventsOption = None,
-    threads: Annotated[int, Parameter(help=_THREADS)] = 0,
-    device: Device = "auto",
-    precision: Precision = "fp32",
-    rescale: Annotated[bool, Parameter(help=_RESCALE), Switch] = False,
-    follow: Annotated[bool, Parameter(help=_FOLLOW), Switch] = False,
-    overwrite: Overwrite = False,
-    common: Common = USUAL,
-) -> Outcome:
-    """Watch a video or a camera: agents, what they do and where, as tubes, and what the own vehicle does.
-
-    Writes events.jsonl as things happen, and at the end the tables `evaluate` takes (predictions/), a video
-    with the sound of the source (video.mp4), a page (report.html) and summary.json. Ctrl-C ends it with all
-    saved. Each pedestrian is given a probability of crossing and a region of risk (crossing.parquet).
-
-    For example:
-
-        roadaware watch drive.mp4 --output runs/drive
-
-        roadaware watch rtsp://camera/1 --budget-ms 200 --seconds 600 --no-video --output runs/camera
-    """
-
-    config = build_watch_config(
-        fps=fps,
-        recorded_fps=recorded_fps,
-        budget_ms=budget_ms,
-        seconds=seconds,
-        threshold=threshold,
-        label_threshold=label_threshold,
-        rescale=rescale,
-        spell=lambda name: f"--{name.replace('_', '-')}",
-    )
-    _check(iou, threads, name, out)
-    clock = SystemClock()
-    with ExitStack() as held:
-        opened = open_source(source, fps, clock=clock, follow=follow, recorded_fps=recorded_fps)
-        held.enter_context(closing(opened))
-        folder = out or Path("runs") / f"watch-{_stem(opened)}"
-        outputs.WATCH.check(folder, overwrite=overwrite)
-        choice = _chosen(weights, opened, looks)
-        detector = load_detector(choice.files, device, precision, threads, choice.views)
-        config, notice = _configure_watch(config, choice.files, iou, threshold, label_threshold, opened.path)
-        detector = add_event_head(events, detector, config.linker_at(opened.fps), opened.fps)
-        annotator = build_annotator(crossing, detector, clock, waits=not (opened.live or realtime))
-        models = describe_models(choice.files, annotator, choice.views, detector)
-        _made_apart(folder, opened, overwrite, config, name, models)
-        _warm_up(detector, config.linker_at(opened.fps))
-        opened = _wrap_source(opened, clock, realtime=realtime)
-        draw = None if no_video else build_drawing(detector, notice)
-        found = watch_source(opened, detector, config, folder, clock, draw, name, annotator, notice, models)
-    return Outcome(_text(found, folder), {"folder": str(folder), **found})
-
-
-def _configure_watch(
-    config: WatchConfig,
-    files: Sequence[Path],
-    iou: float | None,
-    threshold: float | None,
-    label: float | None,
-    source: str | None,
-) -> tuple[WatchConfig, str]:
-    """How it is watched and what to know of the detector; both are said."""
-
-    config, said = apply_detector_advice(config, files, iou, threshold)
-    if label is None:  # whoever is told of has a name
-        config = lower_label_threshold(config)
-    notice = describe_training(files, source)
-    for words in said:
-        console.print_note(words)
-    if notice:
-        console.print_error(notice)
-    return config, notice
-
-
-def _chosen(weights: Sequence[Path], opened: Source, looks: Looks) -> Choice:
-    """The detector that was named, or that suits the source."""
-
-    synthetic = not weights and is_synthetic_film(opened.path)
-    return select_detector(weights, synthetic=synthetic, live=opened.live, looks=looks)
-
-
-def _wrap_source(opened: Source, clock: Clock, *, realtime: bool) -> Source:
-    """A video as it is or at its own pace; a camera connected anew.
-
-    What nobody read of it while everything warmed up is stale, or it has hung up.
-    """
-
-    if isinstance(opened, Camera):
-        opened.refresh()
-    return Realtime(opened, clock) if realtime and not opened.live else opened
-
-
-def _check(iou: float | None, threads: int, name: str | None, out: Path | None) -> None:
-    """Refuse options that cannot be meant."""
-    if iou is not None and not 0 <= iou < 1:
-        raise UsageError(f"--iou is an overlap from 0 up to 1, not {iou:g}")
-    if threads < 0:
-        raise UsageError(f"--threads is 1 or more, or 0 for what suits the detector, not {threads}")
-    if name is not None and not name.strip():
-        raise UsageError("--name is empty; leave it out for the name of the file")
-    for option, given in (("--name", name), ("--out", out)):
-        if given is not None and mask_secrets(str(given)) != str(given):
-            raise UsageError(f"{option} holds a secret of the address; choose another")
-
-
-def load_detector(
-    files: Sequence[Path],
-    device: str = "cpu",
-    precision: str = "fp32",
-    threads: int = 0,
-    views: Views | None = None,
-) -> Detector:
-    """What watches: a network, several, or an object detector.
-
-    Args:
-        files: as of `--weights`.
-        device: as of `--device`.
-        precision: as of `--precision`.
-        threads: as of `--threads`.
-        views: which parts of an image are looked at, by a detector of any size.
-
-    Raises:
-        UsageError: if they do not go together, or the device cannot be used.
-        InputError: if one cannot be read, or is none of ours.
-    """
-    from roadaware.models.loading import open_stream
-
-    with console.log_step("opening the detector"):
-        place, dtype = select_device(device, precision)
-        detector = open_stream(files, views=views, device=place, dtype=dtype)
-    set_threads(files, threads)
-    return detector
-
-
-def _warm_up(detector: Detector, linker: LinkerConfig) -> None:
-
-    with log_warmup("detector and linker"):
-        warm_up_detector(detector)
-        warm_up_linker(linker, Layout(dict(detector.kinds)))
-
-
-def build_drawing(detector: Detector, notice: str = "") -> Drawing:
-    """What makes frames of the video of what a detector sees, with a notice on each of them."""
-
-    return LiveDrawing(detector.kinds.get("agent", ()), notice)
-
-
-def _stem(source: Source) -> str:
-
-    kept = "".join(
-        letter if letter.isalnum() or letter in "-_." else "-" for letter in get_video_name(source)
-    )
-    return kept.strip("-.")[:60] or "source"
-
-
-def _made_apart(
-    folder: Path,
-    source: Source,
-    overwrite: bool,
-    config: WatchConfig,
-    name: str | None,
-    models: Sequence[Mapping[str, str]],
-) -> None:
-    """Make the folder; one of images must not be written into, nor the watched file be replaced."""
-
-    if source.path is not None and Path(source.path).resolve().is_relative_to(folder.resolve()):
-        raise UsageError(f"{folder} holds the source; name another folder with --output")
-    prepare(folder, overwrite=overwrite, record=build_run_record(source, config, name, models))
-
-
-def watch_source(
-    source: Source,
-    detector: Detector,
-    config: WatchConfig,
-    folder: Path,
-    clock: Clock,
-    draw: Drawing | None,
-    video: str | None = None,
-    annotator: CrossingAnnotator | None = None,
-    notice: str = "",
-    models: Sequence[Mapping[str, str]] | None = None,
-) -> dict[str, Any]:
-    """Watch a source to its end, as the command does.
-
-    Args:
-        source: that is watched; is not closed.
-        detector: that looks.
-        config: of the watch.
-        folder: made by `prepare`.
-        clock: of the source too.
-        draw: makes a frame of the video; None for no video.
-        video: what the tables call it; the name of its file where None.
-        annotator: says who may cross; of this watch alone.
-        notice: what the summary's readers should know of the detector.
-        models: that are asked, for summary and page; None for no page.
-
-    Returns:
-        What came of it, as in the summary.
-
-    Raises:
-        KeyboardInterrupt, Terminated: if it was stopped; everything is saved.
-        InputError: if the source failed before its end; everything until then is saved.
-        DiskError: if something could not be written; all else is saved.
-    """
-
-    with stop_gracefully() as asked, LiveLine(source, config.seconds) as line:
-        kept = RunFolder(
-            folder, source, detector, config, clock, draw, video, annotator, notice, models or ()
-        )
-        more: dict[str, Any] = {"stopped": asked, "tick": line.show}
-        more["annotators"] = [] if annotator is None else [annotator]
-        done = run(source, detector, config, kept, clock=clock, **more)
-        line.close()
-        found = kept.summarise(done, None if models is None else partial(write_page, folder))
-    if asked():
-        console.print_note(_text(found, folder))
-        asked.end()
-    if done.ending is not None and not done.ending.whole:
-        raise _fault(done.ending, folder, kept.files)
-    return found
-
-
-def _fault(ending: Ending, folder: Path, files: list[str]) -> Exception:
-    """The error that a watch ends with."""
-    saved = f"what was seen until then is saved in {folder}: {', '.join(files)}"
-    if ending.reason == "disk":
-        return DiskError(f"{ending.message}\n  {saved}")
-    return InputError(ending.message, hint=saved)
-
-
-def _text(found: dict[str, Any], folder: Path) -> str:
-    latency = found["latency_ms"]
-    rows = [
-        ("frames", f"{found['frames']:,}"),
-        ("seconds of the stream", f"{found['stream_s']:.1f}"),
-        ("frames per second", "–" if found["fps"] is None else f"{found['fps']:.1f}"),
-        ("latency p50 and p99, ms", f"{latency['p50'] or 0:.0f}, {latency['p99'] or 0:.0f}"),
-        ("tubes", f"{found['tubes']:,}"),
-        ("events", f"{found['events']:,}"),
-        *_crossing_rows(found),
-    ]
-    rows += [(each["meaning"], f"{each['count']:,}") for each in found["outcomes"].values()]
-    lines = [
-        f"watched {terminal.format_cell(found['source'])}",
-        "",
-        terminal.format_table(["", "found"], rows),
-        "",
-    ]
-    if not found["tubes"] and found["frames"]:
-        lines += [NOTHING, ""]
-    return "\n".join([*lines, f"wrote {terminal.format_cell(str(folder))}: {', '.join(found['files'])}"])
-
-
-def _crossing_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """What is said of pedestrians, where they were asked about."""
-    if "crossing" not in found:
-        return []
-    each = found["crossing"]["ms_per_pedestrian_frame"]
-    return [
-        ("pedestrians", f"{found['crossing']['pedestrians']:,}"),
-        ("of those, answered for", f"{found['crossing']['answered']:,}"),
-        ("ms for each pedestrian in a frame", "–" if each is None else f"{each:.2f}"),
-    ]
-
-
-def write_page(folder: Path, found: dict[str, Any]) -> bool:
-    """Write the page into the folder of a watch that just ended; whether there is one.
-
-    A page that cannot be made is no fault of the watch: it is complained of, and `report` makes it later.
-
-    Args:
-        folder: of the watch.
-        found: its summary.
-    """
-
-    try:
-        save(render_watch_page(folder, found), folder / PAGE)
-    except RoadawareError as error:
-        console.print_error(f"no page was made of the watch: {error}")
-        return False
-    return True
-
-
-# Which models a watch asked: what each tells, what it learnt from, and its licence.
-
-_BUNDLED = Path(__file__).resolve().parent.parent / "weights"
-_OURS = "Apache-2.0"
-_UNSTATED = "not stated in its file"
-
-
-def describe_models(
-    files: Sequence[Path],
-    annotator: CrossingAnnotator | None = None,
-    views: object = None,
-    detector: object = None,
-) -> list[dict[str, str]]:
-    """A row for each model: `task`, `name`, `trained_on`, `licence`, `digest` and `settings`, JSON-ready.
-
-    Args:
-        files: of the detector.
-        annotator: with the predictors that are asked.
-        views: how images are shown to the detector; None where it has its own way.
-        detector: as it is asked, with the event head or without.
-    """
-
-    rows = []
-    for path in files:
-        notes = read_notes(path)
-        row = _row("agents", path, notes, str(notes.get("trained_on") or ""))
-        rows.append(row | _in_catalogue(path) | ({} if views is None else {"settings": str(views)}))
-    if isinstance(detector, EventDetector):
-        rows.append(_row("events", _BUNDLED / HEAD, {}, "simulated tubes"))
-    for task, file, facts in annotator.foresight.members() if annotator is not None else ():
-        rows.append(_row(task, file, facts, str(facts.get("data") or facts.get("protocol") or "")))
-    return rows
-
-
-def _in_catalogue(path: Path) -> dict[str, str]:
-    """What the catalogue says of a model that it installed; nothing of others."""
-
-    for entry in read_catalogue().values():
-        if find_installed_path(entry) == path:
-            record = read_record(path if path.is_dir() else path.parent) or {}
-            licence = str(record.get("licence") or entry.licence)
-            return {"name": entry.name, "trained_on": entry.about, "licence": licence}
-    return {}
-
-
-def _row(task: str, path: Path | None, facts: dict[str, Any], trained_on: str) -> dict[str, str]:
-    from roadaware.models.loading import digest_model_files
-
-    bundled = path is not None and path.resolve().parent == _BUNDLED
-    licence = f"{_OURS}, comes with roadaware" if bundled else str(facts.get("licence") or _UNSTATED)
-    return {
-        "task": task,
-        "name": "?" if path is None else path.name,
-        "trained_on": trained_on or _UNSTATED,
-        "licence": licence,
-        "digest": "" if path is None or not path.is_file() else digest_model_files(path),
-        "settings": "",
-    }

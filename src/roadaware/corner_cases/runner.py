@@ -34,6 +34,7 @@ from roadaware.datasets.detect_format import detect_reader, find_root
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folder_lock
 from roadaware.io.sources import to_printable
+from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 FORMAT, FORMAT_VERSION, MAIN = "roadaware-proposals", 1, "proposals.json"
@@ -107,25 +108,35 @@ def _absolute(given: str | None) -> str | None:
     return given if given in (None, "truth", "erring") else os.path.realpath(str(given))
 
 
-def require_opened(order: Order, tally: Tally) -> None:
-    """Refuse a set of which nothing was proposed for.
+def propose_set(
+    order: Order,
+    folder: Path,
+    *,
+    processes: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+    overwrite: bool = False,
+) -> tuple[Predictions, Tally]:
+    """Propose for all images as `run` does, and save all proposals beside the parts.
 
     Args:
-        order: what was asked for.
-        tally: of its run.
+        order, folder, processes, progress, overwrite: as of `run`.
 
     Raises:
-        InputError: if no image has a sweep that can be used, with the commonest reason.
+        UsageError: as `run`.
+        InputError: if the set cannot be read, or no image of it has a sweep that can be used.
+        DiskError: if the disk refuses; finished parts stay.
     """
-    if tally.opened:
-        return
-    reasons = [f"{to_printable(reason)} ({count:,} times)" for reason, count in tally.skipped.items()]
-    again = f"roadaware read {order.reader} {to_printable(order.root)} says what the reader refused"
-    raise InputError(
-        f"no image can be proposed for: {reasons[0] if reasons else 'there are none'}",
-        where=to_printable(order.root),
-        hint=again if tally.refused else "check which folder and which sensors these are",
-    )
+    found, tally = run(order, folder, processes=processes, progress=progress, overwrite=overwrite)
+    if not tally.opened:
+        reasons = [f"{to_printable(reason)} ({count:,} times)" for reason, count in tally.skipped.items()]
+        again = f"roadaware read {order.reader} {to_printable(order.root)} says what the reader refused"
+        raise InputError(
+            f"no image can be proposed for: {reasons[0] if reasons else 'there are none'}",
+            where=to_printable(order.root),
+            hint=again if tally.refused else "check which folder and which sensors these are",
+        )
+    save(found, folder / PROPOSALS, overwrite=True)
+    return found, tally
 
 
 def run(

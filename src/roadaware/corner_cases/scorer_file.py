@@ -56,6 +56,22 @@ class Fitted:
         """Sixteen hexadecimal digits of the images that it was fitted on, whatever their order."""
         return hashlib.blake2b(np.unique(self.seen).tobytes(), digest_size=8).hexdigest()
 
+    def describe(self) -> dict[str, Any]:
+        """What is known of it, JSON-ready."""
+        found = {
+            "by": self.by,
+            "digest": self.digest,
+            "asked": dict(self.asked),
+            "fitted_on": dict(self.about),
+        }
+        if isinstance(self.model, EnergyModel):
+            return found | {
+                name: to_dict(getattr(self.model, name)) for name in ("config", "known", "unknown")
+            }
+        count, length = self.model.features.shape
+        bank = {"features": count, "length": length}
+        return found | {"bank": {**bank, "typical": self.model.typical, "spread": self.model.spread}}
+
 
 def hash_arrays(*parts: npt.NDArray[Any]) -> int:
     """64 bits of the bytes of some arrays.
@@ -119,6 +135,26 @@ def check_apart(fitted: Fitted, videos: Prints, *, allowed: bool = False) -> int
             "which show the same objects; fit it on other videos",
         )
     return shared
+
+
+def check_videos_apart(
+    fitted: Fitted, proposals: Predictions, scenes: Scenes, *, allowed: bool = False
+) -> int | None:
+    """The same for the videos of proposals; None where it is not known.
+
+    Args:
+        fitted: the re-scorer.
+        proposals: that it is asked about.
+        scenes: the set that they are of.
+        allowed: whether there may be any.
+
+    Raises:
+        UsageError: if there are some and that is not allowed.
+    """
+    prints = hash_videos(scenes, proposals.boxes["video"].cast(pl.String).unique())
+    if prints is None or (len(prints) and not len(fitted.videos)):
+        return None
+    return check_apart(fitted, prints, allowed=allowed)
 
 
 def check_held_out(fitted: Fitted, pictures: Prints, *, allowed: bool = False) -> int:

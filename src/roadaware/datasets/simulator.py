@@ -47,6 +47,11 @@ def find(path: Path) -> Source:
     )
 
 
+def is_simulation(path: Path) -> bool:
+    """Whether a folder holds scenes that `simulate` made."""
+    return (path / MAIN).is_file()
+
+
 def inputs(source: Source) -> list[str]:
     """Names of the files that `read` would read."""
     return [MAIN, *(file for name in _list_finished_scenes(source) for file in _files(source, name))]

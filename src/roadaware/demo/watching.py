@@ -9,8 +9,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roadaware.cli.watch import apply_detector_advice, build_drawing, load_detector, watch_source
-from roadaware.cli.watch_crossing import build_annotator
+from roadaware.cli.watch import (
+    apply_detector_advice,
+    build_annotator,
+    build_drawing,
+    load_detector,
+    watch_source,
+)
 from roadaware.demo.scenes import BOX_OVERLAP, LEARNT_SEEDS, get_means, judge_tubes, select_seed
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoReader

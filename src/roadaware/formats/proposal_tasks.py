@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 from urllib.parse import quote
 
 import polars as pl
 
 from roadaware.datasets.label_studio_tasks import VIDEO_NAME
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 from roadaware.formats.coda import KIND
 from roadaware.formats.label_studio import LOCAL_FILES, format_control, format_empty_tag
+from roadaware.io.files import write_atomically
+from roadaware.io.folders import make_folder
 from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.store import is_saved, open_predictions, save
 from roadaware.scenes.tables import Meta, Predictions
 
 UNNAMED = "unlabelled"
@@ -278,3 +283,67 @@ def _check(frames: pl.DataFrame) -> None:
             raise UsageError(
                 f"image {format_task_name(row['video'], row['frame'])} {what} ({len(found)} rows)"
             )
+
+
+# The folder of an export: tasks in some formats, and what was sent out, for what comes back.
+
+Form = Literal["labelstudio", "coco", "parquet"]
+SENT, TASKS, CONFIG = "sent", "tasks.json", "labelling.xml"
+COCO, PARQUET = "tasks.coco.json", "tasks.parquet"
+
+
+def write_tasks(sent: Predictions, out: Path, forms: Sequence[Form]) -> list[str]:
+    """Write the tasks, then what was sent, with which an export is whole; the names of the tasks' files.
+
+    An earlier export goes first, so that no task ever stands beside what was not sent with it; one that was
+    interrupted holds nothing that was sent, so that the same command goes on.
+
+    Args:
+        sent: what `select_task_proposals` gave.
+        out: the folder.
+        forms: labelstudio, coco and parquet, those that are wanted.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
+    files: dict[str, bytes] = {}
+    if "labelstudio" in forms:
+        files |= {TASKS: label_studio_tasks(sent), CONFIG: label_studio_config(sent)}
+    if "coco" in forms:
+        files[COCO] = encode_coco_annotations(sent)
+    if "parquet" in forms:
+        files[PARQUET] = encode_proposal_parquet(sent)
+    make_folder(out)
+    shutil.rmtree(out / SENT, ignore_errors=True)
+    for name in (TASKS, CONFIG, COCO, PARQUET):
+        (out / name).unlink(missing_ok=True)
+    for name, data in files.items():
+        write_atomically(out / name, data)
+    save(sent, out / SENT, overwrite=True)
+    return list(files)
+
+
+def open_sent_proposals(path: Path) -> Predictions:
+    """What an export sent out.
+
+    Args:
+        path: its folder.
+
+    Raises:
+        UsageError: if the folder is no export.
+        InputError: if it is damaged.
+    """
+    if not is_saved(path / SENT):
+        raise UsageError(
+            f"{path} is no folder that `roadaware label export` wrote: there is no "
+            f"{SENT} in it; give an export that was interrupted again"
+        )
+    sent = open_predictions(path / SENT)
+    missing = [name for name in ("task", *PICTURES) if name not in sent.frames.columns]
+    if missing:
+        raise InputError(
+            f"expected images with the columns of an export, which lacks {', '.join(missing)}",
+            where=str(path / SENT),
+            hint="Export again, into a new folder.",
+        )
+    return sent

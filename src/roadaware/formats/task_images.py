@@ -18,7 +18,7 @@ from roadaware.io.files import build_disk_error, write_atomically
 from roadaware.io.images import HEAD_BYTES, parse_image_size, read_orientation, strip_image_metadata
 from roadaware.io.sources import is_outside, read_file, read_file_head, resolve_inside, to_printable
 from roadaware.io.video import VideoReader
-from roadaware.scenes.sensors import find_video_path
+from roadaware.scenes.sensors import find_video_path, list_still_paths
 from roadaware.scenes.tables import Scenes
 
 FOLDER = "pictures"
@@ -67,7 +67,12 @@ def prepare_task_images(
             name leads out of a folder, and `refused` is not given.
         DiskError: if the disk refuses.
     """
-    stills, known = _stills(scenes), _sizes(scenes)
+    stills = {
+        (video, frame): path
+        for video, paths in list_still_paths(scenes).items()
+        for frame, path in paths.items()
+    }
+    known = _sizes(scenes)
     own = copy or not any(stills.get(place) for place in places)
     base = Path(os.path.realpath(served or (folder if own else root)))
     found: dict[Place, tuple[str, int, int]] = {}
@@ -186,14 +191,6 @@ def _below(path: Path, base: Path) -> str:
             f"the image {path} does not lie below {base}, the folder that is served; serve a folder "
             "above all images, or copy them"
         ) from None
-
-
-def _stills(scenes: Scenes) -> dict[Place, str]:
-    """Paths of the images of sets of images."""
-    if "path" not in scenes.frames.columns:
-        return {}
-    rows = scenes.frames.select(pl.col("video").cast(pl.String), "frame", pl.col("path").cast(pl.String))
-    return {(video, frame): path for video, frame, path in rows.drop_nulls("path").iter_rows()}
 
 
 def _sizes(scenes: Scenes) -> dict[str, tuple[int, int] | None]:

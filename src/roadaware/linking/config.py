@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal, get_args, get_type_hints
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args, get_type_hints
 
 from roadaware.config import check_flags, check_words, from_dict, to_dict
 from roadaware.errors import DamagedError, UsageError
@@ -253,3 +253,28 @@ def apply_advice(config: LinkerConfig, advice: Advice) -> LinkerConfig:
     except UsageError as error:
         why = str(error)[:_LONGEST]  # names and values come from a file
         raise DamagedError(f"what the detector advises on linking fits no linker: {why}") from error
+
+
+def build_linker(
+    name: Literal["default", "reference"],
+    dataset: Dataset = "road",
+    advice: Advice | None = None,
+    **changes: Any,
+) -> LinkerConfig:
+    """The config of a name, with what a detector advises and single fields changed.
+
+    The published config is left as published, whatever a detector advises.
+
+    Args:
+        name: `default` or `reference`.
+        dataset: whose parameters.
+        advice: of the detector.
+        changes: fields with other values; None for those that are left as they are.
+
+    Raises:
+        UsageError: if the dataset is neither road nor ucf24, or a changed field has no meaning.
+        DamagedError: if one that is advised has none.
+    """
+    named = LinkerConfig.reference(dataset) if name == "reference" else LinkerConfig.default(dataset)
+    advised = named if name == "reference" or advice is None else apply_advice(named, advice)
+    return replace(advised, **{field: value for field, value in changes.items() if value is not None})

@@ -14,7 +14,7 @@ from roadaware.errors import InputError
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions
 
-_NOTE = "after_detector"
+STEPS = "after_detector"
 
 
 @dataclass(frozen=True)
@@ -72,5 +72,10 @@ def replace_boxes(predictions: Predictions, boxes: pl.DataFrame, meta: Meta) -> 
 
 def add_step_note(meta: Meta, step: str, config: Any, **counts: int) -> Meta:
     """The meta with one more step recorded in `notes["after_detector"]`."""
-    done = [*meta.notes.get(_NOTE, []), {"step": step, "config": to_dict(config), **counts}]
-    return replace(meta, notes={**meta.notes, _NOTE: done})
+    done = [*meta.notes.get(STEPS, []), {"step": step, "config": to_dict(config), **counts}]
+    return replace(meta, notes={**meta.notes, STEPS: done})
+
+
+def list_steps(tables: Predictions) -> list[dict[str, Any]]:
+    """What was done to detections and paths, in order: each step with its settings and counts."""
+    return list(tables.meta.notes.get(STEPS, []))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,13 @@ import polars as pl
 
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.frame_boxes import add_step_note, assign_frame_numbers, extract_frame_boxes
+from roadaware.linking.frame_boxes import (
+    STEPS,
+    add_step_note,
+    assign_frame_numbers,
+    extract_frame_boxes,
+    list_steps,
+)
 from roadaware.scenes.advice import get_advice, merge_advice, set_advice
 from roadaware.scenes.concatenation import Sizes, compute_scale_factors, get_image_sizes, set_image_sizes
 from roadaware.scenes.dense_scores import Layout, convert_to_matrix, get_score_layout
@@ -104,6 +110,8 @@ def fuse_detections(models: Sequence[Predictions], config: FusionConfig | None =
     frames = _frames(models, weights, names)
     advice = merge_advice([get_advice(model.meta) for model in models])
     meta = set_advice(models[0].meta, advice)
+    before = [step for model in models for step in list_steps(model)]
+    meta = replace(meta, notes={**meta.notes, STEPS: before})
     meta = add_step_note(meta, "fused", config, models=len(models), boxes=len(pool.rows), fused=len(boxes))
     return Predictions(videos=_videos(models, sizes), frames=frames, boxes=boxes, meta=meta)
 

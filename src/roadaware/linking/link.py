@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -250,3 +251,32 @@ def _boxes(boxes: pl.DataFrame, order: Ints, closing: Closing, config: LinkerCon
         scores = pl.Series("scores", detections.scores[new], dtype=pl.Array(pl.Float32, width))
         made = made.with_columns(scores.cast(boxes.schema["scores"]))
     return pl.concat([boxes, made], how="diagonal")
+
+
+def count_linked(tubes: Predictions) -> dict[str, Any]:
+    """How much was linked to how much, JSON-ready.
+
+    Args:
+        tubes: as `link` gives them.
+    """
+    boxes, table = tubes.boxes, tubes.tubes
+    paths = table.filter(pl.col("parent").is_null()) if "parent" in table.columns else table
+    made = int(boxes["interpolated"].fill_null(False).sum()) if "interpolated" in boxes.columns else 0
+    linked = len(boxes) - boxes["tube"].null_count() if "tube" in boxes.columns else 0
+    found = {
+        "videos": boxes["video"].n_unique(),
+        "detections": len(boxes) - made,
+        "linked detections": linked - made,
+        "interpolated boxes": made,
+        "paths": len(paths),
+    }
+    length = (pl.col("end_frame") - pl.col("start_frame")).median().cast(pl.Int64)
+    kinds: dict[str, Any] = {}
+    if not tubes.tube_labels.is_empty():
+        joined = tubes.tube_labels.join(table.select("tube", "start_frame", "end_frame"), on="tube")
+        kind = pl.col("kind").cast(pl.String)
+        rows = joined.group_by(kind, maintain_order=True).agg(
+            pl.len().alias("tubes"), pl.col("label").n_unique().alias("labels"), length.alias("length")
+        )
+        kinds = {row.pop("kind"): row for row in rows.to_dicts()}
+    return {**found, "labelled tubes": kinds}

@@ -13,9 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roadaware.errors import UsageError
-from roadaware.linking.config import LinkerConfig, apply_advice
-from roadaware.models.catalogue.entries import find_installed_path, read_catalogue, resolve_weights
-from roadaware.models.detector import read_training_data
+from roadaware.linking.config import LinkerConfig, build_linker
+from roadaware.models.catalogue.entries import (
+    find_installed_path,
+    read_catalogue,
+    read_record,
+    resolve_weights,
+)
+from roadaware.models.detector import read_notes, read_training_data
 from roadaware.models.event_head.head import has_installed_head, open_head
 from roadaware.models.graphs.views import Views
 from roadaware.models.object_labels import ROAD_AGENTS
@@ -30,7 +35,6 @@ from roadaware.tasks.events import EventDetector, warm_up_events
 if TYPE_CHECKING:
     from roadaware.models.catalogue.entries import Entry
     from roadaware.models.detector import Detector
-    from roadaware.models.event_head.head import EventHead
     from roadaware.online.frame_queue import Clock
 
 WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
@@ -87,7 +91,6 @@ def find_bundled_weights() -> Path:
 
 def find_installed_detector() -> tuple[Entry, Path] | None:
     """The cheapest detector of the catalogue that is installed, with its path; None where there is none."""
-
     there = [
         (entry, path)
         for entry in read_catalogue().values()
@@ -199,8 +202,7 @@ def follow_advice(
     Raises:
         DamagedError: if what is advised has no meaning.
     """
-    linker = apply_advice(LinkerConfig.default("road"), advice)
-    linker = linker if iou is None else replace(linker, min_iou=iou)
+    linker = build_linker("default", advice=advice, min_iou=iou)
     score = config.begin_score
     if threshold is not None:
         score = threshold
@@ -225,7 +227,6 @@ def describe_training(files: Sequence[Path], source: str | None) -> str:
     Raises:
         DamagedError: if a file says what it was trained on in no words.
     """
-
     words = read_training_data(files)
     return f"detector trained on {words}" if words and not is_synthetic_film(source) else ""
 
@@ -243,7 +244,6 @@ def has_event_head(asked: bool | None, kinds: Mapping[str, tuple[str, ...]]) -> 
     Raises:
         UsageError: if it is asked for and the detector tells no agents of ROAD.
     """
-
     fits = bool(set(kinds.get("agent", ())) & set(ROAD_AGENTS))
     if asked and not fits:
         told = ", ".join(f"{len(names)} of {kind}" for kind, names in kinds.items())
@@ -253,12 +253,6 @@ def has_event_head(asked: bool | None, kinds: Mapping[str, tuple[str, ...]]) -> 
     if asked is None:
         return fits and not {"action", "location"} & set(kinds) and has_installed_head()
     return asked
-
-
-def open_installed_head() -> EventHead:
-    """The event head that came with roadaware."""
-
-    return open_head()
 
 
 def add_event_head(
@@ -280,7 +274,7 @@ def add_event_head(
     if not has_event_head(asked, detector.kinds):
         return detector
 
-    wrapped = EventDetector(detector, open_installed_head(), linker, fps=fps)
+    wrapped = EventDetector(detector, open_head(), linker, fps=fps)
     with timed("the event head"):
         warm_up_events(linker)
     return wrapped
@@ -289,33 +283,14 @@ def add_event_head(
 # Pedestrians who may cross: which predictors are asked, and of which detectors.
 
 
-def find_predictors(asked: Sequence[str]) -> list[Path]:
-    """The files that are meant; none where pedestrians are not asked about.
-
-    Args:
-        asked: files or folders of predictors; or `auto`, also where nothing is said, for those that came with
-            roadaware; or `none`.
-
-    Raises:
-        UsageError: if words and files are mixed.
-    """
-    words = [each for each in asked if each in ("auto", "none")]
-    if words and len(asked) > 1:
-        raise UsageError(f"--crossing {words[0]} stands alone; name files, or say {words[0]}")
-    if asked and not words:
-        return [Path(each) for each in asked]
-    if words == ["none"]:
-        return []
-    return [path for name in PREDICTORS if (path := WEIGHTS / name).is_file()]
-
-
 def build_annotator(
     asked: Sequence[str], detector: Detector, clock: Clock, *, waits: bool = True, timed: Timed = _untimed
 ) -> CrossingAnnotator | None:
     """What gives pedestrians their outlook in one watch; None where nothing does.
 
     Args:
-        asked: as of `find_predictors`.
+        asked: files or folders of predictors; or `auto`, also where nothing is said, for those that came with
+            roadaware; or `none`.
         detector: that looks.
         clock: of the watch.
         waits: whether frames wait for what is done once. Then predictors are warmed up when somebody is first
@@ -323,13 +298,18 @@ def build_annotator(
         timed: what the warm-up runs in.
 
     Raises:
-        UsageError: if a predictor cannot be asked about a stream, or the detector tells no pedestrians.
+        UsageError: if words and files are mixed, a predictor cannot be asked about a stream, or the detector
+            tells no pedestrians.
         InputError: if a file cannot be read.
     """
-    files = find_predictors(asked)
-    if not files:
+    words = [each for each in asked if each in ("auto", "none")]
+    if words and len(asked) > 1:
+        raise UsageError(f"--crossing {words[0]} stands alone; name files, or say {words[0]}")
+    files = [Path(each) for each in asked]
+    if words or not asked:
+        files = [path for name in PREDICTORS if (path := WEIGHTS / name).is_file()]
+    if words == ["none"] or not files:
         return None
-
     rule, agents = OutlookRule(), detector.kinds.get("agent", ())
     if not set(rule.agents) & set(agents):
         if not asked or list(asked) == ["auto"]:
@@ -345,3 +325,60 @@ def build_annotator(
         with timed("the predictors"):
             foresight.warm_up()
     return CrossingAnnotator(foresight, rule, clock)
+
+
+# Which models a watch asked: what each tells, what it learnt from, and its licence.
+
+_OURS = "Apache-2.0"
+_UNSTATED = "not stated in its file"
+
+
+def describe_models(
+    files: Sequence[Path],
+    annotator: CrossingAnnotator | None = None,
+    views: object = None,
+    detector: object = None,
+) -> list[dict[str, str]]:
+    """A row for each model: `task`, `name`, `trained_on`, `licence`, `digest` and `settings`, JSON-ready.
+
+    Args:
+        files: of the detector.
+        annotator: with the predictors that are asked.
+        views: how images are shown to the detector; None where it has its own way.
+        detector: as it is asked, with the event head or without.
+    """
+    rows = []
+    for path in files:
+        notes = read_notes(path)
+        row = _row("agents", path, notes, str(notes.get("trained_on") or ""))
+        rows.append(row | _in_catalogue(path) | ({} if views is None else {"settings": str(views)}))
+    if isinstance(detector, EventDetector):
+        rows.append(_row("events", WEIGHTS / HEAD, {}, "simulated tubes"))
+    for task, file, facts in annotator.foresight.members() if annotator is not None else ():
+        rows.append(_row(task, file, facts, str(facts.get("data") or facts.get("protocol") or "")))
+    return rows
+
+
+def _in_catalogue(path: Path) -> dict[str, str]:
+    """What the catalogue says of a model that it installed; nothing of others."""
+    for entry in read_catalogue().values():
+        if find_installed_path(entry) == path:
+            record = read_record(path if path.is_dir() else path.parent) or {}
+            licence = str(record.get("licence") or entry.licence)
+            return {"name": entry.name, "trained_on": entry.about, "licence": licence}
+    return {}
+
+
+def _row(task: str, path: Path | None, facts: dict[str, Any], trained_on: str) -> dict[str, str]:
+    from roadaware.models.loading import digest_model_files
+
+    bundled = path is not None and path.resolve().parent == WEIGHTS
+    licence = f"{_OURS}, comes with roadaware" if bundled else str(facts.get("licence") or _UNSTATED)
+    return {
+        "task": task,
+        "name": "?" if path is None else path.name,
+        "trained_on": trained_on or _UNSTATED,
+        "licence": licence,
+        "digest": "" if path is None or not path.is_file() else digest_model_files(path),
+        "settings": "",
+    }

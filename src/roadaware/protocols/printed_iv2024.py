@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from roadaware.training.pedestrians.recipe import SamplesRecipe
 
 Task = Literal["action", "intention", "risk"]
 Dataset = Literal["jaad", "pie"]
@@ -221,3 +224,25 @@ def _agreement_cells() -> Iterator[PrintedCell]:
     for group, values in TABLE_V.items():
         for metric, value in zip(AGREEMENT_COLUMNS, values, strict=True):
             yield PrintedCell("V", "pie", "intention", "PedFormer", metric, value, 1, group)
+
+
+def iterate_printed(samples: SamplesRecipe, judged: int) -> Iterator[tuple[str, dict[str, float]]]:
+    """Models and what is printed of them on such samples; nothing unless these are the published ones, all.
+
+    Args:
+        samples: of the recipes that are shown beside.
+        judged: how many samples of test there were.
+    """
+    what, _, paper = samples.protocol.partition("@")
+    published = samples.reader == what.partition("-")[0] and not samples.options and not samples.fields
+    if paper != "iv2024" or samples.config != "reference" or not published:
+        return
+    counts = {f"{dataset}-{task}": sum(rows["test"]) for (dataset, task), rows in TABLE_I.items()}
+    # Risk is asked of the samples of action, and the counts of it are not printed.
+    if judged < counts[what.replace("-risk", "-action")]:
+        return
+    held: dict[str, dict[str, float]] = {}
+    for cell in iterate_printed_cells():
+        if f"{cell.dataset}-{cell.task}" == what and cell.group is None and cell.table != "V":
+            held.setdefault(cell.model, {})[cell.metric] = cell.value
+    yield from held.items()

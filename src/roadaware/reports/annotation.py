@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from PIL import Image
 
-from roadaware.analysis.annotation.agreement import MEASURES, BoxAgreement
+from roadaware.analysis.annotation.agreement import MEASURES, BoxAgreement, Consensus
 from roadaware.analysis.annotation.discovery_curve import Curve
 from roadaware.analysis.annotation.matching import group_annotations
-from roadaware.arrays import Pixels
+from roadaware.io.csv import format_csv
+from roadaware.io.folders import encode_json
 from roadaware.reports.drawing import COLOURS, Marked, draw_marks
-from roadaware.reports.page import Block, Note, Pictures, Section, Table, TableCell
+from roadaware.reports.page import Block, Note, Pictures, Section, Table, TableCell, report
 from roadaware.reports.picture import (
     BLUE,
     DASHES,
@@ -26,8 +30,11 @@ from roadaware.reports.picture import (
     create_canvas,
     set_style,
 )
+from roadaware.reports.runs import encode_parquet
 from roadaware.reports.text import format_count, format_number, format_percent, format_row_interval
 from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.sensors import open_frame
+from roadaware.scenes.store import encode
 from roadaware.scenes.tables import Scenes
 
 _COLOURS = {"list": BLUE, "random": GREY, "spread": VERMILLION, "oracle": GREEN}
@@ -38,6 +45,7 @@ _NAMES = {
     "oracle": "the best there is",
 }
 MOST_ROWS = 200
+_PAGE = "report.html"
 
 
 def plot_discovery(curve: Curve) -> Picture:
@@ -191,30 +199,33 @@ def _hours(seconds: float) -> str:
 _SMALL = 400
 
 
-def list_disputes(disputes: pl.DataFrame, most: int) -> list[tuple[str, int, str]]:
-    """The first images with a dispute: video, frame, and the reasons.
-
-    Args:
-        disputes: of a consensus.
-        most: how many.
-    """
-    found = disputes.group_by("video", "frame", maintain_order=True).agg(pl.col("reason").unique().sort())
-    rows = found.head(most).select("video", "frame", pl.col("reason").list.join("; ")).iter_rows()
-    return [(video, frame, reasons) for video, frame, reasons in rows]
-
-
-def draw_dispute(labels: Scenes, picture: Pixels, video: str, frame: int, *, title: str = "") -> Pixels:
-    """(H, W, 3) the image with all boxes of all annotators, named by annotator and class.
+def draw_disputes(
+    labels: Scenes, disputes: pl.DataFrame, source: Scenes, root: Path, most: int
+) -> dict[str, bytes]:
+    """The first images with a dispute, with all boxes of all annotators, as PNG files by their path in a result.
 
     Args:
         labels: of all annotators, with `boxes.annotator`.
-        picture: (H, W, 3).
-        video: of the figure.
-        frame: of the figure.
-        title: written in its corner.
+        disputes: of a consensus.
+        source: the set that the images are of.
+        root: the folder that its paths start at.
+        most: how many.
+
+    Raises:
+        InputError: if an image cannot be read.
     """
-    scale = 2 if picture.shape[0] < _SMALL else 1
-    return draw_marks(picture, list(_marks(labels, video, frame)), title=title, scale=scale)
+    held = disputes.group_by("video", "frame", maintain_order=True).agg(pl.col("reason").unique().sort())
+    rows = held.head(most).select("video", "frame", pl.col("reason").list.join("; ")).iter_rows()
+    found: dict[str, bytes] = {}
+    for number, (video, frame, reasons) in enumerate(rows):
+        picture = open_frame(source, root, video, frame)
+        scale = 2 if picture.shape[0] < _SMALL else 1
+        marks = list(_marks(labels, video, frame))
+        drawn = draw_marks(picture, marks, title=f"{video}  {frame}  {reasons}", scale=scale)
+        stream = io.BytesIO()
+        Image.fromarray(drawn).save(stream, "PNG")
+        found[f"{DISPUTES}/{number:04d}-{video.replace('/', '-')}-{frame:06d}.png"] = stream.getvalue()
+    return found
 
 
 def _marks(labels: Scenes, video: str, frame: int) -> Iterator[Marked]:
@@ -234,3 +245,82 @@ def _marks(labels: Scenes, video: str, frame: int) -> Iterator[Marked]:
         for who, row in group.items():
             left, top, right, bottom = corners[who][row].tolist()
             yield Marked((left, top, right, bottom), shown.get(who, ""), COLOURS[who % len(COLOURS)])
+
+
+# The folders of results: tables, the same as csv, and a page.
+
+LABELS, CONSENSUS, DISPUTES = "labels", "consensus", "disputed"
+"""Folders inside results: what came back, what most drew, and images that are disputed."""
+
+
+def build_agreement_files(
+    found: BoxAgreement, agreed: Consensus, drawn: Mapping[str, bytes]
+) -> dict[str, bytes]:
+    """The files of an agreement of annotators.
+
+    Args:
+        found: the agreement.
+        agreed: the consensus.
+        drawn: files of disputed images.
+    """
+    page = report([build_agreement_section(found, agreed.disputes)], title="Agreement of annotators")
+    return {
+        **_pack_tables(agreed.scenes, CONSENSUS),
+        "agreement.csv": format_csv(found.table).encode(),
+        "found_by.csv": format_csv(found.counts).encode(),
+        "disputes.csv": format_csv(agreed.disputes).encode(),
+        **drawn,
+        _PAGE: page.encode("utf-8", errors="backslashreplace"),
+    }
+
+
+def build_correction_files(
+    scenes: Scenes, table: pl.DataFrame, classes: pl.DataFrame, people: pl.DataFrame
+) -> dict[str, bytes]:
+    """The files of corrected proposals.
+
+    Args:
+        scenes: what annotators left.
+        table: what became of each proposal.
+        classes, people: the same by class and by annotator.
+    """
+    page = report([build_corrections_section(classes, people)], title="Corrected proposals")
+    return {
+        **_pack_tables(scenes, LABELS),
+        "fates.parquet": encode_parquet(table),
+        "fates.csv": format_csv(table).encode(),
+        "classes.csv": format_csv(classes).encode(),
+        "annotators.csv": format_csv(people).encode(),
+        _PAGE: page.encode("utf-8", errors="backslashreplace"),
+    }
+
+
+def build_selection_files(
+    table: pl.DataFrame, costs: dict[str, float], curve: Curve | None
+) -> dict[str, bytes]:
+    """The files of a list of images.
+
+    Args:
+        table: the list.
+        costs: what looking at it costs.
+        curve: what it finds; None without ground truth.
+    """
+    page = report([build_selection_section(costs, curve)], title="Images worth a look")
+    files = {
+        "list.csv": format_csv(table).encode(),
+        "list.json": encode_json({"pictures": table.to_dicts()}).encode(),
+        _PAGE: page.encode("utf-8", errors="backslashreplace"),
+    }
+    if curve is None:
+        return files
+    columns = {"looked": curve.looked, **curve.found}
+    columns |= {f"{order}_low": values for order, values in curve.low.items()}
+    columns |= {f"{order}_high": values for order, values in curve.high.items()}
+    points = format_csv(pl.DataFrame(columns)).encode()
+    return {**files, "curve.csv": points, "curve.png": plot_discovery(curve).png()}
+
+
+def _pack_tables(scenes: Scenes, folder: str) -> dict[str, bytes]:
+    """A saved set as files of a result folder."""
+    files, meta = encode(scenes)
+    return {f"{folder}/{name}": data for name, data in {**files, "meta.json": meta}.items()}

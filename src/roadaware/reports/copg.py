@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Mapping, Sequence
+import io
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +15,12 @@ from roadaware.arrays import Floats, Pixels
 from roadaware.corner_cases.captures import Camera, Capture
 from roadaware.corner_cases.config import BACKGROUND
 from roadaware.corner_cases.copg import REASONS, Geometry, Proposals
+from roadaware.corner_cases.runner import Order, iterate_proposals
+from roadaware.errors import InputError
+from roadaware.io.files import write_atomically
 from roadaware.reports.drawing import Marked, build_contact_sheet, draw_marks
 from roadaware.reports.picture import FULL, Picture, create_canvas, set_style
+from roadaware.scenes.sensors import open_frame
 
 STEPS = (
     "range image",
@@ -35,6 +41,42 @@ _STOPS = np.array(
 _GOLDEN = 0.61803
 _TALL_PX, _GAP_PX, _DARK = 160, 4, 24
 _WIDE = ("range image", "clusters")
+
+
+def write_steps(
+    order: Order, folder: Path, count: int, refused: Callable[[str], None] = lambda reason: None
+) -> int:
+    """Draw the steps of the first images with a proposal, as PNG files; how many there were.
+
+    Args:
+        order: what is proposed.
+        folder: where to; earlier drawings in it are removed.
+        count: images at most.
+        refused: called with the reason where an image cannot be read.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
+    done = 0
+    folder.mkdir(exist_ok=True)
+    for earlier in folder.glob("[0-9][0-9][0-9][0-9]-*.png"):
+        earlier.unlink()
+    for moment, capture, found, scenes in iterate_proposals(order):
+        if done == count:
+            break
+        if not len(found):
+            continue
+        try:
+            picture = open_frame(scenes, Path(order.root), moment.video, moment.frame)
+        except InputError as error:
+            refused(error.message)
+            continue
+        held = io.BytesIO()
+        Image.fromarray(draw_sheet(draw_steps(found, capture, picture), columns=2)).save(held, "PNG")
+        name = f"{done:04d}-{moment.video.replace('/', '-')}-{moment.frame:06d}.png"
+        write_atomically(folder / name, held.getvalue())
+        done += 1
+    return done
 
 
 def draw_steps(proposals: Proposals, capture: Capture, picture: Pixels) -> dict[str, Pixels]:
@@ -141,7 +183,6 @@ def draw_background(capture: Capture, picture: Pixels, names: Sequence[str] | No
         picture: (H, W, 3).
         names: of the classes that are background (default: those of the default config).
     """
-
     if capture.semantics is None:
         return picture
     wanted = [code for code, name in enumerate(capture.semantics.names) if name in (names or BACKGROUND)]
@@ -195,7 +236,6 @@ def _line(picture: Pixels) -> int:
 
 
 def _resize_image(name: str, picture: Pixels, width_px: int) -> Pixels:
-
     height = max(1, round(picture.shape[0] * width_px / picture.shape[1]))
     way = Image.Resampling.LANCZOS
     if name in _WIDE:

@@ -27,6 +27,10 @@ from roadaware.reports.terminal import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from roadaware.corner_cases.run_stats import Tally
+    from roadaware.corner_cases.runner import Order
     from roadaware.metrics.metric_state import SceneResult
     from roadaware.reports.scene_runs import SceneRun
 
@@ -36,7 +40,6 @@ _DIGITS = 4
 
 def format_corner_run(run: SceneRun) -> str:
     """One run: groups beside trivial answers, slices, classes, and what is printed."""
-
     truth = run.facts.get("truth", {})
     row = run.result.counts.row(0, named=True)
     heading = (
@@ -66,7 +69,6 @@ def format_corner_run(run: SceneRun) -> str:
 
 def _groups(result: SceneResult, *, intervals: bool) -> str:
     """Each group with the predictions, their intervals, and the trivial answers."""
-
     columns = select_columns(result)
     rows = []
     for line in build_lines(result):
@@ -96,7 +98,6 @@ def _total(result: SceneResult) -> str:
 
 
 def _slices(result: SceneResult, *, intervals: bool) -> str:
-
     if not result.groups:
         return ""
     rows = [
@@ -108,7 +109,6 @@ def _slices(result: SceneResult, *, intervals: bool) -> str:
 
 def _classes(result: SceneResult) -> str:
     """Classes and super-classes with their objects and recall in each group."""
-
     groups, metrics, lines = build_class_lines(result)
     if not lines:
         return ""
@@ -124,7 +124,6 @@ def _classes(result: SceneResult) -> str:
 
 
 def _format_printed(result: SceneResult, printed: list[dict[str, Any]]) -> str:
-
     ends = select_printed_columns(result, printed)
     if not ends:
         return ""
@@ -153,3 +152,59 @@ def _value(row: Mapping[str, Any] | None, *, intervals: bool = False) -> str:
 
 def _short(names: list[str], most: int = 4) -> list[str]:
     return [*names[:most], f"and {len(names) - most} more"] if len(names) > most + 1 else names
+
+
+# Proposals of corner cases.
+
+_REASONS = 10
+
+
+def format_proposals(order: Order, target: Path, tally: Tally, drawn: int) -> str:
+    """What was proposed, and what was not.
+
+    Args:
+        order: what was asked for.
+        target: folder of the proposals.
+        tally: what came of it.
+        drawn: images whose steps were drawn.
+    """
+    left_out = [
+        name
+        for name, given in (("background removal", order.semantics), ("common classes", order.detections))
+        if given is None
+    ]
+    rows = [(step, f"{count:,}") for step, count in tally.proposals.items()]
+    lines = [
+        f"{tally.pictures:,} images with a sweep, {tally.with_one:,} of them with a proposal",
+        format_table(["proposals", "count"], rows),
+    ]
+    if left_out:
+        lines.append(f"left out, since nothing was given for it: {' and '.join(left_out)}")
+    if tally.skipped:
+        total = sum(tally.skipped.values())
+        lines += [f"{total:,} images without proposals because of this:", format_reasons(tally.skipped)]
+    if tally.odd:
+        lines += ["odd about images with proposals:", format_reasons(tally.odd)]
+    if tally.wondered:
+        lines += ["odd about the set itself:", format_reasons(tally.wondered)]
+    if tally.refused:
+        again = f"roadaware read {order.reader} {format_cell(order.root)}"
+        lines.append(f"{tally.refused:,} rows or files of the set were refused; {again} says which and why")
+    if tally.made and tally.seconds:
+        lines.append(f"{tally.made / tally.seconds:,.1f} images per CPU second")
+    lines += [f"{drawn} images drawn"] if drawn else []
+    lines.append(
+        f"next: roadaware evaluate corner-cases --truth TRUTH --predictions {format_cell(target)} --agnostic"
+    )
+    return "\n".join(lines)
+
+
+def format_reasons(reasons: Mapping[str, int]) -> str:
+    """The commonest reasons with their numbers, and how many more there are.
+
+    Args:
+        reasons: to how many images, the commonest first.
+    """
+    told = [f"{count:,}: {format_cell(reason)}" for reason, count in list(reasons.items())[:_REASONS]]
+    more = len(reasons) - _REASONS
+    return format_bullets([*told, f"and {more:,} further reasons (--json lists all)"] if more > 0 else told)

@@ -182,6 +182,17 @@ def find_video_path(scenes: Scenes, root: Path, video: str) -> Path:
     return resolve_inside(_root(root), _name(scenes, video))
 
 
+def list_still_paths(scenes: Scenes) -> dict[str, dict[int, str]]:
+    """Video to frame to path, of videos that are still images."""
+    if "path" not in scenes.frames.columns:
+        return {}
+    rows = scenes.frames.select(pl.col("video", "path").cast(pl.String), "frame").drop_nulls("path")
+    found: dict[str, dict[int, str]] = {}
+    for video, path, frame in rows.iter_rows():
+        found.setdefault(video, {})[frame] = path
+    return found
+
+
 def find_sidecar_file(scenes: Scenes, root: Path, video: str, name: str) -> Path:
     """A file in the folder in which a video lies.
 

@@ -90,6 +90,11 @@ def check_target(folder: Path, *, overwrite: bool = False) -> None:
         _refuse_foreign(folder, _names(folder), overwrite=overwrite)
 
 
+def is_saved(folder: Path) -> bool:
+    """Whether a folder holds saved tables, such as `read -o` writes."""
+    return (folder / _META).is_file()
+
+
 def open_scenes(folder: Path) -> Scenes:
     """Read the Scenes that `save` wrote, every byte checked against its digest.
 

@@ -14,7 +14,7 @@ from roadaware.arrays import Bytes, Floats, Floats32
 from roadaware.corner_cases.crop_features import SIDE_PX, extract_plain_features
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoReader
-from roadaware.scenes.sensors import find_video_path, open_frame
+from roadaware.scenes.sensors import find_video_path, list_still_paths, open_frame
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs.crops import pad_to_square
 
@@ -82,7 +82,7 @@ def read_images(
         wanted: frames of each video.
         refused: counts those that cannot be opened, by reason.
     """
-    stills = _stills(scenes)
+    stills = list_still_paths(scenes)
     for video, frames in wanted.items():
         if video in stills:
             for frame in frames:
@@ -135,14 +135,6 @@ def add_image_paths(scenes: Scenes) -> Scenes:
     if "path" in frames.columns or "file_name" not in frames.columns:
         return scenes
     return scenes.with_tables(frames=frames.with_columns(path=pl.col("file_name")))
-
-
-def _stills(scenes: Scenes) -> set[str]:
-    """Videos that are sets of images."""
-    frames = scenes.frames
-    if "path" not in frames.columns:
-        return set()
-    return set(frames.filter(pl.col("path").is_not_null())["video"].cast(pl.String).to_list())
 
 
 def _count(refused: dict[str, int], error: Exception, pictures: int) -> None:

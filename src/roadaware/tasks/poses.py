@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +14,15 @@ import polars as pl
 
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import remove_stale_files, write_atomically
-from roadaware.io.folder_lock import Hold
 from roadaware.io.sources import is_outside, to_printable
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.tasks.resumable_runs import open_run_folder
+from roadaware.tasks.videos import Film, iterate_shots
+
+if TYPE_CHECKING:
+    from roadaware.models.graphs.movenet import PoseReader
 
 FORMAT, RECORD, PARTS, TABLE = "roadaware-poses", "poses.json", "parts", "poses.parquet"
 PERSON = "Ped"
@@ -97,11 +101,13 @@ def _pedestrians(tables: Scenes | Predictions, words: tuple[str, ...]) -> pl.Dat
 class PoseRun:
     """The folder of a run: `poses.json`, `parts/` and, once it is over, `poses.parquet`.
 
-    A part that is there and not older than its video stands.
+    A part that is there and not older than its video stands. `kept` are the videos that are done, `gone` says
+    why images of others cannot be read.
 
     Args:
         folder: new, empty, or of the same run.
         settings: JSON-ready; what the joints depend on.
+        people: whose joints are wanted, as of `people_in`.
         threshold: joints of a lower score count as not seen.
         overwrite: begin anew where another run is.
 
@@ -111,21 +117,93 @@ class PoseRun:
     """
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, Any], threshold: float, *, overwrite: bool = False
+        self,
+        folder: Path,
+        settings: Mapping[str, Any],
+        people: pl.DataFrame,
+        threshold: float,
+        *,
+        overwrite: bool = False,
     ) -> None:
         if not 0 <= threshold <= 1:
             raise UsageError(f"--threshold lies from 0 to 1, not {threshold:g}")
         self.folder, self.threshold = folder, threshold
-        goes_on = open_run_folder(
-            folder, RECORD, FORMAT, {**settings, "threshold": threshold}, overwrite=overwrite
-        )
-        self._hold = Hold(folder)
+        self.kept: list[str] = []
+        self.gone: list[str] = []
+        self._people = {str(key[0]): part for key, part in people.group_by("video", maintain_order=True)}
+        held = io.BytesIO()
+        people.write_ipc(held)
+        whose = hashlib.blake2b(held.getvalue(), digest_size=12).hexdigest()
+        settings = {**settings, "people": whose, "threshold": threshold}
+        self._hold, goes_on = open_run_folder(folder, RECORD, FORMAT, settings, overwrite=overwrite)
         (folder / PARTS).mkdir(exist_ok=True)
         remove_stale_files(folder / PARTS)
         if not goes_on:
             (folder / TABLE).unlink(missing_ok=True)
             for path in (folder / PARTS).rglob("*.parquet"):
                 path.unlink()
+
+    def select_films(self, films: Sequence[Film]) -> list[Film]:
+        """The videos that show somebody.
+
+        Raises:
+            InputError: if none of them does.
+        """
+        found = [film for film in films if film.video in self._people]
+        if not found:
+            first = to_printable(films[0].video) if films else "not there"
+            raise InputError(
+                f"the boxes are of {to_printable(next(iter(self._people)))}, and none of {len(films)} videos is: "
+                f"the first is {first}"
+            )
+        return found
+
+    def read(
+        self,
+        reader: PoseReader,
+        films: Sequence[Film],
+        *,
+        progress: Callable[[int, int, str], None] = lambda done, total, unit: None,
+    ) -> pl.DataFrame:
+        """Find the joints of the people in videos, and join all parts to one table, which is written, too.
+
+        Args:
+            reader: that finds them.
+            films: as of `select_films`.
+            progress: called with the people done and the total.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        total, done = sum(len(self._people[film.video]) for film in films), 0
+        for film in films:
+            people = self._people[film.video]
+            if not self.stands(
+                film.video, film.picture(film.frames[0]) if film.is_pictures else Path(film.path)
+            ):
+                seen, joints = self._look(reader, film, people)
+                if not len(seen):
+                    continue
+                self.keep(seen, joints)
+            self.kept.append(film.video)
+            done += len(people)
+            progress(done, total, "people")
+        return self.finish(self.kept)
+
+    def _look(
+        self, reader: PoseReader, film: Film, people: pl.DataFrame
+    ) -> tuple[pl.DataFrame, npt.NDArray[np.float32]]:
+        """The people in images that can be read, and their joints."""
+        of_frame = {int(str(key[0])): part for key, part in people.group_by("frame", maintain_order=True)}
+        seen, joints = [people.clear()], [np.zeros((0, len(reader.joints), 3), np.float32)]
+        for shot in iterate_shots(film, sorted(of_frame)):
+            if shot.picture is None:
+                self.gone.append(shot.fault)
+                continue
+            rows = of_frame[shot.frame]
+            seen.append(rows)
+            joints.append(reader.read(shot.picture, rows.select(CORNERS).to_numpy().astype(np.float64)))
+        return pl.concat(seen), np.concatenate(joints)
 
     def part(self, video: str) -> Path:
         """Path of the joints of a video.

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from roadaware import __version__
-from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
+from roadaware.errors import NOTE, DiskError, InputError, RoadawareError, Terminated, UsageError
 from roadaware.io.files import (
     build_disk_error,
     list_folder_names,
@@ -27,31 +29,21 @@ from roadaware.models.detector import FrameDetections
 from roadaware.scenes.store import open_predictions, register_table_files, save
 from roadaware.scenes.tables import Meta
 from roadaware.tasks.road_events import Classes, add_top_label, build_predictions
+from roadaware.tasks.videos import Film, VideoFacts, VideoSet, iterate_batches, iterate_images
+
+if TYPE_CHECKING:
+    from roadaware.models.videos import VideoDetector
 
 FORMAT = "roadaware-predictions"
 TABLES, PARTS, RECORD = "predictions", "parts", "run.json"
 CORNER = "corner"
 """The kind of label of corner cases: boxes of a detector that predicts it are labelled, each by its best one."""
 _LIMIT = 1 << 28
+_log = logging.getLogger("roadaware")
 _TOGETHER = 64
 """So many files are joined at once; the time that it takes grows with the square."""
 _RARER = 20
 """The record is written again when so many times the time that it took has passed."""
-
-
-@dataclass(frozen=True, eq=False)
-class VideoFacts:
-    """Facts about a video whose detections are kept.
-
-    Args:
-        video: its name.
-        stamp: changes when its file does.
-        row: its row of the videos table.
-    """
-
-    video: str
-    stamp: str
-    row: Mapping[str, Any]
 
 
 class PredictionRun:
@@ -133,6 +125,59 @@ class PredictionRun:
             return len(frames) == int(part["frames"])
         except RoadawareError:
             return False
+
+    def detect(
+        self,
+        detector: VideoDetector,
+        videos: VideoSet,
+        *,
+        refused: Callable[[str, str], None] = lambda video, reason: None,
+        progress: Callable[[int, int, str], None] = lambda done, total, unit: None,
+    ) -> int:
+        """Look at the videos that are still to be looked at, and finish the run; how many were kept.
+
+        Args:
+            detector: that looks.
+            videos: all of the run.
+            refused: called with each video that cannot be taken, and why.
+            progress: called with the frames done and the total.
+
+        Raises:
+            UsageError: if they are still images, and the detector does not look at each by itself.
+            InputError: if no video was taken.
+            KeyboardInterrupt, Terminated: if it was stopped; what is whole is kept.
+            DiskError: if the disk refuses; what is whole is kept.
+        """
+        if videos.still and not detector.single:
+            raise UsageError(
+                "these are still images: name the folder of an object detector of transformers, which looks at "
+                "each by itself; a network of ours needs videos"
+            )
+        wanted = {each.video: each for each in self.wanted(videos.facts)}
+        for video, reason in videos.refused.items():
+            refused(video, reason)
+            self.refuse(video, reason)
+        if len(wanted) < len(videos.facts):
+            there = len(videos.facts) - len(wanted)
+            _log.log(NOTE, "%d of %d videos are there already", there, len(videos.facts))
+        films = {film.video: film for film in videos.films}
+        total, before, kept = sum(films[video].n_frames for video in wanted), 0, 0
+        try:
+            for video, facts in wanted.items():
+                moved = partial(_tell_frames, progress, before, total)
+                found, faults = _look(detector, films[video], facts, moved)
+                if found or not faults:
+                    self.keep(facts, found, len(faults))
+                    kept += 1
+                else:
+                    refused(video, faults[0])
+                    self.refuse(video, faults[0])
+                before += films[video].n_frames
+        except (KeyboardInterrupt, Terminated):
+            self.flush()
+            raise
+        self.finish(videos.order)
+        return kept
 
     def keep(self, facts: VideoFacts, found: Sequence[FrameDetections], missing: int = 0) -> None:
         """Write the part of a video and list it; of very many videos the list follows a little later.
@@ -257,6 +302,34 @@ class PredictionRun:
         write_atomically(self.folder / RECORD, (json.dumps(record, indent=1) + "\n").encode())
         self._written_s = time.monotonic()
         self._cost_s = self._written_s - started_s
+
+
+def _tell_frames(progress: Callable[[int, int, str], None], before: int, total: int, done: int) -> None:
+    progress(before + done, total, "frames")
+
+
+def _look(
+    detector: VideoDetector, film: Film, facts: VideoFacts, moved: Callable[[int], None]
+) -> tuple[list[FrameDetections], list[str]]:
+    """What is detected in a video, and why images cannot be read; a fault in a video leaves nothing of it."""
+    found: list[FrameDetections] = []
+    faults: list[str] = []
+    if film.stills:
+        batches = iterate_batches(film, None, detector.batch, lambda shot: faults.append(shot.fault))
+        for frames, pictures in batches:
+            told = detector.follow(pictures)
+            found += [replace(each, frame=frame) for each, frame in zip(told, frames, strict=True)]
+            moved(len(found) + len(faults))
+        return found, faults
+    if hasattr(detector, "set_rate"):
+        detector.set_rate(facts.row.get("fps"))
+    try:
+        for each in detector.detections(iterate_images(film), film.n_frames):
+            found.append(each)
+            moved(len(found))
+    except InputError as error:
+        return [], [str(error)]
+    return found, faults
 
 
 def check_folder(folder: Path, *, overwrite: bool) -> None:

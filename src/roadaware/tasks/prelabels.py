@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +16,15 @@ import polars as pl
 
 from roadaware.errors import InputError, RoadawareError, UsageError
 from roadaware.io.files import build_disk_error, read_regular, write_atomically
-from roadaware.io.folder_lock import Hold
 from roadaware.io.sources import digest
+from roadaware.models.open_vocabulary.crops import CropRule, crop
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions
 from roadaware.tasks.resumable_runs import open_run_folder
+from roadaware.tasks.videos import Film, VideoSet, iterate_shots
+
+if TYPE_CHECKING:
+    from roadaware.models.open_vocabulary.clip import CropNamer
 
 FORMAT, RECORD, PARTS = "roadaware-prelabels", "prelabels.json", "parts"
 PREDICTIONS = "predictions"
@@ -99,7 +103,8 @@ def add_prelabels(claims: Predictions, rows: pl.DataFrame, labels: Sequence[str]
 class PrelabelRun:
     """The folder of a run: `prelabels.json`, `parts/` with the boxes of some images each, `predictions/`.
 
-    A part is written whole, with its digest; parts that stand are left as they are.
+    A part is written whole, with its digest; parts that stand are left as they are. `named` counts the boxes of
+    those that are done.
 
     Args:
         folder: new, empty, or of the same run.
@@ -118,10 +123,7 @@ class PrelabelRun:
         if claims.boxes.is_empty():
             raise UsageError("there are no proposals to name")
         self.folder, self.claims = folder, claims
-        with suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-        self._hold = Hold(folder)
-        goes_on = open_run_folder(folder, RECORD, FORMAT, settings, overwrite=overwrite)
+        self._hold, goes_on = open_run_folder(folder, RECORD, FORMAT, settings, overwrite=overwrite)
         try:
             if not goes_on:
                 shutil.rmtree(folder / PARTS, ignore_errors=True)
@@ -129,12 +131,44 @@ class PrelabelRun:
         except OSError as error:
             raise build_disk_error(folder, 0, error) from error
         boxes = claims.boxes.with_columns(pl.col("video").cast(pl.String))
-        self.parts = list(_parts(boxes.select("box", "video", "frame", "x1_px", "y1_px", "x2_px", "y2_px")))
+        self.parts = list(_parts(boxes.select("box", "video", "frame", *CORNERS)))
+        self.named = 0
 
     def due(self) -> list[int]:
         """Numbers of the parts that are still to be done, or had images that could not be read."""
         told = {number: self._told(number) for number in range(len(self.parts))}
         return [number for number, found in told.items() if found is None or found[0].get("gone")]
+
+    def name(
+        self,
+        namer: CropNamer,
+        films: Mapping[str, Film],
+        labels: Sequence[str],
+        *,
+        rule: CropRule,
+        top: int,
+        progress: Callable[[int, int, str], None] = lambda done, total, unit: None,
+    ) -> None:
+        """Do the parts that are still to be done.
+
+        Args:
+            namer: that looks.
+            films: of the videos that are there, by name.
+            labels: the vocabulary of the namer.
+            rule: how boxes are cut out.
+            top: labels that are kept of each box.
+            progress: called with the boxes done and the total.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        due = self.due()
+        self.named = sum(len(part) for number, part in enumerate(self.parts) if number not in due)
+        for number in due:
+            boxes, crops, gone = _cut_crops(self.parts[number], films, rule)
+            self.keep(number, build_prelabels(boxes, namer.scores(crops), labels, top), gone)
+            self.named += len(self.parts[number])
+            progress(self.named, len(self.claims.boxes), "boxes")
 
     def keep(self, number: int, rows: pl.DataFrame, gone: Mapping[str, int]) -> None:
         """Write a part.
@@ -189,6 +223,50 @@ class PrelabelRun:
             return told, pl.read_parquet(io.BytesIO(data))
         except (RoadawareError, OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
+
+
+def select_films(claims: Predictions, videos: VideoSet) -> dict[str, Film]:
+    """Video to its images.
+
+    Args:
+        claims: proposals.
+        videos: that are given.
+
+    Raises:
+        InputError: if none of the proposals' videos is there.
+    """
+    wanted = claims.boxes["video"].cast(pl.String).unique(maintain_order=True).to_list()
+    found = {film.video: film for film in videos.films}
+    if wanted and not found.keys() & set(wanted):
+        raise InputError(
+            f"the proposals are about {len(wanted)} videos ({', '.join(wanted[:3])}, ...), none of which is "
+            f"among the {len(videos.order)} that are given ({', '.join(videos.order[:3])}, ...)",
+            hint="name the dataset that the proposals were made for",
+        )
+    return found
+
+
+def _cut_crops(
+    part: pl.DataFrame, films: Mapping[str, Film], rule: CropRule
+) -> tuple[list[int], list[Any], dict[str, int]]:
+    """Numbers of boxes with what they show, and how many others cannot be looked at, by reason."""
+    boxes: list[int] = []
+    crops: list[Any] = []
+    gone: dict[str, int] = {}
+    for video, rows in ((str(key[0]), rows) for key, rows in part.group_by("video", maintain_order=True)):
+        if video not in films:
+            reason = "its video is not among those that are given, or cannot be opened"
+            gone[reason] = gone.get(reason, 0) + len(rows)
+            continue
+        held = {int(str(k[0])): each for k, each in rows.group_by("frame", maintain_order=True)}
+        for shot in iterate_shots(films[video], held):
+            some = held[shot.frame]
+            if shot.picture is None:
+                gone[shot.fault] = gone.get(shot.fault, 0) + len(some)
+                continue
+            boxes += some["box"].to_list()
+            crops += [crop(shot.picture, box, rule) for box in some.select(CORNERS).to_numpy()]
+    return boxes, crops, gone
 
 
 def _parts(boxes: pl.DataFrame) -> Iterator[pl.DataFrame]:

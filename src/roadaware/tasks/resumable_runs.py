@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +18,18 @@ from roadaware.io.files import build_disk_error, list_folder_names, read_regular
 from roadaware.io.folder_lock import Hold
 from roadaware.io.images import encode_png
 from roadaware.io.sources import is_outside, to_printable
+from roadaware.tasks.videos import Film, iterate_batches
+
+if TYPE_CHECKING:
+    from roadaware.models.segmenters import Segmenter
 
 _LIMIT = 1 << 26
 
 
 def open_run_folder(
     folder: Path, record: str, kind: str, settings: Mapping[str, Any], *, overwrite: bool = False
-) -> bool:
-    """Make a run folder, or check that it holds the same request; returns whether it continues.
+) -> tuple[Hold, bool]:
+    """Make a run folder, or check that it holds the same request; the hold on it, and whether it continues.
 
     Args:
         folder: new, empty, or of the same work.
@@ -35,7 +39,8 @@ def open_run_folder(
         overwrite: begin anew where other settings were.
 
     Raises:
-        UsageError: if it is a file, or holds other things or work with other settings.
+        UsageError: if it is a file, holds other things or work with other settings, or another process is at
+            work in it.
         DiskError: if it cannot be written.
     """
     if folder.exists() and not folder.is_dir():
@@ -43,8 +48,8 @@ def open_run_folder(
     # As it will be read back: tuples have become lists.
     asked = json.loads(json.dumps(dict(settings)))
     try:
-        held = list_folder_names(folder)
         folder.mkdir(parents=True, exist_ok=True)
+        hold, held = Hold(folder), list_folder_names(folder)
     except OSError as error:
         raise build_disk_error(folder, 0, error) from error
     found = _read(folder / record) if record in held else {}
@@ -61,7 +66,7 @@ def open_run_folder(
         )
     written = {"format": kind, "version": __version__, "settings": asked}
     write_atomically(folder / record, (json.dumps(written, indent=1) + "\n").encode())
-    return bool(held) and not differ and not overwrite
+    return hold, bool(held) and not differ and not overwrite
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -81,7 +86,9 @@ _MOST_LABELS = 1 << 16
 class MaskRun:
     """The folder of a run: `VIDEO/000000.png`, ..., `classes.json` (names by number) and `masks.json`.
 
-    A mask that is there and not older than its image stands; each is written whole or not at all.
+    A mask that is there and not older than its image stands; each is written whole or not at all. What was
+    done so far: masks `written`, those that were there `before`, images that are `gone` with the reason, and
+    the `pixels` of each class that were written.
 
     Args:
         folder: new, empty, or of the same run.
@@ -102,12 +109,11 @@ class MaskRun:
             raise InputError(f"a mask tells 1 to {_MOST_LABELS} classes apart, not {len(labels)}")
         self.folder, self.labels = folder, tuple(labels)
         self.bits = 8 if len(labels) <= 256 else 16
-        with suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-        self._hold = Hold(folder)
-        goes_on = open_run_folder(
-            folder, RECORD, FORMAT, {**settings, "labels": list(labels)}, overwrite=overwrite
-        )
+        self.written = self.before = 0
+        self.gone: list[str] = []
+        self.pixels = np.zeros(len(labels), dtype=np.int64)
+        settings = {**settings, "labels": list(labels)}
+        self._hold, goes_on = open_run_folder(folder, RECORD, FORMAT, settings, overwrite=overwrite)
         if not goes_on:
             self._clear()
         write_atomically(folder / CLASSES, (json.dumps(list(labels)) + "\n").encode())
@@ -120,6 +126,39 @@ class MaskRun:
                     shutil.rmtree(path)
         except OSError as error:
             raise build_disk_error(self.folder, 0, error) from error
+
+    def segment(
+        self,
+        segmenter: Segmenter,
+        films: Sequence[Film],
+        *,
+        batch: int = 1,
+        progress: Callable[[int, int, str], None] = lambda done, total, unit: None,
+    ) -> None:
+        """Write the masks that are not there yet.
+
+        Args:
+            segmenter: that looks.
+            films: whose images are to have masks.
+            batch: images that are looked at together.
+            progress: called with the images done and the total.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        total = sum(len(film.frames) for film in films)
+        for film in films:
+            whole = None if film.is_pictures else Path(film.path)
+            due = [n for n in film.frames if not self.stands(film.video, n, whole or film.picture(n))]
+            self.before += len(film.frames) - len(due)
+            for frames, pictures in iterate_batches(
+                film, due, batch, lambda shot: self.gone.append(shot.fault)
+            ):
+                for frame, mask in zip(frames, segmenter.segment(pictures), strict=True):
+                    self.keep(film.video, frame, mask)
+                    self.pixels += np.bincount(mask.ravel(), minlength=len(self.labels))
+                    self.written += 1
+                progress(self.written + self.before + len(self.gone), total, "pictures")
 
     def path(self, video: str, frame: int) -> Path:
         """Path of the mask of an image.

@@ -15,8 +15,9 @@ from roadaware.scenes.composites import find_compositions
 from roadaware.scenes.concatenation import concat
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.road_events import Classes, VideoTruth, build_video_truth, collect_classes
+from roadaware.tasks.videos import Film, find_videos
 from roadaware.training.batches import ClipSet, Fitting, clip_table
-from roadaware.training.footage import Film, Footage, find_videos
+from roadaware.training.footage import Footage
 from roadaware.training.mirroring import build_mirror
 from roadaware.training.recipe import DataRecipe, Recipe
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
-from roadaware.errors import UsageError
-from roadaware.scenes.tables import Predictions
+from roadaware.errors import InputError, UsageError
+from roadaware.io.csv import from_sheets
+from roadaware.io.files import read_regular
+from roadaware.io.json import decode, parse
+from roadaware.scenes.tables import Predictions, Scenes
 
 By = Literal["any", "best", "sum", "count"]
 LISTED: dict[str, Any] = {
@@ -151,3 +156,94 @@ def _reason() -> pl.Expr:
     more = pl.format("{}; {} of the same video stand higher", told, "above")
     own = pl.when(pl.col("above") > 0).then(more).otherwise(told)
     return pl.when(pl.col("proposals") > 0).then(own).otherwise(pl.lit("no proposal"))
+
+
+# Lists of images: all of a set, those that `label select` wrote, and those that are sent out.
+
+_LIMIT = 1 << 28
+
+
+def list_images(scenes: Scenes) -> pl.DataFrame:
+    """video and frame of all images of a set.
+
+    Raises:
+        InputError: if its tables do not say.
+    """
+    frames = scenes.frames.select(pl.col("video").cast(pl.String), "frame")
+    rest = scenes.videos.with_columns(pl.col("video").cast(pl.String)).join(frames, on="video", how="anti")
+    if "n_frames" in rest.columns and len(rest):
+        counted = rest.drop_nulls("n_frames").select(
+            "video", frame=pl.int_ranges(pl.col("n_frames"), dtype=pl.Int64)
+        )
+        frames = pl.concat([frames, counted.explode("frame").drop_nulls()])
+    if frames.is_empty():
+        raise InputError("the tables name no images", where=scenes.meta.dataset or None)
+    return frames
+
+
+def read_image_list(path: Path) -> list[tuple[str, int]]:
+    """The images of a list that `label select` wrote, in its order: csv or JSON, or the folder with both.
+
+    Raises:
+        InputError: if it cannot be read, or is none.
+    """
+    where = path / "list.csv" if path.is_dir() else path
+    try:
+        data = read_regular(where, limit=_LIMIT)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputError("there is no such list", where=str(where), hint="Check the path.") from error
+    try:
+        if where.suffix == ".json":
+            content = parse(decode(data, str(where)), str(where))
+            table = pl.DataFrame(content["pictures"] if isinstance(content, dict) else content)
+        else:
+            table = pl.read_csv(
+                data, infer_schema_length=None, schema_overrides={"video": pl.String}
+            ).with_columns(from_sheets(pl.col("video")))
+        rows = table.select(pl.col("video").cast(pl.String), pl.col("frame").cast(pl.Int64)).rows()
+    except (pl.exceptions.PolarsError, KeyError, TypeError, ValueError) as error:
+        message = f"expected a list with the columns video and frame: {str(error).splitlines()[0]}"
+        raise InputError(message, where=str(where), hint="`roadaware label select` writes one.") from error
+    if not rows:
+        raise InputError("the list is empty", where=str(where))
+    return rows
+
+
+def choose_images(
+    claims: Predictions,
+    scenes: Scenes,
+    listed: Sequence[tuple[str, int]] | None = None,
+    *,
+    all_pictures: bool = False,
+) -> list[tuple[str, int]]:
+    """The images that are sent out, in the order of the work: those of a list, else the best proposals first.
+
+    Args:
+        claims: proposals.
+        scenes: the set that they are of.
+        listed: video and frame of the images to choose from; all of the set where None.
+        all_pictures: also images without a proposal.
+
+    Raises:
+        UsageError: if a listed image is not of the set, or no image is left.
+    """
+    known = set(list_images(scenes).rows())
+    score = pl.col("score").max() if "score" in claims.boxes.columns else pl.len()
+    ranked = claims.boxes.group_by(pl.col("video").cast(pl.String), "frame").agg(best=score)
+    ranked = ranked.sort(["best", "video", "frame"], descending=[True, False, False])
+    own = ranked.select("video", "frame").rows()
+    held = set(own)
+    if listed is not None:
+        wanted = list(dict.fromkeys(listed))
+    else:
+        wanted = own + (sorted(known - held) if all_pictures else [])
+    lost = [place for place in wanted if place not in known]
+    chosen = [place for place in wanted if all_pictures or place in held]
+    if lost:
+        video, frame = lost[0]
+        raise UsageError(
+            f"{len(lost)} images are not of the set that --videos names, first {video}, frame {frame}"
+        )
+    if not chosen:
+        raise UsageError("no image has a proposal; --all sends images without one, too")
+    return chosen

@@ -210,6 +210,48 @@ def read_fit_record(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+_ENDS = {unit: (f"low_{unit}", f"high_{unit}") for unit in ("pedestrian", "video")}
+_OF_RECIPE = (
+    "recipe",
+    "digest",
+    "model",
+    "inputs",
+    "task",
+    "protocol",
+    "config",
+    "samples",
+    "pedestrians",
+    "parameters",
+    "criterion",
+)
+_OF_RUN = ("cpu_s", "epoch", "validation")
+
+
+def group_results(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """The table as plain data: recipe by recipe, run by run, metric by metric.
+
+    Args:
+        rows: columns `RESULTS`, and `cpu_s` where it is to be there.
+    """
+    found = []
+    for _, part in rows.group_by(("recipe", "digest"), maintain_order=True):
+        first = part.row(0, named=True)
+        by_run = {}
+        for (name,), run in part.group_by(("run",), maintain_order=True):
+            metrics = {
+                row["metric"]: {
+                    "value": row["value"],
+                    **{unit: [row[low], row[high]] for unit, (low, high) in _ENDS.items()},
+                    "cautions": {unit: row[f"caution_{unit}"] for unit in _ENDS},
+                }
+                for row in run.iter_rows(named=True)
+            }
+            facts = run.row(0, named=True)
+            by_run[str(name)] = {**{key: facts[key] for key in _OF_RUN if key in facts}, "metrics": metrics}
+        found.append({**{key: first[key] for key in _OF_RECIPE}, "runs": by_run})
+    return found
+
+
 # Choosing: how well scores fit the ground truth, more being better, to tell one epoch or fit from another.
 
 
