@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
+from roadaware.analysis.evaluation.pedestrians import COLUMNS, assign_scenarios
 from roadaware.cli import console, outputs
+from roadaware.cli.evaluate import NO_SAMPLES, SampleOptions
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -24,7 +26,6 @@ from roadaware.cli.options import (
     Several,
     validate_range,
 )
-from roadaware.cli.pedestrians import COLUMNS, NO_SAMPLES, SampleSource, assign_scenarios
 from roadaware.cli.results import write_result
 from roadaware.config import to_dict
 from roadaware.errors import InputError
@@ -36,7 +37,7 @@ from roadaware.scenes.factors import classify_by_edges
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from roadaware.cli.pedestrians import Judged
+    from roadaware.analysis.evaluation.pedestrians import MatchedScores
 
 _BY = "Also by these: columns of SAMPLES, or scenarios of the protocol (scale, state, speed, signal ...)."
 _CONFIG = "Adaptive bins as published (`reference`), or corrected (`default`)."
@@ -55,7 +56,7 @@ def calibration(
     scores: Annotated[Path, Parameter(help="The model's output: probabilities, one row per sample.")],
     /,
     *,
-    source: SampleSource = NO_SAMPLES,
+    source: SampleOptions = NO_SAMPLES,
     config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
     by: Annotated[list[str] | None, Parameter(help=_BY), Several] = None,
     uniform_bins: Annotated[int, Parameter(help=_WIDTHS, validator=validate_range(1, 1000))] = 10,
@@ -116,7 +117,7 @@ def _about(path: Path) -> Iterator[None]:
 
 
 def _write_calibration(
-    held: Judged,
+    held: MatchedScores,
     facts: dict[str, Any],
     groupings: list[npt.NDArray[np.object_]],
     uniform_bins: int,
@@ -141,7 +142,7 @@ def _write_calibration(
     return Outcome(as_text(found), found)
 
 
-def _sets(held: Judged, level: float, seed: int) -> dict[str, Any]:
+def _sets(held: MatchedScores, level: float, seed: int) -> dict[str, Any]:
     """How sets of both rules did, JSON-ready."""
     from roadaware.metrics.conformal_sets import HALVINGS, evaluate_coverage
 
@@ -153,13 +154,13 @@ def _sets(held: Judged, level: float, seed: int) -> dict[str, Any]:
     }
 
 
-def _infer_task(held: Judged) -> str | None:
+def _infer_task(held: MatchedScores) -> str | None:
     """What was most likely asked, by the number of scores a sample."""
 
     return {columns: task for task, columns in COLUMNS.items()}.get(held.state.scores.shape[1])
 
 
-def _times(held: Judged) -> tuple[list[npt.NDArray[np.object_]], dict[str, float]]:
+def _times(held: MatchedScores) -> tuple[list[npt.NDArray[np.object_]], dict[str, float]]:
     """The band of time to event of each sample, where there are two, and the mean seconds of each band."""
 
     tte = held.state.tte_frames
@@ -175,7 +176,7 @@ def _times(held: Judged) -> tuple[list[npt.NDArray[np.object_]], dict[str, float
 
 
 def _groupings(
-    held: Judged, samples: Path | None, by: list[str], config: ConfigName
+    held: MatchedScores, samples: Path | None, by: list[str], config: ConfigName
 ) -> list[npt.NDArray[np.object_]]:
     """The scenario of each sample, factor by factor."""
 

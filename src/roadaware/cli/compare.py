@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.analysis.compare import compare as compare_scores
+from roadaware.analysis.evaluation.pedestrians import get_config, match_file
 from roadaware.cli import console
 from roadaware.cli.options import (
     MOST_RESAMPLES,
@@ -21,14 +22,13 @@ from roadaware.cli.options import (
     TaskName,
     validate_range,
 )
-from roadaware.cli.pedestrians import from_files
 from roadaware.cli.results import write_page
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.pedestrians import PedestrianConfig
 from roadaware.reports import runs
 from roadaware.reports.run_kinds import KINDS
 
 if TYPE_CHECKING:
+    from roadaware.metrics.pedestrians import PedestrianConfig
     from roadaware.metrics.scores import SampleScores
 
 _CONFIG = "How csv files are judged; run folders bring their own. [default: default]"
@@ -143,8 +143,8 @@ def _files(
         raise UsageError(
             "csv files of scores need --samples SAMPLES.csv and --task action, intention or risk"
         )
-    chosen = PedestrianConfig.reference(task) if config == "reference" else PedestrianConfig.default(task)
-    return from_files(a, samples, task).state, from_files(b, samples, task).state, chosen
+    first, second = (match_file(path, samples, task).state for path in (a, b))
+    return first, second, get_config(config, task)
 
 
 def _names(a: Path, b: Path) -> tuple[str, str]:

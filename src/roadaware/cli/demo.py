@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from roadaware.analysis.evaluation.pedestrians import match_file
 from roadaware.cli import console, datasets, outputs
 from roadaware.cli.audit import run_audit
 from roadaware.cli.baseline import as_run, compare_baselines, train
@@ -27,7 +28,6 @@ from roadaware.cli.options import (
     Switch,
     TaskName,
 )
-from roadaware.cli.pedestrians import from_files
 from roadaware.cli.reproduce import compare_released, reproduce_folder
 from roadaware.demo_data import write_demo
 from roadaware.errors import InputError, UsageError
@@ -44,9 +44,9 @@ from roadaware.scenes.sampling import get_protocol, sample
 
 if TYPE_CHECKING:
     from roadaware.analysis.audit import Audit
+    from roadaware.analysis.evaluation.runs import Run
     from roadaware.demo_data import DemoFacts
     from roadaware.reports.page import Section
-    from roadaware.reports.runs import Run
     from roadaware.scenes.tables import Scenes
     from roadaware.tasks.pedestrians import Baseline
 
@@ -284,7 +284,7 @@ def _own_scores(output: Path, run: Run, show: _Show) -> None:
     write_text(samples, format_samples(state.truth, state.pedestrian, state.tte_frames, state.video))
     command = f"evaluate pedestrians --scores {scores} --samples {samples} --task action --config reference"
     show.step("Evaluate scores of your own", command)
-    judged = from_files(scores, samples, "action").state
+    judged = match_file(scores, samples, "action").state
     again = evaluate_samples(judged, run.config)
     names = ("auc", "average_precision", "balanced_accuracy", "f1")
     values = ", ".join(f"{name} {terminal.format_number(again.value(name))}" for name in names)

@@ -11,19 +11,24 @@ import numpy as np
 import polars as pl
 
 from roadaware.analysis.compare import compare_detections
+from roadaware.analysis.evaluation.event_inputs import open_predictions, open_truth, select_split
+from roadaware.analysis.evaluation.events import EventRequest, evaluate_events
+from roadaware.analysis.evaluation.scenes import (
+    Reading,
+    SceneRequest,
+    evaluate_scene_inputs,
+    open_scene_inputs,
+)
 from roadaware.analysis.event_results import select_means
-from roadaware.analysis.scene_tasks import TASKS, get_config, list_configs
+from roadaware.analysis.scene_tasks import TASKS, list_configs
 from roadaware.cli import console, datasets
-from roadaware.cli.event_inputs import open_claims, open_truth, select_split
-from roadaware.cli.event_scoring import Asked, build_event_run, evaluate_split
-from roadaware.cli.linker_choice import select_linker_config
 from roadaware.cli.options import ConfigName
-from roadaware.cli.scenes import Judging, Reading, open_task_inputs, run_scene_task
 from roadaware.demo_data.detector import Detector, simulate_detections
 from roadaware.demo_data.watched import simulate_predictions
 from roadaware.errors import InputError
 from roadaware.io.video import VideoReader
 from roadaware.linking.link import link
+from roadaware.linking.linker_choice import select_linker_config
 from roadaware.reports import terminal
 from roadaware.reports.copg import plot_sheet
 from roadaware.reports.drawing import collect_marks, draw_marks, iterate_titles
@@ -41,10 +46,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from roadaware.analysis.compare import DetectionComparison
+    from roadaware.analysis.evaluation.runs import EventRun, SceneRun
     from roadaware.analysis.scene_tasks import SceneTask
-    from roadaware.reports.event_runs import EventRun
     from roadaware.reports.picture import Picture
-    from roadaware.reports.scene_runs import SceneRun
     from roadaware.scenes.tables import Scenes
 
 
@@ -250,17 +254,16 @@ def _evaluate_configs(
 ) -> tuple[list[SceneRun], list[str]]:
     """The same predictions under each named configuration, the first with images; and which do not apply."""
 
-    given = open_task_inputs(task, truth, claims, Reading())
+    inputs = open_scene_inputs(task, truth, claims, Reading())
     runs: list[SceneRun] = []
     lacking: list[str] = []
     for place, name in enumerate(list_configs(task)):
         if name in _UNFIT:
             lacking.append(f"   {name} does not apply: {_UNFIT[name]}")
             continue
-        judging = Judging(config=name, draws=0 if place else draws, seed=seed)
-        config = get_config(task, name)
+        request = SceneRequest(name, draws=0 if place else draws, seed=seed, details=not place)
         try:
-            runs.append(run_scene_task(task, given, config, judging, claims, details=not place))
+            runs.append(evaluate_scene_inputs(task, inputs, request))
         except InputError as error:
             lacking.append(f"   {name} does not apply: {error.message}")
     return runs, lacking
@@ -331,12 +334,11 @@ def _linked_and_judged(
     """Tubes built under one config, saved, and judged as we recommend."""
 
     whole = open_truth(truth, "road")
-    tubes = link(open_claims(detections, whole, _SIZE).tables, select_linker_config(config, "road"))
+    tubes = link(open_predictions(detections, whole, _SIZE).tables, select_linker_config(config, "road"))
     save(tubes, root / config, overwrite=True)
-    claims = open_claims(root / config, whole, _SIZE)
-    asked = Asked("road", draws=draws, seed=seed, details=config == "default", **_THRESHOLDS)
-    came = evaluate_split(whole, select_split(whole, None), [claims], asked)
-    return build_event_run(came, asked, name=_NAMES[config], split=None, claims=[config])
+    opened = [open_predictions(root / config, whole, _SIZE)]
+    request = EventRequest("road", draws=draws, seed=seed, details=config == "default", **_THRESHOLDS)
+    return evaluate_events(whole, select_split(whole, None), opened, request, name=_NAMES[config])
 
 
 def _gains(found: DetectionComparison) -> str:

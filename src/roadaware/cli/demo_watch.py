@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from roadaware.analysis.evaluation import event_inputs
+from roadaware.analysis.evaluation.events import EventRequest, evaluate_events
 from roadaware.cli.demo_scenes import LEARNT_SEEDS, Shows, get_means, select_seed
-from roadaware.cli.event_inputs import open_claims, open_truth, select_split
-from roadaware.cli.event_scoring import Asked, build_event_run, evaluate_split
 from roadaware.cli.watch import apply_detector_advice, build_drawing, load_detector, watch_source
 from roadaware.cli.watch_crossing import build_annotator
 from roadaware.errors import InputError, UsageError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from roadaware.reports.event_runs import EventRun
+    from roadaware.analysis.evaluation.runs import EventRun
     from roadaware.reports.page import Section
     from roadaware.reports.picture import Picture
     from roadaware.scenes.tables import Predictions, Scenes
@@ -126,11 +126,11 @@ def _watch_videos(
 def _evaluate_videos(root: Path, truth: Path, weights: Path, draws: int, seed: int) -> EventRun:
     """The videos of all watches together, judged as we recommend."""
 
-    whole = open_truth(truth, "road")
-    claims = open_claims(root / TABLES, whole, _SIZE)
-    asked = Asked("road", draws=draws, seed=seed, details=True, **_THRESHOLDS)
-    came = evaluate_split(whole, select_split(whole, None), [claims], asked)
-    return build_event_run(came, asked, name=weights.stem, split=None, claims=[FOLDER])
+    scenes = event_inputs.open_truth(truth, "road")
+    opened = [event_inputs.open_predictions(root / TABLES, scenes, _SIZE)]
+    request = EventRequest("road", draws=draws, seed=seed, details=True, **_THRESHOLDS)
+    run = evaluate_events(scenes, event_inputs.select_split(scenes, None), opened, request, name=weights.stem)
+    return replace(run, facts={**run.facts, "claims": [FOLDER]})
 
 
 def _section(

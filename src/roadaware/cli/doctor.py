@@ -19,10 +19,10 @@ from cyclopts import Parameter
 from roadaware import __version__
 from roadaware.analysis.doctor import Diagnosis, check_pedestrian_scores, check_scene_folder
 from roadaware.analysis.doctor.predictions import check_predictions
+from roadaware.analysis.evaluation.scenes import Reading, open_predictions, open_truth
 from roadaware.analysis.scene_tasks import TASKS
 from roadaware.cli import datasets
 from roadaware.cli.options import USUAL, Common, Outcome, Switch, TaskName
-from roadaware.cli.scenes import Reading, open_claims, open_truth
 from roadaware.datasets import READERS
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.score_tables import read_numbers, read_raw_samples
@@ -123,7 +123,7 @@ def _claims(
     task = TASKS[subject]
     scenes = open_truth(task, truth, Reading(labels=labels))
     try:
-        claims = open_claims(task, predictions, scenes)
+        claims = open_predictions(task, predictions, scenes)
     except InputError as error:
         where = error.where or str(predictions)
         return [Diagnosis("unread", "wrong", error.message, where, error.hint or "Correct the file.")]

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import polars as pl
 from cyclopts import Group, Parameter
 
+from roadaware.analysis.evaluation import event_inputs
+from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventPredictions, EventSet
 from roadaware.analysis.event_findings import list_warnings
-from roadaware.cli import console, event_inputs, outputs
-from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, Claims, EventSet
-from roadaware.cli.linker_choice import select_linker
+from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Output, Overwrite, Several, Switch
+from roadaware.cli.results import Images, ImageSize
 from roadaware.config import digest, to_dict
 from roadaware.errors import InputError, UsageError
+from roadaware.linking.frame_boxes import list_steps
 from roadaware.linking.fusion import FusionConfig, fuse_detections
 from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
 from roadaware.linking.link import link as linked
+from roadaware.linking.linker_choice import select_linker
 from roadaware.linking.suppression import NmsConfig, suppress_overlaps
 from roadaware.online.setup import has_event_head, open_installed_head
 from roadaware.reports import terminal
@@ -123,11 +126,6 @@ def filter_tubes(tubes: Predictions, steps: Steps) -> Predictions:
     return interpolate_tubes(tubes, InterpolationConfig(max_gap=0, min_length=steps.min_length))
 
 
-def list_steps(tables: Predictions) -> list[dict[str, Any]]:
-    """What was done, in its order: each step with its settings and counts, as the tables' notes have it."""
-    return list(tables.meta.notes.get(_NOTE, []))
-
-
 def describe_steps(tables: Predictions) -> list[str]:
     """The same as lines to print."""
     return [line for step in list_steps(tables) if (line := _line(step))]
@@ -173,7 +171,6 @@ _TRUTH = "Annotations that name labels, videos and their sizes: a release's file
 _DATASET = "Whose published parameters; guessed from the number of classes: 24 are UCF101-24."
 _CONFIG = "`reference` builds tubes box for box as the published code, `default` as we recommend."
 _OUT = "Where the tables go, with the tubes in them."
-_SIZE = "Width and height of the images that boxes of detection files are in."
 _IOU = "Smallest overlap of a link. [default: as the detector advises, else that of the configuration]"
 _JUMP_GAP = "Frames that a path may miss, whatever time they take. [default: 4 frames or 1.5 s]"
 _TRIM = "How labels are cut out of a path: not at all, each by itself, or against each other."
@@ -195,8 +192,8 @@ def link(
     config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     dataset: Annotated[EventSet | None, Parameter(help=_DATASET)] = None,
-    images: Annotated[Path | None, Parameter(help=IMAGES)] = None,
-    size: Annotated[str, Parameter(help=_SIZE)] = NETWORK_SIZE,
+    images: Images = None,
+    size: ImageSize = NETWORK_SIZE,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
     jump_gap: Annotated[int | None, Parameter(help=_JUMP_GAP)] = None,
     edge: Annotated[Edge | None, Parameter(help="What chooses between candidates.")] = None,
@@ -248,13 +245,13 @@ def link(
 
 def _open_detections(
     paths: list[Path], scenes: Scenes | None, size_px: tuple[int, int], images: Path | None
-) -> list[Claims]:
+) -> list[EventPredictions]:
     """The detections.
 
     Raises:
         InputError: if one of the sets has tubes.
     """
-    claims = [event_inputs.open_claims(path, scenes, size_px, images=images) for path in paths]
+    claims = [event_inputs.open_predictions(path, scenes, size_px, images=images) for path in paths]
     for told in () if scenes is None else list_warnings(scenes):
         console.print_note(told)
     for each in claims:
@@ -304,7 +301,9 @@ def apply_composites(claims: Predictions, how: Literal["joint", "product"]) -> P
     return product_of_marginals(claims)
 
 
-def _text(tubes: Predictions, claims: list[Claims], elapsed_s: float, out: Path, said: list[str]) -> str:
+def _text(
+    tubes: Predictions, claims: list[EventPredictions], elapsed_s: float, out: Path, said: list[str]
+) -> str:
     counts = count_linked(tubes)
     rows = [(name, f"{count:,}") for name, count in counts.items() if not isinstance(count, dict)]
     names = " and ".join(terminal.format_cell(each.path.name) for each in claims)
@@ -327,7 +326,9 @@ def _text(tubes: Predictions, claims: list[Claims], elapsed_s: float, out: Path,
     return "\n".join(lines)
 
 
-def _data(tubes: Predictions, claims: list[Claims], config: LinkerConfig, elapsed_s: float) -> dict[str, Any]:
+def _data(
+    tubes: Predictions, claims: list[EventPredictions], config: LinkerConfig, elapsed_s: float
+) -> dict[str, Any]:
 
     return {
         **count_linked(tubes),
@@ -339,7 +340,7 @@ def _data(tubes: Predictions, claims: list[Claims], config: LinkerConfig, elapse
     }
 
 
-def _count_dropped(claims: list[Claims]) -> dict[str, int]:
+def _count_dropped(claims: list[EventPredictions]) -> dict[str, int]:
     """What was left out of all sets, by reason."""
     found: dict[str, int] = {}
     for what, count in (item for each in claims for item in each.dropped.items()):

@@ -12,7 +12,6 @@ from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
 from roadaware.cli.devices import Device, Precision, select_device, set_threads
-from roadaware.cli.linker_choice import select_linker
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -34,6 +33,7 @@ from roadaware.cli.street_choice import (
 )
 from roadaware.config import digest, to_dict
 from roadaware.errors import InputError, Terminated, UsageError
+from roadaware.linking.linker_choice import select_linker
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.models.detector import read_advice
 from roadaware.models.event_head.head import read_installed_digest

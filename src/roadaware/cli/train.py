@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import polars as pl
 from cyclopts import Parameter
 
+from roadaware.analysis.evaluation.runs import Run
 from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Several, Switch
 from roadaware.config import digest
@@ -338,7 +339,7 @@ def _keep_test(each: Ran) -> None:
     config = named(recipe.task)
     result = evaluate_samples(each.said, config)
     facts = {"config_name": recipe.samples.config}
-    run = runs.Run(recipe.name, each.said, config, result, 0, 0, recipe.samples.protocol, facts)
+    run = Run(recipe.name, each.said, config, result, 0, 0, recipe.samples.protocol, facts)
     folders.write_result_folder(
         each.folder / TEST, runs.build_run_files(run, run_page([run])), overwrite=True
     )

@@ -22,7 +22,6 @@ from roadaware.addresses import mask_secrets
 from roadaware.cli import console, outputs
 from roadaware.cli.devices import Device, Precision, log_warmup, select_device, set_threads
 from roadaware.cli.interrupts import stop_gracefully
-from roadaware.cli.linker_choice import select_linker
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch
 from roadaware.cli.street_choice import (
     AS_IT_SUITS,
@@ -33,6 +32,7 @@ from roadaware.cli.street_choice import (
 )
 from roadaware.cli.watch_crossing import CrossingOption, build_annotator
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
+from roadaware.linking.linker_choice import select_linker
 from roadaware.models.catalogue.entries import find_installed_path, read_catalogue, read_record
 from roadaware.models.detector import read_advice, read_notes
 from roadaware.online.cameras import Camera

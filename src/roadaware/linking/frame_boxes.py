@@ -74,3 +74,8 @@ def add_step_note(meta: Meta, step: str, config: Any, **counts: int) -> Meta:
     """The meta with one more step recorded in `notes["after_detector"]`."""
     done = [*meta.notes.get(_NOTE, []), {"step": step, "config": to_dict(config), **counts}]
     return replace(meta, notes={**meta.notes, _NOTE: done})
+
+
+def list_steps(tables: Predictions) -> list[dict[str, Any]]:
+    """What was done to detections, in its order: each step with its settings and counts, as the notes have it."""
+    return list(tables.meta.notes.get(_NOTE, []))

@@ -27,8 +27,8 @@ from roadaware.reports.terminal import (
 )
 
 if TYPE_CHECKING:
+    from roadaware.analysis.evaluation.runs import SceneRun
     from roadaware.metrics.metric_state import SceneResult
-    from roadaware.reports.scene_runs import SceneRun
 
 
 _DIGITS = 4

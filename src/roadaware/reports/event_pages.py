@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from roadaware.analysis.evaluation.events import CALIBRATED_AT
+from roadaware.analysis.evaluation.runs import EventRun
 from roadaware.analysis.event_results import (
     FRAME,
     Column,
-    build_video_slices,
     select_classes,
     select_headline,
     select_means,
@@ -19,7 +20,7 @@ from roadaware.config import to_dict
 from roadaware.metrics.detection.matches import compute_pr_curve
 from roadaware.protocols.tpami22 import SPLITS, match_printed
 from roadaware.reports.curves import ClassCurve, Panel, plot_reliability
-from roadaware.reports.event_runs import EventRun, build_detection_result, build_event_run_facts
+from roadaware.reports.event_runs import build_detection_result, build_event_run_facts
 from roadaware.reports.event_tables import (
     build_calibration_block,
     build_printed_table,
@@ -33,58 +34,8 @@ from roadaware.reports.text import capitalize_text
 if TYPE_CHECKING:
     from roadaware.metrics.detection.matches import Matches
     from roadaware.reports.page import Block, Section
-    from roadaware.scenes.tables import Scenes
 
 # What stands beside the average precision of road events: tracks, streaming, scores by slice.
-
-CALIBRATED_AT = (("frame", "boxes", 0.5), ("video:stiou", "tubes", 0.2))
-_BESIDE = ("tracking", "streaming", "calibration")
-_COUNTS = ("switches", "fragmentations")
-
-
-def build_json_facts(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The facts of a run as they stand in the JSON: those beside the metrics, in per cent, and the others."""
-    beside = {name: facts[name] for name in _BESIDE if facts.get(name) is not None}
-    if "tracking" in beside:
-        beside["tracking"] = {
-            metric: row if metric in _COUNTS else {key: _times(value) for key, value in row.items()}
-            for metric, row in beside["tracking"].items()
-        }
-    return beside, {name: value for name, value in facts.items() if name not in _BESIDE}
-
-
-def group_calibration(
-    scenes: Scenes, matches: Mapping[str, Matches], by: Sequence[str]
-) -> list[dict[str, Any]] | None:
-    """How far scores can be believed in each slice of videos, kind by kind; None without such slices.
-
-    Slices that tell boxes of one frame apart, such as by height, are left out: a box that nobody asks about
-    there is neither right nor wrong.
-
-    Args:
-        scenes: the ground truth that was judged.
-        matches: level to its matches.
-        by: names of slices, as `--by` has them.
-
-    Returns:
-        rows with `of` (boxes or tubes), `group`, `kind`, `claims`, `mean_score`, `precision` and `ece`.
-    """
-
-    from roadaware.metrics.detection.calibration import build_calibration_table
-
-    rows: list[dict[str, Any]] = []
-    for name, part in build_video_slices(scenes, by).items():
-        if part.of_boxes or part.videos is None:
-            continue
-        groups = dict.fromkeys(part.videos, name)
-        for level, of, threshold in CALIBRATED_AT:
-            held = matches.get(level)
-            if held is None or threshold not in held.thresholds:
-                continue
-            table = build_calibration_table(held, threshold, groups=groups)
-            table = table.filter(pl.col("group") == name, pl.col("label").is_null())
-            rows += table.drop("label", "valid").with_columns(of=pl.lit(of)).to_dicts()
-    return rows or None
 
 
 def build_streaming_rows(
@@ -139,10 +90,6 @@ def build_calibration_blocks(run: EventRun) -> list[Block]:
     rows = run.facts.get("calibration") or []
     parts = {of: [row for row in rows if row["of"] == of] for _, of, _ in CALIBRATED_AT}
     return [build_slice_calibration(of, held) for of, held in parts.items() if held]
-
-
-def _times(value: float | None) -> float | None:
-    return None if value is None else 100 * value
 
 
 _CURVES = (("frame", "frame", 0.5), ("video:stiou", "video", 0.2))

@@ -1,19 +1,17 @@
-"""The linker that a command uses: as asked for, else as the detector advises, else by its name; in words."""
+"""The linker that is used: as asked for, else as the detector advises, else by its name; in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from roadaware.cli.event_inputs import EventSet
-from roadaware.cli.options import ConfigName
-from roadaware.linking.config import LinkerConfig, apply_advice
-from roadaware.reports.terminal import format_cell
+from roadaware.linking.config import Dataset, LinkerConfig, apply_advice
 
 if TYPE_CHECKING:
     from roadaware.scenes.advice import Advice
 
+ConfigName = Literal["reference", "default"]
 _WORDS = {
     "min_iou": ("linking overlap", "--iou"),
     "jump_gap": ("frames that a path may miss", "--jump-gap"),
@@ -26,7 +24,7 @@ _MOST = 4
 """Disputed values that are printed."""
 
 
-def select_linker_config(config: ConfigName, dataset: EventSet) -> LinkerConfig:
+def select_linker_config(config: ConfigName, dataset: Dataset) -> LinkerConfig:
     """The linker's configuration for a dataset."""
 
     return LinkerConfig.reference(dataset) if config == "reference" else LinkerConfig.default(dataset)
@@ -34,7 +32,7 @@ def select_linker_config(config: ConfigName, dataset: EventSet) -> LinkerConfig:
 
 def select_linker(
     config: ConfigName,
-    dataset: EventSet,
+    dataset: Dataset,
     advice: Advice,
     given: Mapping[str, Any] | None = None,
     *,
@@ -105,9 +103,10 @@ def _select_known(named: Mapping[str, Any]) -> list[tuple[str, Any]]:
 def _describe_field(field: str, command: str) -> tuple[str, str]:
     """What a field is called, and how it is changed where an option does."""
     words, option = _WORDS.get(field, (field.replace("_", " "), ""))
-    return format_cell(words), f"; {f'{command} {option}'.strip()} to change" if option else ""
+    return words, f"; {f'{command} {option}'.strip()} to change" if option else ""
 
 
 def _plain(value: Any) -> str:
+    """A value in words; of a detector's file, which may hold anything, on one line and without control characters."""
     counted = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{value:g}" if counted else format_cell(str(value)[:40])
+    return f"{value:g}" if counted else str(value)[:40].encode("unicode_escape").decode()
