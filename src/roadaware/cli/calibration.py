@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,50 +90,28 @@ def calibration(
         roadaware calibration pf_action_jaad.csv --protocol jaad-action@iv2024 \\
             --data JAAD-JAAD_2.0.zip --config reference --by scale state
     """
+    from roadaware.metrics.calibration import CalibrationConfig, evaluate
+
     held, asked = source.match(scores, config, any_task=True)
     groupings = _groupings(held, source.samples, by or [], config)
+    likely = {columns: task for task, columns in COLUMNS.items()}
     facts = {
         "name": scores.stem,
-        "task": asked or _infer_task(held),
+        "task": asked or likely.get(held.state.scores.shape[1]),
         "protocol": source.protocol,
         "config_name": config,
         "clipped": held.clipped,
         **{"draws": draws, "interval": runs.get_interval_method(draws), "seed": seed},
         "conformal": None if conformal is None else _sets(held, conformal, seed),
     }
-    with _about(scores):
-        return _write_calibration(held, facts, groupings, uniform_bins, folder, overwrite=overwrite)
-
-
-@contextmanager
-def _about(path: Path) -> Iterator[None]:
-    """Let an error that names no file name this one."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(error.message, where=error.where or str(path), hint=error.hint) from error
-
-
-def _write_calibration(
-    held: MatchedScores,
-    facts: dict[str, Any],
-    groupings: list[npt.NDArray[np.object_]],
-    uniform_bins: int,
-    folder: Path | None,
-    *,
-    overwrite: bool,
-) -> Outcome:
-    """What was found, written to the folder where there is one."""
-
-    from roadaware.metrics.calibration import CalibrationConfig, evaluate
-
-    published = facts["config_name"] == "reference"
-    named = CalibrationConfig.reference() if published else CalibrationConfig.default()
+    named = CalibrationConfig.reference() if config == "reference" else CalibrationConfig.default()
     chosen = replace(named, uniform_bins=uniform_bins)
     times, seconds = _times(held)
-    draws, seed = facts["draws"], facts["seed"]
-    with console.log_step("resampling" if draws else "binning"):
-        result = evaluate(held.state, chosen, draws=draws, seed=seed, groupings=[*times, *groupings])
+    try:
+        with console.log_step("resampling" if draws else "binning"):
+            result = evaluate(held.state, chosen, draws=draws, seed=seed, groupings=[*times, *groupings])
+    except InputError as error:
+        raise InputError(error.message, where=error.where or str(scores), hint=error.hint) from error
     found = as_json(held.state, result, chosen, facts)
     if folder is not None:
         write_result(folder, build_calibration_files(found, result, seconds), overwrite=overwrite)
@@ -152,12 +128,6 @@ def _sets(held: MatchedScores, level: float, seed: int) -> dict[str, Any]:
         "halvings": HALVINGS,
         "rules": {name: to_dict(one) for name, one in found.items()},
     }
-
-
-def _infer_task(held: MatchedScores) -> str | None:
-    """What was most likely asked, by the number of scores a sample."""
-
-    return {columns: task for task, columns in COLUMNS.items()}.get(held.state.scores.shape[1])
 
 
 def _times(held: MatchedScores) -> tuple[list[npt.NDArray[np.object_]], dict[str, float]]:

@@ -149,22 +149,18 @@ def _open_predictions(path: Path, scenes: Scenes, routing: Routing) -> Predictio
     loading.require_path(path)
     if loading.is_saved(path):
         return loading.open_saved_predictions(path)
-    categories = {} if routing.agnostic else _read_categories(scenes, routing)
-    with log_step(f"reading {path}"):
-        return read_results(path, build_predictions_index(scenes, categories), agnostic=routing.agnostic)
-
-
-def _read_categories(scenes: Scenes, routing: Routing) -> dict[int, str]:
-    """What the numbers in results stand for."""
-
+    categories: dict[int, str] = {}
     if routing.categories is not None:
-        where = str(routing.categories)
         content: Any = read_json_document(routing.categories)
         listed = content.get("categories") if isinstance(content, dict) else content
-        return dict(build_coco_index({"images": [], "categories": listed}, where).categories)
-    if routing.trained_on == OWN:
-        return map_own_categories(scenes.meta.notes.get(IDS, {}))
-    return load_training_set(routing.trained_on or "").categories
+        index = build_coco_index({"images": [], "categories": listed}, str(routing.categories))
+        categories = dict(index.categories)
+    elif routing.trained_on == OWN and not routing.agnostic:
+        categories = map_own_categories(scenes.meta.notes.get(IDS, {}))
+    elif not routing.agnostic:
+        categories = load_training_set(routing.trained_on or "").categories
+    with log_step(f"reading {path}"):
+        return read_results(path, build_predictions_index(scenes, categories), agnostic=routing.agnostic)
 
 
 def _build_facts(scenes: Scenes, config: CornerConfig, routing: Routing) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def evaluate_event_files(truth: Path, predictions: Sequence[Path], request: Even
     Args:
         truth: a release's file, an export of VoTT, or tables that `read -o` saved.
         predictions: files and folders in any form; at most one with boxes and one with tubes.
-        request: what is request.
+        request: what is asked.
 
     Raises:
         UsageError: if the request has no meaning, there is no such split, or nothing that was asked for is predicted.
@@ -174,7 +174,7 @@ def evaluate_events(
         whole: all of the truth.
         scenes: the split.
         opened: at most one with boxes of its own and one with tubes of its own.
-        request: what is request.
+        request: what is asked.
         name: of the model.
 
     Raises:
@@ -199,7 +199,12 @@ def evaluate_events(
     doubts = [check_image_size(held, scenes) for held in judged]
     notes += [told for of_one in doubts for told in of_one]
     if of_tubes is None and of_boxes is not None and request.only != "frame":
-        of_tubes, said = _link_detections(of_boxes, scenes, request, config)
+        advice = get_advice(of_boxes.meta)
+        linker_config, said = select_linker(request.config, request.dataset, advice, command="link")
+        product = config.composite_scores == "product"
+        scored = add_dense_scores(add_product_scores(of_boxes, scenes) if product else of_boxes)
+        with show_progress("linking") as progress, log_step("linking"):
+            of_tubes = link(scored, linker_config, progress=progress)
         words = ", ".join([f"config {request.config}", f"parameters of {request.dataset}", *said])
         notes.append(f"tubes were built from the detections by the linker ({words})")
     if of_boxes is None and request.only is None:
@@ -330,19 +335,6 @@ def _within(
     return select_known_videos(assign_labels(predictions.tables, scenes), judged, known, left)
 
 
-def _link_detections(
-    boxes: Predictions, scenes: Scenes, request: EventRequest, config: DetectionConfig
-) -> tuple[Predictions, list[str]]:
-    """Tubes from detections, under the config of the same name and as the detector advises; words on it."""
-
-    linker, said = select_linker(request.config, request.dataset, get_advice(boxes.meta), command="link")
-
-    if config.composite_scores == "product":
-        boxes = add_product_scores(boxes, scenes)
-    with show_progress("linking") as progress, log_step("linking"):
-        return link(add_dense_scores(boxes), linker, progress=progress), said
-
-
 def _evaluate_levels(
     boxes: Predictions | None,
     tubes: Predictions | None,
@@ -438,16 +430,36 @@ def evaluate_streaming(
     given = next((each for each in opened if each.has_boxes), None)
     if given is None:
         raise UsageError("--latency needs detections, and only tubes are predicted")
-    config = _timing(scenes, request)
+    videos, frames = scenes.videos, scenes.frames
+    rated = "fps" in videos.columns and not videos["fps"].null_count()
+    timed = "t_s" in frames.columns and len(frames) > 0 and not frames["t_s"].null_count()
+    if not (rated or timed or request.fps):
+        raise UsageError("--latency: the truth tells neither rates nor times of frames; give --fps")
+    by_times = timed and not rated and request.fps is None
+    config = StreamingConfig(
+        scheduler=request.scheduler or "latest", times="t_s" if by_times else "fps", fps=request.fps
+    )
     then = replace(config, scheduler="recorded")
-    detections = _drop_tubes(given.tables)
-    linker, found = _linker(given, request), []
+
+    # Linked as the predictions say that they were, else as config and detector have it; gaps are kept.
+    noted = given.tables.meta.notes.get("linker")
+    linker = select_linker(request.config, request.dataset, get_advice(given.tables.meta))[0]
+    linker = from_dict(LinkerConfig, noted) if noted else linker
+    linker = replace(linker, gaps="keep") if linker.gaps == "squeeze" else linker
+
+    found = []
     with log_step("streaming"):
-        seen = select_processed_frames(detections, scenes, config, request.latency)
+        seen = select_processed_frames(_drop_tubes(given.tables), scenes, config, request.latency)
         if request.only != "video":
             found.append(EventPredictions(given.path, "detections", apply_latency(seen, scenes, then)))
         if request.only != "frame":
-            tubes = _link_stream(seen, given, scenes, offline, linker)
+            product = offline.config.composite_scores == "product"
+            tubes = link(add_dense_scores(add_product_scores(seen, scenes) if product else seen), linker)
+            for step in list_steps(
+                given.tables
+            ):  # short tubes are left out where the predictions left them out
+                if step["step"] == "interpolated":
+                    tubes = interpolate_tubes(tubes, from_dict(InterpolationConfig, step["config"]))
             found.append(EventPredictions(given.path, "tubes", apply_latency(tubes, scenes, then)))
     plain = replace(request, by=(), draws=0, details=False, tracking=False)
     judged = evaluate_events(whole, scenes, found, plain, name=given.path.name)
@@ -462,24 +474,6 @@ def evaluate_streaming(
         "linker": None if request.only == "frame" else to_dict(linker),
     }
     return {**as_json(result, event_inputs.map_native_kinds(scenes)), "clock": clock}
-
-
-def _timing(scenes: Scenes, request: EventRequest) -> StreamingConfig:
-    """The clock, by the truth's rates or times, or by the rate that was given.
-
-    Raises:
-        UsageError: if nothing says when frames were taken.
-    """
-
-    videos, frames = scenes.videos, scenes.frames
-    rated = "fps" in videos.columns and not videos["fps"].null_count()
-    timed = "t_s" in frames.columns and len(frames) > 0 and not frames["t_s"].null_count()
-    if not (rated or timed or request.fps):
-        raise UsageError("--latency: the truth tells neither rates nor times of frames; give --fps")
-    by_times = timed and not rated and request.fps is None
-    return StreamingConfig(
-        scheduler=request.scheduler or "latest", times="t_s" if by_times else "fps", fps=request.fps
-    )
 
 
 def _drop_tubes(predictions: Predictions) -> Predictions:
@@ -497,30 +491,6 @@ def _drop_tubes(predictions: Predictions) -> Predictions:
         tubes=predictions.tubes.clear(),
         tube_labels=predictions.tube_labels.clear(),
     )
-
-
-def _linker(given: EventPredictions, request: EventRequest) -> LinkerConfig:
-    """How the predictions were linked if they say it, else as config and detector have it; gaps are kept."""
-
-    advice = get_advice(given.tables.meta)
-    noted = given.tables.meta.notes.get("linker")
-    chosen = select_linker(request.config, request.dataset, advice)[0]
-    chosen = from_dict(LinkerConfig, noted) if noted else chosen
-    return replace(chosen, gaps="keep") if chosen.gaps == "squeeze" else chosen
-
-
-def _link_stream(
-    seen: Predictions, given: EventPredictions, scenes: Scenes, offline: EventRun, linker: LinkerConfig
-) -> Predictions:
-    """Tubes from the frames that were worked on, without short ones where the predictions left these out."""
-
-    if offline.config.composite_scores == "product":
-        seen = add_product_scores(seen, scenes)
-    tubes = link(add_dense_scores(seen), linker)
-    for step in list_steps(given.tables):
-        if step["step"] == "interpolated":
-            tubes = interpolate_tubes(tubes, from_dict(InterpolationConfig, step["config"]))
-    return tubes
 
 
 # Paths judged as tracks: on the boxes that the detector itself would take to be there.

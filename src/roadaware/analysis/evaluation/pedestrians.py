@@ -96,8 +96,13 @@ class SampleSource:
         sampled = sample_dataset(
             protocol.dataset, self.data, str(self.protocol), config, splits=(self.split,)
         )
+        found = read_scores(scores, COLUMNS[protocol.task])
+        held = split_samples(sampled, self.split)
         told = f"split {self.split} as {self.protocol} with --config {config} cuts it"
-        return _match_dataset(scores, sampled, protocol.task, self.split, told), protocol.task
+        check_same_length(len(found.values), len(held.samples), scores, told)
+        predictions = build_sample_predictions(held.samples, found.values)
+        state, _ = collect_sample_scores(predictions, held, protocol.task)
+        return MatchedScores(state, found.clipped, held), protocol.task
 
 
 def evaluate_score_file(
@@ -167,13 +172,3 @@ def match_file(scores: Path, samples: Path, task: Task | None) -> MatchedScores:
     video = None if truth.video is None else np.array(truth.video, dtype=np.str_)
     state = SampleScores(found.values, truth.truth, names, video, truth.tte_frames)
     return MatchedScores(state, found.clipped)
-
-
-def _match_dataset(scores: Path, sampled: Scenes, task: Task, split: str, told: str) -> MatchedScores:
-    """Scores joined to the samples of one split of a dataset; `told` names these in errors."""
-
-    found = read_scores(scores, COLUMNS[task])
-    held = split_samples(sampled, split)
-    check_same_length(len(found.values), len(held.samples), scores, told)
-    state, _ = collect_sample_scores(build_sample_predictions(held.samples, found.values), held, task)
-    return MatchedScores(state, found.clipped, held)

@@ -225,7 +225,19 @@ def open_truth(task: SceneTask, path: Path, how: Reading) -> Scenes:
         scenes = scenes if how.labels is None else keep_labels(scenes, how.labels)
         scenes = scenes if how.excluded is None else mask_moments(scenes, how.excluded)
     else:
-        scenes = _read(_reader(task, path, how.reader), path, how)
+        name = _select_reader(task, path, how.reader)
+        known = get_reader(name).options
+        # What options name lies outside the source, so with them nothing is cached.
+        options = loading.parse_reader_options(name, how.options)
+        if how.labels is not None:
+            if "labels" not in known:
+                raise UsageError(f"--labels: annotations of {name} take no list of labels; leave it away")
+            options["labels"] = how.labels
+        if how.excluded is not None and "excluded" in known:
+            options["excluded"] = how.excluded
+        scenes = loading.read_release(name, path, cache=not options, **options)
+        if how.excluded is not None and "excluded" not in known:
+            scenes = mask_moments(scenes, how.excluded)
     check_truth(task, scenes, str(path))
     return scenes
 
@@ -291,7 +303,7 @@ def open_predictions(task: SceneTask, path: Path, scenes: Scenes) -> Predictions
             raise type(error)(error.message, where=error.where, hint=hint) from error
 
 
-def _reader(task: SceneTask, path: Path, named: str | None) -> str:
+def _select_reader(task: SceneTask, path: Path, named: str | None) -> str:
     """The reader of the truth: the one that is named, or the one that its content tells.
 
     Raises:
@@ -315,23 +327,6 @@ def _reader(task: SceneTask, path: Path, named: str | None) -> str:
             hint=f"that is for `evaluate {' or '.join(others)}`" if others else None,
         )
     return found
-
-
-def _read(name: str, path: Path, how: Reading) -> Scenes:
-    """A native file or folder. What options name lies outside the source, so with them nothing is cached."""
-
-    held = loading.parse_reader_options(name, how.options)
-    has = get_reader(name).options
-    if how.labels is not None:
-        if "labels" not in has:
-            raise UsageError(f"--labels: annotations of {name} take no list of labels; leave it away")
-        held["labels"] = how.labels
-    if how.excluded is not None and "excluded" in has:
-        held["excluded"] = how.excluded
-    scenes = loading.read_release(name, path, cache=not held, **held)
-    if how.excluded is None or "excluded" in has:
-        return scenes
-    return mask_moments(scenes, how.excluded)
 
 
 def count_warnings(predictions: Predictions) -> dict[str, int]:
