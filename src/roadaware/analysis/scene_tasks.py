@@ -193,15 +193,6 @@ def read_predictions(task: SceneTask, path: Path, scenes: Scenes) -> Predictions
     return found
 
 
-def evaluate_task(
-    task: SceneTask, predictions: Predictions, scenes: Scenes, config: Any, **how: Any
-) -> SceneResult:
-    """What a task's `evaluate` gives."""
-    module = importlib.import_module(f"roadaware.metrics.{task.name}.evaluate")
-    found: SceneResult = module.evaluate(predictions, scenes, config, **how)
-    return found
-
-
 def check_predictions(
     task: SceneTask, predictions: Predictions, scenes: Scenes, where: str
 ) -> tuple[str, ...]:
@@ -246,7 +237,8 @@ def evaluate_predictions(
     Raises:
         InputError: if every score is 0 and a usual mistake, such as boxes in another scale, explains it.
     """
-    result = evaluate_task(task, predictions, scenes, config, **how)
+    module = importlib.import_module(f"roadaware.metrics.{task.name}.evaluate")
+    result: SceneResult = module.evaluate(predictions, scenes, config, **how)
     metrics = [value for value in result.values().values() if value is not None]
     if metrics and not any(metrics):
         from roadaware.analysis.doctor.data import reject_zero_score

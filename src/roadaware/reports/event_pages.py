@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from roadaware.analysis.evaluation.events import CALIBRATED_AT
 from roadaware.analysis.evaluation.runs import EventRun
 from roadaware.analysis.event_results import (
+    CALIBRATED_AT,
     FRAME,
     Column,
     select_classes,

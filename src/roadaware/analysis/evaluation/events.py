@@ -25,7 +25,7 @@ from roadaware.analysis.event_findings import (
     list_warnings,
     select_known_videos,
 )
-from roadaware.analysis.event_results import build_video_slices
+from roadaware.analysis.event_results import CALIBRATED_AT, build_video_slices
 from roadaware.analysis.road_counts import is_printed_set
 from roadaware.analysis.worst_tubes import select_worst_tubes
 from roadaware.config import from_dict, to_dict
@@ -58,8 +58,6 @@ TENTH = ("0.2", "0.5", "0.75", "0.5:0.95")
 _COMPOSITES = {"duplex", "event"}
 # The thresholds at which the ROAD paper reports frame-mAP and video-mAP.
 _FAULTS_AT = {"frame": 0.5, "video": 0.2}
-CALIBRATED_AT = (("frame", "boxes", 0.5), ("video:stiou", "tubes", 0.2))
-"""Level, what it holds, and the threshold at which scores are held against hits."""
 
 
 @dataclass(frozen=True)
