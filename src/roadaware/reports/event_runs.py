@@ -123,7 +123,7 @@ def load_event_run(folder: Path) -> EventRun:
                 filled=("metric", "valid", "n", "kind"),
                 among={"level": (FRAME, VIDEO, AV_ACTION)},
             ),
-            _read_matches(held),
+            dict(_each_match(held)),
             strips,
             runs.get_resamples(results),
             int(results["seed"]),
@@ -174,10 +174,6 @@ def _read_faults(data: bytes) -> pl.DataFrame:
     if len(table) != cells["due"].sum() or not cells["due"].equals(cells["held"]):
         raise ValueError("expected each fault once for each kind of a level, found others")
     return table
-
-
-def _read_matches(held: Mapping[str, bytes]) -> dict[str, Matches]:
-    return dict(_each_match(held))
 
 
 def _each_match(held: Mapping[str, bytes]) -> Iterator[tuple[str, Matches]]:

@@ -453,9 +453,8 @@ def evaluate_streaming(
         if request.only != "frame":
             product = offline.config.composite_scores == "product"
             tubes = link(add_dense_scores(add_product_scores(seen, scenes) if product else seen), linker)
-            for step in list_steps(
-                given.tables
-            ):  # short tubes are left out where the predictions left them out
+            # Short tubes are left out where the predictions left them out.
+            for step in list_steps(given.tables):
                 if step["step"] == "interpolated":
                     tubes = interpolate_tubes(tubes, from_dict(InterpolationConfig, step["config"]))
             found.append(EventPredictions(given.path, "tubes", apply_latency(tubes, scenes, then)))

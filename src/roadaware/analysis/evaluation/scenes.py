@@ -195,7 +195,7 @@ def check_inputs(task: SceneTask, scenes: Scenes, predictions: Predictions, path
     Raises:
         InputError: if the predictions are of another task or another set.
     """
-    facts = {
+    facts: dict[str, Any] = {
         "lacking": list(check_predictions(task, predictions, scenes, str(path))),
         "truth": {"dataset": scenes.meta.dataset, "digest": "", "notes": list(list_warnings(scenes))},
         "claims": [path.name],
