@@ -276,8 +276,8 @@ def actions(
     predictions: ScenePredictions,
     labels: Annotated[Path | None, Parameter(help=_LABELS)] = None,
     exclude: Annotated[Path | None, Parameter(help=_EXCLUDE)] = None,
-    reading: TruthOptions = AS_IT_LIES,
     judging: SceneOptions = SCENES,
+    reading: TruthOptions = AS_IT_LIES,
     kept: Kept = NOWHERE,
     common: Common = USUAL,
 ) -> Outcome:
@@ -302,8 +302,8 @@ def relations(
     *,
     truth: SceneTruth,
     predictions: ScenePredictions,
-    reading: TruthOptions = AS_IT_LIES,
     judging: SceneOptions = SCENES,
+    reading: TruthOptions = AS_IT_LIES,
     kept: Kept = NOWHERE,
     common: Common = USUAL,
 ) -> Outcome:
@@ -329,8 +329,8 @@ def grounding(
     *,
     truth: SceneTruth,
     predictions: ScenePredictions,
-    reading: TruthOptions = AS_IT_LIES,
     judging: SceneOptions = SCENES,
+    reading: TruthOptions = AS_IT_LIES,
     kept: Kept = NOWHERE,
     common: Common = USUAL,
 ) -> Outcome:
@@ -355,8 +355,8 @@ def sound(
     *,
     truth: SceneTruth,
     predictions: ScenePredictions,
-    reading: TruthOptions = AS_IT_LIES,
     judging: SceneOptions = SCENES,
+    reading: TruthOptions = AS_IT_LIES,
     kept: Kept = NOWHERE,
     common: Common = USUAL,
 ) -> Outcome:
