@@ -48,7 +48,7 @@ def chosen_threshold(weights: Path, predictions: Path, truth: Path) -> tuple[pl.
         predictions: its detections.
         truth: of the same scenes.
     """
-    from roadaware.cli.event_inputs import open_truth
+    from roadaware.analysis.evaluation.event_inputs import open_truth
     from roadaware.linking.config import LinkerConfig, apply_advice
     from roadaware.linking.link import link
     from roadaware.metrics.tracking.evaluate import score_floors, select_best_threshold

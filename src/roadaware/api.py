@@ -10,13 +10,12 @@ import operator
 import os
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import partial
 from importlib.util import find_spec
-from numbers import Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,17 +23,13 @@ import polars as pl
 
 from roadaware import datasets
 from roadaware.analysis import scene_tasks
-from roadaware.config import to_dict
+from roadaware.analysis.evaluation.tables import TASKS, Evaluation, TaskName, evaluate_tables
+from roadaware.config import check_config_name, check_options, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.config import LinkerConfig, build_linker
 from roadaware.linking.link import link as _link
-from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import DetectionResult
-from roadaware.metrics.detection.evaluate import evaluate as _evaluate
 from roadaware.metrics.metric_state import SceneResult
-from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores, evaluate_samples
-from roadaware.metrics.result import MetricResult
-from roadaware.metrics.scores import SampleScores
 from roadaware.scenes import tables
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.dense_scores import set_score_layout
@@ -47,7 +42,6 @@ if TYPE_CHECKING:
     from roadaware.online.frame_stream import Watch
 
 Config = Literal["default", "reference"]
-Task = Literal["road", "ucf24", "pedestrians", "actions", "relations", "grounding", "sound", "corner_cases"]
 _LOG = logging.getLogger("roadaware")
 _CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 
@@ -258,10 +252,9 @@ def link(
     _check_kind(predictions, tables.Predictions, "link takes predictions")
     if dataset not in ("road", "ucf24"):
         raise UsageError(f"dataset is 'road' or 'ucf24', not {dataset!r}")
-    chosen = config
-    if not isinstance(chosen, LinkerConfig):
-        chosen = build_linker(_check_config(chosen), dataset, get_advice(predictions.meta))
-    found = _link(predictions, chosen) if len(predictions.boxes) else predictions  # nothing makes no tubes
+    if not isinstance(config, LinkerConfig):
+        config = build_linker(check_config_name(config), dataset, get_advice(predictions.meta))
+    found = _link(predictions, config) if len(predictions.boxes) else predictions  # nothing makes no tubes
     return Predictions(**found.tables(), meta=found.meta)
 
 
@@ -290,26 +283,20 @@ def sample(scenes: Scenes, protocol: str, config: Config = "default") -> Scenes:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Evaluation):
     """What an evaluation found: a table of numbers with intervals, with figures and pages.
 
     Args:
         found: the metric's own result, with the rows behind the numbers (`found.instances()`).
         task: what was asked.
         config: how it was evaluated.
-        name: what the model is called on pages.
         predictions: that were evaluated.
         scenes: the ground truth.
         state: of pedestrians, scores beside the truth; None of the other tasks.
+        name: what the model is called on pages.
     """
 
-    found: MetricResult
-    task: str
-    config: Any
     name: str = "the model"
-    predictions: tables.Predictions = field(default_factory=tables.Predictions, repr=False)
-    scenes: Scenes = field(default_factory=Scenes, repr=False)
-    state: SampleScores | None = field(default=None, repr=False)
 
     @property
     def summary(self) -> pl.DataFrame:
@@ -462,7 +449,7 @@ class Result:
 def evaluate(
     predictions: tables.Predictions,
     scenes: Scenes,
-    task: Task = "road",
+    task: TaskName = "road",
     config: Any = "default",
     *,
     resamples: int = 1000,
@@ -507,126 +494,18 @@ def evaluate(
 
     Source: Singh et al., TPAMI 2022, section 5, for `road`; the page of each task names its own.
     """
-    if str(task).replace("-", "_") not in get_args(Task):
-        near = difflib.get_close_matches(str(task), get_args(Task), n=1)
+    asked = str(task).replace("-", "_")
+    if asked not in TASKS:
+        near = difflib.get_close_matches(str(task), TASKS, n=1)
         guess = f"; did you mean {near[0]!r}?" if near else ""
-        raise UsageError(f"task is one of {', '.join(get_args(Task))}, not {task!r}{guess}")
+        raise UsageError(f"task is one of {', '.join(TASKS)}, not {task!r}{guess}")
     if isinstance(predictions, Scenes) and isinstance(scenes, tables.Predictions):
         raise UsageError("evaluate takes the predictions first, then the scenes: swap the two")
     _check_kind(predictions, tables.Predictions, "evaluate takes predictions first")
     _check_kind(scenes, Scenes, "evaluate takes the ground truth second")
     resamples, seed = _as_count("resamples", resamples), _as_count("seed", seed)
-    judge = {"road": _evaluate_events, "ucf24": _evaluate_events, "pedestrians": _evaluate_pedestrians}
-    chosen = judge.get(task, partial(_evaluate_scene_task, task=task.replace("-", "_")))
-    result = chosen(predictions, scenes, config, draws=resamples, seed=seed, options=options)
-    return replace(result, task=task.replace("-", "_"), name=name)
-
-
-def _evaluate_events(
-    predictions: tables.Predictions,
-    scenes: Scenes,
-    config: Any,
-    *,
-    draws: int,
-    seed: int,
-    options: dict[str, Any],
-) -> Result:
-    from roadaware.analysis.doctor.data import check_overlap, reject_zero_score
-
-    known = ("kinds", "frame_thresholds", "video_thresholds", "overlaps", "groups", "slices")
-    _check_options(options, known)
-    options = {name: (given,) if isinstance(given, str | Real) else given for name, given in options.items()}
-    if not isinstance(config, DetectionConfig):
-        config = getattr(DetectionConfig, _check_config(config))()
-    where = "predictions"
-    check_overlap(predictions, scenes, where=where, kinds=options.get("kinds") or ())
-    mine, known_kinds = predictions.meta.vocabularies, scenes.meta.vocabularies
-    if len(predictions.boxes) and mine and known_kinds and not mine.keys() & known_kinds.keys():
-        raise InputError(
-            f"predictions have labels of the kind {', '.join(mine)}, the ground truth of {', '.join(known_kinds)}",
-            hint="say kind= of from_numpy, from_pandas or from_coco as the ground truth calls it",
-        )
-    found = _evaluate(predictions, scenes, config, draws=draws, seed=seed, **options)
-    values = found.summary["value"].drop_nulls()
-    if len(values) and not (values != 0).any() and not predictions.boxes.is_empty():
-        reject_zero_score(None, predictions, scenes, where)
-    return Result(found, "road", config, predictions=predictions, scenes=scenes)
-
-
-def _evaluate_pedestrians(
-    predictions: tables.Predictions,
-    scenes: Scenes,
-    config: Any,
-    *,
-    draws: int,
-    seed: int,
-    options: dict[str, Any],
-) -> Result:
-    _check_options(options, ("split",))
-    if scenes.samples.is_empty():
-        raise InputError(
-            "the scenes have no samples of pedestrians",
-            hint='cut them first: scenes = ra.sample(scenes, "jaad-action@iv2024")',
-        )
-    splits = scenes.samples["split"].cast(pl.String).unique() if "split" in scenes.samples.columns else ()
-    split = options.get("split", "test" if "test" in splits else None)
-    if not isinstance(config, PedestrianConfig):
-        asked = str(scenes.samples["kind"].cast(pl.String)[0])
-        config = getattr(PedestrianConfig, _check_config(config))(asked)
-    state, clipped = collect_sample_scores(predictions, scenes, config.task, split=split)
-    found = evaluate_samples(state, config, draws=draws, seed=seed, n_clipped=clipped)
-    return Result(found, "pedestrians", config, predictions=predictions, scenes=scenes, state=state)
-
-
-def _evaluate_scene_task(
-    predictions: tables.Predictions,
-    scenes: Scenes,
-    config: Any,
-    *,
-    task: str,
-    draws: int,
-    seed: int,
-    options: dict[str, Any],
-) -> Result:
-    asked = scene_tasks.get_task(task)
-    corner = asked is scene_tasks.CORNER_CASES
-    _check_options(options, ("by", *(("trained_on", "agnostic", "classes") if corner else ())))
-    by = options.get("by", ())
-    by = (by,) if isinstance(by, str) else tuple(by)
-    config = scene_tasks.get_config(asked, config) if isinstance(config, str) else config
-    if not isinstance(config, scene_tasks.load_config_class(asked)):
-        wanted = scene_tasks.load_config_class(asked).__name__
-        raise UsageError(f"config of {task} is a name or a {wanted}, not {type(config).__name__}")
-    where = "predictions"
-    scene_tasks.check_truth(asked, scenes, "scenes")
-    scene_tasks.check_claims(asked, predictions, scenes, where)
-    if corner:
-        predictions, scenes = _label_corner_cases(predictions, scenes, config, options)
-    found = scene_tasks.evaluate_claims(
-        asked, predictions, scenes, config, where=where, by=by, draws=draws, seed=seed
-    )
-    return Result(found, task, config, predictions=predictions, scenes=scenes)
-
-
-def _label_corner_cases(
-    predictions: tables.Predictions, scenes: Scenes, config: Any, options: dict[str, Any]
-) -> tuple[tables.Predictions, Scenes]:
-    """Both with what is common and what is novel; predictions without classes are left without."""
-    from roadaware.metrics.corner_cases.risk import add_blocking
-    from roadaware.protocols.coda import OWN, TRAINING_SETS, infer_version, label_claims, label_truth
-
-    trained_on = options.get("trained_on")
-    agnostic = options.get("agnostic", trained_on is None and predictions.labels.is_empty())
-    if not agnostic and trained_on is None:
-        raise UsageError(
-            f"say what the detector's classes are, trained_on= one of {', '.join(map(repr, TRAINING_SETS))}, "
-            f"{OWN!r} (those of the ground truth) or a csv; or agnostic=True to leave them aside"
-        )
-    version = options.get("classes") or ("2022" if config.total else infer_version(scenes))
-    merged = not config.total
-    labelled = label_claims(predictions, None if agnostic else str(trained_on), version, merged=merged)
-    truth = label_truth(scenes, version, merged=merged)
-    return labelled, add_blocking(truth) if config.risk == "blocking" else truth
+    found = evaluate_tables(asked, predictions, scenes, config, options, draws=resamples, seed=seed)
+    return Result(**{**vars(found), "task": asked}, name=name)
 
 
 def compare(a: Result, b: Result, *, resamples: int = 1000, seed: int = 0) -> pl.DataFrame:
@@ -736,7 +615,7 @@ def propose(
     from roadaware.scenes.store import save
 
     names = [each.name for each in fields(CopgConfig)]
-    _check_options(knobs, names)
+    check_options(knobs, names)
     _check_word("reader", reader, (*SWEEP_READERS, None))
     _check_word("stage", stage, ("initial", "intermediate", "final"))
     processes = _as_count("processes", processes, 1)
@@ -1102,24 +981,9 @@ def _render_png(figure: Figure) -> bytes:
     return held.getvalue()
 
 
-def _check_config(name: Any) -> Config:
-    if name not in ("default", "reference"):
-        raise UsageError(f"config is 'default', 'reference' or a config of your own, not {name!r}")
-    return "reference" if name == "reference" else "default"
-
-
 def _check_word(what: str, given: Any, known: Sequence[Any]) -> None:
     if given not in known:
         raise UsageError(f"{what} is one of {', '.join(str(each) for each in known)}, not {given!r}")
-
-
-def _check_options(given: dict[str, Any], known: Sequence[str]) -> None:
-    """Refuse an option that there is not; names the nearest."""
-    for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
-            raise UsageError(f"there is no option {name!r}; {guess}")
 
 
 def _check_kind(given: Any, kind: type, expected: str) -> None:

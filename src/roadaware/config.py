@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import hashlib
 import json
 import math
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from roadaware.errors import UsageError
@@ -88,6 +89,30 @@ def check_words(config: Any) -> None:
         allowed, value = get_args(hints[field.name]), getattr(config, field.name)
         if allowed and isinstance(allowed[0], str) and value not in allowed:
             raise UsageError(f"{field.name} should be one of {', '.join(allowed)}; got {value!r}")
+
+
+def check_config_name(name: Any) -> Literal["default", "reference"]:
+    """The name of a configuration of which there are two.
+
+    Raises:
+        UsageError: if it is neither.
+    """
+    if name not in ("default", "reference"):
+        raise UsageError(f"config is 'default', 'reference' or a config of your own, not {name!r}")
+    return "reference" if name == "reference" else "default"
+
+
+def check_options(given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse an option that there is not.
+
+    Raises:
+        UsageError: naming the nearest.
+    """
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+            raise UsageError(f"there is no option {name!r}; {guess}")
 
 
 def check_flags(config: Any) -> None:

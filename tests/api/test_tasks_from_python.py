@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import roadaware as ra
-from roadaware.analysis.scene_tasks import TASKS, read_claims
+from roadaware.analysis.scene_tasks import TASKS, read_predictions
 from roadaware.cli import main
 from roadaware.demo_data import write_demo
 from roadaware.demo_data.chaos import write_chaos
@@ -36,7 +36,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Held]:
     found = {}
     for task, (reader, truth, claims) in FILES.items():
         scenes = ra.read(reader, root / task / truth, cache=False)
-        found[task] = (scenes, read_claims(TASKS[task], root / task / claims, scenes))
+        found[task] = (scenes, read_predictions(TASKS[task], root / task / claims, scenes))
     return found
 
 

@@ -12,7 +12,7 @@ import pytest
 from event_files import Events
 from small_files import Command
 
-from roadaware.cli.event_scoring import select_tracking_threshold
+from roadaware.analysis.evaluation.events import select_tracking_threshold
 from roadaware.datasets import read
 from roadaware.demo_data.detector import simulate_detections
 from roadaware.errors import UsageError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from small_files import Command
 
-from roadaware.analysis.scene_tasks import TASKS, list_configs, read_claims
+from roadaware.analysis.scene_tasks import TASKS, list_configs, read_predictions
 from roadaware.datasets import read
 from roadaware.scenes.store import save
 
@@ -57,7 +57,7 @@ def test_saved_tables_give_the_same_numbers_as_native_files(
     reader, truth, claims, *_ = TASK_FILES[task]
     scenes = read(reader, chaos / task / truth, cache=False)
     save(scenes, tmp_path / "truth")
-    save(read_claims(TASKS[task], chaos / task / claims, scenes), tmp_path / "claims")
+    save(read_predictions(TASKS[task], chaos / task / claims, scenes), tmp_path / "claims")
     native = roadaware(*words(chaos, task), "--json").data
     saved = roadaware(
         *("evaluate", task, "--truth", tmp_path / "truth", "--predictions", tmp_path / "claims", "--json")

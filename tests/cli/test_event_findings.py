@@ -16,8 +16,8 @@ import pytest
 from event_files import Events
 from small_files import Command
 
+from roadaware.analysis.evaluation.event_inputs import convert_kinds, parse_size
 from roadaware.analysis.event_findings import LeftOut, check_image_size, select_known_videos
-from roadaware.cli.event_inputs import convert_kinds, parse_size
 from roadaware.errors import UsageError
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Scenes

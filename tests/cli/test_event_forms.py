@@ -10,7 +10,7 @@ import pytest
 from event_files import Events
 from small_files import Command
 
-from roadaware.cli import event_inputs
+from roadaware.analysis.evaluation import event_inputs
 from roadaware.datasets import read
 from roadaware.demo_data.detector import Detector, simulate_detections
 from roadaware.formats.coco import read_index, write_annotations, write_results

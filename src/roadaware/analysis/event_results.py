@@ -13,6 +13,8 @@ from roadaware.metrics.detection.slices import Slice
 from roadaware.scenes.tables import Scenes
 
 FRAME, VIDEO, AV = "frame", "video", "av_action"
+CALIBRATED_AT = (("frame", "boxes", 0.5), ("video:stiou", "tubes", 0.2))
+"""Level, what it holds, and the threshold at which scores are held against hits."""
 _LEVEL_WORDS = {FRAME: "boxes", VIDEO: "tubes", AV: "frames"}
 
 

@@ -38,7 +38,7 @@ class SceneTask:
         name: of the command, and of the package with its metrics.
         title: what it is in words.
         readers: of annotations that hold its truth, by name.
-        claims: module and function that read native predictions.
+        reading: module and function that read native predictions.
         state: module and class of what was judged.
         forms: what those are in words, for errors.
         truth: the tables that its truth lies in.
@@ -50,7 +50,7 @@ class SceneTask:
     name: TaskName
     title: str
     readers: tuple[str, ...]
-    claims: tuple[str, str]
+    reading: tuple[str, str]
     state: tuple[str, str]
     forms: str
     truth: tuple[str, ...]
@@ -182,32 +182,25 @@ def set_fields(task: SceneTask, config: Any, texts: Sequence[str]) -> Any:
     return replace(config, **changes)
 
 
-def read_claims(task: SceneTask, path: Path, scenes: Scenes) -> Predictions:
+def read_predictions(task: SceneTask, path: Path, scenes: Scenes) -> Predictions:
     """Native predictions as Predictions.
 
     Raises:
         InputError: if they cannot be read, or none of them is about the truth.
     """
-    module, function = task.claims
+    module, function = task.reading
     found: Predictions = getattr(importlib.import_module(module), function)(path, scenes)
     return found
 
 
-def evaluate_task(
-    task: SceneTask, predictions: Predictions, scenes: Scenes, config: Any, **how: Any
-) -> SceneResult:
-    """What a task's `evaluate` gives."""
-    module = importlib.import_module(f"roadaware.metrics.{task.name}.evaluate")
-    found: SceneResult = module.evaluate(predictions, scenes, config, **how)
-    return found
-
-
-def check_claims(task: SceneTask, claims: Predictions, scenes: Scenes, where: str) -> tuple[str, ...]:
+def check_predictions(
+    task: SceneTask, predictions: Predictions, scenes: Scenes, where: str
+) -> tuple[str, ...]:
     """Refuse predictions of another task or another set, and say what one side lacks where they share a part.
 
     Args:
         task: what is asked.
-        claims: as read.
+        predictions: as read.
         scenes: the truth.
         where: names the predictions in errors.
 
@@ -216,9 +209,9 @@ def check_claims(task: SceneTask, claims: Predictions, scenes: Scenes, where: st
             label of the kind that is asked for.
     """
 
-    lacking = check_overlap(claims, scenes, where=where, table=task.truth[0], kinds=task.compared)
-    known = claims.meta.vocabularies.keys()
-    if task.compared and task.truth[0] == "boxes" and len(claims.boxes) and not known & {*task.compared}:
+    lacking = check_overlap(predictions, scenes, where=where, table=task.truth[0], kinds=task.compared)
+    known = predictions.meta.vocabularies.keys()
+    if task.compared and task.truth[0] == "boxes" and len(predictions.boxes) and not known & {*task.compared}:
         raise InputError(
             f"expected boxes with labels of the kind {task.compared[0]}, found those of "
             f"{', '.join(sorted(known)) or 'none'}",
@@ -228,14 +221,14 @@ def check_claims(task: SceneTask, claims: Predictions, scenes: Scenes, where: st
     return lacking
 
 
-def evaluate_claims(
-    task: SceneTask, claims: Predictions, scenes: Scenes, config: Any, *, where: str, **how: Any
+def evaluate_predictions(
+    task: SceneTask, predictions: Predictions, scenes: Scenes, config: Any, *, where: str, **how: Any
 ) -> SceneResult:
     """What a task's `evaluate` gives of predictions that were checked.
 
     Args:
         task: what is asked.
-        claims: that `check_claims` let pass.
+        predictions: that `check_predictions` let pass.
         scenes: the truth.
         config: of the task.
         where: names the predictions in errors.
@@ -244,12 +237,13 @@ def evaluate_claims(
     Raises:
         InputError: if every score is 0 and a usual mistake, such as boxes in another scale, explains it.
     """
-    result = evaluate_task(task, claims, scenes, config, **how)
+    module = importlib.import_module(f"roadaware.metrics.{task.name}.evaluate")
+    result: SceneResult = module.evaluate(predictions, scenes, config, **how)
     metrics = [value for value in result.values().values() if value is not None]
     if metrics and not any(metrics):
         from roadaware.analysis.doctor.data import reject_zero_score
 
-        reject_zero_score(task.name if task.name in TASKS else None, claims, scenes, where)
+        reject_zero_score(task.name if task.name in TASKS else None, predictions, scenes, where)
     return result
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from roadaware.analysis.corner_tables import build_ablation_table
+from roadaware.analysis.evaluation.corner_cases import open_truth
 from roadaware.cli import console, outputs
-from roadaware.cli.corner_cases import open_truth
-from roadaware.cli.datasets import DatasetKind, parse_json_or_word
+from roadaware.cli.datasets import DatasetKind
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -26,6 +26,7 @@ from roadaware.cli.options import (
 )
 from roadaware.cli.propose import STRICT, describe_lost
 from roadaware.corner_cases.runner import build_order, load_run_inputs
+from roadaware.datasets.loading import parse_json_or_word
 from roadaware.errors import UsageError
 from roadaware.io import folders
 from roadaware.io.csv import format_csv

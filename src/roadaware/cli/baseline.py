@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from roadaware.analysis.compare import compare
+from roadaware.analysis.evaluation.pedestrians import get_config
+from roadaware.analysis.evaluation.runs import Run
 from roadaware.cli import console, datasets, outputs
 from roadaware.cli.compare import build_comparison_json
 from roadaware.cli.options import (
@@ -95,12 +97,12 @@ def train(
     """
     from roadaware.tasks.pedestrians import evaluate_baselines as fitted
 
-    chosen = PedestrianConfig.reference(task) if config == "reference" else PedestrianConfig.default(task)
+    chosen = get_config(config, task)
     with console.log_step(f"baselines for {task}"):
         return fitted(scenes, task, models, config=chosen, draws=draws, seed=seed)
 
 
-def as_run(item: Baseline, protocol: str, draws: int, seed: int, config: ConfigName) -> runs.Run:
+def as_run(item: Baseline, protocol: str, draws: int, seed: int, config: ConfigName) -> Run:
     """A trained baseline as a run."""
 
     judged = from_dict(PedestrianConfig, item.metrics.config)
@@ -110,10 +112,10 @@ def as_run(item: Baseline, protocol: str, draws: int, seed: int, config: ConfigN
         "chosen": item.model.fitted.chosen,
         "sampling": item.scenes.meta.notes["protocol"],
     }
-    return runs.Run(item.name, state, judged, item.metrics, draws, seed, protocol, facts)
+    return Run(item.name, state, judged, item.metrics, draws, seed, protocol, facts)
 
 
-def compare_baselines(found: list[runs.Run], *, draws: int, seed: int) -> list[Comparison]:
+def compare_baselines(found: list[Run], *, draws: int, seed: int) -> list[Comparison]:
     """Every pair of runs on the same samples, the stronger-sounding order being that of the list."""
 
     if not draws:
@@ -124,9 +126,7 @@ def compare_baselines(found: list[runs.Run], *, draws: int, seed: int) -> list[C
     ]
 
 
-def save(
-    found: list[runs.Run], pairs: list[Comparison], folder: Path, *, title: str, overwrite: bool
-) -> None:
+def save(found: list[Run], pairs: list[Comparison], folder: Path, *, title: str, overwrite: bool) -> None:
     """One folder with a run folder per model and a page of all.
 
     Raises:
@@ -144,13 +144,13 @@ def save(
     write_result(folder, marked, overwrite=overwrite)
 
 
-def _text(found: list[runs.Run], pairs: list[Comparison], protocol: str, config: str) -> str:
+def _text(found: list[Run], pairs: list[Comparison], protocol: str, config: str) -> str:
 
     head = f"{protocol}, config {config}: {len(found[0].state)} test samples"
     return "\n\n".join([head, format_runs(found), *(format_headline(pair) for pair in pairs)])
 
 
-def _data(found: list[runs.Run], pairs: list[Comparison]) -> dict[str, Any]:
+def _data(found: list[Run], pairs: list[Comparison]) -> dict[str, Any]:
 
     return {
         "models": {run.name: runs.summarize_run(run) for run in found},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
+from roadaware.analysis.evaluation.pedestrians import COLUMNS, assign_scenarios
 from roadaware.cli import console, outputs
+from roadaware.cli.evaluate import NO_SAMPLES, SampleOptions
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -24,7 +24,6 @@ from roadaware.cli.options import (
     Several,
     validate_range,
 )
-from roadaware.cli.pedestrians import COLUMNS, NO_SAMPLES, SampleSource, assign_scenarios
 from roadaware.cli.results import write_result
 from roadaware.config import to_dict
 from roadaware.errors import InputError
@@ -36,7 +35,7 @@ from roadaware.scenes.factors import classify_by_edges
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from roadaware.cli.pedestrians import Judged
+    from roadaware.analysis.evaluation.pedestrians import MatchedScores
 
 _BY = "Also by these: columns of SAMPLES, or scenarios of the protocol (scale, state, speed, signal ...)."
 _CONFIG = "Adaptive bins as published (`reference`), or corrected (`default`)."
@@ -55,7 +54,7 @@ def calibration(
     scores: Annotated[Path, Parameter(help="The model's output: probabilities, one row per sample.")],
     /,
     *,
-    source: SampleSource = NO_SAMPLES,
+    source: SampleOptions = NO_SAMPLES,
     config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
     by: Annotated[list[str] | None, Parameter(help=_BY), Several] = None,
     uniform_bins: Annotated[int, Parameter(help=_WIDTHS, validator=validate_range(1, 1000))] = 10,
@@ -91,57 +90,35 @@ def calibration(
         roadaware calibration pf_action_jaad.csv --protocol jaad-action@iv2024 \\
             --data JAAD-JAAD_2.0.zip --config reference --by scale state
     """
+    from roadaware.metrics.calibration import CalibrationConfig, evaluate
+
     held, asked = source.match(scores, config, any_task=True)
     groupings = _groupings(held, source.samples, by or [], config)
+    likely = {columns: task for task, columns in COLUMNS.items()}
     facts = {
         "name": scores.stem,
-        "task": asked or _infer_task(held),
+        "task": asked or likely.get(held.state.scores.shape[1]),
         "protocol": source.protocol,
         "config_name": config,
         "clipped": held.clipped,
         **{"draws": draws, "interval": runs.get_interval_method(draws), "seed": seed},
         "conformal": None if conformal is None else _sets(held, conformal, seed),
     }
-    with _about(scores):
-        return _write_calibration(held, facts, groupings, uniform_bins, folder, overwrite=overwrite)
-
-
-@contextmanager
-def _about(path: Path) -> Iterator[None]:
-    """Let an error that names no file name this one."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(error.message, where=error.where or str(path), hint=error.hint) from error
-
-
-def _write_calibration(
-    held: Judged,
-    facts: dict[str, Any],
-    groupings: list[npt.NDArray[np.object_]],
-    uniform_bins: int,
-    folder: Path | None,
-    *,
-    overwrite: bool,
-) -> Outcome:
-    """What was found, written to the folder where there is one."""
-
-    from roadaware.metrics.calibration import CalibrationConfig, evaluate
-
-    published = facts["config_name"] == "reference"
-    named = CalibrationConfig.reference() if published else CalibrationConfig.default()
+    named = CalibrationConfig.reference() if config == "reference" else CalibrationConfig.default()
     chosen = replace(named, uniform_bins=uniform_bins)
     times, seconds = _times(held)
-    draws, seed = facts["draws"], facts["seed"]
-    with console.log_step("resampling" if draws else "binning"):
-        result = evaluate(held.state, chosen, draws=draws, seed=seed, groupings=[*times, *groupings])
+    try:
+        with console.log_step("resampling" if draws else "binning"):
+            result = evaluate(held.state, chosen, draws=draws, seed=seed, groupings=[*times, *groupings])
+    except InputError as error:
+        raise InputError(error.message, where=error.where or str(scores), hint=error.hint) from error
     found = as_json(held.state, result, chosen, facts)
     if folder is not None:
         write_result(folder, build_calibration_files(found, result, seconds), overwrite=overwrite)
     return Outcome(as_text(found), found)
 
 
-def _sets(held: Judged, level: float, seed: int) -> dict[str, Any]:
+def _sets(held: MatchedScores, level: float, seed: int) -> dict[str, Any]:
     """How sets of both rules did, JSON-ready."""
     from roadaware.metrics.conformal_sets import HALVINGS, evaluate_coverage
 
@@ -153,13 +130,7 @@ def _sets(held: Judged, level: float, seed: int) -> dict[str, Any]:
     }
 
 
-def _infer_task(held: Judged) -> str | None:
-    """What was most likely asked, by the number of scores a sample."""
-
-    return {columns: task for task, columns in COLUMNS.items()}.get(held.state.scores.shape[1])
-
-
-def _times(held: Judged) -> tuple[list[npt.NDArray[np.object_]], dict[str, float]]:
+def _times(held: MatchedScores) -> tuple[list[npt.NDArray[np.object_]], dict[str, float]]:
     """The band of time to event of each sample, where there are two, and the mean seconds of each band."""
 
     tte = held.state.tte_frames
@@ -175,7 +146,7 @@ def _times(held: Judged) -> tuple[list[npt.NDArray[np.object_]], dict[str, float
 
 
 def _groupings(
-    held: Judged, samples: Path | None, by: list[str], config: ConfigName
+    held: MatchedScores, samples: Path | None, by: list[str], config: ConfigName
 ) -> list[npt.NDArray[np.object_]]:
     """The scenario of each sample, factor by factor."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from roadaware.analysis.compare import compare as compare_scores
+from roadaware.analysis.evaluation.pedestrians import get_config, match_file
 from roadaware.cli import console
 from roadaware.cli.options import (
     MOST_RESAMPLES,
@@ -21,15 +22,10 @@ from roadaware.cli.options import (
     TaskName,
     validate_range,
 )
-from roadaware.cli.pedestrians import from_files
 from roadaware.cli.results import write_page
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.pedestrians import PedestrianConfig
 from roadaware.reports import runs
 from roadaware.reports.run_kinds import KINDS
-
-if TYPE_CHECKING:
-    from roadaware.metrics.scores import SampleScores
 
 _CONFIG = "How csv files are judged; run folders bring their own. [default: default]"
 
@@ -67,21 +63,33 @@ def compare(
     if _is_run(a) != _is_run(b):
         raise UsageError("compare two csv files or two run folders, not one of each")
     found: Any
-    how: dict[str, Any] = {"draws": draws, "seed": seed, "names": _names(a, b)}
+    names = (a.stem or str(a), b.stem or str(b))
+    if names[0] == names[1]:
+        names = (f"A ({names[0]})", f"B ({names[1]})")
+    how: dict[str, Any] = {"draws": draws, "seed": seed, "names": names}
     if runs.is_run(a):
         kinds = (runs.describe_kind(a), runs.describe_kind(b))
         if kinds[0] != kinds[1]:
             raise UsageError(f"one run is of {kinds[0]}, the other of {kinds[1]}; compare two of a kind")
-        _refuse_options(samples=samples, task=task, config=config)
+        given = {"--samples": samples, "--task": task, "--config": config}
+        if named := [option for option, value in given.items() if value is not None]:
+            raise UsageError(
+                f"{', '.join(named)} cannot be said of run folders, which bring their own; leave it away, or "
+                "evaluate again"
+            )
         kind = KINDS[kinds[0]]
         first, second = runs.load_runs(kind.load, a, b)
         with console.log_step("resampling"):
             found = kind.compare(first, second, **how)
     else:
         kind = KINDS["pedestrians"]
-        one, two, chosen = _files(a, b, samples, task, config or "default")
+        if samples is None or task is None:
+            raise UsageError(
+                "csv files of scores need --samples SAMPLES.csv and --task action, intention or risk"
+            )
+        one, two = (match_file(path, samples, task).state for path in (a, b))
         with console.log_step("resampling"):
-            found = compare_scores(one, two, chosen, **how)
+            found = compare_scores(one, two, get_config(config or "default", task), **how)
     for name, (one_value, other_value) in (getattr(found, "differs", None) or {}).items():
         console.print_note(f"{name}: {found.names[0]} {one_value}, {found.names[1]} {other_value}")
     if html is not None:
@@ -119,35 +127,3 @@ def _is_run(path: Path) -> bool:
             hint="Name one of the runs in it.",
         )
     return path.is_dir()
-
-
-def _refuse_options(**given: object) -> None:
-    """Runs bring their samples, task and config with them.
-
-    Raises:
-        UsageError: if one was given all the same.
-    """
-    named = [f"--{name}" for name, value in given.items() if value is not None]
-    if named:
-        raise UsageError(
-            f"{', '.join(named)} cannot be said of run folders, which bring their own; leave it away, or "
-            "evaluate again"
-        )
-
-
-def _files(
-    a: Path, b: Path, samples: Path | None, task: TaskName | None, config: ConfigName
-) -> tuple[SampleScores, SampleScores, PedestrianConfig]:
-
-    if samples is None or task is None:
-        raise UsageError(
-            "csv files of scores need --samples SAMPLES.csv and --task action, intention or risk"
-        )
-    chosen = PedestrianConfig.reference(task) if config == "reference" else PedestrianConfig.default(task)
-    return from_files(a, samples, task).state, from_files(b, samples, task).state, chosen
-
-
-def _names(a: Path, b: Path) -> tuple[str, str]:
-    """What to call the two: the names of their files, or A and B where these are equal."""
-    first, second = a.stem or str(a), b.stem or str(b)
-    return (first, second) if first != second else (f"A ({first})", f"B ({second})")

@@ -13,6 +13,8 @@ from typing import Any, TextIO
 from roadaware.addresses import mask_secrets
 from roadaware.errors import NOTE
 from roadaware.reports.terminal import clip_text, encode_invisible
+from roadaware.steps import STEP, set_progress_display
+from roadaware.steps import log_step as log_step
 
 # In a log file every line stays: few of them are enough.
 _EVERY_S = 5.0
@@ -34,6 +36,7 @@ def configure(*, quiet: bool, verbosity: int) -> None:
     logger.addHandler(_Handler())
     levels = {0: NOTE, 1: logging.INFO}
     logger.setLevel(logging.ERROR if quiet else levels.get(verbosity, logging.DEBUG))
+    set_progress_display(show_progress)
 
 
 def configure_streams() -> None:
@@ -119,15 +122,6 @@ def show_progress(what: str) -> Iterator[Progress]:
         shown.close()
 
 
-@contextlib.contextmanager
-def log_step(what: str) -> Iterator[None]:
-    """Say under -v what is being done and how long it took."""
-    started_s = time.monotonic()
-    yield
-    if _State.verbosity:
-        print_note(f"{what}: {time.monotonic() - started_s:.2f} s")
-
-
 class Progress:
     """Called with (done, total) or (done, total, unit) as work proceeds."""
 
@@ -168,7 +162,7 @@ class _Handler(logging.Handler):
     """The library's log, one line each, on whatever standard error is at that moment."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        kind = "" if record.levelno == NOTE else f"{record.levelname.lower()}: "
+        kind = "" if record.levelno in (NOTE, STEP) else f"{record.levelname.lower()}: "
         _to_stderr(f"{kind}{record.getMessage()}")
 
 

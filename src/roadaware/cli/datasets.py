@@ -2,89 +2,31 @@
 
 from __future__ import annotations
 
-import difflib
-import json
 import os
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-from roadaware.cli import console
-from roadaware.datasets import get_reader, read
-from roadaware.errors import InputError, UsageError
-from roadaware.scenes.sampling import get_protocol, sample
-from roadaware.scenes.store import open_scenes
+from roadaware.datasets.loading import (
+    MADE_UP,
+    is_made_up,
+    is_saved,
+    open_dataset,
+    parse_reader_options,
+    sample_dataset,
+)
+from roadaware.errors import UsageError
 
-if TYPE_CHECKING:
-    from roadaware.cli.options import ConfigName
-    from roadaware.scenes.tables import Scenes
-
-MADE_UP = "simulator"
-
-
-def open_dataset(dataset: str, path: Path, **options: Any) -> Scenes:
-    """A dataset's tables: read from its files, or opened from a folder that `read -o` wrote.
-
-    Synthetic scenes stand for any dataset: what is asked of them then says whether they are fit for it.
-
-    Args:
-        dataset: name of a reader.
-        path: the folder or zip of the release, or a saved folder.
-        options: passed to the reader.
-
-    Raises:
-        UsageError: if there is no such reader.
-        InputError: if it is not the dataset.
-    """
-    if is_saved(path):
-        with console.log_step(f"opening {path}"):
-            scenes = open_scenes(path)
-        named = (*get_reader(dataset).datasets, *get_reader(MADE_UP).datasets)
-        if scenes.meta.dataset not in named:
-            found = scenes.meta.dataset or "no named set"
-            raise InputError(
-                f"expected tables of {' or '.join(named[:-1])}, found those of {found}",
-                where=str(path),
-                hint="name the dataset that was saved there, or point at the release",
-            )
-        return scenes
-    dataset = MADE_UP if is_made_up(path) else dataset
-    with console.show_progress(f"reading {dataset.upper()}") as progress, console.log_step(f"reading {path}"):
-        return read(dataset, path, progress=progress, **options)
-
-
-def is_saved(path: Path) -> bool:
-    """Whether a folder holds tables that `read -o` wrote."""
-    return (path / "meta.json").is_file()
-
-
-def is_made_up(path: Path) -> bool:
-    """Whether a folder holds scenes that `simulate` made up."""
-    return (path / "simulation.json").is_file()
-
-
-def sample_dataset(
-    dataset: str, path: Path, protocol: str, config: ConfigName, splits: tuple[str, ...] | None = None
-) -> Scenes:
-    """A dataset cut into samples by a protocol.
-
-    Args:
-        dataset: jaad or pie.
-        path: where it lies.
-        protocol: its name.
-        config: the published sampling, or the one we recommend.
-        splits: those that are needed; all of the protocol where None.
-
-    Raises:
-        InputError, UsageError: if the dataset cannot be read, a split is empty, or the protocol is unknown.
-    """
-    chosen = get_protocol(protocol, config)
-    if splits is not None:
-        chosen = replace(chosen, splits=splits)
-    scenes = open_dataset(dataset, path)
-    with console.log_step("sampling"):
-        return sample(scenes, chosen)
+__all__ = [
+    "MADE_UP",
+    "OPTION",
+    "DatasetKind",
+    "find_data_folder",
+    "is_made_up",
+    "is_saved",
+    "open_dataset",
+    "parse_reader_options",
+    "sample_dataset",
+]
 
 
 def find_data_folder(given: Path | None) -> Path:
@@ -103,42 +45,6 @@ def find_data_folder(given: Path | None) -> Path:
     return Path(stated)
 
 
-# Options of readers as commands take them, OPTION=VALUE each.
-
 OPTION = "OPTION=VALUE: an option of the reader, such as first_frame=0 or fps=25."
-_PATHS = ("labels", "excluded")
-
-
-def parse_reader_options(reader: str, texts: Sequence[str]) -> dict[str, Any]:
-    """Option to its value, as a reader takes it: JSON, or the bare word.
-
-    Args:
-        reader: its name.
-        texts: as they were given.
-
-    Raises:
-        UsageError: if something is not OPTION=VALUE, or the reader has no such option.
-    """
-    known = get_reader(reader).options
-    found: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not value:
-            raise UsageError(f"--option needs OPTION=VALUE, such as first_frame=0; got {text!r}")
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-            guess = f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or 'none'}"
-            raise UsageError(f"--option: the reader of {reader} has no option {name!r}; {guess}")
-        found[name] = Path(value) if name in _PATHS else parse_json_or_word(value)
-    return found
-
-
-def parse_json_or_word(text: str) -> Any:
-    """A value of an option: what it says as JSON, such as 4, true or null, else the word itself."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-
 
 DatasetKind = Literal["kitti", "nuscenes", "once", "simulator"]

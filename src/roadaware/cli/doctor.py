@@ -13,10 +13,10 @@ from cyclopts import Parameter
 from roadaware.analysis.doctor import Diagnosis, check_pedestrian_scores, check_scene_folder, extract_samples
 from roadaware.analysis.doctor.environment import describe_environment
 from roadaware.analysis.doctor.predictions import check_predictions
+from roadaware.analysis.evaluation.scenes import Reading, open_predictions, open_truth
 from roadaware.analysis.scene_tasks import TASKS
 from roadaware.cli import datasets
 from roadaware.cli.options import USUAL, Common, Outcome, Switch, TaskName
-from roadaware.cli.scenes import Reading, open_claims, open_truth
 from roadaware.datasets import READERS
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.score_tables import read_numbers, read_raw_samples
@@ -127,7 +127,7 @@ def _check_predictions(
     task = TASKS[subject]
     scenes = open_truth(task, truth, Reading(labels=labels))
     try:
-        claims = open_claims(task, predictions, scenes)
+        claims = open_predictions(task, predictions, scenes)
     except InputError as error:
         where = error.where or str(predictions)
         return [Diagnosis("unread", "wrong", error.message, where, error.hint or "Correct the file.")]

@@ -1,12 +1,537 @@
-"""`roadaware evaluate`: how good are these predictions, one command per subject."""
+"""`roadaware evaluate`: how good are these predictions, one command per subject and one way for all of them."""
 
 from __future__ import annotations
 
-from roadaware.cli.corner_cases import corner_cases
-from roadaware.cli.events import road, ucf24
-from roadaware.cli.options import add_commands, create_app
-from roadaware.cli.pedestrians import pedestrians
-from roadaware.cli.scenes import actions, grounding, relations, sound
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Group, Parameter
+
+from roadaware.analysis.evaluation import events
+from roadaware.analysis.evaluation.corner_cases import Classes, Routing, evaluate_corner_files
+from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventSet, parse_size
+from roadaware.analysis.evaluation.pedestrians import SampleSource, evaluate_score_file
+from roadaware.analysis.evaluation.scenes import Reading, SceneRequest, evaluate_scene_files
+from roadaware.analysis.scene_tasks import TASKS
+from roadaware.cli import console
+from roadaware.cli.datasets import OPTION
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    MetricConfig,
+    Outcome,
+    Resamples,
+    Seed,
+    Several,
+    Switch,
+    TaskName,
+    add_commands,
+    create_app,
+)
+from roadaware.cli.results import (
+    NOWHERE,
+    SCALES,
+    Images,
+    ImageSize,
+    Kept,
+    check_bars,
+    describe_failure,
+    parse_bars,
+)
+from roadaware.reports.run_kinds import KINDS
+
+# The one way of every subject: judge, hold against bars, write, tell.
+
+
+def _evaluate(
+    subject: str, judge: Callable[[], Any], fail_under: Sequence[str], kept: Kept, *, strict: bool = False
+) -> Outcome:
+    """Judge, write what is kept, and tell of it.
+
+    Args:
+        subject: the kind of the run, see `KINDS`.
+        judge: opens ground truth and predictions, and judges them.
+        fail_under: METRIC=VALUE each.
+        kept: where the run is written.
+        strict: whether what was refused is a failure.
+
+    Raises:
+        UsageError: if a bar is none.
+        DiskError: if a file cannot be written.
+    """
+    kind, scale = KINDS[subject], SCALES[subject]
+    bars = parse_bars(fail_under, scale)
+    run = judge()
+    metrics = kind.metrics(run)
+    if not scale.known:  # those were checked before anything was judged
+        check_bars(bars, metrics, scale)
+    if kept.wanted:
+        with console.log_step("report"):
+            page = kind.render([run], [])
+        kept.write(lambda: kind.build_files(run, page), page)
+    failed = describe_failure(metrics, bars, scale)
+    if failed is None and strict and (found := kind.list_findings(run)):
+        failed = f"--strict: {'; '.join(found)}"
+    return Outcome(kind.format_run(run), kind.build_json(run), failed)
+
+
+_BY = "Also by slice: split, or what the documentation of the subject lists (weather, density, category ...)."
+_BARS = "METRIC=VALUE on the scale that is printed: exit with 1 if a metric is lower, or undefined."
+_STRICT = "Exit with 1 if ground truth or predictions were refused, or they do not fit each other."
+
+Bars = Annotated[tuple[str, ...], Parameter(name="--fail-under", help=_BARS), Several]
+By = Annotated[tuple[str, ...], Parameter(help=_BY), Several]
+Strict = Annotated[bool, Parameter(help=_STRICT), Switch]
+
+# Road events: predicted boxes, tubes and actions of the vehicle.
+
+_TRUTH = "The annotations: a release's file, an export of VoTT, or tables that `read -o` saved of either."
+_PREDICTIONS = (
+    "The predictions: tables that `link` wrote, a folder of per-frame detections, a tube file (.pkl), COCO "
+    "results (.json) or MOT text (.txt); detections and tubes may be two of them."
+)
+_SPLIT = "The split that is evaluated; `all` for every video. [default: all of ROAD, `test` of UCF101-24]"
+_KINDS = (
+    "Only these kinds of labels: agentness agent action location duplex event, or as the files name them."
+)
+_AT = "Overlaps that count as a hit, as 0.5 or 0.5:0.95 (the mean over ten)."
+_OVERLAP = "How tubes are compared: in space and time, in space, in time."
+_COMPOSITES = (
+    "Scores of duplexes and events: as predicted (joint), or products of those of their parts (product)."
+)
+_ONLY = "Judge only boxes and the vehicle's action (frame), or only tubes (video)."
+_TRACKING = "Also HOTA, identity and CLEAR metrics of the paths, whatever their labels."
+_MIN_SCORE = "Lowest score of a box in the paths that --tracking judges. [default: the detector's threshold]"
+_CLOCK = Group("Streaming accuracy", sort_key=50)
+_LATENCY = (
+    "Seconds from the start of work on a frame to its output: judge also what was known at each frame on a "
+    "simulated clock. Detections are linked again, in the frames that were worked on."
+)
+_SCHEDULER = (
+    "One worker takes the newest frame when it is free (latest, the default), or all frames one after the "
+    "other (queue); or each frame has a worker of its own (every)."
+)
+_FPS = "Frames per second, for videos of which the truth tells neither rate nor times."
+
+EventTruth = Annotated[Path, Parameter(help=_TRUTH)]
+EventPredictions = Annotated[list[Path], Parameter(help=_PREDICTIONS), Several]
+Split = Annotated[str | None, Parameter(help=_SPLIT)]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class EventOptions:
+    """How road events are judged; fields are called as those of `EventRequest`."""
+
+    by: By = ()
+    draws: Resamples = 0
+    seed: Seed = 0
+    fail_under: Bars = ()
+    strict: Strict = False
+    config: MetricConfig = "default"
+    kinds: Annotated[tuple[str, ...], Parameter(help=_KINDS), Several] = ()
+    frame_thresholds: Annotated[tuple[str, ...], Parameter(help=_AT), Several] = events.TENTH
+    video_thresholds: Annotated[tuple[str, ...], Parameter(help=_AT), Several] = events.TENTH
+    overlap: Annotated[tuple[events.Overlap, ...], Parameter(help=_OVERLAP), Several] = ("stiou",)
+    composites: Annotated[Literal["joint", "product"] | None, Parameter(help=_COMPOSITES)] = None
+    only: Annotated[events.Level | None, Parameter(help=_ONLY)] = None
+    tracking: Annotated[bool, Parameter(help=_TRACKING), Switch] = False
+    min_score: Annotated[float | None, Parameter(help=_MIN_SCORE)] = None
+    latency: Annotated[float | None, Parameter(help=_LATENCY, group=_CLOCK)] = None
+    scheduler: Annotated[events.Scheduler | None, Parameter(help=_SCHEDULER, group=_CLOCK)] = None
+    fps: Annotated[float | None, Parameter(help=_FPS, group=_CLOCK)] = None
+    size: ImageSize = NETWORK_SIZE
+
+
+EVENTS = EventOptions()
+
+
+def road(
+    *,
+    truth: EventTruth,
+    predictions: EventPredictions,
+    split: Split = None,
+    images: Images = None,
+    judging: EventOptions = EVENTS,
+    kept: Kept = NOWHERE,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score road events: frame-mAP, video-mAP and the vehicle's action, as on ROAD and ROAD-Waymo.
+
+    Needs the annotations and the predictions. Tubes are built by `link` under the same --config where
+    only detections are given. Values are in per cent; the JSON holds them by threshold, kind and class. --by
+    groups by split, height, or a column of the videos (weather ...) or one of its values (night).
+
+    For example:
+
+        roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
+            --predictions detections-30-08-50 --config reference --json result.json
+
+        roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
+            --predictions linked --resamples 1000 --by weather -o runs/mine
+    """
+    return _evaluate_events("road", truth, predictions, split, images, judging, kept)
+
+
+def ucf24(
+    *,
+    truth: EventTruth,
+    predictions: EventPredictions,
+    split: Split = "test",
+    images: Images = None,
+    judging: EventOptions = EVENTS,
+    kept: Kept = NOWHERE,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score action tubes: frame-mAP, video-mAP and actions of frames, as on UCF101-24.
+
+    Needs the corrected annotations (pyannot_with_class_names.pkl) and the predictions. Tubes are built
+    by `link` under the same --config where only detections are given. Values are in per cent.
+
+    For example:
+
+        roadaware evaluate ucf24 --truth pyannot_with_class_names.pkl \\
+            --predictions detections-10-20-80 --config reference --json result.json
+
+        roadaware evaluate ucf24 --truth pyannot_with_class_names.pkl \\
+            --predictions linked --kinds action --fail-under video_map@0.5:action=55
+    """
+    return _evaluate_events("ucf24", truth, predictions, split, images, judging, kept)
+
+
+def _evaluate_events(
+    dataset: EventSet,
+    truth: Path,
+    predictions: list[Path],
+    split: str | None,
+    images: Path | None,
+    judging: EventOptions,
+    kept: Kept,
+) -> Outcome:
+    named = {each.name for each in fields(events.EventRequest)}
+    request = events.EventRequest(
+        dataset,
+        split=split,
+        images=images,
+        size_px=parse_size(judging.size),
+        details=kept.wanted,
+        **{name: value for name, value in vars(judging).items() if name in named},
+    )
+    return _evaluate(
+        "road events",
+        lambda: events.evaluate_event_files(truth, predictions, request),
+        judging.fail_under,
+        kept,
+        strict=judging.strict,
+    )
+
+
+# Tasks on scenes: actions, relations, sentences, sounds, corner cases.
+
+_CONFIG = "Named configuration of the metric: `default`, or a published evaluator; see above."
+_SET = "FIELD=VALUE: change single fields of the config, such as setting=predcls."
+_SCENES = "The annotations: a native file or folder, or tables that `read -o` saved."
+_FOUND = "The predictions: a native file or folder, or saved Predictions."
+_READER = "Name of the annotations' reader. [default: detected from their content]"
+_CATEGORIES = "What happens in each video, to slice by: csv with video and category."
+_LABELS = "The list of labels that numbers in the csv files stand for (.pbtxt, .txt or .csv)."
+_EXCLUDE = "The timestamps that are not judged: csv with video and time."
+
+SceneTruth = Annotated[Path, Parameter(help=_SCENES)]
+ScenePredictions = Annotated[Path, Parameter(help=_FOUND)]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SceneOptions:
+    """How a task on scenes is judged."""
+
+    by: By = ()
+    draws: Resamples = 0
+    seed: Seed = 0
+    fail_under: Bars = ()
+    strict: Strict = False
+    config: Annotated[str, Parameter(help=_CONFIG)] = "default"
+    fields: Annotated[tuple[str, ...], Parameter(name="--set", help=_SET), Several] = ()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class TruthOptions:
+    """How the ground truth of a task on scenes is read."""
+
+    reader: Annotated[str | None, Parameter(help=_READER)] = None
+    option: Annotated[tuple[str, ...], Parameter(help=OPTION), Several] = ()
+    categories: Annotated[Path | None, Parameter(help=_CATEGORIES)] = None
+
+
+SCENES, AS_IT_LIES = SceneOptions(), TruthOptions()
+
+
+def actions(
+    *,
+    truth: SceneTruth,
+    predictions: ScenePredictions,
+    labels: Annotated[Path | None, Parameter(help=_LABELS)] = None,
+    exclude: Annotated[Path | None, Parameter(help=_EXCLUDE)] = None,
+    judging: SceneOptions = SCENES,
+    reading: TruthOptions = AS_IT_LIES,
+    kept: Kept = NOWHERE,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score who does what: frame-mAP of actions, as on AVA and Chaotic World.
+
+    Needs the annotations (AVA csv, or Chaotic World's with a header) and predictions with a score in the last
+    column. --config is `default`, `ava-official` (the code of the ActivityNet challenge), `mmaction2` or
+    `paper` (average precision without interpolation). Numbers of two configs are not comparable.
+
+    For example:
+
+        roadaware evaluate actions --truth ava_val_v2.2.csv --predictions predictions.csv \\
+            --labels action_list.pbtxt --exclude excluded.csv --config ava-official --json result.json
+
+        roadaware evaluate actions --truth AR_ava_format/annotation --predictions predictions.csv \\
+            --resamples 1000 --by category density -o runs/mine
+    """
+    return _evaluate_scenes("actions", truth, predictions, reading, judging, kept, labels, exclude)
+
+
+def relations(
+    *,
+    truth: SceneTruth,
+    predictions: ScenePredictions,
+    judging: SceneOptions = SCENES,
+    reading: TruthOptions = AS_IT_LIES,
+    kept: Kept = NOWHERE,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score who does what to whom: relations between tubes, as on VidVRD, and frame by frame.
+
+    Needs the annotations (VidVRD or VidOR JSON, one file a video) and predictions in the form of the VidVRD
+    challenge. --config is `default`, `vidvrd` (tubelets), or `frame-sg-with`, `frame-sg-semi`,
+    `frame-sg-no` (frame by frame, with one, some or all predicates per pair). Predictions are judged with their
+    own boxes; `--set setting=predcls` judges predicates on the true tubes.
+
+    For example:
+
+        roadaware evaluate relations --truth VidVRD/test --predictions predictions.json \\
+            --config vidvrd --json result.json
+
+        roadaware evaluate relations --truth truth --predictions predictions.json \\
+            --set setting=predcls --resamples 1000 -o runs/mine
+    """
+    return _evaluate_scenes("relations", truth, predictions, reading, judging, kept)
+
+
+def grounding(
+    *,
+    truth: SceneTruth,
+    predictions: ScenePredictions,
+    judging: SceneOptions = SCENES,
+    reading: TruthOptions = AS_IT_LIES,
+    kept: Kept = NOWHERE,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score when and where a sentence happens: overlap in time, and of boxes in space and time.
+
+    Needs the annotations (HC-STVG or VidSTG, raw or as TubeDETR prepares them) and predictions in the form of
+    TubeDETR's results or of the HC-STVG challenge. --config is `default`, `tubedetr-hcstvg`,
+    `tubedetr-vidstg` or `hcstvg-official`.
+
+    For example:
+
+        roadaware evaluate grounding --truth test_proc.json --predictions predictions.json \\
+            --config tubedetr-hcstvg --json result.json
+
+        roadaware evaluate grounding --truth val_annotations.json --predictions predictions.json \\
+            --resamples 1000 --by sentence_kind -o runs/mine
+    """
+    return _evaluate_scenes("grounding", truth, predictions, reading, judging, kept)
+
+
+def sound(
+    *,
+    truth: SceneTruth,
+    predictions: ScenePredictions,
+    judging: SceneOptions = SCENES,
+    reading: TruthOptions = AS_IT_LIES,
+    kept: Kept = NOWHERE,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score where a sound comes from: consensus IoU of localisation maps, beside the whole image.
+
+    Needs the annotations (VGG-SS JSON, Flickr-SoundNet XML, or Chaotic World's csv of sounds) and a map for
+    each image: a folder of .npy files, an .npz archive, or JSON. --config is `default`, `vggss`,
+    `flickr` or `paper`. What the whole image and a box in its centre would score stands beside.
+
+    For example:
+
+        roadaware evaluate sound --truth vggss.json --predictions maps.npz \\
+            --config vggss --json result.json
+
+        roadaware evaluate sound --truth flickr_test_xml --predictions maps --config flickr \\
+            --resamples 1000 --by sound_class -o runs/mine
+    """
+    return _evaluate_scenes("sound", truth, predictions, reading, judging, kept)
+
+
+def _evaluate_scenes(
+    task: str,
+    truth: Path,
+    predictions: Path,
+    reading: TruthOptions,
+    judging: SceneOptions,
+    kept: Kept,
+    labels: Path | None = None,
+    exclude: Path | None = None,
+) -> Outcome:
+    how = Reading(reading.reader, reading.option, labels, exclude)
+    request = _build_request(judging, details=kept.wanted)
+    return _evaluate(
+        "scenes",
+        lambda: evaluate_scene_files(TASKS[task], truth, predictions, request, how, reading.categories),
+        judging.fail_under,
+        kept,
+        strict=judging.strict,
+    )
+
+
+def _build_request(judging: SceneOptions, *, details: bool) -> SceneRequest:
+    return SceneRequest(judging.config, judging.fields, judging.by, judging.draws, judging.seed, details)
+
+
+_CORNER_TRUTH = "The annotations: a COCO file, tables that `read -o` saved, or synthetic scenes."
+_CORNER = "COCO annotations of the corner cases, where they are in a file of their own (CODA 2022)."
+_CORNER_FOUND = "The predictions: COCO results (.json), or saved Predictions."
+_TRAINED_ON = (
+    "What the detector learnt on, which tells what its classes answer: soda10m, bdd100k, waymo, coda (the "
+    "classes of the truth), or a csv with id, label, common and novel."
+)
+_AGNOSTIC = "The predictions are proposals without classes."
+_COCO_CATEGORIES = "A COCO file whose categories tell what the numbers in the results stand for."
+_CLASSES = (
+    "Which classes are common: base (buses are novel) or 2022 (buses are common). [default: by the ground "
+    "truth]"
+)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class ClassOptions(Routing):
+    """What the predictions' classes mean."""
+
+    trained_on: Annotated[str | None, Parameter(help=_TRAINED_ON)] = None
+    agnostic: Annotated[bool, Parameter(help=_AGNOSTIC), Switch] = False
+    categories: Annotated[Path | None, Parameter(help=_COCO_CATEGORIES)] = None
+    classes: Annotated[Classes | None, Parameter(help=_CLASSES)] = None
+
+
+UNSAID = ClassOptions()
+
+
+def corner_cases(
+    *,
+    truth: Annotated[Path, Parameter(help=_CORNER_TRUTH)],
+    corner: Annotated[Path | None, Parameter(help=_CORNER)] = None,
+    predictions: Annotated[Path, Parameter(help=_CORNER_FOUND)],
+    routing: ClassOptions = UNSAID,
+    judging: SceneOptions = SCENES,
+    kept: Kept = NOWHERE,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score detectors on corner cases, as on CODA: average recall of corner, common and novel objects.
+
+    Needs COCO annotations and COCO results. --trained-on says what the detector's classes answer, --agnostic
+    that it has none, as a region proposal network. --config is `default`, `reference` (crowds alone are
+    ignored, as pycocotools does), `coda2022` (the four numbers of the challenge) or `coco` (all classes, AP
+    too). What the whole image and random boxes would score stands beside every number. --by slices by period,
+    weather, domain, density, or another column of the images.
+
+    For example:
+
+        roadaware evaluate corner-cases --truth corner_case.json --predictions results.json \\
+            --trained-on soda10m --resamples 1000 --by weather domain -o runs/mine
+
+        roadaware evaluate corner-cases --truth instance_val_common.json \\
+            --corner instance_val_agnostic_corner.json --predictions results.json \\
+            --trained-on coda --config coda2022 --json result.json
+    """
+    request = _build_request(judging, details=False)
+    return _evaluate(
+        "scenes",
+        lambda: evaluate_corner_files(truth, corner, predictions, routing, request),
+        judging.fail_under,
+        kept,
+        strict=judging.strict,
+    )
+
+
+# Pedestrians: scores of samples.
+
+_SCENARIOS = (
+    "Also by scenario: scale, state, speed, ego_action, signal, road, lanes ...; several make a product."
+)
+_TASK = "The task; --protocol implies it."
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class SampleOptions(SampleSource):
+    """The samples that scores are of: a file, or a protocol on a dataset."""
+
+    samples: Annotated[Path | None, Parameter(help="The samples, in the same order.")] = None
+    task: Annotated[TaskName | None, Parameter(help=_TASK)] = None
+    protocol: Annotated[str | None, Parameter(help="Instead of --samples: its name, with --data.")] = None
+    data: Annotated[Path | None, Parameter(help="The protocol's dataset: folder or zip.")] = None
+    split: Annotated[Literal["train", "val", "test"], Parameter(help="Which samples of the protocol.")] = (
+        "test"
+    )
+
+
+NO_SAMPLES = SampleOptions()
+
+
+def pedestrians(
+    *,
+    scores: Annotated[Path, Parameter(help="The model's output, in [0, 1].")],
+    source: SampleOptions = NO_SAMPLES,
+    by: Annotated[list[str] | None, Parameter(help=_SCENARIOS), Several] = None,
+    config: MetricConfig = "default",
+    draws: Resamples = 0,
+    seed: Seed = 0,
+    fail_under: Bars = (),
+    kept: Kept = NOWHERE,
+    common: Common = USUAL,
+) -> Outcome:
+    """Score any model's output on pedestrians: base, weighted, soft, hard and ranking metrics.
+
+    Needs SCORES, a csv file without header with one row per sample (1 number for action, 3 for
+    intention, 12 for risk), and the samples: either a csv file with a header and the columns truth,
+    pedestrian and tte_frames (and video, for intervals over videos), or the samples of a protocol on a
+    dataset. Rows are matched by their order, so a single bad row is an error and nothing is scored.
+    Either file may be Parquet with the same columns.
+
+    For example:
+
+        roadaware evaluate pedestrians --scores model.csv \\
+            --samples samples.csv --task action --resamples 1000
+
+        roadaware evaluate pedestrians --scores pf_action_jaad.csv \\
+            --protocol jaad-action@iv2024 --data JAAD-JAAD_2.0.zip \\
+            --config reference --json result.json -o runs/pedformer
+
+        roadaware evaluate pedestrians --scores model.csv \\
+            --samples samples.csv --task action --fail-under auc=0.85 f1=0.6
+    """
+    return _evaluate(
+        "pedestrians",
+        lambda: evaluate_score_file(scores, source, config, by or (), draws, seed),
+        fail_under,
+        kept,
+    )
+
 
 evaluate = create_app(
     "evaluate",

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import polars as pl
 from cyclopts import Group, Parameter
 
+from roadaware.analysis.evaluation import event_inputs
+from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventSet
 from roadaware.analysis.event_findings import list_warnings
-from roadaware.cli import console, event_inputs, outputs
-from roadaware.cli.event_inputs import IMAGES, NETWORK_SIZE, EventSet
+from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, Common, ConfigName, Outcome, Output, Overwrite, Several, Switch
+from roadaware.cli.results import Images, ImageSize
 from roadaware.config import digest, to_dict
 from roadaware.errors import InputError, UsageError
-from roadaware.linking.config import LinkerConfig, build_linker
+from roadaware.linking.config import LinkerConfig
 from roadaware.linking.frame_boxes import list_steps
 from roadaware.linking.fusion import FusionConfig, fuse_detections
 from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
 from roadaware.linking.link import count_linked
 from roadaware.linking.link import link as linked
+from roadaware.linking.linker_choice import select_linker
 from roadaware.linking.suppression import NmsConfig, suppress_overlaps
 from roadaware.models.event_head.head import open_head
 from roadaware.online.setup import has_event_head
@@ -34,7 +37,6 @@ from roadaware.scenes.store import save
 from roadaware.tasks.events import add_events
 
 if TYPE_CHECKING:
-    from roadaware.scenes.advice import Advice
     from roadaware.scenes.tables import Predictions, Scenes
 
 # Steps of `roadaware link` on either side of the linker: suppress, fuse, and leave out short paths.
@@ -96,7 +98,6 @@ _TRUTH = "Annotations that name labels, videos and their sizes: a release's file
 _DATASET = "Whose published parameters; guessed from the number of classes: 24 are UCF101-24."
 _CONFIG = "`reference` builds tubes box for box as the published code, `default` as we recommend."
 _OUT = "Where the tables go, with the tubes in them."
-_SIZE = "Width and height of the images that boxes of detection files are in."
 _IOU = "Smallest overlap of a link. [default: as the detector advises, else that of the configuration]"
 _JUMP_GAP = "Frames that a path may miss, whatever time they take. [default: 4 frames or 1.5 s]"
 _TRIM = "How labels are cut out of a path: not at all, each by itself, or against each other."
@@ -118,8 +119,8 @@ def link(
     config: Annotated[ConfigName, Parameter(help=_CONFIG)] = "default",
     truth: Annotated[Path | None, Parameter(help=_TRUTH)] = None,
     dataset: Annotated[EventSet | None, Parameter(help=_DATASET)] = None,
-    images: Annotated[Path | None, Parameter(help=IMAGES)] = None,
-    size: Annotated[str, Parameter(help=_SIZE)] = NETWORK_SIZE,
+    images: Images = None,
+    size: ImageSize = NETWORK_SIZE,
     iou: Annotated[float | None, Parameter(help=_IOU)] = None,
     jump_gap: Annotated[int | None, Parameter(help=_JUMP_GAP)] = None,
     edge: Annotated[Edge | None, Parameter(help="What chooses between candidates.")] = None,
@@ -152,7 +153,7 @@ def link(
         raise UsageError(f"--iou is an overlap from 0 to 1, not {iou:g}")
     size_px = event_inputs.parse_size(size)
     scenes = None if truth is None else event_inputs.open_truth(truth)
-    claims = [event_inputs.open_claims(path, scenes, size_px, images=images) for path in detections]
+    claims = [event_inputs.open_predictions(path, scenes, size_px, images=images) for path in detections]
     for told in () if scenes is None else list_warnings(scenes):
         console.print_note(told)
     for each in claims:
@@ -276,94 +277,3 @@ def _format_counts(counts: Mapping[str, Any]) -> str:
     if not kinds:
         return told
     return f"{told}\n\n{terminal.format_table(['kind', 'tubes', 'labels used', 'median frames'], kinds)}"
-
-
-# The linker that commands use: as asked for, else as the detector advises, else by its name; in words.
-
-_WORDS = {
-    "min_iou": ("linking overlap", "--iou"),
-    "jump_gap": ("frames that a path may miss", "--jump-gap"),
-    "cost": ("edges by", "--edge"),
-    "assignment": ("assignment", "--assignment"),
-    "trim": ("trimming", "--trim"),
-}
-_LINKING = "linking."
-_MOST = 4
-"""Disputed values that are printed."""
-
-
-def select_linker(
-    config: ConfigName,
-    dataset: EventSet,
-    advice: Advice,
-    given: Mapping[str, Any] | None = None,
-    *,
-    command: str = "",
-) -> tuple[LinkerConfig, list[str]]:
-    """The linker's configuration, and what to say of the detector's advice on it.
-
-    The published configuration is left as published.
-
-    Args:
-        config: by name.
-        dataset: whose published parameters.
-        advice: of the detector.
-        given: fields that were asked for; None for those that were not.
-        command: whose options change it, such as "link"; the one that runs where empty.
-
-    Raises:
-        UsageError: if a field that was asked for has no meaning.
-        DamagedError: if one that is advised has none.
-    """
-    asked = {name: value for name, value in (given or {}).items() if value is not None}
-    named, chosen = build_linker(config, dataset), build_linker(config, dataset, advice, **asked)
-    said = []
-    for name, value in _select_known(advice.linking):
-        words, option = _describe_field(name, command)
-        used = getattr(chosen, name)
-        if name in asked:
-            said.append(f"{words} {_plain(used)}, as asked for; the detector advises {_plain(value)}")
-        elif config == "reference":
-            said.append(f"{words} {_plain(used)}, as published; the detector advises {_plain(value)}")
-        elif used != getattr(named, name):
-            said.append(f"{words} {_plain(used)}, as the detector advises{option}")
-    apart = {n.removeprefix(_LINKING): v for n, v in advice.disputed.items() if n.startswith(_LINKING)}
-    for field, values in _select_known(apart):
-        if field not in asked:
-            words, option = _describe_field(field, command)
-            listed = " and ".join("none" if value is None else _plain(value) for value in values[:_MOST])
-            kept = f"{words} {_plain(getattr(chosen, field))}"
-            said.append(f"{kept}, since the detectors advise different ones ({listed}){option}")
-    return chosen, said
-
-
-def compare_with_advice(linker: object, advice: Advice) -> list[str]:
-    """Where tubes were linked otherwise than their detector advises, in words.
-
-    Args:
-        linker: the configuration that tables say they were linked with; None where they do not.
-        advice: of the detector.
-    """
-    if not isinstance(linker, Mapping):
-        return []
-    return [
-        f"{_describe_field(name, '')[0]} of these tubes: {_plain(linker[name])}; the detector advises {_plain(value)}"
-        for name, value in _select_known(advice.linking)
-        if name in linker and linker[name] != value
-    ]
-
-
-def _select_known(named: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """What is named like a field of the linker; tables may hold any names."""
-    return [(field.name, named[field.name]) for field in fields(LinkerConfig) if field.name in named]
-
-
-def _describe_field(field: str, command: str) -> tuple[str, str]:
-    """What a field is called, and how it is changed where an option does."""
-    words, option = _WORDS.get(field, (field.replace("_", " "), ""))
-    return terminal.format_cell(words), f"; {f'{command} {option}'.strip()} to change" if option else ""
-
-
-def _plain(value: Any) -> str:
-    counted = isinstance(value, int | float) and not isinstance(value, bool)
-    return f"{value:g}" if counted else terminal.format_cell(str(value)[:40])

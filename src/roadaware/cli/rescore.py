@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from roadaware.analysis.evaluation.corner_cases import open_truth
 from roadaware.cli import console, datasets, outputs
-from roadaware.cli.corner_cases import open_truth
 from roadaware.cli.options import (
     USUAL,
     Common,

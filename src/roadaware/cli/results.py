@@ -1,9 +1,10 @@
 """What commands with results share: bars that results have to reach, and where results are written."""
 
-# No postponed annotations here: cyclopts looks up those of inherited fields in the module of the subclass.
+from __future__ import annotations
+
 import difflib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -11,15 +12,10 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.options import Html, Output, Overwrite, Resamples, Seed, Several, Switch
+from roadaware.cli.options import Html, Output, Overwrite
 from roadaware.errors import UsageError
 from roadaware.io import folders
-
-_BY = "Also by slice: split, or what the documentation of the subject lists (weather, density, category ...)."
-_BARS = "METRIC=VALUE on the scale that is printed: exit with 1 if a metric is lower, or undefined."
-_STRICT = "Exit with 1 if ground truth or predictions were refused, or they do not fit each other."
-_CONFIG = "Named configuration of the metric: `default`, or a published evaluator; see above."
-_SET = "FIELD=VALUE: change single fields of the config, such as setting=predcls."
+from roadaware.metrics.pedestrians import METRIC_NAMES, is_lower_better
 
 # `--fail-under METRIC=VALUE`: bars on the scale on which results are printed.
 
@@ -32,58 +28,84 @@ class Scale:
         top: what a metric of 1 is printed as: 1, or 100 for per cent.
         unit: printed behind a value.
         example: a bar as it is written.
+        known: the metrics, where they are known before anything is judged; some of them may leave [0, 1].
     """
 
     top: float
     unit: str
     example: str
+    known: tuple[str, ...] = ()
 
-    def slip(self, value: float) -> str | None:
-        """What is said of a value that was meant on the other scale; None if it need not be."""
-        if self.top > 1:
-            return f"bars are in per cent; write {100 * value:g}" if 0 < value < 1 else None
-        return f"bars are fractions; write {value / 100:g}" if value > 1 else None
+    def check(self, text: str, number: str) -> float:
+        """The value of a bar.
+
+        Args:
+            text: the bar as it was given.
+            number: what stands there for the value.
+
+        Raises:
+            UsageError: if it is not on the scale.
+        """
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if self.known and not math.isfinite(value):
+            raise UsageError(f"--fail-under {text}: {number!r} is not a finite number")
+        if self.known:
+            return value
+        if not math.isfinite(value) or not 0 <= value <= 100:
+            raise UsageError(f"--fail-under {text}: {number!r} is not a number from 0 to {self.top:g}")
+        if self.top > 1 and 0 < value < 1:
+            raise UsageError(f"--fail-under {text}: bars are in per cent; write {100 * value:g}")
+        if self.top == 1 and value > 1:
+            raise UsageError(f"--fail-under {text}: bars are fractions; write {value / 100:g}")
+        return value
 
 
-PER_CENT = Scale(100.0, " %", "frame_map@0.5:agent=40")
 FRACTIONS = Scale(1.0, "", "map@0.5=0.25")
+SCALES = {
+    "road events": Scale(100.0, " %", "frame_map@0.5:agent=40"),
+    "scenes": FRACTIONS,
+    "pedestrians": Scale(1.0, "", "auc=0.85", METRIC_NAMES),
+}
+"""By the kind of run."""
 
 
 def parse_bars(texts: Sequence[str], scale: Scale) -> dict[str, float]:
     """Metric to the lowest value that passes, on the scale.
 
     Raises:
-        UsageError: if something is not METRIC=VALUE, or a value is not on the scale.
+        UsageError: if something is not METRIC=VALUE, a value is not on the scale, or a metric is not among those
+            that are known or better when lower.
     """
     bars: dict[str, float] = {}
     for text in texts:
         name, equals, number = text.rpartition("=")
         if not equals or not name:
             raise UsageError(f"--fail-under needs METRIC=VALUE, such as {scale.example}; got {text!r}")
-        try:
-            value = float(number)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or not 0 <= value <= 100:
-            raise UsageError(f"--fail-under {text}: {number!r} is not a number from 0 to {scale.top:g}")
-        if slip := scale.slip(value):
-            raise UsageError(f"--fail-under {text}: {slip}")
-        bars[name] = value
+        if scale.known:
+            check_bars([name], scale.known, scale)
+            if is_lower_better(name):
+                raise UsageError(f"--fail-under: lower is better for {name}, so it cannot fall under a bar")
+        bars[name] = scale.check(text, number)
     return bars
 
 
-def check(bars: Mapping[str, float], metrics: Mapping[str, float | None]) -> None:
+def check_bars(bars: Iterable[str], metrics: Iterable[str], scale: Scale) -> None:
     """Know every metric that has a bar.
 
     Raises:
         UsageError: if there is no such metric; names the nearest.
     """
+    known = list(metrics)
+    # Names that say level, threshold and kind are near to many others.
+    most, cutoff = (1, 0.6) if scale.known else (3, 0.4)
     for name in bars:
-        if name not in metrics:
-            near = difflib.get_close_matches(name, metrics, n=3, cutoff=0.4)
-            guess = (
-                f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(list(metrics)[:8])}."
-            )
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=most, cutoff=cutoff)
+            listed = ", ".join(known if scale.known else known[:8])
+            guess = f"Did you mean {' or '.join(near)}?" if near else f"There are {listed}."
             raise UsageError(f"--fail-under: no metric {name!r}. {guess}")
 
 
@@ -107,29 +129,12 @@ def describe_failure(
     return f"below --fail-under: {'; '.join(missed)}" if missed else None
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Scoring:
-    """What all evaluations of tasks on scenes and of road events are asked."""
+# How files of predictions of road events are opened.
 
-    by: Annotated[tuple[str, ...], Parameter(help=_BY), Several] = ()
-    draws: Resamples = 0
-    seed: Seed = 0
-    fail_under: Annotated[tuple[str, ...], Parameter(help=_BARS), Several] = ()
-    strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class FieldScoring(Scoring):
-    """The same, where a config is named and single fields of it may be changed."""
-
-    config: Annotated[str, Parameter(help=_CONFIG)] = "default"
-    fields: Annotated[tuple[str, ...], Parameter(name="--set", help=_SET), Several] = ()
-
-
-AS_USUAL = FieldScoring()
-
+_IMAGES = "For COCO results: the COCO annotations that list their images and categories."
+_SIZE = "Width and height of the images that boxes of detection files are in."
+Images = Annotated[Path | None, Parameter(help=_IMAGES)]
+ImageSize = Annotated[str, Parameter(help=_SIZE)]
 
 # Where results go: a folder, a page.
 
@@ -163,7 +168,7 @@ class Kept:
     html: Html = None
     folder: Annotated[
         Path | None,
-        Parameter(help="Write the run here: settings, results, state, instances, report."),
+        Parameter(help="Write the run here: settings, results, the rows behind them, report."),
         Output,
         outputs.RESULT,
     ] = None

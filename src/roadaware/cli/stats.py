@@ -11,11 +11,11 @@ import polars as pl
 from cyclopts import Parameter
 
 from roadaware.analysis.corner_tables import compute_composition
+from roadaware.analysis.evaluation.corner_cases import open_truth
+from roadaware.analysis.evaluation.event_inputs import convert_kinds
 from roadaware.analysis.event_findings import count_refusals, list_warnings
 from roadaware.analysis.road_counts import compare_printed_counts, count
 from roadaware.cli import console, datasets, outputs
-from roadaware.cli.corner_cases import open_truth
-from roadaware.cli.event_inputs import convert_kinds
 from roadaware.cli.options import (
     USUAL,
     Common,

@@ -9,6 +9,7 @@ from typing import Annotated
 import polars as pl
 from cyclopts import Parameter
 
+from roadaware.analysis.evaluation.runs import Run
 from roadaware.cli import console, outputs
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Several, Switch
 from roadaware.config import digest
@@ -176,7 +177,7 @@ def _train_several(recipes: Sequence[PedestrianRecipe], folder: Path) -> Outcome
             config = named(each.recipe.task)
             result = evaluate_samples(each.said, config)
             facts = {"config_name": samples.config}
-            run = runs.Run(each.recipe.name, each.said, config, result, 0, 0, samples.protocol, facts)
+            run = Run(each.recipe.name, each.said, config, result, 0, 0, samples.protocol, facts)
             files = runs.build_run_files(run, run_page([run]))
             folders.write_result_folder(each.folder / TEST, files, overwrite=True)
     failed = {each.recipe.name: list(each.failed) for each in ran if each.failed}

@@ -20,7 +20,6 @@ from cyclopts import Parameter
 
 from roadaware.addresses import mask_secrets
 from roadaware.cli import console, outputs
-from roadaware.cli.link import select_linker
 from roadaware.cli.networks import (
     AS_IT_SUITS,
     Device,
@@ -36,6 +35,7 @@ from roadaware.cli.networks import (
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.interrupts import stop_gracefully
+from roadaware.linking.linker_choice import select_linker
 from roadaware.models.detector import read_advice
 from roadaware.online import setup
 from roadaware.online.cameras import Camera

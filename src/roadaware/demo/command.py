@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from roadaware.analysis.audit import Audit, audit
 from roadaware.analysis.compare import compare_released
+from roadaware.analysis.evaluation.pedestrians import match_file
 from roadaware.cli import console, datasets, outputs
 from roadaware.cli.baseline import as_run, compare_baselines, train
 from roadaware.cli.options import (
@@ -24,7 +25,6 @@ from roadaware.cli.options import (
     Switch,
     TaskName,
 )
-from roadaware.cli.pedestrians import from_files
 from roadaware.cli.reproduce import reproduce_folder
 from roadaware.demo import scenes as synthetic
 from roadaware.demo import watching
@@ -42,9 +42,9 @@ from roadaware.reports.run_text import format_headline, format_runs
 from roadaware.scenes.sampling import get_protocol, sample
 
 if TYPE_CHECKING:
+    from roadaware.analysis.evaluation.runs import Run
     from roadaware.demo_data import DemoFacts
     from roadaware.reports.page import Section
-    from roadaware.reports.runs import Run
     from roadaware.scenes.tables import Scenes
     from roadaware.tasks.pedestrians import Baseline
 
@@ -212,7 +212,7 @@ def _evaluate_own_scores(demo: Demo, run: Run) -> None:
     write_text(samples, format_samples(state.truth, state.pedestrian, state.tte_frames, state.video))
     command = f"evaluate pedestrians --scores {scores} --samples {samples} --task action --config reference"
     demo.step("Evaluate scores of your own", command)
-    again = evaluate_samples(from_files(scores, samples, "action").state, run.config)
+    again = evaluate_samples(match_file(scores, samples, "action").state, run.config)
     names = ("auc", "average_precision", "balanced_accuracy", "f1")
     values = ", ".join(f"{name} {terminal.format_number(again.value(name))}" for name in names)
     demo.say(f"   {run.name} from its csv file: {values}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +13,22 @@ import polars as pl
 
 from roadaware import api
 from roadaware.analysis.compare import compare_detections
+from roadaware.analysis.evaluation import event_inputs
+from roadaware.analysis.evaluation.events import EventRequest, evaluate_events
+from roadaware.analysis.evaluation.scenes import (
+    Reading,
+    SceneRequest,
+    evaluate_scene_inputs,
+    open_scene_inputs,
+)
 from roadaware.analysis.event_results import select_means
-from roadaware.analysis.scene_tasks import TASKS, get_config, list_configs
+from roadaware.analysis.scene_tasks import TASKS, list_configs
 from roadaware.cli import console, datasets
-from roadaware.cli.event_inputs import NETWORK_SIZE, open_claims, open_truth, parse_size, select_split
-from roadaware.cli.event_scoring import Asked, build_event_run, evaluate_split
 from roadaware.cli.options import ConfigName
-from roadaware.cli.scenes import Judging, Reading, open_task_inputs, run_scene_task
 from roadaware.demo_data.detector import Detector, simulate_detections
 from roadaware.demo_data.watched import simulate_predictions
 from roadaware.errors import InputError
+from roadaware.formats.road_detections import NETWORK_SIZE
 from roadaware.io.video import VideoReader
 from roadaware.reports import terminal
 from roadaware.reports.copg import plot_sheet
@@ -41,10 +47,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from roadaware.analysis.compare import DetectionComparison
+    from roadaware.analysis.evaluation.runs import EventRun, SceneRun
     from roadaware.demo.steps import Demo
-    from roadaware.reports.event_runs import EventRun
     from roadaware.reports.picture import Picture
-    from roadaware.reports.scene_runs import SceneRun
     from roadaware.scenes.tables import Scenes
 
 
@@ -202,7 +207,7 @@ def run_chaos(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any], 
             f"{_TITLES[name]}, judged as published and as we recommend",
             f"evaluate {name} --truth {truth} --predictions {claims} --resamples {demo.draws}",
         )
-        given = open_task_inputs(task, truth, claims, Reading())
+        given = open_scene_inputs(task, truth, claims, Reading())
         runs: list[SceneRun] = []
         lacking: dict[str, str] = {}
         for place, how in enumerate(list_configs(task)):
@@ -210,11 +215,9 @@ def run_chaos(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any], 
                 lacking[how] = _UNFIT[how]
                 continue
             # The first config gets intervals and images.
-            judging = Judging(config=how, draws=0 if place else demo.draws, seed=demo.seed)
+            request = SceneRequest(how, draws=0 if place else demo.draws, seed=demo.seed, details=not place)
             try:
-                runs.append(
-                    run_scene_task(task, given, get_config(task, how), judging, claims, details=not place)
-                )
+                runs.append(evaluate_scene_inputs(task, given, request))
             except InputError as error:
                 lacking[how] = error.message
         unfit = [f"   {how} does not apply: {why}" for how, why in lacking.items()]
@@ -298,8 +301,8 @@ def judge_tubes(
         overlaps: thresholds of tubes.
         details: whether worst tubes and errors are wanted too.
     """
-    whole = open_truth(truth, "road")
-    asked = Asked(
+    whole = event_inputs.open_truth(truth, "road")
+    request = EventRequest(
         "road",
         frame_thresholds=(BOX_OVERLAP,),
         video_thresholds=overlaps,
@@ -308,9 +311,9 @@ def judge_tubes(
         details=details,
     )
     # Sizes are those of images in detection files; tables have pixels of the videos.
-    claims = [open_claims(tubes, whole, parse_size(NETWORK_SIZE))]
-    came = evaluate_split(whole, select_split(whole, None), claims, asked)
-    return build_event_run(came, asked, name=name, split=None, claims=[folder])
+    opened = [event_inputs.open_predictions(tubes, whole, NETWORK_SIZE)]
+    run = evaluate_events(whole, event_inputs.select_split(whole, None), opened, request, name=name)
+    return replace(run, facts={**run.facts, "claims": [folder]})
 
 
 def _gains(found: DetectionComparison) -> str:

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from roadaware.analysis.evaluation.runs import EventRun
     from roadaware.demo.steps import Demo
-    from roadaware.reports.event_runs import EventRun
     from roadaware.reports.page import Section
     from roadaware.scenes.tables import Predictions, Scenes
 

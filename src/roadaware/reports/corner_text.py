@@ -29,10 +29,10 @@ from roadaware.reports.terminal import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from roadaware.analysis.evaluation.runs import SceneRun
     from roadaware.corner_cases.run_stats import Tally
     from roadaware.corner_cases.runner import Order
     from roadaware.metrics.metric_state import SceneResult
-    from roadaware.reports.scene_runs import SceneRun
 
 
 _DIGITS = 4

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from roadaware.analysis.evaluation.runs import EventRun
 from roadaware.analysis.event_results import (
+    CALIBRATED_AT,
     FRAME,
     Column,
-    build_video_slices,
     select_classes,
     select_headline,
     select_means,
@@ -19,7 +20,7 @@ from roadaware.config import to_dict
 from roadaware.metrics.detection.matches import compute_pr_curve
 from roadaware.protocols.tpami22 import SPLITS, match_printed
 from roadaware.reports.curves import ClassCurve, Panel, plot_reliability
-from roadaware.reports.event_runs import EventRun, build_detection_result, build_event_run_facts
+from roadaware.reports.event_runs import build_detection_result, build_event_run_facts
 from roadaware.reports.event_tables import (
     build_calibration_block,
     build_printed_table,
@@ -27,64 +28,14 @@ from roadaware.reports.event_tables import (
     build_streaming_table,
     build_tracking_table,
 )
-from roadaware.reports.page import Pictures, report
+from roadaware.reports.page import Block, Pictures, report
 from roadaware.reports.text import capitalize_text
 
 if TYPE_CHECKING:
     from roadaware.metrics.detection.matches import Matches
-    from roadaware.reports.page import Block, Section
-    from roadaware.scenes.tables import Scenes
+    from roadaware.reports.page import Section
 
 # What stands beside the average precision of road events: tracks, streaming, scores by slice.
-
-CALIBRATED_AT = (("frame", "boxes", 0.5), ("video:stiou", "tubes", 0.2))
-_BESIDE = ("tracking", "streaming", "calibration")
-_COUNTS = ("switches", "fragmentations")
-
-
-def build_json_facts(facts: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The facts of a run as they stand in the JSON: those beside the metrics, in per cent, and the others."""
-    beside = {name: facts[name] for name in _BESIDE if facts.get(name) is not None}
-    if "tracking" in beside:
-        beside["tracking"] = {
-            metric: row if metric in _COUNTS else {key: _times(value) for key, value in row.items()}
-            for metric, row in beside["tracking"].items()
-        }
-    return beside, {name: value for name, value in facts.items() if name not in _BESIDE}
-
-
-def group_calibration(
-    scenes: Scenes, matches: Mapping[str, Matches], by: Sequence[str]
-) -> list[dict[str, Any]] | None:
-    """How far scores can be believed in each slice of videos, kind by kind; None without such slices.
-
-    Slices that tell boxes of one frame apart, such as by height, are left out: a box that nobody asks about
-    there is neither right nor wrong.
-
-    Args:
-        scenes: the ground truth that was judged.
-        matches: level to its matches.
-        by: names of slices, as `--by` has them.
-
-    Returns:
-        rows with `of` (boxes or tubes), `group`, `kind`, `claims`, `mean_score`, `precision` and `ece`.
-    """
-
-    from roadaware.metrics.detection.calibration import build_calibration_table
-
-    rows: list[dict[str, Any]] = []
-    for name, part in build_video_slices(scenes, by).items():
-        if part.of_boxes or part.videos is None:
-            continue
-        groups = dict.fromkeys(part.videos, name)
-        for level, of, threshold in CALIBRATED_AT:
-            held = matches.get(level)
-            if held is None or threshold not in held.thresholds:
-                continue
-            table = build_calibration_table(held, threshold, groups=groups)
-            table = table.filter(pl.col("group") == name, pl.col("label").is_null())
-            rows += table.drop("label", "valid").with_columns(of=pl.lit(of)).to_dicts()
-    return rows or None
 
 
 def build_streaming_rows(
@@ -120,31 +71,6 @@ def describe_clock(found: Mapping[str, Any]) -> str:
     return f"offline, and streaming at {clock['latency_s']:g} s a frame ({clock['scheduler']})"
 
 
-def build_tracking_blocks(run: EventRun) -> list[Block]:
-    """Tracking and streaming, where they were asked for, as blocks of a report."""
-
-    blocks: list[Block] = []
-    if run.facts.get("tracking"):
-        blocks.append(build_tracking_table(run.facts["tracking"], str(run.facts.get("tracked", ""))))
-    found = run.facts.get("streaming")
-    if found:
-        names, rows = build_streaming_rows(run.summary, found)
-        blocks.append(build_streaming_table(names, rows, describe_clock(found)))
-    return blocks
-
-
-def build_calibration_blocks(run: EventRun) -> list[Block]:
-    """How far scores can be believed in each slice, where slices were asked for, as blocks of a report."""
-
-    rows = run.facts.get("calibration") or []
-    parts = {of: [row for row in rows if row["of"] == of] for _, of, _ in CALIBRATED_AT}
-    return [build_slice_calibration(of, held) for of, held in parts.items() if held]
-
-
-def _times(value: float | None) -> float | None:
-    return None if value is None else 100 * value
-
-
 _CURVES = (("frame", "frame", 0.5), ("video:stiou", "video", 0.2))
 _RELIABLE = ("agentness", "agent", "action")
 
@@ -173,9 +99,21 @@ def build_event_run_section(run: EventRun, curves: Sequence[str] | None = None) 
         run: what to show.
         curves: kinds of labels with a curve for each class; all of them where None.
     """
-    from roadaware.reports.events import build_event_section
+    from roadaware.reports.events import build_error_blocks, build_event_section
 
-    named = run.facts.get("config_name")
+    facts, more = run.facts, list[Block]()
+    printed = SPLITS if run.dataset == "road" else ("test",)
+    if facts.get("split") in printed and facts.get("truth", {}).get("printed"):
+        rows = match_printed(build_detection_result(run), str(facts["split"]), dataset=run.dataset)
+        more += [build_printed_table(rows)] if len(rows) else []
+    if facts.get("tracking"):
+        more.append(build_tracking_table(facts["tracking"], str(facts.get("tracked", ""))))
+    if streaming := facts.get("streaming"):
+        names, values = build_streaming_rows(run.summary, streaming)
+        more.append(build_streaming_table(names, values, describe_clock(streaming)))
+    more += [] if run.faults is None else build_error_blocks(run.faults)
+
+    named = facts.get("config_name")
     title = f"{run.name}: {run.dataset}" + (f", config {named}" if named else "")
     drawn = [kind for kind in _select_curve_kinds(run.matches) if curves is None or kind in curves]
     return build_event_section(
@@ -184,10 +122,10 @@ def build_event_run_section(run: EventRun, curves: Sequence[str] | None = None) 
         model=run.name,
         config=to_dict(run.config),
         about=_about(run),
-        linker=run.facts.get("linker"),
+        linker=facts.get("linker"),
         panels={kind: list(_panels(run.matches, run.summary, kind)) for kind in drawn},
         strips=run.strips,
-        more=[*_printed_blocks(run), *build_tracking_blocks(run), *_faults(run), *_reliability(run)],
+        more=[*more, *_reliability(run)],
         notes=run.notes,
     )
 
@@ -241,31 +179,13 @@ def _panels(matches: Mapping[str, Matches], summary: pl.DataFrame, kind: str) ->
         yield Panel(label, n_truth, tuple(drawn))
 
 
-def _printed_blocks(run: EventRun) -> list[Block]:
-    """The paper's rows beside the run's, where set and split are ones that it prints."""
-
-    known = SPLITS if run.dataset == "road" else ("test",)
-    split = run.facts.get("split")
-    if split not in known or not run.facts.get("truth", {}).get("printed"):
-        return []
-    rows = match_printed(build_detection_result(run), str(split), dataset=run.dataset)
-    return [build_printed_table(rows)] if len(rows) else []
-
-
-def _faults(run: EventRun) -> list[Block]:
-    """Why predictions fail, where that was looked at."""
-    from roadaware.reports.events import build_error_blocks
-
-    return [] if run.faults is None else build_error_blocks(run.faults)
-
-
 def _reliability(run: EventRun) -> list[Block]:
     """Whether the scores of boxes and tubes mean what they say, for the kinds that have one box each."""
     from roadaware.metrics.detection.calibration import build_calibration_table, score_reliability
 
     pictures, tables = [], []
-    for name, level, threshold in _CURVES:
-        held, words = run.matches.get(name), "boxes" if level == "frame" else "tubes"
+    for name, words, threshold in CALIBRATED_AT:
+        held = run.matches.get(name)
         if held is None or threshold not in held.thresholds or not len(held):
             continue
         tables.append((words, build_calibration_table(held, threshold)))
@@ -276,5 +196,7 @@ def _reliability(run: EventRun) -> list[Block]:
                 title = f"Reliability of scores: {kind}, {words}"
                 pictures.append(type(picture)(title, picture.caption, picture.figure))
     blocks: list[Block] = [build_calibration_block(words, table) for words, table in tables]
-    blocks += build_calibration_blocks(run)
+    for _, of, _ in CALIBRATED_AT:
+        rows = [row for row in run.facts.get("calibration") or [] if row["of"] == of]
+        blocks += [build_slice_calibration(of, rows)] if rows else []
     return [*blocks, Pictures(tuple(pictures), "Are the scores right?")] if pictures else blocks

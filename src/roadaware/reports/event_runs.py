@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from roadaware import __version__
+from roadaware.analysis.evaluation.runs import EventRun
 from roadaware.analysis.worst_tubes import Strip
 from roadaware.config import digest, from_dict, to_dict
 from roadaware.errors import DamagedError
@@ -32,43 +33,14 @@ from roadaware.reports.run_tables import read_table
 
 _CLASSES, _INDEX, _STRIPS, _PAGE = runs.EVENT_ROWS, "matches.json", "tubes.json", "report.html"
 _FAULTS = "faults.parquet"
+_BESIDE = ("tracking", "streaming", "calibration")
+_COUNTS = ("switches", "fragmentations")
 _MOST_TRUTH = 1 << 40
 """More true boxes than any video has."""
 _FACTS = (
     *("split", "truth", "claims", "dropped", "findings", "linker", "config_name"),
     *("tracking", "tracked", "streaming", "calibration"),
 )
-
-
-@dataclass(frozen=True)
-class EventRun:
-    """One evaluation of road events.
-
-    Args:
-        name: of the model, for tables and images.
-        dataset: of the truth.
-        config: how it was judged.
-        summary: every metric with level, overlap, threshold, kind and label.
-        matches: level (`frame`, `video:stiou`, `av_action`) to its matches.
-        strips: tubes that went wrong.
-        draws: bootstrap resamples.
-        seed: of the resamples.
-        facts: what else belongs to it, JSON-ready.
-        notes: what else happened, in words.
-        faults: what mending each kind of fault would gain, where it was looked at.
-    """
-
-    name: str
-    dataset: str
-    config: DetectionConfig
-    summary: pl.DataFrame
-    matches: dict[str, Matches]
-    strips: tuple[Strip, ...] = ()
-    draws: int = 0
-    seed: int = 0
-    facts: dict[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    faults: pl.DataFrame | None = None
 
 
 def build_event_run_facts(run: EventRun) -> dict[str, Any]:
@@ -110,13 +82,12 @@ def collect_metrics(summary: pl.DataFrame) -> dict[str, float | None]:
     return dict(zip(rows["metric"].to_list(), rows["value"].to_list(), strict=True))
 
 
-def build_event_run_files(run: EventRun, page: str, numbers: Mapping[str, Any]) -> dict[str, bytes]:
+def build_event_run_files(run: EventRun, page: str) -> dict[str, bytes]:
     """The files of a run by name.
 
     Args:
         run: what to write.
         page: the report, as HTML.
-        numbers: the JSON of the metrics, in per cent.
     """
     facts = build_event_run_facts(run)
     config = {"metric": facts["config"], "linker": run.facts.get("linker")}
@@ -128,7 +99,7 @@ def build_event_run_files(run: EventRun, page: str, numbers: Mapping[str, Any]) 
         **_match_files(run.matches),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
-    return add_marker(files, {**facts, "metrics": numbers})
+    return add_marker(files, {**facts, "metrics": build_metrics_json(run)})
 
 
 def load_event_run(folder: Path) -> EventRun:
@@ -152,7 +123,7 @@ def load_event_run(folder: Path) -> EventRun:
                 filled=("metric", "valid", "n", "kind"),
                 among={"level": (FRAME, VIDEO, AV_ACTION)},
             ),
-            _read_matches(held),
+            dict(_each_match(held)),
             strips,
             runs.get_resamples(results),
             int(results["seed"]),
@@ -205,10 +176,6 @@ def _read_faults(data: bytes) -> pl.DataFrame:
     return table
 
 
-def _read_matches(held: Mapping[str, bytes]) -> dict[str, Matches]:
-    return dict(_each_match(held))
-
-
 def _each_match(held: Mapping[str, bytes]) -> Iterator[tuple[str, Matches]]:
 
     for level, named in json.loads(held[_INDEX]).items():
@@ -258,23 +225,32 @@ def build_detection_result(run: EventRun) -> DetectionResult:
     return DetectionResult(run.summary, pl.DataFrame(), to_dict(run.config), run.notes, matches=run.matches)
 
 
-def build_metrics_json(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
+def build_metrics_json(run: EventRun) -> dict[str, Any]:
     """The metrics as JSON: level, threshold and kind to mean and classes, in per cent.
 
-    Args:
-        run: what was found.
-        native: kind to the name it has in the dataset's own files, under which it stands as well.
+    A kind that the dataset's own files call otherwise stands there under both names.
     """
 
-    return as_json(build_detection_result(run), native)
+    return as_json(build_detection_result(run), run.facts.get("truth", {}).get("native_kinds", {}))
 
 
-def build_groups_json(run: EventRun, native: Mapping[str, str]) -> dict[str, Any]:
-    """The metrics of each group as JSON, see `build_metrics_json`; empty where no groups were asked for."""
+def build_event_run_json(run: EventRun) -> dict[str, Any]:
+    """All of a run for machines: the metrics, what stands beside them in per cent, and under `run` the rest."""
 
-    names = run.summary["group"].drop_nulls().unique(maintain_order=True).to_list()
-    found = {}
-    for name in names:
+    facts = build_event_run_facts(run)
+    beside = {name: facts[name] for name in _BESIDE if facts.get(name) is not None}
+    if "tracking" in beside:
+        beside["tracking"] = {
+            metric: row if metric in _COUNTS else {key: _times(value) for key, value in row.items()}
+            for metric, row in beside["tracking"].items()
+        }
+    groups = {}
+    for name in run.summary["group"].drop_nulls().unique(maintain_order=True).to_list():
         whole = run.summary.filter(pl.col("group") == name).with_columns(group=pl.lit(None, pl.String))
-        found[str(name)] = build_metrics_json(replace(run, summary=whole), native)
-    return found
+        groups[str(name)] = build_metrics_json(replace(run, summary=whole))
+    others = {name: value for name, value in facts.items() if name not in _BESIDE}
+    return {**build_metrics_json(run), **beside, "run": {**others, "groups": groups}}
+
+
+def _times(value: float | None) -> float | None:
+    return None if value is None else 100 * value

@@ -19,10 +19,29 @@ from roadaware.reports.terminal import (
 if TYPE_CHECKING:
     import polars as pl
 
+    from roadaware.analysis.evaluation.runs import EventRun
     from roadaware.analysis.event_results import Column, Grid, Value
-    from roadaware.reports.event_runs import EventRun
 
 _MOST_CLASSES = 80
+
+
+def format_event_run(run: EventRun) -> str:
+    """One run: what was judged how, what was left out, every metric, and what stands beside them."""
+    facts, truth, intervals = run.facts, run.facts["truth"], bool(run.draws)
+    where = f"split {facts['split']}" if facts["split"] else "all videos"
+    heading = (
+        f"{', '.join(facts['claims'])} on {truth['dataset']}, {where}: {truth['videos']:,} videos, "
+        f"{truth['boxes']:,} true boxes; config {facts['config_name']}"
+    )
+    parts = [
+        format_cell(heading),
+        format_dropped(facts["dropped"]),
+        *map(format_cell, run.notes),
+        format_event_result(run.summary, intervals=intervals),
+        format_tracking(facts.get("tracking"), facts.get("tracked", ""), intervals=intervals),
+        format_streaming(run.summary, facts.get("streaming")),
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
 def format_event_result(summary: pl.DataFrame, *, intervals: bool, kinds: Sequence[str] = ()) -> str:

@@ -1,4 +1,4 @@
-"""What `report` and `compare` do with runs of every kind: load, compare, show."""
+"""What `evaluate`, `report` and `compare` do with runs of every kind: write, load, compare, show."""
 
 from __future__ import annotations
 
@@ -9,23 +9,33 @@ from pathlib import Path
 from typing import Any
 
 from roadaware.analysis.compare import Comparison, DetectionComparison, compare, compare_detections
+from roadaware.analysis.evaluation.runs import EventRun, Run, SceneRun
+from roadaware.analysis.scene_tasks import CORNER_CASES
 from roadaware.errors import UsageError
 from roadaware.reports import runs
+from roadaware.reports.corner_text import format_corner_run
 from roadaware.reports.event_pages import render_event_comparison, render_event_runs
-from roadaware.reports.event_runs import EventRun, build_event_run_facts, load_event_run
-from roadaware.reports.event_text import format_event_comparison, format_event_runs
+from roadaware.reports.event_runs import (
+    build_event_run_facts,
+    build_event_run_files,
+    build_event_run_json,
+    collect_metrics,
+    load_event_run,
+)
+from roadaware.reports.event_text import format_event_comparison, format_event_run, format_event_runs
 from roadaware.reports.run_pages import render_comparison, run_page
-from roadaware.reports.run_text import format_comparison, format_runs
-from roadaware.reports.runs import Run
+from roadaware.reports.run_text import format_comparison, format_run, format_runs
 from roadaware.reports.scene_runs import (
-    SceneRun,
     build_scene_run_facts,
+    build_scene_run_files,
+    build_scene_run_json,
     compare_scene_runs,
     load_scene_run,
     render_scene_comparison,
     render_scene_runs,
 )
-from roadaware.reports.scene_text import format_scene_comparison, format_scene_runs
+from roadaware.reports.scene_text import format_scene_comparison, format_scene_run, format_scene_runs
+from roadaware.reports.terminal import format_cell
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,11 @@ class RunKind:
     """The functions for runs of one kind.
 
     Args:
+        metrics: of a run, by name: values in [0, 1], None where undefined.
+        format_run: a run, for a terminal.
+        build_json: a run, for machines.
+        build_files: the files of a run's folder by name, given its page.
+        list_findings: what `--strict` turns into a failure, in words.
         load: the run in a folder.
         compare: two runs, with `draws`, `seed` and `names`; a UsageError where they do not go together.
         summarize: a run, JSON-ready.
@@ -43,6 +58,11 @@ class RunKind:
         split: runs into those that may be compared and shown in one table.
     """
 
+    metrics: Callable[[Any], dict[str, float | None]]
+    format_run: Callable[[Any], str]
+    build_json: Callable[[Any], dict[str, Any]]
+    build_files: Callable[[Any, str], dict[str, bytes]]
+    list_findings: Callable[[Any], list[str]]
     load: Callable[[Path], Any]
     compare: Callable[..., Any]
     summarize: Callable[[Any], dict[str, Any]]
@@ -63,6 +83,13 @@ def load_named_runs(kind: RunKind, folders: Sequence[Path]) -> list[Any]:
         replace(run, name=folder.name) if called[run.task.name, run.name] > 1 else run
         for run, folder in zip(loaded, folders, strict=True)
     ]
+
+
+def _list_findings(run: EventRun | SceneRun) -> list[str]:
+    found = [f"{count:,} {format_cell(what)}" for what, count in run.facts["findings"].items() if count]
+    if isinstance(run, SceneRun) and run.task is CORNER_CASES:
+        found += run.facts["truth"]["notes"]
+    return found
 
 
 def _compare_pedestrians(a: Run, b: Run, *, draws: int, seed: int, names: tuple[str, str]) -> Comparison:
@@ -88,6 +115,11 @@ def _split_tasks(loaded: Sequence[SceneRun]) -> list[Sequence[SceneRun]]:
 
 KINDS = {
     "pedestrians": RunKind(
+        lambda run: run.result.values(),
+        format_run,
+        runs.summarize_run,
+        runs.build_run_files,
+        lambda run: [],
         runs.load,
         _compare_pedestrians,
         runs.summarize_run,
@@ -97,6 +129,11 @@ KINDS = {
         format_comparison,
     ),
     "road events": RunKind(
+        lambda run: collect_metrics(run.summary),
+        format_event_run,
+        build_event_run_json,
+        build_event_run_files,
+        _list_findings,
         load_event_run,
         _compare_events,
         build_event_run_facts,
@@ -106,6 +143,11 @@ KINDS = {
         format_event_comparison,
     ),
     "scenes": RunKind(
+        lambda run: run.result.values(),
+        lambda run: format_corner_run(run) if run.task is CORNER_CASES else format_scene_run(run),
+        build_scene_run_json,
+        build_scene_run_files,
+        _list_findings,
         load_scene_run,
         compare_scene_runs,
         build_scene_run_facts,

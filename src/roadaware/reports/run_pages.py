@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from roadaware.analysis.evaluation.runs import Run
 from roadaware.reports.page import report
-from roadaware.reports.runs import Run, digest_scores
+from roadaware.reports.runs import digest_scores
 from roadaware.reports.text import capitalize_text
 
 if TYPE_CHECKING:

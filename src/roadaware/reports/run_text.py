@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from roadaware.reports.runs import Run
+from roadaware.analysis.evaluation.runs import Run
 from roadaware.reports.terminal import (
     format_bullets,
     format_cell,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from roadaware.analysis.compare import Comparison
 
 
-def run_text(run: Run) -> str:
+def format_run(run: Run) -> str:
     """One run: what was judged, and every metric with its intervals."""
     name = run.facts.get("config_name")
     lines = [

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 
 from roadaware import __version__
+from roadaware.analysis.evaluation.runs import Run
 from roadaware.config import digest as config_digest
 from roadaware.config import from_dict
 from roadaware.errors import DamagedError, InputError
@@ -23,9 +23,6 @@ from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 from roadaware.metrics.scores import SampleScores
 from roadaware.reports.run_tables import read_table
 from roadaware.statistics.intervals import encode_resample_count, select_interval_method
-
-if TYPE_CHECKING:
-    from roadaware.metrics.result import MetricResult
 
 T = TypeVar("T")
 SCHEMA = 1
@@ -39,33 +36,6 @@ EVENTS, EVENT_ROWS = "events", "per_class.parquet"
 SCENE_STATE = "state.npz"
 """The file that tells runs of the tasks on scenes from the others: the state behind their numbers."""
 AGAIN = "The file is not the one that was written; evaluate again, into a new folder."
-
-
-@dataclass(frozen=True)
-class Run:
-    """One evaluation.
-
-    Args:
-        name: of the model, for tables and images.
-        state: the scores beside their truth.
-        config: how they were judged.
-        result: what came out.
-        draws: bootstrap resamples.
-        seed: of the resamples.
-        protocol: what the samples are, such as `jaad-action@iv2024`; empty for samples of one's own.
-        facts: what else belongs to it, JSON-ready.
-        groups: (n,) scenario of each sample, where they were asked for.
-    """
-
-    name: str
-    state: SampleScores
-    config: PedestrianConfig
-    result: MetricResult
-    draws: int
-    seed: int
-    protocol: str = ""
-    facts: dict[str, Any] = field(default_factory=dict)
-    groups: Sequence[str | None] | None = None
 
 
 def summarize_run(run: Run) -> dict[str, Any]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +11,7 @@ import polars as pl
 
 from roadaware import __version__
 from roadaware.analysis.compare import compare_scenes
+from roadaware.analysis.evaluation.runs import SceneRun
 from roadaware.analysis.scene_tasks import (
     CORNER_CASES,
     SceneTask,
@@ -34,44 +33,10 @@ from roadaware.reports.text import capitalize_text
 if TYPE_CHECKING:
     from roadaware.analysis.compare import SceneComparison
     from roadaware.reports.page import Section
-    from roadaware.scenes.tables import Scenes
 
 _SUMMARY, _COUNTS, _PICTURES, _PAGE = "summary.parquet", "counts.parquet", "pictures.json", "report.html"
 _LEVEL = "instances_"
-_TABLES = ("videos", "frames", "boxes", "labels", "tubes", "tube_labels", "relations", "queries", "sounds")
 _KEPT = ("truth", "claims", "findings", "by", "routing", "printed")
-_WORDS = ("text", "path", "splits")
-"""Columns that change no metric."""
-
-
-@dataclass(frozen=True, eq=False)
-class SceneRun:
-    """One evaluation of a task on scenes.
-
-    Args:
-        name: of the model, for tables and images.
-        task: what was asked.
-        config_name: how it was judged, by name.
-        result: what came out.
-        draws: bootstrap resamples.
-        seed: of the resamples.
-        facts: what else belongs to it, JSON-ready: truth, its digest, predictions, findings.
-        pictures: what the images of its report show, JSON-ready.
-    """
-
-    name: str
-    task: SceneTask
-    config_name: str
-    result: SceneResult
-    draws: int = 0
-    seed: int = 0
-    facts: dict[str, Any] = field(default_factory=dict)
-    pictures: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """How it was judged, as plain data."""
-        return self.result.config
 
 
 def build_scene_run_facts(run: SceneRun) -> dict[str, Any]:
@@ -97,21 +62,9 @@ def build_scene_run_facts(run: SceneRun) -> dict[str, Any]:
     }
 
 
-def digest_truth(scenes: Scenes) -> str:
-    """Sixteen hexadecimal digits over all of the truth that a metric can see, row by row."""
-
-    total = hashlib.blake2b(digest_size=8)
-    for name in _TABLES:
-        frame = getattr(scenes, name)
-        for column in sorted(set(frame.columns) - set(_WORDS)):
-            held = frame[column]
-            total.update(f"{name}.{column}:{len(held)}".encode())
-            if held.dtype.is_numeric() or held.dtype == pl.Boolean:
-                total.update(held.cast(pl.Float64).fill_null(float("nan")).to_numpy().tobytes())
-            elif held.dtype in (pl.String, pl.Categorical, pl.Enum):
-                total.update("\0".join(held.cast(pl.String).fill_null("\1").to_list()).encode())
-    total.update(json.dumps(scenes.meta.vocabularies, sort_keys=True).encode())
-    return total.hexdigest()
+def build_scene_run_json(run: SceneRun) -> dict[str, Any]:
+    """All of a run for machines: the metrics, and under `run` the rest."""
+    return {**as_json(run.result), "run": build_scene_run_facts(run)}
 
 
 def build_scene_run_files(run: SceneRun, page: str) -> dict[str, bytes]:

@@ -16,8 +16,8 @@ from roadaware.reports.terminal import (
 from roadaware.reports.text import format_fact, format_name
 
 if TYPE_CHECKING:
+    from roadaware.analysis.evaluation.runs import SceneRun
     from roadaware.metrics.metric_state import SceneResult
-    from roadaware.reports.scene_runs import SceneRun
 
 _MOST_CLASSES = 80
 _DIGITS = 4
@@ -26,7 +26,7 @@ _IN_NOTES = ("tied_scores",)
 """Facts that the notes tell in words: a span for each class is for programs."""
 
 
-def run_text(run: SceneRun) -> str:
+def format_scene_run(run: SceneRun) -> str:
     """One run: what was judged how, every metric beside the baselines, slices and classes."""
     truth = run.facts.get("truth", {})
     heading = (

@@ -1,4 +1,4 @@
-"""Truth and predictions of road events as the commands take them, in every form that they come in."""
+"""Ground truth and predictions of road events, opened in every form that they come in."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from roadaware.analysis.event_findings import (
     find_unread,
     list_warnings,
 )
-from roadaware.cli import console, datasets
+from roadaware.datasets import loading
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.coco import read_index, read_results
 from roadaware.formats.mot import read_tracks
 from roadaware.formats.road_detections import HOUSE_NAMES
 from roadaware.scenes.dense_scores import get_score_layout, set_score_layout
+from roadaware.steps import Progress, log_step, show_progress
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Predictions, Scenes
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 Form = Literal["saved", "detections", "tubes", "coco", "mot"]
 EventSet = Literal["road", "ucf24"]
 NETWORK_SIZE = "682x512"
-IMAGES = "For COCO results: the COCO annotations that list their images and categories."
 _FORMS = (
     "a folder that `link` or `read -o` saved, a folder of per-frame detection pickles, a tube file (.pkl), "
     "COCO results (.json) or MOT text (.txt)"
@@ -47,7 +47,7 @@ _LABEL_LISTS = ("kinds of labels with one list", "used labels that no box can ha
 
 
 @dataclass(frozen=True, eq=False)
-class Claims:
+class EventPredictions:
     """The predictions, and where they came from.
 
     Args:
@@ -103,14 +103,10 @@ def open_truth(path: Path, dataset: EventSet | None = None) -> Scenes:
     Raises:
         InputError: if there is no such file, or it is not the dataset.
     """
-    if not path.exists():
-        raise InputError("there is no such file or folder", where=str(path), hint="Check the path.")
-    if datasets.is_saved(path):
-        from roadaware.scenes.store import open_scenes
-
-        with console.log_step(f"opening {path}"):
-            return open_scenes(path)
-    return datasets.open_dataset(_select_reader(path, dataset), path)
+    loading.require_path(path)
+    if loading.is_saved(path):
+        return loading.open_saved_scenes(path)
+    return loading.open_dataset(_select_reader(path, dataset), path)
 
 
 def select_split(scenes: Scenes, split: str | None, kinds: Sequence[str] = ()) -> Scenes:
@@ -138,13 +134,13 @@ def select_split(scenes: Scenes, split: str | None, kinds: Sequence[str] = ()) -
     return part
 
 
-def open_claims(
+def open_predictions(
     path: Path,
     scenes: Scenes | None,
     size_px: tuple[int, int],
     videos: Sequence[str] | None = None,
     images: Path | None = None,
-) -> Claims:
+) -> EventPredictions:
     """Predictions in any of the forms.
 
     Args:
@@ -160,11 +156,8 @@ def open_claims(
     form = detect_form(path)
     left = LeftOut({} if scenes is None else count_refusals(scenes, "the truth"))
     if form == "saved":
-        from roadaware.scenes.store import open_predictions
-
-        with console.log_step(f"opening {path}"):
-            return Claims(path, form, open_predictions(path), left)
-    with console.show_progress(f"reading {path.name}") as progress, console.log_step(f"reading {path}"):
+        return EventPredictions(path, form, loading.open_saved_predictions(path), left)
+    with show_progress(f"reading {path.name}") as progress, log_step(f"reading {path}"):
         if form == "detections" and videos is not None and scenes is not None:
             found = find_unread(path, videos, [str(video) for video in scenes.videos["video"].to_list()])
             left.findings |= found.findings
@@ -177,7 +170,7 @@ def open_claims(
         first = f"nothing can be taken; the first: {describe_refusal(tables)}"
         raise _convert_error(InputError(first, where=str(path), hint=describe_remedy(tables)), scenes)
     left.findings |= count_refusals(tables, path.name)
-    return Claims(path, form, tables, left)
+    return EventPredictions(path, form, tables, left)
 
 
 def _convert_error(error: InputError, scenes: Scenes | None) -> InputError:
@@ -199,10 +192,9 @@ def detect_form(path: Path) -> Form:
     Raises:
         InputError: if there is nothing, or nothing of ours.
     """
-    if not path.exists():
-        raise InputError("there is no such file or folder", where=str(path), hint=f"Give {_FORMS}.")
+    loading.require_path(path, f"Give {_FORMS}.")
     if path.is_dir():
-        if datasets.is_saved(path):
+        if loading.is_saved(path):
             return "saved"
         return "mot" if any(path.glob("*.txt")) and not any(path.glob("*/*.pkl")) else "detections"
     if path.suffix.lower() in _SUFFIXES:
@@ -230,12 +222,12 @@ def parse_size(text: str) -> tuple[int, int]:
     return int(sides[0]), int(sides[1])
 
 
-def infer_dataset(claims: Predictions) -> EventSet:
+def infer_dataset(predictions: Predictions) -> EventSet:
     """Whose published parameters fit: those of UCF101-24 for 24 classes and no others, else those of ROAD."""
 
     classes = [
         len(labels)
-        for kind, labels in get_score_layout(claims.meta, "boxes").kinds.items()
+        for kind, labels in get_score_layout(predictions.meta, "boxes").kinds.items()
         if kind != "agentness"
     ]
     return "ucf24" if classes == [_UCF24_CLASSES] else "road"
@@ -255,14 +247,14 @@ def convert_kinds(kinds: Sequence[str], scenes: Scenes) -> tuple[str, ...]:
     return tuple(dict.fromkeys(kind if kind in known else ours.get(kind, kind) for kind in kinds))
 
 
-def assign_labels(claims: Predictions, scenes: Scenes) -> Predictions:
+def assign_labels(predictions: Predictions, scenes: Scenes) -> Predictions:
     """Predictions whose labels were only numbered, with the labels of the truth.
 
     Raises:
         InputError: if there are as many numbered labels as the truth has none.
     """
-    named = dict(claims.meta.vocabularies)
-    for kind, labels in claims.meta.vocabularies.items():
+    named = dict(predictions.meta.vocabularies)
+    for kind, labels in predictions.meta.vocabularies.items():
         theirs = scenes.meta.vocabularies.get(kind)
         if theirs is None or labels == theirs or labels != tuple(f"{kind} {n}" for n in range(len(labels))):
             continue
@@ -272,27 +264,31 @@ def assign_labels(claims: Predictions, scenes: Scenes) -> Predictions:
                 hint="link or read the detections again with --truth, so that their labels have names",
             )
         named[kind] = theirs
-    if named == claims.meta.vocabularies:
-        return claims
-    return claims.with_tables(meta=replace(claims.meta, vocabularies=named))
+    if named == predictions.meta.vocabularies:
+        return predictions
+    return predictions.with_tables(meta=replace(predictions.meta, vocabularies=named))
 
 
-def add_dense_scores(claims: Predictions) -> Predictions:
+def add_dense_scores(predictions: Predictions) -> Predictions:
     """Predictions whose boxes have scored labels, with these as dense scores, which is what the linker reads."""
 
-    labels = claims.labels.with_columns(pl.col("kind").cast(pl.String))
-    if get_score_layout(claims.meta, "boxes").width or labels.is_empty() or "score" not in labels.columns:
-        return claims
+    labels = predictions.labels.with_columns(pl.col("kind").cast(pl.String))
+    if (
+        get_score_layout(predictions.meta, "boxes").width
+        or labels.is_empty()
+        or "score" not in labels.columns
+    ):
+        return predictions
     kinds = labels["kind"].unique(maintain_order=True).to_list()
-    meta = set_score_layout(claims.meta, "boxes", kinds)
+    meta = set_score_layout(predictions.meta, "boxes", kinds)
     columns = get_score_layout(meta, "boxes")
-    scores = np.zeros((len(claims.boxes), columns.width), dtype=np.float32)
-    rows = claims.boxes.select("box").with_row_index("at")
+    scores = np.zeros((len(predictions.boxes), columns.width), dtype=np.float32)
+    rows = predictions.boxes.select("box").with_row_index("at")
     held = labels.join(rows, on="box")
     first = held["kind"].replace_strict({kind: columns.columns(kind).start for kind in kinds})
     scores[held["at"].to_numpy(), (first + held["label"]).to_numpy()] = held["score"].to_numpy()
     dense = pl.Series("scores", scores, dtype=pl.Array(pl.Float32, columns.width))
-    return claims.with_tables(boxes=claims.boxes.with_columns(dense), meta=meta)
+    return predictions.with_tables(boxes=predictions.boxes.with_columns(dense), meta=meta)
 
 
 def _read(
@@ -302,7 +298,7 @@ def _read(
     size_px: tuple[int, int],
     videos: Sequence[str] | None,
     images: Path | None,
-    progress: console.Progress,
+    progress: Progress,
 ) -> Predictions:
     if form == "detections":
         from roadaware.formats.road_detections import read_detections

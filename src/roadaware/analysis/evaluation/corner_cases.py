@@ -1,0 +1,177 @@
+"""Detectors on corner cases: ground truth and predictions opened, labelled as common or novel, and judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from roadaware.analysis.evaluation.runs import SceneRun
+from roadaware.analysis.evaluation.scenes import (
+    SceneRequest,
+    check_inputs,
+    evaluate_scene_inputs,
+)
+from roadaware.analysis.scene_tasks import CORNER_CASES
+from roadaware.datasets import loading
+from roadaware.errors import UsageError
+from roadaware.formats.coco import build_coco_index, read_json_document, read_results
+from roadaware.formats.coda import IDS, build_predictions_index, read_corner_cases
+from roadaware.metrics.corner_cases.risk import add_blocking
+from roadaware.protocols.coda import (
+    OWN,
+    TRAINING_SETS,
+    infer_version,
+    label_claims,
+    label_truth,
+    load_training_set,
+    map_own_categories,
+)
+from roadaware.protocols.printed_coda import select_printed
+from roadaware.steps import log_step
+
+if TYPE_CHECKING:
+    from roadaware.metrics.corner_cases.config import CornerConfig
+    from roadaware.protocols.coda import Version
+    from roadaware.scenes.tables import Predictions, Scenes
+
+Classes = Literal["base", "2022"]
+
+
+@dataclass(frozen=True)
+class Routing:
+    """What the predictions' classes mean, and which classes of the truth are common.
+
+    Args:
+        trained_on: a training set, `coda` for the truth's own classes, or a csv; None for none of them.
+        agnostic: whether classes are left aside.
+        categories: a COCO file whose categories tell what the numbers in results stand for.
+        classes: which classes are common; as the config or the truth tells where None.
+    """
+
+    trained_on: str | None = None
+    agnostic: bool = False
+    categories: Path | None = None
+    classes: Classes | None = None
+
+    def check(self) -> None:
+        """Know what the predictions mean.
+
+        Raises:
+            UsageError: if nothing or too much is said.
+        """
+        if self.agnostic and self.categories is not None:
+            raise UsageError("--agnostic leaves classes aside; leave --categories away")
+        if not self.agnostic and self.trained_on is None:
+            raise UsageError(
+                f"say what the detector learnt on, --trained-on {'|'.join(TRAINING_SETS)}, or {OWN} for the "
+                "classes of the truth; or --agnostic for proposals without classes"
+            )
+
+
+def evaluate_corner_files(
+    truth: Path, corner: Path | None, predictions: Path, routing: Routing, request: SceneRequest
+) -> SceneRun:
+    """Ground truth and predictions opened and judged.
+
+    Args:
+        truth: COCO annotations, tables that `read -o` saved, or synthetic scenes.
+        corner: COCO annotations of the corner cases, where they are in a file of their own.
+        predictions: COCO results, or saved Predictions.
+        routing: what their classes mean.
+        request: how they are judged.
+
+    Raises:
+        UsageError: if an option does not fit.
+        InputError: if truth or predictions cannot be read, or are about something else.
+    """
+    config = request.build_config(CORNER_CASES)
+    routing.check()
+    scenes = open_truth(truth, corner)
+    inputs = check_inputs(CORNER_CASES, scenes, _open_predictions(predictions, scenes, routing), predictions)
+    if corner is not None and routing.classes is None:
+        routing = replace(routing, classes="2022")
+    facts = {**inputs.facts, **_build_facts(scenes, config, routing)}
+    labelled, scenes = label_both(inputs.predictions, scenes, config, routing)
+    inputs = replace(inputs, predictions=labelled, scenes=scenes, facts=facts)
+    return evaluate_scene_inputs(CORNER_CASES, inputs, request)
+
+
+def label_both(
+    predictions: Predictions, scenes: Scenes, config: CornerConfig, routing: Routing
+) -> tuple[Predictions, Scenes]:
+    """Both with what is common and what is novel; predictions without classes are left without.
+
+    Args:
+        predictions: boxes, with labels of the kind `corner` where they have classes.
+        scenes: the ground truth.
+        config: how they are judged.
+        routing: what the predictions' classes mean.
+
+    Raises:
+        UsageError, InputError: if the classes cannot be told.
+    """
+    classes, merged = _select_version(scenes, config, routing), not config.total
+    answers = None if routing.agnostic else routing.trained_on
+    labelled = label_claims(predictions, answers, classes, merged=merged)
+    truth = label_truth(scenes, classes, merged=merged)
+    return labelled, add_blocking(truth) if config.risk == "blocking" else truth
+
+
+def _select_version(scenes: Scenes, config: CornerConfig, routing: Routing) -> Version:
+    """Which classes are common: as asked for, or as the config or the truth tells."""
+    return routing.classes or ("2022" if config.total else infer_version(scenes))
+
+
+def open_truth(path: Path, corner: Path | None) -> Scenes:
+    """Annotations about corner cases.
+
+    Raises:
+        UsageError: if a second file is given beside tables.
+        InputError: if they cannot be read.
+    """
+
+    for each in (path, corner):
+        if each is not None:
+            loading.require_path(each)
+    if corner is not None and (loading.is_saved(path) or loading.is_made_up(path)):
+        raise UsageError(f"--corner goes with a COCO file; {path} holds tables")
+    if loading.is_made_up(path):
+        return loading.open_dataset(loading.MADE_UP, path)
+    if loading.is_saved(path):
+        return loading.open_saved_scenes(path)
+    with log_step(f"reading {path}"):
+        return read_corner_cases(path, corner)
+
+
+def _open_predictions(path: Path, scenes: Scenes, routing: Routing) -> Predictions:
+
+    loading.require_path(path)
+    if loading.is_saved(path):
+        return loading.open_saved_predictions(path)
+    categories: dict[int, str] = {}
+    if routing.categories is not None:
+        content: Any = read_json_document(routing.categories)
+        listed = content.get("categories") if isinstance(content, dict) else content
+        index = build_coco_index({"images": [], "categories": listed}, str(routing.categories))
+        categories = dict(index.categories)
+    elif routing.trained_on == OWN and not routing.agnostic:
+        categories = map_own_categories(scenes.meta.notes.get(IDS, {}))
+    elif not routing.agnostic:
+        categories = load_training_set(routing.trained_on or "").categories
+    with log_step(f"reading {path}"):
+        return read_results(path, build_predictions_index(scenes, categories), agnostic=routing.agnostic)
+
+
+def _build_facts(scenes: Scenes, config: CornerConfig, routing: Routing) -> dict[str, Any]:
+    """How predictions were routed, and the printed rows that may stand beside, JSON-ready."""
+
+    known = routing.trained_on if routing.trained_on in TRAINING_SETS else None
+    domains = set(scenes.videos["domain"]) if "domain" in scenes.videos.columns else {None}
+    told = "proposals without classes" if routing.agnostic else f"classes of {routing.trained_on}"
+    classes = _select_version(scenes, config, routing)
+    common = f"{classes}, {'each vehicle a class of its own' if config.total else 'vehicles merged'}"
+    printed = []
+    if not config.total:
+        printed = select_printed(known, classes=not routing.agnostic, domains=domains)
+    return {"routing": {"predictions are": told, "common classes as in": common}, "printed": printed}

@@ -1,0 +1,174 @@
+"""Pedestrians: scores beside the samples that they are of, opened and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from roadaware.analysis.evaluation.runs import Run
+from roadaware.datasets.loading import sample_dataset
+from roadaware.errors import UsageError
+from roadaware.formats.score_tables import check_same_length, read_samples, read_scores
+from roadaware.metrics.pedestrians import PedestrianConfig, Task, collect_sample_scores, evaluate_samples
+from roadaware.metrics.scores import SampleScores
+from roadaware.scenes.factors import FactorConfig, build_scenario_labels
+from roadaware.scenes.sampling import get_protocol
+from roadaware.scenes.sampling.sampler import split_samples
+from roadaware.scenes.tables import build_sample_predictions
+from roadaware.steps import log_step
+
+if TYPE_CHECKING:
+    from roadaware.scenes.tables import Scenes
+
+ConfigName = Literal["reference", "default"]
+COLUMNS = {"action": 1, "intention": 3, "risk": 12}
+
+
+@dataclass(frozen=True)
+class MatchedScores:
+    """Scores beside their truth.
+
+    Args:
+        state: the two together.
+        clipped: how many scores lay outside [0, 1] by rounding.
+        scenes: the dataset with the samples, where they come from one.
+    """
+
+    state: SampleScores
+    clipped: int
+    scenes: Scenes | None = None
+
+
+@dataclass(frozen=True)
+class SampleSource:
+    """The samples that scores are of: a file, or a protocol on a dataset.
+
+    Args:
+        samples: the file, in the order of the scores.
+        task: what was asked; the protocol implies it.
+        protocol: instead of a file, its name.
+        data: the dataset of the protocol.
+        split: which samples of the protocol.
+    """
+
+    samples: Path | None = None
+    task: Task | None = None
+    protocol: str | None = None
+    data: Path | None = None
+    split: Literal["train", "val", "test"] = "test"
+
+    def match(
+        self, scores: Path, config: ConfigName, *, any_task: bool = False
+    ) -> tuple[MatchedScores, Task | None]:
+        """Scores beside their ground truth, and the task.
+
+        Args:
+            scores: the csv file.
+            config: of the protocol.
+            any_task: whether a samples file without task will do: the number of scores then tells the classes.
+
+        Raises:
+            InputError: at the first row that is not right, or if the numbers of rows differ.
+            UsageError: if not exactly one of samples and protocol is named, or what belongs to it is missing.
+        """
+
+        if (self.samples is None) == (self.protocol is None):
+            raise UsageError(
+                "name the samples: either --samples SAMPLES.csv, or --protocol NAME and --data PATH"
+            )
+        if self.samples is not None:
+            if self.task is None and not any_task:
+                raise UsageError("--samples needs --task action, intention or risk")
+            return match_file(scores, self.samples, self.task), self.task
+        protocol = get_protocol(str(self.protocol))
+        if self.task is not None and self.task != protocol.task:
+            raise UsageError(
+                f"--protocol {self.protocol} asks for {protocol.task}, --task for {self.task}; leave one away"
+            )
+        if self.data is None:
+            raise UsageError(
+                f"--protocol {self.protocol} needs --data PATH, the folder or zip of {protocol.dataset.upper()}"
+            )
+        sampled = sample_dataset(
+            protocol.dataset, self.data, str(self.protocol), config, splits=(self.split,)
+        )
+        found = read_scores(scores, COLUMNS[protocol.task])
+        held = split_samples(sampled, self.split)
+        told = f"split {self.split} as {self.protocol} with --config {config} cuts it"
+        check_same_length(len(found.values), len(held.samples), scores, told)
+        predictions = build_sample_predictions(held.samples, found.values)
+        state, _ = collect_sample_scores(predictions, held, protocol.task)
+        return MatchedScores(state, found.clipped, held), protocol.task
+
+
+def evaluate_score_file(
+    scores: Path, source: SampleSource, config: ConfigName, by: Sequence[str], draws: int, seed: int
+) -> Run:
+    """Scores and samples opened and judged.
+
+    Args:
+        scores: the csv file.
+        source: of the samples.
+        config: of metrics and sampling.
+        by: scenarios; several make a product.
+        draws: resamples of pedestrians, and of videos.
+        seed: of the resamples.
+
+    Raises:
+        UsageError: as `SampleSource.match`, or if scenarios are asked of samples without dataset.
+        InputError: at the first row that is not right, or if the numbers of rows differ.
+    """
+    matched, task = source.match(scores, config)
+    if task is None:
+        raise UsageError("name what was asked: --task action, intention or risk")
+    chosen = get_config(config, task)
+    groups = None
+    if by:
+        if matched.scenes is None:
+            raise UsageError("--by needs the dataset itself: --protocol NAME and --data PATH, not --samples")
+        groups = assign_scenarios(matched.scenes, by, config)
+    with log_step("resampling" if draws else "scoring"):
+        result = evaluate_samples(
+            matched.state, chosen, draws=draws, seed=seed, groups=groups, n_clipped=matched.clipped
+        )
+    facts: dict[str, Any] = {"config_name": config, "clipped": matched.clipped}
+    if matched.scenes is not None:
+        facts["sampling"] = matched.scenes.meta.notes["protocol"]
+    return Run(scores.stem, matched.state, chosen, result, draws, seed, source.protocol or "", facts, groups)
+
+
+def get_config(name: ConfigName, task: Task) -> PedestrianConfig:
+    """How a task about pedestrians is judged, by name."""
+    return PedestrianConfig.reference(task) if name == "reference" else PedestrianConfig.default(task)
+
+
+def assign_scenarios(scenes: Scenes, by: Sequence[str], config: ConfigName) -> list[str]:
+    """(n,) the scenario of each sample, a product where several factors are named."""
+
+    chosen = FactorConfig.reference() if config == "reference" else FactorConfig.default()
+    return [str(label) for label in build_scenario_labels(scenes, by, chosen)]
+
+
+def match_file(scores: Path, samples: Path, task: Task | None) -> MatchedScores:
+    """Scores joined to the rows of a samples file.
+
+    Args:
+        scores: the csv file.
+        samples: the csv file.
+        task: what they ask; None for as many classes as the first row has scores.
+
+    Raises:
+        InputError: at the first row that is not right, or if the numbers of rows differ.
+    """
+
+    found = read_scores(scores, None if task is None else COLUMNS[task])
+    truth = read_samples(samples, max(2, found.values.shape[1]))
+    check_same_length(len(found.values), len(truth.truth), scores, samples.name)
+    names = np.array(truth.pedestrian, dtype=np.str_)
+    video = None if truth.video is None else np.array(truth.video, dtype=np.str_)
+    state = SampleScores(found.values, truth.truth, names, video, truth.tte_frames)
+    return MatchedScores(state, found.clipped)

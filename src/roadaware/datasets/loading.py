@@ -1,0 +1,158 @@
+"""The tables of a dataset, wherever they lie: a release, a folder that `read -o` saved, synthetic scenes."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from roadaware.datasets import get_reader, read
+from roadaware.errors import InputError, UsageError
+from roadaware.scenes.sampling import get_protocol, sample
+from roadaware.scenes.store import open_predictions, open_scenes
+from roadaware.steps import log_step, show_progress
+
+if TYPE_CHECKING:
+    from roadaware.scenes.tables import Predictions, Scenes
+
+MADE_UP = "simulator"
+_PATHS = ("labels", "excluded")
+
+
+def is_saved(path: Path) -> bool:
+    """Whether a folder holds tables that `read -o` wrote."""
+    return (path / "meta.json").is_file()
+
+
+def is_made_up(path: Path) -> bool:
+    """Whether a folder holds scenes that `simulate` made up."""
+    return (path / "simulation.json").is_file()
+
+
+def require_path(path: Path, hint: str = "Check the path.") -> None:
+    """Refuse a path at which there is nothing.
+
+    Raises:
+        InputError: with the hint.
+    """
+    if not path.exists():
+        raise InputError("there is no such file or folder", where=str(path), hint=hint)
+
+
+def open_saved_scenes(path: Path) -> Scenes:
+    """The scenes of a saved folder, as a step."""
+    with log_step(f"opening {path}"):
+        return open_scenes(path)
+
+
+def open_saved_predictions(path: Path) -> Predictions:
+    """The predictions of a saved folder, as a step."""
+    with log_step(f"opening {path}"):
+        return open_predictions(path)
+
+
+def read_release(reader: str, path: Path, *, named: str = "", **options: Any) -> Scenes:
+    """A dataset read from its files, as a step with progress.
+
+    Args:
+        reader: its name.
+        path: the folder, file or zip.
+        named: what progress calls the dataset; the reader's name where empty.
+        options: passed to the reader.
+    """
+    with show_progress(f"reading {named or reader}") as progress, log_step(f"reading {path}"):
+        return read(reader, path, progress=progress, **options)
+
+
+def open_dataset(dataset: str, path: Path, **options: Any) -> Scenes:
+    """A dataset's tables: read from its files, or opened from a folder that `read -o` wrote.
+
+    Synthetic scenes stand for any dataset: what is asked of them then says whether they are fit for it.
+
+    Args:
+        dataset: name of a reader.
+        path: the folder or zip of the release, or a saved folder.
+        options: passed to the reader.
+
+    Raises:
+        UsageError: if there is no such reader.
+        InputError: if it is not the dataset.
+    """
+
+    if is_saved(path):
+        scenes = open_saved_scenes(path)
+        named = (*get_reader(dataset).datasets, *get_reader(MADE_UP).datasets)
+        if scenes.meta.dataset not in named:
+            found = scenes.meta.dataset or "no named set"
+            raise InputError(
+                f"expected tables of {' or '.join(named[:-1])}, found those of {found}",
+                where=str(path),
+                hint="name the dataset that was saved there, or point at the release",
+            )
+        return scenes
+    dataset = MADE_UP if is_made_up(path) else dataset
+    return read_release(dataset, path, named=dataset.upper(), **options)
+
+
+def sample_dataset(
+    dataset: str,
+    path: Path,
+    protocol: str,
+    config: Literal["reference", "default"],
+    splits: tuple[str, ...] | None = None,
+) -> Scenes:
+    """A dataset cut into samples by a protocol.
+
+    Args:
+        dataset: jaad or pie.
+        path: where it lies.
+        protocol: its name.
+        config: the published sampling, or the one we recommend.
+        splits: those that are needed; all of the protocol where None.
+
+    Raises:
+        InputError, UsageError: if the dataset cannot be read, a split is empty, or the protocol is unknown.
+    """
+
+    chosen = get_protocol(protocol, config)
+    if splits is not None:
+        chosen = replace(chosen, splits=splits)
+    scenes = open_dataset(dataset, path)
+    with log_step("sampling"):
+        return sample(scenes, chosen)
+
+
+def parse_reader_options(reader: str, texts: Sequence[str]) -> dict[str, Any]:
+    """Option to its value, as a reader takes it: JSON, or the bare word.
+
+    Args:
+        reader: its name.
+        texts: OPTION=VALUE each.
+
+    Raises:
+        UsageError: if something is not OPTION=VALUE, or the reader has no such option.
+    """
+
+    known = get_reader(reader).options
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not value:
+            raise UsageError(f"--option needs OPTION=VALUE, such as first_frame=0; got {text!r}")
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+            guess = f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or 'none'}"
+            raise UsageError(f"--option: the reader of {reader} has no option {name!r}; {guess}")
+        found[name] = Path(value) if name in _PATHS else parse_json_or_word(value)
+    return found
+
+
+def parse_json_or_word(text: str) -> Any:
+    """A value of an option: what it says as JSON, such as 4, true or null, else the word itself."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
