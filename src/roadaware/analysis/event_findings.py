@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from roadaware.datasets.issues import Findings
 from roadaware.errors import InputError
 from roadaware.formats.detection_folders import find_detection_folder, list_frame_files
+from roadaware.scenes.tables import filter_videos
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Predictions, Scenes, TableSet
@@ -20,7 +21,6 @@ NO_SCORE = "no number in [0, 1]"
 PER_CENT = "If the scores are per cent, divide them by 100."
 _CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 _SMALL_SHARE = 0.6
-S = TypeVar("S", bound="TableSet")
 
 
 @dataclass
@@ -115,21 +115,6 @@ def select_known_videos(
                 what = f"predicted {name} {where}"
                 counts[what] = counts.get(what, 0) + count
     return filter_videos(claims, sorted(judged)) if told else claims
-
-
-def filter_videos(tables: S, videos: Sequence[str]) -> S:
-    """The rows that belong to some videos."""
-
-    kept = {
-        name: frame.filter(pl.col("video").cast(pl.String).is_in(videos))
-        for name, frame in tables.filled().items()
-        if "video" in frame.columns
-    }
-    for name, key, owner in (("labels", "box", "boxes"), ("tube_labels", "tube", "tubes")):
-        frame = getattr(tables, name)
-        if not frame.is_empty() and owner in kept:
-            kept[name] = frame.filter(pl.col(key).is_in(kept[owner][key].implode()))
-    return tables.with_tables(**kept)
 
 
 def find_unread(path: Path, videos: Sequence[str], known: Iterable[str]) -> LeftOut:

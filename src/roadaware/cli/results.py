@@ -36,32 +36,6 @@ class Scale:
     example: str
     known: tuple[str, ...] = ()
 
-    def check(self, text: str, number: str) -> float:
-        """The value of a bar.
-
-        Args:
-            text: the bar as it was given.
-            number: what stands there for the value.
-
-        Raises:
-            UsageError: if it is not on the scale.
-        """
-        try:
-            value = float(number)
-        except ValueError:
-            value = math.nan
-        if self.known and not math.isfinite(value):
-            raise UsageError(f"--fail-under {text}: {number!r} is not a finite number")
-        if self.known:
-            return value
-        if not math.isfinite(value) or not 0 <= value <= 100:
-            raise UsageError(f"--fail-under {text}: {number!r} is not a number from 0 to {self.top:g}")
-        if self.top > 1 and 0 < value < 1:
-            raise UsageError(f"--fail-under {text}: bars are in per cent; write {100 * value:g}")
-        if self.top == 1 and value > 1:
-            raise UsageError(f"--fail-under {text}: bars are fractions; write {value / 100:g}")
-        return value
-
 
 FRACTIONS = Scale(1.0, "", "map@0.5=0.25")
 SCALES = {
@@ -88,7 +62,17 @@ def parse_bars(texts: Sequence[str], scale: Scale) -> dict[str, float]:
             check_bars([name], scale.known, scale)
             if is_lower_better(name):
                 raise UsageError(f"--fail-under: lower is better for {name}, so it cannot fall under a bar")
-        bars[name] = scale.check(text, number)
+        try:
+            bars[name] = float(number)
+        except ValueError:
+            bars[name] = math.nan
+        if not math.isfinite(bars[name]) or not (scale.known or 0 <= bars[name] <= 100):
+            due = "a finite number" if scale.known else f"a number from 0 to {scale.top:g}"
+            raise UsageError(f"--fail-under {text}: {number!r} is not {due}")
+        if scale.top > 1 and 0 < bars[name] < 1:
+            raise UsageError(f"--fail-under {text}: bars are in per cent; write {100 * bars[name]:g}")
+        if scale.top == 1 and bars[name] > 1 and not scale.known:
+            raise UsageError(f"--fail-under {text}: bars are fractions; write {bars[name] / 100:g}")
     return bars
 
 

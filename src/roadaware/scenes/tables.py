@@ -5,9 +5,9 @@ with scores: tables checked when made.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -156,7 +156,7 @@ class Scenes(TableSet):
             raise UsageError(
                 f"no video {unknown[:5]} among the {len(known)} of {self.meta.dataset or 'this set'}"
             )
-        return _filter_videos(self, wanted)
+        return filter_videos(self, wanted)
 
     def split(self, name: str) -> Scenes:
         """The part that belongs to a named split, such as `default/train`.
@@ -183,28 +183,31 @@ class Scenes(TableSet):
         return held
 
 
-def _filter_videos(scenes: Scenes, videos: list[str]) -> Scenes:
-    """Filter every table to the videos, and tables without one through what they point to."""
+Tables = TypeVar("Tables", bound=TableSet)
+
+
+def filter_videos(tables: Tables, videos: Sequence[str]) -> Tables:
+    """The rows of every table that belong to some videos; of tables without a video, by what they point to."""
     kept: dict[str, Any] = {}
-    for name, frame in scenes.filled().items():
+    for name, frame in tables.filled().items():
         if "video" in frame.columns:
             kept[name] = frame.filter(pl.col("video").cast(pl.String).is_in(videos))
     for name, key, owner in (("labels", "box", "boxes"), ("tube_labels", "tube", "tubes")):
-        frame = getattr(scenes, name)
-        if not frame.is_empty():
+        frame = getattr(tables, name)
+        if not frame.is_empty() and owner in kept:
             kept[name] = frame.filter(pl.col(key).is_in(kept[owner][key].implode()))
-    if not scenes.samples.is_empty():
-        tubes = kept.get("tubes", scenes.tubes)["tube"].implode()
+    if not tables.samples.is_empty():
+        tubes = kept.get("tubes", tables.tubes)["tube"].implode()
         named = {"video": pl.col("video").cast(pl.String).is_in(videos), "tube": pl.col("tube").is_in(tubes)}
-        owned = [expression for c, expression in named.items() if c in scenes.samples.columns]
-        kept["samples"] = scenes.samples.filter(pl.coalesce(*owned, pl.lit(False)))
-    held = kept.get("videos", scenes.videos)
+        owned = [expression for c, expression in named.items() if c in tables.samples.columns]
+        kept["samples"] = tables.samples.filter(pl.coalesce(*owned, pl.lit(False)))
+    held = kept.get("videos", tables.videos)
     names = held["scene"].cast(pl.String) if "scene" in held.columns else pl.Series([], dtype=pl.String)
     for name in ("sensors", "sweeps"):
-        frame = getattr(scenes, name)
+        frame = getattr(tables, name)
         if not frame.is_empty():
             kept[name] = frame.filter(pl.col("scene").cast(pl.String).is_in(names.implode()))
-    return replace(scenes, **kept)
+    return replace(tables, **kept)
 
 
 def _same(a: pl.DataFrame, b: pl.DataFrame) -> bool:
