@@ -35,7 +35,6 @@ from roadaware.linking.frame_boxes import list_steps
 from roadaware.linking.interpolation import InterpolationConfig, interpolate_tubes
 from roadaware.linking.link import link
 from roadaware.linking.linker_choice import compare_with_advice, select_linker
-from roadaware.metrics.detection.calibration import build_calibration_table
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.errors import build_error_table
 from roadaware.metrics.detection.evaluate import DetectionResult, as_json, evaluate
@@ -566,6 +565,8 @@ def group_calibration(
     Returns:
         rows with `of` (boxes or tubes), `group`, `kind`, `claims`, `mean_score`, `precision` and `ece`.
     """
+    from roadaware.metrics.detection.calibration import build_calibration_table  # which needs scipy
+
     rows: list[dict[str, Any]] = []
     for name, part in build_video_slices(scenes, by).items():
         if part.of_boxes or part.videos is None:
