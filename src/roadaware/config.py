@@ -43,7 +43,7 @@ def from_dict(kind: type[T], fields: dict[str, Any]) -> T:
         raise UsageError(
             f"{kind.__name__} has no field {_cut(', '.join(unknown))}; it has {', '.join(sorted(known))}"
         )
-    values = {name: _tuples(value) for name, value in fields.items()}
+    values = {name: to_tuples(value) for name, value in fields.items()}
     check_types(kind, values)
     try:
         return kind(**values)
@@ -200,6 +200,6 @@ def _cut(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:80]}…"
 
 
-def _tuples(value: Any) -> Any:
-    """Lists as tuples, which is what a frozen config holds."""
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+def to_tuples(value: Any) -> Any:
+    """The value with tuples for its lists, at any depth: what a frozen config holds."""
+    return tuple(to_tuples(item) for item in value) if isinstance(value, list) else value

@@ -18,7 +18,7 @@ from roadaware.io.xml import (
     Walker,
     add_line_numbers,
     decode,
-    find_record_owners,
+    find_elements,
     find_text,
     scan_records,
 )
@@ -222,7 +222,7 @@ def list_cvat_tracks(sheet: Sheet, videos: pl.DataFrame, ids: Sequence[str] = ("
         (place, owner, element.get("label"), element.sourceline)
         for place, root in sorted(sheet.roots.items())
         if place in taken
-        for owner, element in enumerate(find_record_owners(root, sheet.record))
+        for owner, element in enumerate(find_elements(root, sheet.record.owner))
     ]
     schema = {"document": pl.UInt32, "owner": pl.UInt32, "track_label": pl.String, "line": pl.Int64}
     tracks = pl.DataFrame(listed, schema=schema, orient="row")

@@ -37,7 +37,7 @@ from roadaware.datasets.cvat import (
 from roadaware.datasets.issues import Cells, Findings, select_first_reason
 from roadaware.errors import InputError
 from roadaware.io.sources import Source, find_source, to_printable
-from roadaware.io.xml import Record, Walker, Walkers, count_cores, find_record_owners, find_text
+from roadaware.io.xml import Record, Walker, Walkers, count_cores, find_elements, find_text
 from roadaware.scenes.tables import Meta, Scenes
 
 # The words and forms of JAAD's files: vocabularies in code order, and how records are written.
@@ -271,7 +271,7 @@ def _match_appearance_tubes(sheet: Sheet, tubes: pl.DataFrame) -> pl.DataFrame:
     listed = [
         (place, owner, element.get("id"), element.get("old_id"))
         for place, root in sorted(sheet.roots.items())
-        for owner, element in enumerate(find_record_owners(root, sheet.record))
+        for owner, element in enumerate(find_elements(root, sheet.record.owner))
     ]
     schema = {"document": pl.UInt32, "owner": pl.UInt32, "name": pl.String, "old_id": pl.String}
     tracks = pl.DataFrame(listed, schema=schema, orient="row")

@@ -250,11 +250,6 @@ class Document:
     text: str
 
 
-def find_record_owners(tree: etree._Element, record: Record) -> list[etree._Element]:
-    """The owners of a document's records, in the order that `owner` counts them."""
-    return find_elements(tree, record.owner)
-
-
 def find_elements(tree: etree._Element, name: str) -> list[etree._Element]:
     """The elements of that name in the root's own namespace, in document order."""
     return list(tree.iter(get_namespace(tree) + name))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.arrays import Bools, Floats, Ints32
-from roadaware.config import from_dict, to_dict
+from roadaware.config import from_dict, to_dict, to_tuples
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.result import SUMMARY, MetricResult, build_interval_columns
 from roadaware.statistics.intervals import Scale, Units
@@ -125,7 +125,7 @@ class Judged(ABC):
             else:
                 values[name] = array
         for name, value in facts.items():
-            values[name] = from_dict(cls.config_type, value) if isinstance(value, dict) else _tuples(value)
+            values[name] = from_dict(cls.config_type, value) if isinstance(value, dict) else to_tuples(value)
         asked = {each.name for each in fields(cls)}
         if set(values) != asked:
             raise InputError(f"{cls.__name__} holds {sorted(asked)}, the file {sorted(values)}")
@@ -355,10 +355,6 @@ def _in_order(value: str) -> tuple[bool, float, str]:
     """What sorts values by the number that they begin with."""
     number = re.match(r"\d+(?:\.\d+)?", value)
     return number is None, float(number[0]) if number else 0.0, value
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
 # A state of one row of numbers per item: every metric is a mean over items, so that a draw is a product.

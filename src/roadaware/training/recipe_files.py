@@ -245,7 +245,7 @@ def read_recipe(
             raise UsageError(f"--weights is for recipes of detectors; {path} is one of a predictor")
         _put(found, ["model", "weights"], weights)
     _change(found, changes)
-    return parse_pedestrian_recipe(found) if "task" in found else parse_recipe(found)
+    return build_dataclass(PedestrianRecipe, found) if "task" in found else parse_recipe(found)
 
 
 def read_fields(path: Path | None, changes: Sequence[str] = ()) -> dict[str, Any]:
@@ -311,19 +311,6 @@ def _yaml(path: Path) -> dict[str, Any]:
     return found
 
 
-def build_dataclass(kind: type[T], given: Given) -> T:
-    """A dataclass from plain data, every key and value of which must fit its fields.
-
-    Args:
-        kind: the dataclass.
-        given: keys with values.
-
-    Raises:
-        UsageError: if a key is unknown or a value is of the wrong kind; each names where.
-    """
-    return _made(kind, given, "")
-
-
 def replace_fields(base: T, given: Given, where: str) -> T:
     """A config some of whose fields are others, every value of which must fit its field.
 
@@ -346,22 +333,9 @@ def replace_fields(base: T, given: Given, where: str) -> T:
         raise UsageError(f"{where} {dict(given)} cannot be: {error}") from error
 
 
-def parse_pedestrian_recipe(given: Given) -> PedestrianRecipe:
-    """Build the recipe of a pedestrian predictor from plain data.
-
-    Raises:
-        UsageError: if a key is unknown or a value is of the wrong kind; each names where.
-    """
-    return _made(PedestrianRecipe, given, "")
-
-
 def parse_recipe(given: Given) -> Recipe:
-    """Build the recipe of a detector from plain data.
-
-    Raises:
-        UsageError: if a key is unknown or a value is of the wrong kind; each names where.
-    """
-    return _made(Recipe, given, "")
+    """Build the recipe of a detector from plain data, as `build_dataclass` does."""
+    return build_dataclass(Recipe, given)
 
 
 def _put(found: dict[str, Any], keys: Sequence[str], value: Any) -> None:
@@ -372,8 +346,17 @@ def _put(found: dict[str, Any], keys: Sequence[str], value: Any) -> None:
     found[keys[-1]] = value
 
 
-def _made(kind: type[T], given: Any, where: str) -> T:
-    """A dataclass from plain data."""
+def build_dataclass(kind: type[T], given: Any, where: str = "") -> T:
+    """A dataclass from plain data, every key and value of which must fit its fields.
+
+    Args:
+        kind: the dataclass.
+        given: keys with values.
+        where: names it in messages, such as `schedule` (default: it is the whole).
+
+    Raises:
+        UsageError: if a key is unknown or a value is of the wrong kind; each names where.
+    """
     if not isinstance(given, Mapping):
         raise UsageError(f"{where or 'the recipe'} holds fields, not {to_printable(repr(given), 60)}")
     known = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]
@@ -398,7 +381,7 @@ def _value(hint: Any, value: Any, where: str) -> Any:
         UsageError: if it is of another.
     """
     if is_dataclass(hint):
-        return _made(hint, {} if value is None else value, where)  # type: ignore[arg-type]
+        return build_dataclass(hint, {} if value is None else value, where)  # type: ignore[arg-type]
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Literal:
         if value not in inner:

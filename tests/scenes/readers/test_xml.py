@@ -68,10 +68,10 @@ def test_the_usual_encodings_are_read(data: bytes) -> None:
     ],
 )
 def test_bad_files_are_told_with_their_place(data: bytes, expected: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(InputError, match=expected) as caught:
         parse(data, "f.xml", root="a")
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert caught.value.hint
     assert "HUGE" not in str(caught.value)
 

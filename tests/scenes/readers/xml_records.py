@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roadaware.errors import InputError
-from roadaware.io.xml import Document, Record, Tables, find_record_owners, scan_records, walk
+from roadaware.io.xml import Document, Record, Tables, find_elements, scan_records, walk
 
 TINY = Record("box", "track", ("frame", "x"), (("id", "look"), ("id",)))
 
@@ -25,7 +25,7 @@ def agrees(text: str, record: Record = TINY, root: str = "root") -> Tables:
     for tree in (tables.roots[0], plain.root):
         assert not isinstance(tree, InputError)
         numbers = tables.rows["owner"].drop_nulls()
-        assert numbers.is_empty() or numbers.max() < len(find_record_owners(tree, record))  # type: ignore[operator]
+        assert numbers.is_empty() or numbers.max() < len(find_elements(tree, record.owner))  # type: ignore[operator]
     return tables
 
 
