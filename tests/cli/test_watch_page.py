@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_files import Command
 
-from conftest import Command
 from roadaware.analysis.watched import summarise_events
 from roadaware.cli import watch
 from roadaware.cli import watch as command
