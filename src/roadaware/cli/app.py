@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 from cyclopts import App, CycloptsError, Group, Parameter
+from cyclopts.exceptions import UnusedCliTokensError
 
 from roadaware import __version__
 from roadaware.addresses import is_address_like, keep_secret, reset_secrets
@@ -285,7 +286,10 @@ def _run_guarded(words: list[str]) -> int:
         code = _run(prepare_words(words))
         sys.stdout.flush()
     except CycloptsError as error:
-        return _complain(str(error), USAGE, hint="`roadaware --help` lists the commands and their options.")
+        said = str(error)
+        if isinstance(error, UnusedCliTokensError):
+            said = f"no argument or option takes {' '.join(map(repr, error.unused_tokens))}"
+        return _complain(said, USAGE, hint="`roadaware --help` lists the commands and their options.")
     except RoadawareError as error:
         # Our own line breaks are followed by two spaces; any other stands in a name.
         return _complain(re.sub("\n(?!  )", r"\\n", str(error)), error.exit_code)
