@@ -741,7 +741,7 @@ def load_model(
         told = str(facts.get("data") or facts.get("protocol") or "")
         return Model(path.stem, found.task, {found.task: tuple(found.labels)}, (path,), found, told)
     choice = setup.select_detector(
-        [path], synthetic=False, live=False, size=size, tiles=tiles, find_real=lambda: None
+        [path], synthetic=False, live=False, size=size, tiles=tiles, find_real=lambda live: None
     )
     place, dtype = select_device(device, precision)
     detector = open_stream(choice.files, views=choice.views, device=place, dtype=dtype)
@@ -926,11 +926,11 @@ def _check_free(model: Model, *, sized: bool) -> None:
         )
 
 
-def _find_real_detector() -> Path | None:
+def _find_real_detector(live: bool) -> Path | None:
     """The installed detector of real streets, and a word on it or on where there is one."""
     from roadaware.online.setup import FIRST, find_installed_detector
 
-    found = find_installed_detector()
+    found = find_installed_detector(live=live)
     if found is None:
         _LOG.info("no detector of real streets is installed: `roadaware models get %s` fetches one", FIRST)
         return None

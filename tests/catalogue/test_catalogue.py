@@ -359,3 +359,9 @@ def test_a_name_becomes_a_path_in_one_place(tmp_path: Path, monkeypatch: pytest.
     assert find_installed_path(find_entry("street-small")) is None  # without its record it is not whole
     assert remove_model("street-small") == 4
     assert not folder.exists()
+
+
+def test_the_accuracy_that_is_compared_is_the_one_that_is_shown() -> None:
+    for entry in read_catalogue().values():
+        if entry.task == "objects":
+            assert f"COCO AP {entry.coco_ap:.3f}".replace("0.", ".") in entry.published

@@ -56,6 +56,19 @@ def test_a_real_film_is_looked_at_by_a_real_detector_where_one_is_installed() ->
     assert _files("street-small", synthetic=True) == [real]
 
 
+def test_of_several_the_best_looks_at_a_video_and_the_cheapest_at_a_camera_without_a_gpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cheap, good = _install(), _install("dfine-n")
+    found = {"street-small": cheap, "dfine-n": good}
+    monkeypatch.setattr("roadaware.online.setup.find_installed_path", lambda entry: found.get(entry.name))
+    assert _files() == [good]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert _files(live=True) == [cheap]
+    monkeypatch.setattr("roadaware.models.devices.select_device", lambda *asked: (torch.device("cuda"), None))
+    assert _files(live=True) == [good]
+
+
 def test_sizes_suit_the_source() -> None:
     _install()
 

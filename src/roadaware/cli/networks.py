@@ -211,9 +211,9 @@ def select_detector(named: Sequence[Path], *, synthetic: bool, live: bool, looks
     )
 
 
-def _find_real_detector() -> Path | None:
-    """The cheapest detector that is installed; else what is fetched now, where somebody says so."""
-    found = setup.find_installed_detector()
+def _find_real_detector(live: bool) -> Path | None:
+    """The installed detector that suits the source; else what is fetched now, where somebody says so."""
+    found = setup.find_installed_detector(live=live)
     if found is not None:
         entry, path = found
         console.print_note(f"looking with {entry.name} ({entry.licence}); --weights chooses another detector")

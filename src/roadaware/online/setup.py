@@ -89,14 +89,28 @@ def find_bundled_weights() -> Path:
     return found[0]
 
 
-def find_installed_detector() -> tuple[Entry, Path] | None:
-    """The cheapest detector of the catalogue that is installed, with its path; None where there is none."""
+def find_installed_detector(*, live: bool) -> tuple[Entry, Path] | None:
+    """The detector of the catalogue that suits a source, of those that are installed, with its path.
+
+    Args:
+        live: whether frames have to be kept up with: then the cheapest where there is no GPU, else the most accurate
+            as published.
+
+    Returns:
+        None where none is installed.
+    """
     there = [
         (entry, path)
         for entry in read_catalogue().values()
         if entry.task == "objects" and (path := find_installed_path(entry))
     ]
-    return min(there, key=lambda each: each[0].cost) if there else None
+    if len(there) < 2:
+        return there[0] if there else None
+    from roadaware.models.devices import select_device
+
+    if live and select_device("auto", "fp32")[0].type == "cpu":
+        return min(there, key=lambda each: each[0].cost)
+    return max(there, key=lambda each: each[0].coco_ap)
 
 
 def select_detector(
@@ -106,7 +120,7 @@ def select_detector(
     live: bool,
     size: int | None = None,
     tiles: bool = False,
-    find_real: Callable[[], Path | None],
+    find_real: Callable[[bool], Path | None],
 ) -> Choice:
     """The detector that was named, or the one that suits the source.
 
@@ -116,7 +130,7 @@ def select_detector(
         live: whether it is a camera.
         size: longer side in pixels, of a detector of any size; default: 640 of a camera, 1024 of a video.
         tiles: whether parts of each image are looked at besides the whole, by a detector of any size.
-        find_real: finds a detector of real streets where none is named.
+        find_real: finds a detector of real streets where none is named, given `live`.
 
     Raises:
         UsageError: if a name is not installed, or a size was asked of a detector that has its own.
@@ -126,7 +140,7 @@ def select_detector(
     if named:
         files = [resolve_weights(path, _OBJECTS) for path in named]
     else:
-        files = [(None if synthetic else find_real()) or find_bundled_weights()]
+        files = [(None if synthetic else find_real(live)) or find_bundled_weights()]
     if len(files) == 1 and is_graph_file(files[0]):
         usual = LIVE_PX if live else FILM_PX
         return Choice(files, Views(usual if size is None else size, tiles))

@@ -97,6 +97,7 @@ class Entry:
         licence: of the weights, in words; `licence_from` says where that stands.
         published: what its authors report; empty where nothing fits.
         measured: what was measured here.
+        coco_ap: average precision on COCO as published, of detectors of objects; 0 where unknown.
         cost: of an image, relative to others.
         source: where it comes from.
         graph: of a graph model alone.
@@ -112,6 +113,7 @@ class Entry:
     source: NpmSource | HubSource | FileSource
     published: str = ""
     measured: str = ""
+    coco_ap: float = 0.0
     cost: int = 0
     graph: GraphFacts | None = None
 
