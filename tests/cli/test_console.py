@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from roadaware import steps
 from roadaware.cli import console, main
 
 
@@ -120,3 +121,25 @@ def test_a_call_is_no_louder_for_the_one_before_it(capsys: pytest.CaptureFixture
     assert "Traceback" in capsys.readouterr().err
     assert main(["read", "jaad", "there-is-none", "--no-such-option"]) == 2
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verbosity", [0, 1])
+def test_steps_of_the_library_are_shown_as_the_command_line_shows_its_own(
+    monkeypatch: pytest.MonkeyPatch, verbosity: int
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    monkeypatch.setattr(console, "_EVERY_S", 0.0)
+    console.configure(quiet=False, verbosity=verbosity)
+    with steps.show_progress("linking") as progress, steps.log_step("judging"):
+        progress(1, 2, "videos")
+    first, *others = stream.getvalue().splitlines()
+    assert first == "linking: 1 of 2 videos"
+    assert [line.partition(":")[0] for line in others] == ["judging"] * verbosity
+
+
+def test_steps_are_silent_where_nobody_shows_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "_display", steps._show_nothing)
+    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    with steps.show_progress("linking") as progress:
+        progress(1, 2)
+    assert stream.getvalue() == ""

@@ -281,3 +281,15 @@ def test_the_page_of_a_protocol_shows_how_it_samples(
     assert roadaware("report", run, "-o", tmp_path / "page.html").code == 0
     for page in (folder / "report.html", run / "report.html", tmp_path / "page.html"):
         assert "Sampling protocol" in page.read_text()
+
+
+def test_the_page_alone_is_written_without_a_run_folder(
+    roadaware: Command, files: Files, tmp_path: Path
+) -> None:
+    done = evaluate(roadaware, files, "--html", tmp_path / "page.html")
+    assert done.code == 0, done.err
+    assert f"wrote {tmp_path / 'page.html'}" in done.err
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Content-Security-Policy" in text
+    assert "balanced accuracy" in text.lower()
+    assert not list(tmp_path.glob("*.parquet"))

@@ -250,7 +250,8 @@ def build_confusion_table(judgement: Judgement, min_score: float = 0.0) -> pl.Da
     near = _nearest(judgement)
     asked = np.flatnonzero((near >= 0) & (judgement.claims.score >= min_score))
     person = _persons(judgement.truth)
-    stood = pl.DataFrame({"person": person, "truth": judgement.truth.cls}).unique()
+    # Orders are kept, so that a mean has the same bits each time.
+    stood = pl.DataFrame({"person": person, "truth": judgement.truth.cls}).unique(maintain_order=True)
     claims = pl.DataFrame(
         {
             "person": person[near[asked]],
@@ -258,7 +259,8 @@ def build_confusion_table(judgement: Judgement, min_score: float = 0.0) -> pl.Da
             "score": judgement.claims.score[asked],
         }
     ).join(stood, left_on=["person", "claimed"], right_on=["person", "truth"], how="anti")
-    pairs = claims.join(stood, on="person").group_by("truth", "claimed")
+    pairs = claims.join(stood, on="person", maintain_order="left_right")
+    pairs = pairs.group_by("truth", "claimed", maintain_order=True)
     counts = pairs.agg(claims=pl.len().cast(pl.Int64), mean_score=pl.col("score").mean())
     counts = counts.sort("claims", "truth", "claimed", descending=[True, False, False])
     return counts.with_columns(
