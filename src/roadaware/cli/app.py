@@ -288,7 +288,7 @@ def _run_guarded(words: list[str]) -> int:
     except CycloptsError as error:
         said = str(error)
         if isinstance(error, UnusedCliTokensError):
-            said = f"no argument or option takes {' '.join(map(repr, error.unused_tokens))}"
+            said = f"no argument or option takes {' '.join(map(repr, error.unused_tokens or []))}"
         return _complain(said, USAGE, hint="`roadaware --help` lists the commands and their options.")
     except RoadawareError as error:
         # Our own line breaks are followed by two spaces; any other stands in a name.

@@ -259,8 +259,8 @@ def build_confusion_table(judgement: Judgement, min_score: float = 0.0) -> pl.Da
             "score": judgement.claims.score[asked],
         }
     ).join(stood, left_on=["person", "claimed"], right_on=["person", "truth"], how="anti")
-    pairs = claims.join(stood, on="person", maintain_order="left_right")
-    pairs = pairs.group_by("truth", "claimed", maintain_order=True)
+    joined = claims.join(stood, on="person", maintain_order="left_right")
+    pairs = joined.group_by("truth", "claimed", maintain_order=True)
     counts = pairs.agg(claims=pl.len().cast(pl.Int64), mean_score=pl.col("score").mean())
     counts = counts.sort("claims", "truth", "claimed", descending=[True, False, False])
     return counts.with_columns(
