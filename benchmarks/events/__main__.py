@@ -84,7 +84,7 @@ def _test(folder: Path, weights: Path | None) -> None:
             )
             driven = [judge_drive(rows, drive, [label]) for label in _DRIVEN]
             cells = (found[0], every[0], found[1], every[1], *driven)
-            how = "pictures" if pixels else "boxes alone"
+            how = "images" if pixels else "boxes alone"
             print(f"| {name} | {how} | {' | '.join(str(c) for c in cells)} |", flush=True)
             plain = _scores(_plain(head), rows)
             raw = (

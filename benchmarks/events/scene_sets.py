@@ -8,7 +8,7 @@ from roadaware.training.events.rows import Rows, flip_scene, join_rows, make_row
 from roadaware.training.events.scenes import Cameras, load_truth, make_truth, save_truth
 
 SETS: dict[str, tuple[int, int, Cameras]] = {
-    "train": (101, 220, "usual"),
+    "train": (101, 660, "usual"),
     "val": (102, 40, "usual"),
     "test": (103, 40, "usual"),
     "unusual": (104, 20, "unusual"),
