@@ -19,7 +19,7 @@ from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.models.catalogue.entries import COCO
 from roadaware.models.graphs.files import is_graph_file, open_graph, save_graph
 from roadaware.models.graphs.graph import INPUT, Graph, Step, keep_channels, parse_graph
-from roadaware.models.graphs.runner import Backend, Runner, has_onnx
+from roadaware.models.graphs.runner import Backend, Runner, _find_hard_swishes, has_onnx
 from roadaware.models.graphs.street import StreetDetector, merge_tile_boxes, open_street
 from roadaware.models.graphs.tfjs import convert
 from roadaware.models.graphs.views import Views, find_peaks, resize_region
@@ -54,6 +54,40 @@ def test_a_converted_graph_gives_what_the_plain_interpreter_gives(
         got = found[name][0].transpose(1, 2, 0)
         assert got.shape == truth.shape
         assert np.abs(got - truth).max() <= 1e-5 * max(1, np.abs(truth).max())
+
+
+def _hard_swish(scale: float, *, kept: bool) -> Graph:
+    """x · scale · relu6(x + 3) of four channels; where the sum is `kept`, it is an output as well."""
+    rng = np.random.default_rng(0)
+    weights = {
+        "kernel": rng.normal(size=(4, 3, 1, 1)).astype(np.float32) / 100,
+        "three": np.array(3, np.float32),
+        "scale": np.array(scale, np.float32),
+    }
+    plain = {"stride": 1, "dilation": 1, "groups": 1, "pad": True, "then": "none"}
+    steps = (
+        Step("conv", "x", (INPUT, "kernel"), plain),
+        Step("add", "sum", ("x", "three")),
+        Step("relu6", "gate", ("sum",)),
+        Step("mul", "scaled", ("scale", "x")),
+        Step("mul", "y", ("scaled", "gate")),
+    )
+    return Graph(steps, weights, {"heat": "y", **({"sides": "sum"} if kept else {})})
+
+
+@pytest.mark.skipif(not has_onnx(), reason="ONNX Runtime is not installed")
+@pytest.mark.parametrize(
+    ("scale", "kept", "joined"), [(1 / 6, False, 1), (1 / 6, True, 0), (-1 / 6, False, 0)]
+)
+def test_a_hard_swish_is_joined_where_nothing_else_needs_its_parts(
+    scale: float, kept: bool, joined: int
+) -> None:
+    graph = _hard_swish(scale, kept=kept)
+    assert sum(swish is not None for swish in _find_hard_swishes(graph).values()) == joined
+    picture = _picture(32, 64).transpose(2, 0, 1)[None].copy()
+    wanted, found = (Runner(graph, backend=each).run(picture) for each in ("torch", "onnx"))
+    for name, values in wanted.items():
+        assert np.abs(found[name] - values).max() <= 2e-6 * np.abs(values).max()
 
 
 def test_a_file_holds_the_graph_to_the_bit_in_half_the_room(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from roadaware.arrays import Floats32
-from roadaware.models.graphs.graph import INPUT, Graph, Step
+from roadaware.models.graphs.graph import INPUT, Graph, Step, infer_shapes
 from roadaware.models.offline import import_onnxruntime
 
 # A `Graph` as the bytes of an ONNX file; needs the onnx package.
@@ -39,9 +40,15 @@ def encode_onnx(graph: Graph) -> bytes:
     names = {INPUT: INPUT, **{name: f"weight {n}" for n, name in enumerate(graph.weights)}}
     names |= {step.name: f"step {n}" for n, step in enumerate(graph.steps)}
     made = _Nodes(onnx, {names[name]: array for name, array in graph.weights.items()})
+    swishes = _find_hard_swishes(graph)
     for step in graph.steps:
-        inputs = tuple(names[name] for name in step.inputs)
-        made.add(replace(step, name=names[step.name], inputs=inputs))
+        name = names[step.name]
+        if step.name in swishes:
+            swish = swishes[step.name]
+            if swish is not None:
+                made.hard_swish(names[swish.given], swish, name)
+            continue
+        made.add(replace(step, name=name, inputs=tuple(names[each] for each in step.inputs)))
     for what, name in graph.outputs.items():
         made.node("Identity", [names[name]], what)
     whole = onnx.TensorProto.FLOAT
@@ -58,6 +65,53 @@ def encode_onnx(graph: Graph) -> bytes:
     )
     data: bytes = model.SerializeToString()
     return data
+
+
+@dataclass(frozen=True)
+class _HardSwish:
+    """scale x · relu6(x + shift) of the `channels` channels of a step."""
+
+    given: str
+    scale: float
+    shift: float
+    channels: int
+
+
+def _find_hard_swishes(graph: Graph) -> dict[str, _HardSwish | None]:
+    """Products that are a hard swish, by their name; and with None the steps that nothing else uses."""
+    steps = {step.name: step for step in graph.steps}
+    uses = Counter(name for step in graph.steps for name in step.inputs) + Counter(graph.outputs.values())
+    shapes = infer_shapes(graph)
+
+    def split(name: str, op: str) -> tuple[str, float] | None:
+        """The array and the single number that a step joins, where it is of this kind and used once."""
+        step = steps.get(name)
+        if step is None or step.op != op or uses[name] != 1:
+            return None
+        arrays = [each for each in step.inputs if each not in graph.weights]
+        numbers = [graph.weights[each] for each in step.inputs if each in graph.weights]
+        if len(arrays) != 1 or numbers[0].size != 1:
+            return None
+        return arrays[0], float(numbers[0].item())
+
+    found: dict[str, _HardSwish | None] = {}
+    for step in graph.steps:
+        if step.op != "mul":
+            continue
+        for one, other in (step.inputs, step.inputs[::-1]):
+            gate = steps.get(other)
+            scaled = split(one, "mul")
+            if scaled is None or gate is None or gate.op != "relu6" or uses[other] != 1:
+                continue
+            moved = split(gate.inputs[0], "add")
+            # A scale below 0 would swap the bounds.
+            if moved is None or moved[0] != scaled[0] or moved[0] not in steps or scaled[1] <= 0:
+                continue
+            channels = shapes[moved[0]].channels
+            found[step.name] = _HardSwish(moved[0], scaled[1], moved[1], channels)
+            found |= {one: None, other: None, gate.inputs[0]: None}
+            break
+    return found
 
 
 class _Nodes:
@@ -114,6 +168,25 @@ class _Nodes:
             self.node("Relu", [plain], step.name)
         elif fields["then"] == "relu6":
             self._relu6(plain, step.name)
+
+    def hard_swish(self, given: str, swish: _HardSwish, name: str) -> None:
+        """x · clip(scale x + scale shift, 0, 6 scale).
+
+        The sum is a convolution of single pixels, which ONNX Runtime joins with the bounds and computes in the
+        layout of the convolutions around it: an eighth of the time of `street-small`.
+        """
+        fields = np.ones((swish.channels, 1, 1, 1), np.float32)
+        weights = [
+            self.constant(fields * np.float32(swish.scale), f"{name}-scale"),
+            self.constant(fields.ravel() * np.float32(swish.scale * swish.shift), f"{name}-shift"),
+        ]
+        bounds = [
+            self.constant(np.zeros((), np.float32), f"{name}-low"),
+            self.constant(np.full((), 6 * swish.scale, np.float32), f"{name}-high"),
+        ]
+        self.node("Conv", [given, *weights], f"{name}-moved", group=swish.channels)
+        self.node("Clip", [f"{name}-moved", *bounds], f"{name}-gate")
+        self.node("Mul", [given, f"{name}-gate"], name)
 
     def _relu6(self, given: str, name: str) -> None:
         low = self.constant(np.zeros((), np.float32), f"{name}-low")
