@@ -217,3 +217,13 @@ def test_decoders_are_opened_in_one_module_alone() -> None:
     text = opener.read_text(encoding="utf-8")
     assert not found("src/roadaware/io/decoders.py", text)
     assert found("src/roadaware/scenes/elsewhere.py", text)
+
+
+@pytest.mark.slow
+def test_weights_of_ours_are_opened_without_transformers() -> None:
+    code = (
+        "import sys; from roadaware.models.loading import open_stream; "
+        "from roadaware.online.setup import find_bundled_weights; open_stream([find_bundled_weights()]); "
+        "assert 'transformers' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

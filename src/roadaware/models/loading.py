@@ -16,9 +16,6 @@ from roadaware.models.detector_fusion import Ensemble, Mean, MeanNetwork
 from roadaware.models.graphs.files import is_graph_file
 from roadaware.models.graphs.street import open_street
 from roadaware.models.graphs.views import Views
-from roadaware.models.object_detectors import open_objects
-from roadaware.models.open_vocabulary.zero_shot import FAMILIES, open_zero_shot
-from roadaware.models.pretrained import read_model_type
 from roadaware.models.retinanet3d.detection_config import DetectRule
 from roadaware.models.retinanet3d.detector import NetworkVideos
 from roadaware.models.retinanet3d.network import RetinaNet3D
@@ -142,6 +139,10 @@ def _of_folder(
         UsageError: if it needs texts and there are none, or the other way round.
     """
 
+    # With transformers, which takes a second that weights of other kinds need not wait for.
+    from roadaware.models.open_vocabulary.zero_shot import FAMILIES, open_zero_shot
+    from roadaware.models.pretrained import read_model_type
+
     family = read_model_type(folder) if (folder / _CONFIG).is_file() else ""
     if family in FAMILIES:
         if not texts:
@@ -179,6 +180,8 @@ def _objects(
 
     if is_graph_file(folder):
         return open_street(folder, None, rule, device=device, dtype=dtype, batch=batch)
+    from roadaware.models.object_detectors import open_objects
+
     return open_objects(folder, rule, batch=batch, device=device, dtype=dtype)
 
 

@@ -7,13 +7,11 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import torch
-import transformers
 from torch import Tensor, nn
 from torch.nn import functional
 
 from roadaware.errors import InputError, UsageError
 from roadaware.io.sources import to_printable
-from roadaware.models.folder_configs import build_transformers_config
 from roadaware.models.offline import block_network
 from roadaware.models.retinanet3d.config import BLOCKS, STRIDES_PX, RetinaNetConfig
 from roadaware.models.retinanet3d.layers import (
@@ -43,6 +41,10 @@ class LibraryTrunk(Pyramid):
     """
 
     def __init__(self, config: RetinaNetConfig) -> None:
+        import transformers  # takes a second, and no other trunk needs it
+
+        from roadaware.models.folder_configs import build_transformers_config
+
         found = getattr(transformers, config.trunk, None) if config.trunk.isidentifier() else None
         if not (isinstance(found, type) and issubclass(found, transformers.PretrainedConfig)):
             raise UsageError(
