@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +21,15 @@ if TYPE_CHECKING:
 _BLOCK_S = 2.0
 _STILL_S = 10.0
 _FPS, _LEAST_FPS = 25.0, 0.1
+# Frames that may wait for the encoder.
+_AHEAD = 2
 
 
 class Film:
     """Writes frames of uneven times at a constant rate: each is repeated until the next, but not longer than 10 s.
+
+    They are encoded in a thread of its own, in their order, while the next frame is looked at; what goes wrong there is
+    raised by one of the next calls, `close` at the latest.
 
     Args:
         path: of the mp4.
@@ -48,6 +55,8 @@ class Film:
         self._sound, self._start_s = sound, start_s
         self._rate = self._rate_of(sound)
         self._writer: VideoWriter | None = None
+        self._encoder = ThreadPoolExecutor(1, "video")
+        self._waiting: deque[Future[Any]] = deque()
         self._last: Pixels | None = None
         self._t_s = 0.0
         self._owed = 0.0
@@ -82,11 +91,15 @@ class Film:
             return False
         self._hold(self._t_s + 1 / self._fps)
         self._hear(self._t_s + 1 / self._fps)
+        while self._waiting:
+            self._waiting.popleft().result()
+        self._encoder.shutdown()
         self._writer.close()
         return True
 
     def abandon(self) -> None:
         """Remove the file."""
+        self._encoder.shutdown(cancel_futures=True)
         if self._writer is not None:
             self._writer.abandon()
 
@@ -101,7 +114,7 @@ class Film:
         self._owed += still_s * self._fps
         # What is rounded off is carried over, so that the video stays in step with the stream.
         while self._owed >= 0.5:
-            self._writer.write(self._last)
+            self._encode(self._writer.write, self._last)
             self._owed -= 1.0
         if t_s - self._heard_s >= _BLOCK_S:
             self._hear(t_s)
@@ -113,7 +126,15 @@ class Film:
         begin_s, self._heard_s = self._heard_s, t_s
         # A difference of rounded totals: lengths that are rounded one by one would drift.
         wanted = round(t_s * self._rate) - round(begin_s * self._rate)
-        self._writer.write_sound(self._heard(self._sound, self._start_s + begin_s, wanted, self._rate))
+        self._encode(
+            self._writer.write_sound, self._heard(self._sound, self._start_s + begin_s, wanted, self._rate)
+        )
+
+    def _encode(self, write: Callable[[Any], None], what: Any) -> None:
+        """Have something written after all that waits, and raise what went wrong with that."""
+        while len(self._waiting) >= _AHEAD:
+            self._waiting.popleft().result()
+        self._waiting.append(self._encoder.submit(write, what))
 
     def _rate_of(self, sound: Path | None) -> int | None:
         """Samples per second; None where there is no sound that can be read."""
