@@ -131,9 +131,8 @@ class PoseRun:
         self.kept: list[str] = []
         self.gone: list[str] = []
         self._people = {str(key[0]): part for key, part in people.group_by("video", maintain_order=True)}
-        held = io.BytesIO()
-        people.write_ipc(held)
-        whose = hashlib.blake2b(held.getvalue(), digest_size=12).hexdigest()
+        # As text: the bytes of tables differ by whether a dataset was parsed or came from the cache.
+        whose = hashlib.blake2b(people.write_csv().encode(), digest_size=12).hexdigest()
         settings = {**settings, "people": whose, "threshold": threshold}
         self._hold, goes_on = open_run_folder(folder, RECORD, FORMAT, settings, overwrite=overwrite)
         (folder / PARTS).mkdir(exist_ok=True)
