@@ -79,6 +79,7 @@ EXCUSES: dict[str, dict[str, str]] = {
         "assign_tubes: t < found -> t <= found": "a tube in its own place is the same match",
     },
     "metrics.actions.state": {
+        "JudgedActions.measured: 1 -> 2": _SPARE,
         "JudgedActions.merge: 1 -> 2": "places only rank claims, so that they may begin with any number",
     },
     "metrics.tracking.evaluate": {

@@ -193,6 +193,9 @@ def test_the_parts_of_a_whole_merge_to_it_and_can_be_cut_out_of_it(name: str) ->
     merged = parts[0].merge(parts[1]).merge(parts[2])
     assert _numbers(merged) == pytest.approx(_numbers(whole), abs=1e-15, nan_ok=True)
     assert merged.items.equals(whole.items)
+    weights = np.array([[1, 2, 0], [0, 0, 3]], dtype=np.int32)  # videos that count differently
+    for found, wanted in zip(merged.measured(weights), whole.measured(weights), strict=True):
+        assert np.allclose(found.values, wanted.values, atol=1e-15, equal_nan=True), found.metric
     assert _numbers(JudgedActions.unpacked(*whole.packed())) == pytest.approx(_numbers(whole), nan_ok=True)
     with pytest.raises(InputError, match="both parts hold"):
         whole.merge(parts[0])
