@@ -12,7 +12,7 @@ import pytest
 from command_cases import CASES, words_for, write_inputs
 
 OF_THE_CLOCK = ("timing.", "tensorboard")
-WITH_A_RECORD = {("poses",), ("propose",)}
+WITH_A_RECORD = {("poses",), ("propose",), ("ablate",)}
 """What these are asked is kept with digests of their inputs, by which they go on: parsed or out of the cache."""
 
 
