@@ -10,7 +10,6 @@ from cyclopts import Parameter
 from roadaware.cli import console
 from roadaware.cli.options import USUAL, Common, Outcome, Overwrite, add_commands, create_app
 from roadaware.models.catalogue.entries import describe_entry, find_entry, read_catalogue, remove_model
-from roadaware.models.catalogue.get import get_model
 from roadaware.reports import terminal
 
 models = create_app(
@@ -79,6 +78,8 @@ def get(
     """
 
     entry = find_entry(name)
+    from roadaware.models.catalogue.get import get_model  # with numpy, which a list need not wait for
+
     folder = get_model(entry, given, overwrite=overwrite, tell=console.print_note)
     data = {**describe_entry(entry), "folder": str(folder)}
     return Outcome(f"{name}: {terminal.format_cell(str(folder))}\n  licence: {entry.licence}", data)
