@@ -211,7 +211,7 @@ def test_a_stream_is_opened_in_its_fastest_form_and_of_several_files_as_their_me
     _same([found for picture in video for found in two.step(picture)], wanted)
     assert sum(map(len, wanted)) > 4
     placed = _Placed(KINDS, AV, causal=False)
-    monkeypatch.setattr("roadaware.models.loading.open_objects", lambda folder, *_, **__: placed)
+    monkeypatch.setattr("roadaware.models.object_detectors.open_objects", lambda folder, *_, **__: placed)
     assert open_stream([tmp_path]) is placed
     with pytest.raises(InputError, match="found none"):
         open_stream([tmp_path / "absent"])
