@@ -112,7 +112,7 @@ def make_up(demo: Demo) -> dict[str, Scenes]:
             sound=not each.bare,
         )
         order = Order(config, seed, each.scenes, Kept(masks=not each.bare))
-        with console.show_progress(f"making up {preset}") as progress:
+        with console.show_progress(f"simulating {preset}") as progress:
             generate_scenes(order, root / preset, processes=_count_processes(), progress=progress)
         found[preset] = datasets.open_dataset(datasets.MADE_UP, root / preset)
     demo.say("\n".join(f"   {preset}: {_sizes(scenes)}" for preset, scenes in found.items()))

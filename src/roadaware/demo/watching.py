@@ -90,7 +90,7 @@ def watch_scenes(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any
         )
         for name, each in told.items()
     ]
-    columns = ["film", "frames", "frames per s", "latency p50, ms", "tubes", "events"]
+    columns = ["video", "frames", "frames per s", "latency p50, ms", "tubes", "events"]
     demo.say(f"   with {weights.name}\n{terminal.format_table(columns, rows, left=1)}")
     tables, draws = root / TABLES, demo.draws
     demo.step(
