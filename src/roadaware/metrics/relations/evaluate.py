@@ -351,7 +351,7 @@ def ensure_predicted_boxes(predictions: Predictions) -> None:
         InputError: if there are predictions and none has any.
     """
     if not predictions.relations.is_empty() and (
-        "tube" not in predictions.boxes.columns or not np.any(predictions.boxes["tube"].count())
+        "tube" not in predictions.boxes.columns or not predictions.boxes["tube"].count()
     ):
         raise InputError(
             "the predicted relations have no boxes",
