@@ -33,8 +33,8 @@ test-all: $(STAMP)  ## the fast suite and the slow one
 	@$(BIN)/python -m pytest -n $(JOBS)
 
 lint: $(STAMP)  ## style, types and the order of the layers
-	@$(BIN)/ruff check src tests benchmarks
-	@$(BIN)/ruff format --check src tests benchmarks
+	@$(BIN)/ruff check src tests benchmarks docs/*.py
+	@$(BIN)/ruff format --check src tests benchmarks docs/*.py
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 

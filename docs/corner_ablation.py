@@ -58,12 +58,18 @@ def town(root: Path, out: Path) -> Town:
         root: its scenes.
         out: where results of it go.
     """
-    from roadaware.corner_cases.step_cache import Variant
     from roadaware.corner_cases.runner import Order, load_run_inputs
-    from roadaware.protocols.copg_ablation import GridOrder, run_grid
+    from roadaware.corner_cases.step_cache import Variant
     from roadaware.protocols.copg_ablation import BASES as CONFIGS
-    from roadaware.protocols.copg_ablation import INPUTS, build_cells, collect_variants
-    from roadaware.protocols.copg_ablation import compute_states, compute_trivial_states
+    from roadaware.protocols.copg_ablation import (
+        INPUTS,
+        GridOrder,
+        build_cells,
+        collect_variants,
+        compute_states,
+        compute_trivial_states,
+        run_grid,
+    )
 
     erring = Order("simulator", str(root.resolve()), semantics="erring", detections="erring", part=PART)
     rows, _ = build_cells(BASES)
@@ -96,10 +102,10 @@ def dbscan(order: Any, folder: Path) -> dict[str, Any]:
         order: set, masks and detections.
         folder: where they are kept.
     """
-    from roadaware.corner_cases.proposal_tables import merge_proposal_rows, build_proposal_rows
     from roadaware.corner_cases.config import CopgConfig
     from roadaware.corner_cases.copg import propose
     from roadaware.corner_cases.dbscan import extract_dbscan_geometry
+    from roadaware.corner_cases.proposal_tables import build_proposal_rows, merge_proposal_rows
     from roadaware.corner_cases.runner import iterate_captures
     from roadaware.scenes.store import open_predictions, save
 
@@ -126,11 +132,10 @@ def faulty(order: Any, folder: Path) -> dict[str, Any]:
         order: set, masks and detections.
         folder: where the proposals are kept.
     """
-    from roadaware.corner_cases.proposal_tables import merge_proposal_rows, build_proposal_rows
     from roadaware.corner_cases.copg import extract_geometry, propose
-    from roadaware.corner_cases.sources import ErrorModel
+    from roadaware.corner_cases.proposal_tables import build_proposal_rows, merge_proposal_rows
     from roadaware.corner_cases.runner import iterate_captures, load_run_inputs
-    from roadaware.corner_cases.sources import simulate_common_objects, simulate_semantics
+    from roadaware.corner_cases.sources import ErrorModel, simulate_common_objects, simulate_semantics
     from roadaware.protocols.copg_ablation import compute_states
     from roadaware.scenes.store import open_predictions, save
 
@@ -178,8 +183,8 @@ def _lost(order: Any, given: str) -> Iterator[dict[str, Any]]:
     from roadaware.corner_cases.config import CopgConfig
     from roadaware.corner_cases.copg import propose
     from roadaware.corner_cases.dbscan import extract_dbscan_geometry
-    from roadaware.corner_cases.step_cache import Bench, Variant
     from roadaware.corner_cases.runner import iterate_captures, load_run_inputs
+    from roadaware.corner_cases.step_cache import Bench, Variant
     from roadaware.protocols.copg_ablation import BASES as CONFIGS
     from roadaware.scenes.schema import CORNERS
     from roadaware.scenes.sensors import open_sweep
@@ -217,7 +222,7 @@ def spurious(order: Any, path: Path) -> Counter[str]:
     import numpy as np
 
     from roadaware.analysis.corner_tables import MET_FROM
-    from roadaware.corner_cases.runner import load_run_inputs, iterate_proposals
+    from roadaware.corner_cases.runner import iterate_proposals, load_run_inputs
     from roadaware.corner_cases.sources import NAMES
     from roadaware.geometry.boxes import iou
     from roadaware.scenes.schema import CORNERS
@@ -262,8 +267,8 @@ def examples(made: Path, towns: Mapping[str, Town]) -> None:
     from PIL import Image
 
     from roadaware.analysis.corner_tables import LOSSES
-    from roadaware.reports.drawing import build_contact_sheet
     from roadaware.io.files import write_atomically
+    from roadaware.reports.drawing import build_contact_sheet
 
     name = TOWNS[0]
     lost = towns[name].lost["default, erring"].filter(pl.col("visible_share") > 0.5)
@@ -313,8 +318,8 @@ def _crop(root: Path, row: Mapping[str, Any], loss: str) -> Any:
 
 def write(towns: Mapping[str, Town], out: Path) -> None:
     """Put all tables into the page, the image beside it, and the numbers into the folder."""
-    from roadaware.reports.ablation import plot_ablation
     from roadaware.io.files import write_atomically
+    from roadaware.reports.ablation import plot_ablation
 
     whole = together(towns)
     table, data = rows_table(whole)

@@ -9,19 +9,18 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.annotation.discovery_curve import Unit, compute_discovery_curve
 from roadaware.analysis.annotation.cost import measure_worth
+from roadaware.analysis.annotation.discovery_curve import Unit, compute_discovery_curve
 from roadaware.analysis.annotation.selection import By, SelectionConfig, rank_images
 from roadaware.corner_cases.config import BACKGROUND, CopgConfig
 from roadaware.corner_cases.runner import Order, run
-from roadaware.reports.annotation import plot_discovery
-from roadaware.io.files import write_atomically
-from roadaware.scenes.concatenation import concat
-from roadaware.scenes.tables import Predictions
 from roadaware.datasets import read
+from roadaware.io.files import write_atomically
+from roadaware.reports.annotation import plot_discovery
+from roadaware.scenes.concatenation import concat
+from roadaware.scenes.tables import Predictions, Scenes
 from roadaware.simulator import generate
 from roadaware.simulator.config import build_scene_config
-from roadaware.scenes.tables import Scenes
 
 SETS = {"with": (4, 71, 30), "without": (0, 72, 60)}
 """Things on the road in each scene, the seed, and how many scenes."""

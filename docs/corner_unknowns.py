@@ -19,17 +19,15 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.corner_cases.known_objects import find_best_overlap, group_rows_by_image
+from roadaware.datasets import read
 from roadaware.metrics.corner_cases.config import CornerConfig
 from roadaware.metrics.corner_cases.evaluate import evaluate
-from roadaware.metrics.metric_state import resample_metrics, compute_values
-from roadaware.protocols.coda import label_truth, drop_classes
-from roadaware.scenes.tables import Predictions
-from roadaware.datasets import read
+from roadaware.metrics.metric_state import compute_values, resample_metrics
+from roadaware.protocols.coda import drop_classes, label_truth
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_predictions
-from roadaware.scenes.tables import Scenes
-from roadaware.statistics.intervals import sample_cluster_counts
-from roadaware.statistics.intervals import PercentileDraws
+from roadaware.scenes.tables import Predictions, Scenes
+from roadaware.statistics.intervals import PercentileDraws, sample_cluster_counts
 from roadaware.statistics.ranking import Ranking
 
 Floats = npt.NDArray[np.float64]

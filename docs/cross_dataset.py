@@ -17,17 +17,14 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.errors import InputError
+from roadaware.io.files import write_atomically
 from roadaware.metrics.calibration import CalibrationConfig, CalibrationCore
-from roadaware.metrics.pedestrians import PedestrianCore
-from roadaware.metrics.pedestrians import PedestrianConfig
+from roadaware.metrics.pedestrians import PedestrianConfig, PedestrianCore
 from roadaware.models import CROSSING
 from roadaware.protocols.cross_dataset.results import SETS, CrossResults
 from roadaware.reports.cross_dataset_cells import DOUBT_NAMES, PLAIN, Study
-from roadaware.reports.cross_dataset_sections import collect_sets
-from roadaware.reports.cross_dataset_sections import Resamples, compute_effects
-from roadaware.io.files import write_atomically
-from roadaware.statistics.intervals import compute_percentile_interval
-from roadaware.statistics.intervals import PercentileDraws
+from roadaware.reports.cross_dataset_sections import Resamples, collect_sets, compute_effects
+from roadaware.statistics.intervals import PercentileDraws, compute_percentile_interval
 
 PAGE = Path(__file__).with_suffix(".md")
 KEPT = Path(__file__).with_suffix(".csv")

@@ -15,9 +15,9 @@ WEIGHTS = Path(__file__).parents[1] / "src/roadaware/weights"
 
 def main(arguments: list[str]) -> None:
     """Measure the train split of each predictor's task."""
+    from roadaware.datasets import read
     from roadaware.models.crossing.predictor import Predictor
     from roadaware.online.steadiness import LIMITS
-    from roadaware.datasets import read
     from roadaware.scenes.sampling import Iv2024, sample
     from roadaware.tasks.crossing_limits import measure_limits
     from roadaware.tasks.pedestrians import split_samples

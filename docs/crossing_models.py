@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from roadaware.io.files import write_atomically
 from roadaware.models import CROSSING, get_crossing_entry
 from roadaware.models.crossing.entries import Entry
 from roadaware.models.crossing.inputs import parse_input_name
-from roadaware.io.files import write_atomically
 
 PAGE = Path(__file__).with_suffix(".md")
 BEGIN, END = "<!-- of the cards: begin -->", "<!-- of the cards: end -->"
@@ -44,7 +44,9 @@ def sections() -> str:
             "Weights": card.weights,
             "Licence": card.licence,
             "Published": card.published,
-            "Published size": UNTRAINED if any(parse_input_name(read).kind in HEAVY for read in entry.reads) else "",
+            "Published size": UNTRAINED
+            if any(parse_input_name(read).kind in HEAVY for read in entry.reads)
+            else "",
         }
         told = "\n".join(f"- {what}: {said}" for what, said in facts.items() if said)
         parts.append(f"### {name}\n\n{told}")

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from roadaware.analysis.compare import compare
+from roadaware.io.files import write_atomically
 from roadaware.metrics.calibration import CalibrationConfig, evaluate
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, collect_sample_scores
 from roadaware.protocols.iv2024 import reproduce
@@ -14,7 +15,6 @@ from roadaware.reports.calibration import plot_calibration
 from roadaware.reports.gallery import plot_evaluation, plot_story
 from roadaware.reports.picture import Picture
 from roadaware.reports.text import format_name
-from roadaware.io.files import write_atomically
 from roadaware.tasks.pedestrians import split_samples
 
 SHOWN = ("auc", "average_precision", "balanced_accuracy", "accuracy", "f1", "soft_f1", "hard_f1")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from roadaware.corner_cases.runner import Order, load_run_inputs, iterate_proposals
-from roadaware.reports.copg import draw_steps, draw_sheet
+from roadaware.corner_cases.runner import Order, iterate_proposals, load_run_inputs
 from roadaware.io.files import write_atomically
+from roadaware.reports.copg import draw_sheet, draw_steps
 from roadaware.scenes.sensors import open_frame
 from roadaware.simulator.config import build_scene_config
 from roadaware.simulator.generate import Order as Scenes

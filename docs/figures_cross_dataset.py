@@ -5,15 +5,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from roadaware.io.files import write_atomically
 from roadaware.protocols.cross_dataset.results import CrossResults
 from roadaware.reports.cross_dataset_cells import Study
-from roadaware.reports.cross_dataset_figures import plot_heat_maps
-from roadaware.reports.cross_dataset_figures import plot_test_sets, plot_summary
+from roadaware.reports.cross_dataset_figures import (
+    plot_heat_maps,
+    plot_reliability_by_set,
+    plot_summary,
+    plot_test_sets,
+    rank_picture,
+)
 from roadaware.reports.cross_dataset_sections import Resamples, compute_effects, plot_pretraining
-from roadaware.reports.cross_dataset_figures import rank_picture
-from roadaware.reports.cross_dataset_figures import plot_reliability_by_set
 from roadaware.reports.picture import Picture
-from roadaware.io.files import write_atomically
 
 
 def main(folder: Path, doubt: Path, model: str) -> None:

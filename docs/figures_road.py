@@ -10,15 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from roadaware.io.files import write_atomically
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.video import build_tube_table
 from roadaware.reports.picture import FULL, GREY, INK, MARKERS, PALE, SERIES, Picture, set_style
 from roadaware.scenes.dense_scores import set_score_layout
-from roadaware.io.files import write_atomically
-from roadaware.scenes.tables import Predictions
-from roadaware.scenes.tables import Meta, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 FRAMES, SIDES = 40, ("x1_px", "y1_px", "x2_px", "y2_px")
 META = Meta(vocabularies={"agent": ("Car",)})

@@ -15,9 +15,9 @@ from typing import Any
 import polars as pl
 
 from roadaware.analysis.compare import compare
-from roadaware.reports.runs import load
-from roadaware.protocols.printed_iv2024 import iterate_printed_cells
 from roadaware.io.files import write_atomically
+from roadaware.protocols.printed_iv2024 import iterate_printed_cells
+from roadaware.reports.runs import load
 from roadaware.training.pedestrians.results import open_results
 
 PAGE = Path(__file__).with_suffix(".md")

@@ -98,8 +98,8 @@ def streamed(held: Scenes, case: Case) -> pl.DataFrame:
     """`sample` and `crossing`, the answer that stands as an observation ends; null where there is none."""
     import polars as pl
 
-    from roadaware.online.crossing_tables import build_forecast_table
     from roadaware.online.crossing_forecaster import open_foresight
+    from roadaware.online.crossing_tables import build_forecast_table
     from roadaware.online.forecast_event import OutlookRule
 
     rule = OutlookRule() if case.steady else OutlookRule(steady_s=0.0)

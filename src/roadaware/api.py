@@ -24,7 +24,7 @@ import polars as pl
 from roadaware import datasets
 from roadaware.analysis import scene_tasks
 from roadaware.analysis.evaluation.tables import TASKS, Evaluation, TaskName, evaluate_tables
-from roadaware.config import check_config_name, check_options, to_dict
+from roadaware.config import ConfigName, check_config_name, check_options, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.linking.config import LinkerConfig, build_linker
 from roadaware.linking.link import link as _link
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from roadaware.corner_cases.proposal_tables import Stage
     from roadaware.online.frame_stream import Watch
 
-Config = Literal["default", "reference"]
 _LOG = logging.getLogger("roadaware")
 _CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
 
@@ -231,7 +230,7 @@ def read(name: str, path: Path | str, **options: Any) -> Scenes:
 
 def link(
     predictions: tables.Predictions,
-    config: Config | LinkerConfig = "default",
+    config: ConfigName | LinkerConfig = "default",
     *,
     dataset: Literal["road", "ucf24"] = "road",
 ) -> Predictions:
@@ -258,7 +257,7 @@ def link(
     return Predictions(**found.tables(), meta=found.meta)
 
 
-def sample(scenes: Scenes, protocol: str, config: Config = "default") -> Scenes:
+def sample(scenes: Scenes, protocol: str, config: ConfigName = "default") -> Scenes:
     """Scenes with the `samples` of pedestrians that a protocol asks about: who, when, which split, which answer.
 
     Args:

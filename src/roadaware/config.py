@@ -14,6 +14,8 @@ from typing import Any, Literal, TypeGuard, TypeVar, Union, get_args, get_origin
 from roadaware.errors import UsageError
 
 T = TypeVar("T")
+ConfigName = Literal["reference", "default"]
+"""As published, or as we recommend."""
 
 
 def to_dict(config: Any) -> dict[str, Any]:
@@ -91,7 +93,7 @@ def check_words(config: Any) -> None:
             raise UsageError(f"{field.name} should be one of {', '.join(allowed)}; got {value!r}")
 
 
-def check_config_name(name: Any) -> Literal["default", "reference"]:
+def check_config_name(name: Any) -> ConfigName:
     """The name of a configuration of which there are two.
 
     Raises:

@@ -145,7 +145,8 @@ def test_a_source_that_fails_says_so_at_once(tmp_path: Path) -> None:
         ra.watch(tmp_path / "nothing.mp4", iou=1.0)
 
 
-def test_models_are_found_by_name_and_by_path(tmp_path: Path) -> None:
+def test_models_are_found_by_name_and_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROADAWARE_HOME", str(tmp_path / "home"))
     model = ra.load_model("compact-road")
     assert repr(model).startswith("Model(compact-road, detection: 10 agent")
     assert "synthetic" in model.trained_on

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.cli import datasets
+from roadaware.datasets.loading import SYNTHETIC, open_dataset
 from roadaware.demo import watching
 from roadaware.demo.scenes import LEARNT_SEEDS, select_seed
 from roadaware.demo.steps import Demo
@@ -62,7 +62,7 @@ class Knowing:
 
 @pytest.fixture(scope="module")
 def scenes(made_up: Path) -> Scenes:
-    return datasets.open_dataset(datasets.MADE_UP, made_up / "road")
+    return open_dataset(SYNTHETIC, made_up / "road")
 
 
 @pytest.mark.slow

@@ -307,7 +307,7 @@ def test_what_speaks_no_rtsp_is_refused(data: bytes) -> None:
     with Camera(lambda wire, number: wire.sendall(data)) as camera:
         _refusal(camera.url(scheme="rtsp"))
     with Camera(_silence) as camera:
-        assert "time" in _refusal(camera.url(scheme="rtsp"))
+        assert "came for 1 s" in _refusal(camera.url(scheme="rtsp"))
 
 
 # Later -----------------------------------------------------------------------------------------------------

@@ -11,10 +11,10 @@ from cyclopts import Parameter
 from roadaware.analysis.corner_tables import build_ablation_table
 from roadaware.analysis.evaluation.corner_cases import open_truth
 from roadaware.cli import console, outputs
-from roadaware.cli.datasets import DatasetKind
 from roadaware.cli.options import (
     USUAL,
     Common,
+    DatasetKind,
     Outcome,
     Output,
     Overwrite,

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from roadaware.analysis.audit import audit as find_flaws
 from roadaware.analysis.audit import render
-from roadaware.cli import console, datasets
+from roadaware.cli import console
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -21,6 +21,7 @@ from roadaware.cli.options import (
     TaskName,
 )
 from roadaware.cli.results import write_page
+from roadaware.datasets.loading import open_dataset
 from roadaware.scenes.sampling import get_protocol
 
 _TASK = "Whose samples. [default: action, and intention on PIE]"
@@ -52,7 +53,7 @@ def audit(
     """
 
     asked: TaskName = task or ("intention" if dataset == "pie" else "action")
-    scenes = datasets.open_dataset(dataset, path)
+    scenes = open_dataset(dataset, path)
     with console.log_step("audit"):
         found = find_flaws(scenes, get_protocol(f"{dataset}-{asked}@iv2024", config))
     if html is not None:

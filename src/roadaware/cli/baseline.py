@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from roadaware.analysis.compare import compare
 from roadaware.analysis.evaluation.pedestrians import get_config
 from roadaware.analysis.evaluation.runs import Run
-from roadaware.cli import console, datasets, outputs
+from roadaware.cli import console, outputs
 from roadaware.cli.compare import build_comparison_json
 from roadaware.cli.options import (
     USUAL,
@@ -30,6 +30,7 @@ from roadaware.cli.options import (
 )
 from roadaware.cli.results import write_result
 from roadaware.config import from_dict
+from roadaware.datasets.loading import sample_dataset
 from roadaware.io import folders
 from roadaware.metrics.pedestrians import PedestrianConfig, collect_sample_scores
 from roadaware.reports import runs
@@ -73,7 +74,7 @@ def baseline(
             --models constant-velocity -o runs/risk
     """
     protocol = f"{dataset}-{task}@iv2024"
-    scenes = datasets.sample_dataset(dataset, path, protocol, config)
+    scenes = sample_dataset(dataset, path, protocol, config)
     trained = train(scenes, task, config, draws=draws, seed=seed, models=model)
     found = [as_run(item, protocol, draws, seed, config) for item in trained.values()]
     pairs = compare_baselines(found, draws=draws, seed=seed)

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from roadaware.analysis.quality import Dictionary, ForbiddenWords, QualityConfig
 from roadaware.analysis.quality import check as find_faults
-from roadaware.cli import console, datasets, outputs
+from roadaware.cli import console, outputs
 from roadaware.cli.options import (
     USUAL,
     WHOLE_SEED,
@@ -32,7 +32,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.reports import terminal
 from roadaware.reports.quality import build_quality_files, render_quality_page
 from roadaware.reports.quality_text import format_quality
-from roadaware.scenes.store import open_scenes
+from roadaware.scenes.store import is_saved, open_scenes
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
@@ -199,7 +199,7 @@ def check_annotations(
 def _open(path: Path, reader: str | None, options: dict[str, Any]) -> Scenes:
     """Annotations in any form: tables that were saved, or native files, whose content tells the reader."""
     given = {name: value for name, value in options.items() if value is not None}
-    if datasets.is_saved(path):
+    if is_saved(path):
         with console.log_step(f"opening {path}"):
             return open_scenes(path)
     if not path.exists():

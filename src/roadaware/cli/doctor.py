@@ -15,9 +15,9 @@ from roadaware.analysis.doctor.environment import describe_environment
 from roadaware.analysis.doctor.predictions import check_predictions
 from roadaware.analysis.evaluation.scenes import Reading, open_predictions, open_truth
 from roadaware.analysis.scene_tasks import TASKS
-from roadaware.cli import datasets
 from roadaware.cli.options import USUAL, Common, Outcome, Switch, TaskName
 from roadaware.datasets import READERS
+from roadaware.datasets.loading import open_dataset
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.score_tables import read_numbers, read_raw_samples
 from roadaware.reports.doctor_text import format_diagnoses, format_environment, list_remarks
@@ -87,7 +87,7 @@ def doctor(
         raise UsageError(f"doctor looks at {', '.join(known)}, not at {subject!r}.{guess}")
     if path is None:
         raise UsageError(f"doctor {subject} needs a path: the folder or zip of {subject.upper()}")
-    return _tell(check_scene_folder(datasets.open_dataset(subject, path)), str(path), strict=strict)
+    return _tell(check_scene_folder(open_dataset(subject, path)), str(path), strict=strict)
 
 
 def _tell(found: Sequence[Diagnosis], subject: str, *, strict: bool) -> Outcome:
@@ -113,7 +113,7 @@ def _check_pedestrians(
             raise UsageError(
                 f"--data needs DATASET=PATH, such as jaad=JAAD-JAAD_2.0.zip; got {data!r}.{guess}"
             )
-        scenes = datasets.open_dataset(dataset, Path(path))
+        scenes = open_dataset(dataset, Path(path))
         extraction = extract_samples(scenes, dataset, task, len(raw.truth))
     return check_pedestrian_scores(values, raw.truth, raw.tte_frames, raw.pedestrian, task, extraction)
 

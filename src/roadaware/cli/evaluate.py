@@ -16,8 +16,8 @@ from roadaware.analysis.evaluation.pedestrians import SampleSource, evaluate_sco
 from roadaware.analysis.evaluation.scenes import Reading, SceneRequest, evaluate_scene_files
 from roadaware.analysis.scene_tasks import TASKS
 from roadaware.cli import console
-from roadaware.cli.datasets import OPTION
 from roadaware.cli.options import (
+    OPTION,
     USUAL,
     Common,
     MetricConfig,

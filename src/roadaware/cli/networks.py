@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets
+from roadaware.cli import console
 from roadaware.cli.options import Switch
+from roadaware.datasets.loading import open_dataset
 from roadaware.errors import InputError, RoadawareError, Terminated
 from roadaware.models.catalogue.entries import find_entry, find_installed_path
 from roadaware.models.catalogue.get import get_model
@@ -140,7 +141,7 @@ class VideoSource:
                 split=self.split,
                 media=self.media,
                 pattern=self.films,
-                read_set=datasets.open_dataset,
+                read_set=open_dataset,
             )
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Group, Parameter, Token
 
 from roadaware.cli.outputs import FILE
+from roadaware.config import ConfigName as ConfigName
 from roadaware.reports.terminal import format_paragraphs
 
 Command = Callable[..., Any] | App
@@ -55,7 +56,8 @@ def add_commands(app: App, commands: Iterable[Callable[..., Any]], **names: str)
 _SHARED = Group("Shared options", sort_key=100)
 
 TaskName = Literal["action", "intention", "risk"]
-ConfigName = Literal["reference", "default"]
+DatasetKind = Literal["kitti", "nuscenes", "once", "simulator"]
+OPTION = "OPTION=VALUE: an option of the reader, such as first_frame=0 or fps=25."
 Dataset = Annotated[str, Parameter(help="Which dataset it is: jaad or pie.")]
 DatasetPath = Annotated[Path, Parameter(help="Its folder or zip, or tables that `read -o` saved.")]
 

@@ -13,9 +13,18 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from roadaware.cli import console, outputs
-from roadaware.cli.datasets import DatasetKind
 from roadaware.cli.networks import VideoSource
-from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Several, Switch, validate_range
+from roadaware.cli.options import (
+    USUAL,
+    Common,
+    DatasetKind,
+    Outcome,
+    Output,
+    Overwrite,
+    Several,
+    Switch,
+    validate_range,
+)
 from roadaware.cli.predict import predict
 from roadaware.config import digest, to_dict
 from roadaware.corner_cases.config import CopgConfig

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from roadaware.cli import console, datasets, outputs
+from roadaware.cli import console, outputs
 from roadaware.cli.options import (
+    OPTION,
     USUAL,
     Common,
     DatasetPath,
@@ -20,8 +21,9 @@ from roadaware.cli.options import (
     Switch,
 )
 from roadaware.datasets import READERS
+from roadaware.datasets.loading import open_dataset, parse_reader_options
 from roadaware.reports.dataset_text import describe_scenes, format_scenes
-from roadaware.scenes.store import save
+from roadaware.scenes.store import is_saved, save
 
 _DATASET = f"Which dataset it is: {', '.join(READERS)}."
 _FOLDER = "Save the tables here, as Parquet files with a meta.json."
@@ -39,7 +41,7 @@ def read(
     verify: Annotated[bool, Parameter(help=_VERIFY), Switch] = False,
     cache: Annotated[bool, Parameter(help="Use and fill the cache.", negative="--no-cache")] = True,
     appearance: Annotated[bool, Parameter(help="Read the appearance tags too (JAAD)."), Switch] = False,
-    option: Annotated[tuple[str, ...], Parameter(help=datasets.OPTION), Several] = (),
+    option: Annotated[tuple[str, ...], Parameter(help=OPTION), Several] = (),
     strict: Annotated[bool, Parameter(help=_STRICT), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
@@ -55,12 +57,12 @@ def read(
         roadaware read jaad JAAD -o jaad-tables --strict
     """
     options: dict[str, Any] = {"cache": cache, "verify": verify}
-    if option and not datasets.is_saved(path):
-        options |= {**datasets.parse_reader_options(dataset, option), "cache": False}
+    if option and not is_saved(path):
+        options |= {**parse_reader_options(dataset, option), "cache": False}
     if appearance:
         options["appearance"] = True
     started_s = time.monotonic()
-    scenes = datasets.open_dataset(dataset, path, **options)
+    scenes = open_dataset(dataset, path, **options)
     elapsed_s = time.monotonic() - started_s
     if folder is not None:
         save(scenes, folder, overwrite=overwrite)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from roadaware.analysis.compare import compare_released
-from roadaware.cli import console, datasets
+from roadaware.cli import console
 from roadaware.cli.compare import build_comparison_json
 from roadaware.cli.options import USUAL, Common, Html, Outcome, Resamples
 from roadaware.cli.outputs import check_paths
 from roadaware.cli.results import write_page
+from roadaware.errors import UsageError
 from roadaware.reports.reproduction_text import format_reproduction
 from roadaware.reports.run_text import format_headline
 
@@ -47,7 +49,7 @@ def reproduce(
         ROADAWARE_DATA_DIR=DATA roadaware reproduce iv2024 --json cells.json
     """
 
-    source = datasets.find_data_folder(data)
+    source = _find_data_folder(data)
     check_paths(reproduce, {"data": source, "html": html, "common": common})
     found = reproduce_folder(source, draws=draws, baselines=baselines)
     pairs = []
@@ -79,3 +81,19 @@ def reproduce_folder(
 
     with console.show_progress("repeating iv2024") as progress, console.log_step("repeating iv2024"):
         return repeat(folder, draws=draws, baselines=baselines, progress=progress)
+
+
+def _find_data_folder(given: Path | None) -> Path:
+    """The folder that holds the datasets: the one given, else that of ROADAWARE_DATA_DIR.
+
+    Raises:
+        UsageError: if neither is there.
+    """
+    if given is not None:
+        return given
+    stated = os.environ.get("ROADAWARE_DATA_DIR")
+    if not stated:
+        raise UsageError(
+            "no data: say --data DIR, or set ROADAWARE_DATA_DIR to the folder that holds jaad/ and pie/"
+        )
+    return Path(stated)

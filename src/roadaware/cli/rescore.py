@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from roadaware.analysis.evaluation.corner_cases import open_truth
-from roadaware.cli import console, datasets, outputs
+from roadaware.cli import console, outputs
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -24,6 +24,8 @@ from roadaware.cli.options import (
 )
 from roadaware.corner_cases.sources import SemanticSource
 from roadaware.datasets.detect_format import detect_reader
+from roadaware.datasets.loading import open_dataset
+from roadaware.datasets.simulator import is_simulation
 from roadaware.errors import InputError, UsageError
 from roadaware.io.folders import make_folder
 from roadaware.protocols.coda import infer_version, label_truth
@@ -296,7 +298,7 @@ def _open_labelled(path: Path, classes: Version | None = None) -> Scenes:
     """The same, or a release with sweeps; of which no image is needed."""
     if _is_annotated(path):
         return _open_labelled_truth(path, classes)
-    return label_truth(datasets.open_dataset(detect_reader(path), path), classes or "base")
+    return label_truth(open_dataset(detect_reader(path), path), classes or "base")
 
 
 def _open_image_set(path: Path, pictures: Path | None, classes: Version | None = None) -> tuple[Scenes, Path]:
@@ -319,7 +321,7 @@ def _open_image_set(path: Path, pictures: Path | None, classes: Version | None =
 
 def _is_annotated(path: Path) -> bool:
     """Whether it is a file, saved tables or synthetic scenes, and no release with sweeps."""
-    return path.is_file() or is_saved(path) or datasets.is_made_up(path)
+    return path.is_file() or is_saved(path) or is_simulation(path)
 
 
 def _check_pairs(one: Sequence[Path], other: Sequence[Path] | None, name: str, other_name: str) -> None:

@@ -15,7 +15,7 @@ from roadaware.analysis.evaluation.corner_cases import open_truth
 from roadaware.analysis.evaluation.event_inputs import convert_kinds
 from roadaware.analysis.event_findings import count_refusals, list_warnings
 from roadaware.analysis.road_counts import compare_printed_counts, count
-from roadaware.cli import console, datasets, outputs
+from roadaware.cli import console, outputs
 from roadaware.cli.options import (
     USUAL,
     Common,
@@ -27,6 +27,7 @@ from roadaware.cli.options import (
     Switch,
 )
 from roadaware.cli.results import write_result
+from roadaware.datasets.loading import open_dataset
 from roadaware.errors import UsageError
 from roadaware.io import folders
 from roadaware.protocols.coda import infer_version
@@ -79,7 +80,7 @@ def stats(
     elif corner is not None:
         raise UsageError(f"--corner goes with {_CODA}")
     else:
-        found = _count_labels(datasets.open_dataset(dataset, path), kinds or [])
+        found = _count_labels(open_dataset(dataset, path), kinds or [])
     refused, odd = count_refusals(found.scenes, "the truth"), list_warnings(found.scenes)
     told = [f"{n:,} {format_cell(what)}" for what, n in refused.items()]
     named = {"dataset": found.scenes.meta.dataset}

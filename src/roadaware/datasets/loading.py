@@ -7,29 +7,22 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from roadaware.config import ConfigName
 from roadaware.datasets import get_reader, read
+from roadaware.datasets.simulator import is_simulation
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.sampling import get_protocol, sample
-from roadaware.scenes.store import open_predictions, open_scenes
+from roadaware.scenes.store import is_saved, open_predictions, open_scenes
 from roadaware.steps import log_step, show_progress
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Predictions, Scenes
 
-MADE_UP = "simulator"
+SYNTHETIC = "simulator"
+"""The reader of synthetic scenes."""
 _PATHS = ("labels", "excluded")
-
-
-def is_saved(path: Path) -> bool:
-    """Whether a folder holds tables that `read -o` wrote."""
-    return (path / "meta.json").is_file()
-
-
-def is_made_up(path: Path) -> bool:
-    """Whether a folder holds scenes that `simulate` made up."""
-    return (path / "simulation.json").is_file()
 
 
 def require_path(path: Path, hint: str = "Check the path.") -> None:
@@ -84,7 +77,7 @@ def open_dataset(dataset: str, path: Path, **options: Any) -> Scenes:
 
     if is_saved(path):
         scenes = open_saved_scenes(path)
-        named = (*get_reader(dataset).datasets, *get_reader(MADE_UP).datasets)
+        named = (*get_reader(dataset).datasets, *get_reader(SYNTHETIC).datasets)
         if scenes.meta.dataset not in named:
             found = scenes.meta.dataset or "no named set"
             raise InputError(
@@ -93,7 +86,7 @@ def open_dataset(dataset: str, path: Path, **options: Any) -> Scenes:
                 hint="name the dataset that was saved there, or point at the release",
             )
         return scenes
-    dataset = MADE_UP if is_made_up(path) else dataset
+    dataset = SYNTHETIC if is_simulation(path) else dataset
     return read_release(dataset, path, named=dataset.upper(), **options)
 
 
@@ -101,7 +94,7 @@ def sample_dataset(
     dataset: str,
     path: Path,
     protocol: str,
-    config: Literal["reference", "default"],
+    config: ConfigName,
     splits: tuple[str, ...] | None = None,
 ) -> Scenes:
     """A dataset cut into samples by a protocol.

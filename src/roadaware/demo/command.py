@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from roadaware.analysis.audit import Audit, audit
 from roadaware.analysis.compare import compare_released
 from roadaware.analysis.evaluation.pedestrians import match_file
-from roadaware.cli import console, datasets, outputs
+from roadaware.cli import console, outputs
 from roadaware.cli.baseline import as_run, compare_baselines, train
 from roadaware.cli.options import (
     USUAL,
@@ -26,6 +26,7 @@ from roadaware.cli.options import (
     TaskName,
 )
 from roadaware.cli.reproduce import reproduce_folder
+from roadaware.datasets.loading import open_dataset
 from roadaware.demo import scenes as synthetic
 from roadaware.demo import watching
 from roadaware.demo.steps import Demo
@@ -260,7 +261,7 @@ def _run_real(demo: Demo, data: Path) -> dict[str, Any]:
 
 
 def _read(demo: Demo, root: Path) -> Scenes:
-    scenes = datasets.open_dataset("jaad", root)
+    scenes = open_dataset("jaad", root)
     sizes = ", ".join(f"{len(frame):,} {name}" for name, frame in scenes.filled().items())
     demo.say(f"   {sizes}")
     return scenes

@@ -23,8 +23,9 @@ from roadaware.analysis.evaluation.scenes import (
 )
 from roadaware.analysis.event_results import select_means
 from roadaware.analysis.scene_tasks import TASKS, list_configs
-from roadaware.cli import console, datasets
+from roadaware.cli import console
 from roadaware.cli.options import ConfigName
+from roadaware.datasets.loading import SYNTHETIC, open_dataset
 from roadaware.demo_data.detector import Detector, simulate_detections
 from roadaware.demo_data.watched import simulate_predictions
 from roadaware.errors import InputError
@@ -114,7 +115,7 @@ def make_up(demo: Demo) -> dict[str, Scenes]:
         order = Order(config, seed, each.scenes, Kept(masks=not each.bare))
         with console.show_progress(f"simulating {preset}") as progress:
             generate_scenes(order, root / preset, processes=_count_processes(), progress=progress)
-        found[preset] = datasets.open_dataset(datasets.MADE_UP, root / preset)
+        found[preset] = open_dataset(SYNTHETIC, root / preset)
     demo.say("\n".join(f"   {preset}: {_sizes(scenes)}" for preset, scenes in found.items()))
     return found
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args, get_type_hints
 
-from roadaware.config import check_flags, check_words, from_dict, to_dict
+from roadaware.config import ConfigName, check_flags, check_words, from_dict, to_dict
 from roadaware.errors import DamagedError, UsageError
 from roadaware.scenes.advice import Advice
 
@@ -256,7 +256,7 @@ def apply_advice(config: LinkerConfig, advice: Advice) -> LinkerConfig:
 
 
 def build_linker(
-    name: Literal["default", "reference"],
+    name: ConfigName,
     dataset: Dataset = "road",
     advice: Advice | None = None,
     **changes: Any,

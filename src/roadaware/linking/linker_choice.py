@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from roadaware.config import ConfigName
 from roadaware.linking.config import Dataset, LinkerConfig, build_linker
 
 if TYPE_CHECKING:
     from roadaware.scenes.advice import Advice
 
-ConfigName = Literal["reference", "default"]
 _WORDS = {
     "min_iou": ("linking overlap", "--iou"),
     "jump_gap": ("frames that a path may miss", "--jump-gap"),

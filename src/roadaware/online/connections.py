@@ -139,18 +139,27 @@ class TimedReader:
     Args:
         wire: the connection.
         patience: of all reads since it was renewed.
+
+    Attributes:
+        ended: whether `arrived` found the end of the connection, behind all that was read.
     """
 
     def __init__(self, wire: socket.socket, patience: Patience) -> None:
         self._wire, self._patience = wire, patience
-        self._held = bytearray()
+        self._held, self.ended = bytearray(), False
 
-    def ended(self) -> bool:
-        """Whether the connection has ended; waits for it."""
-        if not self._held:
-            self._wire.settimeout(self._patience.left_s())
-            self._held += self._wire.recv(_AT_ONCE)
-        return not self._held
+    def arrived(self) -> bool:
+        """Whether there is something to read, or the connection has ended; does not wait."""
+        if self._held or self.ended:
+            return True
+        self._wire.settimeout(0)
+        try:
+            found = self._wire.recv(_AT_ONCE)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return False
+        self._held += found
+        self.ended = not found
+        return True
 
     def exactly(self, count: int) -> bytes:
         """So many bytes.

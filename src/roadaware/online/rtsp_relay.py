@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import secrets
+import selectors
 import socket
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 
 from roadaware.addresses import Address
@@ -52,7 +52,6 @@ class RtspRelay:
         self._real = f"rtsp://{address.origin.partition('://')[2]}{address.target}".encode()
         self._challenge: Challenge | None = None
         self._asked: dict[bytes, tuple[bytes, bool]] = {}
-        self._lock = threading.Lock()
         self._camera = connect(address, Patience(wait_s))
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1)
         self._listener.settimeout(wait_s)
@@ -61,67 +60,79 @@ class RtspRelay:
         self._local = self.url.encode()
         self._client: socket.socket | None = None
         self._over = False
-        threading.Thread(target=self._run, name="rtsp relay", daemon=True).start()
+        # One thread for both ways: a connection of TLS breaks, or the process, where two threads use it.
+        self._thread = threading.Thread(target=self._run, name="rtsp relay", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """End both connections."""
         self._over = True
         for wire in (self._listener, self._client, self._camera):
             if wire is not None:
+                # It wakes the thread, which closes them: a number that it waits for must not be given anew.
+                # Of TLS this is the connection below: its own way out would go on without encryption.
                 with suppress(OSError):
-                    # Closing alone does not wake a thread that waits in recv.
-                    wire.shutdown(socket.SHUT_RDWR)
-                wire.close()
+                    socket.socket.shutdown(wire, socket.SHUT_RDWR)
+        self._thread.join(1.0)
 
     def _run(self) -> None:
         try:
             with self._listener:
-                client, _ = self._listener.accept()
-        except OSError as error:
-            self._fail(error)
-            return
-        self._client, back = client, (self._requests, client)
-        threading.Thread(target=self._pass, args=back, name="rtsp relay", daemon=True).start()
-        self._pass(self._answers, client)
-
-    def _pass(self, way: Callable[[socket.socket], None], client: socket.socket) -> None:
-        try:
-            way(client)
+                self._client, _ = self._listener.accept()
+            self._relay(self._client)
         except (*FAULTS, StreamError) as error:
             self._fail(error)
         finally:
-            self.close()
+            # Behind what failed, which is looked for as soon as FFmpeg sees the end.
+            for wire in (self._client, self._camera):
+                if wire is not None:
+                    wire.close()
+
+    def _relay(self, client: socket.socket) -> None:
+        """Pass on what comes from either side until one of them ends."""
+        patience = Patience(self._wait_s)
+        camera, local = TimedReader(self._camera, patience), TimedReader(client, Patience(_FOREVER_S))
+        with selectors.DefaultSelector() as either:
+            either.register(self._camera, selectors.EVENT_READ)
+            either.register(client, selectors.EVENT_READ)
+            while True:
+                here = [side for side in (camera, local) if side.arrived()]
+                if not here:
+                    either.select(patience.left_s())
+                for side in here:
+                    if side.ended:
+                        return
+                    if side is camera:
+                        patience.renew()
+                        self._pass_answer(camera, client)
+                        patience.renew()
+                    else:
+                        self._pass_request(local)
 
     def _fail(self, error: BaseException) -> None:
         """Keep what went wrong first; what follows from ending both connections is no fault."""
-        with self._lock:
-            if not self._over:
-                self.failure = self.failure or error
+        if not self._over:
+            self.failure = self.failure or error
 
     # From FFmpeg to the camera -----------------------------------------------------------------------------
 
-    def _requests(self, client: socket.socket) -> None:
-        reader = TimedReader(client, Patience(_FOREVER_S))
-        while not reader.ended():
-            first = reader.exactly(1)
-            # RTSP mixes packets with messages on one connection; a packet begins with a dollar.
-            if first == b"$":
-                self._send(first + _read_interleaved(reader))
-                continue
-            head, body = _message(first, reader)
-            method, _, rest = head.partition(b" ")
-            target, _, more = rest.partition(b" ")
-            if not target.startswith((self._local, b"rtsp://", b"*")):
-                raise ValueError("a request of another program")
-            if target.startswith(self._local):
-                target = self._real + target[len(self._local) :]
-            self._ask(b" ".join([method, target, more]) + body)
-
-    def _ask(self, request: bytes) -> None:
+    def _pass_request(self, reader: TimedReader) -> None:
+        first = reader.exactly(1)
+        # RTSP mixes packets with messages on one connection; a packet begins with a dollar.
+        if first == b"$":
+            self._send(first + _read_interleaved(reader))
+            return
+        head, body = _message(first, reader)
+        method, _, rest = head.partition(b" ")
+        target, _, more = rest.partition(b" ")
+        if not target.startswith((self._local, b"rtsp://", b"*")):
+            raise ValueError("a request of another program")
+        if target.startswith(self._local):
+            target = self._real + target[len(self._local) :]
+        request = b" ".join([method, target, more]) + body
         number = _NUMBER.search(request)
-        with self._lock:
-            # The last request alone: no camera can make the list grow.
-            self._asked = {number[1]: (request, self._challenge is not None)} if number else {}
+        # The last request alone: no camera can make the list grow.
+        self._asked = {number[1]: (request, self._challenge is not None)} if number else {}
         self._send(self._signed(request))
 
     def _signed(self, request: bytes) -> bytes:
@@ -135,27 +146,22 @@ class RtspRelay:
         return line + mark + b"Authorization: " + answer.encode("utf-8", "surrogateescape") + b"\r\n" + rest
 
     def _send(self, data: bytes) -> None:
-        with self._lock:
-            self._camera.settimeout(self._wait_s)
-            self._camera.sendall(data)
+        self._camera.settimeout(self._wait_s)
+        self._camera.sendall(data)
 
     # From the camera to FFmpeg -----------------------------------------------------------------------------
 
-    def _answers(self, client: socket.socket) -> None:
-        patience = Patience(self._wait_s)
-        reader = TimedReader(self._camera, patience)
-        while not reader.ended():
-            patience.renew()
-            first = reader.exactly(1)
-            if first == b"$":
-                client.sendall(first + _read_interleaved(reader))
-                continue
-            head, body = _message(first, reader)
-            status = _STATUS.match(head)
-            if status is None and not head.split(b"\r\n")[0].rstrip().endswith(b"RTSP/1.0"):
-                raise ValueError("it does not speak RTSP")
-            if status is not None and self._answered(int(status[1]), head):
-                continue
+    def _pass_answer(self, reader: TimedReader, client: socket.socket) -> None:
+        client.settimeout(None)  # FFmpeg takes what it needs when it needs it
+        first = reader.exactly(1)
+        if first == b"$":
+            client.sendall(first + _read_interleaved(reader))
+            return
+        head, body = _message(first, reader)
+        status = _STATUS.match(head)
+        if status is None and not head.split(b"\r\n")[0].rstrip().endswith(b"RTSP/1.0"):
+            raise ValueError("it does not speak RTSP")
+        if status is None or not self._answered(int(status[1]), head):
             client.sendall(head + body)
 
     def _answered(self, status: int, head: bytes) -> bool:
@@ -177,10 +183,9 @@ class RtspRelay:
     def _asked_again(self, head: bytes) -> bool:
         """Ask once more with user and password; False where there are none, or they were refused."""
         number = _NUMBER.search(head)
-        with self._lock:
-            request, signed = self._asked.get(number[1], (b"", False)) if number else (b"", False)
-            if number:
-                self._asked[number[1]] = (request, True)
+        request, signed = self._asked.get(number[1], (b"", False)) if number else (b"", False)
+        if number:
+            self._asked[number[1]] = (request, True)
         offers = [found.decode("latin-1") for found in _ASKED.findall(head)]
         challenge = read_challenge(offers)
         # A stale nonce is no refusal of the password.

@@ -14,6 +14,7 @@ from roadaware.analysis.evaluation.scenes import (
 )
 from roadaware.analysis.scene_tasks import CORNER_CASES
 from roadaware.datasets import loading
+from roadaware.datasets.simulator import is_simulation
 from roadaware.errors import UsageError
 from roadaware.formats.coco import build_coco_index, read_json_document, read_results
 from roadaware.formats.coda import IDS, build_predictions_index, read_corner_cases
@@ -28,6 +29,7 @@ from roadaware.protocols.coda import (
     map_own_categories,
 )
 from roadaware.protocols.printed_coda import select_printed
+from roadaware.scenes.store import is_saved
 from roadaware.steps import log_step
 
 if TYPE_CHECKING:
@@ -134,11 +136,11 @@ def open_truth(path: Path, corner: Path | None) -> Scenes:
     for each in (path, corner):
         if each is not None:
             loading.require_path(each)
-    if corner is not None and (loading.is_saved(path) or loading.is_made_up(path)):
+    if corner is not None and (is_saved(path) or is_simulation(path)):
         raise UsageError(f"--corner goes with a COCO file; {path} holds tables")
-    if loading.is_made_up(path):
-        return loading.open_dataset(loading.MADE_UP, path)
-    if loading.is_saved(path):
+    if is_simulation(path):
+        return loading.open_dataset(loading.SYNTHETIC, path)
+    if is_saved(path):
         return loading.open_saved_scenes(path)
     with log_step(f"reading {path}"):
         return read_corner_cases(path, corner)
@@ -147,7 +149,7 @@ def open_truth(path: Path, corner: Path | None) -> Scenes:
 def _open_predictions(path: Path, scenes: Scenes, routing: Routing) -> Predictions:
 
     loading.require_path(path)
-    if loading.is_saved(path):
+    if is_saved(path):
         return loading.open_saved_predictions(path)
     categories: dict[int, str] = {}
     if routing.categories is not None:

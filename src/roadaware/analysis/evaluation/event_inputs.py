@@ -27,6 +27,7 @@ from roadaware.formats.coco import read_index, read_results
 from roadaware.formats.mot import read_tracks
 from roadaware.formats.road_detections import HOUSE_NAMES
 from roadaware.scenes.dense_scores import get_score_layout, set_score_layout
+from roadaware.scenes.store import is_saved
 from roadaware.steps import Progress, log_step, show_progress
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def open_truth(path: Path, dataset: EventSet | None = None) -> Scenes:
         InputError: if there is no such file, or it is not the dataset.
     """
     loading.require_path(path)
-    if loading.is_saved(path):
+    if is_saved(path):
         return loading.open_saved_scenes(path)
     return loading.open_dataset(_select_reader(path, dataset), path)
 
@@ -194,7 +195,7 @@ def detect_form(path: Path) -> Form:
     """
     loading.require_path(path, f"Give {_FORMS}.")
     if path.is_dir():
-        if loading.is_saved(path):
+        if is_saved(path):
             return "saved"
         return "mot" if any(path.glob("*.txt")) and not any(path.glob("*/*.pkl")) else "detections"
     if path.suffix.lower() in _SUFFIXES:

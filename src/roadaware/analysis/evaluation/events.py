@@ -28,7 +28,7 @@ from roadaware.analysis.event_findings import (
 from roadaware.analysis.event_results import CALIBRATED_AT, build_video_slices
 from roadaware.analysis.road_counts import is_printed_set
 from roadaware.analysis.worst_tubes import select_worst_tubes
-from roadaware.config import from_dict, to_dict
+from roadaware.config import ConfigName, from_dict, to_dict
 from roadaware.errors import UsageError
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.frame_boxes import list_steps
@@ -87,7 +87,7 @@ class EventRequest:
     """
 
     dataset: EventSet
-    config: Literal["reference", "default"] = "default"
+    config: ConfigName = "default"
     split: str | None = None
     frame_thresholds: Sequence[str] = TENTH
     video_thresholds: Sequence[str] = TENTH

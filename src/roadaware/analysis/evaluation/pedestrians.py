@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from roadaware.analysis.evaluation.runs import Run
+from roadaware.config import ConfigName
 from roadaware.datasets.loading import sample_dataset
 from roadaware.errors import UsageError
 from roadaware.formats.score_tables import check_same_length, read_samples, read_scores
@@ -24,7 +25,6 @@ from roadaware.steps import log_step
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes
 
-ConfigName = Literal["reference", "default"]
 COLUMNS = {"action": 1, "intention": 3, "risk": 12}
 
 

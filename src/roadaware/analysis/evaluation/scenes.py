@@ -33,6 +33,7 @@ from roadaware.datasets.issues import Findings
 from roadaware.errors import InputError, UsageError
 from roadaware.io.sources import read_file
 from roadaware.io.text_rows import read_csv_rows
+from roadaware.scenes.store import is_saved
 from roadaware.steps import log_step
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ def open_truth(task: SceneTask, path: Path, how: Reading) -> Scenes:
         UsageError: if the reader is unknown, not one of the task's, or lacks an option.
         InputError: if it cannot be read, or holds nothing that the task asks about.
     """
-    if loading.is_saved(path):
+    if is_saved(path):
         given = {"--reader": how.reader, "--option": how.options or None}
         named = [option for option, value in given.items() if value is not None]
         if named:
@@ -291,7 +292,7 @@ def open_predictions(task: SceneTask, path: Path, scenes: Scenes) -> Predictions
     Raises:
         InputError: if they cannot be read, or are about something else.
     """
-    if loading.is_saved(path):
+    if is_saved(path):
         return loading.open_saved_predictions(path)
     with log_step(f"reading {path}"):
         try:
