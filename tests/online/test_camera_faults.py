@@ -26,12 +26,12 @@ from camera_servers import (
 )
 from online_stubs import Connection, FakeClock, Kept, Scripted, one_car, picture
 
-from roadaware.addresses import read_address
+from roadaware.addresses import Address, read_address
 from roadaware.errors import InputError
-from roadaware.online import cameras
+from roadaware.online import cameras, connections, rtsp_relay
 from roadaware.online.cameras import Backoff, NetworkStream, Shot
 from roadaware.online.config import WatchConfig
-from roadaware.online.connections import convert_error
+from roadaware.online.connections import Patience, convert_error
 from roadaware.online.frame_queue import SystemClock
 from roadaware.online.frame_stats import Ending, Outcomes
 from roadaware.online.timeline import Timeline
@@ -229,6 +229,29 @@ def test_an_encrypted_camera_must_have_a_certificate_that_is_trusted(
         assert len(list(_connect(camera.url(scheme="rtsps"))())) == 24
         monkeypatch.delenv("SSL_CERT_FILE")
         assert "not trusted" in _refusal(camera.url(scheme="rtsps"))
+
+
+def test_a_relayed_connection_is_used_by_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    users: dict[str, set[int]] = {"sent": set(), "received": set()}
+
+    class Noted(socket.socket):
+        def sendall(self, data: bytes, flags: int = 0) -> None:  # type: ignore[override]
+            users["sent"].add(threading.get_ident())
+            super().sendall(data, flags)
+
+        def recv(self, size: int, flags: int = 0) -> bytes:
+            users["received"].add(threading.get_ident())
+            return super().recv(size, flags)
+
+    def connect(address: Address, patience: Patience) -> socket.socket:
+        return Noted(fileno=connections.connect(address, patience).detach())
+
+    monkeypatch.setattr(rtsp_relay, "connect", connect)
+    with Camera(Rtsp()) as camera:
+        assert len(list(_connect(camera.url(scheme="rtsp"))())) == 24
+    # OpenSSL allows one thread in a connection at a time, and Python before 3.13 does not see to it.
+    assert users["sent"] == users["received"]
+    assert len(users["sent"]) == 1
 
 
 @pytest.mark.slow
