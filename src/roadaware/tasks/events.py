@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -258,6 +259,7 @@ class EventDetector:
         self.av_labels: tuple[str, ...] = tuple(detector.av_labels) or self._labeller.av_labels
         self.delay = detector.delay
         self._moment: tuple[int, float] | None = None
+        self._beside = ThreadPoolExecutor(1, "own motion")
         self._forget()
 
     single = False
@@ -294,7 +296,15 @@ class EventDetector:
             InputError: as the detector.
         """
         self._hold(picture)
-        return [self._labelled(found) for found in self.detector.step(picture)]
+        if self.detector.delay:
+            return [self._labelled(found) for found in self.detector.step(picture)]
+        # The own motion asks nothing of the boxes of this image, so it is found while the network looks.
+        motion = self._beside.submit(self._find_motion, self._held[-1])
+        try:
+            found = self.detector.step(picture)
+        finally:
+            wait([motion])
+        return [self._labelled(each, motion) for each in found]
 
     def finish(self) -> list[FrameDetections]:
         """The frames still owed; forgets the stream."""
@@ -337,10 +347,15 @@ class EventDetector:
         self._count, self._moment = number + 1, None
         self._held.append(_Held(number, t_s, picture))
 
-    def _labelled(self, found: FrameDetections) -> FrameDetections:
+    def _find_motion(self, held: _Held) -> Motion | None:
+        return self._ego.step(held.picture, held.t_s, self._labeller.horizon)
+
+    def _labelled(
+        self, found: FrameDetections, known: Future[Motion | None] | None = None
+    ) -> FrameDetections:
         held = self._held.popleft()
         height, width = held.picture.shape[:2]
-        motion = self._ego.step(held.picture, held.t_s, self._labeller.horizon)
+        motion = known.result() if known else self._find_motion(held)
         self._ego.leave_out(found.boxes[found.agentness >= 0.2])
         lights = self._lights(found, held.picture)
         return self._labeller.step(found, Scene(held.number, held.t_s, (width, height), motion, lights))
