@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.signal import butter, filtfilt
 
 from roadaware.arrays import Floats
 from roadaware.errors import InputError
@@ -97,6 +96,7 @@ def filter_obd(seen: Observations) -> Floats:
 
     Source: Rasouli and Kotseruba, IV 2024.
     """
+    from scipy.signal import butter, filtfilt  # a second and more, and few predictors read this
 
     raw, rates = get_obd(seen), _rate(seen, np.full(seen.frame.shape, np.nan))
     made = np.full(raw.shape, np.nan)
