@@ -176,7 +176,7 @@ class Predictions(tables.Predictions):
         """
         try:
             import pandas as pd  # type: ignore[import-untyped, unused-ignore]
-        except ImportError as error:
+        except ModuleNotFoundError as error:
             raise UsageError("to_pandas needs pandas: pip install pandas") from error
         held = self.boxes.drop("scores", strict=False)
         return pd.DataFrame({name: held[name].to_list() for name in held.columns})

@@ -63,17 +63,22 @@ class Terminated(BaseException):
     """SIGTERM arrived; a BaseException, so that no handler of ordinary errors swallows it."""
 
 
-def find_interrupt(error: BaseException) -> KeyboardInterrupt | Terminated | None:
-    """The interruption that a library in Rust has wrapped in a panic of its own; None if there is none.
+def find_interrupt(error: BaseException | None) -> KeyboardInterrupt | Terminated | None:
+    """The interruption that a library has wrapped in an error of its own; None if there is none.
 
-    A signal may arrive while such a library calls Python. What its handler raises there comes back as a
-    PanicException, which holds it as text alone.
+    A signal may arrive while a library calls Python. What its handler raises there comes back from one in Rust
+    as a PanicException, which holds it as text alone, and from the import of one in C++ as the cause of an
+    ImportError.
     """
-    if type(error).__name__ != "PanicException":
-        return None
-    for kind in (Terminated, KeyboardInterrupt):
-        if f"type: <class '{kind.__module__}.{kind.__qualname__}'>".replace("builtins.", "") in str(error):
-            return kind()
+    while error is not None:
+        if isinstance(error, (KeyboardInterrupt, Terminated)):
+            return error
+        if type(error).__name__ == "PanicException":
+            for kind in (Terminated, KeyboardInterrupt):
+                name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+                if f"type: <class '{name}'>" in str(error):
+                    return kind()
+        error = error.__cause__
     return None
 
 

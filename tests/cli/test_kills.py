@@ -13,7 +13,9 @@ from unittest.mock import Mock
 import polars as pl
 import pytest
 
+from roadaware.analysis.doctor import environment
 from roadaware.cli import app
+from roadaware.errors import Terminated
 from roadaware.io import csv
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,6 +141,32 @@ def test_a_signal_inside_a_library_that_panics_is_an_interruption(
     monkeypatch.setattr(app, "_run", panic)
     assert app.main(["doctor"]) == code
     assert "nothing half-written remains" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("signal_error", "code"), [(KeyboardInterrupt(), 130), (Terminated(), 143)])
+def test_a_signal_while_a_library_is_loaded_is_an_interruption(
+    signal_error: BaseException,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def load(words: list[str]) -> int:
+        raise ImportError("initialization failed") from signal_error
+
+    monkeypatch.setattr(app, "_run", load)
+    assert app.main(["doctor"]) == code
+    assert "nothing half-written remains" in capsys.readouterr().err
+
+
+def test_a_signal_while_doctor_tries_a_library_does_not_make_it_broken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken = ImportError("initialization failed")
+    monkeypatch.setattr(environment, "import_module", Mock(side_effect=broken))
+    assert "initialization failed" in environment.describe_environment()["libraries"]["torch"]
+    broken.__cause__ = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        environment.describe_environment()
 
 
 def test_a_signal_inside_a_library_blames_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -306,14 +306,13 @@ def _run_guarded(words: list[str]) -> int:
             _drop_output()
             return _complain(f"the output could not be written: {error}", DISK)
         return _internal(error)
-    except Exception as error:  # the last line of defence: a fault of ours is one line, not a traceback
-        return _internal(error)
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":  # of libraries in Rust, which is no Exception
-            raise
+    except BaseException as error:  # the last line of defence: a fault of ours is one line, not a traceback
         interrupt = find_interrupt(error)
         if interrupt is not None:
             return _report_interrupt(interrupt)
+        # A panic of a library in Rust is no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         return _internal(error)
     return code
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from roadaware import __version__
+from roadaware.errors import raise_interrupt
 from roadaware.models.catalogue.entries import find_installed_folder, read_catalogue
 from roadaware.places import get_cache_folder
 
@@ -40,6 +41,7 @@ def describe_environment() -> dict[str, Any]:
     except ModuleNotFoundError:
         cuda = "none"
     except Exception as error:  # a broken library raises whatever it does
+        raise_interrupt(error)
         cuda = f"{type(error).__name__}: {error}"[:100]
     models: list[str] = []
     with suppress(OSError, RuntimeError):
@@ -85,6 +87,7 @@ def _try_import(name: str) -> str:
     except ModuleNotFoundError as error:
         return "missing" if error.name == name else f"ModuleNotFoundError: {error}"
     except Exception as error:  # as above
+        raise_interrupt(error)
         return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:100]}"
     return str(getattr(found, "__version__", "?"))
 
