@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = re.compile(r"^[ \t]*([A-Z][A-Z_]{7,})[ \t]*$", re.MULTILINE)
 ALL_PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md")])
+# The other pages take less than a second.
+LONG = ("audit", "baselines", "python", "report", "watch")
 PAGES = [page for page in ALL_PAGES if "```python" in page.read_text("utf-8")]
 
 
@@ -25,7 +27,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] if page.stem in LONG else [], id=page.name)
+        for page in PAGES
+    ],
+)
 def test_the_blocks_of_a_page_run(page: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
     monkeypatch.setenv("ROADAWARE_HOME", str(place / "cache"))

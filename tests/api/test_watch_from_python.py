@@ -50,6 +50,7 @@ def closed() -> Iterator[list[str]]:
     patch.undo()
 
 
+@pytest.mark.slow
 def test_events_are_those_of_the_command(film: Path, tmp_path: Path, closed: list[str]) -> None:
     model = ra.load_model()
     closed.clear()

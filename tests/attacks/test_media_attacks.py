@@ -99,6 +99,7 @@ def ghostscript(tmp_path: Path) -> tuple[dict[str, str], Path]:
     return {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}, trace
 
 
+@pytest.mark.slow
 def test_no_format_of_pillow_starts_anything(
     posts: Path, tmp_path: Path, ghostscript: tuple[dict[str, str], Path]
 ) -> None:

@@ -134,6 +134,7 @@ def test_shared_options_have_one_spelling() -> None:
         assert not held & {"--draws", "--ground-truth", "--pred", "--bootstrap"}, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_written_with_every_command(roadaware: Command, tmp_path: Path, shell: str) -> None:
     script = tmp_path / "roadaware.script"
@@ -145,6 +146,7 @@ def test_completion_is_written_with_every_command(roadaware: Command, tmp_path: 
         assert re.search(rf"(--|-l ){option}\b", text)
 
 
+@pytest.mark.slow
 def test_completion_is_installed_at_home(
     roadaware: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,7 @@ def test_the_json_has_the_published_form(roadaware: Command, events: Events, tmp
     assert found["run"]["config"]["type"] == "DetectionConfig"
 
 
+@pytest.mark.slow
 def test_every_form_of_the_same_claims_gives_the_same_numbers(
     roadaware: Command, events: Events, tmp_path: Path
 ) -> None:
@@ -192,6 +193,7 @@ def test_products_of_marginals_change_composites_alone(roadaware: Command, event
     assert {key: product[key] for key in wanted} == wanted
 
 
+@pytest.mark.slow
 def test_paths_can_be_judged_as_tracks(roadaware: Command, events: Events, tmp_path: Path) -> None:
     save(of_truth(read("road", events.truth)), tmp_path / "perfect")
     words = ("--tracking", "--kinds", "agent", "--draws", "10")

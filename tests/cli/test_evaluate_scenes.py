@@ -50,6 +50,7 @@ def test_native_files_are_scored_and_the_json_has_the_documented_keys(
         assert set(data["baselines"]) == {"whole image", "centre"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS)
 def test_saved_tables_give_the_same_numbers_as_native_files(
     roadaware: Command, chaos: Path, tmp_path: Path, task: str
@@ -92,6 +93,7 @@ def test_the_text_shows_facts_metrics_and_classes(roadaware: Command, chaos: Pat
     assert {"actions": "per frame capacity: none", "sound": "whole image"}.get(task, metric) in done.out
 
 
+@pytest.mark.slow
 def test_every_config_has_a_name_that_runs_or_says_why_not(roadaware: Command, chaos: Path) -> None:
     for name, task in TASKS.items():
         for config in list_configs(task):
@@ -227,6 +229,7 @@ def test_a_list_of_labels_chooses_and_names_actions_of_saved_tables_too(
 CHAOTIC = "video_uid,frame_id,x1,y1,x2,y2,action_id,person_id,frame_start,frame_end,time_current\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "some",
     [

@@ -164,6 +164,7 @@ def test_closed_streams_are_as_pipes_that_nobody_reads(
     assert done.returncode == (141 if 1 in closed else 0)
 
 
+@pytest.mark.slow
 def test_json_goes_into_pipes_and_open_descriptors(files: Files, tmp_path: Path) -> None:
     command = shlex.join([*START, *words(files)])
     piped = {

@@ -74,6 +74,7 @@ def ran(
     return out, Done(code, said.getvalue(), told.getvalue())
 
 
+@pytest.mark.slow
 def test_each_has_a_folder_and_rows_and_those_that_fail_leave_the_others(
     ran: tuple[Path, Done], recipes: dict[str, Path]
 ) -> None:

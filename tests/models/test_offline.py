@@ -23,6 +23,7 @@ Runner(tiny_pose_graph(), backend="onnx").run(np.zeros((1, 3, 64, 64), np.float3
 DOCTOR = "from roadaware.cli import main; raise SystemExit(main(['doctor', '--json']))"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [RUN, DOCTOR], ids=["run", "doctor"])
 def test_onnx_runtime_leaves_no_session_and_no_identifier(code: str, tmp_path: Path) -> None:
     home, scratch = tmp_path / "home", tmp_path / "tmp"
