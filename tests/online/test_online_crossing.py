@@ -16,10 +16,10 @@ from online_stubs import FakeClock, Listed, Scripted, StillCamera, answer
 from small_predictors import REGIONS, predictor
 
 from roadaware.errors import InputError, UsageError
+from roadaware.models.crossing.ensemble import EnsemblePredictor
 from roadaware.models.crossing.streaming_inference import Stepper
+from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.models.detector import FrameDetections
-from roadaware.models.uncertainty.config import DoubtConfig
-from roadaware.models.uncertainty.ensemble import EnsemblePredictor
 from roadaware.online.config import WatchConfig
 from roadaware.online.crossing import CrossingAnnotator, Follower
 from roadaware.online.crossing_forecaster import Foresight, build_window_inputs, open_foresight

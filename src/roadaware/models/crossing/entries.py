@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from roadaware.models.card import ModelCard
+from roadaware.models import ModelCard
 
 _TASKS = ("action", "intention", "risk")
 _LICENCE = "trained ones: that of the data; published image weights: see where they come from"
