@@ -390,7 +390,7 @@ def _build_trainer(build: Callable[[], Any]) -> Callable[..., dict[str, Any]]:
     import torch
     from lightning.pytorch import LightningModule, Trainer
 
-    from roadaware.models.uncertainty.passes import compute_kl_divergence
+    from roadaware.models.crossing.uncertainty import compute_kl_divergence
     from roadaware.training.loop import Average, compute_learning_rate
 
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)

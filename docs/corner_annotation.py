@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.annotation.cost import measure_worth
-from roadaware.analysis.annotation.discovery_curve import Unit, compute_discovery_curve
+from roadaware.analysis.annotation.cost import Unit, compute_discovery_curve, measure_worth
 from roadaware.analysis.annotation.selection import By, SelectionConfig, rank_images
 from roadaware.corner_cases.config import BACKGROUND, CopgConfig
 from roadaware.corner_cases.runner import Order, run

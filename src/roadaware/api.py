@@ -726,11 +726,11 @@ def load_model(
         InputError: if the file is damaged, or no model of ours.
     """
     _require_torch("load_model")
+    from roadaware.models.crossing.ensemble import EnsemblePredictor
     from roadaware.models.crossing.predictor import is_predictor
     from roadaware.models.detector import read_notes
     from roadaware.models.devices import select_device
     from roadaware.models.loading import open_stream
-    from roadaware.models.uncertainty.ensemble import EnsemblePredictor
     from roadaware.online import setup
 
     path = _find_model(name_or_path)

@@ -219,7 +219,7 @@ def test_findings_come_by_severity_and_twice_the_same() -> None:
 
 
 def test_every_check_ends_in_exactly_one_list() -> None:
-    from roadaware.analysis.audit.run import CHECKS
+    from roadaware.analysis.audit import CHECKS
 
     for scenes, protocol in [(dataset(sound()), REFERENCE), (dataset(sound()), Iv2024.default("risk"))]:
         done = audit(scenes, protocol)

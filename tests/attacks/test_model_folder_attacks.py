@@ -22,8 +22,7 @@ import tiny_objects
 from roadaware.errors import InputError, UsageError
 from roadaware.models.folder_configs import is_safe_pattern, load_tokenizer
 from roadaware.models.loading import open_videos
-from roadaware.models.object_detectors import create_model
-from roadaware.models.object_folders import save_objects
+from roadaware.models.object_detectors import create_model, save_objects
 from roadaware.models.offline import block_network
 from roadaware.models.segmenters import open_segmenter
 

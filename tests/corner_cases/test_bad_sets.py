@@ -16,8 +16,7 @@ from sets import SETS
 
 from roadaware.corner_cases.captures import SemanticMap
 from roadaware.corner_cases.copg import extract_geometry
-from roadaware.corner_cases.runner import Order, run
-from roadaware.corner_cases.warnings import (
+from roadaware.corner_cases.loader import (
     LEFT_OUT,
     NO_GROUND,
     NO_NAMES,
@@ -27,6 +26,7 @@ from roadaware.corner_cases.warnings import (
     collect_warnings,
     format_lidar_height,
 )
+from roadaware.corner_cases.runner import Order, run
 from roadaware.datasets.sensor_tables import DISTORTION
 from roadaware.errors import DatasetNotFoundError
 

@@ -16,7 +16,7 @@ from roadaware.config import digest, from_dict, to_dict
 from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, SemanticMap
 from roadaware.corner_cases.config import BACKGROUND, CopgConfig
 from roadaware.corner_cases.copg import REASONS, check_cluster_limits, extract_geometry, propose
-from roadaware.corner_cases.points import check, validate_lidar_points
+from roadaware.corner_cases.ground import check, validate_lidar_points
 from roadaware.corner_cases.proposal_tables import build_proposal_rows, merge_proposal_rows
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from planted import HEIGHT_M, Thing, World, sweep
 
-from roadaware.corner_cases.ground import find_ground
-from roadaware.corner_cases.points import check
+from roadaware.corner_cases.ground import check, find_ground
 from roadaware.errors import UsageError
 
 THINGS = (

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from roadaware.corner_cases.crop_features import WIDTH, extract_plain_features
 from roadaware.corner_cases.memory import MemoryBank, MemoryConfig, fit_memory
 from roadaware.errors import InputError, UsageError
+from roadaware.tasks.unknown_memory import WIDTH, extract_plain_features
 
 RNG = np.random.default_rng(0)
 COMMON = np.concatenate([RNG.normal(centre, 0.1, (60, 4)) for centre in (0.0, 3.0)])

@@ -7,7 +7,7 @@ import pytest
 from planted import Thing, World, sweep
 
 from roadaware.corner_cases.clusters import label
-from roadaware.corner_cases.points import check
+from roadaware.corner_cases.ground import check
 from roadaware.corner_cases.range_image import (
     BEAMS,
     BINS,

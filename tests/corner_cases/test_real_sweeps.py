@@ -14,8 +14,8 @@ from plain_labels import plain_labels
 from roadaware.corner_cases.captures import Capture
 from roadaware.corner_cases.clusters import label
 from roadaware.corner_cases.copg import Proposals, propose
+from roadaware.corner_cases.ground import check
 from roadaware.corner_cases.loader import Captures
-from roadaware.corner_cases.points import check
 from roadaware.corner_cases.range_image import GIVEN, RECOVERED, assign_grid_cells, fill
 from roadaware.datasets import read
 from roadaware.geometry.boxes import iou

@@ -14,9 +14,9 @@ from planted_kitti import planted_kitti
 
 from roadaware.corner_cases.checkpointed_parts import prepare_result_folder
 from roadaware.corner_cases.config import CopgConfig
+from roadaware.corner_cases.loader import NOT_TOLD
 from roadaware.corner_cases.runner import FORMAT, MAIN, Order, iterate_proposals, run
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
-from roadaware.corner_cases.warnings import NOT_TOLD
 from roadaware.datasets import read
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.store import save

@@ -96,7 +96,7 @@ def _samples(boxes: Any, truth: Any) -> Any:
 def _folders(folder: Path) -> None:
     import tiny_hub
     import tiny_objects
-    from roadaware.models.object_folders import save_objects
+    from roadaware.models.object_detectors import save_objects
 
     for name in ("rt_detr", "d_fine"):
         model = tiny_objects.tiny_model(name, ["car", "person"])

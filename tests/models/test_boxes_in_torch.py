@@ -8,7 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from roadaware.linking.box_kernels import suppress
+from roadaware.linking.kernels import suppress
 from roadaware.models.roi import compute_box_iou, nms, roi_align
 
 torch.set_num_threads(1)

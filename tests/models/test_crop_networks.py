@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 
 from roadaware.errors import InputError, UsageError
 from roadaware.models.crop_networks import CropNetwork, open_image_model, open_trunk
-from roadaware.tasks.crops import load_crop_encoder
+from roadaware.tasks.unknown_memory import load_crop_encoder
 
 torch.set_num_threads(1)
 CROPS = np.random.default_rng(0).integers(0, 256, (2, 224, 224, 3)).astype(np.uint8)

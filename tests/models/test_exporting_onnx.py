@@ -17,7 +17,7 @@ from roadaware.errors import FindingsError, UsageError
 from roadaware.models import exporting
 from roadaware.models.exporting import export, find_stream_obstacle
 from roadaware.models.retinanet3d import default
-from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.detector import Fit, StreamDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.weights import save_detector

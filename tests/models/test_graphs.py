@@ -25,7 +25,7 @@ from roadaware.models.graphs.tfjs import convert
 from roadaware.models.graphs.views import Views, find_peaks, resize_region
 from roadaware.models.loading import open_stream, open_videos
 from roadaware.models.object_labels import ROAD_AGENTS
-from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.config import DetectRule
 
 torch.set_num_threads(1)
 OUTPUTS = {"heat": HEAT, "sides": SIDES}

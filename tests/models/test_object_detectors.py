@@ -21,16 +21,18 @@ from roadaware.models.detector import FrameDetections
 from roadaware.models.detector_fusion import BoxScores, Union
 from roadaware.models.loading import open_videos
 from roadaware.models.object_detectors import (
+    FACTS,
+    FAMILIES,
     ObjectDetector,
     build_detr_targets,
     create_model,
     open_objects,
     prepare_finetuning,
+    save_objects,
 )
-from roadaware.models.object_folders import FACTS, FAMILIES, save_objects
 from roadaware.models.object_labels import COCO_AGENTS, ROAD_AGENTS, merge_riders
 from roadaware.models.retinanet3d import default
-from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.detector import Fit, NetworkVideos
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.videos import Stepwise, VideoDetector

@@ -29,7 +29,7 @@ from roadaware.models.open_vocabulary.zero_shot import (
     open_zero_shot,
 )
 from roadaware.models.pretrained import load_image_preparer
-from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.segmenters import Segmenter, compute_class_mask, open_segmenter
 
 torch.set_num_threads(1)

@@ -128,7 +128,7 @@ def test_descriptions_of_preparation_as_older_versions_wrote_them(copied: Any) -
 
 
 def test_every_type_of_folder_has_a_whole_card() -> None:
-    from roadaware.models.object_folders import FAMILIES
+    from roadaware.models.object_detectors import FAMILIES
     from roadaware.models.open_vocabulary import clip, zero_shot
     from roadaware.models.segmenters import FAMILIES as SEGMENTERS
 

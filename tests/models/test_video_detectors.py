@@ -16,7 +16,7 @@ from roadaware.models.detector import FrameDetections
 from roadaware.models.detector_fusion import Ensemble, MeanNetwork
 from roadaware.models.loading import digest_model_files, open_stream, open_videos
 from roadaware.models.retinanet3d import default
-from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.detector import NetworkVideos, StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.videos import Stepwise, VideoDetector

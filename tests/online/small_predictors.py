@@ -10,8 +10,8 @@ import torch
 from roadaware.models import create
 from roadaware.models.crossing.entries import SteadyConfig
 from roadaware.models.crossing.predictor import Predictor
-from roadaware.models.uncertainty.config import DoubtConfig
-from roadaware.models.uncertainty.passes import replace_last_layer
+from roadaware.models.crossing.uncertainty import replace_last_layer
+from roadaware.models.crossing.uncertainty_config import DoubtConfig
 
 REGIONS = ("left", "middle", "right")
 _SIZES = {"boxes": 4, "centre": 8, "boxes:last": 4, "ego:speed": 1}

@@ -16,10 +16,10 @@ from online_stubs import FakeClock, Listed, Scripted, StillCamera, answer
 from small_predictors import REGIONS, predictor
 
 from roadaware.errors import InputError, UsageError
+from roadaware.models.crossing.ensemble import EnsemblePredictor
 from roadaware.models.crossing.streaming_inference import Stepper
+from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.models.detector import FrameDetections
-from roadaware.models.uncertainty.config import DoubtConfig
-from roadaware.models.uncertainty.ensemble import EnsemblePredictor
 from roadaware.online.config import WatchConfig
 from roadaware.online.crossing import CrossingAnnotator, Follower
 from roadaware.online.crossing_forecaster import Foresight, build_window_inputs, open_foresight
@@ -223,12 +223,12 @@ def _watched(
 
 def test_no_frame_compiles_anything_after_the_warm_up(tmp_path: Path) -> None:
     """Types of kernels that were compiled, or loaded, before the first frame are all that frames ask for."""
-    from roadaware.linking import kernels, label_kernels
+    from roadaware.linking import kernels
     from roadaware.linking import kernels as tube_kernels
     from roadaware.models.crossing import streaming_kernels
 
     def known() -> dict[str, int]:
-        modules = (streaming_kernels, kernels, label_kernels, tube_kernels)
+        modules = (streaming_kernels, kernels, kernels, tube_kernels)
         held = {f"{each.__name__}.{name}": value for each in modules for name, value in vars(each).items()}
         return {name: len(value.signatures) for name, value in held.items() if hasattr(value, "signatures")}
 

@@ -16,7 +16,7 @@ from roadaware.models.crossing.features import TRAFFIC_FEATURES, VEHICLE_ACTIONS
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.tables import Scenes, sample_scores
-from roadaware.tasks.crossing_inputs import traffic
+from roadaware.tasks.crossing_inputs import facts
 from roadaware.tasks.pedestrians import build_examples, evaluate_baselines, fit, predict
 
 SMALL = {
@@ -88,7 +88,7 @@ def test_models_number_vehicle_actions_as_jaad_does() -> None:
 
 
 def test_models_number_the_traffic_as_the_inputs_do_and_take_it_where_asked() -> None:
-    assert TRAFFIC_FEATURES == traffic.COLUMNS
+    assert TRAFFIC_FEATURES == facts.TRAFFIC_COLUMNS
     scenes = street()
     cut = sample(with_traffic(scenes), Iv2024.reference("action"))
     seen = build_examples(cut, "train", traffic=True)

@@ -27,11 +27,13 @@ from roadaware.corner_cases.memory import MemoryBank, MemoryConfig
 from roadaware.corner_cases.scorer_file import hash_videos, open_fitted, save_fitted
 from roadaware.errors import InputError, UsageError
 from roadaware.protocols.coda import label_truth
-from roadaware.tasks.crops import PlainLooker, cut, load_crop_encoder
 from roadaware.tasks.unknown_memory import (
     CommonMemory,
+    PlainLooker,
     compute_background_fraction,
+    cut,
     fit_crops,
+    load_crop_encoder,
     score_crop_novelty,
 )
 

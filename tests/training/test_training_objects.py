@@ -17,8 +17,7 @@ from made_films import FRAMES, made_folder, made_recipe, made_scenes
 from roadaware.cli import main
 from roadaware.errors import DamagedError, InputError, UsageError
 from roadaware.models.loading import open_videos
-from roadaware.models.object_detectors import create_model
-from roadaware.models.object_folders import save_objects
+from roadaware.models.object_detectors import create_model, save_objects
 from roadaware.scenes.store import open_predictions, save
 from roadaware.tasks.road_events import Classes
 from roadaware.training.batches import Batch, Sample

@@ -10,8 +10,13 @@ import polars as pl
 from cyclopts import Parameter
 
 from roadaware.analysis.annotation.agreement import build_consensus, measure_box_agreement
-from roadaware.analysis.annotation.cost import Labour, estimate_cost, fit_cost, measure_worth
-from roadaware.analysis.annotation.discovery_curve import compute_discovery_curve
+from roadaware.analysis.annotation.cost import (
+    Labour,
+    compute_discovery_curve,
+    estimate_cost,
+    fit_cost,
+    measure_worth,
+)
 from roadaware.analysis.annotation.object_groups import group_objects
 from roadaware.analysis.annotation.proposal_outcomes import (
     build_labelled_scenes,

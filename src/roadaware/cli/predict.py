@@ -42,7 +42,7 @@ from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.models.detector import read_advice
 from roadaware.models.event_head.head import read_installed_digest
 from roadaware.models.open_vocabulary.crops import validate_texts
-from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.reports import terminal
 from roadaware.scenes.advice import Advice
 from roadaware.tasks.prediction_runs import PredictionRun

@@ -151,8 +151,7 @@ def fit_memory(
         roadaware rescore fit-memory runs/home --semantics erring --output memory.npz
     """
     from roadaware.corner_cases.memory import MemoryConfig
-    from roadaware.tasks.crops import load_crop_encoder
-    from roadaware.tasks.unknown_memory import CommonMemory, fit_crops
+    from roadaware.tasks.unknown_memory import CommonMemory, fit_crops, load_crop_encoder
 
     config = MemoryConfig(size=size, neighbours=neighbours, seed=seed)
     looker = load_crop_encoder(features, weights, seed=seed)
@@ -220,8 +219,7 @@ def apply(
         open_fitted,
         rescore_proposals,
     )
-    from roadaware.tasks.crops import PLAIN, TRUNKS, load_crop_encoder
-    from roadaware.tasks.unknown_memory import score_crop_novelty
+    from roadaware.tasks.unknown_memory import PLAIN, TRUNKS, load_crop_encoder, score_crop_novelty
 
     opened = [open_fitted(path) for path in fit]
     for fitted in opened:
@@ -308,7 +306,7 @@ def _open_image_set(path: Path, pictures: Path | None, classes: Version | None =
         UsageError: if the folder has to be told.
         InputError: if the set cannot be read, or there is no such folder.
     """
-    from roadaware.tasks.crops import add_image_paths
+    from roadaware.tasks.unknown_memory import add_image_paths
 
     root = pictures or (path if path.is_dir() else path.parent)
     if not root.is_dir():

@@ -35,7 +35,7 @@ from roadaware.cli.networks import (
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.interrupts import stop_gracefully
-from roadaware.linking.linker_choice import select_linker
+from roadaware.linking.config import select_linker
 from roadaware.models.detector import read_advice
 from roadaware.online import setup
 from roadaware.online.cameras import Camera

@@ -83,7 +83,7 @@ def label(
     Raises:
         UsageError: if rows and elevations do not fit.
     """
-    from roadaware.corner_cases.cluster_kernels import label as join
+    from roadaware.corner_cases.kernels import label as join
 
     rows, columns = image.shape
     if elevations.shape != (rows,):
@@ -120,7 +120,7 @@ def find_clusters(
         theta_deg: the least angle; see the module.
         reach_columns: along a row, how far a neighbour is looked for.
     """
-    from roadaware.corner_cases.cluster_kernels import assign_cluster_labels
+    from roadaware.corner_cases.kernels import assign_cluster_labels
 
     labels, count = label(
         image, grid.elevations, theta_deg=theta_deg, reach_rows=grid.reach, reach_columns=reach_columns
@@ -149,7 +149,7 @@ def measure_clusters(
         count: how many clusters there are.
         heights: (n,) metres above the ground, where there is one.
     """
-    from roadaware.corner_cases.cluster_kernels import measure
+    from roadaware.corner_cases.kernels import measure
 
     counts = np.zeros(count, np.int32)
     # Pairs of least and greatest begin crossed, so that the first value sets both.

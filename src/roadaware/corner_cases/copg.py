@@ -15,8 +15,7 @@ from roadaware.arrays import Bools, Floats, Floats32
 from roadaware.corner_cases.captures import Camera, Capture, CommonObjects, SemanticMap
 from roadaware.corner_cases.clusters import Clusters, find_clusters
 from roadaware.corner_cases.config import CopgConfig
-from roadaware.corner_cases.ground import Ground, find_ground
-from roadaware.corner_cases.points import PointCheck, check, validate_lidar_points
+from roadaware.corner_cases.ground import Ground, PointCheck, check, find_ground, validate_lidar_points
 from roadaware.corner_cases.projection import Boxes, project
 from roadaware.corner_cases.range_image import Grid, assign_grid_cells, fill, parse_layout
 from roadaware.errors import InputError
@@ -83,7 +82,7 @@ def compute_point_background(
     Raises:
         InputError: if the map has another size than the image, or no class has any of the names.
     """
-    from roadaware.corner_cases.projection_kernels import count_class_returns
+    from roadaware.corner_cases.kernels import count_class_returns
 
     wanted = _select_background_classes(semantics, background, (camera.width_px, camera.height_px))
     slot = np.full(len(clusters) + 1, -1, dtype=np.int32)

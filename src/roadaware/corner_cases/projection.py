@@ -92,7 +92,7 @@ def _seen(
     near_m: float,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int32]]:
     """(k, 4) corners of what a camera sees of clusters, infinite where nothing; (k, 2) counts of returns."""
-    from roadaware.corner_cases.projection_kernels import compute_bounds
+    from roadaware.corner_cases.kernels import compute_bounds
 
     slot = np.full(len(clusters) + 1, -1, dtype=np.int32)
     slot[numbers] = np.arange(len(numbers))

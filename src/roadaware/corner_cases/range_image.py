@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Ints32
-from roadaware.corner_cases.points import PointCheck
+from roadaware.corner_cases.ground import PointCheck
 from roadaware.errors import InputError, UsageError
 
 # LiDARs by name: how their beams are spread, and how many measurements make a turn.
@@ -167,7 +167,7 @@ def assign_grid_cells(
     Raises:
         InputError: if rings are not one whole number for each return.
     """
-    from roadaware.corner_cases.point_kernels import assign_columns, assign_rows, compute_polar
+    from roadaware.corner_cases.kernels import assign_columns, assign_rows, compute_polar
 
     ranges, slopes, azimuth = np.zeros((3, len(points)), dtype=np.float32)
     compute_polar(points, checked.judged, ranges, slopes, azimuth)
@@ -200,7 +200,7 @@ def fill(grid: Grid, solid: npt.NDArray[np.bool_] | None = None) -> Floats32:
         grid: of `assign_grid_cells`.
         solid: (n,) which returns are no ground (default: all).
     """
-    from roadaware.corner_cases.point_kernels import fill as write
+    from roadaware.corner_cases.kernels import fill as write
 
     image = np.zeros(grid.shape, dtype=np.float32)
     kept = np.ones(len(grid.row), dtype=np.bool_) if solid is None else np.ascontiguousarray(solid)
@@ -231,7 +231,7 @@ def _turns(azimuth: Floats32, slopes: Floats32, checked: PointCheck) -> Ints32 |
     Rings end in one direction, and either the first ring begins or the last one ends there: the highest rings
     may look into the sky and have few returns. The better end is the one whose turns are more level.
     """
-    from roadaware.corner_cases.point_kernels import (
+    from roadaware.corner_cases.kernels import (
         accumulate_ring_slopes,
         assign_rings,
         count_rotation_steps,
@@ -264,7 +264,7 @@ def _assign_ring_rows(ring: Ints32, slopes: Floats32, *, strict: bool) -> tuple[
 
     Rings that were recovered must lie in order of elevation: the turns of returns in any other order do not.
     """
-    from roadaware.corner_cases.point_kernels import accumulate_ring_slopes
+    from roadaware.corner_cases.kernels import accumulate_ring_slopes
 
     count = int(ring.max(initial=-1)) + 1
     if not count:

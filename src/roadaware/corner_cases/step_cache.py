@@ -24,7 +24,7 @@ from roadaware.corner_cases.copg import (
     extract_clusters,
     project_clusters,
 )
-from roadaware.corner_cases.points import check, validate_lidar_points
+from roadaware.corner_cases.ground import check, validate_lidar_points
 from roadaware.corner_cases.projection import Boxes
 
 KNOBS: Mapping[str, tuple[str, ...]] = {

@@ -118,7 +118,7 @@ def fuse_detections(models: Sequence[Predictions], config: FusionConfig | None =
 
 def _boxes(pool: _Pool, weights: Floats, config: FusionConfig, width: int) -> pl.DataFrame:
     """The fused boxes in their order."""
-    from roadaware.linking.box_kernels import cluster_boxes
+    from roadaware.linking.kernels import cluster_boxes
 
     group = assign_frame_numbers(pool.rows)
     weighted = pool.score * weights[pool.model]

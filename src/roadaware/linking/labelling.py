@@ -32,7 +32,7 @@ def select_top_labels(
     Source: Singh et al., TPAMI 2022, section 4.2; the released code takes the best few frames instead of
         the mean over the tube, as many as a quarter of the number of classes.
     """
-    from roadaware.linking.label_kernels import CLASS_SCORES, score_classes
+    from roadaware.linking.kernels import CLASS_SCORES, score_classes
 
     long = np.diff(ends) > config.min_tube_len
     kept = np.concatenate([[0], np.cumsum(np.diff(ends)[long])])
@@ -170,7 +170,7 @@ def _cut(paths: Paths, detections: Detections, columns: range, config: LinkerCon
 def _trim_each(
     paths: Paths, detections: Detections, columns: range, labels: Ints, config: LinkerConfig
 ) -> Segments:
-    from roadaware.linking.label_kernels import trim_each
+    from roadaware.linking.kernels import trim_each
 
     found, values = _room(paths, labels.shape[1], config)
     n = trim_each(
@@ -192,7 +192,7 @@ def _trim_each(
 
 
 def _trim_together(paths: Paths, detections: Detections, columns: range, config: LinkerConfig) -> Segments:
-    from roadaware.linking.label_kernels import trim_all
+    from roadaware.linking.kernels import trim_all
 
     found, values = _room(paths, config.max_labels, config)
     n = trim_all(

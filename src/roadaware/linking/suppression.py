@@ -117,7 +117,7 @@ def _columns(columns: Layout, kinds: tuple[str, ...]) -> list[int]:
 
 def _greedy(flat: FrameBoxes, score: Floats, config: NmsConfig) -> Ints:
     """Rows that stay when `score` decides, frame by frame, the best first."""
-    from roadaware.linking.box_kernels import suppress
+    from roadaware.linking.kernels import suppress
 
     rows = np.flatnonzero(score > config.min_score)
     order = rows[np.lexsort((-score[rows], flat.group[rows]))]

@@ -1,23 +1,55 @@
-"""The registry of models: names and where they are built, nothing else, so that naming them loads nothing."""
+"""The registry of models: names, where they are built, and what a card of one tells; naming them loads nothing."""
 
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from roadaware.errors import UsageError
 from roadaware.io.sources import to_printable
 
 if TYPE_CHECKING:
-    from roadaware.models.card import ModelCard
     from roadaware.models.crossing.entries import Entry
     from roadaware.models.crossing.tabular import TabularModel
 
+Family = Literal["network", "tabular", "rule"]
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """The facts of one model.
+
+    Args:
+        name: its name in the registry.
+        paper: where it is described, or where it comes from if nowhere.
+        family: network (trained by gradient), tabular (fitted on features) or rule (nothing but constants).
+        tasks: the questions it answers: action, intention, risk, road.
+        diagram: its block diagram in words.
+        parameters: how many numbers are fitted, or the rule that gives them.
+        inputs: what it sees and how that is normalised.
+        weights: where fitted weights come from.
+        licence: the terms of those weights.
+        published: the score its source reports; empty where there is none.
+    """
+
+    name: str
+    paper: str
+    family: Family
+    tasks: tuple[str, ...]
+    diagram: str
+    parameters: str
+    inputs: str
+    weights: str
+    licence: str
+    published: str = ""
+
+
 MODELS: dict[str, str] = {
-    "logistic": "roadaware.models.crossing.logistic:Logistic",
-    "boosting": "roadaware.models.crossing.boosting:Boosting",
-    "constant-velocity": "roadaware.models.crossing.constant_velocity:ConstantVelocity",
+    "logistic": "roadaware.models.crossing.tabular:Logistic",
+    "boosting": "roadaware.models.crossing.tabular:Boosting",
+    "constant-velocity": "roadaware.models.crossing.tabular:ConstantVelocity",
 }
 """Models on hand features: a class that is created with the fields of its config."""
 NETWORKS: dict[str, str] = {

@@ -13,9 +13,8 @@ from roadaware.arrays import Pixels
 from roadaware.errors import UsageError
 from roadaware.models.detector import FrameDetections
 from roadaware.models.retinanet3d.anchors import decode
-from roadaware.models.retinanet3d.config import STRIDES_PX
+from roadaware.models.retinanet3d.config import STRIDES_PX, DetectRule
 from roadaware.models.retinanet3d.decode import detect
-from roadaware.models.retinanet3d.detection_config import DetectRule
 from roadaware.models.retinanet3d.detector import (
     Fit,
     build_frame_detections,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roadaware.models.card import ModelCard
+from roadaware.models import ModelCard
 
 _FILES = "a folder with config.json, model.safetensors and preprocessor_config.json"
 _WORDS = f"{_FILES}, and tokenizer.json (or vocab.txt, or vocab.json and merges.txt)"

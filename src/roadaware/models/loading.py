@@ -16,7 +16,7 @@ from roadaware.models.detector_fusion import Ensemble, Mean, MeanNetwork
 from roadaware.models.graphs.files import is_graph_file
 from roadaware.models.graphs.street import open_street
 from roadaware.models.graphs.views import Views
-from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.detector import NetworkVideos
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.tensor_files import get_file_size_limit

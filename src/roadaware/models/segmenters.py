@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from roadaware.arrays import Pixels
 from roadaware.errors import InputError
-from roadaware.models.object_folders import get_class_labels
+from roadaware.models.object_detectors import get_class_labels
 from roadaware.models.pretrained import (
     Preparer,
     load_image_preparer,

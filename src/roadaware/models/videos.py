@@ -8,7 +8,7 @@ from dataclasses import replace
 from roadaware.arrays import Pixels
 from roadaware.errors import InputError, UsageError
 from roadaware.models.detector import Detector, FrameDetections
-from roadaware.models.retinanet3d.detection_config import Clip, DetectRule, split_into_clips
+from roadaware.models.retinanet3d.config import Clip, DetectRule, split_into_clips
 
 
 class VideoDetector:

@@ -11,14 +11,14 @@ import numpy as np
 
 from roadaware.arrays import Bools, Floats, Floats32, Ints
 from roadaware.errors import UsageError
+from roadaware.models.crossing.ensemble import EnsemblePredictor
 from roadaware.models.crossing.features import convert_to_probabilities
 from roadaware.models.crossing.inputs import Held, InputSet, parse_input_name
 from roadaware.models.crossing.networks.causal_tcn import Steady
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.crossing.streaming_inference import Stepper
+from roadaware.models.crossing.uncertainty import sample_last_weights
 from roadaware.models.loading import digest_model_files
-from roadaware.models.uncertainty.ensemble import EnsemblePredictor
-from roadaware.models.uncertainty.passes import sample_last_weights
 from roadaware.online.forecast_event import Answers
 from roadaware.online.steadiness import find_strictest_limits
 from roadaware.statistics.disagreement import compute_quantile_interval

@@ -12,8 +12,8 @@ import polars as pl
 from PIL import Image
 
 from roadaware.analysis.annotation.agreement import MEASURES, BoxAgreement, Consensus
-from roadaware.analysis.annotation.discovery_curve import Curve
-from roadaware.analysis.annotation.matching import group_annotations
+from roadaware.analysis.annotation.cost import Curve
+from roadaware.analysis.annotation.proposal_outcomes import group_annotations
 from roadaware.io.csv import format_csv
 from roadaware.io.folders import encode_json
 from roadaware.reports.drawing import COLOURS, Marked, draw_marks

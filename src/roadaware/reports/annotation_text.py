@@ -13,7 +13,7 @@ from roadaware.reports import terminal
 
 if TYPE_CHECKING:
     from roadaware.analysis.annotation.agreement import BoxAgreement
-    from roadaware.analysis.annotation.discovery_curve import Curve
+    from roadaware.analysis.annotation.cost import Curve
     from roadaware.scenes.tables import Predictions
 
 _MOST_SHOWN = 10

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from roadaware.analysis.evaluation.runs import SceneRun
-    from roadaware.corner_cases.run_stats import Tally
-    from roadaware.corner_cases.runner import Order
+    from roadaware.corner_cases.runner import Order, Tally
     from roadaware.metrics.metric_state import SceneResult
 
 

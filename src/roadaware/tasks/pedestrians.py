@@ -23,7 +23,7 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes, build_sample_predictions
 from roadaware.scenes.tracks import extract_windows, get_frame_values
 from roadaware.tasks.crossing_inputs import build_inputs
-from roadaware.tasks.crossing_inputs.unknown import mask_unknown_traffic, refuse_unknown
+from roadaware.tasks.crossing_inputs.facts import mask_unknown_traffic, refuse_unknown
 
 _log = logging.getLogger("roadaware")
 
@@ -43,7 +43,7 @@ class Examples:
         video: (n,) names.
         sample: (n,) keys of the samples table.
         tte_frames: (n,) time to event, -1 where there is none.
-        traffic: (n, t, 10) state of the traffic as `crossing_inputs.traffic` gives it (default: None).
+        traffic: (n, t, 10) state of the traffic as `crossing_inputs.facts` gives it (default: None).
     """
 
     boxes: Floats

@@ -13,7 +13,7 @@ from roadaware.errors import UsageError
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 from roadaware.scenes.tracks import build_position_index, find_observed_rows
-from roadaware.tasks.crossing_inputs.grid import assign_grid_number
+from roadaware.tasks.crossing_inputs.boxes import assign_grid_number
 from roadaware.tasks.crossing_inputs.observations import collect_observations
 
 UNKNOWN = -1

@@ -1,18 +1,20 @@
-"""Memory of the common: a bank of crops of a set, and how strange the proposals of another set look."""
+"""Memory of the common: features of crops, the crops of images of a set, a bank of them, and how strange the proposals
+of another set look.
+"""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.arrays import Floats, Ints
+from roadaware.arrays import Bytes, Floats, Floats32, Ints
 from roadaware.corner_cases.captures import SemanticMap
 from roadaware.corner_cases.config import BACKGROUND
 from roadaware.corner_cases.energy import NEUTRAL
@@ -22,9 +24,195 @@ from roadaware.corner_cases.scorer_file import Fitted, Prints, hash_arrays, hash
 from roadaware.corner_cases.sources import SemanticSource
 from roadaware.errors import InputError, UsageError
 from roadaware.geometry.boxes import iou
+from roadaware.io.video import VideoReader
 from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.sensors import find_video_path, list_still_paths, open_frame
 from roadaware.scenes.tables import Predictions, Scenes
-from roadaware.tasks.crops import Looker, cut, read_images
+from roadaware.tasks.crossing_inputs.crops import pad_to_square
+
+SIDE_PX = 64
+"""Height and width of the crops."""
+_CELLS, _DIRECTIONS, _LEVELS = 4, 9, 4
+WIDTH = _CELLS * _CELLS * _DIRECTIONS + _LEVELS**3 + _CELLS * _CELLS * 3
+"""Numbers that describe a crop."""
+
+
+def extract_plain_features(crops: npt.NDArray[np.uint8]) -> Floats32:
+    """(n, 256) three blocks of unit length: edges, colours, and where colours are.
+
+    Edges: in each of 4 x 4 cells, how much gradient points in each of 9 directions, without its sign.
+    Colours: how often each of 4 x 4 x 4 occurs. Where: the mean colour of each cell. The first two are
+    square roots, so that their distances are those of Hellinger.
+
+    Args:
+        crops: (n, 64, 64, 3) red first.
+
+    Raises:
+        InputError: if they are of another shape.
+
+    Source: Dalal and Triggs, CVPR 2005, for the edges, without its overlapping blocks.
+    """
+    if crops.shape[1:] != (SIDE_PX, SIDE_PX, 3) or crops.dtype != np.uint8:
+        raise InputError(f"crops are (n, {SIDE_PX}, {SIDE_PX}, 3) bytes, not {crops.dtype} {crops.shape}")
+    parts = [np.concatenate([_edges(each), _colours(each), _places(each)]) for each in crops]
+    return np.array(parts, dtype=np.float32).reshape(len(crops), WIDTH)
+
+
+def _edges(crop: npt.NDArray[np.uint8]) -> Floats:
+    """(144,) of a crop."""
+    down, across = np.gradient(crop.mean(axis=2))
+    # Modulo pi: an edge from dark to light and one from light to dark are the same edge.
+    turn = np.arctan2(down, across) % np.pi
+    # The modulo may round up to pi itself.
+    direction = np.minimum((turn / np.pi * _DIRECTIONS).astype(np.int64), _DIRECTIONS - 1)
+    place = np.arange(SIDE_PX) * _CELLS // SIDE_PX
+    bins = (place[:, None] * _CELLS + place) * _DIRECTIONS + direction
+    sums = np.bincount(bins.ravel(), np.hypot(down, across).ravel(), _CELLS * _CELLS * _DIRECTIONS)
+    return _unit(np.sqrt(sums))
+
+
+def _colours(crop: npt.NDArray[np.uint8]) -> Floats:
+    """(64,) of a crop."""
+    level = crop.astype(np.int64) * _LEVELS // 256
+    bins = (level[..., 0] * _LEVELS + level[..., 1]) * _LEVELS + level[..., 2]
+    return _unit(np.sqrt(np.bincount(bins.ravel(), minlength=_LEVELS**3)))
+
+
+def _places(crop: npt.NDArray[np.uint8]) -> Floats:
+    """(48,) of a crop."""
+    step = SIDE_PX // _CELLS
+    return _unit(crop.reshape(_CELLS, step, _CELLS, step, 3).mean(axis=(1, 3)).ravel())
+
+
+def _unit(values: Floats) -> Floats:
+    """At length 1; zeros stay."""
+    length = float(np.linalg.norm(values))
+    return values / length if length else values
+
+
+PLAIN, TRUNKS = "plain", ("vgg16", "resnet50")
+
+
+class Looker(Protocol):
+    """Describes crops: `side` pixels high and wide, by a `name`, with weights of a `digest`."""
+
+    side: int
+    name: str
+    digest: str
+
+    def features(self, crops: Bytes) -> Floats32:
+        """(n, d) of crops (n, side, side, 3)."""
+
+
+class PlainLooker:
+    """Describes crops by edges and colours, without a network."""
+
+    side, name, digest = SIDE_PX, PLAIN, ""
+
+    def features(self, crops: Bytes) -> Floats32:
+        """(n, 256); see `extract_plain_features`."""
+        return extract_plain_features(crops)
+
+
+def load_crop_encoder(features: str, weights: Path | None = None, *, seed: int = 0) -> Looker:
+    """Load the encoder that computes features of crops.
+
+    Args:
+        features: `plain`, `vgg16`, `resnet50`, or a folder of an image model of transformers.
+        weights: image weights of a trunk; drawn where None.
+        seed: of drawn weights.
+
+    Raises:
+        UsageError: if there is no such thing, or weights are given for what takes none.
+        InputError: if a model cannot be read.
+    """
+    if features in TRUNKS:
+        from roadaware.models.crop_networks import open_trunk
+
+        return open_trunk(features, weights, seed=seed)
+    if weights is not None:
+        raise UsageError(f"weights go with {' or '.join(TRUNKS)}; {features} takes none")
+    if features == PLAIN:
+        return PlainLooker()
+    if not Path(features).is_dir():
+        raise UsageError(
+            f"features are {PLAIN}, {', '.join(TRUNKS)}, or a folder of an image model; not {features!r}"
+        )
+    from roadaware.models.crop_networks import open_image_model
+
+    return open_image_model(Path(features))
+
+
+def read_images(
+    scenes: Scenes, root: Path, wanted: Mapping[str, Sequence[int]], refused: dict[str, int]
+) -> Iterator[tuple[str, int, Bytes]]:
+    """Images of a set with their video and frame, video by video; a video is opened once.
+
+    Args:
+        scenes: whose tables say where images lie.
+        root: folder that their paths start at.
+        wanted: frames of each video.
+        refused: counts those that cannot be opened, by reason.
+    """
+    stills = list_still_paths(scenes)
+    for video, frames in wanted.items():
+        if video in stills:
+            for frame in frames:
+                try:
+                    picture = open_frame(scenes, root, video, frame)
+                except (InputError, UsageError) as error:
+                    _count(refused, error, 1)
+                    continue
+                yield video, frame, picture
+            continue
+        try:
+            reader = VideoReader(find_video_path(scenes, root, video))
+        except (InputError, UsageError) as error:
+            _count(refused, error, len(frames))
+            continue
+        with reader:
+            # In order: going back costs a jump to a key frame.
+            for frame in sorted(frames):
+                try:
+                    picture = reader.frame(frame)
+                except (InputError, UsageError) as error:
+                    _count(refused, error, 1)
+                    continue
+                yield video, frame, picture
+
+
+def cut(picture: Bytes, boxes: Floats, side: int) -> tuple[Bytes, npt.NDArray[np.int64]]:
+    """(m, side, side, 3) crops, with black beside what is not square, and (m,) which boxes they are of.
+
+    Args:
+        picture: (H, W, 3).
+        boxes: (n, 4) x1, y1, x2, y2 in pixels; one without a pixel inside the image gives no crop.
+        side: of the crops, in pixels.
+    """
+    height, width = picture.shape[:2]
+    # Outwards to whole pixels, so that small boxes keep at least one.
+    low = np.floor(np.clip(boxes[:, :2], 0, [width, height])).astype(np.int64)
+    high = np.ceil(np.clip(boxes[:, 2:], 0, [width, height])).astype(np.int64)
+    places = np.flatnonzero((high > low).all(axis=1))
+    made = [
+        pad_to_square(picture[low[n, 1] : high[n, 1], low[n, 0] : high[n, 0]], side, "bilinear")
+        for n in places
+    ]
+    return np.stack(made) if made else np.zeros((0, side, side, 3), dtype=np.uint8), places
+
+
+def add_image_paths(scenes: Scenes) -> Scenes:
+    """The set with `frames.path`, where only the names of files are known, as in COCO annotations."""
+    frames = scenes.frames
+    if "path" in frames.columns or "file_name" not in frames.columns:
+        return scenes
+    return scenes.with_tables(frames=frames.with_columns(path=pl.col("file_name")))
+
+
+def _count(refused: dict[str, int], error: Exception, pictures: int) -> None:
+    reason = error.message if isinstance(error, InputError) else str(error)
+    refused[reason] = refused.get(reason, 0) + pictures
+
 
 Progress = Callable[[int, int], None]
 # Drawn boxes may meet an object or too little background: so many are drawn for each that is wanted.

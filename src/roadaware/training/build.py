@@ -18,16 +18,17 @@ from roadaware.config import to_dict
 from roadaware.errors import UsageError
 from roadaware.models.detector import Detector
 from roadaware.models.object_detectors import (
+    SIZE_PX,
     ObjectDetector,
     build_detr_targets,
     create_model,
     extract_plain_config,
+    load_preparation,
     prepare_finetuning,
+    save_objects,
 )
-from roadaware.models.object_folders import SIZE_PX, load_preparation, save_objects
 from roadaware.models.retinanet3d import config as configs
-from roadaware.models.retinanet3d.config import PUBLISHED, RetinaNetConfig
-from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.config import PUBLISHED, DetectRule, RetinaNetConfig
 from roadaware.models.retinanet3d.detector import Fit, StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.loss import Trainee
 from roadaware.models.retinanet3d.network import RetinaNet3D

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from roadaware.models.detector import Detector
-from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.training.batches import Batch, Fitting
 
 

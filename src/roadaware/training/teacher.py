@@ -19,7 +19,7 @@ from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.models.detector import Detector
 from roadaware.models.graphs.views import Views
 from roadaware.models.loading import digest_model_files, open_videos
-from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_predictions

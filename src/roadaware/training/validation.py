@@ -12,7 +12,7 @@ from torch import Tensor
 
 from roadaware.linking.config import LinkerConfig
 from roadaware.models.detector import Detector, FrameDetections
-from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.tasks.road_events import build_predictions, evaluate_predictions
 from roadaware.tasks.videos import Film
 from roadaware.training.data import Material

@@ -6,8 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.analysis.annotation.cost import Labour, Worth, estimate_cost, measure_worth
-from roadaware.analysis.annotation.discovery_curve import SHARES, compute_discovery_curve
+from roadaware.analysis.annotation.cost import (
+    SHARES,
+    Labour,
+    Worth,
+    compute_discovery_curve,
+    estimate_cost,
+    measure_worth,
+)
 from roadaware.analysis.annotation.selection import SelectionConfig, rank_images
 from roadaware.demo_data.labelling import generate_labelling_sets
 from roadaware.errors import InputError, UsageError

@@ -8,7 +8,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from walkers import walkers
 
 from roadaware.models import create
-from roadaware.models.crossing import boosting
+from roadaware.models.crossing import tabular
 from roadaware.models.crossing.features import convert_to_probabilities, extract_hand_features
 
 
@@ -28,7 +28,7 @@ def test_arrays_say_what_scikit_learn_says(labels: int, missing: bool) -> None:
     grower.fit(features, truth)
     asked = np.vstack([features, rng.normal(size=(300, 8)) * 3])
     ours = convert_to_probabilities(
-        boosting.compute_raw_scores(boosting.export(grower), asked), 1 if labels == 2 else labels
+        tabular.compute_raw_scores(tabular.export(grower), asked), 1 if labels == 2 else labels
     )
     theirs = grower.predict_proba(asked)
     np.testing.assert_allclose(ours, theirs[:, 1:] if labels == 2 else theirs, rtol=0, atol=1e-12)
@@ -39,13 +39,13 @@ def test_stages_are_the_librarys_stages() -> None:
     features = extract_hand_features(train, vehicle=True, extrapolated=True)
     grower = HistGradientBoostingClassifier(max_iter=6, early_stopping=False, random_state=0)
     grower.fit(features, train.truth)
-    grown = boosting.export(grower)
-    stages = list(boosting.iterate_staged_scores(grown, features))
+    grown = tabular.export(grower)
+    stages = list(tabular.iterate_staged_scores(grown, features))
     assert len(stages) == 6
     for ours, theirs in zip(stages, grower.staged_predict_proba(features), strict=True):
         np.testing.assert_allclose(convert_to_probabilities(ours, 1), theirs[:, 1:], atol=1e-12)
     for rounds in (1, 4):
-        cut = boosting.compute_raw_scores(boosting.truncate_trees(grown, rounds), features)
+        cut = tabular.compute_raw_scores(tabular.truncate_trees(grown, rounds), features)
         assert np.array_equal(cut, stages[rounds - 1])
 
 

@@ -37,9 +37,8 @@ from roadaware.models.crossing.networks.clips import (
     pad_same,
     stack_flow_windows,
 )
-from roadaware.models.crossing.networks.images import Normalise
 from roadaware.models.crossing.networks.recurrent import SFGRU
-from roadaware.models.crossing.networks.stills import ResNet50Trunk, VGG16Trunk
+from roadaware.models.crossing.networks.stills import Normalise, ResNet50Trunk, VGG16Trunk
 
 torch.set_num_threads(1)
 META = torch.device("meta")

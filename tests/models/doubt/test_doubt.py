@@ -12,13 +12,17 @@ from torch import nn
 
 from roadaware.errors import InputError, UsageError
 from roadaware.models import create
+from roadaware.models.crossing.ensemble import (
+    Doubtful,
+    EnsemblePredictor,
+    apply_mc_dropout,
+    calibrate_predictor,
+    estimate_uncertainty,
+)
 from roadaware.models.crossing.entries import SteadyConfig
 from roadaware.models.crossing.inputs import Held, InputSet
 from roadaware.models.crossing.predictor import Predictor
-from roadaware.models.uncertainty.config import DoubtConfig
-from roadaware.models.uncertainty.ensemble import EnsemblePredictor, calibrate_predictor
-from roadaware.models.uncertainty.monte_carlo import apply_mc_dropout
-from roadaware.models.uncertainty.passes import (
+from roadaware.models.crossing.uncertainty import (
     DropoutLast,
     FlipoutLast,
     compute_kl_divergence,
@@ -27,7 +31,7 @@ from roadaware.models.uncertainty.passes import (
     replace_last_layer,
     sample_last_weights,
 )
-from roadaware.models.uncertainty.predictive_samples import Doubtful, estimate_uncertainty
+from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.statistics.calibration import log_loss
 
 N = 40

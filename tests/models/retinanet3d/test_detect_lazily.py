@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 
 from roadaware.errors import InputError, UsageError
 from roadaware.models.retinanet3d import decode, default
+from roadaware.models.retinanet3d.config import Clip, DetectRule, split_into_clips
 from roadaware.models.retinanet3d.decode import LazyHeads, LazyNetwork, RawDetections, detect
-from roadaware.models.retinanet3d.detection_config import Clip, DetectRule, split_into_clips
 from roadaware.models.retinanet3d.detector import Fit, StreamDetector, WindowDetector
 from roadaware.models.retinanet3d.fast_inference import PartMap, Tower
 from roadaware.models.retinanet3d.network import RetinaNet3D

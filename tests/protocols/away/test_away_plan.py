@@ -4,7 +4,7 @@ import pytest
 
 from roadaware.errors import UsageError
 from roadaware.models import CROSSING, MODELS, create, get_crossing_entry, load_model_class
-from roadaware.models.uncertainty.passes import find_dropout_layers
+from roadaware.models.crossing.uncertainty import find_dropout_layers
 from roadaware.protocols.cross_dataset.config import ASKED, UNASKED, AwayStudy, build_plan
 from roadaware.protocols.cross_dataset.results import Cell, parse_training_sets
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from roadaware.simulator.filters import RATE, Fading, Filtered
+from roadaware.simulator.sound import RATE, Fading, Filtered
 
 NOISE = np.random.default_rng(0).standard_normal(3000)
 

@@ -12,13 +12,13 @@ import pytest
 import roadaware.simulator.chaos as chaos
 from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, find_canonical_name
 from roadaware.simulator.actors import Pose
-from roadaware.simulator.chaos import deeds, recording
+from roadaware.simulator.chaos import play, recording
 from roadaware.simulator.config import DOMAINS, PRESETS, build_scene_config
 from roadaware.simulator.generate import Kept, Order, generate_scenes
-from roadaware.simulator.people import telling as people
+from roadaware.simulator.people import bodies as people
 from roadaware.simulator.people.bodies import Item, build_carried_item
-from roadaware.simulator.people.outfits import Bag, Hat, Top, sample_outfit
-from roadaware.simulator.people.statures import build_stature
+from roadaware.simulator.people.clothes import Bag, Hat, Top, sample_outfit
+from roadaware.simulator.people.skeleton import build_stature
 
 
 def words(literal: object, *without: str) -> set[str]:
@@ -58,9 +58,9 @@ def test_every_bond_can_be_told_and_is_an_interaction() -> None:
 
 
 def test_every_deed_is_an_official_action_that_its_poses_show() -> None:
-    assert set(deeds.DEEDS) <= set(ACTIONS_OFFICIAL)
-    assert set(recording._DEEDS) <= set(deeds.DEEDS)
-    shown = {pose for poses in deeds.DEEDS.values() for pose in poses}
+    assert set(play.DEEDS) <= set(ACTIONS_OFFICIAL)
+    assert set(recording._DEEDS) <= set(play.DEEDS)
+    shown = {pose for poses in play.DEEDS.values() for pose in poses}
     assert shown <= set(Pose)
 
 

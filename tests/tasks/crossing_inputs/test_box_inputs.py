@@ -10,8 +10,7 @@ import pytest
 from short_walks import OBSERVED, SIZES, TRACKS, T, box_of, walks
 
 from roadaware.tasks.crossing_inputs import build_inputs
-from roadaware.tasks.crossing_inputs.boxes import GivenBoxes, compute_motion
-from roadaware.tasks.crossing_inputs.grid import assign_grid_number
+from roadaware.tasks.crossing_inputs.boxes import GivenBoxes, assign_grid_number, compute_motion
 
 Box = tuple[float, float, float, float]
 

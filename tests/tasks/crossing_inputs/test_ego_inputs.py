@@ -10,7 +10,7 @@ from short_walks import FRAMES, OBSERVED, TRACKS, T, walks
 from roadaware.errors import InputError
 from roadaware.models.crossing.features import VEHICLE_ACTIONS
 from roadaware.tasks.crossing_inputs import build_inputs
-from roadaware.tasks.crossing_inputs.ego import OBD
+from roadaware.tasks.crossing_inputs.facts import OBD
 
 ACTIONS = [VEHICLE_ACTIONS[k % 5] if k != 3 else None for k in range(2 * FRAMES)]
 SPEEDS = [3.6 * (k % 10 + 1) ** 2 if k != 7 else None for k in range(2 * FRAMES)]

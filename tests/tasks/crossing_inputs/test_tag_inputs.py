@@ -9,8 +9,7 @@ from short_walks import BOX_ROWS, FRAMES, OBSERVED, TRACKS, T, walks
 
 from roadaware.errors import InputError, UsageError
 from roadaware.tasks.crossing_inputs import build_inputs
-from roadaware.tasks.crossing_inputs.appearance import FLAGS
-from roadaware.tasks.crossing_inputs.traffic import COLUMNS
+from roadaware.tasks.crossing_inputs.facts import FLAGS, TRAFFIC_COLUMNS
 
 LIGHTS = ["n/a", "red", None, "green", "yellow"] * 4
 CROSSING = [k % 3 == 0 if k != 5 else None for k in range(2 * FRAMES)]
@@ -36,11 +35,11 @@ def test_traffic_tells_flags_light_and_road_of_each_frame() -> None:
         videos={"road_type": ["garage", None]},
     )
     found = taken(scenes, "traffic")
-    assert found.shape == (4, T, len(COLUMNS))
+    assert found.shape == (4, T, len(TRAFFIC_COLUMNS))
     for row, (tube, frames) in enumerate(OBSERVED.values()):
         for k, frame in enumerate(frames):
             moment = frame + FRAMES * (TRACKS[tube][0] == "b")
-            told = dict(zip(COLUMNS, found[row, k].tolist(), strict=True))
+            told = dict(zip(TRAFFIC_COLUMNS, found[row, k].tolist(), strict=True))
             crossing = CROSSING[moment]
             np.testing.assert_equal(told["ped_crossing"], np.nan if crossing is None else float(crossing))
             assert np.isnan(told["ped_sign"])

@@ -11,7 +11,7 @@ from roadaware.models import create
 from roadaware.models.crossing.entries import SteadyConfig
 from roadaware.models.crossing.inputs import Held, InputSet
 from roadaware.models.crossing.predictor import Predictor
-from roadaware.models.uncertainty.config import DoubtConfig
+from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.training.pedestrians.recipe import NetworkRecipe, PedestrianRecipe, SamplesRecipe
 from roadaware.training.pedestrians.run import build_crossing_network
 

@@ -16,7 +16,7 @@ from roadaware.errors import UsageError
 from roadaware.models.crossing.predictor import Predictor
 from roadaware.scenes.sampling import Iv2024, Wacv2021
 from roadaware.scenes.store import save
-from roadaware.tasks.crossing_inputs.grid import CELLS
+from roadaware.tasks.crossing_inputs.boxes import CELLS
 from roadaware.tasks.targets import Futures
 from roadaware.training.pedestrians import run as runs
 from roadaware.training.pedestrians.folds import flip_cells

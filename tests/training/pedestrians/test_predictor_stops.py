@@ -13,7 +13,7 @@ from street import street
 
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import Predictor
-from roadaware.models.uncertainty.config import DoubtConfig
+from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.store import save
 from roadaware.training.pedestrians import fit

@@ -16,7 +16,7 @@ from roadaware import config as configs
 from roadaware.errors import DamagedError, InputError, RoadawareError, UsageError
 from roadaware.models.crossing.inputs import Held, InputSet
 from roadaware.models.crossing.predictor import Predictor, is_predictor
-from roadaware.models.uncertainty.config import DoubtConfig
+from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.store import save
 from roadaware.training.pedestrians import run as runs

@@ -1,18 +1,25 @@
-"""Annotation cost: seconds of looking, judging, correcting and drawing for a list of images."""
+"""Annotation cost: seconds of looking, judging, correcting and drawing for a list of images; and the share of images
+viewed until a share of objects is found, for a list, random order and the best order.
+"""
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from roadaware.analysis.annotation.matching import LEAST_IOU, match_annotators
+from roadaware.analysis.annotation.proposal_outcomes import LEAST_IOU, match_annotators
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
+from roadaware.statistics.cautions import ENOUGH, FEW
+from roadaware.statistics.intervals import PercentileDraws, Units, compute_percentile_interval
 
 _FEWEST, _DAY_S, _LEAST_LOOK_S = 20, 86_400, 1e-3
 
@@ -163,3 +170,284 @@ def _corners(rows: pl.DataFrame | None) -> Floats:
     if rows is None:
         return np.zeros((0, 4))
     return rows.select(CORNERS).to_numpy().astype(np.float64)
+
+
+Unit = Literal["objects", "pictures"]
+SHARES = (0.5, 0.8, 0.9, 0.95, 1.0)
+ORDERS = ("list", "random", "spread", "oracle")
+"""A list, and what it is compared with; `compute_discovery_curve` says what they are."""
+_BY_CHANCE = ("random", "spread")
+_SCHEMA: dict[str, Any] = {
+    "found": pl.Float64,
+    "order": pl.String,
+    "looked_share": pl.Float64,
+    "looked_low": pl.Float64,
+    "looked_high": pl.Float64,
+    "seconds": pl.Float64,
+    "saved": pl.Float64,
+    "saved_low": pl.Float64,
+    "saved_high": pl.Float64,
+    "caution": pl.String,
+}
+_RANDOM_ORDERS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Share of images considered against share of corner cases found.
+
+    Args:
+        looked: (k,) share of all images.
+        found: order to (k,) share found; one of `ORDERS`.
+        low: order to (k,) lower ends over videos, empty without resamples.
+        high: the same, upper ends.
+        table: for some shares found: what has to be looked at, by each order, the seconds that takes, and
+            what is saved against looking at all images without proposals; ends of intervals over videos.
+        unit: what is found: objects or images.
+        totals: images, those with a corner case, objects, proposals, seconds of looking at all.
+    """
+
+    looked: Floats
+    found: dict[str, Floats]
+    low: dict[str, Floats]
+    high: dict[str, Floats]
+    table: pl.DataFrame
+    unit: Unit
+    totals: dict[str, float]
+
+
+def compute_discovery_curve(
+    worth: Worth,
+    labour: Labour | None = None,
+    *,
+    unit: Unit = "objects",
+    draws: int = 0,
+    seed: int = 0,
+    points: int = 101,
+) -> Curve:
+    """Compute the share of objects found over the images viewed, for a list, random order and the best order.
+
+    An object is found if it is in view in an image that was looked at: a person who looks sees it, proposal
+    or not. `random` is the mean of 64 orders; `spread` too, of orders that take one image of every video in
+    turn; `oracle` takes the image with the most new objects each time.
+
+    Args:
+        worth: of the images, in the order of the list.
+        labour: seconds of work.
+        unit: `objects`, or `pictures` with a corner case.
+        draws: bootstrap resamples of videos; 0 gives no intervals.
+        seed: of the resamples and of chance.
+        points: of the curves.
+    """
+    labour = labour or Labour()
+    rng = np.random.default_rng(seed)
+    orders: dict[str, Sequence[Ints]] = {
+        "list": [np.arange(len(worth))],
+        "random": [rng.permutation(len(worth)) for _ in range(_RANDOM_ORDERS)],
+        "spread": [_spread(worth, rng) for _ in range(_RANDOM_ORDERS)],
+        "oracle": [_best_order(worth, unit)],
+    }
+    ways = {
+        name: [_way(worth, order, unit, labour, shown=name not in _BY_CHANCE) for order in held]
+        for name, held in orders.items()
+    }
+    looked = np.linspace(0, 1, points)
+    one = np.ones((1, len(worth)))
+    everything = labour.look_s + labour.draw_s * worth.cases.astype(np.float64)
+    drawn = _resample_orders(
+        {name: ways[name][0] for name in ("list", "oracle")}, worth, everything, looked, draws, seed
+    )
+    found = {
+        name: np.mean([way.found_at(one, looked)[0] for way in held], axis=0) for name, held in ways.items()
+    }
+    low, high = {}, {}
+    for name, values in drawn.items():
+        low[name], high[name] = np.nanpercentile(values.found, (2.5, 97.5), axis=0)
+    totals = {
+        "pictures": float(len(worth)),
+        "with_a_case": float((worth.cases > 0).sum()),
+        "objects": float(len({each for held in worth.objects for each in held})),
+        "proposals": float(worth.proposals.sum()),
+        "hits": float(worth.hits.sum()),
+        "cases": float(worth.cases.sum()),
+        "seconds_of_all": float(everything.sum()),
+    }
+    return Curve(looked, found, low, high, _table(ways, drawn, float(everything.sum()), worth), unit, totals)
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """One order of looking.
+
+    Args:
+        order: (n,) rows.
+        gains: (n,) what each image adds, in the order.
+        costs: (n,) the seconds of each, in the order.
+    """
+
+    order: Ints
+    gains: Floats
+    costs: Floats
+
+    def found_at(self, weights: Floats, looked: Floats) -> Floats:
+        """(draws, k) share found after a share of the images.
+
+        Args:
+            weights: (draws, n) how often each image is there.
+            looked: (k,) shares.
+        """
+        counted = weights[:, self.order]
+        spent, got = _running(counted), _running(counted * self.gains)
+        rows = [
+            np.interp(looked * one[-1], one, other) / other[-1] if other[-1] else looked * np.nan
+            for one, other in zip(spent, got, strict=True)
+        ]
+        return np.array(rows)
+
+    def reached(self, weights: Floats) -> tuple[Floats, Floats]:
+        """(draws, shares) of images considered until a share is found, and the seconds that it took.
+
+        Args:
+            weights: (draws, n) how often each image is there.
+        """
+        counted = weights[:, self.order]
+        got, spent = (np.cumsum(counted * values, axis=1) for values in (self.gains, self.costs))
+        looked = np.cumsum(counted, axis=1)
+        share = np.full((len(weights), len(SHARES)), np.nan)
+        seconds = share.copy()
+        for draw in range(len(weights)):
+            whole = got[draw, -1]
+            if whole:
+                # A product that rounds to a hair above a whole number must not ask for one image more.
+                places = np.searchsorted(got[draw], np.array(SHARES) * whole - 1e-9)
+                share[draw] = looked[draw, places] / looked[draw, -1]
+                seconds[draw] = spent[draw, places]
+        return share, seconds
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Values of resamples: (draws, k) share found, (draws, shares) viewed, (draws, shares) saved."""
+
+    found: Floats
+    looked: Floats
+    saved: Floats
+
+
+def _resample_orders(
+    ways: dict[str, _Way], worth: Worth, everything: Floats, looked: Floats, draws: int, seed: int
+) -> dict[str, _Drawn]:
+    """Each order on the same resamples of videos; nothing below two videos.
+
+    Places in a list jump from image to image, which leaving one video out cannot show.
+    """
+    units = Units.of(worth.video, PercentileDraws(draws), seed) if draws else None
+    parts: dict[str, list[_Drawn]] = {name: [] for name in ways}
+    for block in units.weights() if units else ():
+        weights = block.astype(np.float64)
+        for name, way in ways.items():
+            share, seconds = way.reached(weights)
+            saved = 1.0 - seconds / (weights @ everything)[:, None]
+            parts[name].append(_Drawn(way.found_at(weights, looked), share, saved))
+    return {
+        name: _Drawn(
+            *(
+                np.concatenate([getattr(part, field) for part in held])
+                for field in ("found", "looked", "saved")
+            )
+        )
+        for name, held in parts.items()
+        if held
+    }
+
+
+def _way(worth: Worth, order: Ints, unit: Unit, labour: Labour, *, shown: bool) -> _Way:
+    """An order with what each image adds and costs; without proposals shown all is drawn."""
+    work = labour.look_s + labour.draw_s * worth.cases.astype(np.float64)
+    if shown:
+        # A box that is proposed need not be drawn, only corrected.
+        work += labour.judge_s * worth.proposals + (labour.correct_s - labour.draw_s) * worth.hits
+    return _Way(order, _gains(worth, order, unit), work[order])
+
+
+def _gains(worth: Worth, order: Ints, unit: Unit) -> Floats:
+    """(n,) what each image adds when they are considered in an order."""
+    if unit == "pictures":
+        found: Floats = (worth.cases[order] > 0).astype(np.float64)
+        return found
+    seen: set[int] = set()
+    gains = np.zeros(len(order))
+    for place, row in enumerate(order.tolist()):
+        new = set(worth.objects[row]) - seen
+        gains[place] = len(new)
+        seen |= new
+    return gains
+
+
+def _spread(worth: Worth, rng: np.random.Generator) -> Ints:
+    """One image of every video in turn, each by chance."""
+    order = rng.permutation(len(worth))
+    _, video = np.unique(worth.video[order], return_inverse=True)
+    turn = np.zeros(len(order), dtype=np.int64)
+    for number in range(int(video.max()) + 1):
+        own = np.flatnonzero(video == number)
+        turn[own] = np.arange(len(own))
+    # Stable: within a turn, the videos keep the order that chance gave them.
+    found: Ints = order[np.argsort(turn, kind="stable")]
+    return found
+
+
+def _best_order(worth: Worth, unit: Unit) -> Ints:
+    """The order that takes the image with the most new objects each time, then that with the most boxes."""
+    if unit == "pictures":
+        # Ties as they come, so that the order is the same on every machine.
+        return np.argsort(-(worth.cases > 0).astype(np.int64), kind="stable")
+    seen: set[int] = set()
+    heap = [(-len(set(held)), row) for row, held in enumerate(worth.objects)]
+    heapq.heapify(heap)
+    order: list[int] = []
+    while heap:
+        before, row = heapq.heappop(heap)
+        now = -len(set(worth.objects[row]) - seen)
+        if now != before:
+            heapq.heappush(heap, (now, row))
+            continue
+        order.append(row)
+        seen |= set(worth.objects[row])
+    return np.array(order, dtype=np.int64)
+
+
+def _running(values: Floats) -> Floats:
+    """(draws, n + 1) sums up to each place."""
+    found: Floats = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+    return found
+
+
+def _table(
+    ways: dict[str, list[_Way]], drawn: dict[str, _Drawn], everything: float, worth: Worth
+) -> pl.DataFrame:
+    caution = FEW if drawn and len(np.unique(worth.video)) < ENOUGH else None
+    one = np.ones((1, len(ways["list"][0].order)))
+    rows: list[tuple[Any, ...]] = []
+    told: dict[str, tuple[Floats, Floats]] = {}
+    for name, held in ways.items():
+        parts = [way.reached(one) for way in held]
+        share, seconds = (np.mean([part[k][0] for part in parts], axis=0) for k in (0, 1))
+        told[name] = (share, seconds)
+    for number, share_found in enumerate(SHARES):
+        for name in ORDERS:
+            looks, saves = (
+                (
+                    compute_percentile_interval(values[:, number])
+                    for values in (drawn[name].looked, drawn[name].saved)
+                )
+                if name in drawn
+                else (None, None)
+            )
+            looked, spent = (float(values[number]) for values in told[name])
+            saved = 1.0 - spent / everything
+            nothing = (None, None)
+            rows.append(
+                (share_found, name, looked, *(looks or nothing), spent, saved, *(saves or nothing), caution)
+            )
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")

@@ -9,8 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.annotation.matching import LEAST_IOU, group_annotations, match_annotators
-from roadaware.analysis.annotation.proposal_outcomes import REFUSED_NOTE
+from roadaware.analysis.annotation.proposal_outcomes import (
+    LEAST_IOU,
+    REFUSED_NOTE,
+    group_annotations,
+    match_annotators,
+)
 from roadaware.errors import InputError
 from roadaware.formats.coda import KIND
 from roadaware.geometry.boxes import iou

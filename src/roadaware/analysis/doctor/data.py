@@ -8,8 +8,14 @@ from collections.abc import Iterable, Mapping
 import polars as pl
 
 from roadaware.analysis.doctor.diagnosis import Diagnosis, report_error, report_note, report_suspicion
-from roadaware.analysis.doctor.predictions.boxes import check_box_format, check_names, join_boxes
-from roadaware.analysis.doctor.predictions.tasks import check_predictions, get_image_size, list_row_names
+from roadaware.analysis.doctor.predictions import (
+    check_box_format,
+    check_names,
+    check_predictions,
+    get_image_size,
+    join_boxes,
+    list_row_names,
+)
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError
 from roadaware.formats.road_detections import AGENTNESS

@@ -12,8 +12,15 @@ import polars as pl
 
 from roadaware.analysis.quality.agreement import build_agreement_table, label_agreement_table
 from roadaware.analysis.quality.config import Dictionary, QualityConfig, chaotic_world
-from roadaware.analysis.quality.differences import FINDING, add_differences, find_differences
-from roadaware.analysis.quality.items import EDGES, KEY, WHATS, build_items
+from roadaware.analysis.quality.differences import (
+    EDGES,
+    FINDING,
+    KEY,
+    WHATS,
+    add_differences,
+    build_items,
+    find_differences,
+)
 from roadaware.analysis.quality.rules import RULES, ForbiddenWords, apply_rules, find_same_reviewers
 from roadaware.config import to_dict
 from roadaware.errors import InputError

@@ -1,11 +1,325 @@
-"""Differences of two annotation rounds: edges of boxes, starts and ends, labels, missing and added items."""
+"""Items of annotations, one row each, and the differences of two rounds: edges of boxes, starts and ends, labels,
+missing and added items.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import polars as pl
 
-from roadaware.analysis.quality.config import QualityConfig
-from roadaware.analysis.quality.items import EDGES
+from roadaware.analysis.quality.config import Dictionary, QualityConfig
+from roadaware.scenes.schema import CORNERS
+from roadaware.scenes.tables import Scenes
+
+KEY = ("what", "video", "name", "object", "predicate", "frame")
+"""What an item is known by in every file; text that does not apply is empty, a frame -1."""
+WHATS = ("video", "person", "span", "box", "relation", "sentence", "sound", "sound box")
+EDGES = ("x1", "y1", "x2", "y2")
+COLUMNS: dict[str, Any] = {
+    "what": pl.String,
+    "video": pl.String,
+    "name": pl.String,
+    "object": pl.String,
+    "predicate": pl.String,
+    "frame": pl.Int64,
+    **dict.fromkeys(EDGES, pl.Float64),
+    "start": pl.Float64,
+    "end": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "known": pl.Boolean,
+    "itself": pl.Boolean,
+    "labels": pl.List(pl.String),
+    "text": pl.String,
+    "annotator": pl.String,
+}
+"""Edges in pixels and times in frames of the file; `low` and `high` bound where the item may lie in time:
+both tracks of a relation, the start of a box's sound; `known` is false where a person is due and absent."""
+_EXACT = 1e-9
+"""Differences below this share of the image come from decimals, not from annotators."""
+
+
+def build_items(scenes: Scenes, config: QualityConfig, dictionary: Dictionary) -> pl.DataFrame:
+    """The items of a file, with the scale of their video.
+
+    Args:
+        scenes: one annotator's work.
+        config: the resolution and the frame rate to which `scale_x`, `scale_y` and `scale_t` lead.
+        dictionary: spells the labels.
+
+    Returns:
+        One row per item: `COLUMNS`, width, height, fps, scale_x, scale_y, scale_t and slack_px.
+    """
+    labels = label_rows(scenes, dictionary)
+    parts = [
+        _videos(scenes, labels),
+        _persons(scenes, labels),
+        _boxes(scenes, labels),
+        _relations(scenes, labels),
+        _sentences(scenes),
+        _sounds(scenes, labels),
+    ]
+    schema = pl.Schema(COLUMNS)
+    rows = pl.concat([part.select(_fill_columns(part)).cast(schema) for part in parts])
+    rows = rows.with_columns(
+        pl.col("what", "video", "name", "object", "predicate").fill_null(""),
+        pl.col("frame").fill_null(-1),
+        pl.col("labels").fill_null([]),
+        pl.col("annotator").fill_null(pl.lit(scenes.meta.notes.get("annotator"), dtype=pl.String)),
+    )
+    return rows.join(_scales(scenes, config), on="video", how="left", maintain_order="left")
+
+
+def label_rows(scenes: Scenes, dictionary: Dictionary) -> pl.DataFrame:
+    """Every label once per item: `of` (box, tube, relation, sound, video), `key`, `kind`, `label`, `known`.
+
+    `label` is spelled as the dictionary does; `known` is null for kinds that it does not have.
+    """
+    text, name = pl.col("video").cast(pl.String), pl.col("category").cast(pl.String)
+    parts = [
+        _list_labels(scenes, "labels", "box"),
+        _list_labels(scenes, "tube_labels", "tube"),
+        _list_labels(scenes, "relations", "relation", kind="predicate", label="predicate"),
+        _list_labels(scenes, "sounds", "sound", kind="sound", label="label"),
+    ]
+    if "category" in scenes.videos.columns:
+        events = scenes.videos.select(of=pl.lit("video"), key=text, kind=pl.lit("event"), raw=name)
+        parts.append(events.drop_nulls("raw"))
+    rows = pl.concat(parts)
+    pairs = rows.select("kind", "raw").unique(maintain_order=True)
+    spelled = [
+        (kind, raw, dictionary.standard(kind, raw) or raw, _verdict(dictionary, kind, raw))
+        for kind, raw in pairs.iter_rows()
+    ]
+    schema = {"kind": pl.String, "raw": pl.String, "label": pl.String, "known": pl.Boolean}
+    return rows.join(
+        pl.DataFrame(spelled, schema=schema, orient="row"), on=["kind", "raw"], maintain_order="left"
+    )
+
+
+def _verdict(dictionary: Dictionary, kind: str, raw: str) -> bool | None:
+    return None if kind not in dictionary.kinds else dictionary.standard(kind, raw) is not None
+
+
+def _list_labels(
+    scenes: Scenes, table: str, key: str, *, kind: str | None = None, label: str = "label"
+) -> pl.DataFrame:
+    """The labels of a table by name."""
+    schema = {"of": pl.String, "key": pl.String, "kind": pl.String, "raw": pl.String}
+    frame: pl.DataFrame = getattr(scenes, table)
+    if frame.is_empty() or label not in frame.columns:
+        return pl.DataFrame(schema=schema)
+    kinds = pl.lit(kind) if kind else pl.col("kind").cast(pl.String)
+    rows = frame.select(of=pl.lit(key), key=pl.col(key).cast(pl.String), kind=kinds, place=pl.col(label))
+    words = [
+        (kind, place, word)
+        for kind, words in scenes.meta.vocabularies.items()
+        for place, word in enumerate(words)
+    ]
+    known = pl.DataFrame(words, schema={"kind": pl.String, "place": pl.Int64, "raw": pl.String}, orient="row")
+    named = rows.drop_nulls("place").join(known, on=["kind", "place"], how="left", maintain_order="left")
+    return named.select("of", "key", "kind", pl.col("raw").fill_null(pl.format("label {}", "place")))
+
+
+def _join_labels(labels: pl.DataFrame, of: str) -> pl.DataFrame:
+    """One list of `kind: label` for each key."""
+    shown = pl.format("{}: {}", "kind", "label")
+    held = labels.filter(pl.col("of") == of).select("key", shown=shown)
+    return held.group_by("key").agg(labels=pl.col("shown").unique().sort())
+
+
+def _with_labels(rows: pl.DataFrame, labels: pl.DataFrame, of: str) -> pl.DataFrame:
+    key = pl.col(of).cast(pl.String).alias("key")
+    return rows.with_columns(key).join(_join_labels(labels, of), on="key", how="left", maintain_order="left")
+
+
+def _fill_columns(part: pl.DataFrame) -> list[pl.Expr]:
+    """The columns of an item, null where a table has none; dictionary columns become text."""
+    return [
+        (pl.col(name).cast(pl.String) if dtype == pl.String else pl.col(name))
+        if name in part.columns
+        else pl.lit(None, dtype=dtype).alias(name)
+        for name, dtype in COLUMNS.items()
+    ]
+
+
+def _text(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.String)
+
+
+def _column(frame: pl.DataFrame, name: str, dtype: Any) -> pl.Expr:
+    return pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype=dtype).alias(name)
+
+
+def _videos(scenes: Scenes, labels: pl.DataFrame) -> pl.DataFrame:
+    return _with_labels(scenes.videos.with_columns(what=pl.lit("video")), labels, "video")
+
+
+def list_tracks(scenes: Scenes) -> pl.DataFrame:
+    """Every tube that owns boxes or names a person: tube, video, name, start, end, boxes.
+
+    The end is the later of the stated one and that of the last box, which holds until the next is due.
+    """
+    boxes = scenes.boxes.filter(pl.col("tube").is_not_null()) if "tube" in scenes.boxes.columns else None
+    if scenes.tubes.is_empty():
+        schema = {"tube": pl.Int64, "video": pl.String, "name": pl.String}
+        return pl.DataFrame(schema={**schema, "start": pl.Int64, "end": pl.Int64, "boxes": pl.UInt32})
+    whole = scenes.tubes.filter(_column(scenes.tubes, "parent", pl.Int64).is_null())
+    seen = pl.DataFrame(schema={"tube": pl.Int64, "first": pl.Int64, "last": pl.Int64, "boxes": pl.UInt32})
+    if boxes is not None and len(boxes):
+        frames = pl.col("frame").unique().sort()
+        seen = boxes.group_by("tube").agg(
+            first=frames.first(),
+            last=frames.last() + frames.diff().min().fill_null(1),
+            boxes=pl.len(),
+        )
+    start, end = (_column(whole, name, pl.Int64) for name in ("start_frame", "end_frame"))
+    return whole.join(seen, on="tube", how="left", maintain_order="left").select(
+        "tube",
+        _text("video"),
+        pl.coalesce(_column(whole, "name", pl.String), _query_names(scenes, whole)).alias("name"),
+        pl.coalesce(start, "first").alias("start"),
+        pl.coalesce(end, "last").alias("end"),
+        pl.max_horizontal(end, "last").alias("reach"),
+        pl.col("boxes").fill_null(0),
+    )
+
+
+def _query_names(scenes: Scenes, tubes: pl.DataFrame) -> pl.Series:
+    """For each tube the name of the first sentence that speaks of it."""
+    named = scenes.queries
+    if named.is_empty() or not {"tube", "name"} <= set(named.columns):
+        return pl.Series("query", [None] * len(tubes), dtype=pl.String)
+    first = named.drop_nulls("tube").unique("tube", keep="first").select("tube", query=_text("name"))
+    return tubes.select("tube").join(first, on="tube", how="left", maintain_order="left")["query"]
+
+
+def _persons(scenes: Scenes, labels: pl.DataFrame) -> pl.DataFrame:
+    held = list_tracks(scenes)
+    if held.is_empty():
+        return held
+    rows = scenes.tubes.select("tube", _column(scenes.tubes, "annotator", pl.String))
+    what = pl.when(pl.col("boxes") > 0).then(pl.lit("person")).otherwise(pl.lit("span"))
+    rows = held.join(rows, on="tube", maintain_order="left").with_columns(what=what)
+    return _with_labels(rows, labels, "tube")
+
+
+def _boxes(scenes: Scenes, labels: pl.DataFrame) -> pl.DataFrame:
+    frame = scenes.boxes
+    rows = frame.select(
+        "box",
+        _text("video"),
+        "frame",
+        *(pl.col(corner).cast(pl.Float64).alias(edge) for corner, edge in zip(CORNERS, EDGES, strict=True)),
+        _column(frame, "tube", pl.Int64),
+        _column(frame, "sound", pl.Int64),
+        _column(frame, "annotator", pl.String),
+    )
+    owners = list_tracks(scenes).select("tube", person="name")
+    rows = rows.join(owners, on="tube", how="left", maintain_order="left")
+    rows = rows.join(_heard(scenes), on="sound", how="left", maintain_order="left")
+    of_sound = pl.col("tube").is_null() & pl.col("sound").is_not_null()
+    known = pl.col("tube").is_not_null() | pl.col("sound").is_not_null() | pl.lit(scenes.tubes.is_empty())
+    rows = rows.with_columns(
+        what=pl.when(of_sound).then(pl.lit("sound box")).otherwise(pl.lit("box")),
+        name=pl.when(of_sound).then(pl.col("heard")).otherwise(pl.col("person")),
+        known=known,
+        low=pl.col("from"),
+        high=pl.col("from"),
+    )
+    return _with_labels(rows, labels, "box")
+
+
+def _heard(scenes: Scenes) -> pl.DataFrame:
+    """The name of every sound, from which frame it is heard, and until which where a column says so."""
+    sounds = scenes.sounds
+    if sounds.is_empty():
+        schema: dict[str, Any] = {"sound": pl.Int64, "heard": pl.String, "from": pl.Float64}
+        return pl.DataFrame(schema={**schema, "until": pl.Float64})
+    rates = scenes.videos.select(_text("video"), _column(scenes.videos, "fps", pl.Float64))
+    rows = sounds.with_columns(_text("video")).join(rates, on="video", how="left", maintain_order="left")
+    # Seconds are kept in single precision: a hundredth of a frame is the most they distinguish.
+    timed, until = ((_column(sounds, name, pl.Float64) * pl.col("fps")).round(2) for name in ("t_s", "end_s"))
+    return rows.select(
+        "sound",
+        _column(sounds, "name", pl.String).alias("heard"),
+        pl.coalesce(timed, _column(sounds, "frame", pl.Float64)).alias("from"),
+        until.alias("until"),
+    )
+
+
+def _relations(scenes: Scenes, labels: pl.DataFrame) -> pl.DataFrame:
+    frame = scenes.relations
+    held = list_tracks(scenes).select("tube", "name", "start", "reach", "boxes") if len(frame) else None
+    if held is None:
+        return frame
+    words = labels.filter(pl.col("of") == "relation").select(
+        relation=pl.col("key").cast(pl.Int64), word="label"
+    )
+    rows = frame.join(words, on="relation", how="left", maintain_order="left")
+    for role in ("subject", "object"):
+        own = held.rename({name: f"{role}_{name}" for name in held.columns if name != "tube"})
+        rows = rows.join(own, left_on=role, right_on="tube", how="left", maintain_order="left")
+    rows = rows.select(
+        "relation",
+        "video",
+        _column(frame, "start_frame", pl.Int64).alias("start"),
+        _column(frame, "end_frame", pl.Int64).alias("end"),
+        _column(frame, "annotator", pl.String),
+        what=pl.lit("relation"),
+        name="subject_name",
+        object="object_name",
+        predicate="word",
+        low=pl.max_horizontal("subject_start", "object_start"),
+        high=pl.min_horizontal("subject_reach", "object_reach"),
+        known=(pl.col("subject_boxes") > 0) & (pl.col("object_boxes") > 0),
+        itself=pl.col("subject") == pl.col("object"),
+    )
+    return _with_labels(rows, labels, "relation")
+
+
+def _sentences(scenes: Scenes) -> pl.DataFrame:
+    frame = scenes.queries
+    if frame.is_empty():
+        return frame
+    tube = _column(frame, "tube", pl.Int64).alias("tube")
+    held = list_tracks(scenes).select("tube", "boxes")
+    rows = frame.with_columns(tube).join(held, on="tube", how="left", maintain_order="left")
+    return rows.with_columns(
+        what=pl.lit("sentence"),
+        start=_column(frame, "start_frame", pl.Int64),
+        end=_column(frame, "end_frame", pl.Int64),
+        known=pl.col("tube").is_null() | (pl.col("boxes") > 0),
+    )
+
+
+def _sounds(scenes: Scenes, labels: pl.DataFrame) -> pl.DataFrame:
+    if scenes.sounds.is_empty():
+        return scenes.sounds
+    rows = scenes.sounds.drop("frame", strict=False)
+    rows = rows.join(_heard(scenes), on="sound", how="left", maintain_order="left")
+    return _with_labels(
+        rows.with_columns(what=pl.lit("sound"), start=pl.col("from"), end=pl.col("until")), labels, "sound"
+    )
+
+
+def _scales(scenes: Scenes, config: QualityConfig) -> pl.DataFrame:
+    """For each video what leads from its pixels and frames to those of the limits."""
+    frame, (width, height) = scenes.videos, config.resolution
+    # float32 keeps about seven digits: a tighter bound would report its rounding as a moved box.
+    exact = _EXACT if scenes.boxes.schema["x1_px"] == pl.Float64 else 4 * float(np.finfo(np.float32).eps)
+    rate = pl.col("fps") if config.frame_rate is None else pl.lit(config.frame_rate)
+    sizes = [(_column(frame, f"{name}_px", pl.Float64)).alias(name) for name in ("width", "height")]
+    rows = frame.select(_text("video"), *sizes, _column(frame, "fps", pl.Float64))
+    return rows.with_columns(
+        scale_x=(width / pl.col("width")).fill_null(1.0),
+        scale_y=(height / pl.col("height")).fill_null(1.0),
+        scale_t=(rate / pl.col("fps")).fill_null(1.0),
+        slack_px=pl.lit(exact * max(width, height)),
+    )
+
 
 _AXES = ("x", "y", "x", "y")
 _TIME_SLACK = 1e-3

@@ -10,8 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from roadaware.analysis.quality.config import MOST_BYTES, Dictionary, QualityConfig
-from roadaware.analysis.quality.differences import FINDING, format_digits, format_unit, select_findings
-from roadaware.analysis.quality.items import EDGES
+from roadaware.analysis.quality.differences import EDGES, FINDING, format_digits, format_unit, select_findings
 from roadaware.errors import InputError
 from roadaware.io.files import read_regular
 

@@ -553,11 +553,11 @@ def check_model(folder: Path, task: str) -> None:
 
 def _families(task: str) -> tuple[str, ...]:
     """Types of models of transformers that a task takes."""
-    from roadaware.models import object_folders, segmenters
+    from roadaware.models import object_detectors, segmenters
     from roadaware.models.open_vocabulary import clip, zero_shot
 
     known: Mapping[str, tuple[str, ...]] = {
-        "objects": object_folders.FAMILIES,
+        "objects": object_detectors.FAMILIES,
         "zero-shot": zero_shot.FAMILIES,
         "segmentation": segmenters.FAMILIES,
         "image-text": clip.FAMILIES,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from roadaware.models.card import ModelCard
+from roadaware.models import ModelCard
 
 _TASKS = ("action", "intention", "risk")
 _LICENCE = "trained ones: that of the data; published image weights: see where they come from"
@@ -933,7 +933,7 @@ class TransformerConfig:
 ENCODER = build_crossing_entry(
     "transformer-encoder",
     TransformerConfig,
-    "transformers:BoxEncoder",
+    "recurrent:BoxEncoder",
     reads=("boxes",),
     paper=f"{_PAPER}, TEO",
     diagram="frame -> FC 128, plus sines of its place -> 4 layers of self-attention with 8 heads, inner "
@@ -947,7 +947,7 @@ ENCODER = build_crossing_entry(
 ENCODER_DECODER = build_crossing_entry(
     "transformer-encoder-decoder",
     TransformerConfig,
-    "transformers:BoxEncoderDecoder",
+    "recurrent:BoxEncoderDecoder",
     reads=("boxes",),
     also_tells=("trajectory",),
     paper=f"{_PAPER}, TED",

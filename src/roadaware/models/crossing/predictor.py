@@ -24,10 +24,10 @@ from roadaware.io.sources import to_printable
 from roadaware.models import create, get_crossing_entry
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.networks.base import CrossingNet
+from roadaware.models.crossing.uncertainty import replace_last_layer, sample_logits
+from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.models.limits import limit_network_size
 from roadaware.models.tensor_files import ARITHMETIC, parse_facts, read_about, read_safetensors
-from roadaware.models.uncertainty.config import DoubtConfig
-from roadaware.models.uncertainty.passes import replace_last_layer, sample_logits
 
 _FORMAT = "roadaware-predictor-1"
 _FACTS = "roadaware"

@@ -1,9 +1,15 @@
-"""Base of the models on hand features: fit, predict, save and open, with arrays as their whole state."""
+"""Models on hand features: the base that fits, predicts, saves and opens, with arrays as their whole state, and its
+kinds: constant velocity, logistic regression and gradient boosting.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,10 +19,21 @@ import numpy.typing as npt
 from roadaware import config as configs
 from roadaware.arrays import Floats
 from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.geometry.boxes import compute_region_position
 from roadaware.io.npz import open_arrays, save_arrays
 from roadaware.io.sources import to_printable
-from roadaware.models.card import ModelCard
-from roadaware.models.crossing.features import Labelled, Observed, Trial
+from roadaware.models import ModelCard
+from roadaware.models.crossing import features as choice
+from roadaware.models.crossing.features import (
+    Criterion,
+    Labelled,
+    Observed,
+    Slope,
+    Trial,
+    convert_to_probabilities,
+    extract_hand_features,
+    extrapolate_centre_px,
+)
 
 _MOST_LABELS = 1000
 Arrays = dict[str, npt.NDArray[Any]]
@@ -180,3 +197,373 @@ def _check_truth(name: str, part: Labelled, labels: int) -> None:
             f"all {len(truth)} train samples have the label {truth[0]}; nothing can be learned",
             hint="check the list of the train split and the annotations of its videos",
         )
+
+
+@dataclass(frozen=True)
+class ConstantVelocityConfig:
+    """Hyperparameters that are tried, and their selection.
+
+    Args:
+        labels: how many regions of equal width the image is divided into.
+        horizon_frames: how far behind the last observed frame the region is asked for.
+        slopes: candidates for how the velocity is taken from the observation.
+        spreads: candidates for how fast the probability falls off, in widths of a region.
+        criterion: what is best on validation.
+    """
+
+    labels: int = 12
+    horizon_frames: int = 90
+    slopes: tuple[Slope, ...] = ("least-squares", "ends")
+    spreads: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
+    criterion: Criterion = "log_loss"
+
+
+class ConstantVelocity(TabularModel):
+    """Extrapolates the centre of the box; the region it falls into is the answer."""
+
+    card: ClassVar[ModelCard] = ModelCard(
+        name="constant-velocity",
+        paper="ours: the rule that every forecast has to beat",
+        family="rule",
+        tasks=("risk",),
+        diagram="observed centres -> velocity -> centre 90 frames later, clipped to the image -> probability "
+        "of each region falling off exponentially with its distance",
+        parameters="none but two constants chosen on validation: how the velocity is taken, and the spread; "
+        "p(k) is proportional to exp(-|k + 1/2 - x / width of a region| / spread)",
+        inputs="the horizontal centres of the observed boxes and the width of the image, in pixels",
+        weights="none",
+        licence="none needed",
+    )
+    config_class = ConstantVelocityConfig
+
+    def _fit(self, examples: Labelled, validation: Labelled) -> Fitted:
+        trials = [
+            Trial({"slope": slope, "spread": spread}, self._score(validation, slope, spread))
+            for slope, spread in product(self.config.slopes, self.config.spreads)
+        ]
+        return Fitted({}, trials[choice.select_best_trial(trials)].settings, tuple(trials))
+
+    def _predict(self, fitted: Fitted, examples: Observed) -> Floats:
+        return self._regions(examples, fitted.chosen["slope"], float(fitted.chosen["spread"]))
+
+    def _score(self, validation: Labelled, slope: Slope, spread: float) -> float:
+        return choice.score(self.config.criterion, self._regions(validation, slope, spread), validation.truth)
+
+    def _regions(self, examples: Observed, slope: Slope, spread: float) -> Floats:
+        """(n, k) probabilities; the largest is that of the region the centre falls into."""
+        labels = self.config.labels
+        centre = extrapolate_centre_px(examples, self.config.horizon_frames, slope)
+        # A region holds its left edge: without the nudge a centre exactly there ties with the region before.
+        place = np.clip(compute_region_position(centre, examples.width_px, labels) + 1e-9, 0, labels)
+        distance = np.abs(np.arange(labels) + 0.5 - place[:, None])
+        weight = np.exp(-(distance - distance.min(axis=1, keepdims=True)) / spread)
+        return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class LogisticConfig:
+    """Hyperparameters that are tried, and their selection.
+
+    Args:
+        labels: how many there are; two make one probability.
+        vehicle: whether the action of the vehicle is among the features.
+        traffic: whether the state of the traffic is.
+        penalties: candidates for scikit-learn's C, the inverse of the penalty.
+        balanced: candidates for weighing labels inversely to how often they occur.
+        criterion: what is best on validation.
+    """
+
+    labels: int = 2
+    vehicle: bool = True
+    traffic: bool = False
+    penalties: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0)
+    balanced: tuple[bool, ...] = (False, True)
+    criterion: Criterion = "balanced_accuracy"
+
+
+class Logistic(TabularModel):
+    """Standardised hand features, one linear layer, sigmoid or softmax."""
+
+    card: ClassVar[ModelCard] = ModelCard(
+        name="logistic",
+        paper="ours: the plainest learned baseline",
+        family="tabular",
+        tasks=("action", "intention", "risk"),
+        diagram="observed boxes and vehicle actions -> 21 hand features -> standardised by the train split "
+        "-> one linear layer -> sigmoid (two labels) or softmax",
+        parameters="22 for two labels (21 weights and a bias), 22 per label otherwise; 42 means and scales",
+        inputs="boxes of the observation: last centre, size, distance to the middle, displacement, growth, "
+        "motion to the middle, mean and spread of the aspect, lengths as shares of the image; vehicle action "
+        "of the last frame and its shares over the observation; no image, no behaviour tag, no attribute",
+        weights="none are shipped: fitted on the train split, penalty and class weight chosen on validation",
+        licence="those of the data it is fitted on",
+    )
+    config_class = LogisticConfig
+
+    def _fit(self, examples: Labelled, validation: Labelled) -> Fitted:
+        features, held_out = self._features(examples), self._features(validation)
+        mean, scale = features.mean(axis=0), features.std(axis=0)
+        # A feature that never varies keeps its scale; it is 0 once its mean is taken off.
+        scale = np.where(scale > 1e-12, scale, 1.0)
+        trials, candidates = [], []
+        for balanced in self.config.balanced:
+            for penalty in self.config.penalties:
+                arrays = _solve(
+                    (features - mean) / scale, examples.truth, penalty, balanced, self.config.labels
+                )
+                arrays |= {"mean": mean, "scale": scale}
+                value = choice.score(
+                    self.config.criterion, _scores(arrays, held_out, self.n_scores), validation.truth
+                )
+                trials.append(Trial({"penalty": penalty, "balanced": balanced}, value))
+                candidates.append(arrays)
+        winner = choice.select_best_trial(trials)
+        return Fitted(candidates[winner], trials[winner].settings, tuple(trials))
+
+    def _predict(self, fitted: Fitted, examples: Observed) -> Floats:
+        return _scores(fitted.arrays, self._features(examples), self.n_scores)
+
+    def _features(self, examples: Observed) -> Floats:
+        given = self.config
+        return extract_hand_features(
+            examples, vehicle=given.vehicle, extrapolated=False, traffic=given.traffic
+        )
+
+
+def _scores(arrays: dict[str, npt.NDArray[Any]], features: Floats, n_scores: int) -> Floats:
+    """(n, k) probabilities from (n, f) features."""
+    standard = (features - arrays["mean"]) / arrays["scale"]
+    return convert_to_probabilities(standard @ arrays["weights"].T + arrays["bias"], n_scores)
+
+
+def _solve(
+    features: Floats, truth: npt.NDArray[np.int64], penalty: float, balanced: bool, labels: int
+) -> dict[str, npt.NDArray[Any]]:
+    """Weights (k, f) and biases (k,); a label that does not occur in train gets probability 0."""
+    from sklearn.linear_model import LogisticRegression
+
+    # One thread: the sums come out the same on machines with other numbers of cores.
+    with limit_to_one_thread():
+        solver = LogisticRegression(
+            C=penalty, class_weight="balanced" if balanced else None, max_iter=5000, tol=1e-6
+        ).fit(features, truth)
+    weights, bias = np.asarray(solver.coef_, np.float64), np.asarray(solver.intercept_, np.float64)
+    if labels == 2:
+        return {"weights": weights, "bias": bias}
+    known = solver.classes_[-len(weights) :]  # of two labels, the first keeps the raw score 0
+    full = {"weights": np.zeros((labels, weights.shape[1])), "bias": np.full(labels, -np.inf)}
+    full["bias"][solver.classes_] = 0.0
+    full["weights"][known], full["bias"][known] = weights, bias
+    return full
+
+
+# Boosted trees as plain arrays: taken out of scikit-learn once, evaluated here ever after.
+
+
+def export(booster: Any) -> Arrays:
+    """The trees of a fitted HistGradientBoostingClassifier without categorical features.
+
+    Returns:
+        start: (k,) raw score before the first tree; feature, left, right: (rounds, k, nodes) int32;
+        threshold, value: (rounds, k, nodes); missing_left: (rounds, k, nodes) bool; depth: () the longest
+        path. A leaf points to itself, so every sample can take the same number of steps.
+    """
+    rounds = [[tree.nodes for tree in trees] for trees in booster._predictors]
+    shape = (len(rounds), len(rounds[0]), max(len(nodes) for trees in rounds for nodes in trees))
+    # Leaves lead to themselves: samples that have arrived stay while others go on.
+    itself = np.broadcast_to(np.arange(shape[2], dtype=np.int32), shape)
+    arrays: Arrays = {
+        "feature": np.zeros(shape, np.int32),
+        "left": itself.copy(),
+        "right": itself.copy(),
+        "threshold": np.zeros(shape),
+        "value": np.zeros(shape),
+        "missing_left": np.zeros(shape, bool),
+    }
+    for r, trees in enumerate(rounds):
+        for k, nodes in enumerate(trees):
+            inner = np.flatnonzero(nodes["is_leaf"] == 0)
+            for ours, theirs in _FIELDS:
+                arrays[ours][r, k, inner] = nodes[theirs][inner]
+            arrays["value"][r, k, : len(nodes)] = nodes["value"]
+    deepest = max(int(nodes["depth"].max()) for trees in rounds for nodes in trees)
+    start = np.asarray(booster._baseline_prediction, np.float64).reshape(-1)
+    return {**arrays, "start": start, "depth": np.array(deepest, np.int32)}
+
+
+_FIELDS = (
+    ("feature", "feature_idx"),
+    ("threshold", "num_threshold"),
+    ("left", "left"),
+    ("right", "right"),
+    ("missing_left", "missing_go_to_left"),
+)
+
+
+def truncate_trees(trees: Arrays, rounds: int) -> Arrays:
+    """The first rounds of trees."""
+    return {name: values[:rounds] if values.ndim == 3 else values for name, values in trees.items()}
+
+
+def iterate_staged_scores(trees: Arrays, features: Floats) -> Iterator[Floats]:
+    """The (n, k) raw scores after each round.
+
+    Args:
+        trees: what `export` gave.
+        features: (n, f), NaN where unknown.
+    """
+    rounds, n_scores, _ = trees["feature"].shape
+    raw = np.broadcast_to(trees["start"], (len(features), n_scores)).copy()
+    for r in range(rounds):
+        for k in range(n_scores):
+            raw[:, k] += _leaf_values(trees, r, k, features)
+        yield raw.copy()
+
+
+def compute_raw_scores(trees: Arrays, features: Floats) -> Floats:
+    """The (n, k) raw scores of all trees."""
+    raw = np.broadcast_to(trees["start"], (len(features), trees["feature"].shape[1]))
+    for stage in iterate_staged_scores(trees, features):
+        raw = stage
+    return np.asarray(raw)
+
+
+def _leaf_values(trees: Arrays, r: int, k: int, features: Floats) -> Floats:
+    """(n,) the value of the leaf each sample falls into."""
+    feature, threshold = trees["feature"][r, k], trees["threshold"][r, k]
+    left, right, missing_left = trees["left"][r, k], trees["right"][r, k], trees["missing_left"][r, k]
+    rows, node = np.arange(len(features)), np.zeros(len(features), np.int32)
+    for _ in range(min(int(trees["depth"]), len(feature))):  # no path is longer than there are nodes
+        seen = features[rows, feature[node]]
+        # Where scikit-learn sends NaN was learnt with the split.
+        goes_left = np.where(np.isnan(seen), missing_left[node], seen <= threshold[node])
+        node = np.where(goes_left, left[node], right[node])
+    return np.asarray(trees["value"][r, k][node])
+
+
+@dataclass(frozen=True)
+class BoostingConfig:
+    """Hyperparameters that are tried, and their selection.
+
+    Args:
+        labels: how many there are; two make one probability.
+        vehicle: whether the action of the vehicle is among the features.
+        traffic: whether the state of the traffic is.
+        learning_rate: weight of each tree.
+        leaves: candidates for the most leaves of a tree.
+        least_in_leaf: fewest samples of a leaf.
+        rounds: most rounds; how many are kept is chosen among the multiples of `step` and this.
+        step: distance between two candidates for the number of rounds.
+        balanced: candidates for weighing labels inversely to how often they occur.
+        criterion: what is best on validation.
+        seed: of scikit-learn, for the binning of more than 10,000 samples.
+    """
+
+    labels: int = 2
+    vehicle: bool = True
+    traffic: bool = False
+    learning_rate: float = 0.05
+    leaves: tuple[int, ...] = (7, 15, 31)
+    least_in_leaf: int = 20
+    rounds: int = 200
+    step: int = 20
+    balanced: tuple[bool, ...] = (False,)
+    criterion: Criterion = "log_loss"
+    seed: int = 0
+
+
+class Boosting(TabularModel):
+    """Histogram gradient boosting, kept and evaluated as arrays of trees."""
+
+    card: ClassVar[ModelCard] = ModelCard(
+        name="boosting",
+        paper="ours: scikit-learn's HistGradientBoostingClassifier (after LightGBM, NeurIPS 2017)",
+        family="tabular",
+        tasks=("action", "intention", "risk"),
+        diagram="observed boxes and vehicle actions -> 21 hand features and the extrapolated centre in "
+        "0, 30, 60 and 90 frames -> sum of regression trees (one per label and round) -> sigmoid or softmax",
+        parameters="up to 200 rounds of trees with up to 31 leaves each, both chosen on validation",
+        inputs="as logistic, not standardised, and the centre that a constant velocity (least-squares line "
+        "through the observed centres) leads to, as a share of the image; no image, no behaviour tag",
+        weights="none are shipped: fitted on the user's train split, leaves and rounds chosen on validation",
+        licence="those of the data it is fitted on",
+    )
+    config_class = BoostingConfig
+
+    def _fit(self, examples: Labelled, validation: Labelled) -> Fitted:
+        features, held_out = self._features(examples), self._features(validation)
+        trials: list[Trial] = []
+        grown: list[Arrays] = []
+        for balanced in self.config.balanced:
+            for leaves in self.config.leaves:
+                grown.append(self._grow(features, examples.truth, leaves, balanced))
+                for rounds, value in self._by_rounds(grown[-1], held_out, validation.truth):
+                    settings = {"leaves": leaves, "balanced": balanced, "rounds": rounds}
+                    trials.append(Trial(settings, value))
+        winner = choice.select_best_trial(trials)
+        chosen = trials[winner].settings
+        # Each fit has the same number of trials, one after another.
+        kept = grown[winner * len(grown) // len(trials)]
+        return Fitted(truncate_trees(kept, chosen["rounds"]), chosen, tuple(trials))
+
+    def _predict(self, fitted: Fitted, examples: Observed) -> Floats:
+        return convert_to_probabilities(
+            compute_raw_scores(fitted.arrays, self._features(examples)), self.n_scores
+        )
+
+    def _features(self, examples: Observed) -> Floats:
+        given = self.config
+        return extract_hand_features(
+            examples, vehicle=given.vehicle, extrapolated=True, traffic=given.traffic
+        )
+
+    def _by_rounds(
+        self, grown: Arrays, features: Floats, truth: npt.NDArray[np.int64]
+    ) -> list[tuple[int, float]]:
+        """The validation score after each candidate number of rounds."""
+        scored = []
+        for done, raw in enumerate(iterate_staged_scores(grown, features), start=1):
+            if done % self.config.step == 0 or done == self.config.rounds:
+                value = choice.score(
+                    self.config.criterion, convert_to_probabilities(raw, self.n_scores), truth
+                )
+                scored.append((done, value))
+        return scored
+
+    def _grow(self, features: Floats, truth: npt.NDArray[np.int64], leaves: int, balanced: bool) -> Arrays:
+        """All rounds of trees; a label that does not occur in train gets probability 0."""
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        booster = HistGradientBoostingClassifier(
+            learning_rate=self.config.learning_rate,
+            max_iter=self.config.rounds,
+            max_leaf_nodes=leaves,
+            min_samples_leaf=self.config.least_in_leaf,
+            class_weight="balanced" if balanced else None,
+            # Rounds are chosen on validation; scikit-learn would split a part of train off for it.
+            early_stopping=False,
+            random_state=self.config.seed,
+        )
+        with limit_to_one_thread():
+            booster.fit(features, truth)
+        grown = export(booster)
+        return grown if self.n_scores == 1 else _for_all_labels(grown, booster.classes_, self.config.labels)
+
+
+def _for_all_labels(grown: Arrays, known: npt.NDArray[np.int64], labels: int) -> Arrays:
+    """Trees of the labels that occur, spread over all labels; those that do not occur start at -inf."""
+    spread: Arrays = {"start": np.full(labels, -np.inf), "depth": grown["depth"]}
+    spread["start"][known] = 0.0
+    known = known[-len(grown["start"]) :]  # of two labels, the first keeps the raw score 0
+    spread["start"][known] = grown["start"]
+    for name, values in grown.items():
+        if values.ndim == 3:
+            spread[name] = np.zeros((values.shape[0], labels, values.shape[2]), values.dtype)
+            spread[name][:, known] = values
+    return spread
+
+
+def limit_to_one_thread() -> AbstractContextManager[Any]:
+    """A context in which the numerical libraries use one thread."""
+    limits: AbstractContextManager[Any] = import_module("threadpoolctl").threadpool_limits(limits=1)
+    return limits

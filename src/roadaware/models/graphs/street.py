@@ -18,7 +18,7 @@ from roadaware.models.graphs.graph import Graph, infer_shapes, keep_channels
 from roadaware.models.graphs.runner import Backend, Runner
 from roadaware.models.graphs.views import Views, find_peaks, resize_region
 from roadaware.models.object_labels import COCO_AGENTS, RIDDEN, ROAD_AGENTS, merge_riders
-from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.detector import check_frame
 from roadaware.models.roi import suppress_sorted_boxes
 from roadaware.models.videos import VideoDetector

@@ -31,7 +31,7 @@ from roadaware.models.pretrained import (
     refuse_odd,
     wrap_inference,
 )
-from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.detector import check_frame
 from roadaware.models.roi import suppress_sorted_boxes
 from roadaware.models.videos import VideoDetector

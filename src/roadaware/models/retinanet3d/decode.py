@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from roadaware.models.retinanet3d.anchors import decode
-from roadaware.models.retinanet3d.detection_config import DetectRule
+from roadaware.models.retinanet3d.config import DetectRule
 from roadaware.models.retinanet3d.fast_inference import (
     Head,
     PartMap,

@@ -14,9 +14,8 @@ from torch.nn import functional
 from roadaware.arrays import Pixels
 from roadaware.errors import InputError, UsageError
 from roadaware.models.detector import FrameDetections
-from roadaware.models.retinanet3d.config import RetinaNetConfig
+from roadaware.models.retinanet3d.config import DetectRule, RetinaNetConfig
 from roadaware.models.retinanet3d.decode import LazyNetwork, RawDetections, detect
-from roadaware.models.retinanet3d.detection_config import DetectRule
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.models.videos import VideoDetector
 

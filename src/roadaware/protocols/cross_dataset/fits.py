@@ -16,7 +16,7 @@ from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.models import CROSSING, get_crossing_entry, load_model_class
-from roadaware.models.uncertainty.config import DoubtConfig
+from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.protocols.cross_dataset.config import AwayStudy, Fit
 from roadaware.protocols.cross_dataset.domains import load_material
 from roadaware.training.pedestrians.recipe import (
@@ -214,9 +214,8 @@ def load_predictor(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Answers
 
 
 def _open_predictor(fit: Fit, doubt: str, study: AwayStudy, out: Path) -> Predictor:
+    from roadaware.models.crossing.ensemble import apply_mc_dropout, calibrate_predictor
     from roadaware.models.crossing.predictor import Predictor
-    from roadaware.models.uncertainty.ensemble import calibrate_predictor
-    from roadaware.models.uncertainty.monte_carlo import apply_mc_dropout
 
     held = Predictor.open(get_model_path(fit, out))
     if doubt == "mc-dropout":

@@ -21,8 +21,8 @@ from roadaware.simulator.chaos.actions import (
     move_to,
     select_exit,
 )
+from roadaware.simulator.chaos.cast import add_flames, find_nearest_thing
 from roadaware.simulator.chaos.play import Play, Player, Script, Thing
-from roadaware.simulator.chaos.things import add_flames, find_nearest_thing
 
 
 def simulate_brawl(play: Play, cast: list[Player], spot: Floats) -> Script:

@@ -12,7 +12,7 @@ from roadaware.arrays import Bools, Floats, Ints
 from roadaware.simulator.actors import Actor
 from roadaware.simulator.people import describe_appearance
 from roadaware.simulator.people.bodies import get_looks
-from roadaware.simulator.people.statures import get_age_group
+from roadaware.simulator.people.skeleton import get_age_group
 
 APART_M = 0.5
 """Nobody comes nearer to anybody else, unless they touch each other on purpose."""

@@ -26,9 +26,9 @@ from roadaware.simulator.chaos.actions import (
     move_to,
     select_exit,
 )
+from roadaware.simulator.chaos.cast import add_flames, find_nearest_thing
 from roadaware.simulator.chaos.conflicts import simulate_shoves
 from roadaware.simulator.chaos.play import Play, Player, Script
-from roadaware.simulator.chaos.things import add_flames, find_nearest_thing
 
 
 def simulate_looting(play: Play, cast: list[Player], spot: Floats) -> Script:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from roadaware.arrays import Bools, Floats, Ints
 from roadaware.simulator.actors import Actor, Pose
 from roadaware.simulator.chaos.crowd import describe_actors, format_definite_description
-from roadaware.simulator.chaos.deeds import (
+from roadaware.simulator.chaos.play import (
     CODES,
     CONTACT,
     CYCLES_S,
@@ -24,8 +24,10 @@ from roadaware.simulator.chaos.deeds import (
     PREFIX,
     RAISED,
     REACH_M,
+    Play,
+    Player,
+    Thing,
 )
-from roadaware.simulator.chaos.play import Play, Player, Thing
 from roadaware.simulator.episode import Bond, Noise, Sentence
 from roadaware.simulator.people import compute_stride
 from roadaware.simulator.town.regions import Regions

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from roadaware.simulator.people.bodies import build_body_mesh, compute_joints, prepare_poses, stride_m
+from roadaware.simulator.people.bodies import (
+    build_body_mesh,
+    compute_joints,
+    describe_appearance,
+    prepare_poses,
+    stride_m,
+)
 from roadaware.simulator.people.gaits import Saddle, get_saddle, scale_saddle
-from roadaware.simulator.people.statures import PEOPLE_MODELS, PersonModel, compute_stride, height_m
-from roadaware.simulator.people.telling import describe_appearance
+from roadaware.simulator.people.skeleton import PEOPLE_MODELS, PersonModel, compute_stride, height_m
 
 __all__ = [
     "PEOPLE_MODELS",

@@ -21,7 +21,7 @@ from roadaware.simulator.people.gaits import (
     stand,
     walk,
 )
-from roadaware.simulator.people.statures import THIGH, Stature
+from roadaware.simulator.people.skeleton import THIGH, Stature
 
 Act = Callable[[Stature, float], Floats]
 

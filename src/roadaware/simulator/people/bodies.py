@@ -1,5 +1,5 @@
-"""The mesh and joints of a person or rider in one frame: bones from a pose, and what does not change from
-frame to frame.
+"""The mesh and joints of a person or rider in one frame: bones from a pose, what does not change from
+frame to frame, and the person in words as a witness could give them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,16 @@ from roadaware.simulator.actors import Actor, Pose
 from roadaware.simulator.mesh import Material, Mesh, Semantic
 from roadaware.simulator.people import skeleton as place
 from roadaware.simulator.people.acts import compute_pose
-from roadaware.simulator.people.clothes import Piece, Ring, build_clothed_body, loft, slab
+from roadaware.simulator.people.clothes import (
+    Colour,
+    Outfit,
+    Piece,
+    Ring,
+    build_clothed_body,
+    loft,
+    sample_outfit,
+    slab,
+)
 from roadaware.simulator.people.gaits import (
     LEFT,
     RIGHT,
@@ -30,11 +39,10 @@ from roadaware.simulator.people.gaits import (
     ride,
     set_hand,
 )
-from roadaware.simulator.people.outfits import Colour, Outfit, sample_outfit
-from roadaware.simulator.people.skeleton import CLOTH_M
-from roadaware.simulator.people.statures import (
+from roadaware.simulator.people.skeleton import (
     BONES,
     CLOTH_FAR,
+    CLOTH_M,
     CLOTH_NEAR,
     FOOT,
     FOREARM,
@@ -500,3 +508,69 @@ def _compute_ease_in(actor: Actor, fact: str, value: int, row: int) -> float:
         return 0.0
     share = float((actor.facts[fact][max(0, row - BLEND_FRAMES + 1) : row + 1] == value).mean())
     return share * share * (3.0 - 2.0 * share)
+
+
+_ITEM_NAMES = {
+    "phone": "a phone",
+    "screen": "a phone",
+    "flag": "a flag",
+    "sign": "a sign",
+    "stone": "a stone",
+    "flare": "a flare",
+    "umbrella": "an umbrella",
+    "stick": "a walking stick",
+    "shopping": "a shopping bag",
+    "club": "a club",
+}
+_BAG_NAMES = {"backpack": "a backpack", "handbag": "a handbag"}
+_HAT_NAMES = {
+    "cap": "a cap",
+    "woolly": "a woolly hat",
+    "brimmed": "a hat",
+    "helmet": "a helmet",
+    "visor": "a helmet",
+}
+_TOP_NAMES = {
+    "shirt": "a shirt",
+    "t-shirt": "a T-shirt",
+    "hoodie": "a hoodie",
+    "jacket": "a jacket",
+    "coat": "a long coat",
+    "dress": "a dress",
+}
+
+
+def describe_appearance(actor: Actor, frame: int) -> dict[str, str]:
+    """Visible attributes of a person; keys that do not apply are left out.
+
+    Args:
+        actor: who.
+        frame: of the scene.
+
+    Returns:
+        pose, age, top, and where they apply bottom, hat, bag, vest, holds and looks (left or right, from
+        where the body points).
+    """
+    row = actor.at(frame)
+    if row is None:
+        return {}
+    outfit = get_looks(actor).outfit
+    told = {
+        "pose": "ride" if is_rider(actor) else Pose(int(actor.pose[row])).name.lower(),
+        "age": get_age_group(actor.model),
+        "top": _TOP_NAMES[outfit.top],
+    }
+    if outfit.top != "dress":
+        told["bottom"] = "a skirt" if outfit.bottom == "skirt" else outfit.bottom
+    if outfit.hood or outfit.hat != "none":
+        told["hat"] = "a hood" if outfit.hood else _HAT_NAMES[outfit.hat]
+    if outfit.bag in _BAG_NAMES:
+        told["bag"] = _BAG_NAMES[outfit.bag]
+    if outfit.vest:
+        told["vest"] = "a high-visibility vest"
+    item = select_item(actor, row)
+    if item:
+        told["holds"] = _ITEM_NAMES[item]
+    if abs(float(actor.gaze[row])) > 0.3:
+        told["looks"] = "left" if actor.gaze[row] > 0 else "right"
+    return told

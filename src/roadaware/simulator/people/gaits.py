@@ -13,7 +13,7 @@ import numpy as np
 from roadaware.arrays import Floats
 from roadaware.simulator.actors import Actor
 from roadaware.simulator.people import skeleton as place
-from roadaware.simulator.people.statures import RUNNING_STEP, THIGH, UPPER_ARM, Stature
+from roadaware.simulator.people.skeleton import RUNNING_STEP, THIGH, UPPER_ARM, Stature
 
 # Where a rider touches a bicycle or motorbike; machines are built around these points.
 

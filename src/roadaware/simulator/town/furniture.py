@@ -13,7 +13,7 @@ from roadaware.simulator.config import Surroundings
 from roadaware.simulator.layout import Layout, Prop, PropKind, Road, SignalSite
 from roadaware.simulator.mesh import Material, Semantic
 from roadaware.simulator.town.drawing import Coat, Colour, Pile, build_word_symbol
-from roadaware.simulator.town.palette import BLACK, STEEL
+from roadaware.simulator.town.ground import BLACK, STEEL
 from roadaware.simulator.town.regions import KERB_M, On, Regions
 
 # What stands on the pavements: lamp posts, trees, signs, bus shelters, bins and bollards.

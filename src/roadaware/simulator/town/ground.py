@@ -1,16 +1,97 @@
-"""The ground of roads and junctions, and everything painted on it."""
+"""The ground of roads and junctions: the surfaces of one town, where they lie, and the paint on them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from roadaware.arrays import Floats
+from roadaware.simulator.config import Conditions, SceneConfig
 from roadaware.simulator.layout import Junction, Lane, Layout, Road
 from roadaware.simulator.mesh import Material, Semantic
-from roadaware.simulator.town.drawing import Coat, Pile, triangulate_polygon
-from roadaware.simulator.town.palette import Palette
-from roadaware.simulator.town.regions import KERB_M, build_outs, lateral_offset
+from roadaware.simulator.town.buildings import SUBURB_M
+from roadaware.simulator.town.drawing import Coat, Colour, Pile, triangulate_polygon
+from roadaware.simulator.town.regions import KERB_M, Rules, build_outs, lateral_offset
 from roadaware.simulator.town.roads import junction_kerbs
 from roadaware.simulator.town.tracks import Track, strip
+
+WHITE = Coat((0.66, 0.66, 0.63), Material.MARKING, Semantic.MARKING)
+YELLOW = Coat((0.62, 0.38, 0.03), Material.MARKING, Semantic.MARKING)
+STEEL = Coat((0.16, 0.165, 0.17), Material.MATT, Semantic.POLE)
+BLACK = Coat((0.02, 0.02, 0.022), Material.MATT, Semantic.POLE)
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Surfaces of a town.
+
+    Args:
+        asphalt: of roads.
+        paving: of pavements.
+        kerb: of kerb stones.
+        verge: beside the pavements.
+        terrain: everywhere else.
+        bus: of bus lanes.
+        cycle: of cycle lanes.
+        centre: of the line between the directions.
+        edge: of the line at the kerb.
+        left: whether one drives on the left.
+        lit: whether lamps are lit.
+    """
+
+    asphalt: Coat
+    paving: Coat
+    kerb: Coat
+    verge: Coat
+    terrain: Coat
+    bus: Coat
+    cycle: Coat
+    centre: Coat
+    edge: Coat
+    left: bool
+    lit: bool
+
+
+_PAVINGS: tuple[Colour, ...] = ((0.25, 0.24, 0.22), (0.3, 0.27, 0.23), (0.2, 0.2, 0.2), (0.27, 0.22, 0.19))
+_LANES: tuple[Colour, ...] = ((0.2, 0.05, 0.035), (0.03, 0.11, 0.045), (0.035, 0.07, 0.14))
+
+
+def build_palette(layout: Layout, config: SceneConfig, conditions: Conditions) -> Palette:
+    """The surfaces of a town; the same for the same layout.
+
+    Args:
+        layout: the look of the last thing that stands there decides.
+        config: the side one drives on and the height of buildings.
+        conditions: whether lamps are lit.
+    """
+    look = layout.props[-1].look if layout.props else 0
+    rng = np.random.default_rng([look, 7])
+    grey = float(rng.uniform(0.05, 0.085))
+    warm = float(rng.uniform(-0.003, 0.004))
+    asphalt = Coat((grey + warm, grey, grey - warm), Material.ASPHALT, Semantic.ROAD)
+    paving = Coat(_PAVINGS[int(rng.integers(len(_PAVINGS)))], Material.PAVING, Semantic.PAVEMENT)
+    suburb = config.surroundings.height_m < SUBURB_M
+    grass = Coat((0.055, 0.1, 0.025), Material.GRASS, Semantic.TERRAIN)
+    yard = Coat((0.17, 0.165, 0.155), Material.PAVING, Semantic.TERRAIN)
+    painted = rng.random(2) < 0.65
+    first = int(rng.integers(len(_LANES)))
+    lanes = [Coat(_LANES[(first + k) % 3], Material.ASPHALT, Semantic.ROAD) for k in range(2)]
+    left = config.surroundings.drive_on == "left"
+    return Palette(
+        asphalt,
+        paving,
+        Coat((0.33, 0.325, 0.31), Material.MATT, Semantic.PAVEMENT),
+        grass if suburb else yard,
+        grass,
+        lanes[0] if painted[0] else asphalt,
+        lanes[1] if painted[1] else asphalt,
+        WHITE if left else YELLOW,
+        YELLOW if left else WHITE,
+        left,
+        conditions.time != "day",
+    )
+
 
 COLOURED_M, MARKING_M = 0.005, 0.01
 """How high coloured surfaces and markings lie above the asphalt."""
@@ -111,3 +192,99 @@ def add_terrain(pile: Pile, palette: Palette, place: tuple[float, float], far_m:
 
 
 TACTILE = Coat((0.38, 0.3, 0.17), Material.PAVING, Semantic.PAVEMENT)
+
+
+@dataclass(frozen=True, eq=False)
+class Brush:
+    """Paints a stretch of road.
+
+    Args:
+        pile: gets the paint.
+        layout: the road lies in.
+        road: of it.
+        track: the road's line.
+        palette: of the town.
+        span: start and end along the road.
+        rules: what holds on it.
+    """
+
+    pile: Pile
+    layout: Layout
+    road: Road
+    track: Track
+    palette: Palette
+    span: tuple[float, float]
+    rules: Rules
+
+    @property
+    def free(self) -> tuple[tuple[float, float], ...]:
+        """(start, end) along the road between crossings, where lines run."""
+        return self.rules.free[self.road.number]
+
+    def line(self, left: float, width: float, coat: Coat, start: float = 0.0, end: float = np.inf) -> None:
+        """A line along the road, as far as it lies in the stretch.
+
+        Args:
+            left: of its middle from the road's line.
+            width: of it.
+            coat: its paint.
+            start: along the road.
+            end: along the road.
+        """
+        for first, last in self.free:
+            low, high = max(start, self.span[0], first), min(end, self.span[1], last)
+            if high - low > 0.05:
+                piece = self.track.cut(low, high, 15.0)
+                self.pile.flat(strip(piece, left - width / 2, left + width / 2), MARKING_M, coat)
+
+    def dashes(
+        self,
+        left: float,
+        width: float,
+        coat: Coat,
+        mark: float,
+        gap: float,
+        start: float = 0.0,
+        end: float = np.inf,
+    ) -> None:
+        """A broken line along the road; its dashes begin at multiples of mark and gap.
+
+        Args:
+            left: of its middle from the road's line.
+            width: of it.
+            coat: its paint.
+            mark: length of a dash.
+            gap: between dashes.
+            start: along the road.
+            end: along the road.
+        """
+        beat = mark + gap
+        low, high = max(start, self.span[0]), min(end, self.span[1], self.track.length - mark)
+        # At multiples counted from the start of the road, so that the
+        # dashes of stretches that meet fit together.
+        starts = np.arange(np.ceil(low / beat - 1e-9) * beat, high, beat)
+        clear = [(starts >= first) & (starts + mark <= last) for first, last in self.free]
+        starts = starts[np.any(clear, axis=0)] if clear else starts[:0]
+        if not len(starts):
+            return
+        a, b = self.track.at(starts), self.track.at(starts + mark)
+        near, far = left - width / 2, left + width / 2
+        quads = np.stack([a.beside(near), b.beside(near), b.beside(far), a.beside(far)], axis=1)
+        self.pile.flat(quads, MARKING_M, coat)
+
+    def stamp(self, s: float, left: float, shape: Floats, coat: Coat, forward: bool = True) -> None:
+        """Faces drawn around a point of the road, seen by those who drive along it.
+
+        Args:
+            s: along the road.
+            left: of the point from the road's line.
+            shape: (n, 4, 2) along and left of the direction of travel.
+            coat: its paint.
+            forward: whether travel is along the road's line.
+        """
+        if not self.span[0] <= s < self.span[1]:
+            return
+        here = self.track.at(np.array([s]))
+        angle = float(here.headings[0]) + (0.0 if forward else np.pi)
+        c, sine = np.cos(angle), np.sin(angle)
+        self.pile.flat(here.beside(left)[0] + shape @ np.array([[c, sine], [-sine, c]]), MARKING_M, coat)

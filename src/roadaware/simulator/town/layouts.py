@@ -19,15 +19,18 @@ from roadaware.simulator.town.roads import (
     Spine,
     Spot,
     Street,
+    add_bus_stops,
+    add_crossings,
+    add_parking_bays,
     build_lanes,
     compute_arm_reaches,
     connect,
     draw_spine,
     draw_stub,
     junction_outline,
+    stop_distance,
 )
 from roadaware.simulator.town.scenery import add_props
-from roadaware.simulator.town.spots import add_bus_stops, add_crossings, add_parking_bays, stop_distance
 
 # Which traffic lights a junction's approach and a crossing get, and where they stand.
 

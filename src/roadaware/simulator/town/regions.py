@@ -11,8 +11,7 @@ import numpy.typing as npt
 from roadaware.arrays import Floats, Ints
 from roadaware.simulator.layout import Crossing, Lane, Layout, Road, Turn
 from roadaware.simulator.town.drawing import split_quads, triangulate_polygon
-from roadaware.simulator.town.roads import BUILD_OUT_M, junction_kerbs
-from roadaware.simulator.town.spots import STOP_GAP_M
+from roadaware.simulator.town.roads import BUILD_OUT_M, STOP_GAP_M, junction_kerbs
 from roadaware.simulator.town.tracks import build_track, strip
 
 KERB_M = 0.12

@@ -15,7 +15,6 @@ from roadaware.simulator.figures.form import rotate_hues
 from roadaware.simulator.layout import Crossing, Lane, Layout, Prop
 from roadaware.simulator.looks import Look
 from roadaware.simulator.mesh import Material, Soup, merge_soups
-from roadaware.simulator.town.brush import Brush
 from roadaware.simulator.town.buildings import Plots, build_hedge, build_house, build_tree, generate_buildings
 from roadaware.simulator.town.drawing import (
     Pile,
@@ -39,15 +38,19 @@ from roadaware.simulator.town.furniture import (
     generate_kerbside_props,
 )
 from roadaware.simulator.town.ground import (
+    BLACK,
     MARKING_M,
     TACTILE,
+    WHITE,
+    YELLOW,
+    Brush,
     add_junction_ground,
     add_road_ground,
     add_terrain,
+    build_palette,
 )
-from roadaware.simulator.town.palette import BLACK, WHITE, YELLOW, build_palette
 from roadaware.simulator.town.regions import KERB_M, Regions, build_rules, lateral_offset
-from roadaware.simulator.town.spots import BAY_M, STOP_GAP_M
+from roadaware.simulator.town.roads import BAY_M, STOP_GAP_M
 from roadaware.simulator.town.tracks import build_track, strip
 
 # Markings at places on a road: stop and give-way lines, crossings, bays, arrows, words and symbols.

@@ -1,4 +1,6 @@
-"""The loop over the frames of a scene: look, decide, move, record."""
+"""The loop over the frames of a scene: look, decide, move, record; and the view of one frame for those who must
+look out.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats
-from roadaware.simulator.actors import Actor, Ego, Signal
+from roadaware.simulator.actors import Actor, Ego, Light, Signal
 from roadaware.simulator.config import Conditions, SceneConfig
 from roadaware.simulator.layout import Layout
 from roadaware.simulator.traffic.cast import EGO_SIZE_M, Cast, start_m
@@ -27,7 +29,40 @@ from roadaware.simulator.traffic.manoeuvres import SQUEEZE, Manoeuvres
 from roadaware.simulator.traffic.paths import Net
 from roadaware.simulator.traffic.record import Recorder, build_ego
 from roadaware.simulator.traffic.vehicle import FASTEST, Vehicle
-from roadaware.simulator.view import TrafficView
+
+
+@dataclass(frozen=True, eq=False)
+class TrafficView:
+    """Vehicles on the roads in one frame; the own vehicle is the first row.
+
+    Args:
+        frame: of the scene.
+        time_s: since the start of the scene.
+        position: (v, 2) of the middle of each moving vehicle and cyclist on the ground, metres.
+        heading: (v,) radians.
+        speed: (v,) m/s along the heading, negative in reverse.
+        length: (v,) metres.
+        width: (v,) metres.
+        lights: (signals,) uint8, the `Light` that each traffic light shows.
+    """
+
+    frame: int
+    time_s: float
+    position: Floats
+    heading: Floats
+    speed: Floats
+    length: Floats
+    width: Floats
+    lights: npt.NDArray[np.uint8]
+
+    def signal(self, number: int) -> Light:
+        """What a traffic light shows in this frame.
+
+        Args:
+            number: of the signal, as in `Layout.signals`.
+        """
+        return Light(int(self.lights[number]))
+
 
 # Traffic: vehicles, cyclists, the own vehicle and traffic lights, lived frame by frame.
 

@@ -191,8 +191,8 @@ def compute_projected_boxes(camera: Camera, soups: Sequence[Soup], count: int) -
         soups: triangles marked by instance.
         count: number of instances.
     """
+    from roadaware.simulator import raster_kernels
     from roadaware.simulator.raster_kernels import WORK, collect_edges
-    from roadaware.simulator.truth import seen_kernels
 
     corners = np.concatenate([soup.corners[soup.instance > 0] for soup in soups])
     instance = np.concatenate([soup.instance[soup.instance > 0] for soup in soups])
@@ -204,10 +204,10 @@ def compute_projected_boxes(camera: Camera, soups: Sequence[Soup], count: int) -
     pose, lens = get_camera_parameters(camera)
     triangles = np.require(corners[order], np.float32, ("C", "W"))
     group = instance[order].astype(np.int64) - 1
-    seen_kernels.measure(triangles, group, pose, lens, found)
+    raster_kernels.measure(triangles, group, pose, lens, found)
     edges, which = np.empty((len(group), WORK)), np.empty(len(group), np.int32)
     k = collect_edges(triangles, pose, lens, np.array(mark.shape), False, edges, which)
-    seen_kernels.count(edges[:k], group[which[:k]], mark, found)
+    raster_kernels.count(edges[:k], group[which[:k]], mark, found)
     # Whoever has no triangle in view still holds the infinities that minima begin with.
     found[~np.isfinite(found).all(1)] = 0.0
     return found
@@ -293,7 +293,7 @@ def render_triangle_ids(camera: Camera, soup: Soup) -> Ints32:
         camera: that looks.
         soup: triangles marked by instance.
     """
-    from roadaware.simulator.truth.seen_kernels import stack
+    from roadaware.simulator.raster_kernels import stack
 
     size = (camera.height_px, camera.width_px)
     mask, inverse = np.zeros(size, np.int32), np.zeros(size, np.float32)

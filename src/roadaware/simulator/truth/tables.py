@@ -22,18 +22,16 @@ from roadaware.simulator.episode import Episode, Noise
 from roadaware.simulator.lidar import AHEAD_M
 from roadaware.simulator.mesh import build_camera, compute_intrinsics
 from roadaware.simulator.truth import terms
-from roadaware.simulator.truth.boxes import (
-    Held,
-    build_boxes_table,
-    collect_boxed_actors,
-    select_labelled_rows,
-)
 from roadaware.simulator.truth.labels import (
+    Held,
     build_agent_labels,
+    build_boxes_table,
     build_road_labels,
+    collect_boxed_actors,
     concat_labels,
     is_relevant_signal,
     label_rows,
+    select_labelled_rows,
 )
 from roadaware.simulator.truth.places import Places, Way
 from roadaware.simulator.truth.seen import Seen

@@ -12,8 +12,7 @@ from roadaware.arrays import Bools, Floats, Ints
 from roadaware.simulator.actors import Actor, Pose
 from roadaware.simulator.config import SceneConfig
 from roadaware.simulator.layout import Layout, Line
-from roadaware.simulator.traffic.loop import OnFoot
-from roadaware.simulator.view import TrafficView
+from roadaware.simulator.traffic.loop import OnFoot, TrafficView
 from roadaware.simulator.walkers.bodies import EDGE_M, Bodies
 from roadaware.simulator.walkers.crossing import Lookout, Minds
 from roadaware.simulator.walkers.persons import (

@@ -12,10 +12,15 @@ from roadaware.simulator.actors import Actor
 from roadaware.simulator.config import Behaviour, SceneConfig
 from roadaware.simulator.figures.models import MODELS
 from roadaware.simulator.layout import Layout
-from roadaware.simulator.people.statures import PEOPLE_MODELS, PersonModel
+from roadaware.simulator.people.skeleton import PEOPLE_MODELS, PersonModel
 from roadaware.simulator.town.regions import KERB_M
-from roadaware.simulator.walkers.places import Place, collect_marked_places, find_unmarked_place, stop_places
-from roadaware.simulator.walkers.ways import Ways
+from roadaware.simulator.walkers.ways import (
+    Place,
+    Ways,
+    collect_marked_places,
+    find_unmarked_place,
+    stop_places,
+)
 
 _PACE = {"child": (1.15, 0.2), "young": (1.45, 0.18), "adult": (1.36, 0.16), "senior": (0.88, 0.14)}
 """Mean and spread of walking speeds, m/s."""

@@ -15,8 +15,7 @@ from roadaware.simulator.layout import Layout
 from roadaware.simulator.people import stride_m
 from roadaware.simulator.town.regions import KERB_M, Regions
 from roadaware.simulator.walkers.persons import Stage, Walker, build_companions
-from roadaware.simulator.walkers.places import SIGNALIZED
-from roadaware.simulator.walkers.ways import Ways
+from roadaware.simulator.walkers.ways import SIGNALIZED, Ways
 
 # Questions: of whom one would ask whether they want to cross, when, and what watchers would answer.
 

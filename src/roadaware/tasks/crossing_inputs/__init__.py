@@ -1,4 +1,4 @@
-"""Inputs of pedestrian predictors, built from scenes with samples: one module per modality."""
+"""Inputs of pedestrian predictors, built from scenes with samples."""
 
 from __future__ import annotations
 

@@ -11,17 +11,15 @@ from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.models.crossing.inputs import Column, Held, InputName, InputSet, parse_input_name
 from roadaware.scenes.tables import Scenes
-from roadaware.tasks.crossing_inputs import appearance, behaviour, boxes, ego, grid, pose, traffic
+from roadaware.tasks.crossing_inputs import boxes, facts, pose
 from roadaware.tasks.crossing_inputs.crops import CategoryMap, Crop, Cutter, Cuttings, Pictures, Shares
 from roadaware.tasks.crossing_inputs.footage import Films, Media, open_class_masks
 from roadaware.tasks.crossing_inputs.observations import Observations, collect_observations
 
 _TABLES: dict[str, tuple[Callable[[Observations], Floats], str]] = {
     **boxes.FORMS,
-    **ego.FORMS,
-    **traffic.FORMS,
-    **appearance.FORMS,
-    **grid.FORMS,
+    **facts.FORMS,
+    **boxes.GRID_FORMS,
 }
 _POSES = {"pose": pose.NEEDS, "pose:box": f"{pose.NEEDS}; boxes"}
 _FILMS = "boxes with tubes, and the videos (media.root)"
@@ -35,7 +33,7 @@ _NEEDS = {
     **{name: needed for name, (_, needed) in _TABLES.items()},
     **_POSES,
     **_PICTURES,
-    "behaviour": behaviour.NEEDS,
+    "behaviour": facts.BEHAVIOUR_NEEDS,
 }
 _MOST_PIXELS = 1024
 
@@ -93,7 +91,7 @@ def _values(seen: Observations, parts: InputName, leaks: bool, media: Media | No
     if parts.kind == "pose":
         return pose.encode_pose(seen, media, parts.form)
     if parts.kind == "behaviour":
-        return behaviour.encode_behaviour(seen, leaks=leaks)
+        return facts.encode_behaviour(seen, leaks=leaks)
     return _TABLES[_plain(parts)][0](seen)
 
 

@@ -22,8 +22,8 @@ from roadaware.io.files import write_atomically
 from roadaware.io.interrupts import Stop
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import convert_logits, predict_logits
+from roadaware.models.crossing.uncertainty import compute_kl_divergence
 from roadaware.models.tensor_files import read_pickled
-from roadaware.models.uncertainty.passes import compute_kl_divergence
 from roadaware.tasks.targets import evaluate_future
 from roadaware.training.loop import (
     Average,

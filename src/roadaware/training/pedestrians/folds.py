@@ -13,7 +13,7 @@ from roadaware.arrays import Ints
 from roadaware.errors import InputError, UsageError
 from roadaware.models.crossing.inputs import InputSet, parse_input_name
 from roadaware.models.crossing.predictor import as_tensor
-from roadaware.tasks.crossing_inputs.grid import COLUMNS
+from roadaware.tasks.crossing_inputs.boxes import COLUMNS
 from roadaware.tasks.targets import Futures
 
 

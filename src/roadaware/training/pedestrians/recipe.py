@@ -8,7 +8,7 @@ from typing import Any, Literal
 from roadaware import config as configs
 from roadaware.errors import UsageError
 from roadaware.models import CROSSING, get_crossing_entry
-from roadaware.models.uncertainty.config import DoubtConfig
+from roadaware.models.crossing.uncertainty_config import DoubtConfig
 from roadaware.training.recipe import ScheduleRecipe
 
 Task = Literal["action", "intention", "risk"]

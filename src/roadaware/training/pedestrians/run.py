@@ -27,7 +27,7 @@ from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import Predictor, is_predictor
 from roadaware.models.crossing.published import load_image_weights
-from roadaware.models.uncertainty.passes import replace_last_layer
+from roadaware.models.crossing.uncertainty import replace_last_layer
 from roadaware.scenes.sampling.sampler import split_samples
 from roadaware.scenes.tables import Meta, Predictions, Scenes, build_sample_predictions
 from roadaware.tasks.crossing_limits import measure_limits

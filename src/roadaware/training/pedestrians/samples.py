@@ -18,8 +18,8 @@ from roadaware.scenes.sampling.protocols import EventProtocol
 from roadaware.scenes.store import open_scenes
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.crossing_inputs import build_inputs
+from roadaware.tasks.crossing_inputs.facts import compute_unknown_fractions, refuse_unknown
 from roadaware.tasks.crossing_inputs.footage import Media
-from roadaware.tasks.crossing_inputs.unknown import compute_unknown_fractions, refuse_unknown
 from roadaware.tasks.pedestrians import build_examples
 from roadaware.tasks.targets import build_targets
 from roadaware.training.pedestrians.folds import Fold

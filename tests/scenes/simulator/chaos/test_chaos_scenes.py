@@ -13,8 +13,8 @@ from roadaware.datasets.chaotic_vocabulary import ACTIONS_OFFICIAL, EVENT_CATEGO
 from roadaware.simulator.actors import Pose
 from roadaware.simulator.chaos import CATEGORIES, make_chaos
 from roadaware.simulator.chaos.crowd import colour_word, format_definite_description
-from roadaware.simulator.chaos.deeds import CONTACT, DEEDS, PREFIX
 from roadaware.simulator.chaos.making import select_category
+from roadaware.simulator.chaos.play import CONTACT, DEEDS, PREFIX
 from roadaware.simulator.config import PRESETS, Conditions
 from roadaware.simulator.episode import Episode
 from roadaware.simulator.mesh import build_camera

@@ -20,9 +20,8 @@ from roadaware.simulator.layout import (
     SignalSite,
 )
 from roadaware.simulator.traffic.cast import Shift
-from roadaware.simulator.traffic.loop import World
+from roadaware.simulator.traffic.loop import TrafficView, World
 from roadaware.simulator.traffic.vehicle import Vehicle, draw_make
-from roadaware.simulator.view import TrafficView
 
 LENGTH_M, LANE_M = 400.0, 3.3
 FPS = 12.0

@@ -12,11 +12,10 @@ from roadaware.arrays import Floats
 from roadaware.simulator.actors import Actor, Light
 from roadaware.simulator.config import SceneConfig
 from roadaware.simulator.layout import Crossing, CrossingKind, Lane, Layout, Line, Road, SignalSite
-from roadaware.simulator.view import TrafficView
+from roadaware.simulator.traffic.loop import TrafficView
 from roadaware.simulator.walkers import Walkers
 from roadaware.simulator.walkers.persons import Person, Start, safety_margin_s
-from roadaware.simulator.walkers.places import Place, collect_marked_places, find_unmarked_place
-from roadaware.simulator.walkers.ways import Ways
+from roadaware.simulator.walkers.ways import Place, Ways, collect_marked_places, find_unmarked_place
 
 HALF_M, PAVEMENT_M, LENGTH_M, CROSSING_M = 3.3, 2.6, 300.0, 150.0
 FPS = 10.0

@@ -22,8 +22,7 @@ from roadaware.simulator.make import (
 from roadaware.simulator.sound import collect_street_noises
 from roadaware.simulator.town import make_layout
 from roadaware.simulator.town.regions import On, Regions
-from roadaware.simulator.traffic.loop import compute_start_position, simulate
-from roadaware.simulator.view import TrafficView
+from roadaware.simulator.traffic.loop import TrafficView, compute_start_position, simulate
 from roadaware.simulator.walkers.crowd import Dog, Strays
 
 FRAMES, FPS = 20, 5.0

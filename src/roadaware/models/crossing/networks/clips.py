@@ -21,13 +21,13 @@ from roadaware.models.crossing.entries import (
     TwoStreamConfig,
 )
 from roadaware.models.crossing.networks.base import Looked
-from roadaware.models.crossing.networks.images import (
+from roadaware.models.crossing.networks.stills import (
     Normalise,
     PictureNet,
+    VGG16Trunk,
     initialize_relu_weights,
     normalize_initial_weights,
 )
-from roadaware.models.crossing.networks.stills import VGG16Trunk
 
 _LAYERS = (("conv1",), ("conv2",), ("conv3a", "conv3b"), ("conv4a", "conv4b"), ("conv5a", "conv5b"))
 """The convolutions between pools, by the names of the released weights."""

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from roadaware.errors import UsageError
 from roadaware.models.crossing.networks.base import CrossingNet
-from roadaware.models.uncertainty.config import DoubtConfig
+from roadaware.models.crossing.uncertainty_config import DoubtConfig
 
 # Dropout that stays active when a network is asked, and nothing else with it; imports torch.
 

@@ -1,4 +1,6 @@
-"""EnsemblePredictor: several predictors as one, over seeds or over training sets; imports torch."""
+"""EnsemblePredictor: several predictors as one, over seeds or over training sets; one predictor several times by
+Monte Carlo dropout; and the statistics of whatever is evaluated several times; imports torch.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +17,87 @@ from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.models.crossing.inputs import InputSet
 from roadaware.models.crossing.predictor import Predictor
+from roadaware.models.crossing.uncertainty import refuse_without_dropout
+from roadaware.models.crossing.uncertainty_config import DoubtConfig
+from roadaware.statistics import disagreement
 from roadaware.statistics.calibration import fit_temperature
+
+
+@runtime_checkable
+class Doubtful(Protocol):
+    """A predictor whose output may differ from pass to pass."""
+
+    def probabilities(self, given: InputSet) -> Floats:
+        """(n, k) its one answer: k = 1 is that of label 1, else one of each label.
+
+        Args:
+            given: n samples.
+        """
+
+    def passes(self, given: InputSet, n: int, seed: int = 0) -> Floats:
+        """(passes, n, k) answers of single passes; the same seed gives the same ones.
+
+        Args:
+            given: n samples.
+            n: how many passes.
+            seed: of what differs between them.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Doubt:
+    """Mean and uncertainty of passes.
+
+    Args:
+        mean: (n, k) probabilities.
+        spread: (n, k) their standard deviation between passes.
+        entropy: (n) of the mean, in nats: the total uncertainty.
+        mutual_information: (n) the part of it on which passes disagree; the rest all of them share.
+    """
+
+    mean: Floats
+    spread: Floats
+    entropy: Floats
+    mutual_information: Floats
+
+
+def estimate_uncertainty(model: Doubtful, given: InputSet, passes: int, seed: int = 0) -> Doubt:
+    """Mean, spread, entropy and mutual information of a model's passes.
+
+    Args:
+        model: of any sort.
+        given: n samples.
+        passes: how many.
+        seed: of what differs between them.
+    """
+    found = model.passes(given, passes, seed)
+    mean = np.asarray(found.mean(axis=0))
+    return Doubt(
+        mean,
+        disagreement.standard_deviation(found),
+        disagreement.entropy(mean),
+        disagreement.mutual_information(found),
+    )
+
+
+def apply_mc_dropout(predictor: Predictor, passes: int = 30) -> Predictor:
+    """The same network with dropout active at inference; its output is the mean of passes.
+
+    Args:
+        predictor: trained with dropout.
+        passes: how many.
+
+    Raises:
+        UsageError: if its network drops nothing, or its last layer holds distributions.
+
+    Source: Gal and Ghahramani, ICML 2016, eq. 6.
+    """
+    before = predictor.doubt
+    if before.kind == "last-flipout":
+        raise UsageError("weights of the last layer are drawn already; ask its own passes")
+    refuse_without_dropout(predictor.network)
+    return replace(predictor, doubt=DoubtConfig("dropout", rate=before.rate, passes=passes))
+
 
 _FILES = "seed-*/model.safetensors"
 

@@ -1,0 +1,516 @@
+"""Compiled steps of the proposals in their order: usable returns and their rings, the plane of the ground, labels of the
+range image and sums over clusters, projection to the image; imports numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from roadaware.geometry.compiled import inline_kernel, kernel
+
+USABLE, NOT_FINITE, AT_ORIGIN, OWN, BEYOND = range(5)
+OUT_OF_ORDER = 0.03
+"""By no more than this, in radians, do returns of one ring lie out of order."""
+
+
+@kernel
+def label_points(points: Any, near: float, far: float, found: Any) -> None:
+    """Label each return: usable, or the reason why not.
+
+    Args:
+        points: (n, 3) f32 metres.
+        near: horizontal range below which a return is of the own vehicle.
+        far: coordinates beyond this are none.
+        found: (n,) u8; becomes USABLE, NOT_FINITE, ...
+    """
+    # Squares are compared with squares: no root for each return.
+    square = near * near
+    for i in range(len(points)):
+        x, y, z = np.float64(points[i, 0]), np.float64(points[i, 1]), np.float64(points[i, 2])
+        if not (np.isfinite(x) and np.isfinite(y) and np.isfinite(z)):
+            found[i] = NOT_FINITE
+        elif x == 0.0 and y == 0.0 and z == 0.0:
+            found[i] = AT_ORIGIN
+        elif abs(x) > far or abs(y) > far or abs(z) > far:
+            found[i] = BEYOND
+        elif x * x + y * y < square:
+            found[i] = OWN
+        else:
+            found[i] = USABLE
+
+
+@kernel
+def compute_polar(points: Any, judged: Any, ranges: Any, slopes: Any, azimuth: Any) -> None:
+    """Range, tangent of the elevation, and azimuth of each usable return; nothing of the others.
+
+    Args:
+        points: (n, 3) f32 metres.
+        judged: (n,) u8 of `label_points`.
+        ranges: (n,) f32 of zeros; becomes metres.
+        slopes: (n,) f32 of zeros; becomes z over horizontal range.
+        azimuth: (n,) f32 of zeros; becomes radians counter-clockwise from ahead, from -pi to pi.
+    """
+    for i in range(len(points)):
+        if judged[i] == USABLE:
+            x, y, z = np.float64(points[i, 0]), np.float64(points[i, 1]), np.float64(points[i, 2])
+            flat = x * x + y * y
+            ranges[i] = np.sqrt(flat + z * z)
+            # Slopes lie in the order of the elevations and need no arc tangent; straight up is finite, too.
+            slopes[i] = z / np.sqrt(flat) if flat > 0.0 else np.sign(z) * 1e6
+            azimuth[i] = np.arctan2(y, x)
+
+
+@kernel
+def assign_columns(azimuth: Any, judged: Any, columns: int, found: Any) -> None:
+    """The column of each return, the nearest of those that divide a turn.
+
+    Args:
+        azimuth: (n,) f32 radians.
+        judged: (n,) u8 of `label_points`.
+        columns: of the image; 0 is ahead, they count counter-clockwise.
+        found: (n,) i32; becomes the column, -1 for returns that are not usable.
+    """
+    for i in range(len(azimuth)):
+        if judged[i] != USABLE:
+            found[i] = -1
+            continue
+        # Rounded to the nearest column; what rounds up to a whole turn is column 0 again.
+        at = int(np.floor(azimuth[i] * (columns / (2 * np.pi)) + 0.5))
+        at = at + columns if at < 0 else at
+        found[i] = 0 if at >= columns else at
+
+
+@kernel
+def count_rotation_steps(azimuth: Any, judged: Any) -> int:
+    """How many steps from one return to the next go counter-clockwise, less those that go clockwise.
+
+    Args:
+        azimuth: (n,) f32 radians.
+        judged: (n,) u8 of `label_points`.
+    """
+    found, before = 0, -1
+    for i in range(len(azimuth)):
+        if judged[i] != USABLE:
+            continue
+        if before >= 0:
+            step = azimuth[i] - azimuth[before]
+            # The shorter way round: a step over the seam is a small one.
+            step -= 2 * np.pi * np.floor((step + np.pi) / (2 * np.pi))
+            found += 1 if step > 0.0 else -1
+        before = i
+    return found
+
+
+@kernel
+def assign_rings(azimuth: Any, judged: Any, seam: float, clockwise: bool, ring: Any) -> int:
+    """Number rings by the turns that returns make around the LiDAR, in the order they are written.
+
+    Args:
+        azimuth: (n,) f32 radians.
+        judged: (n,) u8 of `label_points`.
+        seam: radians; where turns end.
+        clockwise: seen from above.
+        ring: (n,) i32; becomes the number of the turn, -1 where a return is not usable.
+
+    Returns:
+        The number of turns.
+    """
+    turn, before = 0, -1.0
+    for i in range(len(azimuth)):
+        ring[i] = -1
+        if judged[i] != USABLE:
+            continue
+        here = seam - azimuth[i] if clockwise else azimuth[i] - seam
+        here -= 2 * np.pi * np.floor(here / (2 * np.pi))
+        # Just after the seam, a return from just before it belongs to the turn that has begun.
+        trembles = 0.0 <= before < OUT_OF_ORDER and here > 2 * np.pi - OUT_OF_ORDER
+        if here < before - OUT_OF_ORDER:
+            turn, before = turn + 1, here
+        # The greatest so far, or else many small steps back would never add up to the end of a turn.
+        elif not trembles:
+            before = max(before, here)
+        ring[i] = turn
+    return turn + 1 if before >= 0.0 else 0
+
+
+@kernel
+def accumulate_ring_slopes(ring: Any, slopes: Any, sums: Any, squares: Any, counts: Any) -> None:
+    """Sums of the slopes of each ring, of their squares, and how many there are.
+
+    Args:
+        ring: (n,) i32, -1 for none.
+        slopes: (n,) f32.
+        sums: (r,) f64 of zeros.
+        squares: (r,) f64 of zeros.
+        counts: (r,) i64 of zeros.
+    """
+    for i in range(len(ring)):
+        if ring[i] >= 0:
+            slope = np.float64(slopes[i])
+            sums[ring[i]] += slope
+            squares[ring[i]] += slope * slope
+            counts[ring[i]] += 1
+
+
+@kernel
+def assign_rows(slopes: Any, column: Any, edges: Any, row: Any) -> None:
+    """The row of each return by its slope.
+
+    Args:
+        slopes: (n,) f32.
+        column: (n,) i32, -1 where a return is not usable.
+        edges: (r + 1,) f64 falling; row i lies between edges i and i + 1.
+        row: (n,) i32; becomes the row, -1 above the first edge, below the last, or where not usable.
+    """
+    rows = len(edges) - 1
+    for i in range(len(slopes)):
+        slope = slopes[i]
+        # Edges fall: a row holds its upper edge and not its lower one, so that no slope is in two rows.
+        if column[i] < 0 or slope > edges[0] or slope <= edges[rows]:
+            row[i] = -1
+            continue
+        first, end = 0, rows
+        # Bisection: edges of a named LiDAR are not evenly spaced.
+        while end - first > 1:
+            middle = (first + end) // 2
+            if slope > edges[middle]:
+                end = middle
+            else:
+                first = middle
+        row[i] = first
+
+
+@kernel
+def fill(row: Any, column: Any, ranges: Any, solid: Any, image: Any) -> None:
+    """Write the nearest solid return of each pixel; where there is none, minus the nearest other one.
+
+    Args:
+        row: (n,) i32, -1 for returns that are in no pixel.
+        column: (n,) i32.
+        ranges: (n,) f32 metres.
+        solid: (n,) bool; others are ground.
+        image: (r, c) f32 of zeros.
+    """
+    for i in range(len(row)):
+        if row[i] < 0 or column[i] < 0:
+            continue
+        there, here = image[row[i], column[i]], ranges[i]
+        if solid[i]:
+            # The nearest return stands for the pixel; the published C++ code keeps the farthest.
+            if there <= 0.0 or here < there:
+                image[row[i], column[i]] = here
+        # Ground is written as minus its range: it blocks the search for neighbours, but is no return to join.
+        elif there == 0.0 or (there < 0.0 and -here > there):
+            image[row[i], column[i]] = -here
+
+
+@kernel
+def fit_best_plane(
+    returns: Any, draws: Any, up: Any, least_cos: float, reach: float, heights: Any, plane: Any
+) -> float:
+    """Try planes through three returns; keep the one whose distances, cut off at `reach`, cost least.
+
+    Args:
+        returns: (m, 3) f64 metres that judge, and that planes go through.
+        draws: (t, 3) i64 places of three returns.
+        up: (3,) f64 unit vector.
+        least_cos: of the angle between a plane's normal and `up`.
+        reach: distance in metres from which a return does not belong to a plane.
+        heights: (2,) f64 how high the LiDAR may stand above the ground.
+        plane: (4,) f64; becomes normal and offset: height = normal . point + offset.
+
+    Returns:
+        The mean cost, 1 where no plane was possible.
+    """
+    count = len(returns)
+    square = reach * reach
+    # What a plane costs that explains nothing: only better ones are taken.
+    best = square * count
+    normal = np.empty(3)
+    for t in range(len(draws)):
+        a, b, c = returns[draws[t, 0]], returns[draws[t, 1]], returns[draws[t, 2]]
+        ux, uy, uz = b[0] - a[0], b[1] - a[1], b[2] - a[2]
+        vx, vy, vz = c[0] - a[0], c[1] - a[1], c[2] - a[2]
+        normal[0], normal[1], normal[2] = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+        size = np.sqrt(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2])
+        # Three returns in one line, or one drawn twice, span no plane.
+        if size < 1e-9:
+            continue
+        leaning = normal[0] * up[0] + normal[1] * up[1] + normal[2] * up[2]
+        # The order of three drawn returns is chance; all normals are made to point up.
+        if leaning < 0.0:
+            size, leaning = -size, -leaning
+        if leaning < least_cos * abs(size):
+            continue
+        nx, ny, nz = normal[0] / size, normal[1] / size, normal[2] / size
+        offset = -(nx * a[0] + ny * a[1] + nz * a[2])
+        if offset < heights[0] or offset > heights[1]:
+            continue
+        cost = 0.0
+        for i in range(count):
+            height = nx * returns[i, 0] + ny * returns[i, 1] + nz * returns[i, 2] + offset
+            cost += min(height * height, square)
+            # Costs only grow: a worse plane is given up early.
+            if cost >= best:
+                break
+        if cost < best:
+            best = cost
+            plane[0], plane[1], plane[2], plane[3] = nx, ny, nz, offset
+    return best / (square * count) if count else 1.0
+
+
+@kernel
+def compute_heights(points: Any, judged: Any, plane: Any, found: Any) -> None:
+    """Height of each usable return above the plane; 0 for the others.
+
+    Args:
+        points: (n, 3) f32 metres.
+        judged: (n,) u8, 0 where usable.
+        plane: (4,) f64 normal and offset.
+        found: (n,) f32; becomes metres.
+    """
+    a, b, c, d = plane[0], plane[1], plane[2], plane[3]
+    for i in range(len(points)):
+        if judged[i] == 0:
+            found[i] = a * points[i, 0] + b * points[i, 1] + c * points[i, 2] + d
+        else:
+            found[i] = 0.0
+
+
+@kernel
+def label(image: Any, up: Any, left: Any, parent: Any, labels: Any) -> int:
+    """Join each return with its neighbours above and to the left where they belong together.
+
+    The neighbour in a direction is the first pixel with a return; two belong together where the nearer range
+    exceeds a share of the farther one: the angle criterion without its arc tangent. Columns go round.
+
+    Args:
+        image: (r, c) f32 metres, 0 for nothing, negative for ground.
+        up: (r, a) f32 the share for a neighbour 1 to a rows further up, of each row.
+        left: (b,) f32 the share for a neighbour 1 to b columns to the left.
+        parent: (r * c,) i32 scratch.
+        labels: (r, c) i32; becomes the cluster, counted from 1 in the order of first pixels; 0 for none.
+
+    Returns:
+        The number of clusters.
+    """
+    rows, columns = image.shape
+    for p in range(rows * columns):
+        # Every pixel is a tree of its own at first: union-find, which needs no queue of seeds.
+        parent[p] = p
+    for i in range(rows):
+        for j in range(columns):
+            here = image[i, j]
+            if here <= 0.0:
+                continue
+            # Left and up alone: right and down are the same pairs, met from the other side.
+            for step in range(1, len(left) + 1):
+                k = j - step
+                k = k + columns if k < 0 else k
+                there = image[i, k]
+                if there != 0.0:
+                    # In a narrow image the way round may end at the pixel itself.
+                    if k != j and there > 0.0 and min(here, there) > left[step - 1] * max(here, there):
+                        _join(parent, i * columns + j, i * columns + k)
+                    # The first return ends the search, ground too: nothing is joined across it.
+                    break
+            for step in range(1, min(up.shape[1], i) + 1):
+                there = image[i - step, j]
+                if there != 0.0:
+                    if there > 0.0 and min(here, there) > up[i, step - 1] * max(here, there):
+                        _join(parent, i * columns + j, (i - step) * columns + j)
+                    break
+    return _label_components(image, parent, labels)
+
+
+@inline_kernel
+def _join(parent: Any, a: int, b: int) -> None:
+    """Give two trees one root, the earlier one."""
+    while parent[a] != a:
+        # Path halving keeps the trees flat without a second walk.
+        parent[a] = parent[parent[a]]
+        a = parent[a]
+    while parent[b] != b:
+        parent[b] = parent[parent[b]]
+        b = parent[b]
+    # The earlier pixel becomes the root, which `_label_components` relies on.
+    if a < b:
+        parent[b] = a
+    else:
+        parent[a] = b
+
+
+@inline_kernel
+def _label_components(image: Any, parent: Any, labels: Any) -> int:
+    """Roots come before their trees, so one walk numbers them all."""
+    rows, columns = image.shape
+    count = 0
+    for i in range(rows):
+        for j in range(columns):
+            if image[i, j] <= 0.0:
+                labels[i, j] = 0
+                continue
+            p = i * columns + j
+            if parent[p] == p:
+                count += 1
+                labels[i, j] = count
+            else:
+                # What is before p has its number already, and parents come before.
+                q = parent[p]
+                labels[i, j] = labels[q // columns, q % columns]
+    return count
+
+
+@kernel
+def assign_cluster_labels(row: Any, column: Any, solid: Any, labels: Any, found: Any) -> None:
+    """The cluster of each return: that of its pixel, 0 for ground and for what lies in no pixel.
+
+    Args:
+        row: (n,) i32.
+        column: (n,) i32.
+        solid: (n,) bool.
+        labels: (r, c) i32.
+        found: (n,) i32; becomes the cluster.
+    """
+    for i in range(len(row)):
+        inside = solid[i] and row[i] >= 0 and column[i] >= 0
+        found[i] = labels[row[i], column[i]] if inside else 0
+
+
+@kernel
+def measure(points: Any, row: Any, ranges: Any, heights: Any, found: Any, counts: Any, extents: Any) -> None:
+    """Number of returns of each cluster, and its bounds.
+
+    Args:
+        points: (n, 3) f32 metres.
+        row: (n,) i32.
+        ranges: (n,) f32 metres.
+        heights: (n,) f32 metres above the ground, or empty where there is none.
+        found: (n,) i32 cluster of each return, 0 for none.
+        counts: (k,) i32 of zeros; cluster 1 comes first.
+        extents: (k, 8) f32 of inf and -inf in turn; become least and greatest range, height, row, and
+            horizontal distance from the cluster's middle.
+    """
+    # Double precision: the rounding of float32 sums grows with the number of returns.
+    middles = np.zeros((len(counts), 2))
+    for i in range(len(found)):
+        k = found[i] - 1
+        if k < 0:
+            continue
+        counts[k] += 1
+        middles[k, 0] += points[i, 0]
+        middles[k, 1] += points[i, 1]
+        _stretch(extents, k, 0, ranges[i])
+        _stretch(extents, k, 4, np.float32(row[i]))
+        if len(heights):
+            _stretch(extents, k, 2, heights[i])
+    # A second walk: distances from the middle need the middle first.
+    for i in range(len(found)):
+        k = found[i] - 1
+        if k >= 0:
+            x = points[i, 0] - middles[k, 0] / counts[k]
+            y = points[i, 1] - middles[k, 1] / counts[k]
+            _stretch(extents, k, 6, np.float32(np.sqrt(x * x + y * y)))
+
+
+@inline_kernel
+def _stretch(extents: Any, k: int, place: int, value: Any) -> None:
+    """Widen a pair of least and greatest to hold a value."""
+    extents[k, place] = min(extents[k, place], value)
+    extents[k, place + 1] = max(extents[k, place + 1], value)
+
+
+@kernel
+def compute_bounds(points: Any, found: Any, slot: Any, heights: Any, plane: Any, standing: float, pose: Any,
+           lens: Any, size: Any, near: float, edges: Any, counts: Any) -> None:  # fmt: skip
+    """Bounds in pixels of the returns of each cluster.
+
+    Args:
+        points: (n, 3) f32 metres in the LiDAR's frame.
+        found: (n,) i32 cluster of each return, 0 for none.
+        slot: (k + 1,) i32 row of a cluster's box; -1 for clusters without.
+        heights: (n,) f32 metres above the ground; empty where there is none.
+        plane: (4,) f64 normal and offset of the ground.
+        standing: returns lower than this above the ground stand on it.
+        pose: (3, 4) f64 from the LiDAR to the camera.
+        lens: (3, 3) f64 camera matrix.
+        size: (2,) f64 width and height of the image in pixels.
+        near: metres before the camera from which on something is seen.
+        edges: (m, 4) f64 of inf, inf, -inf, -inf; become x1, y1, x2, y2 in pixels, inside the image.
+        counts: (m, 2) i32 of zeros; become the returns in the image, and those behind the camera.
+    """
+    spot = np.empty(3)
+    for i in range(len(found)):
+        at = slot[found[i]]
+        if at < 0:
+            continue
+        x, y, z = np.float64(points[i, 0]), np.float64(points[i, 1]), np.float64(points[i, 2])
+        _seen(x, y, z, pose, lens, spot)
+        if spot[2] < near:
+            counts[at, 1] += 1
+            continue
+        if 0.0 <= spot[0] < size[0] and 0.0 <= spot[1] < size[1]:
+            counts[at, 0] += 1
+        _reach(edges, at, spot, size)
+        # The foot of the return on the plane counts as well: removing the ground has cut it off.
+        if len(heights) and 0.0 < heights[i] < standing:
+            high = np.float64(heights[i])
+            _seen(x - plane[0] * high, y - plane[1] * high, z - plane[2] * high, pose, lens, spot)
+            if spot[2] >= near:
+                _reach(edges, at, spot, size)
+
+
+@kernel
+def count_class_returns(points: Any, found: Any, slot: Any, pose: Any, lens: Any, near: float, classes: Any, wanted: Any,
+           counts: Any) -> None:  # fmt: skip
+    """Count the returns of each cluster that lie in the image, and on pixels of some classes.
+
+    Args:
+        points: (n, 3) f32 metres in the LiDAR's frame.
+        found: (n,) i32 cluster of each return, 0 for none.
+        slot: (k + 1,) i32 row of a cluster's box; -1 for clusters without.
+        pose: (3, 4) f64 from the LiDAR to the camera.
+        lens: (3, 3) f64 camera matrix.
+        near: metres before the camera from which on something is seen.
+        classes: (H, W) whole numbers.
+        wanted: (c,) bool of the classes.
+        counts: (m, 2) i64 of zeros; become the returns on such pixels, and all in the image.
+    """
+    spot = np.empty(3)
+    height, width = classes.shape
+    for i in range(len(found)):
+        at = slot[found[i]]
+        if at < 0:
+            continue
+        _seen(np.float64(points[i, 0]), np.float64(points[i, 1]), np.float64(points[i, 2]), pose, lens, spot)
+        if spot[2] >= near and 0.0 <= spot[0] < width and 0.0 <= spot[1] < height:
+            counts[at, 1] += 1
+            code = classes[int(spot[1]), int(spot[0])]
+            # Codes without a name may lie beyond the table, or below 0: they are no background.
+            counts[at, 0] += 0 <= code < len(wanted) and wanted[code]
+
+
+@inline_kernel
+def _seen(x: float, y: float, z: float, pose: Any, lens: Any, spot: Any) -> None:
+    """Pixel and depth of a place; the pixel means nothing behind the camera."""
+    a = pose[0, 0] * x + pose[0, 1] * y + pose[0, 2] * z + pose[0, 3]
+    b = pose[1, 0] * x + pose[1, 1] * y + pose[1, 2] * z + pose[1, 3]
+    c = pose[2, 0] * x + pose[2, 1] * y + pose[2, 2] * z + pose[2, 3]
+    # lens[0, 1] is the skew; Camera has checked that the other places are 0 and 1.
+    spot[0] = (lens[0, 0] * a + lens[0, 1] * b) / c + lens[0, 2]
+    spot[1] = lens[1, 1] * b / c + lens[1, 2]
+    spot[2] = c
+
+
+@inline_kernel
+def _reach(edges: Any, at: int, spot: Any, size: Any) -> None:
+    """Stretch a box to a pixel; one beside the image stretches it to the border in that direction only."""
+    across, down = 0.0 <= spot[0] < size[0], 0.0 <= spot[1] < size[1]
+    if down:
+        edges[at, 0] = min(edges[at, 0], max(spot[0], 0.0))
+        edges[at, 2] = max(edges[at, 2], min(spot[0], size[0]))
+    if across:
+        edges[at, 1] = min(edges[at, 1], max(spot[1], 0.0))
+        edges[at, 3] = max(edges[at, 3], min(spot[1], size[1]))

@@ -1,3 +1,0 @@
-"""Uncertainty: wrappers that give any network for pedestrians predictive uncertainty."""
-
-from __future__ import annotations
