@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from plain_relations import plain_metrics
+from plain_relations import Plain, plain_metrics
 from random_relations import (
     Fact,
     Tube,
@@ -47,34 +47,116 @@ def state_of(videos: list[Video], config: RelationConfig) -> JudgedRelations:
     return state
 
 
+CARRIED = [replace(CONFIGS[f"frame-sg-{name}"](), silent_frames="carried") for name in ("with", "no")]
+OTHERS = [ODD, replace(ODD, several_truths=True, empty_frames="zero")]
+TINY = {"recall_at": (1, 2), "precision_at": (1, 2), "top_returns": 5, "frame_top": 3}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_every_config_equals_the_plain_loops(seed: int) -> None:
     videos = random_videos(seed)
+    small = [replace(config, **SMALL) for config in [*PUBLISHED, CARRIED[0]]]
+    equals_the_plain_loops(videos, [*PUBLISHED, *small, *CARRIED, *OTHERS])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_config_equals_the_plain_loops_on_short_sets(seed: int) -> None:
+    configs = [*PUBLISHED, *CARRIED, *OTHERS]
+    equals_the_plain_loops(random_videos(100 + seed, 3, 8), [replace(config, **TINY) for config in configs])
+
+
+def equals_the_plain_loops(videos: list[Video], configs: list[RelationConfig]) -> None:
     scenes, predictions = scenes_of(videos), predictions_of(videos)
-    small = [replace(config, **SMALL) for config in PUBLISHED]
-    carried = [replace(CONFIGS[f"frame-sg-{name}"](), silent_frames="carried") for name in ("with", "no")]
-    others = [ODD, replace(ODD, several_truths=True, empty_frames="zero")]
-    for config in [*PUBLISHED, *small, *carried, replace(carried[0], **SMALL), *others]:
+    facts = {
+        "relations": sum(len(video.truth) for video in videos),
+        "claims": sum(len(video.claims) for video in videos),
+        "videos_without_truth": sum(not video.truth for video in videos),
+    }
+    for config in configs:
         plain = plain_metrics(videos, config)
         result = evaluate(predictions, scenes, config)
         found = as_json(result)
         assert set(found["summary"]) == set(plain.values)
         for name, value in plain.values.items():
             assert found["summary"][name] == pytest.approx(value, abs=1e-12), name
-        assert {k: pytest.approx(v, abs=1e-12) for k, v in plain.by_class.items()} == found["per_class"]
+        # A predicate whose relations stand in no image has no recall in images.
+        told = {
+            predicate: {metric: value for metric, value in values.items() if value is not None}
+            for predicate, values in found["per_class"].items()
+        }
+        expected = {k: pytest.approx(v, abs=1e-12) for k, v in plain.by_class.items()}
+        assert {predicate: values for predicate, values in told.items() if values} == expected
+        assert result.facts.items() >= facts.items()
         if config.tubelets:
-            rows = result.instances("claim").filter("hit").select("relation", "truth").rows()
-            assert sorted(rows) == sorted(_numbered(videos, plain.taken))
+            claims, truth = _numbered(videos, plain)
+            columns = ("relation", "hit", "truth", "subject_viou", "object_viou", "rank")
+            assert result.instances("claim").select(columns).rows() == claims
+            assert result.instances("truth").select("relation", "claim", "rank").rows() == truth
+            best = config.top_returns or max(len(video.claims) for video in videos)
+            left_out = {
+                "predictions beyond the best of their video": facts["claims"] - len(claims),
+                "predictions in videos without a true relation": sum(
+                    min(best, len(video.claims)) for video in videos if not video.truth
+                ),
+            }
+            assert result.left_out == {reason: n for reason, n in left_out.items() if n}
+        if config.frames:
+            assert result.instances("frame").rows() == plain.frames
+            assert result.facts["frames_judged"] == len(plain.frames)
+            assert result.facts["frames_without_truth"] == sum(not row[2] for row in plain.frames)
 
 
-def _numbered(videos: list[Video], taken: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Prediction and truth by their numbers in the tables, which go on from video to video."""
-    pairs, claims, truths = [], 0, 0
-    for video, found in zip(videos, taken, strict=True):
-        pairs += [(claims + c, truths + t) for c, t in found]
-        claims, truths = claims + len(video.claims), truths + len(video.truth)
-    return pairs
+def _numbered(videos: list[Video], plain: Plain) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """Rows of predictions and of the truth by their numbers in the tables, which go on from video to video."""
+    claims: list[tuple[object, ...]] = []
+    truth: list[tuple[object, ...]] = []
+    first_claim = first_truth = 0
+    for video, rows in zip(videos, plain.claims, strict=True):
+        found: dict[int, tuple[int, int]] = {}
+        for rank, (place, hit, near, *overlaps) in enumerate(rows, 1):
+            number = None if near is None else first_truth + near
+            claims.append((first_claim + place, hit, number, *map(_near, overlaps), rank))
+            if hit and near is not None:
+                found[near] = (first_claim + place, rank)
+        truth += [(first_truth + t, *found.get(t, (None, None))) for t in range(len(video.truth))]
+        first_claim, first_truth = first_claim + len(video.claims), first_truth + len(video.truth)
+    return claims, truth
+
+
+def _near(overlap: float | None) -> object:
+    return None if overlap is None else pytest.approx(overlap, abs=1e-12)
+
+
+def test_the_very_first_box_counts_like_every_other() -> None:
+    tubes = [person(NEAR, end=2), person(FAR, end=2)]
+    facts = [Fact(0, "follow", 1, 0, 2, 0.9), Fact(1, "watch", 0, 0, 2, 0.8)]
+    perfect = copied([Video("first", tubes, facts)])
+    equals_the_plain_loops(perfect, [*PUBLISHED, *CARRIED, *OTHERS])
+    for config in PUBLISHED:
+        assert set(summary(perfect, config).values()) == {1.0}
+
+
+@pytest.mark.parametrize("ends", [(0, 2), (2, 0)])
+def test_the_very_first_box_of_a_faint_prediction_lets_nothing_be_carried(ends: tuple[int, int]) -> None:
+    claimed = [Tube("person", {1: NEAR}), Tube("person", {0: NEAR}), person(FAR, end=2)]
+    claims = [Fact(1, "follow", 2, 0, 1, 0.9), Fact(ends[0], "watch", ends[1], 1, 2, 1e-6)]
+    truth = [Fact(0, "follow", 1, 0, 2)]
+    video = Video("faint", [person(NEAR, end=2), person(FAR, end=2)], truth, claimed, claims)
+    equals_the_plain_loops([video], CARRIED)
+    assert [summary([video], config)["frame_recall@20"] for config in CARRIED] == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_equal_scores_the_pair_that_stands_first_in_the_table_is_the_best(turned: bool) -> None:
+    tubes = [person(NEAR, end=1), person(FAR, end=1), person(moved(FAR, 50.0), end=1)]
+    pairs = [(2, 0), (2, 1)] if turned else [(0, 2), (1, 2)]
+    claims = [Fact(subject, "follow", object_, 0, 1, 0.5) for subject, object_ in pairs]
+    for right in (0, 1):
+        video = Video("ties", tubes, [claims[right]], tubes, claims)
+        config = replace(CONFIGS["frame-sg-no"](), recall_at=(1,))
+        equals_the_plain_loops([video], [config])
+        assert summary([video], config)["frame_recall@1"] == 1 - right
 
 
 @pytest.mark.parametrize("field", CASES)

@@ -123,9 +123,9 @@ def find_triplets(
     offsets, frames, boxes = tracks
     n_numbers = same.max() + 1 if len(same) else 0
     # Stamped with the number of the image, so that nothing is cleared between images.
-    seen, first = np.full((3, n_numbers), -1, dtype=np.int64), np.zeros(n_numbers, dtype=np.int64)
+    seen, first = np.full((3, n_numbers), -1, dtype=np.int64), np.empty(n_numbers, dtype=np.int64)
     walk = np.arange(len(same))
-    carried, n_carried = np.zeros((min(limits[1], len(same)), 3), dtype=np.int64), 0
+    carried, n_carried = np.empty((min(limits[1], len(same)), 3), dtype=np.int64), 0
     for image in range(len(images[1])):
         video, frame, low, high = images[0][image], images[1][image], images[2][image], images[2][image + 1]
         if low == high and not how[2]:
@@ -212,7 +212,7 @@ def _take(
 ) -> Any:
     """Note the rank of a prediction with the ground-truth triplets that it finds; how many there are."""
     entries, truth_triplet, boxes = truth
-    found, best, chosen = 0, -1.0, -1
+    found, best, chosen = 0, 0.0, low
     for e in range(low, high):
         if rank[e] or truth_triplet[entries[e, 1]] != triplet:
             continue
@@ -225,7 +225,7 @@ def _take(
             found += 1
         elif overlap >= numbers[1] and overlap > best:
             best, chosen = overlap, e
-    if chosen >= 0:
+    if best > 0:
         rank[chosen], by[chosen] = n, claim
         found += 1
     return found

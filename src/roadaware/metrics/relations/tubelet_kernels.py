@@ -97,7 +97,7 @@ def match_tubelets(claims: Any, truth: Any, numbers: Any, taken: Any, near: Any,
     free = np.ones(len(truth_triplet), dtype=np.bool_)
     for video in range(len(claim_starts) - 1):
         for c in range(claim_starts[video], claim_starts[video + 1]):
-            best, best_near = -1.0, -1.0
+            best, best_near = 0.0, 0.0
             for t in range(truth_starts[video], truth_starts[video + 1]):
                 if claim_triplet[c] != truth_triplet[t]:
                     continue
@@ -109,7 +109,7 @@ def match_tubelets(claims: Any, truth: Any, numbers: Any, taken: Any, near: Any,
                 hit = free[t] and least >= threshold and least > best
                 if hit:
                     best, taken[c] = least, t
-                if least > best_near:
+                if near[c] < 0 or least > best_near:
                     best_near, near[c] = least, t
                     hit = hit or taken[c] < 0
                 if hit:
