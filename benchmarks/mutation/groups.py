@@ -66,6 +66,7 @@ GROUPS = {
             "metrics/test_sample_scores.py",
             "metrics/test_evaluate_tables.py",
             "metrics/test_item_scores.py",
+            "metrics/test_judged.py",
         ),
     ),
     "tracking": Group(_below("metrics.tracking", "evaluate pairs"), ("metrics/tracking",)),
@@ -82,7 +83,10 @@ GROUPS = {
         ("metrics/relations",),
     ),
     "grounding": Group(_below("metrics.grounding", "evaluate"), ("metrics/grounding", _EXAMPLES)),
-    "sound": Group(_below("metrics.sound", "map_kernels evaluate"), ("metrics/sound", _EXAMPLES)),
+    "sound": Group(
+        _below("metrics.sound", "map_kernels evaluate"),
+        (*_files("metrics/sound", "sound sound_page"), _EXAMPLES),
+    ),
     "corner_cases": Group(
         _below("metrics.corner_cases", "kernels matching risk evaluate"),
         ("metrics/corner_cases",),
