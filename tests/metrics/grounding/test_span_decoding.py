@@ -123,6 +123,8 @@ def test_what_cannot_be_decoded_is_refused() -> None:
         decode_span([[0.0, math.nan, 0.0]], np.zeros((1, 3)), whole)
     with pytest.raises(InputError, match="sentence 0 has no frame"):
         decode_span(np.zeros((1, 3)), np.zeros((1, 3)), ~whole)
+    with pytest.raises(InputError, match="sentence 1 has no frame"):
+        decode_span(np.zeros((2, 3)), np.zeros((2, 3)), np.vstack([whole, ~whole]))
     with pytest.raises(InputError, match="frame_ids"):
         decode_span(np.zeros((1, 3)), np.zeros((1, 3)), whole, frame_ids=[[1, 2]])
     with pytest.raises(InputError, match="at least one place"):
