@@ -82,10 +82,10 @@ GROUPS = {
         _below("metrics.relations", "frame_kernels evaluate tubelet_kernels"),
         ("metrics/relations",),
     ),
-    "grounding": Group(_below("metrics.grounding", "evaluate"), ("metrics/grounding", _EXAMPLES)),
+    "grounding": Group(_below("metrics.grounding", "evaluate"), ("metrics/grounding",)),
     "sound": Group(
         _below("metrics.sound", "map_kernels evaluate"),
-        (*_files("metrics/sound", "sound sound_page"), _EXAMPLES),
+        _files("metrics/sound", "sound sound_page"),
     ),
     "corner_cases": Group(
         _below("metrics.corner_cases", "kernels matching risk evaluate"),
