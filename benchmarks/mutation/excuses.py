@@ -95,14 +95,12 @@ EXCUSES: dict[str, dict[str, str]] = {
         "_in_order: 0.0 -> 1.0": "the same of all that begin with no number",
     },
     "metrics.relations.frame_kernels": {
-        "_box_at: 1 -> 2 #3": _NOWHERE,
         "collect_true_triplets: 64 -> 65": _SIZE,
         "collect_true_triplets: 4 -> 5": _SPARE,
         "find_triplets: 1 -> 2": _SPARE,
         "find_triplets: 3 -> 4": _SPARE,
         "find_triplets: 1 -> 2 #2": _NOWHERE,
         "find_triplets: min(limits[1], len(same)) -> max(limits[1], len(same))": _SPARE,
-        "find_triplets: 3 -> 4 #2": _SPARE,
         "find_triplets: high - low -> high + low": _WALK,
         "find_triplets: missing -= _take(truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, n, rank) -> "
         "missing += _take(truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, n, rank)": _WALK,
@@ -114,7 +112,6 @@ EXCUSES: dict[str, dict[str, str]] = {
     "metrics.relations.tubelet_kernels": {
         "find_first_from: frames[low] >= frame -> frames[low] > frame": "a search finds the same",
         "find_first_from: 1 -> 2 #2": "a search finds the same",
-        "cut: 2 -> 3": _SPARE,
         "score_tubelets: 1 -> 2": _SPARE,
     },
     "metrics.relations.evaluate": {
@@ -137,7 +134,6 @@ EXCUSES: dict[str, dict[str, str]] = {
         "evaluate: 0 -> 1 #2": _SEED,
         "_state: np.zeros(shape, dtype=np.int64) -> np.ones(shape, dtype=np.int64)": _UNREAD,
         "_state: np.zeros((*shape[:2], 2), dtype=np.int64) -> np.ones((*shape[:2], 2), dtype=np.int64)": _UNREAD,
-        "_state: 2 -> 3 #2": _UNREAD,
         "_state: 2 -> 3 #3": _UNREAD,
         "_state: np.zeros(shape, dtype=np.int64) -> np.ones(shape, dtype=np.int64) #2": _UNREAD,
         "_state: np.zeros(shape) -> np.ones(shape)": _UNREAD,
@@ -165,7 +161,6 @@ EXCUSES: dict[str, dict[str, str]] = {
         "map_chunks: _CELLS_AT_ONCE // max(size * size, int(cells)) -> "
         "_CELLS_AT_ONCE * max(size * size, int(cells))": _SIZE,
         "map_chunks: max(size * size, int(cells)) -> min(size * size, int(cells))": _SIZE,
-        "map_chunks: size * size -> size / size": _SIZE,
         "_check_shapes: wide > 0 -> wide >= 0": "a remainder of a division by 0 is unknown, and refused",
         "evaluate: 0 -> 1 #2": _SEED,
     },
