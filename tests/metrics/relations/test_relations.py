@@ -151,6 +151,17 @@ def test_the_very_first_box_of_a_faint_prediction_lets_nothing_be_carried(ends: 
     assert [summary([video], config)["frame_recall@20"] for config in CARRIED] == [0.5, 0.5]
 
 
+def test_what_is_carried_keeps_its_rank() -> None:
+    claimed = [Tube("person", {0: NEAR}), Tube("person", {0: FAR})]
+    claims = [Fact(1, "watch", 0, 0, 1, 0.9), Fact(0, "follow", 1, 0, 1, 0.8)]
+    tubes = [person(NEAR, end=2), person(FAR, end=2)]
+    video = Video("silent", tubes, [Fact(0, "follow", 1, 0, 2)], claimed, claims)
+    configs = [replace(config, recall_at=(1, 2, 3)) for config in CARRIED]
+    equals_the_plain_loops([video], configs)
+    for config in configs:
+        assert [summary([video], config)[f"frame_recall@{n}"] for n in (1, 2, 3)] == [0.0, 1.0, 1.0]
+
+
 @pytest.mark.parametrize("box", [(0.1, 0.1, 0.2, 0.3), (1.0, 1.0, 1.0, 3.0), (1.0, 1.0, 3.0, 1.0)])
 def test_boxes_may_be_shares_of_an_image_or_have_no_area(box: Box) -> None:
     tubes = [person(box, end=3), person(FAR, end=3)]
