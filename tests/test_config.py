@@ -6,6 +6,7 @@ from typing import Literal
 
 import pytest
 
+from roadaware.analysis.scene_tasks import TASKS, get_config, set_fields
 from roadaware.config import (
     check_flags,
     check_limits,
@@ -16,6 +17,7 @@ from roadaware.config import (
     from_dict,
     to_dict,
 )
+from roadaware.datasets.loading import parse_reader_options
 from roadaware.errors import UsageError
 
 
@@ -108,3 +110,50 @@ def test_a_field_beyond_its_limits_is_named_with_what_it_may_be(field, wrong, to
     for value in wrong:
         with pytest.raises(UsageError, match=told):
             Judging(**{field: value})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("recall_at", "--set needs FIELD=VALUE, such as judges=VALUE; got 'recall_at'"),
+        ("recall_at=", "--set needs FIELD=VALUE, such as judges=VALUE; got 'recall_at='"),
+        ("recall=[5]", "--set: the config of relations has no field 'recall'; did you mean recall_at?"),
+        (
+            "xyz=1",
+            "--set: the config of relations has no field 'xyz'; there are judges, setting, recall_at, ",
+        ),
+    ],
+)
+def test_fields_that_are_not_there_are_named(text, message):
+    task = TASKS["relations"]
+    with pytest.raises(UsageError) as told:
+        set_fields(task, get_config(task, "default"), ["iou_threshold=0.7", text, "viou_threshold=high"])
+    assert str(told.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "message"),
+    [
+        ("hcstvg", "first_frame", "--option needs OPTION=VALUE, such as first_frame=0; got 'first_frame'"),
+        (
+            "hcstvg",
+            "frst=0",
+            "--option: the reader of hcstvg has no option 'frst'; did you mean first_frame?",
+        ),
+        ("hcstvg", "fps=25", "--option: the reader of hcstvg has no option 'fps'; it has first_frame"),
+        ("vidvrd", "fps=25", "--option: the reader of vidvrd has no option 'fps'; it has none"),
+    ],
+)
+def test_options_that_a_reader_lacks_are_named(reader, text, message):
+    with pytest.raises(UsageError) as told:
+        parse_reader_options(reader, [text])
+    assert str(told.value) == message
+
+
+def test_of_fields_and_options_that_are_given_twice_the_last_counts():
+    task = TASKS["relations"]
+    changed = set_fields(
+        task, get_config(task, "default"), ["recall_at=[5]", "judges=frames", "recall_at=[1, 2]"]
+    )
+    assert (changed.recall_at, changed.judges) == ((1, 2), "frames")
+    assert parse_reader_options("hcstvg", ["first_frame=1", "first_frame=0"]) == {"first_frame": 0}

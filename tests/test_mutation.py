@@ -8,14 +8,14 @@ import pytest
 from benchmarks.mutation.__main__ import LEAST, outcomes
 from benchmarks.mutation.changes import changed, changes
 from benchmarks.mutation.excuses import EXCUSES
-from benchmarks.mutation.groups import GROUPS, GUARDED
+from benchmarks.mutation.groups import GROUPS
 
 SAMPLE = 6
 ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", GUARDED)
+@pytest.mark.parametrize("name", GROUPS)
 def test_the_tests_of_a_group_find_its_faults(name):
     found = outcomes(GROUPS[name], sample=SAMPLE)
     assert {module: held.stale for module, held in found.items() if held.stale} == {}

@@ -60,7 +60,7 @@ def outcomes(
         group: modules and the tests that guard them.
         sample: how many changes of each module are tried, chosen by the seed; 0 for all.
         seed: of the choice.
-        budget: seconds of tests that one change is tried with, the quick ones first.
+        budget: seconds of tests that one change is tried with, the quick ones first; a tenth where it is excused.
         verbose: whether every change is told on standard error.
 
     Raises:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeGuard, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from roadaware.errors import UsageError
@@ -115,6 +115,44 @@ def check_options(given: Iterable[str], known: Sequence[str]) -> None:
             near = difflib.get_close_matches(name, known, n=1)
             guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
             raise UsageError(f"there is no option {name!r}; {guess}")
+
+
+def parse_assignments(
+    texts: Iterable[str],
+    known: Sequence[str],
+    *,
+    flag: str,
+    kind: str,
+    example: str,
+    owner: str,
+    listing: str,
+) -> Iterator[tuple[str, str]]:
+    """Name and text of each NAME=VALUE that follows an option of the command line.
+
+    Args:
+        texts: what follows it.
+        known: the names that there are.
+        flag: the option, such as `--set`.
+        kind: what a name stands for, such as `field`.
+        example: one that is right.
+        owner: what has the names.
+        listing: what their list begins with where none is near.
+
+    Raises:
+        UsageError: if something is not NAME=VALUE, or there is no such name; naming the nearest.
+
+    >>> list(parse_assignments(["k=3"], ["k"], flag="--set", kind="field", example="k=1", owner="it", listing="has"))
+    [('k', '3')]
+    """
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not value:
+            raise UsageError(f"{flag} needs {kind.upper()}=VALUE, such as {example}; got {text!r}")
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+            guess = f"did you mean {near[0]}?" if near else f"{listing} {', '.join(known) or 'none'}"
+            raise UsageError(f"{flag}: {owner} has no {kind} {name!r}; {guess}")
+        yield name, value
 
 
 def check_flags(config: Any) -> None:

@@ -66,6 +66,14 @@ def test_predictions_are_joined_by_sample_and_not_by_row():
     assert evaluate(turned, truth, ACTION).summary.equals(evaluate(claimed, truth, ACTION).summary)
 
 
+def test_pedestrians_keep_their_names_whatever_the_order_of_tubes():
+    truth = scenes()
+    claimed = claim(truth, [0.75, 0.25, 0.5, 1.0])
+    turned = truth.with_tables(tubes=truth.tubes.reverse())
+    found, expected = (evaluate(claimed, each, ACTION).instances() for each in (turned, truth))
+    assert found.equals(expected)
+
+
 def test_a_split_is_judged_alone():
     truth = scenes()
     test = truth.with_tables(samples=truth.samples.filter(pl.col("split") == "test"))

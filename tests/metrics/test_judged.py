@@ -70,6 +70,7 @@ def test_values_stand_with_those_of_each_class_and_the_undefined_is_told():
     assert found.row("share:c")["reason"] == "there is no truth"
     assert compute_values(state()) == {"share": 0.5}
     assert found.counts.rows() == [(None, 4, 3)]
+    assert found.row("share")["low_video"] is None
 
 
 def test_slices_are_sets_of_their_own():
@@ -89,9 +90,9 @@ def test_slices_stand_in_the_order_of_their_numbers_and_unknown_columns_are_told
 
 
 def test_density_names_how_many_boxes_a_picture_has():
-    boxes = pl.Series("boxes", [0.0, 1.0, 1.4, 1.5, 4.4, 4.5, 9.5, None])
+    boxes = pl.Series("boxes", [0.0, 0.4, 0.5, 1.0, 1.4, 1.5, 4.4, 4.5, 9.4, 9.5, None])
     named = boxes.to_frame().select(crowd_density(pl.col("boxes"))).to_series()
-    assert named.to_list() == ["0", "1", "1", "2-4", "2-4", "5-9", "10+", None]
+    assert named.to_list() == ["0", "0", "1", "1", "1", "2-4", "2-4", "5-9", "5-9", "10+", None]
 
 
 def test_intervals_are_over_videos_and_need_two():

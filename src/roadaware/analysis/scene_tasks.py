@@ -11,6 +11,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from roadaware.analysis.doctor.data import check_overlap
+from roadaware.config import parse_assignments
 from roadaware.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -170,14 +171,8 @@ def set_fields(task: SceneTask, config: Any, texts: Sequence[str]) -> Any:
     """
     changes: dict[str, Any] = {}
     known = [each.name for each in fields(config)]
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not value:
-            raise UsageError(f"--set needs FIELD=VALUE, such as {known[0]}=VALUE; got {text!r}")
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-            guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-            raise UsageError(f"--set: the config of {task.name} has no field {name!r}; {guess}")
+    words = {"flag": "--set", "kind": "field", "example": f"{known[0]}=VALUE", "listing": "there are"}
+    for name, value in parse_assignments(texts, known, owner=f"the config of {task.name}", **words):
         changes[name] = _fitting(name, _value(value), get_type_hints(type(config))[name])
     return replace(config, **changes)
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roadaware.config import ConfigName
+from roadaware.config import ConfigName, parse_assignments
 from roadaware.datasets import get_reader, read
 from roadaware.datasets.simulator import is_simulation
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import InputError
 from roadaware.scenes.sampling import get_protocol, sample
 from roadaware.scenes.store import is_saved, open_predictions, open_scenes
 from roadaware.steps import log_step, show_progress
@@ -128,19 +127,9 @@ def parse_reader_options(reader: str, texts: Sequence[str]) -> dict[str, Any]:
     Raises:
         UsageError: if something is not OPTION=VALUE, or the reader has no such option.
     """
-
-    known = get_reader(reader).options
-    found: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not value:
-            raise UsageError(f"--option needs OPTION=VALUE, such as first_frame=0; got {text!r}")
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
-            guess = f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or 'none'}"
-            raise UsageError(f"--option: the reader of {reader} has no option {name!r}; {guess}")
-        found[name] = Path(value) if name in _PATHS else parse_json_or_word(value)
-    return found
+    words = {"flag": "--option", "kind": "option", "example": "first_frame=0", "listing": "it has"}
+    given = parse_assignments(texts, [*get_reader(reader).options], owner=f"the reader of {reader}", **words)
+    return {name: Path(value) if name in _PATHS else parse_json_or_word(value) for name, value in given}
 
 
 def parse_json_or_word(text: str) -> Any:

@@ -12,9 +12,14 @@ from plain_grounding import Row, every_frame, means, official, tubedetr
 from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.grounding.config import CONFIGS, GroundingConfig
-from roadaware.metrics.grounding.evaluate import GroundedSentences, convert_frame_rate, evaluate
+from roadaware.metrics.grounding.evaluate import (
+    GroundedSentences,
+    convert_frame_rate,
+    evaluate,
+    sample_frames,
+)
 from roadaware.metrics.metric_state import SceneResult, as_json
-from roadaware.scenes.tables import Predictions, Scenes
+from roadaware.scenes.tables import Meta, Predictions, Scenes
 
 PLAIN: dict[str, Callable[[Told], Row]] = {
     "default": every_frame,
@@ -43,15 +48,23 @@ def state_of(result: SceneResult) -> GroundedSentences:
 @pytest.mark.parametrize("name", list(CONFIGS))
 @pytest.mark.parametrize("seed", range(4))
 def test_every_config_is_the_plain_loop(name: str, seed: int) -> None:
-    told = random_told(seed, short_clips=name == "tubedetr-hcstvg")
+    is_the_plain_loop(random_told(seed, short_clips=name == "tubedetr-hcstvg"), name)
+
+
+@pytest.mark.parametrize("name", list(CONFIGS))
+def test_every_config_is_the_plain_loop_on_few_sentences(name: str) -> None:
+    is_the_plain_loop(random_told(12, 8, short_clips=name == "tubedetr-hcstvg"), name)
+
+
+def is_the_plain_loop(told: list[Told], name: str) -> None:
     result = judged(told, name, FIRST.get(name, 0))
     strict = name != "default"
     assert summary(result) == pytest.approx(means(map(PLAIN[name], told), strict=strict), abs=1e-12)
     for kind in ("declarative", "interrogative"):
         of_kind = means((PLAIN[name](each) for each in told if each.kind == kind), strict=strict)
         assert as_json(result)["per_class"][kind] == pytest.approx(of_kind, abs=1e-12)
-    rows = result.instances("sentence")
-    assert rows["viou"].to_list() == [PLAIN[name](each)[1] for each in told]
+    rows = result.instances("sentence").select("tiou", "viou", "gt_viou").rows()
+    assert rows == [pytest.approx(PLAIN[name](each), abs=1e-12) for each in told]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -162,17 +175,45 @@ def test_frames_without_a_true_box_are_asked_for_by_nobody() -> None:
     assert nowhere.value("m_viou") is None
     assert nowhere.value("gt_viou") is None
     assert nowhere.value("m_tiou") == 1.0
-    assert "no sentence has a true box" in nowhere.row("m_viou")["reason"]
+    assert nowhere.row("m_viou")["reason"] == "no sentence has a true box in the frames that are looked at"
+
+
+def test_a_span_of_one_frame_is_judged_like_a_long_one() -> None:
+    box = (0.0, 0.0, 4.0, 4.0)
+    told = Told("v", (5, 6), {5: box}, (5, 6), {5: box})
+    assert set(summary(judged([told])).values()) == {1.0}
+    assert judged([replace(told, claim=(5, 9))]).value("m_tiou") == 0.25
+    assert judged([replace(told, claim=(5, 9))]).value("m_viou") == 0.25
+    assert judged([Told("v", (5, 5), {}, (5, 5))]).value("m_tiou") == 0.0
+
+
+def test_frames_that_count_are_those_of_the_hull_that_have_a_true_box() -> None:
+    box = (0.0, 0.0, 4.0, 4.0)
+    told = Told("v", (10, 20), steady((10, 20), box), (0, 5), steady((0, 30), box))
+    hulls = {
+        ("max", (0, 5)): 20,
+        ("max", (15, 30)): 20,
+        ("min", (0, 5)): 5,
+        ("min", (15, 30)): 10,
+        ("min", (0, 0)): 0,
+    }
+    for (end, claim), frames in hulls.items():
+        rows = judged([replace(told, claim=claim)], hull_end=end).instances("sentence")
+        assert rows["hull_frames"].to_list() == [frames]
 
 
 def test_what_is_missing_can_be_an_error() -> None:
     box = (0.0, 0.0, 4.0, 4.0)
     told = Told("v", (0, 10), steady((0, 10), box), (0, 10), steady((0, 9), box))
+    whole = replace(told, claimed_boxes=steady((0, 10), box))
     assert judged([told]).value("gt_viou") == 0.9
-    with pytest.raises(InputError, match="1 true frames of 1 sentences have no predicted box"):
-        judged([told], missing_box="error")
-    with pytest.raises(InputError, match="1 of 2 sentences have no prediction, first \\['q1'\\]"):
+    with pytest.raises(
+        InputError, match=r"1 true frames of 1 sentences have no predicted box, first of \['q1'\]"
+    ):
+        judged([whole, told], missing_box="error")
+    with pytest.raises(InputError, match=r"1 of 2 sentences have no prediction, first \['q1'\]"):
         judged([told, replace(told, claim=None)], missing_claim="error")
+    assert judged([whole], missing_box="error", missing_claim="error").value("gt_viou") == 1.0
 
 
 def test_given_spans_judge_boxes_alone() -> None:
@@ -215,6 +256,8 @@ def test_boxes_and_spans_that_were_not_claimed() -> None:
     assert summary(evaluate(pointless, scenes)) == dict(zip(NAMES, [1.0] + [0.0] * 6, strict=True))
     spanless = predictions.with_tables(queries=predictions.queries.drop("start_frame", "end_frame"))
     assert summary(evaluate(spanless, scenes)) == dict(zip(NAMES, [0.0] * 4 + [1.0] * 3, strict=True))
+    endless = predictions.with_tables(queries=predictions.queries.drop("end_frame"))
+    assert summary(evaluate(endless, scenes)) == summary(evaluate(spanless, scenes))
 
 
 def test_facts_stand_beside_the_numbers_and_thin_claims_are_told() -> None:
@@ -231,10 +274,21 @@ def test_facts_stand_beside_the_numbers_and_thin_claims_are_told() -> None:
         "first_frame": 0,
         "average": "over sentences",
     }
-    assert any("most true frames have no predicted box" in note for note in result.notes)
+    assert result.notes[0] == "40 of 50 true frames have no predicted box and an overlap of 0"
+    assert "most true frames have no predicted box" in result.notes[1]
+    half = judged([replace(told, claimed_boxes=dict.fromkeys(range(0, 50, 2), box))])
+    assert half.notes == ("25 of 50 true frames have no predicted box and an overlap of 0",)
+    assert judged(same([told])).notes == ()
     sampled = judged([told], "tubedetr-vidstg")
     assert sampled.value("m_viou") == 1.0
     assert sampled.facts["frames"] == "5 frames per second, at most 200"
+    assert sampled.facts["true_frames_without_claimed_box"] == 0
+    thin = judged([replace(told, claimed_boxes={0: box})], "tubedetr-vidstg", most_frames=None)
+    assert thin.facts["frames"] == "5 frames per second"
+    assert thin.notes == ("9 of 10 true frames have no predicted box and an overlap of 0",)
+    predictions, scenes = tables([told])
+    assert evaluate(predictions, scenes.with_tables(meta=Meta())).facts["first_frame"] == 0
+    assert evaluate(predictions, scenes).row("m_viou")["low_video"] is None
 
 
 def test_sampling_needs_a_rate_and_a_length() -> None:
@@ -245,6 +299,17 @@ def test_sampling_needs_a_rate_and_a_length() -> None:
     lengthless = scenes.with_tables(videos=scenes.videos.drop("n_frames"))
     with pytest.raises(InputError, match="is unknown"):
         evaluate(predictions, lengthless, CONFIGS["tubedetr-hcstvg"]())
+
+
+def test_frames_are_sampled_from_the_first_on() -> None:
+    config = GroundingConfig(most_frames=4)
+    assert sample_frames(7, 7, 25.0, config).tolist() == [7]
+    assert sample_frames(7, 8, 25.0, config).tolist() == [7]
+    assert sample_frames(7, 10, 5.0, config).tolist() == [7, 8, 9]
+    assert sample_frames(7, 11, 2.0, config).tolist() == [7, 8, 9, 10]
+    assert sample_frames(7, 13, 5.0, config).tolist() == [7, 8, 10, 11]
+    assert sample_frames(0, 100, 25.0, config).tolist() == [0, 25, 50, 75]
+    assert sample_frames(0, 30, 25.0, GroundingConfig(most_frames=None)).tolist() == [0, 5, 10, 15, 20, 25]
 
 
 def test_rates_come_back_in_double_precision() -> None:
@@ -259,6 +324,7 @@ def test_rates_come_back_in_double_precision() -> None:
         12.5,
         10.0,
         1000 / 1001,
+        1000.0,
     ):
         assert convert_frame_rate(float(np.float32(rate))) == rate
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from roadaware.errors import InputError, UsageError
+from roadaware.metrics.grounding import evaluate
 from roadaware.metrics.grounding.evaluate import decode_span
 
 
@@ -41,6 +42,23 @@ def test_ties_go_to_the_first_last_frame_and_then_to_the_first_start() -> None:
     assert decode_span(flat, flat, np.ones((1, 4), bool)).tolist() == [[0, 2]]
     starts = np.array([[0.0, 5.0, 5.0, 0.0]])
     ends = np.array([[0.0, 0.0, 0.0, 5.0]])
+    assert decode_span(starts, ends, np.ones((1, 4), bool)).tolist() == [[1, 4]]
+
+
+def test_logits_are_judged_in_the_precision_that_they_come_in() -> None:
+    whole = np.ones((1, 4), bool)
+    starts = np.array([[0.0, 0.0, 0.0, 100.0]], dtype=np.float32)
+    ends = np.array([[0.0, 0.0, 1.0, np.nextafter(np.float32(1), np.float32(2))]], dtype=np.float32)
+    # The better last frame is lost where sums are rounded to single precision.
+    assert decode_span(starts, ends, whole).tolist() == [[0, 3]]
+    assert decode_span(starts.astype(np.float64), ends.astype(np.float64), whole).tolist() == [[0, 4]]
+    for kind in (np.uint8, np.int64, bool):
+        starts, ends = np.array([[0, 1, 0]]).astype(kind), np.array([[0, 0, 1]]).astype(kind)
+        assert decode_span(starts, ends, whole[:, :3]).tolist() == [[1, 3]]
+
+
+def test_large_logits_do_not_overflow() -> None:
+    starts, ends = np.array([[0.0, 900.0, -900.0, 0.0]]), np.array([[0.0, 900.0, -900.0, 800.0]])
     assert decode_span(starts, ends, np.ones((1, 4), bool)).tolist() == [[1, 4]]
 
 
@@ -85,14 +103,28 @@ def test_many_sentences_are_decoded_in_parts_alike() -> None:
     np.testing.assert_array_equal(decode_span(starts, ends, whole)[::13], rows)
 
 
+def test_one_sentence_may_have_more_pairs_than_are_scored_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts, ends = np.random.default_rng(8).normal(size=(2, 5, 12))
+    whole = np.ones((5, 12), dtype=bool)
+    expected = decode_span(starts, ends, whole)
+    monkeypatch.setattr(evaluate, "_AT_ONCE", 100)
+    np.testing.assert_array_equal(decode_span(starts, ends, whole), expected)
+
+
 def test_what_cannot_be_decoded_is_refused() -> None:
     whole = np.ones((1, 3), bool)
     with pytest.raises(InputError, match="of one shape"):
         decode_span(np.zeros((1, 3)), np.zeros((1, 4)), whole)
+    with pytest.raises(InputError, match="of one shape"):
+        decode_span(np.zeros((1, 3)), np.zeros((1, 3)), np.ones((1, 4), bool))
+    with pytest.raises(InputError, match="starts should be"):
+        decode_span([0.0, 0.0], [0.0, 0.0], [True, True])
     with pytest.raises(InputError, match="not finite"):
         decode_span([[0.0, math.nan, 0.0]], np.zeros((1, 3)), whole)
     with pytest.raises(InputError, match="sentence 0 has no frame"):
         decode_span(np.zeros((1, 3)), np.zeros((1, 3)), ~whole)
+    with pytest.raises(InputError, match="sentence 1 has no frame"):
+        decode_span(np.zeros((2, 3)), np.zeros((2, 3)), np.vstack([whole, ~whole]))
     with pytest.raises(InputError, match="frame_ids"):
         decode_span(np.zeros((1, 3)), np.zeros((1, 3)), whole, frame_ids=[[1, 2]])
     with pytest.raises(InputError, match="at least one place"):

@@ -14,11 +14,20 @@ Triplet = tuple[str | None, str, str | None]
 
 @dataclass
 class Plain:
-    """Metric to value, and by predicate; which true relation each prediction of a video took."""
+    """Metric to value, and by predicate, and what stands behind them.
+
+    Args:
+        values: by metric.
+        by_class: by predicate.
+        claims: for each video its predictions by rank: place, whether it is a hit, place of the true relation
+            that it takes or else overlaps most, and the overlaps with that.
+        frames: video, frame, true triplets, and those that the predictions find at each rank.
+    """
 
     values: dict[str, float] = field(default_factory=dict)
     by_class: dict[str, dict[str, float]] = field(default_factory=dict)
-    taken: list[list[tuple[int, int]]] = field(default_factory=list)
+    claims: list[list[tuple[int, bool, int | None, float | None, float | None]]] = field(default_factory=list)
+    frames: list[tuple[str | int, ...]] = field(default_factory=list)
 
 
 def plain_metrics(videos: list[Video], config: RelationConfig) -> Plain:
@@ -62,7 +71,10 @@ def _tubelets(videos: list[Video], config: RelationConfig, found: Plain) -> None
     for video in videos:
         ranked = sorted(video.claims, key=lambda claim: claim.score, reverse=True)[: config.top_returns]
         taken = _taken(video, ranked, config)
-        found.taken.append([(video.claims.index(ranked[c]), t) for c, t in taken.items()])
+        places = sorted(range(len(video.claims)), key=lambda c, video=video: -video.claims[c].score)
+        found.claims.append(
+            [_row(video, ranked[c], places[c], taken.get(c), config) for c in range(len(ranked))]
+        )
         if not video.truth:
             continue
         asked += len(video.truth)
@@ -93,20 +105,40 @@ def _taken(video: Video, ranked: list[Fact], config: RelationConfig) -> dict[int
             fact = video.truth[t]
             if _triplet(claim, video.claimed_tubes) != _triplet(fact, video.tubes):
                 continue
-            least = min(
-                viou(
-                    _cut(claim, video.claimed_tubes[getattr(claim, side)]),
-                    _cut(fact, video.tubes[getattr(fact, side)]),
-                    config.pixel_offset,
-                )
-                for side in ("subject", "object")
-            )
+            least = min(_viou_of_ends(video, claim, t, config))
             if least >= config.viou_threshold and least > best:
                 best, chosen = least, t
         if chosen is not None:
             taken[c] = chosen
             free.remove(chosen)
     return taken
+
+
+def _row(
+    video: Video, claim: Fact, place: int, taken: int | None, config: RelationConfig
+) -> tuple[int, bool, int | None, float | None, float | None]:
+    alike = [
+        t
+        for t, fact in enumerate(video.truth)
+        if _triplet(claim, video.claimed_tubes) == _triplet(fact, video.tubes)
+    ]
+    near = max(alike, key=lambda t: min(_viou_of_ends(video, claim, t, config)), default=None)
+    near = near if taken is None else taken
+    if near is None:
+        return place, False, None, None, None
+    return place, taken is not None, near, *_viou_of_ends(video, claim, near, config)
+
+
+def _viou_of_ends(video: Video, claim: Fact, t: int, config: RelationConfig) -> tuple[float, float]:
+    subject, object_ = (
+        viou(
+            _cut(claim, video.claimed_tubes[getattr(claim, side)]),
+            _cut(video.truth[t], video.tubes[getattr(video.truth[t], side)]),
+            config.pixel_offset,
+        )
+        for side in ("subject", "object")
+    )
+    return subject, object_
 
 
 def _area_under(ranked: list[Fact], taken: dict[int, int], n_truth: int, kind: type) -> float:
@@ -160,6 +192,9 @@ def _frames(videos: list[Video], config: RelationConfig, found: Plain) -> None:
                 before = video, frame
             ranks = _ranks(video, frame, truth, config, before)
             asked += len(truth)
+            found.frames.append(
+                (video.name, frame, len(truth), *(sum(r is not None and r <= k for r in ranks) for k in ks))
+            )
             for k in ks:
                 right = [rank is not None and rank <= k for rank in ranks]
                 pooled[k] += sum(right)

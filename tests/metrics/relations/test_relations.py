@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from plain_relations import plain_metrics
+from plain_relations import Plain, plain_metrics
 from random_relations import (
+    Box,
     Fact,
     Tube,
     Video,
@@ -47,34 +48,146 @@ def state_of(videos: list[Video], config: RelationConfig) -> JudgedRelations:
     return state
 
 
+CARRIED = [replace(CONFIGS[f"frame-sg-{name}"](), silent_frames="carried") for name in ("with", "no")]
+OTHERS = [ODD, replace(ODD, several_truths=True, empty_frames="zero")]
+TINY = {"recall_at": (1, 2), "precision_at": (1, 2), "top_returns": 5, "frame_top": 3}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_every_config_equals_the_plain_loops(seed: int) -> None:
     videos = random_videos(seed)
+    small = [replace(config, **SMALL) for config in [*PUBLISHED, CARRIED[0]]]
+    equals_the_plain_loops(videos, [*PUBLISHED, *small, *CARRIED, *OTHERS])
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_every_config_equals_the_plain_loops_on_short_sets(seed: int) -> None:
+    configs = [*PUBLISHED, *CARRIED, *OTHERS]
+    videos = [*random_videos(100 + seed, 2, 12), Video("empty")]
+    equals_the_plain_loops(videos, [replace(config, **TINY) for config in configs])
+
+
+def equals_the_plain_loops(videos: list[Video], configs: list[RelationConfig]) -> None:
     scenes, predictions = scenes_of(videos), predictions_of(videos)
-    small = [replace(config, **SMALL) for config in PUBLISHED]
-    carried = [replace(CONFIGS[f"frame-sg-{name}"](), silent_frames="carried") for name in ("with", "no")]
-    others = [ODD, replace(ODD, several_truths=True, empty_frames="zero")]
-    for config in [*PUBLISHED, *small, *carried, replace(carried[0], **SMALL), *others]:
+    facts = {
+        "relations": sum(len(video.truth) for video in videos),
+        "claims": sum(len(video.claims) for video in videos),
+        "videos_without_truth": sum(not video.truth for video in videos),
+    }
+    for config in configs:
         plain = plain_metrics(videos, config)
         result = evaluate(predictions, scenes, config)
         found = as_json(result)
         assert set(found["summary"]) == set(plain.values)
         for name, value in plain.values.items():
             assert found["summary"][name] == pytest.approx(value, abs=1e-12), name
-        assert {k: pytest.approx(v, abs=1e-12) for k, v in plain.by_class.items()} == found["per_class"]
+        # A predicate whose relations stand in no image has no recall in images.
+        told = {
+            predicate: {metric: value for metric, value in values.items() if value is not None}
+            for predicate, values in found["per_class"].items()
+        }
+        expected = {k: pytest.approx(v, abs=1e-12) for k, v in plain.by_class.items()}
+        assert {predicate: values for predicate, values in told.items() if values} == expected
+        assert result.facts.items() >= facts.items()
         if config.tubelets:
-            rows = result.instances("claim").filter("hit").select("relation", "truth").rows()
-            assert sorted(rows) == sorted(_numbered(videos, plain.taken))
+            claims, truth = _numbered(videos, plain)
+            columns = ("relation", "hit", "truth", "subject_viou", "object_viou", "rank")
+            assert result.instances("claim").select(columns).rows() == claims
+            assert result.instances("truth").select("relation", "claim", "rank").rows() == truth
+            best = config.top_returns or max(len(video.claims) for video in videos)
+            left_out = {
+                "predictions beyond the best of their video": facts["claims"] - len(claims),
+                "predictions in videos without a true relation": sum(
+                    min(best, len(video.claims)) for video in videos if not video.truth
+                ),
+            }
+            assert result.left_out == {reason: n for reason, n in left_out.items() if n}
+        if config.frames:
+            assert result.instances("frame").rows() == plain.frames
+            assert result.facts["predicates_per_pair"] == (config.predicates_per_pair or "all")
+            assert result.facts["claims_per_frame"] == (config.frame_top or "all")
+            assert result.facts["frames_judged"] == len(plain.frames)
+            assert result.facts["frames_without_truth"] == sum(not row[2] for row in plain.frames)
 
 
-def _numbered(videos: list[Video], taken: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
-    """Prediction and truth by their numbers in the tables, which go on from video to video."""
-    pairs, claims, truths = [], 0, 0
-    for video, found in zip(videos, taken, strict=True):
-        pairs += [(claims + c, truths + t) for c, t in found]
-        claims, truths = claims + len(video.claims), truths + len(video.truth)
-    return pairs
+def _numbered(videos: list[Video], plain: Plain) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """Rows of predictions and of the truth by their numbers in the tables, which go on from video to video."""
+    claims: list[tuple[object, ...]] = []
+    truth: list[tuple[object, ...]] = []
+    first_claim = first_truth = 0
+    for video, rows in zip(videos, plain.claims, strict=True):
+        found: dict[int, tuple[int, int]] = {}
+        for rank, (place, hit, near, *overlaps) in enumerate(rows, 1):
+            number = None if near is None else first_truth + near
+            claims.append((first_claim + place, hit, number, *map(_near, overlaps), rank))
+            if hit and near is not None:
+                found[near] = (first_claim + place, rank)
+        truth += [(first_truth + t, *found.get(t, (None, None))) for t in range(len(video.truth))]
+        first_claim, first_truth = first_claim + len(video.claims), first_truth + len(video.truth)
+    return claims, truth
+
+
+def _near(overlap: float | None) -> object:
+    return None if overlap is None else pytest.approx(overlap, abs=1e-12)
+
+
+def test_the_very_first_box_counts_like_every_other() -> None:
+    tubes = [person(NEAR, end=2), person(FAR, end=2)]
+    facts = [Fact(0, "follow", 1, 0, 2, 0.9), Fact(1, "watch", 0, 0, 2, 0.8)]
+    perfect = copied([Video("first", tubes, facts)])
+    equals_the_plain_loops(perfect, [*PUBLISHED, *CARRIED, *OTHERS])
+    for config in PUBLISHED:
+        assert set(summary(perfect, config).values()) == {1.0}
+
+
+@pytest.mark.parametrize("ends", [(0, 2), (2, 0)])
+def test_the_very_first_box_of_a_faint_prediction_lets_nothing_be_carried(ends: tuple[int, int]) -> None:
+    claimed = [Tube("person", {1: NEAR}), Tube("person", {0: NEAR}), person(FAR, end=2)]
+    claims = [Fact(1, "follow", 2, 0, 1, 0.9), Fact(ends[0], "watch", ends[1], 1, 2, 1e-6)]
+    truth = [Fact(0, "follow", 1, 0, 2)]
+    video = Video("faint", [person(NEAR, end=2), person(FAR, end=2)], truth, claimed, claims)
+    equals_the_plain_loops([video], CARRIED)
+    assert [summary([video], config)["frame_recall@20"] for config in CARRIED] == [0.5, 0.5]
+
+
+def test_what_is_carried_keeps_its_rank() -> None:
+    claimed = [Tube("person", {0: NEAR}), Tube("person", {0: FAR})]
+    claims = [Fact(1, "watch", 0, 0, 1, 0.9), Fact(0, "follow", 1, 0, 1, 0.8)]
+    tubes = [person(NEAR, end=2), person(FAR, end=2)]
+    video = Video("silent", tubes, [Fact(0, "follow", 1, 0, 2)], claimed, claims)
+    configs = [replace(config, recall_at=(1, 2, 3)) for config in CARRIED]
+    equals_the_plain_loops([video], configs)
+    for config in configs:
+        assert [summary([video], config)[f"frame_recall@{n}"] for n in (1, 2, 3)] == [0.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("box", [(0.1, 0.1, 0.2, 0.3), (1.0, 1.0, 1.0, 3.0), (1.0, 1.0, 3.0, 1.0)])
+def test_boxes_may_be_shares_of_an_image_or_have_no_area(box: Box) -> None:
+    tubes = [person(box, end=3), person(FAR, end=3)]
+    perfect = copied([Video("small", tubes, [Fact(0, "follow", 1, 0, 3), Fact(1, "watch", 0, 0, 3)])])
+    single = replace(DEFAULT, precision="float32", frame_precision="float32")
+    equals_the_plain_loops(perfect, [*PUBLISHED, single])
+    seen = box[2] > box[0] and box[3] > box[1]
+    for config in (DEFAULT, single):
+        assert summary(perfect, config)["recall@20"] == summary(perfect, config)["frame_recall@20"] == seen
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_of_equal_scores_the_pair_that_stands_first_in_the_image_is_the_best(turned: bool) -> None:
+    tubes = [Tube("person", {1: NEAR}), person(FAR, end=2), person(moved(FAR, 50.0), end=2)]
+    one, other = ((2, 0), (2, 1)) if turned else ((0, 2), (1, 2))
+    # The other pair stands before, but in another image.
+    claims = [
+        Fact(other[0], "watch", other[1], 0, 1, 0.9),
+        Fact(one[0], "follow", one[1], 1, 2, 0.5),
+        Fact(other[0], "follow", other[1], 1, 2, 0.5),
+    ]
+    for right in (0, 1):
+        video = Video("ties", tubes, [claims[1 + right]], tubes, claims, annotated=[1])
+        config = replace(CONFIGS["frame-sg-no"](), recall_at=(1,))
+        equals_the_plain_loops([video], [config])
+        assert summary([video], config)["frame_recall@1"] == 1 - right
 
 
 @pytest.mark.parametrize("field", CASES)
@@ -225,7 +338,15 @@ def test_slices_and_facts_go_with_the_numbers() -> None:
     fights = [video for video in videos if video.category == "fight"]
     assert result.values("category: fight")["map"] == pytest.approx(summary(fights, DEFAULT)["map"])
     assert result.row("map")["low_video"] is not None
+    assert result.row("map", "category: fight")["low_video"] is not None
     assert {"setting", "averaging", "frames_judged", "frames_without_truth"} <= set(result.facts)
+    assert "other names" not in " ".join(result.notes)
+    assert evaluate(predictions_of(videos), scenes_of(videos), DEFAULT).row("map")["low_video"] is None
+    scenes = scenes_of(videos)
+    split = pl.Series("splits", [["train", "all"] if i % 2 else ["test"] for i in range(len(videos))])
+    parted = scenes.with_tables(videos=scenes.videos.with_columns(split).drop("category"))
+    by_split = evaluate(predictions_of(videos), parted, DEFAULT, by=("split",))
+    assert by_split.values("split: train, all")["map"] == result.values("category: fight")["map"]
     with pytest.raises(UsageError, match="slice"):
         evaluate(predictions_of(videos), scenes_of(videos), DEFAULT, by=("weather",))
 
@@ -257,8 +378,9 @@ def test_what_cannot_be_judged_is_refused() -> None:
         evaluate(claims.with_tables(relations=claims.relations.drop("score")), scenes, DEFAULT)
     with pytest.raises(InputError, match="end_frame"):
         evaluate(claims, scenes.with_tables(relations=scenes.relations.drop("end_frame")), DEFAULT)
-    with pytest.raises(InputError, match="no boxes"):
-        evaluate(claims.with_tables(boxes=claims.boxes.clear()), scenes, DEFAULT)
+    for boxless in (claims.boxes.clear(), claims.boxes.drop("tube")):
+        with pytest.raises(InputError, match="no boxes"):
+            evaluate(claims.with_tables(boxes=boxless), scenes, DEFAULT)
     twice = pl.concat([claims.boxes, claims.boxes.head(1).with_columns(box=pl.col("box") + 999)])
     with pytest.raises(InputError, match="two boxes in frame 0"):
         evaluate(claims.with_tables(boxes=twice), scenes, DEFAULT)
@@ -308,12 +430,61 @@ def test_claims_on_true_tubes_are_found_by_name_by_boxes_or_by_number() -> None:
     )
 
 
-def test_true_tubes_with_the_same_boxes_are_told_apart_by_category() -> None:
-    tubes = [person(NEAR, name="1"), Tube("dog", still(NEAR, 0, 10), "2"), person(FAR, name="3")]
+@pytest.mark.parametrize("category", ["person", None])
+def test_true_tubes_with_the_same_boxes_are_told_apart_by_category(category: str | None) -> None:
+    twin = Tube(category, still(NEAR, 0, 10), "1")
+    tubes = [twin, Tube("dog", still(NEAR, 0, 10), "2"), person(FAR, name="3")]
     truth = [Fact(1, "follow", 2, 0, 10)]
     claimed = [Tube("dog", still(NEAR, 2, 8)), person(FAR)]
     video = Video("twins", tubes, truth, claimed, [Fact(0, "follow", 1, 0, 10, 0.9)])
     assert summary([video], replace(DEFAULT, setting="predcls"))["recall@20"] == 1.0
+
+
+def test_names_are_asked_for_on_both_sides() -> None:
+    named = CASES["setting"].videos[0]
+    same = [Tube(tube.category, tube.boxes, str(n)) for n, tube in enumerate(named.tubes, 1)]
+    video = Video("boxed", named.tubes, named.truth, same, named.claims)
+    predictions, scenes = predictions_of([video]), scenes_of([video])
+    config = replace(DEFAULT, setting="predcls")
+    nameless = [part.with_tables(tubes=part.tubes.drop("name")) for part in (predictions, scenes)]
+    for pair in ((nameless[0], scenes), (predictions, nameless[1])):
+        assert evaluate(*pair, config).value("recall@20") == 1.0
+        for part in (0, 1):
+            boxless = [
+                each.with_tables(boxes=each.boxes.drop("tube")) if n == part else each
+                for n, each in enumerate(pair)
+            ]
+            assert evaluate(*boxless, config).left_out == {"predictions that are not on true tubes": 1}
+
+
+def test_two_predicted_tubes_on_one_true_tube_have_no_relation() -> None:
+    named = CASES["setting"].videos[0]
+    twice = [Tube("person", still(NEAR, 0, 10), "1"), Tube("person", still(NEAR, 0, 10), "1"), named.tubes[1]]
+    claims = [
+        Fact(0, "follow", 1, 0, 10, 0.9),
+        Fact(1, "follow", 2, 0, 10, 0.5),
+        Fact(1, "watch", 1, 0, 10, 0.4),
+    ]
+    video = Video("twice", named.tubes, named.truth, twice, claims)
+    result = evaluate(predictions_of([video]), scenes_of([video]), replace(DEFAULT, setting="predcls"))
+    assert result.left_out == {"predictions that are not on true tubes": 1}
+    assert result.instances("claim").select("relation", "hit").rows() == [(1, True), (2, False)]
+    # Of equal scores the first in the table is the best, whatever the order of tubes.
+    even = [Fact(1, "follow", 2, 0, 10, 0.5), Fact(0, "watch", 2, 0, 10, 0.5)]
+    ranked = evaluate(
+        *(predictions_of([replace(video, claims=even)]), scenes_of([video])),
+        replace(DEFAULT, setting="predcls", top_returns=1),
+    )
+    assert ranked.value("recall@20") == 1.0
+
+
+def test_relations_of_tubes_of_other_videos_are_refused() -> None:
+    named = CASES["setting"].videos[0]
+    videos = [named, replace(named, name="other")]
+    given = predictions_of([named, replace(named, name="other", claims=named.claims * 6)])
+    bare = Predictions(relations=given.relations.with_columns(video=pl.lit(named.name)), meta=given.meta)
+    with pytest.raises(InputError, match=r"tubes of other videos as subject, first \[1, 2, 3, 4, 5\]$"):
+        evaluate(bare, scenes_of(videos), replace(DEFAULT, setting="predcls"))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,4 +1,4 @@
-"""The real truth of VGG-SS with seeded maps, and native files of maps, against the plain arithmetic."""
+"""Maps against OpenCV; the real truth of VGG-SS with seeded maps, and native files of maps, against the plain arithmetic."""
 
 from __future__ import annotations
 
@@ -15,11 +15,20 @@ from sound_sets import Heard
 from roadaware.datasets import read
 from roadaware.formats.sound_maps import read_sound_maps
 from roadaware.metrics.sound.config import CONFIGS
-from roadaware.metrics.sound.evaluate import evaluate
+from roadaware.metrics.sound.evaluate import evaluate, normalize_maps
 from roadaware.scenes.tables import Predictions
 
 DATA = os.environ.get("ROADAWARE_DATA_DIR")
 ITEMS = 60
+
+
+@pytest.mark.parametrize("shape", [(14, 14), (7, 7), (28, 28), (13, 20), (448, 448), (300, 250), (56, 40)])
+def test_maps_are_resized_as_by_opencv(shape: tuple[int, int]) -> None:
+    cv2 = pytest.importorskip("cv2", reason="OpenCV is not installed")
+    values = np.random.default_rng(4).normal(size=shape).astype(np.float32)
+    cells = cv2.resize(values, (224, 224), interpolation=cv2.INTER_LINEAR)
+    expected = (cells - cells.min()) / np.ptp(cells)
+    np.testing.assert_allclose(normalize_maps(values[None], 224)[0], expected, atol=4e-7)
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ def convert_frame_rate(fps: float) -> float:
     """
     single = np.float32(fps)
     ratio = Fraction(round(float(single) * 1001 / 1000) * 1000, 1001)
-    if np.float32(float(ratio)) == single and ratio.denominator != 1:
+    if np.float32(float(ratio)) == single:
         return float(ratio)
     # The shortest decimal that 32 bits hold as this number.
     return float(str(single))
@@ -145,13 +145,15 @@ def compute_grounding_overlaps(given: Sentences, config: GroundingConfig) -> Ove
 def _spans(given: Sentences, config: GroundingConfig) -> _Spans:
     """The spans; without a predicted one, an empty one at the true start, which shares no frame."""
     start, end = (given.table[c].to_numpy().astype(np.int64) for c in ("start_frame", "end_frame"))
-    claimed = given.table["claimed_start"].is_not_null() & given.table["claimed_end"].is_not_null()
     if config.temporal != "claimed":
         return _Spans(start, end, start, end, given.claimed)
-    known = claimed.to_numpy()
-    first = given.table["claimed_start"].fill_null(0).to_numpy()
-    last = given.table["claimed_end"].fill_null(0).to_numpy()
-    return _Spans(start, end, np.where(known, first, start), np.where(known, last, start), known)
+    known = pl.col("claimed_start").is_not_null() & pl.col("claimed_end").is_not_null()
+    claimed = given.table.select(
+        *(pl.when(known).then(c).otherwise("start_frame").alias(c) for c in ("claimed_start", "claimed_end")),
+        known=known,
+    )
+    first, last = (claimed[c].to_numpy().astype(np.int64) for c in ("claimed_start", "claimed_end"))
+    return _Spans(start, end, first, last, claimed["known"].to_numpy())
 
 
 def _in_time(spans: _Spans) -> Floats:
@@ -173,8 +175,11 @@ def _looked_at(given: Sentences, spans: _Spans, config: GroundingConfig) -> tupl
     taken = _samples(given, spans, config)
     owner = np.repeat(np.arange(len(taken)), [len(each) for each in taken])
     frame = np.concatenate(taken)
-    far = 1 + max(int(frame.max(initial=0)), int(given.frame.max(initial=0)))
-    return np.isin(given.owner * far + given.frame, owner * far + frame), owner, frame
+    boxes = pl.DataFrame({"owner": given.owner, "frame": given.frame}).with_row_index("box")
+    considered = pl.DataFrame({"owner": owner, "frame": frame})
+    looked = np.zeros(len(boxes), dtype=bool)
+    looked[boxes.join(considered, on=["owner", "frame"], how="semi")["box"].to_numpy()] = True
+    return looked, owner, frame
 
 
 def _samples(given: Sentences, spans: _Spans, config: GroundingConfig) -> list[Ints]:
@@ -215,8 +220,7 @@ def _hull(
     """(n,) frames from the earlier start to the end of the hull, as far as they are considered and count."""
     n, (owner, frame) = len(spans.start), samples
     low = np.minimum(spans.start, spans.claimed_start)
-    ends = np.maximum if config.hull_end == "max" else np.minimum
-    high = ends(spans.end, spans.claimed_end)
+    high = (np.maximum if config.hull_end == "max" else np.minimum)(spans.end, spans.claimed_end)
     true_high = np.minimum(high, spans.end)
     if config.frames == "dense":
         count: Ints = np.maximum(high - low, 0)
@@ -341,7 +345,7 @@ def _best(
     n, places = starts.shape
     # On the diagonal and below it the last frame is not behind the start.
     order = np.tri(places, dtype=bool)
-    chosen = np.zeros((2, n), dtype=np.int64)
+    chosen = np.empty((2, n), dtype=np.int64)
     step = max(1, _AT_ONCE // places**2)
     for at in range(0, n, step):
         part = slice(at, at + step)

@@ -52,25 +52,21 @@ class Images:
 
 @dataclass(frozen=True, eq=False)
 class Triplets:
-    """The ground-truth triplets of each image, and the predictions that find them.
+    """The ground-truth triplets of each image, and which of its predictions find them.
 
     Args:
         images: the frames that are judged.
         truth: ground-truth relations by video.
-        claims: by video and falling score.
         image: (e,) the image of each ground-truth triplet, not decreasing.
         relation: (e,) place of its ground-truth relation.
         rank: (e,) rank among the predictions of the image that finds it, from 1; 0 where none does.
-        found_by: (e,) place of that prediction, -1 where none.
     """
 
     images: Images
     truth: Relations
-    claims: Relations
     image: Ints
     relation: Ints
     rank: Ints
-    found_by: Ints
 
     def found(self, n: int) -> Ints:
         """(e,) 1 where one of the `n` best predictions of the image finds the triplet, else 0.
@@ -114,7 +110,7 @@ def select_images(scenes: Scenes, videos: tuple[str, ...]) -> Images:
     """The annotated frames of each video, or, where nothing is said of annotation, those with a ground-truth box."""
     boxed = _list_frames(scenes.boxes, videos)
     table = scenes.frames
-    if "annotated" not in table.columns or not table["annotated"].count():
+    if "annotated" not in table.columns:
         return boxed
     table = table.filter(pl.col("annotated").is_not_null())
     told = _list_frames(table.filter("annotated"), videos)
@@ -150,9 +146,8 @@ def match_triplets(
 
     claims, pair, same = _rank_predictions(claims)
     entries = _entries(truth, images, n_videos, config)
-    n = len(entries)
     of_image = np.searchsorted(entries[:, 0], np.arange(len(images.frame) + 1)).astype(np.int64)
-    rank, found_by = np.zeros(n, dtype=np.int64), np.full(n, -1, dtype=np.int64)
+    rank = np.zeros(len(entries), dtype=np.int64)
     top = min(config.frame_top or _ALL, max(config.recall_at))
     least = -np.inf if config.frame_min_score is None else float(config.frame_min_score)
     score = claims.score * claims.pair_score
@@ -179,9 +174,9 @@ def match_triplets(
         (config.predicates_per_pair or _ALL, top),
         (least, float(config.iou_threshold), float(config.frame_pixel_offset)),
         (config.several_truths, config.frame_precision == "float32", config.silent_frames == "carried"),
-        *(rank, found_by),
+        rank,
     )
-    return Triplets(images, truth, claims, entries[:, 0], entries[:, 1], rank, found_by)
+    return Triplets(images, truth, entries[:, 0], entries[:, 1], rank)
 
 
 def _entries(truth: Relations, images: Images, n_videos: int, config: RelationConfig) -> Ints:
@@ -190,18 +185,17 @@ def _entries(truth: Relations, images: Images, n_videos: int, config: RelationCo
 
     starts = images.starts(n_videos)
     _, repeated = _group_rows(truth.subject, truth.object, truth.predicate)
-    entries = np.zeros((_most(truth, images), 4), dtype=np.int64)
-    n = collect_true_triplets(
+    entries: Ints = collect_true_triplets(
         *(starts, images.frame, truth.starts(n_videos), truth.start, truth.end, truth.subject, truth.object),
-        *(truth.tracks.offsets, truth.tracks.frames, repeated, config.repeated_truth == "once", entries),
+        *(truth.tracks.offsets, truth.tracks.frames, repeated, config.repeated_truth == "once"),
     )
-    return np.ascontiguousarray(entries[:n])
+    return entries
 
 
 def _rank_predictions(claims: Relations) -> tuple[Relations, Ints, Ints]:
     """The predictions by video and falling score, and the numbers of their pair, and of pair and predicate."""
-    first, pair = _group_rows(claims.subject, claims.object)
-    _, same = _group_rows(claims.subject, claims.object, claims.predicate)
+    ends = (claims.subject, claims.object)
+    (first, pair), (_, same) = _group_rows(*ends), _group_rows(*ends, claims.predicate)
     score = claims.score * claims.pair_score
     order = np.lexsort((claims.predicate, -claims.score, first[pair], -score, claims.video))
     return claims.taken(order), pair[order], same[order]
@@ -217,22 +211,11 @@ def _find_ties(video: Ints, pair: Ints, score: Floats) -> Ints:
 
 def _group_rows(*columns: Ints) -> tuple[Ints, Ints]:
     """Where each distinct row first stands, and the number of each row's."""
-    key = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
+    key = columns[0]
+    for column in columns[1:]:
         key = key * (int(column.max(initial=0)) + 1) + column
     _, first, number = np.unique(key, return_index=True, return_inverse=True)
     return first.astype(np.int64), number.astype(np.int64)
-
-
-def _most(truth: Relations, images: Images) -> int:
-    """How many ground-truth triplets there can be: the images of each relation's video between its ends."""
-    if not len(truth):
-        return 0
-    span = max(int(images.frame.max(initial=0)), int(truth.end.max())) + 2
-    keys = images.video * span + images.frame
-    ends = (np.searchsorted(keys, truth.video * span + side) for side in (truth.start, truth.end))
-    low, high = ends
-    return int(np.maximum(high - low, 0).sum())
 
 
 def _list_frames(table: pl.DataFrame, videos: tuple[str, ...]) -> Images:
@@ -274,7 +257,7 @@ def map_to_true_tubes(
         meant = pl.concat([by_name, _match_by_boxes(predictions, scenes, rest)])
     found = claims
     for side in ("subject", "object"):
-        pairs = meant.select(pl.col("claimed").alias(side), pl.col("true").alias(f"true_{side}"))
+        pairs = meant.rename({"claimed": side, "true": f"true_{side}"})
         found = found.join(pairs, on=side, how="inner", maintain_order="left")
     merged = (pl.col("subject") != pl.col("object")) & (pl.col("true_subject") == pl.col("true_object"))
     found = found.filter(~merged)
@@ -290,13 +273,13 @@ def _match_by_name(predictions: Predictions, scenes: Scenes) -> pl.DataFrame:
     key = (pl.col("video").cast(pl.String), pl.col("name").cast(pl.String))
     true = scenes.tubes.select(*key, true="tube").drop_nulls().unique(["video", "name"], keep="first")
     claimed = predictions.tubes.select(*key, claimed="tube").drop_nulls()
-    return claimed.join(true, on=["video", "name"], maintain_order="left").select("claimed", "true")
+    return claimed.join(true, on=["video", "name"]).select("claimed", "true")
 
 
 def _match_by_boxes(predictions: Predictions, scenes: Scenes, asked: pl.DataFrame) -> pl.DataFrame:
     """Predicted tubes to the ground-truth ones that have all their boxes."""
     nothing = pl.DataFrame(schema={"claimed": pl.Int64, "true": pl.Int64})
-    if asked.is_empty() or "tube" not in predictions.boxes.columns or "tube" not in scenes.boxes.columns:
+    if "tube" not in predictions.boxes.columns or "tube" not in scenes.boxes.columns:
         return nothing
     corners = [pl.col(corner).cast(pl.Float32) for corner in CORNERS]
     key = (pl.col("video").cast(pl.String), pl.col("frame"), *corners)
@@ -312,7 +295,7 @@ def _match_by_boxes(predictions: Predictions, scenes: Scenes, asked: pl.DataFram
         whole.join(_categories(predictions), left_on="claimed", right_on="tube", how="left")
         .join(_categories(scenes), left_on="true", right_on="tube", how="left")
         .sort(pl.col("claimed"), other.fill_null(True), pl.col("true"))
-        .unique("claimed", keep="first", maintain_order=True)
+        .unique("claimed", keep="first")
         .select("claimed", "true")
     )
 
@@ -439,7 +422,7 @@ def match_video_tubelets(
     match_tubelets(_side(claims, n_videos), _side(truth, n_videos), numbers, taken, near, overlap)
     starts, true_starts = claims.starts(n_videos), truth.starts(n_videos)
     counts = np.array(config.precision_at, dtype=np.int64)
-    ap, tagged = np.zeros(n_videos), np.zeros((n_videos, len(counts)))
+    ap, tagged = np.zeros(n_videos), np.empty((n_videos, len(counts)))
     single = config.precision == "float32"
     score_tubelets(starts, claims.triplet, taken, true_starts, truth.triplet, counts, single, ap, tagged)
     untrue = np.diff(true_starts) == 0
@@ -534,8 +517,8 @@ def _gather_names(names: tuple[str, ...], index: Ints) -> pl.Series:
 
 def _looked_up(values: Ints, index: Ints) -> pl.Series:
     """The values at places, null where the place is -1."""
-    found = np.append(values, 0)[index]
-    return pl.Series(found).set(pl.Series(index < 0), None)
+    places = pl.Series(index)
+    return pl.Series(values).gather(places.set(places < 0, None))
 
 
 _NOT_TRUE = "predictions that are not on true tubes"
@@ -705,10 +688,13 @@ def _state(found: _Found, scenes: Scenes, config: RelationConfig) -> JudgedRelat
 
 def _items(scenes: Scenes) -> pl.DataFrame:
     """The videos of the ground truth with the columns to slice by."""
+    known = {
+        "category": pl.col("category").cast(pl.String),
+        "splits": pl.col("splits").list.join(", ").alias("split"),
+    }
     videos = scenes.videos.select(
         pl.col("video").cast(pl.String),
-        *(pl.col("category").cast(pl.String) for _ in [0] if "category" in scenes.videos.columns),
-        *(pl.col("splits").list.join(", ").alias("split") for _ in [0] if "splits" in scenes.videos.columns),
+        *(column for name, column in known.items() if name in scenes.videos.columns),
     )
     crowds = scenes.boxes.group_by(pl.col("video").cast(pl.String)).agg(
         crowd=pl.len() / pl.col("frame").n_unique()
@@ -730,8 +716,7 @@ def _notes(predictions: Predictions, scenes: Scenes, found: _Found) -> tuple[str
         notes.append(
             f"no prediction is judged; the first is of '{first}', the truth has '{found.names.videos[0]}'"
         )
-    triplets = np.unique(found.truth.triplet)
-    if len(found.claims) and not np.isin(found.claims.triplet, triplets).any():
+    if len(found.claims) and set(found.truth.triplet).isdisjoint(found.claims.triplet):
         notes.append(
             "no prediction says what any true relation says: categories or predicates have other names"
         )

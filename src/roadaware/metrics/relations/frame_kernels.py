@@ -46,9 +46,8 @@ def collect_true_triplets(
     frames: Any,
     same: Any,
     once: bool,
-    out: Any,
-) -> int:
-    """Collect the ground-truth relations of each image that have both boxes; returns their number.
+) -> Any:
+    """The ground-truth relations of each image that have both boxes: (n, 4) image, relation, box of both.
 
     Args:
         image_starts: (V + 1,) where the images of each video begin.
@@ -62,9 +61,8 @@ def collect_true_triplets(
         frames: (k,) frame of each box.
         same: (t,) equal where relations say the same of the same tubes.
         once: whether such relations are taken once in an image.
-        out: (any, 4) filled with image, relation, box of the subject and of the object.
     """
-    n = 0
+    out, n = np.empty((64, 4), dtype=np.int64), 0
     for video in range(len(image_starts) - 1):
         for image in range(image_starts[video], image_starts[video + 1]):
             frame, first = images[image], n
@@ -82,9 +80,11 @@ def collect_true_triplets(
                     for row in range(first, n):
                         again = again or same[out[row, 1]] == same[t]
                 if not again:
+                    if n == len(out):
+                        out = np.concatenate((out, np.empty_like(out)))
                     out[n, 0], out[n, 1], out[n, 2], out[n, 3] = image, t, s, o
                     n += 1
-    return n
+    return out[:n]
 
 
 @kernel
@@ -98,7 +98,6 @@ def find_triplets(
     numbers: Any,
     how: Any,
     rank: Any,
-    by: Any,
 ) -> None:
     """Walk the predictions of each image from the best on, and note the rank that finds each ground-truth triplet.
 
@@ -117,15 +116,14 @@ def find_triplets(
             single precision; whether an image in which no prediction stands is judged by the predictions and boxes of
             the last image before it that had some, of whatever video.
         rank: (e,) filled with the rank that finds each triplet, from 1; 0 where none does.
-        by: (e,) filled with that prediction.
     """
     starts, triplet, same = claims[0], claims[5], claims[7]
     offsets, frames, boxes = tracks
     n_numbers = same.max() + 1 if len(same) else 0
     # Stamped with the number of the image, so that nothing is cleared between images.
-    seen, first = np.full((3, n_numbers), -1, dtype=np.int64), np.zeros(n_numbers, dtype=np.int64)
+    seen, first = np.full((3, n_numbers), -1, dtype=np.int64), np.empty(n_numbers, dtype=np.int64)
     walk = np.arange(len(same))
-    carried, n_carried = np.zeros((min(limits[1], len(same)), 3), dtype=np.int64), 0
+    carried, n_carried = np.empty((min(limits[1], len(same)), 3), dtype=np.int64), 0
     for image in range(len(images[1])):
         video, frame, low, high = images[0][image], images[1][image], images[2][image], images[2][image + 1]
         if low == high and not how[2]:
@@ -141,15 +139,13 @@ def find_triplets(
             if s >= 0:
                 carried[n] = c, s, o
                 n += 1
-                missing -= _take(
-                    truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, n, c, rank, by
-                )
+                missing -= _take(truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, n, rank)
         if n or _stands(claims, offsets, frames, starts[video], starts[video + 1], frame):
             n_carried = n
         elif how[2]:
             for k in range(n_carried):
                 c, s, o = carried[k]
-                _take(truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, k + 1, c, rank, by)
+                _take(truth, low, high, triplet[c], boxes[s], boxes[o], numbers, how, k + 1, rank)
 
 
 @kernel
@@ -170,15 +166,16 @@ def _get_predicted_boxes(
             predicates judged in an image, and which image that is.
     """
     _, start, end, subject, object_, _, pair, same, _, _ = claims
+    nowhere = -1, -1
     if not start[c] <= frame < end[c] or seen[0, same[c]] == image:
-        return -1, -1
+        return nowhere
     s, o = _box_at(offsets, frames, subject[c], frame), _box_at(offsets, frames, object_[c], frame)
     if s < 0 or o < 0:
-        return -1, -1
+        return nowhere
     seen[0, same[c]] = image
     seen[1, pair[c]] = 1 if seen[2, pair[c]] != image else seen[1, pair[c]] + 1
     seen[2, pair[c]] = image
-    return (s, o) if seen[1, pair[c]] <= per_pair else (-1, -1)
+    return (s, o) if seen[1, pair[c]] <= per_pair else nowhere
 
 
 @kernel
@@ -206,13 +203,11 @@ def _take(
     numbers: Any,
     how: Any,
     n: int,
-    claim: int,
     rank: Any,
-    by: Any,
 ) -> Any:
     """Note the rank of a prediction with the ground-truth triplets that it finds; how many there are."""
     entries, truth_triplet, boxes = truth
-    found, best, chosen = 0, -1.0, -1
+    found, best, chosen = 0, 0.0, low
     for e in range(low, high):
         if rank[e] or truth_triplet[entries[e, 1]] != triplet:
             continue
@@ -221,12 +216,12 @@ def _take(
             _iou(object_, boxes[entries[e, 3]], numbers[2], how[1]),
         )
         if overlap >= numbers[1] and how[0]:
-            rank[e], by[e] = n, claim
+            rank[e] = n
             found += 1
         elif overlap >= numbers[1] and overlap > best:
             best, chosen = overlap, e
-    if chosen >= 0:
-        rank[chosen], by[chosen] = n, claim
+    if best > 0:
+        rank[chosen] = n
         found += 1
     return found
 

@@ -40,7 +40,7 @@ def cut(tube: Any, start: Any, end: Any, offsets: Any, frames: Any) -> Any:
     Returns:
         (n, 2) first box and box after the last.
     """
-    cuts = np.zeros((len(tube), 2), dtype=np.int64)
+    cuts = np.empty((len(tube), 2), dtype=np.int64)
     for i in range(len(tube)):
         low, high = offsets[tube[i]], offsets[tube[i] + 1]
         cuts[i, 0] = find_first_from(frames, low, high, start[i])
@@ -97,7 +97,7 @@ def match_tubelets(claims: Any, truth: Any, numbers: Any, taken: Any, near: Any,
     free = np.ones(len(truth_triplet), dtype=np.bool_)
     for video in range(len(claim_starts) - 1):
         for c in range(claim_starts[video], claim_starts[video + 1]):
-            best, best_near = -1.0, -1.0
+            best, best_near = 0.0, 0.0
             for t in range(truth_starts[video], truth_starts[video + 1]):
                 if claim_triplet[c] != truth_triplet[t]:
                     continue
@@ -109,7 +109,7 @@ def match_tubelets(claims: Any, truth: Any, numbers: Any, taken: Any, near: Any,
                 hit = free[t] and least >= threshold and least > best
                 if hit:
                     best, taken[c] = least, t
-                if least > best_near:
+                if near[c] < 0 or least > best_near:
                     best_near, near[c] = least, t
                     hit = hit or taken[c] < 0
                 if hit:
@@ -144,7 +144,7 @@ def score_tubelets(
         tagged: (V, P) filled with the share of right triplets; 0 without predictions.
     """
     most = precision_at.max()
-    seen = np.zeros(most, dtype=np.int64)
+    seen = np.empty(most, dtype=np.int64)
     right = np.zeros(most + 1, dtype=np.int64)
     for video in range(len(claim_starts) - 1):
         low, high = claim_starts[video], claim_starts[video + 1]
@@ -177,8 +177,6 @@ def score_tubelets(
 @kernel
 def _ratio(part: int, whole: int, single: bool) -> float:
     """A share, rounded to single precision where asked."""
-    if whole == 0:
-        return 0.0
     return float(np.float32(part) / np.float32(whole)) if single else part / whole
 
 

@@ -42,7 +42,7 @@ class SoundTruth:
     @property
     def most(self) -> int:
         """The largest number of boxes of a sound."""
-        return int(np.diff(self.first).max(initial=0))
+        return int(np.diff(self.first).max())
 
     def part(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
         """`first`, `edges` and `owner` of some sounds.
@@ -106,17 +106,16 @@ def _build_sound_table(scenes: Scenes) -> pl.DataFrame:
     table = sounds.select(_get_column(sounds, c).cast(dtype) for c, dtype in columns.items())
     label = pl.col("label")
     named = label.replace_strict(names, default=label.cast(pl.String), return_dtype=pl.String)
-    videos = scenes.videos.select(pl.col("video").cast(pl.String), _get_column(scenes.videos, "category"))
+    videos = scenes.videos.select(
+        pl.col("video").cast(pl.String), category=_get_column(scenes.videos, "category").cast(pl.String)
+    )
     return table.select("video", "sound", "name", named.alias("sound_class")).join(
-        videos.with_columns(pl.col("category").cast(pl.String)),
-        on="video",
-        how="left",
-        maintain_order="left",
+        videos, on="video", how="left", maintain_order="left"
     )
 
 
 def _boxes(scenes: Scenes, table: pl.DataFrame, *, each: bool) -> pl.DataFrame:
-    """The boxes of sounds by sound and annotator, each in its order, with the sides of their images.
+    """The boxes of sounds by sound, annotator and corners, with the sides of their images.
 
     Args:
         scenes: the ground truth.
@@ -136,9 +135,9 @@ def _boxes(scenes: Scenes, table: pl.DataFrame, *, each: bool) -> pl.DataFrame:
     boxes = (
         scenes.boxes.filter(pl.col("sound").is_not_null())
         .select("sound", pl.col("video").cast(pl.String), pl.col(CORNERS).cast(pl.Float64), annotator)
-        .join(table.with_row_index("row").select("row", "sound"), on="sound", maintain_order="left")
-        .join(sides, on="video", how="left", maintain_order="left")
-        .sort("row", "annotator", maintain_order=True)
+        .join(table.with_row_index("row").select("row", "sound"), on="sound")
+        .join(sides, on="video", how="left")
+        .sort("row", "annotator", *CORNERS)
         .with_row_index("place")
     )
     unknown = boxes.filter(~((pl.col("width_px") > 0) & (pl.col("height_px") > 0)).fill_null(False))[
@@ -179,7 +178,7 @@ def resize_weights(cells: int, size: int) -> tuple[Ints, Ints, Floats32]:
     before = np.floor(centres)
     part = (centres - before).astype(np.float32)
     place = before.astype(np.int64)
-    return np.clip(place, 0, cells - 1), np.clip(place + 1, 0, cells - 1), part
+    return np.maximum(place, 0), np.minimum(place + 1, cells - 1), part
 
 
 def normalize_maps(maps: npt.ArrayLike, size: int) -> Floats32:
@@ -209,12 +208,13 @@ def select_predicted_cells(maps: Floats32, config: SoundConfig) -> Bools:
 
     Source: Song et al., CVPR 2022, `test.py`.
     """
-    n, cells = len(maps), maps.shape[1] * maps.shape[2]
-    threshold: Floats32 = np.full((n, 1, 1), np.float32(config.threshold or 0.0))
     if config.threshold is None:
         # The upper of the two middle cells, as published.
+        n, cells = len(maps), maps[0].size
         middle = np.partition(maps.reshape(n, cells), cells // 2, axis=1)[:, cells // 2]
-        threshold = middle.reshape(n, 1, 1)
+        threshold: Floats32 | np.float32 = middle.reshape(n, 1, 1)
+    else:
+        threshold = np.float32(config.threshold)
     claimed: Bools = maps > threshold if config.comparison == "greater" else maps >= threshold
     if config.constant_map == "whole":
         claimed |= np.isnan(maps)
@@ -242,7 +242,8 @@ def map_chunks(claims: pl.DataFrame, matched: pl.DataFrame, size: int) -> Iterat
         claims.select("sound", width.alias("width"))
         .with_columns(lengths.cast(pl.Int64).alias("cells"))
         .with_row_index("claim")
-        .join(matched, on="claim", maintain_order="left")
+        .join(matched, on="claim")
+        .sort("claim")
         .filter(pl.col("cells").is_not_null())
         .with_columns(square=pl.col("width").is_null())
         .with_columns(pl.col("width").fill_null(pl.col("cells").sqrt().round().cast(pl.Int64)))
@@ -332,7 +333,7 @@ def compute_sound_overlaps(
             all_cells[rows], count_cells_by_votes(votes, held, truth.most), worth[rows]
         )
         claimed[rows], constant[rows] = True, np.isnan(scaled[:, 0, 0])
-        cells[rows] = held.reshape(len(rows), -1).sum(axis=1)
+        cells[rows] = held.sum(axis=(1, 2))
         size = f"{maps.shape[1]} x {maps.shape[2]}"
         sizes[size] = sizes.get(size, 0) + len(rows)
     true_cells = (all_cells * worth).sum(axis=1)
@@ -353,8 +354,8 @@ def consensus_iou(cells: Ints, held: Ints, worth: Floats) -> Floats:
     array([0.3333])
     """
     shared, true = (held * worth).sum(axis=1), (cells * worth).sum(axis=1)
-    either = true + held[:, 0]
-    found: Floats = np.divide(shared, either, out=np.full(len(shared), np.nan), where=either > 0)
+    with np.errstate(invalid="ignore"):  # 0 by 0
+        found: Floats = shared / (true + held[:, 0])
     return found
 
 
@@ -363,7 +364,7 @@ def _trivial(truth: SoundTruth, worth: Floats, config: SoundConfig) -> tuple[Int
     from roadaware.metrics.sound.map_kernels import count_cells_by_votes, count_votes
 
     n, edge = len(truth.table), config.size // 4
-    cells, middle = np.zeros((2, n, truth.most + 1), dtype=np.int64)
+    cells, middle = np.empty((2, n, truth.most + 1), dtype=np.int64)
     for start in range(0, n, _SOUNDS_AT_ONCE):
         rows = np.arange(start, min(start + _SOUNDS_AT_ONCE, n))
         votes = count_votes(*truth.part(rows), config.size)
@@ -462,7 +463,7 @@ def _match_sounds(predictions: Predictions, truth: SoundTruth) -> pl.DataFrame:
     """`claim` and `row`: which row of the predictions is about which of the ground truth. Maps are not copied."""
     claims = predictions.sounds.select("sound", pl.col("video").cast(pl.String)).with_row_index("claim")
     true = truth.table.select("sound", "video").with_row_index("row")
-    matched = claims.join(true, on=["sound", "video"], maintain_order="left").select("claim", "row")
+    matched = claims.join(true, on=["sound", "video"]).select("claim", "row")
     if len(claims) and matched.is_empty():
         raise InputError(
             f"none of {len(claims)} predictions is about one of the {len(true)} true sounds",
