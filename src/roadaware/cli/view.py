@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import importlib.util
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +42,9 @@ def view(
 
         roadaware view runs/mine TRUTH runs/detections/predictions
     """
+    for library in ("starlette", "uvicorn"):
+        if importlib.util.find_spec(library) is None:
+            raise UsageError(f"{library} is not installed: pip install 'roadaware[viewer]'")
     from roadaware.viewer.opening import open_paths
     from roadaware.viewer.serve import Viewer, open_browser
 

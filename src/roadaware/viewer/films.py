@@ -7,6 +7,7 @@ import os
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,14 @@ from roadaware.io.files import remove_stale_files
 from roadaware.io.folders import make_folder
 from roadaware.io.images import parse_image_size, strip_image_metadata
 from roadaware.io.sources import is_outside, open_file, read_file, resolve_inside, to_printable
-from roadaware.io.video import VideoReader, VideoWriter, get_time_base, open_container, read_frame_times
+from roadaware.io.video import (
+    BROKEN,
+    VideoReader,
+    VideoWriter,
+    get_time_base,
+    open_container,
+    read_frame_times,
+)
 from roadaware.places import get_cache_folder
 from roadaware.viewer.opening import FILMS, Opened, TableSource
 
@@ -28,6 +36,7 @@ _CONTAINER = "mov"
 # Players count from the first image; a file whose clock starts elsewhere would be off by that.
 _START_S = 1e-3
 _USUAL_FPS = 25.0
+_MOST_PACKETS = 20_000_000
 _CRF = 20
 """Of copies: finer than the eye needs, since people measure on them."""
 
@@ -205,7 +214,7 @@ class FilmFinder:
                 times, count, broken = read_frame_times(file, stream, where)
                 times_s = (times * scale).tolist()
                 whole = not broken and count == len(times_s) and times_s and abs(times_s[0]) < _START_S
-                if whole and family and form in _PLAYED:
+                if whole and family and form in _PLAYED and _is_seekable(path):
                     return Film("ready", path=path, times_s=times_s, width=size[0], height=size[1])
         return self._open_copy(path)
 
@@ -248,13 +257,29 @@ class FilmFinder:
                 film.state, film.message = "missing", f"it could not be encoded: {error}"
 
 
+def _is_seekable(path: Path) -> bool:
+    """Whether each frame lasts, as the file states it, until the next begins.
+
+    Where frames are stored in another order than they are shown (B frames) and the rate varies, the stated durations
+    are those of other frames, and a browser that is sent to one frame shows the one before.
+    """
+    with open_container(path) as file:
+        try:
+            packets = islice(file.demux(file.streams.video[0]), _MOST_PACKETS)
+            stated = sorted((p.pts, p.duration or 0) for p in packets if p.size and p.pts is not None)
+        except BROKEN:
+            return False
+    return all(begin + lasts == after for (begin, lasts), (after, _) in pairwise(stated))
+
+
 def _describe_copy(reader: VideoReader, target: Path, path: Path) -> Film:
     times_s = [reader.t_s(number) for number in range(len(reader))]
     return Film("ready", _say(path), target, times_s, width=reader.width_px, height=reader.height_px)
 
 
 def _say(path: Path) -> str:
-    return f"{to_printable(path.name)} is no film that browsers play: a copy without sound is shown, kept in the cache"
+    name = to_printable(path.name)
+    return f"browsers do not play {name} frame by frame: a copy without sound is shown, and kept in the cache"
 
 
 def _pad(picture: Any, width: int, height: int) -> Any:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TRUTH = "truth"
 """The side of what is true; predictions are the sides `a`, `b`, `c` ... in the order in which they are given."""
-FILMS = (".mp4", ".mov", ".mkv", ".webm", ".avi", ".m4v", ".mpg", ".mpeg", ".ts")
+FILMS = (".mp4", ".mov", ".m4v", ".mkv", ".webm")
 _INNER = ("predictions", "proposals", SENT, "labels")
 """Where commands save tables in a folder of theirs: watch and predict, propose, label export, label import."""
 _MOST_SIDES = 5

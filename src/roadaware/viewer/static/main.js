@@ -61,7 +61,7 @@ const app = {
       if (!(await player.load(number, index.videos.name[number], index.videos.n_frames[number]))) return;
       state.chosen = null;
       lanes.reset();
-      if (panels.view.tab !== "errors" && panels.view.tab !== "metrics") panels.show();
+      if (["videos", "found"].includes(panels.view.tab)) panels.show();
     }
     if (chosen !== undefined) choose(chosen);
     if (loop && player.loop) player.loop = loop;
@@ -412,6 +412,7 @@ async function start() {
   window.viewer = { player, lanes, state }; // for tests and the curious
   buildHeader();
   const { number, frame, chosen, view } = recall();
+  Object.assign(panels.view, view);
   addEventListener("keydown", press);
   addEventListener("hashchange", () => location.reload());
   const judged = Object.keys(index.sides).map(async (side) => {
@@ -419,7 +420,7 @@ async function start() {
   });
   if (index.videos.name.length) await app.open({ number, frame, chosen });
   await Promise.all(judged);
-  await panels.show(view);
+  await panels.show();
   showChosen();
   refresh();
 }

@@ -106,11 +106,9 @@ export class Player {
     return low;
   }
 
-  // Middle of a frame, so that rounding never leads to a neighbour.
+  // Middle of a frame, so that rounding never leads to a neighbour; behind the last one the film may be over at once.
   middle(frame) {
-    const last = this.times.length - 1;
-    const step = frame < last ? this.times[frame + 1] - this.times[frame] : last > 0 ? this.times[last] - this.times[last - 1] : 0.04;
-    return this.times[frame] + step / 2;
+    return frame < this.times.length - 1 ? (this.times[frame] + this.times[frame + 1]) / 2 : this.times[frame] + 5e-4;
   }
 
   // The browser calls back with each image that it presents. While it seeks, an image cannot be drawn yet; it is
@@ -122,8 +120,9 @@ export class Player {
     };
     this.video.requestVideoFrameCallback(presented);
     this.video.addEventListener("seeked", () => {
+      const target = this.wanted;
       this.wanted = null;
-      this.grab(this.late);
+      this.settle(target, 60);
       if (this.next !== null) {
         const next = this.next;
         this.next = null;
@@ -134,6 +133,13 @@ export class Player {
       if (this.video.getAttribute("src")) this.say("the browser cannot play this film");
     });
     this.video.addEventListener("ended", () => this.stop());
+  }
+
+  // A seek may be over before its image is there, and a page that draws nothing else is not called back then.
+  settle(target, tries) {
+    this.grab(this.late);
+    if (target === null || this.frame === target || this.playing || this.wanted !== null || !tries) return;
+    requestAnimationFrame(() => this.settle(target, tries - 1));
   }
 
   // Hold the image that is presented: image and time come as one, so that boxes can never belong to another frame.
