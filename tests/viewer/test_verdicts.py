@@ -45,6 +45,14 @@ def test_a_line_that_was_cut_off_spoils_no_other(tmp_path: Path) -> None:
     assert [v.tube for v in file.read()] == [1, 2]
 
 
+def test_verdicts_on_a_set_that_was_replaced_do_not_count(tmp_path: Path) -> None:
+    VerdictFile(tmp_path, "one").add(say(1, "right"))
+    VerdictFile(tmp_path, "two").add(say(1, "wrong"))
+    assert [v.verdict for v in VerdictFile(tmp_path, "one").read()] == ["right"]
+    assert [v.verdict for v in VerdictFile(tmp_path, "two").read()] == ["wrong"]
+    assert VerdictFile(tmp_path, "three").read() == []
+
+
 def test_two_viewers_lose_none(tmp_path: Path) -> None:
     def work(who: str) -> None:
         file = VerdictFile(tmp_path)

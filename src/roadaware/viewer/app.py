@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import re
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -29,6 +30,8 @@ _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".
 _CHUNK = 1 << 18
 _MOST_NUMBER = 1 << 40
 _FILM_TYPES = {".webm": "video/webm"}
+_FORGED = (pl.exceptions.PolarsError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_LOG = logging.getLogger("roadaware")
 Endpoint = Callable[[Request], Response]
 
 
@@ -140,7 +143,7 @@ class _Pages:
         source = self._opened.sides.get(_text(request, "side"))
         if source is None or source.folder is None:
             return _json([])
-        return _json([vars(verdict) for verdict in VerdictFile(source.folder).read()])
+        return _json([vars(verdict) for verdict in VerdictFile(source.folder, source.digest).read()])
 
     async def add_verdict(self, request: Request) -> Response:
         """Write a verdict down."""
@@ -214,7 +217,7 @@ class _Pages:
             raise UsageError(
                 "verdicts are kept in folders of roadaware: save the dataset with `roadaware read -o` first"
             )
-        return source, VerdictFile(source.folder)
+        return source, VerdictFile(source.folder, source.digest)
 
 
 def _answer_errors(endpoint: Endpoint) -> Endpoint:
@@ -227,8 +230,11 @@ def _answer_errors(endpoint: Endpoint) -> Endpoint:
         except RoadawareError as error:
             status = 422 if isinstance(error, UsageError) else 507 if isinstance(error, DiskError) else 409
             return _json({"error": to_printable(str(error), 1000)}, status)
-        except pl.exceptions.PolarsError as error:
-            message = f"a table is not as roadaware writes it: {str(error).splitlines()[0]}"
+        except _FORGED as error:
+            # The laws of tables are not checked when they are scanned: a forged one is met here.
+            words = str(error).splitlines()[:1]
+            message = f"a table is not as roadaware writes it ({type(error).__name__}): {' '.join(words)}"
+            _LOG.debug("%s", message, exc_info=True)
             return _json({"error": to_printable(message, 1000)}, 409)
 
     return guarded

@@ -27,6 +27,7 @@ from roadaware.io.video import (
     open_container,
     read_frame_times,
 )
+from roadaware.online.run_folder import FILM
 from roadaware.places import get_cache_folder
 from roadaware.viewer.opening import FILMS, Opened, TableSource
 
@@ -110,10 +111,9 @@ class FilmFinder:
             except InputError as error:
                 faults.append(str(error))
         for source in self._opened.sides.values():
-            path = source.drawn_film
-            if path is not None and _holds(source, video):
+            if source.watch is not None and _holds(source, video):
                 try:
-                    film = self._open(path)
+                    film = self._open(resolve_inside(Path(os.path.realpath(source.watch)), FILM))
                 except InputError as error:
                     faults.append(str(error))
                     continue
@@ -222,7 +222,7 @@ class FilmFinder:
         status = path.stat()
         name = f"{path}\0{status.st_size}\0{status.st_mtime_ns}"
         key = hashlib.blake2b(os.fsencode(name), digest_size=12).hexdigest()
-        target = get_cache_folder() / "viewer" / f"{key}.mp4"
+        target = Path(os.path.realpath(get_cache_folder())) / "viewer" / f"{key}.mp4"
         if target.is_file():
             with suppress(InputError), VideoReader(target) as reader:
                 return _describe_copy(reader, target, path)
@@ -304,8 +304,13 @@ def _holds(source: TableSource, video: str) -> bool:
 def open_served(path: Path) -> tuple[Any, int]:
     """A film's file, open, and its size in bytes.
 
+    Args:
+        path: as it was found, with no link on its way.
+
     Raises:
-        InputError: if it is no regular file any more.
+        InputError: if it is no regular file any more, or a link was put on its way.
     """
+    if Path(os.path.realpath(path)) != path:
+        raise InputError("a link leads elsewhere by now", where=to_printable(str(path)))
     file = open_file(path, most=1 << 50)
     return file, os.fstat(file.fileno()).st_size

@@ -297,15 +297,16 @@ class _Side:
     @cached_property
     def _runs(self) -> dict[str, list[tuple[int, int]]] | None:
         """Video to the runs of its rows among the boxes, as start and length; None where they are scattered."""
-        names = self.source.scan("boxes").select(pl.col("video").cast(pl.String)).collect().to_series()
-        if names.is_empty():
-            return {}
-        starts = names.ne_missing(names.shift(1)).arg_true().to_list()
+        names = self.source.scan("boxes").select("video").collect().to_series()
+        keys = names.to_physical() if names.dtype in (pl.Enum, pl.Categorical) else names
+        starts = keys.ne_missing(keys.shift(1)).arg_true()
         if len(starts) > _MOST_RUNS * max(1, len(self.videos)):
             return None
+        ends = [*starts.to_list()[1:], len(names)]
         found: dict[str, list[tuple[int, int]]] = {}
-        for start, end in zip(starts, [*starts[1:], len(names)], strict=True):
-            found.setdefault(names[start], []).append((start, end - start))
+        firsts = names.gather(starts).cast(pl.String).to_list()
+        for video, start, end in zip(firsts, starts.to_list(), ends, strict=True):
+            found.setdefault(video, []).append((start, end - start))
         return found
 
     def _rows(self, video: str) -> pl.LazyFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,8 @@ from roadaware.datasets.loading import SYNTHETIC, read_release, require_path
 from roadaware.datasets.simulator import is_simulation
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.proposal_tasks import SENT
-from roadaware.online.run_folder import CROSSING, EVENTS, FILM, SUMMARY
+from roadaware.io.files import read_regular
+from roadaware.online.run_folder import CROSSING, EVENTS, SUMMARY
 from roadaware.reports import runs
 from roadaware.reports.run_kinds import KINDS
 from roadaware.reports.watch_page import read_summary
@@ -45,6 +47,7 @@ class TableSource:
         tables: by name, those with rows.
         folder: what was named, beside whose files verdicts are kept; None where nothing can be written there.
         root: the folder that paths in the tables start at.
+        digest: changes when the set does; what is said of one set is not said of another in its place.
         watch: the folder of the watch that made it, if one did.
         summary: of that watch.
     """
@@ -55,6 +58,7 @@ class TableSource:
     tables: dict[str, pl.LazyFrame]
     folder: Path | None
     root: Path
+    digest: str = ""
     watch: Path | None = None
     summary: dict[str, Any] = field(default_factory=dict)
 
@@ -73,12 +77,6 @@ class TableSource:
     def crossing(self) -> Path | None:
         """The forecasts of the watch, where there are some."""
         path = None if self.watch is None else self.watch / CROSSING
-        return path if path is not None and path.is_file() else None
-
-    @property
-    def drawn_film(self) -> Path | None:
-        """The film of the watch, on which everything is drawn already, where there is one."""
-        path = None if self.watch is None else self.watch / FILM
         return path if path is not None and path.is_file() else None
 
 
@@ -168,6 +166,7 @@ def _open_tables(path: Path, reader: str | None) -> TableSource:
             continue
         with log_step(f"opening {folder}"):
             kind, meta, tables = scan_tables(folder)
+            stated = read_regular(folder / "meta.json", limit=1 << 28)
         watched = folder != path and (path / EVENTS).is_file() and (path / SUMMARY).is_file()
         return TableSource(
             name=path.name or str(path),
@@ -176,6 +175,7 @@ def _open_tables(path: Path, reader: str | None) -> TableSource:
             tables=tables,
             folder=path,
             root=path if folder != path else path.absolute().parent,
+            digest=hashlib.blake2b(stated, digest_size=8).hexdigest(),
             watch=path if watched else None,
             summary=read_summary(path) if watched else {},
         )

@@ -51,6 +51,7 @@ class Viewer:
         config = uvicorn.Config(
             guard,
             log_config=None,
+            log_level="error",
             access_log=False,
             server_header=False,
             lifespan="off",

@@ -69,10 +69,11 @@ class VerdictFile:
 
     Args:
         folder: of the run.
+        digest: of the set that is judged; verdicts on a set that stood there before do not count.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE
+    def __init__(self, folder: Path, digest: str = "") -> None:
+        self.path, self._digest = folder / FILE, digest
 
     def add(self, verdict: Verdict) -> None:
         """Write a verdict down; it is on the disk when this returns.
@@ -80,7 +81,7 @@ class VerdictFile:
         Raises:
             DiskError: if the disk refuses.
         """
-        line = json.dumps(vars(verdict), ensure_ascii=True).encode() + b"\n"
+        line = json.dumps({"set": self._digest, **vars(verdict)}, ensure_ascii=True).encode() + b"\n"
         try:
             with lock_folder(self.path.parent):
                 flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -114,8 +115,11 @@ class VerdictFile:
         found: dict[tuple[Any, ...], Verdict] = {}
         for line in data.splitlines():
             try:
-                verdict = Verdict(**json.loads(line))
-            except (ValueError, TypeError, RecursionError, UsageError):
+                told = json.loads(line)
+                if told.pop("set", "") != self._digest:
+                    continue
+                verdict = Verdict(**told)
+            except (AttributeError, ValueError, TypeError, RecursionError, UsageError):
                 continue
             found[(verdict.annotator, *verdict.target)] = verdict
         return [verdict for verdict in found.values() if verdict.verdict or verdict.note]

@@ -69,7 +69,8 @@ export class Player {
     const fps = this.state.fps || 10;
     const count = Math.max(1, this.frames, ...ends);
     this.times = film.times.length ? film.times : Array.from({ length: count }, (_, k) => k / fps);
-    this.say(film.message + (film.state === "encoding" ? ` (${Math.round(film.done * 100)} %)` : ""));
+    const short = film.state === "ready" && this.frames > film.times.length ? `the film has ${film.times.length} of ${this.frames} frames` : "";
+    this.say(film.state === "encoding" ? `${film.message} (${Math.round(film.done * 100)} %)` : film.message || short);
     const size = Object.values(this.sizes).find(([width, height]) => width && height) || [1280, 720];
     this.width = film.width || size[0];
     this.height = film.height || size[1];
