@@ -296,3 +296,33 @@ CONTRAST = """() => {
         return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5;
     }).map((node) => `${node.tagName} ${node.textContent.slice(0, 30)}`);
 }"""
+
+
+def test_a_saved_clip_plays_alone_and_asks_nobody(
+    sets: Path, tmp_path: Path, viewed: Open, visit: Any, browser: Any
+) -> None:
+    page = visit(viewed(sets / "truth", sets / "found"), "#v=one&f=30&t=truth:t2")
+    settle(page, 30)
+    with page.expect_download(timeout=60_000) as waiting:
+        page.keyboard.press("c")
+    path = tmp_path / "clip.html"
+    waiting.value.save_as(path)
+    assert waiting.value.suggested_filename == "one-70-89.html"
+    text = path.read_text("utf-8")
+    assert "http" not in text.replace("http-equiv", "")
+    context = browser.new_context(offline=True)
+    alone = context.new_page()
+    faults: list[str] = []
+    alone.on("pageerror", lambda error: faults.append(str(error)))
+    alone.on("console", lambda message: faults.append(message.text))
+    alone.goto(path.as_uri())
+    assert alone.locator("#title").inner_text() == "one, frames 70 to 89"
+    assert alone.locator("#said").inner_text().startswith("frame 70,")
+    first = alone.locator("#image").get_attribute("src")
+    alone.locator("#range").fill("19")
+    assert alone.locator("#said").inner_text().startswith("frame 89,")
+    assert alone.locator("#image").get_attribute("src") != first
+    alone.locator("#play").click()
+    alone.wait_for_timeout(300)
+    context.close()
+    assert faults == []

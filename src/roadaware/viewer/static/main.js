@@ -1,6 +1,7 @@
 // The page: its state, its keys, and what leads from one part to another.
 
 import { ask, send } from "./api.js";
+import { buildClip, MOST_FRAMES } from "./clip.js";
 import { Lanes } from "./lanes.js";
 import { choice, make, Panels } from "./panels.js";
 import { Player } from "./player.js";
@@ -20,7 +21,8 @@ const KEYS = [
   ["1 2 3", "right, wrong, unsure"],
   ["N, U", "a note, undo"],
   ["B", "predictions side by side"],
-  ["M, F, E", "sound, full screen, save the frame as a picture"],
+  ["M, F", "sound, full screen"],
+  ["E, C", "save the frame as a picture, the span as a page"],
   ["Escape", "nothing selected"],
 ];
 
@@ -186,6 +188,23 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
+// The selected span, or that of the selected tube, as one file.
+async function saveClip() {
+  const tube = chosenTube();
+  const span = lanes.chosenSpan || player.loop || (tube ? [tube.first, tube.end] : null);
+  if (!span) return tell("select a tube, or drag a span on the time line");
+  const [first, end] = [Math.max(0, span[0]), Math.min(span[1], player.count, span[0] + MOST_FRAMES)];
+  const name = index.videos.name[app.number];
+  const facts = {
+    title: `${name}, frames ${first} to ${end - 1}`,
+    about: `${Object.entries(state.names).map(([side, each]) => `${side === "truth" ? "truth" : side.toUpperCase()}: ${each}`).join(", ")}. Dashed is ground truth, solid is predicted; scores from ${state.score.toFixed(2)}.`,
+  };
+  const page = await buildClip(player, first, end, facts, (done, total) => tell(`frame ${done} of ${total}`));
+  if (page === null) return tell("a frame of the span could not be shown");
+  if (span[1] - span[0] > end - first) tell(`the first ${end - first} frames were saved`);
+  save(new Blob([page], { type: "text/html" }), `${name}-${first}-${end - 1}.html`);
+}
+
 // What stands above and below the film.
 
 function buildHeader() {
@@ -304,6 +323,7 @@ function act(what) {
     fit: () => player.zoomBy(1 / player.zoom.scale),
     full: () => (document.fullscreenElement ? document.exitFullscreen() : $("view").requestFullscreen()),
     save: () => $("picture").toBlob((blob) => save(blob, `${index.videos.name[app.number]}-${player.frame}.png`)),
+    clip: () => saveClip(),
     split: () => (state.split = !state.split),
     tags: () => (state.tags = !state.tags),
   };
@@ -342,6 +362,7 @@ function press(event) {
     m: () => act("sound"),
     f: () => act("full"),
     e: () => act("save"),
+    c: () => act("clip"),
     "?": () => $("keys").showModal(),
     Escape: () => choose(null),
   };
