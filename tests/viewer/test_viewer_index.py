@@ -154,3 +154,26 @@ def test_a_table_that_lacks_columns_is_an_answer_and_no_fault(
     status, _, body = viewed(folder).ask("/api/boxes?video=0&first=0&end=9")
     assert status == 409
     assert b"a table is not as roadaware writes it" in body
+
+
+def test_tubes_without_labels_are_called_as_most_of_their_boxes(tmp_path: Path) -> None:
+    truth = make_truth()
+    boxes = truth.boxes.filter(pl.col("tube") == 1)["box"].to_list()
+    words = ["Ped", "Car", "Car"] + ["Car"] * (len(boxes) - 3)
+    labels = pl.DataFrame(
+        {"box": boxes, "kind": "agent", "label": [("Ped", "Car").index(word) for word in words]}
+    )
+    bare = truth.with_tables(tube_labels=truth.tube_labels.clear(), labels=labels)
+    save(bare, tmp_path / "truth")
+    paths = Index(open_paths([tmp_path / "truth"])).describe_video("one")["truth"]["paths"]
+    assert [path[5] for path in paths] == [[], [["agent", "Car", None]], []]
+
+
+def test_proposals_are_all_shown_and_have_no_errors_of_tubes(tmp_path: Path, sets: Path) -> None:
+    found = make_predictions()
+    loose = found.with_tables(
+        boxes=found.boxes.drop("tube"), tubes=found.tubes.clear(), tube_labels=found.tube_labels.clear()
+    )
+    save(loose, tmp_path / "proposals")
+    told = Index(open_paths([sets / "truth", tmp_path / "proposals"])).describe()
+    assert (told["sides"]["a"]["min_score"], told["error_kinds"]) == (0.0, [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Bools
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.errors import (
     FAULTS,
@@ -84,7 +85,7 @@ def _list_rows(
     scores = [e.score[e.cls == cls] for cls in range(len(e.labels))]
     base = [average_precision(hit, int(n), rule) if n else 0.0 for hit, n in zip(hits, n_truth, strict=True)]
 
-    def gain(cls: int, hit: np.ndarray) -> float:
+    def gain(cls: int, hit: Bools) -> float:
         """In the mean over classes, where those of one class become these."""
         if not n_truth[cls]:
             return 0.0

@@ -77,6 +77,7 @@ class Index:
                 "name": held.source.name,
                 "predicted": held.source.predicted,
                 "dataset": held.source.meta.dataset,
+                "tubes": held.has_tubes,
                 "min_score": held.min_score,
                 "notice": str(held.source.summary.get("notice", "")),
                 "rejected": held.rejected,
@@ -118,9 +119,10 @@ class Index:
     def _error_kinds(self) -> list[str]:
         """Kinds of tubes that truth and predictions both know."""
         truth = self._sets.get("truth")
-        if truth is None or len(self._sets) < 2:
+        linked = [held for side, held in self._sets.items() if side != "truth" and held.has_tubes]
+        if truth is None or not truth.has_tubes or not linked:
             return []
-        known = set.union(*(held.tube_kinds for side, held in self._sets.items() if side != "truth"))
+        known = set.union(*(held.tube_kinds for held in linked))
         shared = [kind for kind in truth.source.meta.vocabularies if kind in known & truth.tube_kinds]
         return ["agentness", *shared]
 
@@ -214,6 +216,11 @@ class _Side:
         rows = source.scan("videos").collect().with_columns(pl.col("video").cast(pl.String))
         self.videos = {row["video"]: row for row in rows.iter_rows(named=True)}
 
+    @property
+    def has_tubes(self) -> bool:
+        """Whether boxes belong to tubes."""
+        return "tubes" in self.source.tables and not self._tubes.is_empty()
+
     @cached_property
     def _tubes(self) -> pl.DataFrame:
         """All tubes with the columns that are looked at, with the frames of their boxes where they tell none."""
@@ -279,8 +286,11 @@ class _Side:
 
     @property
     def min_score(self) -> float:
-        """Score from which on tubes are shown at first: what the watch reported, else what the detector advises."""
-        if not self.source.predicted:
+        """Score from which on tubes are shown at first: what the watch reported, else what the detector advises.
+
+        Boxes without tubes are all shown: scores of proposals are no confidences.
+        """
+        if not self.source.predicted or not self.has_tubes:
             return 0.0
         told = self.source.summary.get("config", {}).get("begin_score")
         if isinstance(told, int | float) and 0 <= told <= 1:
@@ -373,6 +383,9 @@ class _Side:
         words: dict[int, list[list[Any]]] = {}
         for tube, kind, word, score in labels.iter_rows():
             words.setdefault(tube, []).append([kind, word, None if score is None else round(score, 3)])
+        for tube, kind, word in self._labels_of_boxes(video):
+            if all(known != kind for known, _, _ in words.get(tube, ())):
+                words.setdefault(tube, []).append([kind, word, None])
         paths, parts = [], []
         for row in tubes.iter_rows(named=True):
             score = None if row["score"] is None else round(row["score"], 3)
@@ -401,6 +414,16 @@ class _Side:
             "events": self._events(video),
             "crossing": self._crossing(video),
         }
+
+    def _labels_of_boxes(self, video: str) -> list[tuple[int, str, str]]:
+        """Tube, kind and the label that most of its boxes have, where boxes carry labels of their own."""
+        if "labels" not in self.source.tables or "tube" not in self._columns["boxes"]:
+            return []
+        boxes = self._rows(video).select("box", "tube").drop_nulls().collect()
+        labels = self.source.scan("labels").filter(pl.col("box").is_in(boxes["box"].implode())).collect()
+        counts = self._name(labels).join(boxes, on="box").group_by("tube", "kind", "word").len()
+        best = counts.sort("len", "word", descending=[True, False]).unique(["tube", "kind"], keep="first")
+        return best.sort("tube", "kind").select("tube", "kind", "word").rows()
 
     def span(self, tube: int) -> tuple[int, int, int] | None:
         """The path that owns the boxes of a tube, and the frames from its first to behind its last."""

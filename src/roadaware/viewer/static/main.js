@@ -274,7 +274,7 @@ function count() {
       if (tube.score === null || side === "truth" || tube.score >= state.score) words.set(tube.word, (words.get(tube.word) || 0) + 1);
       shown += state.passes(side, tube.word, tube.score) ? 1 : 0;
     }
-    told.push(`${side === "truth" ? "true" : side.toUpperCase()} ${shown} of ${tubes.size}`);
+    if (index.sides[side].tubes) told.push(`${side === "truth" ? "true" : side.toUpperCase()} ${shown} of ${tubes.size}`);
   }
   $("counts").textContent = told.length ? `tubes: ${told.join(", ")}` : "";
   const chips = make("div", { of: "chips", id: "classes", role: "group", "aria-label": "Classes" });

@@ -314,7 +314,7 @@ export class Player {
     const chosen = this.state.chosen;
     for (let row = rows.first; row < rows.end; row += 1) {
       const tube = data.tube ? this.tubes[side].get(data.tube[row]) : undefined;
-      const word = tube ? tube.word : (data.word && data.word[row]) || "object";
+      const word = (tube && tube.word) || (data.word && data.word[row]) || "object";
       const score = tube && tube.score !== null ? tube.score : data.score ? data.score[row] : null;
       const selected = chosen && chosen.side === side && (tube ? chosen.tube === tube.tube : chosen.box === data.box[row]);
       const partner = chosen && chosen.truth !== undefined && side === "truth" && tube && chosen.truth === tube.tube;
