@@ -38,18 +38,23 @@ def test_it_serves_until_it_is_interrupted(sets: Path, number: signal.Signals, c
     assert "Traceback" not in said
 
 
-def test_what_it_cannot_do_is_said(
-    sets: Path, judged: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_it_cannot_do_is_said(sets: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         cases = [
             ([], 2, "name what to look at"),
             ([tmp_path / "nothing"], 3, "no such file"),
-            ([judged / "run"], 2, "name its ground truth and predictions"),
             ([sets / "truth", "--port", port], 2, "cannot be used"),
             ([sets / "truth", "--annotator", "x" * 101], 2, "--annotator"),
         ]
         for words, code, said in cases:
             assert main(["view", *map(str, words), "--no-browser"]) == code
             assert said in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_an_evaluation_alone_says_what_to_name_beside_it(
+    judged: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["view", str(judged / "run"), "--no-browser"]) == 2
+    assert "name its ground truth and predictions" in capsys.readouterr().err

@@ -61,7 +61,12 @@ def test_a_film_that_is_not_there_is_named(sets: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "codec"), [("two.mkv", "libx264"), ("two.mp4", "mpeg4"), ("two.mov", "libx264")]
+    ("name", "codec"),
+    [
+        ("two.mp4", "mpeg4"),
+        pytest.param("two.mkv", "libx264", marks=pytest.mark.slow),
+        pytest.param("two.mov", "libx264", marks=pytest.mark.slow),
+    ],
 )
 def test_what_browsers_do_not_play_is_encoded_once_frame_by_frame(
     tmp_path: Path, sets: Path, name: str, codec: str

@@ -90,6 +90,7 @@ def test_an_error_leads_to_the_frame_that_shows_it(sets: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_an_evaluation_brings_its_numbers_and_curves(judged: Path) -> None:
     index = Index(open_paths([judged / "run", judged / "truth", judged / "found"]))
     rows = {row["metric"]: row for row in index.metrics(0)}
@@ -172,8 +173,13 @@ def test_tubes_without_labels_are_called_as_most_of_their_boxes(tmp_path: Path) 
 def test_proposals_are_all_shown_and_have_no_errors_of_tubes(tmp_path: Path, sets: Path) -> None:
     found = make_predictions()
     loose = found.with_tables(
-        boxes=found.boxes.drop("tube"), tubes=found.tubes.clear(), tube_labels=found.tube_labels.clear()
+        videos=found.videos.clear(),
+        boxes=found.boxes.drop("tube"),
+        tubes=found.tubes.clear(),
+        tube_labels=found.tube_labels.clear(),
     )
     save(loose, tmp_path / "proposals")
-    told = Index(open_paths([sets / "truth", tmp_path / "proposals"])).describe()
+    index = Index(open_paths([sets / "truth", tmp_path / "proposals"]))
+    assert len(index.boxes("one", 0, 5)["a"]["box"]) == 5
+    told = index.describe()
     assert (told["sides"]["a"]["min_score"], told["error_kinds"]) == (0.0, [])

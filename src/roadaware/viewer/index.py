@@ -214,7 +214,10 @@ class _Side:
         self.source = source
         self._columns = {name: source.scan(name).collect_schema().names() for name in _TABLES}
         rows = source.scan("videos").collect().with_columns(pl.col("video").cast(pl.String))
-        self.videos = {row["video"]: row for row in rows.iter_rows(named=True)}
+        self.videos: dict[str, dict[str, Any]] = {row["video"]: row for row in rows.iter_rows(named=True)}
+        if not self.videos:  # predictions need not list the videos that they are of
+            names = source.scan("boxes").select(pl.col("video").cast(pl.String).unique().sort()).collect()
+            self.videos = {name: {} for name in names["video"].to_list()}
 
     @property
     def has_tubes(self) -> bool:
