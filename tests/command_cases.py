@@ -20,6 +20,9 @@ for _place in ("cli", "corner_cases", "training", "tasks", "online", "models"):
 ALIASES = {"eval": "evaluate"}
 """Groups of commands that are the same objects under a second name."""
 
+SERVING = {("view",)}
+"""Commands that run until they are interrupted; `tests/viewer` tries them."""
+
 
 @dataclass(frozen=True)
 class Case:

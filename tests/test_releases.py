@@ -24,7 +24,7 @@ def wanted() -> list[Requirement]:
     extras = project["optional-dependencies"]
     lines = [
         *project["dependencies"],
-        *(line for name in ("models", "export", "dev") for line in extras[name]),
+        *(line for name in ("models", "export", "viewer", "dev") for line in extras[name]),
     ]
     return [each for each in map(Requirement, lines) if each.name != "roadaware"]
 

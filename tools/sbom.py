@@ -1,6 +1,6 @@
 """Prints what is installed for roadaware as a CycloneDX document: `make sbom`.
 
-Packages that roadaware needs, with its extras `models` and `export`, as they stand in this environment:
+Packages that roadaware needs, with its extras `models`, `export` and `viewer`, as they stand in this environment:
 names, versions, licences as they state them, and who needs whom. No times and no paths, so that the same
 environment gives the same bytes. https://cyclonedx.org/docs/1.6/json/ says what the fields are.
 """
@@ -17,7 +17,7 @@ from urllib.parse import quote
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT, EXTRAS = "roadaware", frozenset({"models", "export"})
+ROOT, EXTRAS = "roadaware", frozenset({"models", "export", "viewer"})
 
 
 def needed(root: str, extras: frozenset[str]) -> tuple[dict[str, Distribution], dict[str, list[str]]]:

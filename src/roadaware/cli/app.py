@@ -71,6 +71,7 @@ COMMANDS = {
         "cross-dataset": "Train predictors on each of several domains, test each on all.",
     },
     "Show": {
+        "view": "Look at runs and datasets on a local page: film, tubes, errors behind a number.",
         "report": "Make the HTML report of run folders: one file, offline, printable.",
         "draw": "Draw boxes, agents, actions and locations on synthetic videos.",
         "doctor": "Find out why something does not work, or why a number is 0.",
@@ -201,14 +202,13 @@ _FORMER_OPTIONS = {
 }
 """By command, options that have another name now, of all commands under no name; the old ones work for one version."""
 _PREDICT = ("roadaware predict street-small --videos drive.mp4 -o found", "`predict` detects in each frame")
-_SHOW = ("roadaware watch drive.mp4 -o run", "`watch` writes the video with what it found, and a page")
+_SHOW = ("roadaware view run", "`view` shows what a command found, on a local page")
 _READ = ("roadaware read jaad JAAD -o tables", "`read` takes a dataset in its own format and saves tables")
 _WRONG_VERBS = {
     "detect": _PREDICT,
     "infer": _PREDICT,
     "inference": _PREDICT,
     "track": ("roadaware link found/predictions -o tubes", "`link` joins detections to tubes over time"),
-    "view": _SHOW,
     "visualize": _SHOW,
     "visualise": _SHOW,
     "plot": _SHOW,

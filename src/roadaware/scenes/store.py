@@ -32,6 +32,7 @@ from roadaware.io.files import (
     remove_stale_files,
     write_and_rename,
 )
+from roadaware.io.sources import open_file
 from roadaware.scenes.schema import TABLES, is_blank
 from roadaware.scenes.tables import Meta, Predictions, Scenes, TableSet
 
@@ -472,3 +473,46 @@ def _rename_by_digest(folder: Path, table: str, path: Path, rows: int) -> Part:
     part = Part(f"{table}-{found[:16]}.parquet", rows, size, found)
     path.replace(folder / part.file)
     return part
+
+
+# Sets that are looked at and not loaded: a viewer reads some rows of one video.
+
+
+def scan_tables(folder: Path) -> tuple[str, Meta, dict[str, pl.LazyFrame]]:
+    """The kind of a saved set (`Scenes` or `Predictions`), its meta, and its tables, whose rows are read when asked for.
+
+    Every file is checked against its digest here; the laws of the tables are not.
+
+    Args:
+        folder: that `save` wrote.
+
+    Raises:
+        DatasetNotFoundError: if no set of tables is there.
+        DamagedError: if a file is not the one that was written.
+        InputError: if it is of another version.
+    """
+    try:
+        content = read_regular(folder / _META, limit=_META_LIMIT)
+    except FileNotFoundError:
+        raise _without_meta(folder) from None
+    parsed = _parse_meta(folder / _META, content)
+    kind = Predictions if parsed.get("kind") == Predictions.__name__ else Scenes
+    meta, parts = _understood(folder / _META, parsed, kind)
+    return kind.__name__, meta, {name: _scan_part(folder / part.file, part) for name, part in parts.items()}
+
+
+def _scan_part(path: Path, part: Part) -> pl.LazyFrame:
+    where = str(path)
+    try:
+        with open_file(path, where, most=max(part.bytes, 1)) as file:
+            found = hashlib.blake2b(digest_size=32)
+            while chunk := file.read(_CHUNK):
+                found.update(chunk)
+    except DamagedError:
+        raise
+    except InputError as error:
+        raise DamagedError(error.message, where=where, hint=_AGAIN) from error
+    if found.hexdigest() != part.blake2b:
+        message = f"expected blake2b {part.blake2b}, found {found.hexdigest()}"
+        raise DamagedError(message, where=where, hint=_AGAIN)
+    return pl.scan_parquet(path, glob=False)

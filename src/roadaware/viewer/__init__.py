@@ -1,0 +1,1 @@
+"""A local page over runs and datasets: from a number to the frame that explains it."""

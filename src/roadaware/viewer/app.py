@@ -1,0 +1,291 @@
+"""The addresses of the viewer: one page with its modules, JSON about what was opened, films, and verdicts."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+from collections.abc import Callable, Iterator
+from functools import wraps
+from importlib.resources import files
+from typing import Any
+
+import polars as pl
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
+from roadaware.io.sources import to_printable
+from roadaware.viewer.films import FilmFinder, open_served
+from roadaware.viewer.index import Index
+from roadaware.viewer.opening import Opened, TableSource
+from roadaware.viewer.verdicts import Verdict, VerdictFile, build_corrections
+
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_CHUNK = 1 << 18
+_MOST_NUMBER = 1 << 40
+_FILM_TYPES = {".webm": "video/webm"}
+_FORGED = (pl.exceptions.PolarsError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_LOG = logging.getLogger("roadaware")
+Endpoint = Callable[[Request], Response]
+
+
+def create_app(opened: Opened, annotator: str) -> Starlette:
+    """The application; `guard.Guard` stands before it.
+
+    No part of an address is ever a path: modules are looked up in a dictionary of what this package holds, videos
+    are numbers.
+
+    Args:
+        opened: what is looked at.
+        annotator: who judges.
+    """
+    pages = _Pages(opened, annotator)
+    read = [Route(path, _answer_errors(end)) for path, end in pages.endpoints().items()]
+    return Starlette(routes=[*read, Route("/api/verdicts", pages.add_verdict, methods=["POST"])])
+
+
+class _Pages:
+    """The endpoints, on one index and one finder of films."""
+
+    def __init__(self, opened: Opened, annotator: str) -> None:
+        self._opened, self._annotator = opened, annotator
+        self._index, self._films = Index(opened), FilmFinder(opened)
+        static = files("roadaware.viewer") / "static"
+        self._static = {
+            each.name: (each.read_bytes(), _TYPES[suffix])
+            for each in static.iterdir()
+            if (suffix := "." + each.name.rpartition(".")[2]) in _TYPES
+        }
+
+    def endpoints(self) -> dict[str, Endpoint]:
+        """Path to endpoint, of those that change nothing."""
+        return {
+            "/": self.page,
+            "/static/{name}": self.module,
+            "/api/index": self.index,
+            "/api/video": self.video,
+            "/api/film": self.film_state,
+            "/api/boxes": self.boxes,
+            "/api/errors": self.errors,
+            "/api/metrics": self.metrics,
+            "/api/curve": self.curve,
+            "/api/verdicts": self.verdicts,
+            "/api/corrections": self.corrections,
+            "/film/{number}": self.film,
+            "/still/{number}/{frame}": self.still,
+        }
+
+    def page(self, request: Request) -> Response:
+        """The one page."""
+        return self._file("index.html")
+
+    def module(self, request: Request) -> Response:
+        """A module or a style of the page."""
+        return self._file(request.path_params["name"])
+
+    def _file(self, name: str) -> Response:
+        if name not in self._static:
+            raise HTTPException(404)
+        data, kind = self._static[name]
+        return Response(data, media_type=kind)
+
+    def index(self, request: Request) -> Response:
+        """What was opened."""
+        return _json({**self._index.describe(), "annotator": self._annotator})
+
+    def video(self, request: Request) -> Response:
+        """Tubes, events and what else there is of a video."""
+        return _json(self._index.describe_video(self._video(request)))
+
+    def film_state(self, request: Request) -> Response:
+        """Whether the film of a video can be shown, and when each of its frames is."""
+        film = self._films.film(self._video(request))
+        return _json(
+            {
+                "state": film.state,
+                "message": film.message,
+                "done": round(film.done, 3),
+                "drawn": film.drawn,
+                "width": film.width,
+                "height": film.height,
+                "times": [round(t_s, 6) for t_s in film.times_s] if film.state != "encoding" else [],
+            }
+        )
+
+    def boxes(self, request: Request) -> Response:
+        """The boxes of some frames."""
+        first, end = _whole(request, "first"), _whole(request, "end")
+        return _json(self._index.boxes(self._video(request), first, end))
+
+    def errors(self, request: Request) -> Response:
+        """Errors of tubes by what they cost."""
+        side, kind = _text(request, "side"), _text(request, "kind")
+        return _json(self._index.errors(side, kind, _number(request, "threshold")))
+
+    def metrics(self, request: Request) -> Response:
+        """The numbers of an evaluation."""
+        return _json(self._index.metrics(_whole(request, "evaluation")))
+
+    def curve(self, request: Request) -> Response:
+        """Precision over recall of a class."""
+        level, kind, label = (_text(request, name) for name in ("level", "kind", "label"))
+        number = _whole(request, "evaluation")
+        return _json(self._index.curve(number, level, kind, label, _number(request, "threshold")))
+
+    def verdicts(self, request: Request) -> Response:
+        """The verdicts that count, of everybody."""
+        source = self._opened.sides.get(_text(request, "side"))
+        if source is None or source.folder is None:
+            return _json([])
+        return _json([vars(verdict) for verdict in VerdictFile(source.folder, source.digest).read()])
+
+    async def add_verdict(self, request: Request) -> Response:
+        """Write a verdict down."""
+        data = b""
+        async for part in request.stream():
+            data += part
+            if len(data) > 1 << 20:
+                raise HTTPException(413)
+        return await run_in_threadpool(_answer_errors(lambda _: self._write(data)), request)
+
+    def _write(self, data: bytes) -> Response:
+        try:
+            given = json.loads(data)
+            side = given.pop("side")
+            verdict = Verdict(annotator=self._annotator, **given)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise UsageError("a verdict has side, video, tube or box, frame, verdict and note") from error
+        _, file = self._judged(side)
+        if verdict.video not in self._index.videos:
+            raise UsageError("there is no such video")
+        file.add(verdict)
+        return _json([vars(each) for each in file.read()])
+
+    def corrections(self, request: Request) -> Response:
+        """The verdicts as corrected proposals, in Parquet."""
+        source, file = self._judged(_text(request, "side"))
+        rows, left = build_corrections(source, file.read())
+        if rows.is_empty():
+            why = "; ".join(f"{count} {what}" for what, count in left.items()) or "no verdict yet"
+            raise InputError(f"there is nothing to export: {why}")
+        buffer = io.BytesIO()
+        rows.write_parquet(buffer)
+        said = {"content-disposition": 'attachment; filename="corrections.parquet"'}
+        return Response(buffer.getvalue(), media_type="application/octet-stream", headers=said)
+
+    def film(self, request: Request) -> Response:
+        """A film's file, or the part of it that is asked for."""
+        film = self._films.film(self._index.video(_path_number(request, "number")))
+        if film.path is None or film.state != "ready":
+            raise HTTPException(404)
+        file, size = open_served(film.path)
+        kind = _FILM_TYPES.get(film.path.suffix.lower(), "video/mp4")
+        first, end, status = _range(request.headers.get("range"), size)
+        headers = {"accept-ranges": "bytes", "content-length": str(end - first)}
+        if status == 416:
+            file.close()
+            return Response(status_code=416, headers={"content-range": f"bytes */{size}"})
+        if status == 206:
+            headers["content-range"] = f"bytes {first}-{end - 1}/{size}"
+        return StreamingResponse(_pieces(file, first, end), status, headers, kind)
+
+    def still(self, request: Request) -> Response:
+        """An image of a video of stills."""
+        video = self._index.video(_path_number(request, "number"))
+        data, kind = self._films.still(video, _path_number(request, "frame"))
+        return Response(data, media_type=kind)
+
+    def _video(self, request: Request) -> str:
+        return self._index.video(_whole(request, "video"))
+
+    def _judged(self, side: Any) -> tuple[TableSource, VerdictFile]:
+        """A side and the file of its verdicts.
+
+        Raises:
+            UsageError: if there is no such side, or it is no folder that can be written to.
+        """
+        source = self._opened.sides.get(side) if isinstance(side, str) else None
+        if source is None:
+            raise UsageError("there is no such side")
+        if source.folder is None:
+            raise UsageError(
+                "verdicts are kept in folders of roadaware: save the dataset with `roadaware read -o` first"
+            )
+        return source, VerdictFile(source.folder, source.digest)
+
+
+def _answer_errors(endpoint: Endpoint) -> Endpoint:
+    """The endpoint, with errors as JSON that the page shows; no traceback and no 500 for what was asked wrongly."""
+
+    @wraps(endpoint)
+    def guarded(request: Request) -> Response:
+        try:
+            return endpoint(request)
+        except RoadawareError as error:
+            status = 422 if isinstance(error, UsageError) else 507 if isinstance(error, DiskError) else 409
+            return _json({"error": to_printable(str(error), 1000)}, status)
+        except _FORGED as error:
+            # The laws of tables are not checked when they are scanned: a forged one is met here.
+            words = str(error).splitlines()[:1]
+            message = f"a table is not as roadaware writes it ({type(error).__name__}): {' '.join(words)}"
+            _LOG.debug("%s", message, exc_info=True)
+            return _json({"error": to_printable(message, 1000)}, 409)
+
+    return guarded
+
+
+def _json(data: Any, status: int = 200) -> Response:
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Response(text.encode("utf-8", errors="replace"), status, media_type="application/json")
+
+
+def _text(request: Request, name: str) -> str:
+    return request.query_params.get(name, "")
+
+
+def _whole(request: Request, name: str) -> int:
+    return _parse_whole(_text(request, name), name)
+
+
+def _path_number(request: Request, name: str) -> int:
+    return _parse_whole(request.path_params[name], name)
+
+
+def _parse_whole(text: str, name: str) -> int:
+    if not re.fullmatch("[0-9]{1,13}", text, re.ASCII) or int(text) > _MOST_NUMBER:
+        raise UsageError(f"{name} is a whole number from 0 on")
+    return int(text)
+
+
+def _number(request: Request, name: str) -> float:
+    text = _text(request, name)
+    if not re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,9})?", text, re.ASCII):
+        raise UsageError(f"{name} is a number")
+    return float(text)
+
+
+def _range(asked: str | None, size: int) -> tuple[int, int, int]:
+    """First byte, the one after the last, and the status; one range is answered, several as none."""
+    found = re.fullmatch(r"bytes=([0-9]{0,18})-([0-9]{0,18})", asked or "", re.ASCII)
+    if found is None or found[0] == "bytes=-":
+        return 0, size, 200
+    if not found[1]:
+        first, end = max(0, size - int(found[2])), size
+    else:
+        first, end = int(found[1]), min(size, int(found[2]) + 1) if found[2] else size
+    return (first, end, 206) if first < end else (0, 0, 416)
+
+
+def _pieces(file: Any, first: int, end: int) -> Iterator[bytes]:
+    with file:
+        file.seek(first)
+        left = end - first
+        while left and (piece := file.read(min(_CHUNK, left))):
+            left -= len(piece)
+            yield piece

@@ -1,0 +1,316 @@
+"""Films and stills behind the viewer: found within the folders that were named, and made playable once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from roadaware.errors import DiskError, InputError
+from roadaware.io.files import remove_stale_files
+from roadaware.io.folders import make_folder
+from roadaware.io.images import parse_image_size, strip_image_metadata
+from roadaware.io.sources import is_outside, open_file, read_file, resolve_inside, to_printable
+from roadaware.io.video import (
+    BROKEN,
+    VideoReader,
+    VideoWriter,
+    get_time_base,
+    open_container,
+    read_frame_times,
+)
+from roadaware.online.run_folder import FILM
+from roadaware.places import get_cache_folder
+from roadaware.viewer.opening import FILMS, Opened, TableSource
+
+# What Chromium, Firefox and Safari play: coding and pixels of the images, in a container of the mp4 family.
+_PLAYED = {("h264", "yuv420p"), ("h264", "yuvj420p"), ("vp9", "yuv420p"), ("av1", "yuv420p")}
+_CONTAINER = "mov"
+# Players count from the first image; a file whose clock starts elsewhere would be off by that.
+_START_S = 1e-3
+_USUAL_FPS = 25.0
+_MOST_PACKETS = 20_000_000
+_CRF = 20
+"""Of copies: finer than the eye needs, since people measure on them."""
+
+
+@dataclass
+class Film:
+    """The moving image of one video as a browser can show it.
+
+    Args:
+        state: `ready`; `encoding`; `stills`, one image a frame; or `missing`.
+        message: what people should know: what lacks, what is done, what is shown instead.
+        path: of the file that is served, where there is one.
+        times_s: when each frame is shown, on the clock of that file.
+        done: share that is encoded.
+        drawn: whether everything is drawn on it already.
+        width, height: of its images; 0 where not known.
+    """
+
+    state: str
+    message: str = ""
+    path: Path | None = None
+    times_s: list[float] = field(default_factory=list)
+    done: float = 1.0
+    drawn: bool = False
+    width: int = 0
+    height: int = 0
+
+
+class FilmFinder:
+    """Finds the film of each video, and encodes anew what browsers cannot play, one at a time.
+
+    Args:
+        opened: what the viewer was given; nothing outside its folders is ever read.
+    """
+
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        self._films: dict[str, Film] = {}
+        self._stills: dict[str, dict[int, tuple[Path, str]]] = {}
+        self._lock, self._encoder = threading.Lock(), threading.Lock()
+
+    def film(self, video: str) -> Film:
+        """The film of a video, looked for when it is first asked for."""
+        with self._lock:
+            if video not in self._films:
+                self._films[video] = self._find(video)
+            return self._films[video]
+
+    def still(self, video: str, frame: int) -> tuple[bytes, str]:
+        """An image file of a video of stills, without its metadata, and its media type.
+
+        Raises:
+            InputError: if there is none, or it is no whole PNG or JPEG.
+        """
+        self.film(video)
+        place = self._stills.get(video, {}).get(frame)
+        if place is None:
+            raise InputError(f"there is no image of frame {frame}", where=to_printable(video))
+        path = resolve_inside(*place)
+        data = strip_image_metadata(read_file(path), to_printable(str(path)))
+        return data, "image/png" if data.startswith(b"\x89PNG") else "image/jpeg"
+
+    def _find(self, video: str) -> Film:
+        stills = self._find_stills(video)
+        if stills:
+            return self._describe_stills(video, stills)
+        faults: list[str] = []
+        for path in self._candidates(video, faults):
+            try:
+                return self._open(path)
+            except InputError as error:
+                faults.append(str(error))
+        for source in self._opened.sides.values():
+            if source.watch is not None and _holds(source, video):
+                try:
+                    film = self._open(resolve_inside(Path(os.path.realpath(source.watch)), FILM))
+                except InputError as error:
+                    faults.append(str(error))
+                    continue
+                rows = source.scan("frames").filter(pl.col("video").cast(pl.String) == video)
+                counted = rows.select(pl.len(), pl.col("frame").max()).collect().row(0)
+                # Its n-th image is frame n only where no frame was left out.
+                if film.state == "encoding" or counted == (len(film.times_s), len(film.times_s) - 1):
+                    film.drawn = True
+                    film.message = (
+                        "the film of the watch, with everything drawn on it; --media shows the original"
+                    )
+                    return film
+                faults.append("frames were left out of the film of the watch")
+        wanted = next((name for name in self._stated_paths(video)), None) or f"{video}.mp4"
+        why = f" ({faults[0]})" if faults else ""
+        return Film("missing", f"{to_printable(wanted)} is not here{why}; --media DIR says where films lie")
+
+    def _stated_paths(self, video: str) -> list[str]:
+        """What the tables say of where a film lies, the ground truth first."""
+        found = []
+        for source in self._opened.sides.values():
+            table = source.scan("videos")
+            if "path" in table.collect_schema().names():
+                rows = table.filter(pl.col("video").cast(pl.String) == video).select("path").collect()
+                found += [path for path in rows["path"].cast(pl.String).to_list() if path]
+        return list(dict.fromkeys(found))
+
+    def _candidates(self, video: str, faults: list[str]) -> list[Path]:
+        """Where the film may lie, best first; a name that leads out of its folder is a fault."""
+        stated, found = self._stated_paths(video), []
+        names = {Path(name).name for name in stated}
+        for place in self._opened.media:
+            if place.is_file():
+                if place.stem == video or place.name in names:
+                    found.append(place.resolve())
+                continue
+            root = place.resolve()
+            ends = [f"{video}{suffix}" for suffix in FILMS]
+            for name in (*stated, *sorted(names), *ends):
+                with suppress(InputError):
+                    found.append(resolve_inside(root, name))
+        for source in self._opened.sides.values():
+            if source.watch is not None:
+                continue  # its root holds the drawn film under the name of the original
+            for name in stated:
+                try:
+                    found.append(resolve_inside(Path(os.path.realpath(source.root)), name))
+                except InputError as error:
+                    if is_outside(name):
+                        faults.append(str(error))
+        return list(dict.fromkeys(found))
+
+    def _find_stills(self, video: str) -> dict[int, tuple[Path, str]]:
+        """Frame to folder and name of its image, where a set says so."""
+        for source in self._opened.sides.values():
+            frames = source.scan("frames")
+            columns = frames.collect_schema().names()
+            name = next((each for each in ("path", "picture") if each in columns), None)
+            if name is None:
+                continue
+            held = frames.filter(pl.col("video").cast(pl.String) == video).select("frame", name).drop_nulls()
+            rows = held.collect().rows()
+            roots = [
+                Path(os.path.realpath(root)) for root in (*self._opened.media, source.root) if root.is_dir()
+            ]
+            for root in roots:
+                if any(_is_inside(root, str(path)) for _, path in rows[:20]):
+                    return {int(frame): (root, str(path)) for frame, path in rows}
+        return {}
+
+    def _describe_stills(self, video: str, stills: dict[int, tuple[Path, str]]) -> Film:
+        self._stills[video] = stills
+        film = Film("stills")
+        for place in list(stills.values())[:20]:
+            with suppress(InputError):
+                size = parse_image_size(read_file(resolve_inside(*place)))
+                if size is not None:
+                    film.width, film.height = size
+                    break
+        # Shown as a film of a second each ten: of stills no table says more.
+        film.times_s = [frame / 10 for frame in range(max(stills) + 1)]
+        return film
+
+    def _open(self, path: Path) -> Film:
+        """A film as it is, where browsers play it; else its copy, made now if there is none.
+
+        Raises:
+            InputError: if it cannot be read.
+        """
+        where = to_printable(str(path))
+        with open_container(path) as file:
+            if file.streams.video:
+                stream = file.streams.video[0]
+                form = (str(stream.codec_context.name), str(stream.codec_context.pix_fmt))
+                size = int(stream.width), int(stream.height)
+                family = _CONTAINER in str(file.format.name).split(",")
+                scale = get_time_base(stream, where)
+                times, count, broken = read_frame_times(file, stream, where)
+                times_s = (times * scale).tolist()
+                whole = not broken and count == len(times_s) and times_s and abs(times_s[0]) < _START_S
+                if whole and family and form in _PLAYED and _is_seekable(path):
+                    return Film("ready", path=path, times_s=times_s, width=size[0], height=size[1])
+        return self._open_copy(path)
+
+    def _open_copy(self, path: Path) -> Film:
+        status = path.stat()
+        name = f"{path}\0{status.st_size}\0{status.st_mtime_ns}"
+        key = hashlib.blake2b(os.fsencode(name), digest_size=12).hexdigest()
+        target = Path(os.path.realpath(get_cache_folder())) / "viewer" / f"{key}.mp4"
+        if target.is_file():
+            with suppress(InputError), VideoReader(target) as reader:
+                return _describe_copy(reader, target, path)
+        reader = VideoReader(path)
+        film = Film("encoding", _say(path), done=0.0, width=reader.width_px, height=reader.height_px)
+        threading.Thread(
+            target=self._encode, args=(reader, target, film), name="encoder", daemon=True
+        ).start()
+        return film
+
+    def _encode(self, reader: VideoReader, target: Path, film: Film) -> None:
+        """Write the copy; frame n of it is frame n of the film, at a constant pace."""
+        with self._encoder, reader:
+            fps = min(max(reader.fps or _USUAL_FPS, 0.1), 240.0)
+            try:
+                make_folder(target.parent)
+                with suppress(OSError):
+                    remove_stale_files(target.parent)
+                width, height = (side + side % 2 for side in (reader.width_px, reader.height_px))
+                writer = VideoWriter(target, width, height, fps, crf=_CRF)
+                with writer:
+                    picture = np.zeros((height, width, 3), dtype=np.uint8)
+                    for number in range(len(reader)):
+                        with suppress(InputError):  # one that cannot be decoded: the last one stands
+                            picture = _pad(reader.frame(number), width, height)
+                        writer.write(picture)
+                        film.done = (number + 1) / len(reader)
+                with VideoReader(target) as copy:
+                    film.times_s = [copy.t_s(number) for number in range(len(copy))]
+                film.path, film.state = target, "ready"
+            except (InputError, DiskError) as error:
+                film.state, film.message = "missing", f"it could not be encoded: {error}"
+
+
+def _is_seekable(path: Path) -> bool:
+    """Whether each frame lasts, as the file states it, until the next begins.
+
+    Where frames are stored in another order than they are shown (B frames) and the rate varies, the stated durations
+    are those of other frames, and a browser that is sent to one frame shows the one before.
+    """
+    with open_container(path) as file:
+        try:
+            packets = islice(file.demux(file.streams.video[0]), _MOST_PACKETS)
+            stated = sorted((p.pts, p.duration or 0) for p in packets if p.size and p.pts is not None)
+        except BROKEN:
+            return False
+    return all(begin + lasts == after for (begin, lasts), (after, _) in pairwise(stated))
+
+
+def _describe_copy(reader: VideoReader, target: Path, path: Path) -> Film:
+    times_s = [reader.t_s(number) for number in range(len(reader))]
+    return Film("ready", _say(path), target, times_s, width=reader.width_px, height=reader.height_px)
+
+
+def _say(path: Path) -> str:
+    name = to_printable(path.name)
+    return f"browsers do not play {name} frame by frame: a copy without sound is shown, and kept in the cache"
+
+
+def _pad(picture: Any, width: int, height: int) -> Any:
+    """The image with its last row and column repeated, where an even size asks for it."""
+    high, wide = picture.shape[:2]
+    return np.pad(picture, ((0, height - high), (0, width - wide), (0, 0)), mode="edge")
+
+
+def _is_inside(root: Path, name: str) -> bool:
+    try:
+        resolve_inside(root, name)
+    except InputError:
+        return False
+    return True
+
+
+def _holds(source: TableSource, video: str) -> bool:
+    rows = source.scan("videos").filter(pl.col("video").cast(pl.String) == video)
+    return bool(rows.select(pl.len()).collect().item())
+
+
+def open_served(path: Path) -> tuple[Any, int]:
+    """A film's file, open, and its size in bytes.
+
+    Args:
+        path: as it was found, with no link on its way.
+
+    Raises:
+        InputError: if it is no regular file any more, or a link was put on its way.
+    """
+    if Path(os.path.realpath(path)) != path:
+        raise InputError("a link leads elsewhere by now", where=to_printable(str(path)))
+    file = open_file(path, most=1 << 50)
+    return file, os.fstat(file.fileno()).st_size

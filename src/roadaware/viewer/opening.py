@@ -1,0 +1,226 @@
+"""What the viewer is given, opened: tables whose rows are read when they are looked at, films, and evaluations."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from roadaware.datasets.detect_format import detect_dataset_format
+from roadaware.datasets.loading import SYNTHETIC, read_release, require_path
+from roadaware.datasets.simulator import is_simulation
+from roadaware.errors import InputError, UsageError
+from roadaware.formats.proposal_tasks import SENT
+from roadaware.io.files import read_regular
+from roadaware.online.run_folder import CROSSING, EVENTS, SUMMARY
+from roadaware.reports import runs
+from roadaware.reports.run_kinds import KINDS
+from roadaware.reports.watch_page import read_summary
+from roadaware.scenes.schema import create_empty_table
+from roadaware.scenes.store import is_saved, scan_tables
+from roadaware.scenes.tables import Meta, TableSet
+from roadaware.steps import log_step
+
+if TYPE_CHECKING:
+    from roadaware.analysis.evaluation.runs import EventRun
+
+TRUTH = "truth"
+"""The side of what is true; predictions are the sides `a`, `b`, `c` ... in the order in which they are given."""
+FILMS = (".mp4", ".mov", ".m4v", ".mkv", ".webm")
+_INNER = ("predictions", "proposals", SENT, "labels")
+"""Where commands save tables in a folder of theirs: watch and predict, propose, label export, label import."""
+_MOST_SIDES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class TableSource:
+    """One set of tables.
+
+    Args:
+        name: for people.
+        predicted: whether it is Predictions.
+        meta: of the set.
+        tables: by name, those with rows.
+        folder: what was named, beside whose files verdicts are kept; None where nothing can be written there.
+        root: the folder that paths in the tables start at.
+        digest: changes when the set does; what is said of one set is not said of another in its place.
+        watch: the folder of the watch that made it, if one did.
+        summary: of that watch.
+    """
+
+    name: str
+    predicted: bool
+    meta: Meta
+    tables: dict[str, pl.LazyFrame]
+    folder: Path | None
+    root: Path
+    digest: str = ""
+    watch: Path | None = None
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """A table; without rows where the set has none."""
+        found = self.tables.get(table)
+        return create_empty_table(table).lazy() if found is None else found
+
+    @property
+    def events(self) -> Path | None:
+        """The events of the watch, where there are some."""
+        path = None if self.watch is None else self.watch / EVENTS
+        return path if path is not None and path.is_file() else None
+
+    @property
+    def crossing(self) -> Path | None:
+        """The forecasts of the watch, where there are some."""
+        path = None if self.watch is None else self.watch / CROSSING
+        return path if path is not None and path.is_file() else None
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """All that was named.
+
+    Args:
+        sides: `truth`, `a`, `b` ... to their sets, in this order.
+        evaluations: of road events, with the folders that hold them.
+        media: folders and files in which films are looked for.
+    """
+
+    sides: dict[str, TableSource]
+    evaluations: tuple[tuple[Path, EventRun], ...]
+    media: tuple[Path, ...]
+
+    @property
+    def truth(self) -> TableSource | None:
+        """What is true, where it was named."""
+        return self.sides.get(TRUTH)
+
+    @property
+    def predicted(self) -> dict[str, TableSource]:
+        """The sides of predictions."""
+        return {side: source for side, source in self.sides.items() if side != TRUTH}
+
+
+def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | None = None) -> Opened:
+    """Runs, datasets and saved tables opened, each as what it is.
+
+    Args:
+        paths: folders of runs, saved tables, datasets; films stand for `media`.
+        media: folders and files in which films are looked for.
+        reader: of a dataset as it was released; told by its content where None.
+
+    Raises:
+        UsageError: if nothing was named, or two sets of ground truth, or more predictions than can be told apart.
+        InputError: if something is none of these, or cannot be read.
+    """
+    if not paths:
+        raise UsageError("name what to look at: the folder of a run, saved tables or a dataset")
+    for path in (*paths, *media):
+        require_path(path)
+    films = [path for path in paths if path.is_file() and path.suffix.lower() in FILMS]
+    sources: list[TableSource] = []
+    evaluations: list[tuple[Path, EventRun]] = []
+    for path in paths:
+        if path in films:
+            continue
+        if runs.is_run(path):
+            evaluations.append((path, _open_evaluation(path)))
+        else:
+            sources.append(_open_tables(path, reader))
+    true = [source for source in sources if not source.predicted]
+    predicted = [source for source in sources if source.predicted]
+    if len(true) > 1:
+        names = ", ".join(source.name for source in true)
+        raise UsageError(f"one set of ground truth can be looked at, these are {len(true)}: {names}")
+    if len(predicted) > _MOST_SIDES:
+        raise UsageError(f"{_MOST_SIDES} predictions can stand side by side, not {len(predicted)}")
+    if not sources:
+        raise UsageError(
+            "an evaluation holds numbers, not boxes: name its ground truth and predictions too, as in\n"
+            "  roadaware view RUN TRUTH PREDICTIONS"
+        )
+    sides = dict(zip([TRUTH] * len(true) + list("abcdefgh"), [*true, *predicted], strict=False))
+    return Opened(sides, tuple(evaluations), (*media, *films))
+
+
+def _open_evaluation(path: Path) -> EventRun:
+    kind = runs.describe_kind(path)
+    if kind != "road events":
+        raise UsageError(
+            f"{path} is an evaluation of {kind}; evaluations of road events can be viewed, "
+            "the others by `roadaware report`"
+        )
+    with log_step(f"opening {path}"):
+        run: EventRun = runs.load_runs(KINDS[kind].load, path)[0]
+    return run
+
+
+def _open_tables(path: Path, reader: str | None) -> TableSource:
+    """Saved tables, the folder of a command that holds some, or a dataset."""
+    for folder in (path, *(path / name for name in _INNER)):
+        if not is_saved(folder):
+            continue
+        with log_step(f"opening {folder}"):
+            kind, meta, tables = scan_tables(folder)
+            stated = read_regular(folder / "meta.json", limit=1 << 28)
+        watched = folder != path and (path / EVENTS).is_file() and (path / SUMMARY).is_file()
+        return TableSource(
+            name=path.name or str(path),
+            predicted=kind == "Predictions",
+            meta=meta,
+            tables=tables,
+            folder=path,
+            root=path if folder != path else path.absolute().parent,
+            digest=hashlib.blake2b(stated, digest_size=8).hexdigest(),
+            watch=path if watched else None,
+            summary=read_summary(path) if watched else {},
+        )
+    if path.is_dir() and (path / "predictions.parts").is_dir():
+        raise InputError(
+            "this watch has not ended: its tables are still in parts",
+            where=str(path),
+            hint="Let it end, or give it again.",
+        )
+    if reader is None:
+        reader = SYNTHETIC if is_simulation(path) else detect_dataset_format(path)
+    scenes = read_release(reader, path)
+    return TableSource(
+        name=path.name or str(path),
+        predicted=False,
+        meta=scenes.meta,
+        tables={name: frame.lazy() for name, frame in scenes.filled().items()},
+        folder=None,
+        root=path.absolute() if path.is_dir() else path.absolute().parent,
+    )
+
+
+def load_tables(source: TableSource, names: Iterable[str], kind: type[TableSet]) -> Any:
+    """Some tables of a set as checked Scenes or Predictions, boxes without their dense scores and sounds.
+
+    Args:
+        source: of them.
+        names: of the tables.
+        kind: Scenes or Predictions.
+
+    Raises:
+        InputError: if a table breaks a law.
+    """
+    held: dict[str, Any] = {}
+    for name in names:
+        if name in source.tables:
+            rows = source.tables[name]
+            held[name] = (
+                rows.select(pl.exclude("scores", "sound")).collect() if name == "boxes" else rows.collect()
+            )
+    notes = {key: value for key, value in source.meta.notes.items() if key != "dense_scores"}
+    meta = Meta(
+        dataset=source.meta.dataset,
+        vocabularies=dict(source.meta.vocabularies),
+        composites=dict(source.meta.composites),
+        notes=notes,
+    )
+    return kind(**held, meta=meta)

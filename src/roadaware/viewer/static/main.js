@@ -1,0 +1,449 @@
+// The page: its state, its keys, and what leads from one part to another.
+
+import { ask, send } from "./api.js";
+import { buildClip, MOST_FRAMES } from "./clip.js";
+import { Lanes } from "./lanes.js";
+import { choice, make, Panels } from "./panels.js";
+import { Player } from "./player.js";
+import { labelsAt } from "./tubes.js";
+
+const $ = (id) => document.getElementById(id);
+const KEYS = [
+  ["space", "play, pause"],
+  [", .", "one frame back, on"],
+  ["← →", "one frame; with shift ten"],
+  ["J K L", "back, pause, on; again: faster"],
+  ["Home End", "first, last frame"],
+  ["↑ ↓", "in a list or the time line: the next error, event or tube"],
+  ["O", "repeat the selected tube or span"],
+  ["T, G", "tails of tubes, names at boxes"],
+  ["+ − 0", "zoom in, out, whole image"],
+  ["1 2 3", "right, wrong, unsure"],
+  ["N, U", "a note, undo"],
+  ["B", "predictions side by side"],
+  ["M, F", "sound, full screen"],
+  ["E, C", "save the frame as a picture, the span as a page"],
+  ["Escape", "nothing selected"],
+];
+
+// What is drawn; player and lanes read it.
+const state = {
+  sides: {},
+  names: {},
+  split: false,
+  score: 0,
+  hidden: new Set(),
+  chosen: null,
+  tags: true,
+  fps: null,
+  passes: (side, word, score) => (side === "truth" || score === null || score === undefined || score >= state.score) && !state.hidden.has(word),
+  choose: (target) => choose(target),
+  verdictOf: (side, tube) => verdictOf(side, { tube })?.verdict || "",
+};
+const verdicts = {}; // side to those that count
+const undone = []; // what each act stood in the place of, the last act last
+let index;
+let player;
+let lanes;
+let panels;
+
+const app = {
+  number: -1,
+  told: () => player.told || {},
+  findByName: (side, name) => [...(player.tubes[side] || new Map()).values()].find((tube) => tube.name === name),
+  tell,
+  remember,
+  async open({ number = app.number, frame = player.frame, chosen, loop }) {
+    if (number < 0 || number >= index.videos.name.length) return tell("this video was not opened");
+    if (number !== app.number) {
+      app.number = number;
+      state.fps = index.videos.fps[number];
+      if (chosen === undefined) chosen = null;
+      player.frame = frame; // `load` shows this frame first
+      if (!(await player.load(number, index.videos.name[number], index.videos.n_frames[number]))) return;
+      state.chosen = null;
+      lanes.reset();
+      if (["videos", "found"].includes(panels.view.tab)) panels.show();
+    }
+    if (chosen !== undefined) choose(chosen);
+    if (loop && player.loop) player.loop = loop;
+    player.seek(frame, true);
+    count();
+  },
+};
+
+function tell(words) {
+  const note = $("note");
+  note.textContent = words;
+  note.hidden = false;
+  clearTimeout(tell.timer);
+  tell.timer = setTimeout(() => (note.hidden = true), 6000);
+}
+
+function choose(target) {
+  state.chosen = target;
+  if (player.loop) setLoop(true);
+  showChosen();
+  player.draw();
+  lanes.draw();
+  remember();
+}
+
+function chosenTube() {
+  const { chosen } = state;
+  return chosen && chosen.tube !== null ? (player.tubes[chosen.side] || new Map()).get(chosen.tube) : undefined;
+}
+
+function showChosen() {
+  const box = $("chosen");
+  const { chosen } = state;
+  if (!chosen) {
+    box.replaceChildren(make("h2", { text: "Selection" }), make("p", { of: "quiet", text: "Click a box or a bar of the time line. Dashed and hatched is ground truth, solid is predicted." }));
+    return;
+  }
+  const tube = chosenTube();
+  const side = chosen.side === "truth" ? "ground truth" : `${chosen.side.toUpperCase()} ${state.names[chosen.side]}`;
+  const parts = [make("h2", { text: tube ? `${tube.word} ${tube.name}` : `box ${chosen.box}` })];
+  const facts = make("table");
+  const row = (name, value, score) => facts.append(make("tr", {}, make("td", { text: name }), make("td", { text: value }), make("td", { of: "n quiet", text: score ?? "" })));
+  row("of", side);
+  if (chosen.error) row("error", chosen.error);
+  if (tube) {
+    row("frames", `${tube.first} to ${tube.end - 1}`);
+    if (tube.score !== null) row("score", tube.score.toFixed(3));
+    for (const [kind, word, score] of labelsAt(tube, player.frame)) row(kind, word, score === null || score === undefined ? "" : score.toFixed(2));
+    const crossing = player.crossing(chosen.side, tube);
+    if (crossing !== null && crossing !== undefined) row("crossing", crossing.toFixed(3));
+  }
+  parts.push(facts);
+  if (tube) parts.push(make("p", {}, make("button", { type: "button", text: "first frame", click: () => player.seek(tube.first) }), document.createTextNode(" "), make("button", { type: "button", text: "last frame", click: () => player.seek(tube.end - 1) })));
+  parts.push(...verdictParts(chosen));
+  box.replaceChildren(...parts);
+}
+
+// Verdicts: sent at once; what they stood in the place of is kept for undo.
+
+const target = (chosen) => (chosen.tube !== null ? { tube: chosen.tube, box: null } : { tube: null, box: chosen.box });
+
+function verdictOf(side, { tube, box = null }) {
+  const name = index.videos.name[app.number];
+  return (verdicts[side] || []).find((each) => each.video === name && each.tube === (tube ?? null) && each.box === box && each.annotator === index.annotator);
+}
+
+function verdictParts(chosen) {
+  const now = verdictOf(chosen.side, target(chosen));
+  const buttons = make("div", { of: "verdicts", role: "group", "aria-label": "Verdict" });
+  for (const [key, word] of [["1", "right"], ["2", "wrong"], ["3", "unsure"]]) {
+    buttons.append(make("button", { type: "button", text: word, title: `${word} (${key})`, "aria-pressed": now?.verdict === word, click: () => judge(word) }));
+  }
+  const note = make("input", { type: "text", id: "words", placeholder: "note (N)", "aria-label": "Note", maxlength: 2000, value: now?.note || "" });
+  note.addEventListener("change", () => judge(verdictOf(chosen.side, target(chosen))?.verdict || "", note.value));
+  const mine = (verdicts[chosen.side] || []).filter((each) => each.annotator === index.annotator);
+  const counts = ["right", "wrong", "unsure"].map((word) => `${mine.filter((each) => each.verdict === word).length} ${word}`).join(", ");
+  return [
+    make("h3", { text: "Verdict" }),
+    buttons,
+    note,
+    make("p", { of: "quiet number", text: `${index.annotator}: ${counts}` }),
+    make("p", {}, make("button", { type: "button", text: "undo", title: "Take the last verdict back (U)", click: undo }), document.createTextNode(" "), make("button", { type: "button", text: "corrections", title: "Save the verdicts as corrections, as `label import` reads them", click: () => download(chosen.side) })),
+  ];
+}
+
+async function judge(word, note) {
+  const { chosen } = state;
+  if (!chosen) return tell("select a box first");
+  const before = verdictOf(chosen.side, target(chosen));
+  const verdict = note === undefined && before?.verdict === word ? "" : word;
+  const act = { side: chosen.side, video: index.videos.name[app.number], frame: player.frame, ...target(chosen), verdict, note: note ?? before?.note ?? "" };
+  if (await write(act)) undone.push({ ...act, verdict: before?.verdict || "", note: before?.note || "" });
+}
+
+async function undo() {
+  const act = undone.pop();
+  if (!act) return tell("there is nothing to undo");
+  if (!(await write(act))) undone.push(act);
+}
+
+async function write(act) {
+  try {
+    verdicts[act.side] = await send("/api/verdicts", act);
+  } catch (error) {
+    tell(error.message);
+    return false;
+  }
+  showChosen();
+  lanes.draw();
+  return true;
+}
+
+async function download(side) {
+  const answer = await fetch(`/api/corrections?side=${encodeURIComponent(side)}`);
+  if (!answer.ok) return tell((await answer.json()).error);
+  save(await answer.blob(), "corrections.parquet");
+}
+
+function save(blob, name) {
+  const link = make("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+// The selected span, or that of the selected tube, as one file.
+async function saveClip() {
+  const tube = chosenTube();
+  const span = lanes.chosenSpan || player.loop || (tube ? [tube.first, tube.end] : null);
+  if (!span) return tell("select a tube, or drag a span on the time line");
+  const [first, end] = [Math.max(0, span[0]), Math.min(span[1], player.count, span[0] + MOST_FRAMES)];
+  const name = index.videos.name[app.number];
+  const facts = {
+    title: `${name}, frames ${first} to ${end - 1}`,
+    about: `${Object.entries(state.names).map(([side, each]) => `${side === "truth" ? "truth" : side.toUpperCase()}: ${each}`).join(", ")}. Dashed is ground truth, solid is predicted; scores from ${state.score.toFixed(2)}.`,
+  };
+  const page = await buildClip(player, first, end, facts, (done, total) => tell(`frame ${done} of ${total}`));
+  if (page === null) return tell("a frame of the span could not be shown");
+  if (span[1] - span[0] > end - first) tell(`the first ${end - first} frames were saved`);
+  save(new Blob([page], { type: "text/html" }), `${name}-${first}-${end - 1}.html`);
+}
+
+// What stands above and below the film.
+
+function buildHeader() {
+  for (const [side, facts] of Object.entries(index.sides)) {
+    state.sides[side] = true;
+    state.names[side] = facts.name;
+    const button = make("button", { type: "button", "aria-pressed": "true", "data-side": side, title: `${facts.name}: shown or not` });
+    button.append(strokeOf(side), document.createTextNode(side === "truth" ? `truth: ${facts.name}` : `${side.toUpperCase()}: ${facts.name}`));
+    button.addEventListener("click", () => {
+      state.sides[side] = !state.sides[side];
+      refresh();
+    });
+    $("sides").append(button);
+  }
+  const predicted = Object.entries(index.sides).filter(([side]) => side !== "truth");
+  $("split").hidden = predicted.length < 2;
+  $("score-label").hidden = predicted.length === 0;
+  state.score = predicted.length ? Math.min(...predicted.map(([, facts]) => facts.min_score)) : 0;
+  $("score").addEventListener("input", () => {
+    state.score = Number($("score").value);
+    refresh();
+  });
+  $("split").addEventListener("click", () => act("split"));
+  $("theme").addEventListener("click", () => {
+    const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
+    document.documentElement.dataset.theme = dark ? "light" : "dark";
+    localStorage.setItem("roadaware-theme", document.documentElement.dataset.theme);
+    lanes.draw();
+  });
+  $("help").addEventListener("click", () => $("keys").showModal());
+  for (const [keys, words] of KEYS) $("key-table").append(make("tr", {}, make("td", {}, make("kbd", { text: keys })), make("td", { text: words })));
+  $("rate").replaceWith(Object.assign(choice("Speed", player.rates.map((each) => [String(each), `${each} ×`]), "1", (value) => (player.playing ? player.play(Number(value)) : (player.rate = Number(value)))), { id: "rate" }));
+  for (const button of document.querySelectorAll("[data-do]")) button.addEventListener("click", () => act(button.dataset.do));
+}
+
+function strokeOf(side) {
+  const drawn = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  for (const [name, value] of [["width", "18"], ["height", "11"], ["aria-hidden", "true"]]) drawn.setAttribute(name, value);
+  const box = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  const look = { x: 1, y: 1, width: 16, height: 9, fill: "none", stroke: "currentColor", "stroke-width": 1.6, ...(side === "truth" ? { "stroke-dasharray": "3 2" } : {}) };
+  for (const [name, value] of Object.entries(look)) box.setAttribute(name, value);
+  drawn.append(box);
+  return drawn;
+}
+
+function refresh() {
+  for (const button of $("sides").children) button.setAttribute("aria-pressed", state.sides[button.dataset.side]);
+  $("split").setAttribute("aria-pressed", state.split);
+  $("loop").setAttribute("aria-pressed", Boolean(player.loop));
+  $("tails").setAttribute("aria-pressed", player.tails);
+  $("sound").setAttribute("aria-pressed", !$("film").muted);
+  $("score").value = state.score;
+  $("score-value").textContent = state.score.toFixed(2);
+  player.draw();
+  lanes.draw();
+  count();
+  remember();
+}
+
+// How many tubes pass the filters, side by side, and the classes that can be hidden.
+function count() {
+  const words = new Map();
+  const told = [];
+  for (const [side, tubes] of Object.entries(player.tubes)) {
+    let shown = 0;
+    for (const tube of tubes.values()) {
+      if (tube.score === null || side === "truth" || tube.score >= state.score) words.set(tube.word, (words.get(tube.word) || 0) + 1);
+      shown += state.passes(side, tube.word, tube.score) ? 1 : 0;
+    }
+    if (index.sides[side].tubes) told.push(`${side === "truth" ? "true" : side.toUpperCase()} ${shown} of ${tubes.size}`);
+  }
+  $("counts").textContent = told.length ? `tubes: ${told.join(", ")}` : "";
+  const chips = make("div", { of: "chips", id: "classes", role: "group", "aria-label": "Classes" });
+  for (const [word, number] of [...words].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const chip = make("button", { type: "button", "aria-pressed": !state.hidden.has(word), title: `${word}: shown or not`, text: `${word} ${number}` });
+    chip.addEventListener("click", () => {
+      if (state.hidden.has(word)) state.hidden.delete(word);
+      else state.hidden.add(word);
+      refresh();
+    });
+    chips.append(chip);
+  }
+  $("classes")?.remove();
+  $("counts").after(chips);
+}
+
+function changed(frame) {
+  if (!player || !lanes) return;
+  $("play").textContent = player.playing ? "pause" : "play";
+  $("clock").textContent = `frame ${frame} of ${player.count} · ${(player.times[frame] ?? 0).toFixed(2)} s`;
+  lanes.move(frame);
+  if (state.chosen && !player.playing) showChosen();
+  if (!player.playing) remember();
+}
+
+function setLoop(on) {
+  const tube = chosenTube();
+  const span = lanes.chosenSpan || (tube ? [tube.first, tube.end] : null);
+  player.loop = on && span ? span : null;
+  if (on && !span) tell("select a tube, or drag a span on the time line");
+}
+
+function faster() {
+  const rates = player.rates.filter((each) => each > 0);
+  return player.playing && player.rate > 0 ? rates[Math.min(rates.length - 1, rates.indexOf(player.rate) + 1)] : 1;
+}
+
+function act(what) {
+  const acts = {
+    play: () => (player.playing ? player.stop() : player.play(Math.abs(player.rate) || 1)),
+    back: () => player.step(-1),
+    forward: () => player.step(1),
+    loop: () => setLoop(!player.loop),
+    tails: () => (player.tails = !player.tails),
+    sound: () => ($("film").muted = !$("film").muted),
+    fit: () => player.zoomBy(1 / player.zoom.scale),
+    full: () => (document.fullscreenElement ? document.exitFullscreen() : $("view").requestFullscreen()),
+    save: () => $("picture").toBlob((blob) => save(blob, `${index.videos.name[app.number]}-${player.frame}.png`)),
+    clip: () => saveClip(),
+    split: () => (state.split = !state.split),
+    tags: () => (state.tags = !state.tags),
+  };
+  acts[what]();
+  if (["loop", "tails", "sound", "split", "tags"].includes(what)) refresh();
+}
+
+function press(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input[type=text], input[type=search], select") || $("keys").open) return;
+  if (event.defaultPrevented) return;
+  const by = event.shiftKey ? 10 : 1;
+  const acts = {
+    " ": () => act("play"),
+    k: () => player.stop(),
+    j: () => player.play(player.playing && player.rate < 0 ? Math.max(-4, player.rate * 2) : -1),
+    l: () => player.play(faster()),
+    ",": () => player.step(-1),
+    ".": () => player.step(1),
+    ArrowLeft: () => player.step(-by),
+    ArrowRight: () => player.step(by),
+    Home: () => player.seek(0),
+    End: () => player.seek(player.count - 1),
+    o: () => act("loop"),
+    t: () => act("tails"),
+    g: () => act("tags"),
+    "+": () => player.zoomBy(1.25),
+    "=": () => player.zoomBy(1.25),
+    "-": () => player.zoomBy(0.8),
+    0: () => act("fit"),
+    1: () => judge("right"),
+    2: () => judge("wrong"),
+    3: () => judge("unsure"),
+    n: () => $("words")?.focus(),
+    u: () => undo(),
+    b: () => act("split"),
+    m: () => act("sound"),
+    f: () => act("full"),
+    e: () => act("save"),
+    c: () => act("clip"),
+    "?": () => $("keys").showModal(),
+    Escape: () => choose(null),
+  };
+  // The space bar presses a button that has the focus, and arrows move a slider.
+  if (event.key === " " && event.target.matches("button")) return;
+  if (event.key.startsWith("Arrow") && event.target.matches("input")) return;
+  const found = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+  if (!found) return;
+  event.preventDefault();
+  found();
+}
+
+// The address holds what is seen, so that it can be sent and kept.
+
+function remember() {
+  clearTimeout(remember.timer);
+  remember.timer = setTimeout(() => {
+    if (app.number < 0) return;
+    const { chosen } = state;
+    const parts = { v: index.videos.name[app.number], f: player.frame, s: state.score };
+    if (chosen) parts.t = `${chosen.side}:${chosen.tube !== null ? `t${chosen.tube}` : `b${chosen.box}`}${chosen.truth === undefined ? "" : `:${chosen.truth}`}`;
+    if (state.hidden.size) parts.hide = [...state.hidden].join("\n");
+    const off = Object.keys(state.sides).filter((side) => !state.sides[side]);
+    if (off.length) parts.off = off.join(",");
+    if (state.split) parts.split = 1;
+    const { tab, kind, label, fault, threshold, side } = panels.view;
+    parts.tab = tab;
+    if (tab === "errors") Object.assign(parts, { kind, label, fault, th: threshold, side });
+    history.replaceState(null, "", `/#${new URLSearchParams(Object.entries(parts).filter(([, value]) => value !== ""))}`);
+  }, 150);
+}
+
+function recall() {
+  const parts = new URLSearchParams(location.hash.slice(1));
+  const number = Math.max(0, index.videos.name.indexOf(parts.get("v")));
+  const score = Number(parts.get("s"));
+  if (parts.has("s") && score >= 0 && score <= 1) state.score = score;
+  state.hidden = new Set((parts.get("hide") || "").split("\n").filter(Boolean));
+  for (const side of (parts.get("off") || "").split(",")) if (side in state.sides) state.sides[side] = false;
+  state.split = parts.get("split") === "1";
+  const found = /^([a-z]+):([tb])(\d+)(?::(\d+))?$/.exec(parts.get("t") || "");
+  let chosen = null;
+  if (found && found[1] in state.sides) {
+    const id = Number(found[3]);
+    chosen = { side: found[1], tube: found[2] === "t" ? id : null, box: found[2] === "b" ? id : null };
+    if (found[4] !== undefined) chosen.truth = Number(found[4]);
+  }
+  const frame = Number(parts.get("f")) || 0;
+  const fallback = index.evaluations.length ? "metrics" : "videos";
+  const tab = ["videos", "metrics", "errors", "found"].includes(parts.get("tab")) ? parts.get("tab") : fallback;
+  const view = { tab };
+  for (const [key, name] of [["kind", "kind"], ["label", "label"], ["fault", "fault"], ["threshold", "th"]]) if (parts.get(name)) view[key] = parts.get(name);
+  if ((parts.get("side") || "truth") !== "truth" && parts.get("side") in state.sides) view.side = parts.get("side");
+  return { number, frame, chosen, view };
+}
+
+async function start() {
+  document.documentElement.dataset.theme = localStorage.getItem("roadaware-theme") || "";
+  history.replaceState(null, "", `/${location.hash}`); // the key is in the cookie now, and goes out of sight
+  index = await ask("/api/index");
+  document.title = `${Object.values(index.sides).map((each) => each.name).join(", ")} – roadaware`;
+  player = new Player($("picture"), $("film"), $("message"), state, changed);
+  lanes = new Lanes($("scroll"), $("lanes"), $("head"), player, state, (frame) => player.seek(frame), (span) => {
+    if (player.loop || span) player.loop = span;
+    refresh();
+  });
+  panels = new Panels($("tabs"), $("list"), index, app);
+  window.viewer = { player, lanes, state }; // for tests and the curious
+  buildHeader();
+  const { number, frame, chosen, view } = recall();
+  Object.assign(panels.view, view);
+  addEventListener("keydown", press);
+  addEventListener("hashchange", () => location.reload());
+  const judged = Object.keys(index.sides).map(async (side) => {
+    verdicts[side] = await ask("/api/verdicts", { side });
+  });
+  if (index.videos.name.length) await app.open({ number, frame, chosen });
+  await Promise.all(judged);
+  await panels.show();
+  showChosen();
+  refresh();
+}
+
+start().catch((error) => tell(error.message));
