@@ -17,7 +17,7 @@ from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.errors import InputError, UsageError
 from roadaware.io import sources
 from roadaware.io.files import build_disk_error, list_folder_names, read_regular, write_atomically
-from roadaware.io.process_pool import run_parallel
+from roadaware.io.processes import run_parallel
 
 PARTS = "parts"
 REMEDY = "say --overwrite to make all anew, or name another folder"

@@ -22,7 +22,7 @@ from roadaware.io.files import build_disk_error, flush_folder, list_folder_names
 from roadaware.io.folder_lock import hold_folder
 from roadaware.io.images import MaskWriter
 from roadaware.io.point_clouds import write_sweep
-from roadaware.io.process_pool import run_parallel
+from roadaware.io.processes import run_parallel
 from roadaware.io.video import FINE_CRF, VideoWriter
 from roadaware.scenes.store import save
 from roadaware.simulator.config import LidarConfig, SceneConfig

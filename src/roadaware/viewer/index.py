@@ -539,7 +539,11 @@ def _best_frame(
 
 def _describe_event(event: dict[str, Any]) -> dict[str, Any]:
     labels = event.get("labels") or {}
-    best = {kind: max(held, key=held.__getitem__) for kind, held in labels.items() if isinstance(held, dict) and held}
+    best = {
+        kind: max(held, key=held.__getitem__)
+        for kind, held in labels.items()
+        if isinstance(held, dict) and held
+    }
     words = " · ".join(str(best[kind]) for kind in ("agent", "action", "location", _AV) if kind in best)
     crossing = event.get("crossing") or {}
     if isinstance(crossing.get("probability"), int | float) and "crossing" in str(event.get("event")):

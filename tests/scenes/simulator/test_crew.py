@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from roadaware.errors import DiskError, UsageError
-from roadaware.io.process_pool import run_parallel
+from roadaware.io.processes import run_parallel
 
 SLEEPERS = """
 from pathlib import Path
 from functools import partial
-from roadaware.io.process_pool import run_parallel
+from roadaware.io.processes import run_parallel
 from {name} import sleep
 if __name__ == "__main__":
     list(run_parallel(partial(sleep, Path({folder!r})), [0, 1], 2))
