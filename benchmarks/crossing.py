@@ -106,9 +106,9 @@ def crossing_training(data: Path) -> _Row:
 
 def _shipped() -> list[Path]:
     """The predictors of crossing and of risk that come along."""
-    from roadaware.online.setup import find_predictors
+    from roadaware.online.setup import PREDICTORS, WEIGHTS
 
-    return find_predictors(())
+    return [path for name in PREDICTORS if (path := WEIGHTS / name).is_file()]
 
 
 def _per_pedestrian_us(n: int, fps: float, frames: int = 120) -> float:
