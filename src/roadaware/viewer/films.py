@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.errors import DiskError, InputError
+from roadaware.errors import InputError, RoadawareError
 from roadaware.io.files import remove_stale_files
 from roadaware.io.folders import make_folder
 from roadaware.io.images import parse_image_size, strip_image_metadata
@@ -253,7 +253,7 @@ class FilmFinder:
                 with VideoReader(target) as copy:
                     film.times_s = [copy.t_s(number) for number in range(len(copy))]
                 film.path, film.state = target, "ready"
-            except (InputError, DiskError) as error:
+            except (RoadawareError, OSError) as error:
                 film.state, film.message = "missing", f"it could not be encoded: {error}"
 
 

@@ -29,6 +29,7 @@ MOST_BOXES = 200_000
 """Boxes of a window, at most; what is more is said."""
 _MOST_EVENTS = 20_000
 _MOST_ERRORS = 2_000
+_MOST_LISTS = 32
 _CURVE_POINTS = 200
 # More runs of rows than that, and the table is not sorted by video: it is filtered instead.
 _MOST_RUNS = 64
@@ -146,6 +147,8 @@ class Index:
         key = (side, kind, threshold)
         with self._lock:  # the same numbers twice at a time would cost twice the memory
             if key not in self._errors:
+                while len(self._errors) >= _MOST_LISTS:
+                    self._errors.pop(next(iter(self._errors)))
                 self._errors[key] = self._list_errors(truth, held, kind, threshold)
             return self._errors[key]
 
