@@ -68,7 +68,7 @@ def run_short(demo: Demo) -> dict[str, Any]:
     )
     with console.log_step("evaluation"):
         run = judge_tubes(demo, truth, tables, name, WATCHED, (TUBE_OVERLAP,), details=True)
-    demo.say(f"{format_event_runs([run])}\n95 % intervals over {len(scenes.videos)} videos")
+    demo.say(format_event_runs([run]))
     with console.log_step("report"):
         section = _build_section(demo, run, truth, scenes, told, why)
         write_text(demo.folder / PAGE, report([section], title="roadaware: Demo"))

@@ -29,7 +29,7 @@ from roadaware.reports.copg import plot_sheet
 from roadaware.reports.drawing import collect_marks, draw_marks, iterate_titles
 from roadaware.reports.event_pages import build_event_run_section
 from roadaware.reports.event_text import format_event_runs
-from roadaware.reports.page import Films, Note, Pictures
+from roadaware.reports.page import Films, Note, Pictures, Table
 from roadaware.scenes.concatenation import concat
 from roadaware.scenes.sensors import find_video_path
 from roadaware.scenes.store import open_predictions, save
@@ -193,11 +193,13 @@ def build_watched_section(
     rate = f", {frames / spent_s:.0f} frames per second on one core, drawing included" if spent_s else ""
     watched = f"It watched {len(told)} videos, {frames:,} frames{rate}, and reported {tubes:,} tubes."
     doubts = _describe_doubts(scenes, seed)
+    means = [block for block in section.blocks if isinstance(block, Table)][:1]
+    others = [block for block in section.blocks if block not in means]
     return replace(
         section,
         title=f"Watched: {run.name} on videos that it has not seen",
         says=(watched, *section.says, doubts),
-        blocks=(pictures, _link_films(demo.folder, list(told)), Note(doubts, "doubt"), *section.blocks),
+        blocks=(pictures, *means, _link_films(demo.folder, list(told)), Note(doubts, "doubt"), *others),
     )
 
 
