@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml
 
 setup: $(STAMP)  ## make the virtual environment
 
-demo: $(STAMP)  ## watch films, judge what was found, show one page (DATA=DIR: every step on real annotations)
+demo: $(STAMP)  ## watch videos, judge what was found, show one page (DATA=DIR: every step on real annotations)
 	@$(BIN)/roadaware demo $(if $(DATA),--data $(DATA))
 
 test: $(STAMP)  ## the fast suite

@@ -1,4 +1,4 @@
-"""The short demo: films that came along are watched and judged, in few lines and on one page."""
+"""The short demo: videos that came along are watched and judged, in few lines and on one page."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from roadaware.scenes.store import open_predictions
 from roadaware.simulator.synthetic_films import is_synthetic_film
 
 MOST_LINES = 40
-FILMS_PAGE = Path(short.__file__).parent.parent / "demo_data" / "films.md"
+VIDEOS_PAGE = Path(short.__file__).parent.parent / "demo_data" / "videos.md"
 
 
 def made_by() -> list[str]:
-    """The words by which the page of the films says that they were made."""
+    """The words by which the page of the videos says that they were made."""
     (line,) = [
-        line for line in FILMS_PAGE.read_text().splitlines() if line.startswith("    roadaware simulate ")
+        line for line in VIDEOS_PAGE.read_text().splitlines() if line.startswith("    roadaware simulate ")
     ]
     return shlex.split(line)[1:]
 
 
-def test_the_films_are_whole_and_unknown_to_the_detector(tmp_path: Path) -> None:
-    short.unpack_films(tmp_path)
+def test_the_videos_are_whole_and_unknown_to_the_detector(tmp_path: Path) -> None:
+    short.unpack_videos(tmp_path)
     scenes = open_dataset(SYNTHETIC, tmp_path)
-    films = watching.find_films(scenes, tmp_path)
-    assert (len(films), len(scenes.frames)) == (6, 6 * 24)
-    assert all(map(is_synthetic_film, films.values()))
+    videos = watching.find_films(scenes, tmp_path)
+    assert (len(videos), len(scenes.frames)) == (6, 6 * 24)
+    assert all(map(is_synthetic_film, videos.values()))
     assert (len(scenes.boxes), len(scenes.labels)) == (485, 2361)
     words = made_by()
     seed = int(words[words.index("--seed") + 1])
-    assert seed == json.loads((tmp_path / "simulation.json").read_text())["seed"] == short.FILMS_SEED
+    assert seed == json.loads((tmp_path / "simulation.json").read_text())["seed"] == short.VIDEOS_SEED
     assert seed not in LEARNT_SEEDS
 
 
 @pytest.mark.slow
-def test_the_films_are_those_that_simulate_makes(tmp_path: Path) -> None:
-    """Of their bytes those of the films depend on the encoder, those of the truth on nothing."""
-    short.unpack_films(tmp_path / "packed")
+def test_the_videos_are_those_that_simulate_makes(tmp_path: Path) -> None:
+    """Of their bytes those of the videos depend on the encoder, those of the truth on nothing."""
+    short.unpack_videos(tmp_path / "packed")
     assert main([*made_by()[:-1], str(tmp_path / "again"), "--processes", "1", "-q"]) == 0
     packed, again = (sorted((tmp_path / name).rglob("*.parquet")) for name in ("packed", "again"))
     assert [path.name for path in packed] == [path.name for path in again]  # named by their content
@@ -60,7 +60,7 @@ def test_the_demo_watches_judges_and_shows(roadaware: Command, tmp_path: Path) -
     done = roadaware("demo", "-o", folder, "--resamples", "50")
     assert done.code == 0, done.err
     assert len(done.out.splitlines()) + len(done.err.splitlines()) <= MOST_LINES
-    assert f"$ roadaware view {folder}/judged {folder}/watched {folder}/films\n" in done.out
+    assert f"$ roadaware view {folder}/judged {folder}/watched {folder}/videos\n" in done.out
     assert "95 % intervals over 6 videos" in done.out
     assert describe_kind(folder / "judged") == "road events"
     assert len(open_predictions(folder / "watched" / "predictions").tubes) > 10

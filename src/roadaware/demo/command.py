@@ -73,9 +73,9 @@ def demo(
     overwrite: Annotated[bool, Parameter(help=_OVERWRITE), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
-    """Watch films, judge what was found, and show it on a page, within a minute; with --all, take every step.
+    """Watch videos, judge what was found, and show it on a page, within a minute; with --all, take every step.
 
-    The bundled detector watches synthetic films that it has not seen before, and what it finds is scored
+    The bundled detector watches synthetic videos that it has not seen before, and what it finds is scored
     with intervals. The last line opens the viewer on it.
 
     With --all it simulates short scenes instead: traffic, people at crossings and a crowd. The detector

@@ -1,4 +1,4 @@
-"""The short demo: films that came with roadaware are watched and judged, and one page shows both."""
+"""The short demo: videos that came with roadaware are watched and judged, and one page shows both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from roadaware.datasets.loading import SYNTHETIC, open_dataset
 from roadaware.demo import watching
 from roadaware.demo.scenes import BOX_OVERLAP, get_means, judge_tubes
 from roadaware.demo.steps import Demo
-from roadaware.demo_data import FILMS_FILE
+from roadaware.demo_data import VIDEOS_FILE
 from roadaware.demo_data.detector import Detector, simulate_detections
 from roadaware.errors import InputError, UsageError
 from roadaware.io.files import build_disk_error
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from roadaware.analysis.evaluation.runs import EventRun
     from roadaware.scenes.tables import Scenes
 
-FILMS, WATCHED, JUDGED, PAGE = "films", watching.FOLDER, "judged", "report.html"
-FOLDERS = (FILMS, WATCHED, JUDGED)
+VIDEOS, WATCHED, JUDGED, PAGE = "videos", watching.FOLDER, "judged", "report.html"
+FOLDERS = (VIDEOS, WATCHED, JUDGED)
 TUBE_OVERLAP = "0.2"
 _KIND = "agent"
-FILMS_SEED = 3
-"""See demo_data/films.md."""
+VIDEOS_SEED = 3
+"""See demo_data/videos.md."""
 _RESAMPLES = 20
 
 
@@ -55,8 +55,8 @@ def run_short(demo: Demo) -> dict[str, Any]:
         DiskError: if something cannot be written.
     """
     demo.remove_folders(FOLDERS)
-    truth, root = demo.folder / FILMS, demo.folder / WATCHED
-    unpack_films(truth)
+    truth, root = demo.folder / VIDEOS, demo.folder / WATCHED
+    unpack_videos(truth)
     with _compile_beside(truth):
         scenes = open_dataset(SYNTHETIC, truth)
         name, told, why = _predict(demo, truth, scenes)
@@ -73,13 +73,13 @@ def run_short(demo: Demo) -> dict[str, Any]:
         section = _build_section(demo, run, truth, scenes, told, why)
         write_text(demo.folder / PAGE, report([section], title="roadaware: Demo"))
         _write_run(demo.folder / JUDGED, run)
-    demo.step("Look at films, boxes and errors", f"view {demo.folder / JUDGED} {root} {truth}")
+    demo.step("Look at videos, boxes and errors", f"view {demo.folder / JUDGED} {root} {truth}")
     data = {"watched": told, "values": get_means(run)}
     return {**data, **({"left_out": why} if why else {})}
 
 
-def unpack_films(folder: Path) -> None:
-    """Write the films that came with roadaware, and what is true of them.
+def unpack_videos(folder: Path) -> None:
+    """Write the videos that came with roadaware, and what is true of them.
 
     Args:
         folder: new.
@@ -88,24 +88,24 @@ def unpack_films(folder: Path) -> None:
         DiskError: if it cannot be written.
     """
     try:
-        with zipfile.ZipFile(FILMS_FILE) as packed:
+        with zipfile.ZipFile(VIDEOS_FILE) as packed:
             packed.extractall(folder)
     except OSError as error:
         raise build_disk_error(folder, 1, error) from error
 
 
 def _predict(demo: Demo, truth: Path, scenes: Scenes) -> tuple[str, dict[str, dict[str, Any]], str]:
-    """Watch every film; where nothing can watch, simulate a detector that errs, and say why."""
-    root, films = demo.folder / WATCHED, watching.find_films(scenes, truth)
-    first, *others = films
-    command = f"watch {films[first]} --name {first} --output {root / first}"
+    """Watch every video; where nothing can watch, simulate a detector that errs, and say why."""
+    root, videos = demo.folder / WATCHED, watching.find_films(scenes, truth)
+    first, *others = videos
+    command = f"watch {videos[first]} --name {first} --output {root / first}"
     try:
         weights = watching.find_detector()
-        demo.step(f"Watch {len(films)} films that the bundled detector has not seen", command)
+        demo.step(f"Watch {len(videos)} videos that the bundled detector has not seen", command)
         demo.say(f"   and {others[0]} to {others[-1]} in the same way")
-        told = watching.watch_videos(root, films, weights)
+        told = watching.watch_videos(root, videos, weights)
     except (InputError, UsageError) as error:
-        demo.step("Simulate what a detector finds: none can watch the films here", "doctor")
+        demo.step("Simulate what a detector finds: none can watch the videos here", "doctor")
         demo.say(f"   {error}")
         found = simulate_detections(scenes, seed=demo.seed, detector=Detector(size=None))
         save(api.link(found), root / watching.TABLES, overwrite=True)
@@ -118,10 +118,10 @@ def _build_section(
     demo: Demo, run: EventRun, truth: Path, scenes: Scenes, told: dict[str, dict[str, Any]], why: str
 ) -> Section:
     if told:
-        films = watching.find_films(scenes, truth)
-        return watching.build_watched_section(run, demo, films, scenes, told, FILMS_SEED)
+        videos = watching.find_films(scenes, truth)
+        return watching.build_watched_section(run, demo, videos, scenes, told, VIDEOS_SEED)
     section = build_event_run_section(run, (_KIND,))
-    words = f"Nothing could watch the films here: {why}. The detections are simulated, and err."
+    words = f"Nothing could watch the videos here: {why}. The detections are simulated, and err."
     return replace(section, blocks=(Note(words, "doubt"), *section.blocks))
 
 
@@ -158,7 +158,7 @@ def _compile_kernels(truth: Path, folder: Path) -> None:
     """Ask the predictors of nobody, and judge the truth as if it was predicted, so that the kernels lie in the cache.
 
     Args:
-        truth: the films.
+        truth: the videos.
         folder: for what nobody keeps.
     """
     stop_with_parent()
