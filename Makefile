@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml
 
 setup: $(STAMP)  ## make the virtual environment
 
-demo: $(STAMP)  ## read, audit, train, evaluate and report on embedded data (DATA=DIR: on real annotations)
+demo: $(STAMP)  ## watch videos, judge what was found, show one page (DATA=DIR: every step on real annotations)
 	@$(BIN)/roadaware demo $(if $(DATA),--data $(DATA))
 
 test: $(STAMP)  ## the fast suite

@@ -85,6 +85,7 @@ def test_the_whole_demo_runs_without_torch(tmp_path: Path) -> None:
     done = torchless.run(
         "import sys; from roadaware.cli import main; sys.exit(main(sys.argv[1:]))",
         "demo",
+        "--all",
         "-o",
         str(tmp_path / "demo"),
     )

@@ -67,7 +67,7 @@ def chaos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     """The demo in a process that has no torch; nobody writes into its folder."""
     place = tmp_path_factory.mktemp("demo-run")
-    words = ("demo", "-o", "runs/demo", "--resamples", "50")
+    words = ("demo", "--all", "-o", "runs/demo", "--resamples", "50")
     code = "import sys; sys.path.insert(0, sys.argv.pop(1)); import small_demo; small_demo.run()"
     home = {"ROADAWARE_HOME": str(place / "cache"), "NO_COLOR": "1"}
     done = torchless.run(code, str(Path(__file__).parent), *words, folder=place, **home)

@@ -70,7 +70,7 @@ def test_the_folder_holds_items_and_a_page_that_runs_nothing(
     assert roadaware("check", "annotations", *versions(rounds), "-o", folder).code == 0
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "default-src &#39;none&#39;" in page
-    assert "<script" not in page
+    assert page.count("<script") == 1
     for heading in ("Result", "Items that did not pass", "Agreement between annotators"):
         assert f">{heading}</h2>" in page
     assert 'type="radio"' in page

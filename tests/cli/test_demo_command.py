@@ -81,7 +81,7 @@ def test_an_interrupted_demo_starts_over(
 ) -> None:
     folder = tmp_path / "demo"
     process = subprocess.Popen(
-        [sys.executable, "-m", "roadaware", "demo", "-o", str(folder)],
+        [sys.executable, "-m", "roadaware", "demo", "--all", "-o", str(folder)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -93,7 +93,7 @@ def test_an_interrupted_demo_starts_over(
     (folder / "notes.txt").write_text("dear")
     (folder / ".roadaware-999999999-0123abcd.tmp").write_text("half")
     monkeypatch.setattr(synthetic, "make_up", lambda *_: ended())
-    assert main(["demo", "-o", str(folder)]) == 4
+    assert main(["demo", "--all", "-o", str(folder)]) == 4
     assert (folder / "notes.txt").read_text() == "dear"
     assert {path.name for path in folder.iterdir()} == {"demo.json", "notes.txt"}
 

@@ -212,7 +212,10 @@ def test_intervals_stand_in_the_text(roadaware: Command, events: Events) -> None
     first, second = (road(roadaware, events, "--draws", "20", "--kinds", "agent").out for _ in range(2))
     assert first == second
     assert "[" in first
-    assert "[" not in road(roadaware, events, "--kinds", "agent").out
+    default = road(roadaware, events, "--kinds", "agent").out
+    assert "[" in default
+    assert "95 % intervals over 4 videos" in default
+    assert "[" not in road(roadaware, events, "--kinds", "agent", "--resamples", "0").out
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,12 @@ def test_nothing_runs_and_nothing_is_fetched(
     assert asked == []
 
 
+def test_the_script_of_the_page_runs_under_its_policy(tmp_path: Path) -> None:
+    dom = _chromium(tmp_path, _page("plain"), "--window-size=1280,800", "--dump-dom")
+    assert dom.count('<button type="button">') > 10
+    assert '<nav aria-label="Contents">\n<details open="">' in dom
+
+
 def test_it_prints_on_paper(tmp_path: Path) -> None:
     target = tmp_path / "report.pdf"
     _chromium(tmp_path, _page("plain"), f"--print-to-pdf={target}", "--no-pdf-header-footer")

@@ -1,9 +1,11 @@
-"""The page as a file: offline, without script, accessible, the same bytes for the same input."""
+"""The page as a file: offline, with one script of its own, accessible, the same bytes for the same input."""
 
 from __future__ import annotations
 
 import functools
 import re
+from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -58,7 +60,13 @@ def test_the_page_forbids_everything_it_does_not_need() -> None:
     tree = html.document_fromstring(_page())
     (policy,) = tree.xpath("//meta[@http-equiv='Content-Security-Policy']/@content")
     assert policy == POLICY
-    assert POLICY == "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'"
+    (script,) = tree.xpath("//script/text()")
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    allowed = f"script-src 'sha256-{digest}'"
+    assert (
+        f"default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'; {allowed}" == POLICY
+    )
+    assert not re.search(r"fetch|XMLHttp|import|eval|innerHTML|https?:", script)
     head = [element.tag for element in tree.find("head")]
     assert head.index("meta") < head.index("title") < head.index("style")
 
@@ -133,7 +141,7 @@ def test_headings_do_not_skip_a_level_and_tables_name_their_columns() -> None:
 
 def test_the_summary_comes_first_and_only_where_there_is_something_to_say() -> None:
     page = _page("said")
-    assert page.index("What this says") < page.index("<main>")
+    assert page.index("What this says") < page.index('id="part-1"')
     assert "What this says" not in report([Section("quiet", (), (Note("a"),))])
 
 
@@ -202,5 +210,52 @@ def test_a_page_is_written_whole(tmp_path: Path) -> None:
 
 
 def test_the_page_is_well_formed_enough_for_an_xml_reader() -> None:
-    body = _page().split("<body>")[1].split("</body>")[0]
+    (body,) = re.findall(r"<body[^>]*>(.*)</body>", _page(), re.DOTALL)
     etree.fromstring(f"<body>{body}</body>")
+
+
+def test_of_a_section_a_screen_is_shown_and_the_rest_is_folded() -> None:
+    long = Table(("name", "n"), tuple((f"row {k}", str(k)) for k in range(60)), "lr", "All of them")
+    few = Table(("name", "n"), (("row", "1"),), "lr", "The first")
+    note = Note("Take care.", "doubt")
+    page = report([Section("one", ("said",), (few, long, note, few)), Section("two", (), (few,))])
+    tree = html.document_fromstring(page)
+    assert tree.xpath("//main//details/summary/h3/text()") == ["All of them", "The first"]
+    assert not tree.xpath("//main//details[@open]")
+    assert tree.xpath("//p[@class='doubt' and not(ancestor::details)]/text()") == ["Take care."]
+    assert tree.xpath("//nav//a/@href") == ["#part-1", "#part-2"]
+    alone = html.document_fromstring(report([Section("one", (), (few, long))]))
+    for link in alone.xpath("//nav//a/@href"):
+        assert alone.get_element_by_id(link.removeprefix("#")) is not None
+
+
+def test_the_first_picture_stands_below_the_verdict_and_nowhere_else() -> None:
+    tree = html.document_fromstring(report([Section("one", ("said",), (Note("b"), Pictures((_picture(),))))]))
+    assert [figure.get("class") for figure in tree.xpath("//figure")] == ["lead"]
+    assert tree.xpath("//figure/following::section[@aria-labelledby='part-1']")
+
+
+def test_what_is_undefined_stands_in_one_line() -> None:
+    undefined = Mark("undefined", "mute", "no positive sample")
+    rows = (("Ranks",), ("auc", undefined, "5"), ("ap", undefined, "5"), ("Others",), ("f1", "0.500", "5"))
+    table = Table(("metric", "value", "n"), rows, "lrr")
+    assert [row[0] for row in table.defined] == ["Others", "f1"]
+    assert table.undefined == "Undefined: auc, ap (no positive sample)."
+    assert Table(("field", "a", "b"), (("x", "50", "undefined"),), "lrr").undefined == ""
+    assert report([Section("a", (), (table,))]).count("no positive sample") == 1
+
+
+def test_values_of_few_samples_are_marked() -> None:
+    rows = (
+        ("a", "14", Mark("0.500", "", "0 to 1")),
+        ("b", "15", "0.250"),
+        ("c", "3", "–"),
+        ("d", "–", "0.1"),
+    )
+    table = Table(("class", "n", "value"), rows, "lrr", counted=(-1, -1, 1))
+    values = [cell.text if isinstance(cell, Mark) else cell for _, _, cell in table.defined]
+    assert values == ["0.500 ⚠", "0.250", "–", "0.1"]
+    assert table.cautions == "⚠ from fewer than 15 samples"
+    assert Table(("class", "n", "value"), rows, "lrr").cautions == ""
+    with pytest.raises(ValueError, match="another length"):
+        Table(("class", "n"), (), "lr", counted=(1,))

@@ -75,7 +75,7 @@ COMMANDS = {
         "report": "Make the HTML report of run folders: one file, offline, printable.",
         "draw": "Draw boxes, agents, actions and locations on synthetic videos.",
         "doctor": "Find out why something does not work, or why a number is 0.",
-        "demo": "Run every step once: watch, read, audit, train, link, evaluate, report.",
+        "demo": "Watch videos, judge what was found, show it on a page; --all takes every step.",
     },
 }
 """By group, in the order of work: the name of each command and what it does. It lies in the module of its name."""
@@ -98,7 +98,7 @@ def build_app(loaded: str = "") -> App:
         """
         Turn road video into road events, and know how far to trust them.
 
-        First time here? `roadaware demo` makes a small dataset and runs every step on it.
+        First time here? `roadaware demo` watches videos, judges what was found and shows it, within a minute.
         `roadaware COMMAND --help` explains a command, with an example.
 
         Exit codes: 0 fine, 1 findings under --strict or --fail-under, 2 wrong request, 3 unreadable

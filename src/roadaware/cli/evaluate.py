@@ -126,7 +126,7 @@ class EventOptions:
     """How road events are judged; fields are called as those of `EventRequest`."""
 
     by: By = ()
-    draws: Resamples = 0
+    draws: Resamples = 1000
     seed: Seed = 0
     fail_under: Bars = ()
     strict: Strict = False
@@ -170,7 +170,7 @@ def road(
             --predictions detections-30-08-50 --config reference --json result.json
 
         roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
-            --predictions linked --resamples 1000 --by weather -o runs/mine
+            --predictions linked --by weather -o runs/mine
     """
     return _evaluate_events("road", truth, predictions, split, images, judging, kept)
 
@@ -249,7 +249,7 @@ class SceneOptions:
     """How a task on scenes is judged."""
 
     by: By = ()
-    draws: Resamples = 0
+    draws: Resamples = 1000
     seed: Seed = 0
     fail_under: Bars = ()
     strict: Strict = False
@@ -293,7 +293,7 @@ def actions(
             --labels action_list.pbtxt --exclude excluded.csv --config ava-official --json result.json
 
         roadaware evaluate actions --truth AR_ava_format/annotation --predictions predictions.csv \\
-            --resamples 1000 --by category density -o runs/mine
+            --by category density -o runs/mine
     """
     return _evaluate_scenes("actions", truth, predictions, reading, judging, kept, labels, exclude)
 
@@ -320,7 +320,7 @@ def relations(
             --config vidvrd --json result.json
 
         roadaware evaluate relations --truth truth --predictions predictions.json \\
-            --set setting=predcls --resamples 1000 -o runs/mine
+            --set setting=predcls -o runs/mine
     """
     return _evaluate_scenes("relations", truth, predictions, reading, judging, kept)
 
@@ -346,7 +346,7 @@ def grounding(
             --config tubedetr-hcstvg --json result.json
 
         roadaware evaluate grounding --truth val_annotations.json --predictions predictions.json \\
-            --resamples 1000 --by sentence_kind -o runs/mine
+            --by sentence_kind -o runs/mine
     """
     return _evaluate_scenes("grounding", truth, predictions, reading, judging, kept)
 
@@ -372,7 +372,7 @@ def sound(
             --config vggss --json result.json
 
         roadaware evaluate sound --truth flickr_test_xml --predictions maps --config flickr \\
-            --resamples 1000 --by sound_class -o runs/mine
+            --by sound_class -o runs/mine
     """
     return _evaluate_scenes("sound", truth, predictions, reading, judging, kept)
 
@@ -452,7 +452,7 @@ def corner_cases(
     For example:
 
         roadaware evaluate corner-cases --truth corner_case.json --predictions results.json \\
-            --trained-on soda10m --resamples 1000 --by weather domain -o runs/mine
+            --trained-on soda10m --by weather domain -o runs/mine
 
         roadaware evaluate corner-cases --truth instance_val_common.json \\
             --corner instance_val_agnostic_corner.json --predictions results.json \\
@@ -499,7 +499,7 @@ def pedestrians(
     source: SampleOptions = NO_SAMPLES,
     by: Annotated[list[str] | None, Parameter(help=_SCENARIOS), Several] = None,
     config: MetricConfig = "default",
-    draws: Resamples = 0,
+    draws: Resamples = 1000,
     seed: Seed = 0,
     fail_under: Bars = (),
     kept: Kept = NOWHERE,
@@ -516,7 +516,7 @@ def pedestrians(
     For example:
 
         roadaware evaluate pedestrians --scores model.csv \\
-            --samples samples.csv --task action --resamples 1000
+            --samples samples.csv --task action
 
         roadaware evaluate pedestrians --scores pf_action_jaad.csv \\
             --protocol jaad-action@iv2024 --data JAAD-JAAD_2.0.zip \\
@@ -538,13 +538,13 @@ evaluate = create_app(
     """
     Score predictions against ground truth, as published (--config reference) or as we recommend.
 
-    `roadaware evaluate SUBJECT --help` explains a subject. All of them take --config, --resamples for
-    95 % intervals, --fail-under for pipelines, -o for a run folder with a report, and --json.
+    `roadaware evaluate SUBJECT --help` explains a subject. All of them give 95 % intervals
+    (--resamples 0 for none) and take --config, --fail-under for pipelines, -o for a run folder with a report, and --json.
 
     For example:
 
         roadaware evaluate pedestrians --scores model.csv \\
-            --samples samples.csv --task action --resamples 1000
+            --samples samples.csv --task action
 
         roadaware evaluate road --truth road_trainval_v1.0.json --split val_3 \\
             --predictions detections --config reference --json result.json

@@ -32,7 +32,7 @@ def reproduce(
     *,
     data: Annotated[Path | None, Parameter(help=_DATA)] = None,
     html: Html = None,
-    draws: Resamples = 0,
+    draws: Resamples = 1000,
     baselines: Annotated[bool, Parameter(help=_BASELINES, negative="--no-baselines")] = True,
     common: Common = USUAL,
 ) -> Outcome:

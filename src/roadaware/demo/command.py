@@ -28,7 +28,7 @@ from roadaware.cli.options import (
 from roadaware.cli.reproduce import reproduce_folder
 from roadaware.datasets.loading import open_dataset
 from roadaware.demo import scenes as synthetic
-from roadaware.demo import watching
+from roadaware.demo import short, watching
 from roadaware.demo.steps import Demo
 from roadaware.demo_data import write_demo
 from roadaware.errors import InputError, UsageError
@@ -56,41 +56,55 @@ _WHERE: dict[ConfigName, str] = {"reference": "", "default": " where the labels 
 _DATA, _PAGE, _SCORES, _SAMPLES = "data", "report.html", "scores.csv", "samples.csv"
 _SYNTHETIC = (synthetic.FOLDER, synthetic.EVENTS_FOLDER, synthetic.CHAOS_FOLDER, watching.FOLDER)
 _FOLDER = "Where dataset, runs and report go; an earlier demo there, finished or not, is replaced."
+_ALL = "Every step, not these alone: also read, audit, train, link, and score a crowd; takes some minutes."
 _SEED = "Seed of the synthetic scenes and of the resamples."
 _OVERWRITE = "Not needed: an earlier demo is replaced anyway, and nothing else ever."
 
 
 def demo(
     *,
-    data: Annotated[Path | None, Parameter(help="A folder with jaad/ and pie/ as released.")] = None,
+    all_steps: Annotated[bool, Parameter(name="--all", help=_ALL), Switch] = False,
+    data: Annotated[
+        Path | None, Parameter(help="A folder with jaad/ and pie/ as released: every step on these.")
+    ] = None,
     folder: Annotated[Path, Parameter(help=_FOLDER), Output, outputs.DEMO] = Path("runs/demo"),
     draws: Resamples = 200,
     seed: Annotated[int, Parameter(help=_SEED, validator=WHOLE_SEED)] = 0,
     overwrite: Annotated[bool, Parameter(help=_OVERWRITE), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
-    """Run every step once: watch, read, audit, train, link, evaluate, report. Takes a minute or two.
+    """Watch videos, judge what was found, and show it on a page, within a minute; with --all, take every step.
 
-    Without --data it first simulates short scenes: traffic, people at crossings and a crowd. The bundled
-    detector watches the traffic, which it has not seen before, and is scored. On the scenes the
-    demo audits and trains, links detections to tubes and scores them, and scores actions, relations, sentences
-    and sounds in every published way. Then it writes a small dataset in the format of JAAD, with known
-    defects, and shows that the audit finds them. With --data it takes the real annotations in DIR/jaad (and
-    DIR/pie), and ends with the published tables, obtained beside printed.
+    The bundled detector watches synthetic videos that it has not seen before, and what it finds is scored
+    with intervals. The last line opens the viewer on it.
+
+    With --all it simulates short scenes instead: traffic, people at crossings and a crowd. The detector
+    watches the traffic and is scored. On the scenes the demo audits and trains, links detections to tubes
+    and scores them, and scores actions, relations, sentences and sounds in every published way. Then it
+    writes a small dataset in the format of JAAD, with known defects, and shows that the audit finds them.
+    With --data it takes the real annotations in DIR/jaad (and DIR/pie), and ends with the published tables,
+    obtained beside printed.
 
     For example:
 
         roadaware demo
 
+        roadaware demo --all
+
         roadaware demo --data DATA -o runs/real
     """
 
     shown = Demo(folder, draws, seed, aloud=str(common.json) != "-")
-    shown.write_marker((_PAGE,) if data else (_DATA, *_SYNTHETIC, _SCORES, _SAMPLES, _PAGE))
-    found = _run_synthetic(shown) if data is None else _run_real(shown, data)
+    whole = (_DATA, *_SYNTHETIC, _SCORES, _SAMPLES, _PAGE)
+    shown.write_marker((_PAGE,) if data else whole if all_steps else (*short.FOLDERS, _PAGE))
+    if data is not None:
+        found = _run_real(shown, data)
+    else:
+        found = _run_synthetic(shown) if all_steps else short.run_short(shown)
     page = folder / _PAGE
     spent = terminal.format_duration(time.monotonic() - shown.started_s)
-    shown.say(f"\nThe report: {page}\nAll of it took {spent}.")
+    more = "" if all_steps or data else " Every other step: roadaware demo --all"
+    shown.say(f"\nThe report: {page}\nAll of it took {spent}.{more}")
     return Outcome("", {**found, "report": str(page)})
 
 

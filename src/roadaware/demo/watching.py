@@ -29,7 +29,7 @@ from roadaware.reports.copg import plot_sheet
 from roadaware.reports.drawing import collect_marks, draw_marks, iterate_titles
 from roadaware.reports.event_pages import build_event_run_section
 from roadaware.reports.event_text import format_event_runs
-from roadaware.reports.page import Films, Note, Pictures
+from roadaware.reports.page import Films, Note, Pictures, Table
 from roadaware.scenes.concatenation import concat
 from roadaware.scenes.sensors import find_video_path
 from roadaware.scenes.store import open_predictions, save
@@ -64,21 +64,60 @@ def watch_scenes(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any
         What was found, JSON-ready, and its sections of the report; where nothing can watch, why.
     """
     root = demo.folder / FOLDER
-    films = {
-        str(name): find_video_path(scenes, truth, str(name)) for name in scenes.videos["video"].to_list()
-    }
+    films = find_films(scenes, truth)
     commands = [f"watch {film} --name {name} --output {root / name}" for name, film in films.items()]
     demo.step("Watch videos that the detector has not seen", commands[0])
     try:
-        for library in ("torch", "safetensors"):
-            if find_spec(library) is None:
-                raise UsageError(f"{library} is not installed: pip install 'roadaware[models]'")
-        weights = find_bundled_weights()
-        told = _watch_videos(root, films, weights)
+        weights = find_detector()
+        told = watch_videos(root, films, weights)
     except (InputError, UsageError) as error:
         demo.say(f"   left out: {error}")
         return {"left_out": str(error)}, []
     demo.say("\n".join(f"   $ roadaware {command}" for command in commands[1:]))
+    demo.say(f"   with {weights.name}\n{format_watched(told)}")
+    tables, draws = root / TABLES, demo.draws
+    demo.step(
+        "Score what was watched",
+        f"evaluate road --truth {truth} --predictions {tables} --frame-thresholds {BOX_OVERLAP} "
+        f"--video-thresholds {_TUBE_OVERLAP} --resamples {draws}",
+    )
+    run = judge_tubes(demo, truth, tables, weights.stem, FOLDER, (_TUBE_OVERLAP,), details=True)
+    demo.say(format_event_runs([run]))
+    data = {"weights": weights.name, "films": told, "values": get_means(run)}
+    return data, [build_watched_section(run, demo, films, scenes, told, select_seed(demo.seed))]
+
+
+def find_films(scenes: Scenes, truth: Path) -> dict[str, Path]:
+    """Video to its file.
+
+    Args:
+        scenes: of the videos.
+        truth: where they lie.
+
+    Raises:
+        InputError: if a file is missing.
+    """
+    return {str(name): find_video_path(scenes, truth, str(name)) for name in scenes.videos["video"].to_list()}
+
+
+def find_detector() -> Path:
+    """The bundled detector, where this installation can use it.
+
+    Raises:
+        UsageError: if a library is missing, or no detector was bundled.
+    """
+    for library in ("torch", "safetensors"):
+        if find_spec(library) is None:
+            raise UsageError(f"{library} is not installed: pip install 'roadaware[models]'")
+    return find_bundled_weights()
+
+
+def format_watched(told: Mapping[str, Mapping[str, Any]]) -> str:
+    """A row for each video that was watched, for a terminal.
+
+    Args:
+        told: video to the summary of its watch.
+    """
     rows = [
         (
             name,
@@ -91,21 +130,20 @@ def watch_scenes(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any
         for name, each in told.items()
     ]
     columns = ["video", "frames", "frames per s", "latency p50, ms", "tubes", "events"]
-    demo.say(f"   with {weights.name}\n{terminal.format_table(columns, rows, left=1)}")
-    tables, draws = root / TABLES, demo.draws
-    demo.step(
-        "Score what was watched",
-        f"evaluate road --truth {truth} --predictions {tables} --frame-thresholds {BOX_OVERLAP} "
-        f"--video-thresholds {_TUBE_OVERLAP} --resamples {draws}",
-    )
-    run = judge_tubes(demo, truth, tables, weights.stem, FOLDER, (_TUBE_OVERLAP,), details=True)
-    demo.say(format_event_runs([run]))
-    data = {"weights": weights.name, "films": told, "values": get_means(run)}
-    return data, [_build_section(run, demo, films, scenes, told)]
+    return terminal.format_table(columns, rows, left=1)
 
 
-def _watch_videos(root: Path, films: Mapping[str, Path], weights: Path) -> dict[str, dict[str, Any]]:
-    """Video to the summary of its watch; the tables of all of them are saved as one set."""
+def watch_videos(root: Path, films: Mapping[str, Path], weights: Path) -> dict[str, dict[str, Any]]:
+    """Video to the summary of its watch; the tables of all of them are saved as one set.
+
+    Args:
+        root: gets a folder for each video, and the tables.
+        films: video to its file.
+        weights: of the detector.
+
+    Raises:
+        UsageError, InputError: if the detector cannot be used.
+    """
     detector, clock = load_detector([weights]), SystemClock()
     config, _ = apply_detector_advice(WatchConfig(), [weights])
     found: dict[str, dict[str, Any]] = {}
@@ -121,10 +159,24 @@ def _watch_videos(root: Path, films: Mapping[str, Path], weights: Path) -> dict[
     return found
 
 
-def _build_section(
-    run: EventRun, demo: Demo, films: Mapping[str, Path], scenes: Scenes, told: dict[str, dict[str, Any]]
+def build_watched_section(
+    run: EventRun,
+    demo: Demo,
+    films: Mapping[str, Path],
+    scenes: Scenes,
+    told: dict[str, dict[str, Any]],
+    seed: int,
 ) -> Section:
-    """Images, videos and honest words before the numbers."""
+    """Images, videos and honest words before the numbers.
+
+    Args:
+        run: what was watched, judged.
+        demo: whose folder holds the runs.
+        films: video to its file.
+        scenes: what is true of them.
+        told: video to the summary of its watch.
+        seed: of the scenes.
+    """
     section = build_event_run_section(run, _CURVES)
     root = demo.folder / FOLDER
     shown = [
@@ -140,12 +192,14 @@ def _build_section(
     spent_s = sum(each["watched_s"] for each in told.values())
     rate = f", {frames / spent_s:.0f} frames per second on one core, drawing included" if spent_s else ""
     watched = f"It watched {len(told)} videos, {frames:,} frames{rate}, and reported {tubes:,} tubes."
-    doubts = _describe_doubts(scenes, demo.seed)
+    doubts = _describe_doubts(scenes, seed)
+    means = [block for block in section.blocks if isinstance(block, Table)][:1]
+    others = [block for block in section.blocks if block not in means]
     return replace(
         section,
         title=f"Watched: {run.name} on videos that it has not seen",
         says=(watched, *section.says, doubts),
-        blocks=(pictures, _link_films(demo.folder, list(told)), Note(doubts, "doubt"), *section.blocks),
+        blocks=(pictures, *means, _link_films(demo.folder, list(told)), Note(doubts, "doubt"), *others),
     )
 
 
@@ -158,7 +212,7 @@ def _describe_doubts(scenes: Scenes, seed: int) -> str:
     alone = " The own vehicle does one thing in all of them, so its action is no test." if driven < 2 else ""
     return (
         f"The detector learnt from synthetic scenes with the seeds {seeds}; these have the seed "
-        f"{select_seed(seed)}, so it has seen none of them. But one program made both: the numbers say how well "
+        f"{seed}, so it has seen none of them. But one program made both: the numbers say how well "
         f"it does in that world, and nothing of real roads. The intervals are over {len(scenes.videos)} "
         f"videos, which is few.{alone}"
     )

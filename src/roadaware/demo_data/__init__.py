@@ -22,6 +22,8 @@ from roadaware.io.files import build_disk_error, write_atomically
 
 _SPLITS = {"train": range(16), "val": range(16, 21), "test": range(21, 30)}
 _MIN_FRAMES = 110
+VIDEOS_FILE = Path(__file__).with_name("videos.zip")
+"""Synthetic videos with their ground truth; videos.md beside it says how they were made."""
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,8 @@ def build_metric_table(result: MetricResult) -> Table:
     head = ("metric", "value", "n", *(f"interval over {unit}s" for unit in shown))
     caption = "n is the number of samples, or of pedestrians where one decision is made for each."
     caption += "" if shown else " No intervals were asked for."
-    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Metrics", caption)
+    counted = (-1, 2, -1) + (-1,) * len(shown)
+    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Metrics", caption, counted)
 
 
 def group_table(result: MetricResult) -> Table | None:
@@ -160,6 +161,7 @@ def group_table(result: MetricResult) -> Table | None:
         "lr" + "r" * len(metrics),
         "Scenarios",
         caption,
+        (-1, -1, *(1,) * len(metrics)),
     )
 
 

@@ -62,7 +62,8 @@ def build_class_ap_table(grid: Grid, kind: str) -> Table:
     head = (kind, *(_describe_count(level) for level in levels), *(column.words for column in grid.columns))
     caption = "Average precision in per cent; below each value its interval over videos."
     caption += f" Without truth: {', '.join(absent)}." if absent else ""
-    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), f"Classes of {kind}", caption)
+    counted = (-1,) * (1 + len(levels)) + tuple(1 + levels.index(column.level) for column in grid.columns)
+    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), f"Classes of {kind}", caption, counted)
 
 
 def build_printed_table(rows: pl.DataFrame) -> Table:

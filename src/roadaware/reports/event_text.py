@@ -40,8 +40,14 @@ def format_event_run(run: EventRun) -> str:
         format_event_result(run.summary, intervals=intervals),
         format_tracking(facts.get("tracking"), facts.get("tracked", ""), intervals=intervals),
         format_streaming(run.summary, facts.get("streaming")),
+        _describe_units(run),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _describe_units(run: EventRun) -> str:
+    """What intervals are over; empty where none were asked for."""
+    return f"95 % intervals over {run.facts['truth']['videos']:,} videos" if run.draws else ""
 
 
 def format_event_result(summary: pl.DataFrame, *, intervals: bool, kinds: Sequence[str] = ()) -> str:
@@ -99,7 +105,8 @@ def format_event_runs(runs: Sequence[EventRun]) -> str:
                 for grid, run in zip(grids, runs, strict=True)
             ]
             rows.append([f"{kind}, {column.words}", *cells])
-    return format_table(["mean AP, %", *(run.name for run in runs)], rows)
+    units = dict.fromkeys(filter(None, map(_describe_units, runs)))
+    return "\n".join([format_table(["mean AP, %", *(run.name for run in runs)], rows), *units])
 
 
 def format_tracking(found: dict[str, Any] | None, tracked: str = "", *, intervals: bool) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from base64 import b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -24,7 +25,13 @@ from roadaware.reports.text import capitalize_text, describe_cautions, sanitize_
 MOST_CHOICES = 24
 """The style sheet has a rule for so many."""
 _FILTER_NAMES = ("f", "g")
-POLICY = "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'"
+SCRIPT = (Path(__file__).parent / "templates" / "report.js").read_text(encoding="utf-8")
+_DIGEST = b64encode(sha256(SCRIPT.encode()).digest()).decode("ascii")
+# The script is allowed by its digest: no other one runs, however it came into a page.
+POLICY = (
+    "default-src 'none'; img-src data:; media-src data:; style-src 'unsafe-inline'; "
+    f"script-src 'sha256-{_DIGEST}'"
+)
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,8 @@ class Table:
         align: one of `l`, `r`, `c` per column.
         title: what the table shows.
         caption: how to read it.
+        counted: for each column of values the place of the column that counts their samples, -1 for none; values of
+            fewer than `FEW_SAMPLES` get a mark. Empty: nothing is counted.
     """
 
     kind: ClassVar[str] = "table"
@@ -86,19 +95,84 @@ class Table:
     align: str
     title: str = ""
     caption: str = ""
+    counted: tuple[int, ...] = ()
+
+    @property
+    def sortable(self) -> bool:
+        """Whether the reader may sort the rows: there are several, and no headings among them."""
+        return len(self.rows) > 1 and all(len(row) == len(self.columns) for row in self.rows)
+
+    @property
+    def defined(self) -> tuple[tuple[TableCell, ...], ...]:
+        """The rows without those of which every value is undefined, which `undefined` names."""
+        kept = [self._mark_few(row) for row in self.rows if not _is_undefined(row)]
+        # A heading within the table goes with the last row below it.
+        return tuple(
+            row
+            for place, row in enumerate(kept)
+            if len(row) == len(self.columns) or len([*kept, ()][place + 1]) == len(self.columns)
+        )
+
+    def _mark_few(self, row: tuple[TableCell, ...]) -> tuple[TableCell, ...]:
+        """The row with a mark behind each value of few samples."""
+        if len(row) < len(self.columns):
+            return row
+        counts = [_get_text(cell).replace(",", "") for cell in row]
+        few = [
+            place >= 0 and counts[place].isdigit() and int(counts[place]) < FEW_SAMPLES
+            for place in self.counted
+        ]
+        return tuple(
+            _append_text(cell, _FEW_MARK) if marked and _get_text(cell)[:1].strip("−-").isdigit() else cell
+            for cell, marked in zip(row, few or [False] * len(row), strict=True)
+        )
+
+    @property
+    def undefined(self) -> str:
+        """What has no value at all, in one sentence with the reasons; empty where everything has one."""
+        reasons: dict[str, list[str]] = {}
+        for row in self.rows:
+            if _is_undefined(row):
+                why = next((cell.below for cell in row if isinstance(cell, Mark) and cell.below), "")
+                reasons.setdefault(why, []).append(_get_text(row[0]))
+        told = (f"{', '.join(names)}{f' ({why})' if why else ''}" for why, names in reasons.items())
+        return f"Undefined: {'; '.join(told)}." if reasons else ""
 
     @property
     def cautions(self) -> str:
-        """Legend of the marks behind intervals; empty where there are none."""
-        cells = (each for row in self.rows for each in row)
-        return describe_cautions(" ".join(f"{c.text} {c.below}" if isinstance(c, Mark) else c for c in cells))
+        """Legend of the marks behind values and intervals; empty where there are none."""
+        cells = (each for row in self.defined for each in row)
+        text = " ".join(f"{c.text} {c.below}" if isinstance(c, Mark) else c for c in cells)
+        few = [f"{_FEW_MARK.strip()} from fewer than {FEW_SAMPLES} samples"] if _FEW_MARK in text else []
+        return "; ".join([*filter(None, [describe_cautions(text)]), *few])
 
     def __post_init__(self) -> None:
         wrong = [row for row in self.rows if len(row) not in (1, len(self.columns))]
-        if wrong or len(self.align) != len(self.columns):
+        if wrong or len(self.align) != len(self.columns) or len(self.counted) not in (0, len(self.columns)):
             raise ValueError(
                 f"a table of {len(self.columns)} columns has rows or an alignment of another length"
             )
+
+
+UNDEFINED = "undefined"
+FEW_SAMPLES = 15
+"""A number from fewer than so many says little, with an interval or without."""
+_FEW_MARK = " ⚠"
+
+
+def _get_text(cell: TableCell) -> str:
+    return cell.text if isinstance(cell, Mark) else cell
+
+
+def _append_text(cell: TableCell, more: str) -> TableCell:
+    return replace(cell, text=f"{cell.text}{more}") if isinstance(cell, Mark) else f"{cell}{more}"
+
+
+def _is_undefined(row: Sequence[TableCell]) -> bool:
+    """Whether a row has values, and none of them is defined; counts beside them are no values."""
+    marked = [isinstance(cell, Mark) and cell.text == UNDEFINED for cell in row[1:]]
+    beside = [_get_text(cell) for cell, is_marked in zip(row[1:], marked, strict=True) if not is_marked]
+    return any(marked) and all(text in ("–", "") or text.replace(",", "").isdigit() for text in beside)
 
 
 @dataclass(frozen=True)
@@ -265,7 +339,9 @@ def report(
     subtitle: str = "",
     made: str | None = None,
 ) -> str:
-    """The whole report as one HTML file that needs no network and runs no script.
+    """The whole report as one HTML file that needs no network; its one script sorts tables and unfolds.
+
+    The verdict stands first, then one picture, then the sections: of each a screen, the rest folded.
 
     Args:
         sections: in reading order.
@@ -279,6 +355,9 @@ def report(
     """
     if not sections:
         raise UsageError("a report needs at least one section; there is nothing to print")
+    lead = _select_lead(sections)
+    screen_px = _SCREEN_PX * (2 if len(sections) == 1 else 1)
+    planned = [_plan_section(place, section, lead, screen_px) for place, section in enumerate(sections)]
     date = _source_date()
     drawn = {
         f"s{s}b{b}p{p}": picture.svg(f"s{s}b{b}p{p}")
@@ -295,11 +374,129 @@ def report(
             subtitle=subtitle,
             sections=sections,
             drawings=drawn,
+            lead=lead,
+            planned=planned,
+            contents=_list_contents(sections, planned),
+            n_said=_SAID if len(sections) == 1 else 1,
+            script=SCRIPT,
             made=date if made is None else made,
             version=__version__,
             policy=POLICY,
         )
     )
+
+
+# What is shown at once, and what is folded: a section takes one screen of 1280x800, two where it is alone.
+
+_SCREEN_PX, _COLUMN_PX, _HALF_PX = 680, 900, 440
+_LINE_PX, _ROW_PX, _HEAD_PX = 26, 28, 70
+_MOST_FACTS = 4
+_SAID = 4
+"""Sentences of the verdict that are not folded, of a page with one section."""
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A block in its place.
+
+    Args:
+        block: what is shown.
+        place: among the blocks of its section.
+        anchor: what links name it by.
+        title: what stands for it where it is folded, and in the contents; may be empty of one that is not.
+        folded: whether the reader opens it.
+    """
+
+    block: Block
+    place: int
+    anchor: str
+    title: str
+    folded: bool
+
+
+def _select_lead(sections: Sequence[Section]) -> tuple[str, Picture] | None:
+    """The picture that stands below the verdict, with its key: the first there is."""
+    for s, section in enumerate(sections):
+        for b, block in enumerate(section.blocks):
+            if isinstance(block, Pictures) and block.items:
+                return f"s{s}b{b}p0", block.items[0]
+    return None
+
+
+def _plan_section(
+    part: int, section: Section, lead: tuple[str, Picture] | None, left_px: float
+) -> list[_Shown]:
+    """What of a section fills so many pixels, in its order, and what is folded; warnings never are."""
+    shown: list[_Shown] = []
+    for place, block in enumerate(section.blocks):
+        leading = lead is not None and lead[0] == f"s{part}b{place}p0"
+        if leading and isinstance(block, Pictures) and len(block.items) == 1:
+            continue
+        title = _get_title(block)
+        height_px = _estimate_height(block)
+        folded = False
+        if isinstance(block, Facts) and not block.title and len(block.items) > _MOST_FACTS:
+            folded = len(section.blocks) > 1
+        elif not isinstance(block, Note):
+            folded = height_px > left_px
+        # In its order: what follows something folded for its length does not stand before it.
+        if folded and not isinstance(block, Facts):
+            left_px = 0.0
+        elif not folded:
+            left_px -= height_px
+        shown.append(_Shown(block, place, f"part-{part + 1}-{place + 1}", title, folded))
+    return shown
+
+
+def _get_title(block: Block) -> str:
+    if block.title:
+        return block.title
+    match block:
+        case Facts():
+            return "Data and settings"
+        case Pictures():
+            return "; ".join(picture.title for picture in block.items[:3])
+        case Filterable():
+            return block.table.title or "Table"
+        case Table():
+            return f"{block.columns[0]} and {block.columns[-1]}"
+        case _:
+            return "More"
+
+
+def _estimate_height(block: Block) -> float:
+    """About how many pixels a block takes on a wide page."""
+    match block:
+        case Facts() | Points():
+            return _HEAD_PX + _LINE_PX * len(block.items)
+        case Table():
+            return _HEAD_PX + sum(map(_estimate_row, block.defined))
+        case Filterable():
+            return 2 * _HEAD_PX + sum(map(_estimate_row, block.table.rows))
+        case Pictures():
+            return sum(
+                _HEAD_PX
+                + (_COLUMN_PX if place == "wide" else _HALF_PX / (1 + (place == "half")))
+                * picture.figure.get_figheight()
+                / picture.figure.get_figwidth()
+                for picture, place in zip(block.items, block.places, strict=True)
+            )
+        case Films():
+            return _HALF_PX if block.mp4 else _HEAD_PX + _LINE_PX * len(block.paths)
+        case Note():
+            return _LINE_PX * (1 + len(block.text) // 110)
+
+
+def _estimate_row(row: Sequence[TableCell]) -> float:
+    return _ROW_PX * (1.6 if any(isinstance(cell, Mark) and cell.below for cell in row) else 1.0)
+
+
+def _list_contents(sections: Sequence[Section], planned: Sequence[Sequence[_Shown]]) -> list[tuple[str, str]]:
+    """Anchors and titles: of the sections, or of the blocks where there is one section alone."""
+    if len(sections) > 1:
+        return [(f"part-{k + 1}", section.title) for k, section in enumerate(sections)]
+    titled = [(each.anchor, each.title) for each in planned[0] if each.folded or each.block.title]
+    return titled if len(titled) > 1 else []
 
 
 def save(page: str, path: Path) -> None:

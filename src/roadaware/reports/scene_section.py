@@ -134,7 +134,8 @@ def build_scene_metric_table(result: SceneResult) -> Table:
     caption = build_caption(rows, _AS, "videos")
     if result.baselines:
         caption += f" What {' and '.join(result.baselines)} would score stands beside."
-    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Metrics", caption)
+    counted = (-1, *(len(head) - 1,) * (len(head) - 2), -1)
+    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Metrics", caption, counted)
 
 
 def build_slice_table(result: SceneResult, items: str) -> Table:
@@ -147,7 +148,9 @@ def build_slice_table(result: SceneResult, items: str) -> Table:
         cells = (_cell(held[name]) if name in held else "–" for name in names)
         rows.append((group, format_count(sizes[group]), *cells))
     head = ("slice", items, *names)
-    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Slices", build_caption(rows, _AS, "videos"))
+    counted = (-1, -1, *(1,) * len(names))
+    caption = build_caption(rows, _AS, "videos")
+    return Table(head, tuple(rows), "l" + "r" * (len(head) - 1), "Slices", caption, counted)
 
 
 def build_class_blocks(result: SceneResult, labelled: str) -> list[Block]:
@@ -168,7 +171,8 @@ def build_class_blocks(result: SceneResult, labelled: str) -> list[Block]:
         head = (labelled, "n", *metrics)
         align = "l" + "r" * (len(head) - 1)
         caption = build_caption(rows, _AS, "videos")
-        blocks.append(Table(head, tuple(rows), align, capitalize_text(f"by {labelled}"), caption))
+        counted = (-1, -1, *(1,) * len(metrics))
+        blocks.append(Table(head, tuple(rows), align, capitalize_text(f"by {labelled}"), caption, counted))
     if absent:
         blocks.append(Note(f"Undefined: {', '.join(absent)}.", "mute"))
     return blocks
