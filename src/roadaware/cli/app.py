@@ -98,7 +98,7 @@ def build_app(loaded: str = "") -> App:
         """
         Turn road video into road events, and know how far to trust them.
 
-        First time here? `roadaware demo` watches videos, judges what was found and shows it, within a minute.
+        First time here? `roadaware demo` watches videos, judges what was found and shows it, in a minute or two.
         `roadaware COMMAND --help` explains a command, with an example.
 
         Exit codes: 0 fine, 1 findings under --strict or --fail-under, 2 wrong request, 3 unreadable

@@ -73,7 +73,7 @@ def demo(
     overwrite: Annotated[bool, Parameter(help=_OVERWRITE), Switch] = False,
     common: Common = USUAL,
 ) -> Outcome:
-    """Watch videos, judge what was found, and show it on a page, within a minute; with --all, take every step.
+    """Watch videos, judge what was found, and show it on a page, in a minute or two; with --all, take every step.
 
     The bundled detector watches synthetic videos that it has not seen before, and what it finds is scored
     with intervals. The last line opens the viewer on it.
