@@ -483,7 +483,7 @@ class _Side:
         path = self.source.events
         if path is None or self.source.summary.get("video") != video:
             return []
-        found = []
+        found: list[dict[str, Any]] = []
         for event in read_events(path):
             if len(found) >= _MOST_EVENTS:
                 break
@@ -542,7 +542,11 @@ def _best_frame(
 
 def _describe_event(event: dict[str, Any]) -> dict[str, Any]:
     labels = event.get("labels") or {}
-    best = {kind: max(held, key=held.get) for kind, held in labels.items() if isinstance(held, dict) and held}
+    best = {
+        kind: max(held.items(), key=lambda item: item[1])[0]
+        for kind, held in labels.items()
+        if isinstance(held, dict) and held
+    }
     words = " · ".join(str(best[kind]) for kind in ("agent", "action", "location", _AV) if kind in best)
     crossing = event.get("crossing") or {}
     if isinstance(crossing.get("probability"), int | float) and "crossing" in str(event.get("event")):
