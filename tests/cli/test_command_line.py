@@ -20,10 +20,9 @@ GROUPS = (*("Data", "Simulate", "Train", "Predict and track", "Corner cases", "E
 WRONG_VERBS = {
     "detect": "roadaware predict ",
     "track": "roadaware link ",
-    "view": "roadaware watch ",
     "convert": "roadaware read ",
     "datasets": "roadaware read ",
-    "visualize": "roadaware watch ",
+    "visualize": "roadaware view ",
     "Eval-Road": "roadaware evaluate road ",
     "evaluate_corner_cases": "roadaware evaluate corner-cases ",
     "infer": "roadaware predict ",

@@ -71,7 +71,7 @@ COMMANDS = {
         "cross-dataset": "Train predictors on each of several domains, test each on all.",
     },
     "Show": {
-        "view": "Look at runs and datasets on a local page: film, tubes, errors behind a number.",
+        "view": "Look at runs and datasets on a local page: video, tubes, errors behind a number.",
         "report": "Make the HTML report of run folders: one file, offline, printable.",
         "draw": "Draw boxes, agents, actions and locations on synthetic videos.",
         "doctor": "Find out why something does not work, or why a number is 0.",

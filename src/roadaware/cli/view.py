@@ -14,7 +14,7 @@ from roadaware.cli.options import USUAL, Common, Outcome, Several, validate_rang
 from roadaware.errors import UsageError
 
 _PATHS = "Runs, saved tables or datasets; what an evaluation judged stands beside it."
-_MEDIA = "Films, or folders in which films and images lie, where tables do not say."
+_MEDIA = "Videos, or folders in which videos and images lie, where tables do not say."
 _READER = "The reader of a dataset as it was released, such as jaad. [default: told by its content]"
 _PORT = "The port to listen at. [default: a free one]"
 _BROWSER = "Open the page in the browser."
@@ -30,7 +30,7 @@ def view(
     annotator: Annotated[str | None, Parameter(help=_ANNOTATOR)] = None,
     common: Common = USUAL,
 ) -> Outcome:
-    """Look at runs and datasets on a local page: film, tubes, time line, and the errors behind each number.
+    """Look at runs and datasets on a local page: video, tubes, time line, and the errors behind each number.
 
     Takes what `watch`, `predict`, `link`, `propose`, `label export`, `simulate` and `read -o` wrote, datasets, and
     runs of `evaluate road` with their ground truth and predictions. Several predictions stand beside each
