@@ -173,7 +173,7 @@ def test_an_address_in_the_wrong_place_shows_no_secret(
     assert _leaks(tmp_path, told.replace(b"\n", b""), secrets) == []
 
 
-@pytest.mark.spread(11)
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["gone", "whole"])
 @pytest.mark.parametrize("name", [name for name, (_, _, readable) in WRITTEN.items() if readable])
 def test_a_watch_keeps_no_secret_in_its_folder(

@@ -93,7 +93,6 @@ def test_the_hash_seed_changes_nothing(clean_roots: dict[str, Path]) -> None:
     assert one == other
 
 
-@pytest.mark.spread(4)
 def test_a_zip_equals_its_folder(native: NativeSet, root: Path, tmp_path: Path, clean: Scenes) -> None:
     for prefix in ("", "Set-2.0/", "outer/inner/"):
         archive = damage.packed(root, tmp_path / f"set{len(prefix)}.zip", prefix=prefix)
@@ -111,7 +110,6 @@ def test_a_folder_inside_is_found(native: NativeSet, root: Path, clean: Scenes) 
     assert native.read(root.parent) == clean
 
 
-@pytest.mark.spread(4)
 def test_a_moved_root_changes_nothing(native: NativeSet, root: Path, tmp_path: Path, clean: Scenes) -> None:
     moved = root.rename(tmp_path / "elsewhere")
     link = tmp_path / "link"
@@ -120,7 +118,6 @@ def test_a_moved_root_changes_nothing(native: NativeSet, root: Path, tmp_path: P
     assert native.read(link) == clean
 
 
-@pytest.mark.spread(4)
 def test_foreign_files_beside_change_nothing(native: NativeSet, root: Path, clean: Scenes) -> None:
     (root / "README.md").write_text("read me")
     (root / "images").mkdir()
@@ -130,7 +127,6 @@ def test_foreign_files_beside_change_nothing(native: NativeSet, root: Path, clea
     assert native.read(root) == clean
 
 
-@pytest.mark.spread(4)
 def test_the_source_stays_as_it_was(native: NativeSet, root: Path) -> None:
     for path in root.rglob("*"):
         path.chmod(stat.S_IRUSR | (stat.S_IXUSR if path.is_dir() else 0))
@@ -139,13 +135,11 @@ def test_the_source_stays_as_it_was(native: NativeSet, root: Path) -> None:
     assert tree(root) == before
 
 
-@pytest.mark.spread(4)
 def test_saved_and_opened_is_equal(clean: Scenes, tmp_path: Path) -> None:
     save(clean, tmp_path / "saved")
     assert open_scenes(tmp_path / "saved") == clean
 
 
-@pytest.mark.spread(4)
 def test_what_was_rejected_is_saved_too(native: NativeSet, root: Path, tmp_path: Path) -> None:
     edit(root / native.main, native.change("bad_row"))
     scenes = native.read(root)
@@ -175,7 +169,6 @@ def test_progress_runs_to_the_end(native: NativeSet, root: Path) -> None:
     assert told[-1][0] == told[-1][1]
 
 
-@pytest.mark.spread(4)
 def test_what_is_cached_equals_what_is_read(native: NativeSet, root: Path, no_reading: Path) -> None:
     fresh = native.read(root)
     assert native.read(root, cache=True) == fresh
@@ -198,7 +191,6 @@ def no_reading(native: NativeSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return flag
 
 
-@pytest.mark.spread(4)
 def test_a_changed_file_is_read_anew(native: NativeSet, root: Path) -> None:
     before = native.read(root, cache=True)
     edit(root / native.main, native.change("changed"))
@@ -207,7 +199,6 @@ def test_a_changed_file_is_read_anew(native: NativeSet, root: Path) -> None:
     assert after == native.read(root)
 
 
-@pytest.mark.spread(4)
 def test_a_lost_file_is_noticed(native: NativeSet, root: Path) -> None:
     before = native.read(root, cache=True)
     (root / native.main).unlink()
@@ -218,7 +209,6 @@ def test_a_lost_file_is_noticed(native: NativeSet, root: Path) -> None:
         assert native.read(root, cache=True) != before
 
 
-@pytest.mark.spread(4)
 def test_verify_sees_a_change_of_content_alone(native: NativeSet, root: Path) -> None:
     native.read(root, cache=True)
     path = root / native.main
@@ -229,7 +219,6 @@ def test_verify_sees_a_change_of_content_alone(native: NativeSet, root: Path) ->
     assert native.read(root, cache=True, verify=True) == native.read(root)
 
 
-@pytest.mark.spread(4)
 def test_a_damaged_cache_is_read_anew(native: NativeSet, root: Path, tmp_path: Path) -> None:
     fresh = native.read(root, cache=True)
     kept = [path for path in (tmp_path / "home").rglob("*.parquet") if path.stat().st_size]
@@ -266,7 +255,6 @@ def test_a_damaged_side_file_costs_no_video(native: NativeSet, root: Path, clean
         rows_add_up(scenes)
 
 
-@pytest.mark.spread(4)
 def test_a_zip_holds_no_more_open_files_than_itself(native: NativeSet, root: Path, tmp_path: Path) -> None:
     archive = damage.packed(root, tmp_path / "set.zip")
     before = set(Path("/proc/self/fd").iterdir())

@@ -89,6 +89,7 @@ def test_the_crowd_is_before_the_camera_and_the_own_vehicle_hardly_moves():
         assert seen.mean() > 0.7
 
 
+@pytest.mark.slow
 def test_nobody_jumps_or_stands_in_another_one():
     for episode in some():
         xy = places(episode)

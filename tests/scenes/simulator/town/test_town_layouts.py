@@ -129,6 +129,7 @@ def check_signals(layout: Layout) -> None:
         assert 0 < crossing.s_m < layout.roads[crossing.road].line.length
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first", [0, 15, *(pytest.param(first, marks=pytest.mark.slow) for first in (30, 45))]
 )
