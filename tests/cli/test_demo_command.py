@@ -69,7 +69,7 @@ def test_a_folder_with_files_named_like_the_demos_is_not_its_own(
 def test_what_an_earlier_demo_did_not_write_is_not_replaced(roadaware: Command, tmp_path: Path) -> None:
     steps.Demo(tmp_path, 0, 0).write_marker(["report.html"])
     (tmp_path / "samples.csv").write_text("dear")
-    done = roadaware("demo", "-o", tmp_path)
+    done = roadaware("demo", "--all", "-o", tmp_path)
     assert done.code == 2
     assert "samples.csv was not written by a demo" in done.err
     assert {path.name for path in tmp_path.iterdir()} == {"demo.json", "samples.csv"}
