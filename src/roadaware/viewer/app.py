@@ -72,6 +72,7 @@ class _Pages:
             "/api/video": self.video,
             "/api/film": self.film_state,
             "/api/boxes": self.boxes,
+            "/api/counts": self.counts,
             "/api/errors": self.errors,
             "/api/metrics": self.metrics,
             "/api/curve": self.curve,
@@ -122,6 +123,11 @@ class _Pages:
         """The boxes of some frames."""
         first, end = _whole(request, "first"), _whole(request, "end")
         return _json(self._index.boxes(self._video(request), first, end))
+
+    def counts(self, request: Request) -> Response:
+        """How many boxes pass the filters; classes that do not are given one by one."""
+        hidden = set(request.query_params.getlist("hide"))
+        return _json(self._index.counts(_whole(request, "hundredth"), hidden))
 
     def errors(self, request: Request) -> Response:
         """Errors of tubes by what they cost."""

@@ -50,6 +50,7 @@ class TableSource:
         digest: changes when the set does; what is said of one set is not said of another in its place.
         watch: the folder of the watch that made it, if one did.
         summary: of that watch.
+        tables_folder: where the files of the tables lie, of sets that were saved.
     """
 
     name: str
@@ -61,6 +62,7 @@ class TableSource:
     digest: str = ""
     watch: Path | None = None
     summary: dict[str, Any] = field(default_factory=dict)
+    tables_folder: Path | None = None
 
     def scan(self, table: str) -> pl.LazyFrame:
         """A table; without rows where the set has none."""
@@ -178,6 +180,7 @@ def _open_tables(path: Path, reader: str | None) -> TableSource:
             digest=hashlib.blake2b(stated, digest_size=8).hexdigest(),
             watch=path if watched else None,
             summary=read_summary(path) if watched else {},
+            tables_folder=folder,
         )
     if path.is_dir() and (path / "predictions.parts").is_dir():
         raise InputError(
