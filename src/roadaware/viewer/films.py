@@ -27,7 +27,7 @@ from roadaware.io.video import (
     open_container,
     read_frame_times,
 )
-from roadaware.online.run_folder import FILM
+from roadaware.online.events import FILM
 from roadaware.places import get_cache_folder
 from roadaware.viewer.opening import FILMS, Opened, TableSource
 

@@ -14,12 +14,9 @@ from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.datasets.loading import SYNTHETIC, read_release, require_path
 from roadaware.datasets.simulator import is_simulation
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.proposal_tasks import SENT
 from roadaware.io.files import read_regular
-from roadaware.online.run_folder import CROSSING, EVENTS, SUMMARY
+from roadaware.online.events import CROSSING, EVENTS, SUMMARY
 from roadaware.reports import runs
-from roadaware.reports.run_kinds import KINDS
-from roadaware.reports.watch_page import read_summary
 from roadaware.scenes.schema import create_empty_table
 from roadaware.scenes.store import is_saved, scan_tables
 from roadaware.scenes.tables import Meta, TableSet
@@ -31,7 +28,7 @@ if TYPE_CHECKING:
 TRUTH = "truth"
 """The side of what is true; predictions are the sides `a`, `b`, `c` ... in the order in which they are given."""
 FILMS = (".mp4", ".mov", ".m4v", ".mkv", ".webm")
-_INNER = ("predictions", "proposals", SENT, "labels")
+_INNER = ("predictions", "proposals", "sent", "labels")
 """Where commands save tables in a folder of theirs: watch and predict, propose, label export, label import."""
 _MOST_SIDES = 5
 
@@ -150,6 +147,10 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
 
 
 def _open_evaluation(path: Path) -> EventRun:
+    from roadaware.reports.run_kinds import (
+        KINDS,  # all figures: a second, of which looking at boxes has no need
+    )
+
     kind = runs.describe_kind(path)
     if kind != "road events":
         raise UsageError(
@@ -179,7 +180,7 @@ def _open_tables(path: Path, reader: str | None) -> TableSource:
             root=path if folder != path else path.absolute().parent,
             digest=hashlib.blake2b(stated, digest_size=8).hexdigest(),
             watch=path if watched else None,
-            summary=read_summary(path) if watched else {},
+            summary=_read_summary(path) if watched else {},
             tables_folder=folder,
         )
     if path.is_dir() and (path / "predictions.parts").is_dir():
@@ -199,6 +200,12 @@ def _open_tables(path: Path, reader: str | None) -> TableSource:
         folder=None,
         root=path.absolute() if path.is_dir() else path.absolute().parent,
     )
+
+
+def _read_summary(path: Path) -> dict[str, Any]:
+    from roadaware.reports.watch_page import read_summary  # figures, too
+
+    return read_summary(path)
 
 
 def load_tables(source: TableSource, names: Iterable[str], kind: type[TableSet]) -> Any:
