@@ -27,6 +27,7 @@ from roadaware.viewer.box_index import (
     describe_counts,
     name_boxes,
     name_labels,
+    name_tubes,
     open_box_index,
     scan_labels,
 )
@@ -123,6 +124,20 @@ class Index:
         return {
             side: held.boxes(video, first, end) for side, held in self._sets.items() if video in held.videos
         }
+
+    def fps(self, video: str) -> float | None:
+        """Frames per second of a video, as far as a set says so."""
+        told = self._fact(video, "fps")
+        return float(told) if told is not None and 0 < float(told) < 1e6 else None
+
+    def sizes(self, video: str) -> dict[str, tuple[int | None, int | None]]:
+        """Side to width and height of the images that its boxes are in, of sides that have the video."""
+        held = {side: each.videos[video] for side, each in self._sets.items() if video in each.videos}
+        return {side: (facts.get("width_px"), facts.get("height_px")) for side, facts in held.items()}
+
+    def names(self, side: str, video: str) -> dict[int, tuple[str, float | None]]:
+        """Path to what it is called, and its score."""
+        return self._sets[side].names(video)
 
     def counts(self, hundredth: int, hidden: set[str]) -> dict[str, Any]:
         """How many boxes of each side pass the filters, by video and class.
@@ -376,6 +391,19 @@ class _Side:
         if words is not None:
             columns["word"] = words
         return columns
+
+    def names(self, video: str) -> dict[int, tuple[str, float | None]]:
+        """Path to what it is called, and its score."""
+        tubes = self._tubes.filter(pl.col("video") == video)
+        labels = self._labels.join(tubes.select("tube"), on="tube", how="semi")
+        known = set(labels.select("tube", "kind").rows())
+        rows = [(*row, None) for row in self._labels_of_boxes(video) if row[:2] not in known]
+        more = pl.DataFrame(rows, schema=labels.schema, orient="row")
+        named = name_tubes(tubes, pl.concat([labels, more]))
+        told = tubes.filter(pl.col("parent").is_null()).join(named, on="tube", how="left")
+        scores = told["score"].round(3).to_list() if self.source.predicted else [None] * len(told)
+        words = told["word"].fill_null("object").to_list()
+        return dict(zip(told["tube"].to_list(), zip(words, scores, strict=True), strict=True))
 
     def describe(self, video: str) -> dict[str, Any]:
         """Tubes and what else there is of a video."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from roadaware.online.events import CROSSING, EVENTS, SUMMARY
 from roadaware.reports import runs
 from roadaware.scenes.schema import create_empty_table
 from roadaware.scenes.store import is_saved, scan_tables
-from roadaware.scenes.tables import Meta, TableSet
+from roadaware.scenes.tables import Meta, Predictions, TableSet
 from roadaware.steps import log_step
 
 if TYPE_CHECKING:
@@ -98,6 +99,13 @@ class Opened:
         """What is true, where it was named."""
         return self.sides.get(TRUTH)
 
+    def list_videos(self) -> list[str]:
+        """Names of the videos that the sets list, those of the ground truth first."""
+        names = [
+            source.scan("videos").select(pl.col("video").cast(pl.String)) for source in self.sides.values()
+        ]
+        return list(dict.fromkeys(name for each in names for name in each.collect()["video"].to_list()))
+
     @property
     def predicted(self) -> dict[str, TableSource]:
         """The sides of predictions."""
@@ -130,6 +138,17 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
             evaluations.append((path, _open_evaluation(path)))
         else:
             sources.append(_open_tables(path, reader))
+    sides = _arrange(sources)
+    if not sources:
+        raise UsageError(
+            "an evaluation holds numbers, not boxes: name its ground truth and predictions too, as in\n"
+            "  roadaware view RUN TRUTH PREDICTIONS"
+        )
+    return Opened(sides, tuple(evaluations), (*media, *films))
+
+
+def _arrange(sources: Sequence[TableSource]) -> dict[str, TableSource]:
+    """The sets by side: what is true, and predictions in the order in which they are given."""
     true = [source for source in sources if not source.predicted]
     predicted = [source for source in sources if source.predicted]
     if len(true) > 1:
@@ -137,13 +156,37 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
         raise UsageError(f"one set of ground truth can be looked at, these are {len(true)}: {names}")
     if len(predicted) > _MOST_SIDES:
         raise UsageError(f"{_MOST_SIDES} predictions can stand side by side, not {len(predicted)}")
-    if not sources:
-        raise UsageError(
-            "an evaluation holds numbers, not boxes: name its ground truth and predictions too, as in\n"
-            "  roadaware view RUN TRUTH PREDICTIONS"
+    return dict(zip([TRUTH] * len(true) + list("abcdefgh"), [*true, *predicted], strict=False))
+
+
+def open_sets(sets: Sequence[TableSet], media: Sequence[Path] = ()) -> Opened:
+    """Scenes and Predictions in memory, as what is looked at; nothing is written of them.
+
+    Args:
+        sets: at most one of Scenes, and some of Predictions.
+        media: folders and files in which films are looked for; paths in the tables start at the first folder.
+
+    Raises:
+        UsageError: if there are two sets of Scenes, or too many.
+        InputError: if a path of `media` is not there.
+    """
+    for path in media:
+        require_path(path)
+    root = next((path.absolute() for path in media if path.is_dir()), Path(os.devnull))
+    sources = []
+    for held in sets:
+        predicted = isinstance(held, Predictions)
+        sources.append(
+            TableSource(
+                name=held.meta.dataset or ("predictions" if predicted else "scenes"),
+                predicted=predicted,
+                meta=held.meta,
+                tables={name: frame.lazy() for name, frame in held.filled().items()},
+                folder=None,
+                root=root,
+            )
         )
-    sides = dict(zip([TRUTH] * len(true) + list("abcdefgh"), [*true, *predicted], strict=False))
-    return Opened(sides, tuple(evaluations), (*media, *films))
+    return Opened(_arrange(sources), (), tuple(media))
 
 
 def _open_evaluation(path: Path) -> EventRun:

@@ -1,6 +1,6 @@
 // The film on a canvas: image and boxes are drawn in one go, from the frame that the browser says it shows.
 
-import { ask, Boxes } from "./api.js";
+import { address, ask, Boxes } from "./api.js";
 import { buildTubes, colourOf, labelsAt } from "./tubes.js";
 
 const TAIL = 18; // frames
@@ -75,7 +75,7 @@ export class Player {
     this.width = film.width || size[0];
     this.height = film.height || size[1];
     if (film.state === "ready") {
-      this.video.src = `/film/${this.number}`;
+      this.video.src = address(`/film/${this.number}`);
       this.wanted = null;
       this.seek(this.frame, true);
     }
@@ -192,7 +192,7 @@ export class Player {
     };
     image.onload = done(image);
     image.onerror = done(null);
-    image.src = `/still/${this.number}/${frame}`;
+    image.src = address(`/still/${this.number}/${frame}`);
   }
 
   get target() {
