@@ -127,11 +127,15 @@ function showChosen() {
 
 // Verdicts: sent at once; what they stood in the place of is kept for undo.
 
+const byTarget = new WeakMap(); // verdicts of a side to those of this annotator by what they are of
+const nameTarget = ({ video, tube, box }) => `${tube}\n${box}\n${video}`;
 const target = (chosen) => (chosen.tube !== null ? { tube: chosen.tube, box: null } : { tube: null, box: chosen.box });
 
 function verdictOf(side, { tube, box = null }) {
-  const name = index.videos.name[app.number];
-  return (verdicts[side] || []).find((each) => each.video === name && each.tube === (tube ?? null) && each.box === box && each.annotator === index.annotator);
+  const held = verdicts[side];
+  if (!held) return undefined;
+  if (!byTarget.has(held)) byTarget.set(held, new Map(held.filter((each) => each.annotator === index.annotator).map((each) => [nameTarget(each), each])));
+  return byTarget.get(held).get(nameTarget({ video: index.videos.name[app.number], tube: tube ?? null, box }));
 }
 
 function verdictParts(chosen) {
