@@ -34,7 +34,7 @@ _LIMIT = 1 << 29
 # A row group of Parquet as polars writes it: more at a time takes more memory. Boxes with dense scores are wide.
 _CHUNK, _WIDE_CHUNK = 1 << 18, 1 << 16
 # More runs of rows than that, and the table is not sorted by video: it is filtered instead.
-_MOST_RUNS = 64
+_MOST_RUNS, _LEAST_RUNS = 64, 64_000
 # Kinds of labels by which things are called, the first that is there; `tubes.js` has the same order.
 _NAMING = ("agent", "action", "location", "duplex", "event")
 _RUNS = {"video": pl.String, "start": pl.Int64, "length": pl.Int64}
@@ -251,7 +251,8 @@ def _build(source: TableSource, tubes: pl.DataFrame, labels: pl.DataFrame, rows:
     wanted = ["box", "frame", *(name for name in ("tube", "score", *(["scores"] * wide)) if name in held)]
     scored = pl.col("score") if "score" in held and source.predicted else pl.lit(None, pl.Float64)
     runs: list[tuple[str, int, int]] = []
-    most = _MOST_RUNS * max(1, int(source.scan("videos").select(pl.len()).collect().item()), 1000)
+    listed = int(source.scan("videos").select(pl.len()).collect().item())
+    most = max(_LEAST_RUNS, _MOST_RUNS * listed)
     owned, loose, votes = [_nothing("tube", "hundredth")], [_nothing("word", "hundredth")], []
     for start in range(0, rows, _WIDE_CHUNK if wide else _CHUNK):
         chunk = table.slice(start, _WIDE_CHUNK if wide else _CHUNK)
