@@ -365,11 +365,12 @@ export class Player {
     pen.strokeStyle = colour;
     pen.lineWidth = 1.5 * pane.ratio;
     pen.setLineDash([]);
-    for (let k = 1; k < points.length; k += 1) {
-      pen.globalAlpha = 0.75 * (1 - k / points.length) + 0.1;
+    // Three strokes of falling strength: one for each frame would be most of the work where there are many tubes.
+    for (let k = 0; k + 1 < points.length; k += TAIL / 3) {
+      pen.globalAlpha = 0.75 * (1 - k / TAIL) + 0.05;
       pen.beginPath();
-      pen.moveTo(...points[k - 1]);
-      pen.lineTo(...points[k]);
+      pen.moveTo(...points[k]);
+      for (const point of points.slice(k + 1, k + TAIL / 3 + 1)) pen.lineTo(...point);
       pen.stroke();
     }
     pen.globalAlpha = 1;

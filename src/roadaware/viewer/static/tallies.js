@@ -28,6 +28,7 @@ export class Tallies {
     if (this.asked) return; // its answer asks for what is wanted by then
     const begun = performance.now();
     this.asked = key;
+    const slow = setTimeout(() => (this.shown.textContent = "counting boxes …"), this.sides ? 2000 : 400);
     const [hundredth, hidden] = JSON.parse(key);
     try {
       this.sides = await ask("/api/counts", [["hundredth", hundredth], ...hidden.map((word) => ["hide", word])]);
@@ -37,7 +38,9 @@ export class Tallies {
       this.fill();
     } catch {
       this.sides = null; // tables that cannot be counted are told of where they are looked at
+      this.shown.textContent = "";
     } finally {
+      clearTimeout(slow);
       this.asked = null;
       if (this.key !== key) this.ask(this.key, state);
     }
