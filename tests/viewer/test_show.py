@@ -108,11 +108,15 @@ def test_old_pages_are_closed_where_cells_are_run_again(notebook: None) -> None:
 
 
 def test_results_show_themselves(notebook: None) -> None:
-    found = ra.evaluate(make_predictions(), make_truth(), resamples=0)
-    shown = found.show("two", 4)
+    truth, found = make_truth(), make_predictions()
+    result = ra.Result(None, "road", None, found, truth, None)  # type: ignore[arg-type]
+    shown = result.show("two", 4)
     assert shown.address.endswith("#v=two&f=4")
     kinds = Client(shown._viewer).json("/api/index")["error_kinds"]
     assert "agent" in kinds
+    bare = truth.with_tables(boxes=truth.boxes.clear()), found.with_tables(boxes=found.boxes.clear())
+    with pytest.raises(UsageError, match="no boxes to look at"):
+        ra.Result(None, "pedestrians", None, bare[1], bare[0], None).show()  # type: ignore[arg-type]
 
 
 def test_a_frame_needs_the_token_in_its_path(notebook: None, viewed: Any, sets: Path) -> None:

@@ -55,7 +55,7 @@ def create_app(opened: Opened, annotator: str) -> Starlette:
     }
     write = [Route(path, _take(end), methods=["POST"]) for path, end in changes.items()]
     app = Starlette(routes=[*read, *write])
-    app.state.close = pages.close
+    app.state.close, app.state.clips = pages.close, pages.clips
     return app
 
 
@@ -65,7 +65,7 @@ class _Pages:
     def __init__(self, opened: Opened, annotator: str) -> None:
         self._opened, self._annotator = opened, annotator
         self._index, self._films = Index(opened), FilmFinder(opened)
-        self._clips = ClipMaker(self._index, self._films)
+        self.clips = ClipMaker(self._index, self._films)
         static = files("roadaware.viewer") / "static"
         self._static = {
             each.name: (each.read_bytes(), _TYPES[suffix])
@@ -169,7 +169,7 @@ class _Pages:
             given = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise UsageError("a clip is asked for in JSON") from error
-        return _json({"clip": self._clips.start(parse_order(given, self._index))})
+        return _json({"clip": self.clips.start(parse_order(given, self._index))})
 
     def cancel_clip(self, data: bytes) -> Response:
         """Stop making a clip."""
@@ -177,18 +177,18 @@ class _Pages:
             key = json.loads(data)["clip"]
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise UsageError("say which clip") from error
-        self._clips.cancel(str(key))
+        self.clips.cancel(str(key))
         return _json({})
 
     def clip_state(self, request: Request) -> Response:
         """How far a clip is."""
-        clip = self._clips.clip(_text(request, "clip"))
+        clip = self.clips.clip(_text(request, "clip"))
         told = {"state": clip.state, "message": clip.message, "done": round(clip.done, 3), "name": clip.name}
         return _json(told)
 
     def clip(self, request: Request) -> Response:
         """The file of a clip."""
-        clip = self._clips.clip(request.path_params["key"])
+        clip = self.clips.clip(request.path_params["key"])
         if clip.state != "ready" or clip.path is None:
             raise HTTPException(404)
         file, size = open_served(clip.path)
@@ -200,7 +200,7 @@ class _Pages:
 
     def close(self) -> None:
         """Stop what is being made."""
-        self._clips.close()
+        self.clips.close()
 
     def write_verdict(self, data: bytes) -> Response:
         """Write a verdict down."""
