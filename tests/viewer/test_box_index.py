@@ -88,7 +88,7 @@ def test_counts_are_those_of_the_boxes_one_by_one(
     tmp_path: Path, order: str, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(box_index, "_CHUNK", chunk)
-    monkeypatch.setattr(box_index, "_LEAST_RUNS", 64)
+    monkeypatch.setattr(box_index, "_MOST_RUNS", 8)
     found = make_crowd()
     if order == "scattered":
         found = found.with_tables(boxes=found.boxes.sample(fraction=1, shuffle=True, seed=1))

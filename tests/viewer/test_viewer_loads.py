@@ -134,7 +134,7 @@ def test_keys_alone_save_a_span_as_a_video(sets: Path, tmp_path: Path, viewed: O
     page = visit(viewed(sets / "truth", sets / "found"), "#v=one&f=75&t=a:t2&s=0.5&off=truth")
     settle(page, 75)
     colour = page.evaluate("import('/static/tubes.js').then(({ colourOf }) => colourOf('Car'))")
-    page.keyboard.press("v")
+    page.keyboard.press("s")
     page.wait_for_selector("#export[open]")
     with page.expect_download(timeout=60_000) as waiting:
         page.keyboard.press("Enter")
@@ -150,7 +150,7 @@ def test_keys_alone_save_a_span_as_a_video(sets: Path, tmp_path: Path, viewed: O
     assert seen is not None
     # Two cars are there: one at 154 and 110, one at 160 and 60.
     assert seen[2] == pytest.approx(190, abs=2)
-    page.keyboard.press("v")
+    page.keyboard.press("s")
     page.wait_for_selector("#export[open]")
     page.keyboard.press("Escape")
     page.wait_for_selector("#export", state="hidden")
@@ -162,7 +162,7 @@ def test_a_clip_that_is_cancelled_is_not_made(sets: Path, viewed: Open, visit: A
     client = viewed(sets / "truth", sets / "found")
     page = visit(client, "#v=one&f=20&t=a:t1&s=0.5")
     settle(page, 20)
-    page.keyboard.press("v")
+    page.keyboard.press("s")
     page.locator('#export [data-form="gif"]').click()
     page.keyboard.press("Escape")
     page.wait_for_selector("#export", state="hidden")

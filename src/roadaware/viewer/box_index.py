@@ -33,8 +33,8 @@ _MAGIC = b"roadaware viewer index 1\n"
 _LIMIT = 1 << 29
 # A row group of Parquet as polars writes it: more at a time takes more memory. Boxes with dense scores are wide.
 _CHUNK, _WIDE_CHUNK = 1 << 18, 1 << 16
-# More runs of rows than that, and the table is not sorted by video: it is filtered instead.
-_MOST_RUNS, _LEAST_RUNS = 64, 64_000
+# More runs of rows than that for each video, or in all, and the table is not sorted by video: it is filtered instead.
+_MOST_RUNS, _MOST_RUNS_IN_ALL = 64, 200_000
 # Kinds of labels by which things are called, the first that is there; `tubes.js` has the same order.
 _NAMING = ("agent", "action", "location", "duplex", "event")
 _RUNS = {"video": pl.String, "start": pl.Int64, "length": pl.Int64}
@@ -167,7 +167,10 @@ def _list_places(source: TableSource) -> list[Path]:
     # The cache is not named by the digest alone: of two copies of a set each has an index of its own.
     name = f"{os.path.realpath(source.tables_folder)}\0{source.digest}"
     key = hashlib.blake2b(os.fsencode(name), digest_size=12).hexdigest()
-    return [source.tables_folder / FILE, get_cache_folder() / "viewer" / f"{key}.index"]
+    places = [source.tables_folder / FILE]
+    with suppress(RuntimeError):  # no home folder
+        places.append(get_cache_folder() / "viewer" / f"{key}.index")
+    return places
 
 
 def _encode(index: BoxIndex, digest: str, rows: int) -> bytes:
@@ -251,13 +254,11 @@ def _build(source: TableSource, tubes: pl.DataFrame, labels: pl.DataFrame, rows:
     wanted = ["box", "frame", *(name for name in ("tube", "score", *(["scores"] * wide)) if name in held)]
     scored = pl.col("score") if "score" in held and source.predicted else pl.lit(None, pl.Float64)
     runs: list[tuple[str, int, int]] = []
-    listed = int(source.scan("videos").select(pl.len()).collect().item())
-    most = max(_LEAST_RUNS, _MOST_RUNS * listed)
     owned, loose, votes = [_nothing("tube", "hundredth")], [_nothing("word", "hundredth")], []
     for start in range(0, rows, _WIDE_CHUNK if wide else _CHUNK):
         chunk = table.slice(start, _WIDE_CHUNK if wide else _CHUNK)
         part = chunk.select(pl.col("video").cast(pl.String), *wanted).collect()
-        if len(runs) <= most:
+        if len(runs) <= _MOST_RUNS_IN_ALL:
             _extend_runs(runs, part["video"], start)
         part = part.with_columns(
             hundredth=_floor(scored), tube=pl.col("tube") if linked else pl.lit(None, pl.Int64)
@@ -282,7 +283,8 @@ def _build(source: TableSource, tubes: pl.DataFrame, labels: pl.DataFrame, rows:
     tallies = pl.concat([told.select(*_TALLIES), free.select(*_TALLIES)], how="vertical_relaxed")
     tallies = tallies.with_columns(pl.col("hundredth").fill_null(-1)).group_by("video", "word", "hundredth")
     sums = tallies.agg(pl.col("n").sum()).sort("video", "word", "hundredth")
-    kept = runs if len(runs) <= most else []
+    sorted_enough = len(runs) <= min(_MOST_RUNS_IN_ALL, _MOST_RUNS * sums["video"].n_unique())
+    kept = runs if sorted_enough else []
     return BoxIndex(
         pl.DataFrame(kept, schema=_RUNS, orient="row"),
         spans.select(pl.col(name).cast(kind) for name, kind in _SPANS.items()),

@@ -114,14 +114,21 @@ def parse_order(given: Any, index: Index) -> ClipOrder:
         raise UsageError(f"a clip has {', '.join(sorted(expected))}")
     first, end, form, score = given["first"], given["end"], given["form"], given["score"]
     numbers = type(given["video"]) is int and type(first) is int and type(end) is int
-    if not numbers or not isinstance(form, str) or form not in MOST_FRAMES or type(given["names"]) is not bool:
+    if (
+        not numbers
+        or not isinstance(form, str)
+        or form not in MOST_FRAMES
+        or type(given["names"]) is not bool
+    ):
         raise UsageError("a clip is of a video, from a frame to another, as mp4 or gif")
     if not 0 <= first < end <= first + MOST_FRAMES[form]:
         raise UsageError(f"a clip as {form} has 1 to {MOST_FRAMES[form]:,} frames")
     if type(score) not in (int, float) or not 0 <= score <= 1:
         raise UsageError("a score lies in [0, 1]")
     sides, hidden, colours = given["sides"], given["hidden"], given["colours"]
-    if not isinstance(sides, list) or not all(isinstance(side, str) and side in index.opened.sides for side in sides):
+    if not isinstance(sides, list) or not all(
+        isinstance(side, str) and side in index.opened.sides for side in sides
+    ):
         raise UsageError("there is no such side")
     if not isinstance(hidden, list) or not all(isinstance(word, str) for word in hidden):
         raise UsageError("hidden classes are names")

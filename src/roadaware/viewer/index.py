@@ -375,7 +375,7 @@ class _Side:
         found = rows.select([*wanted, *(["scores"] if loose else [])]).sort("frame").collect()
         more = max(0, len(found) - MOST_BOXES)
         found = found.head(MOST_BOXES)
-        words = name_boxes(self.source, found, loose=loose)
+        words = self._words_of_boxes(found, loose=loose)
         columns: dict[str, Any] = {
             "box": found["box"].to_list(),
             "frame": found["frame"].to_list(),
@@ -391,6 +391,10 @@ class _Side:
         if words is not None:
             columns["word"] = words
         return columns
+
+    def _words_of_boxes(self, found: pl.DataFrame, *, loose: bool) -> list[str | None] | None:
+        """What each box is by its own labels, else by the best of its dense scores; None where boxes say nothing."""
+        return name_boxes(self.source, found, loose=loose)
 
     def names(self, video: str) -> dict[int, tuple[str, float | None]]:
         """Path to what it is called, and its score."""

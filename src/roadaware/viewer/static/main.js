@@ -24,7 +24,7 @@ const KEYS = [
   ["N, U", "a note, undo"],
   ["B", "predictions side by side"],
   ["M, F", "sound, full screen"],
-  ["E, C, V", "save the frame as a picture, the span as a page, as a video"],
+  ["E, C, S", "save the frame as a picture, the span as a page, as a video"],
   ["Escape", "nothing selected"],
 ];
 
@@ -397,7 +397,7 @@ function press(event) {
     f: () => act("full"),
     e: () => act("save"),
     c: () => act("clip"),
-    v: () => act("video"),
+    s: () => act("video"),
     "?": () => $("keys").showModal(),
     Escape: () => choose(null),
   };
