@@ -281,8 +281,13 @@ def _build(source: TableSource, tubes: pl.DataFrame, labels: pl.DataFrame, rows:
     )
     free = pl.concat([each.select(loose[0].columns[:4]) for each in loose], how="vertical_relaxed")
     tallies = pl.concat([told.select(*_TALLIES), free.select(*_TALLIES)], how="vertical_relaxed")
-    tallies = tallies.with_columns(pl.col("hundredth").fill_null(-1)).group_by("video", "word", "hundredth")
-    sums = tallies.agg(pl.col("n").sum()).sort("video", "word", "hundredth")
+    keys = ("video", "word", "hundredth")
+    sums = (
+        tallies.with_columns(pl.col("hundredth").fill_null(-1))
+        .group_by(keys)
+        .agg(pl.col("n").sum())
+        .sort(keys)
+    )
     sorted_enough = len(runs) <= min(_MOST_RUNS_IN_ALL, _MOST_RUNS * sums["video"].n_unique())
     kept = runs if sorted_enough else []
     return BoxIndex(

@@ -267,7 +267,10 @@ class ClipMaker:
 
     def _frames(self, clip: Clip, film: Film, end: int) -> Iterator[Pixels]:
         order = clip.order
-        own = next((size for size in self._index.sizes(order.video).values() if all(size)), _USUAL_SIZE)
+        own = next(
+            ((wide, high) for wide, high in self._index.sizes(order.video).values() if wide and high),
+            _USUAL_SIZE,
+        )
         with ExitStack() as stack:
             reader = None
             if film.state == "ready" and film.path is not None:
@@ -336,7 +339,7 @@ def _reduce(picture: Pixels, marks: list[Marked], order: ClipOrder, number: int)
         size = max(2, round(wide * scale)), max(2, round(high * scale))
         picture = np.asarray(Image.fromarray(picture).resize(size, Image.Resampling.BOX))
         marks = [
-            Marked(tuple(edge * scale for edge in mark.corners), mark.words, mark.colour, mark.dashed)  # type: ignore[arg-type]
+            Marked(tuple(edge * scale for edge in mark.corners), mark.words, mark.colour, mark.dashed)
             for mark in marks
         ]
     title = f"{to_printable(order.video, _MOST_WORD)}  {number}" if order.names else ""

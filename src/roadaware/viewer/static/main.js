@@ -465,9 +465,9 @@ async function start() {
     refresh();
   });
   panels = new Panels($("tabs"), $("list"), index, app);
-  window.viewer = { player, lanes, state, tallies }; // for tests and the curious
   exporter = new Exporter($("export"), tell);
   tallies = new Tallies($("all-counts"), $("list"));
+  window.viewer = { player, lanes, state, tallies }; // for tests and the curious
   buildHeader();
   const { number, frame, chosen, view } = recall();
   Object.assign(panels.view, view);
