@@ -253,6 +253,9 @@ def _build(source: TableSource, tubes: pl.DataFrame, labels: pl.DataFrame, rows:
     wide = not linked and "scores" in held
     wanted = ["box", "frame", *(name for name in ("tube", "score", *(["scores"] * wide)) if name in held)]
     scored = pl.col("score") if "score" in held and source.predicted else pl.lit(None, pl.Float64)
+    rated = (tubes.filter(pl.col("score").is_not_null()) if source.predicted else tubes.clear())[
+        "tube"
+    ].implode()
     runs: list[tuple[str, int, int]] = []
     owned, loose, votes = [_nothing("tube", "hundredth")], [_nothing("word", "hundredth")], []
     for start in range(0, rows, _WIDE_CHUNK if wide else _CHUNK):
@@ -260,8 +263,10 @@ def _build(source: TableSource, tubes: pl.DataFrame, labels: pl.DataFrame, rows:
         part = chunk.select(pl.col("video").cast(pl.String), *wanted).collect()
         if len(runs) <= _MOST_RUNS_IN_ALL:
             _extend_runs(runs, part["video"], start)
+        part = part.with_columns(tube=pl.col("tube") if linked else pl.lit(None, pl.Int64))
+        # Where the tube has a score that of the box says nothing, and would make many rows of one.
         part = part.with_columns(
-            hundredth=_floor(scored), tube=pl.col("tube") if linked else pl.lit(None, pl.Int64)
+            hundredth=pl.when(~pl.col("tube").is_in(rated).fill_null(False)).then(_floor(scored))
         )
         mine = part.filter(pl.col("tube").is_not_null())
         ends = {"first": pl.col("frame").min(), "last": pl.col("frame").max() + 1}
