@@ -329,7 +329,7 @@ def viewer_first_picture() -> tuple[str, str, str]:
     root = _run("thousand")
     with _serving(root / "found") as (address, _, _):
         _Asker(address)("/api/counts?hundredth=30")
-    with _serving(root / "found") as (address, _, seconds), _visiting(address) as (page, ms):
+    with _serving(root / "found") as (address, _, seconds), _visiting(address, "#f=100") as (page, ms):
         page.wait_for_function("window.viewer.tallies.took > 0")
         slid = []
         for value in ("0.5", "0.7", "0.2", "0.9", "0.4"):
