@@ -84,7 +84,9 @@ def _evaluate(
     failed = describe_failure(metrics, bars, scale)
     if failed is None and strict and (found := kind.list_findings(run)):
         failed = f"--strict: {'; '.join(found)}"
-    look = "" if kept.folder is None else format_view_command(kept.folder, *judged, reader=reader)
+    look = ""
+    if kept.folder is not None and judged:
+        look = format_view_command(kept.folder, *judged, reader=reader)
     return Outcome(kind.format_run(run), kind.build_json(run), failed, look)
 
 
