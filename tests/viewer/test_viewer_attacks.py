@@ -23,6 +23,9 @@ ADDRESSES = (
     "/static/main.js",
     "/api/index",
     "/api/boxes?video=0&first=0&end=8",
+    "/api/counts?hundredth=30",
+    "/api/clip?clip=0",
+    "/clip/0",
     "/film/0",
     "/still/0/0",
 )
@@ -140,7 +143,16 @@ def test_every_answer_has_the_headers_that_bind_browsers(client: Client) -> None
     assert "<script>" not in page
     assert " style=" not in page
     assert " on" not in {part[:3] for part in page.split('"') if part.startswith(" on")}
-    for name in ("main.js", "player.js", "lanes.js", "panels.js", "api.js", "tubes.js"):
+    for name in (
+        "main.js",
+        "player.js",
+        "lanes.js",
+        "panels.js",
+        "api.js",
+        "tubes.js",
+        "export.js",
+        "tallies.js",
+    ):
         text = client.ask(f"/static/{name}")[2].decode()
         assert not any(
             word in text
