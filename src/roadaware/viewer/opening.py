@@ -24,9 +24,12 @@ from roadaware.scenes.schema import create_empty_table
 from roadaware.scenes.store import is_saved, scan_tables
 from roadaware.scenes.tables import Meta, TableSet
 from roadaware.steps import log_step
+from roadaware.viewer.findings import hold_findings, read_findings
 
 if TYPE_CHECKING:
-    from roadaware.analysis.evaluation.runs import EventRun
+    from roadaware.analysis.evaluation.runs import EventRun, Run, SceneRun
+
+    AnyRun = EventRun | Run | SceneRun
 
 TRUTH = "truth"
 """The side of what is true; predictions are the sides `a`, `b`, `c` ... in the order in which they are given."""
@@ -86,13 +89,15 @@ class Opened:
 
     Args:
         sides: `truth`, `a`, `b` ... to their sets, in this order.
-        evaluations: of road events, with the folders that hold them.
+        evaluations: of any kind, with the folders that hold them.
         media: folders and files in which films are looked for.
+        findings: of `audit`, `doctor` and `check`, by where they lie; see `findings.read_findings`.
     """
 
     sides: dict[str, TableSource]
-    evaluations: tuple[tuple[Path, EventRun], ...]
+    evaluations: tuple[tuple[Path, AnyRun], ...]
     media: tuple[Path, ...]
+    findings: tuple[tuple[Path, list[dict[str, Any]]], ...] = ()
 
     @property
     def truth(self) -> TableSource | None:
@@ -123,11 +128,14 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
         require_path(path)
     films = [path for path in paths if path.is_file() and path.suffix.lower() in FILMS]
     sources: list[TableSource] = []
-    evaluations: list[tuple[Path, EventRun]] = []
+    evaluations: list[tuple[Path, AnyRun]] = []
+    findings: list[tuple[Path, list[dict[str, Any]]]] = []
     for path in paths:
         if path in films:
             continue
-        if runs.is_run(path):
+        if hold_findings(path):
+            findings.append((path, read_findings(path)))
+        elif runs.is_run(path):
             evaluations.append((path, _open_evaluation(path)))
         else:
             sources.append(_open_tables(path, reader))
@@ -140,22 +148,16 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
         raise UsageError(f"{_MOST_SIDES} predictions can stand side by side, not {len(predicted)}")
     if not sources:
         raise UsageError(
-            "an evaluation holds numbers, not boxes: name its ground truth and predictions too, as in\n"
+            "an evaluation or a list of findings holds no boxes: name the ground truth and predictions too, as in\n"
             "  roadaware view RUN TRUTH PREDICTIONS"
         )
     sides = dict(zip([TRUTH] * len(true) + list("abcdefgh"), [*true, *predicted], strict=False))
-    return Opened(sides, tuple(evaluations), (*media, *films))
+    return Opened(sides, tuple(evaluations), (*media, *films), tuple(findings))
 
 
-def _open_evaluation(path: Path) -> EventRun:
-    kind = runs.describe_kind(path)
-    if kind != "road events":
-        raise UsageError(
-            f"{path} is an evaluation of {kind}; evaluations of road events can be viewed, "
-            "the others by `roadaware report`"
-        )
+def _open_evaluation(path: Path) -> AnyRun:
     with log_step(f"opening {path}"):
-        run: EventRun = runs.load_runs(KINDS[kind].load, path)[0]
+        run: AnyRun = runs.load_runs(KINDS[runs.describe_kind(path)].load, path)[0]
     return run
 
 
@@ -198,13 +200,16 @@ def _open_tables(path: Path, reader: str | None) -> TableSource:
     )
 
 
-def load_tables(source: TableSource, names: Iterable[str], kind: type[TableSet]) -> Any:
+def load_tables(
+    source: TableSource, names: Iterable[str], kind: type[TableSet], *, dense: bool = False
+) -> Any:
     """Some tables of a set as checked Scenes or Predictions, boxes without their dense scores and sounds.
 
     Args:
         source: of them.
         names: of the tables.
         kind: Scenes or Predictions.
+        dense: whether boxes have their dense scores and sounds, too.
 
     Raises:
         InputError: if a table breaks a law.
@@ -214,9 +219,11 @@ def load_tables(source: TableSource, names: Iterable[str], kind: type[TableSet])
         if name in source.tables:
             rows = source.tables[name]
             held[name] = (
-                rows.select(pl.exclude("scores", "sound")).collect() if name == "boxes" else rows.collect()
+                rows.select(pl.exclude("scores", "sound")).collect()
+                if name == "boxes" and not dense
+                else rows.collect()
             )
-    notes = {key: value for key, value in source.meta.notes.items() if key != "dense_scores"}
+    notes = {key: value for key, value in source.meta.notes.items() if dense or key != "dense_scores"}
     meta = Meta(
         dataset=source.meta.dataset,
         vocabularies=dict(source.meta.vocabularies),
