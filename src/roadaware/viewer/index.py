@@ -152,9 +152,8 @@ class Index:
         scored = [held for side, held in self._sets.items() if side != "truth" and held.has_scored_boxes]
         if truth is None or not scored:
             return []
-        known = {kind for held in scored for kind in held.source.meta.vocabularies}
-        shared = [kind for kind in truth.source.meta.vocabularies if kind in known]
-        return [*(["agentness"] if "agentness" in self._error_kinds() else []), *shared]
+        known = set.union(*(held.box_kinds for held in scored))
+        return [kind for kind in truth.source.meta.vocabularies if kind in known & truth.box_kinds]
 
     def errors(self, side: str, kind: str, threshold: float, level: str = "video") -> list[dict[str, Any]]:
         """The errors of tubes or boxes of a kind by what they cost, each with the frame that shows it.
@@ -567,6 +566,16 @@ class _Side:
         return "scores" in held or (
             "score" in held and bool({"labels", "tube_labels"} & self.source.tables.keys())
         )
+
+    @cached_property
+    def box_kinds(self) -> set[str]:
+        """Kinds of labels that boxes have of their own: by dense scores, or one by one."""
+        dense = "scores" in self._columns["boxes"]
+        found = set(get_score_layout(self.source.meta, "boxes").kinds) if dense else set()
+        if "labels" in self.source.tables:
+            kinds = self.source.scan("labels").select(pl.col("kind").cast(pl.String).unique()).collect()
+            found |= set(kinds["kind"].to_list())
+        return found
 
     @cached_property
     def box_count(self) -> int:

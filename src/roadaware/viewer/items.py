@@ -156,16 +156,14 @@ def _list_samples(run: Run, metric: str, truth: TableSource | None) -> pl.DataFr
     picked = picked.with_columns(
         label=pl.Series([words[a] for a in truths], dtype=pl.String),
         fault=pl.Series(fault, dtype=pl.String),
-        meant_for=pl.Series(
-            [None if a == b else words[b] for a, b in zip(truths, decided, strict=True)], dtype=pl.String
-        ),
+        said=pl.Series([words[place] for place in decided], dtype=pl.String),
         cost=pl.Series(cost, dtype=pl.Float64),
         score=pl.Series(1 - wrong[chosen], dtype=pl.Float64),
-        words=pl.format(
-            "{}{}", pl.col("pedestrian"), pl.format(", {} frames before", "tte_frames").fill_null("")
-        ),
     )
-    return picked.drop("video").join(placed, on="order", how="left", maintain_order="left")
+    when = pl.format(", {} frames before", "tte_frames").fill_null("")
+    told = pl.format("said {} by {}, {}{}", "said", pl.col("confidence").round(2), "pedestrian", when)
+    picked = picked.with_columns(words=told).drop("video", "truth")
+    return picked.join(placed, on="order", how="left", maintain_order="left")
 
 
 def _gain_of_samples(run: Run, state: SampleScores, chosen: np.ndarray[Any, Any], metric: str) -> list[float]:
@@ -218,7 +216,8 @@ def _place_samples(run: Run, truth: TableSource | None) -> pl.DataFrame:
     joined = rows.drop("video", "truth").join(
         known, left_on="pedestrian", right_on="key", how="left", maintain_order="left"
     )
-    last = pl.coalesce(pl.col("event") - pl.col("tte_frames"), pl.col("end_frame")) - 1
+    event = pl.coalesce("event", "end_frame")  # of those who never cross, protocols take a last box for it
+    last = pl.coalesce(event - pl.col("tte_frames"), event) - 1
     last = pl.when(last >= pl.col("start_frame")).then(last).otherwise(pl.col("start_frame"))
     return joined.select(
         "order", "video", truth="tube", frame=last, first=pl.col("start_frame"), end=pl.col("end_frame")
@@ -228,7 +227,7 @@ def _place_samples(run: Run, truth: TableSource | None) -> pl.DataFrame:
 def _cut_again(run: Run, rows: pl.DataFrame, truth: TableSource) -> pl.DataFrame | None:
     """The samples of the run's protocol in the dataset; None where they are not those of the run."""
     name, how = run.protocol, run.facts.get("config_name", "default")
-    if not name.startswith(f"{truth.meta.dataset}-") or how not in ("default", "reference"):
+    if not name.startswith(f"{truth.meta.dataset.lower()}-") or how not in ("default", "reference"):
         return None
     try:
         scenes: Scenes = load_tables(truth, tuple(truth.tables), Scenes)
@@ -448,19 +447,27 @@ def _list_corners(result: SceneResult, metric: str, opened: Opened) -> pl.DataFr
     rows = rows if size is None else rows.filter(pl.col("size") == size)
     n = max(1, len(rows))
     half = column.startswith(("ar50", "ap50"))
-    lost = rows.filter(pl.col("rank").is_null() if half else pl.col("met_share") < 1)
+    lost = pl.col("rank").is_null() if half else pl.col("met_share") < 1
     cost = pl.lit(1.0) if half else 1 - pl.col("met_share")
     met = pl.format("nearest proposal overlaps by {}", pl.col("best_iou").fill_nan(0.0).round(2))
     label = pl.coalesce("super_class", "label") if group == "corner" else pl.coalesce("label", "super_class")
-    lost = lost.with_columns(
-        cost=cost / n,
-        fault=pl.when(pl.col("rank").is_null()).then(pl.lit(MISSED)).otherwise(pl.lit("loose")),
-        label=pl.coalesce(label, pl.lit("object")),
-        words=met,
-        truth_box="box",
-        first="frame",
-        end=pl.col("frame") + 1,
-    ).drop("box")
+    # The mean over classes gives a rare one more weight. Other overlaps, average precision, and common classes, of
+    # which vehicles may count as one, do not tell.
+    weight = pl.len().over("label") * rows["label"].n_unique() if group == "classes" else pl.lit(n)
+    told = group != "common" and (column == "ar" or column.startswith(("ar50", "ar_")))
+    lost = rows.with_columns(cost=cost / weight if told else pl.lit(None, pl.Float64)).filter(lost)
+    lost = (
+        lost.sort("best_iou", nulls_last=False, maintain_order=True)
+        .with_columns(
+            fault=pl.when(pl.col("rank").is_null()).then(pl.lit(MISSED)).otherwise(pl.lit("loose")),
+            label=pl.coalesce(label, pl.lit("object")),
+            words=met,
+            truth_box="box",
+            first="frame",
+            end=pl.col("frame") + 1,
+        )
+        .drop("box")
+    )
     return pl.concat([_complete(lost), _complete(_list_strays(rows, opened))])
 
 

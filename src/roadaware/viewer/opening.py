@@ -209,7 +209,7 @@ def load_tables(
         source: of them.
         names: of the tables.
         kind: Scenes or Predictions.
-        dense: whether boxes have their dense scores and sounds, too.
+        dense: whether boxes have their dense scores, too.
 
     Raises:
         InputError: if a table breaks a law.
@@ -217,12 +217,8 @@ def load_tables(
     held: dict[str, Any] = {}
     for name in names:
         if name in source.tables:
-            rows = source.tables[name]
-            held[name] = (
-                rows.select(pl.exclude("scores", "sound")).collect()
-                if name == "boxes" and not dense
-                else rows.collect()
-            )
+            left = () if name != "boxes" else ("sound",) if dense else ("scores", "sound")
+            held[name] = source.tables[name].select(pl.exclude(*left) if left else pl.all()).collect()
     notes = {key: value for key, value in source.meta.notes.items() if dense or key != "dense_scores"}
     meta = Meta(
         dataset=source.meta.dataset,

@@ -123,7 +123,7 @@ export class Panels {
     const held = rows.filter((row) => row.level === view.level && (row.threshold ?? "") === view.threshold);
     const bar = make("div", { of: "bar" });
     if (index.evaluations.length > 1) bar.append(choice("Evaluation", index.evaluations.map((each, k) => [String(k), each.folder]), String(view.evaluation), (value) => this.show({ evaluation: Number(value) })));
-    bar.append(choice("Level", levels.map((each) => [each, LEVELS[each] || each]), view.level, (level) => this.show({ level, threshold: "", open: null })));
+    if (levels.length > 1) bar.append(choice("Level", levels.map((each) => [each, LEVELS[each] || each]), view.level, (level) => this.show({ level, threshold: "", open: null })));
     if (thresholds.length) bar.append(choice("Overlap", thresholds.map((each) => [each, `@${each}`]), view.threshold, (threshold) => this.show({ threshold, open: null })));
     const list = make("div", { of: "rows" });
     for (const mean of held.filter((row) => row.label === null)) {
@@ -132,7 +132,7 @@ export class Panels {
         continue;
       }
       const opened = view.open === mean.kind;
-      list.append(this.metricRow(mean, mean.kind, "", () => this.show({ open: opened ? null : mean.kind }), opened));
+      list.append(this.metricRow(mean, mean.kind.replaceAll("_", " "), "", () => this.show({ open: opened ? null : mean.kind }), opened));
       if (!opened) continue;
       const classes = held.filter((row) => row.kind === mean.kind && row.label !== null);
       classes.sort((a, b) => (a.value ?? 2) - (b.value ?? 2));
@@ -188,11 +188,11 @@ export class Panels {
   errorRow(row) {
     const words = (row.meant_for ? `${row.label} for ${row.meant_for}` : row.label) ?? "";
     const frames = row.span[1] - row.span[0] > 1 ? `frames ${row.span[0]} to ${row.span[1] - 1}` : `frame ${row.frame}`;
-    const about = [row.words, this.index.videos.name[row.video] ?? "this video was not opened", frames, row.score === null ? "" : `score ${row.score.toFixed(2)}`].filter(Boolean).join(", ");
+    const about = [this.index.videos.name[row.video] ?? "this video was not opened", frames, row.score === null ? "" : `score ${row.score.toFixed(2)}`].filter(Boolean).join(", ");
     const cost = row.cost === null ? "–" : (100 * row.cost).toFixed(1);
     const error = [`${row.fault.replaceAll("_", " ")}: ${words}`, row.words, row.cost === null ? "" : `costs ${cost}`].filter(Boolean).join(", ");
     const chosen = chooseOf(row, row.side === undefined ? this.view.side : row.side, error);
-    const found = make("button", { type: "button", of: "row error" }, make("b", { of: "n", text: cost }), make("span", { text: words }), make("span", { of: "fault", text: row.fault.replaceAll("_", " ") }), make("span", { of: "sub", text: about }));
+    const found = make("button", { type: "button", of: "row error" }, make("b", { of: "n", text: cost }), make("span", { text: words }), make("span", { of: "fault", text: row.fault.replaceAll("_", " ") }), row.words ? make("span", { of: "sub wide", text: row.words }) : null, make("span", { of: "sub", text: about }));
     found.addEventListener("click", () => {
       for (const other of this.list.querySelectorAll("[aria-current]")) other.removeAttribute("aria-current");
       found.setAttribute("aria-current", "true");
