@@ -378,7 +378,7 @@ class Index:
             try:
                 counts = count_boxes(held.source, conditions)
             except UsageError as error:  # a column of another side's tables narrows nothing here
-                found[side] = {"boxes": total, "of": total, "videos": None, "without": error.message}
+                found[side] = {"boxes": total, "of": total, "videos": None, "without": str(error)}
                 continue
             videos = sorted((numbers[name], count) for name, count in counts.items() if name in numbers)
             found[side] = {"boxes": sum(counts.values()), "of": total, "videos": videos, "without": None}
@@ -405,7 +405,7 @@ class Index:
         found: list[list[int]] = []
         begun, number = time.monotonic(), first
         while number < len(self.videos) and (number == first or time.monotonic() - begun < _AT_ONCE_S):
-            boxes = [side.loose_boxes(self.videos[number]) for side in sides]
+            boxes = self._compared(self.videos[number], sides)
             alone = find_differences(*boxes, overlap)
             found.append([number, len(alone[0]), len(alone[1]), len(boxes[0]) + len(boxes[1])])
             number += 1
@@ -414,13 +414,24 @@ class Index:
     def list_differences(self, video: str, one: str, other: str, overlap: float) -> list[dict[str, Any]]:
         """Where two sides differ in a video: tubes, or frames of boxes without tubes, with the most boxes first."""
         sides = self._pair(one, other, overlap)
-        alone = find_differences(*(side.loose_boxes(video) for side in sides), overlap)
+        alone = find_differences(*self._compared(video, sides), overlap)
         rows = [
             row
             for side, boxes in zip((one, other), alone, strict=True)
             for row in summarize_differences(boxes, side)
         ]
         return sorted(rows, key=lambda row: -row["boxes"])[:_MOST_ERRORS]
+
+    def _compared(self, video: str, sides: tuple[_Side, _Side]) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The boxes of both, those of the second in the pixels of the first."""
+        one, other = (side.loose_boxes(video) for side in sides)
+        sizes = [
+            [side.videos.get(video, {}).get(name) for name in ("width_px", "height_px")] for side in sides
+        ]
+        if sizes[0] != sizes[1] and all(size for both in sizes for size in both):
+            grow = [mine / own for mine, own in zip(*sizes, strict=True)] * 2
+            other = other.with_columns(pl.col(name) * each for name, each in zip(CORNERS, grow, strict=True))
+        return one, other
 
     def _pair(self, one: str, other: str, overlap: float) -> tuple[_Side, _Side]:
         predicted = self.opened.predicted

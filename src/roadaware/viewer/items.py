@@ -44,7 +44,7 @@ ITEMS: dict[str, Any] = {
 MISSED, FALSE, WEAK = "missed", "false alarm", "unsure"
 # Items whose cost is found by judging all samples again, and samples that are judged again in all.
 _MOST_SAMPLES, _MOST_WORK = 200, 400_000
-_MOST_WRONG = 300
+_MOST_WRONG, _MOST_RANKS = 300, 200_000_000
 _HALF = 0.5
 _AGAIN = "evaluate again with this version, into a new folder"
 
@@ -138,10 +138,11 @@ def _list_samples(run: Run, metric: str, truth: TableSource | None) -> pl.DataFr
     rows = run.result.instances("sample")
     state = run.state.take(np.argsort(run.state.places))
     wrong = 1 - rows["truth_score"].to_numpy()
-    most = max(20, min(_MOST_SAMPLES, _MOST_WORK // max(1, len(rows))))
-    chosen = np.argsort(-wrong, kind="stable")[:most]
+    chosen = np.argsort(-wrong, kind="stable")[:_MOST_SAMPLES]
     chosen = chosen[wrong[chosen] > 0]
-    cost = _gain_of_samples(run, state, chosen, metric)
+    most = max(1, _MOST_WORK // max(1, len(rows)))
+    cost: list[float | None] = [*_gain_of_samples(run, state, chosen[:most], metric)]
+    cost += [None] * (len(chosen) - len(cost))
     binary = run.state.scores.shape[1] == 1
     words = {"action": ("not crossing", "crossing")}.get(run.config.task) or [
         f"{'region' if run.config.task == 'risk' else 'class'} {place}" for place in range(state.n_classes)
@@ -262,15 +263,17 @@ def _gain_of_hits(
         rule: how average precision is read off.
 
     Returns:
-        the wrong rows with `cost`, the 300 with the highest scores of each part; and part to what a missed one costs.
+        the wrong rows with `cost`, up to 300 with the highest scores of each part; and part to what a missed one costs.
     """
     parts = [part for part, count in n_truth.items() if count]
     found, missed = [], {}
+    most = min(_MOST_WRONG, max(1, _MOST_RANKS // max(1, len(rows))))
+    held = rows.partition_by("part", as_dict=True)
     for part in parts:
-        of_part = rows.filter(pl.col("part") == part)
+        of_part = held.get((part,), rows.clear())
         hit = of_part["hit"].to_numpy()
         base = average_precision(hit, n_truth[part], rule)
-        wrong = np.flatnonzero(~hit)[:_MOST_WRONG].tolist()
+        wrong = np.flatnonzero(~hit)[:most].tolist()
         gains = [average_precision(np.delete(hit, at), n_truth[part], rule) - base for at in wrong]
         cost = pl.Series("cost", [max(0.0, gain) / len(parts) for gain in gains], dtype=pl.Float64)
         found.append(of_part[wrong].with_columns(cost))

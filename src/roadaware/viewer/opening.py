@@ -14,6 +14,7 @@ from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.datasets.loading import SYNTHETIC, read_release, require_path
 from roadaware.datasets.simulator import is_simulation
 from roadaware.errors import InputError, UsageError
+from roadaware.formats.coda import read_corner_cases
 from roadaware.formats.proposal_tasks import SENT
 from roadaware.io.files import read_regular
 from roadaware.online.run_folder import CROSSING, EVENTS, SUMMARY
@@ -22,7 +23,7 @@ from roadaware.reports.run_kinds import KINDS
 from roadaware.reports.watch_page import read_summary
 from roadaware.scenes.schema import create_empty_table
 from roadaware.scenes.store import is_saved, scan_tables
-from roadaware.scenes.tables import Meta, TableSet
+from roadaware.scenes.tables import Meta, Scenes, TableSet
 from roadaware.steps import log_step
 from roadaware.viewer.findings import hold_findings, read_findings
 
@@ -187,9 +188,7 @@ def _open_tables(path: Path, reader: str | None) -> TableSource:
             where=str(path),
             hint="Let it end, or give it again.",
         )
-    if reader is None:
-        reader = SYNTHETIC if is_simulation(path) else detect_dataset_format(path)
-    scenes = read_release(reader, path)
+    scenes = _read_dataset(path, reader)
     return TableSource(
         name=path.name or str(path),
         predicted=False,
@@ -198,6 +197,34 @@ def _open_tables(path: Path, reader: str | None) -> TableSource:
         folder=None,
         root=path.absolute() if path.is_dir() else path.absolute().parent,
     )
+
+
+def _read_dataset(path: Path, reader: str | None) -> Scenes:
+    """A dataset as it was released; COCO annotations, which no reader takes, as those of corner cases."""
+    if reader is None and is_simulation(path):
+        reader = SYNTHETIC
+    try:
+        return read_release(reader or detect_dataset_format(path), path)
+    except InputError:
+        if reader is not None or not _tells_coco(path):
+            raise
+    with log_step(f"reading {path}"):
+        scenes = read_corner_cases(path)
+    frames = scenes.frames
+    if "file_name" in frames.columns and "path" not in frames.columns:
+        return scenes.with_tables(frames=frames.with_columns(path=pl.col("file_name").cast(pl.String)))
+    return scenes
+
+
+def _tells_coco(path: Path) -> bool:
+    """Whether a file of JSON has the keys of COCO annotations at its beginning or end."""
+    if not path.is_file() or path.suffix.lower() != ".json":
+        return False
+    with path.open("rb") as file:
+        start = file.read(1 << 20)
+        file.seek(max(0, path.stat().st_size - (1 << 20)))
+        told = start + file.read(1 << 20)
+    return all(key in told for key in (b'"images"', b'"annotations"', b'"categories"'))
 
 
 def load_tables(
