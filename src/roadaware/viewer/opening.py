@@ -149,7 +149,7 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
         raise UsageError(f"{_MOST_SIDES} predictions can stand side by side, not {len(predicted)}")
     if not sources:
         raise UsageError(
-            "an evaluation or a list of findings holds no boxes: name the ground truth and predictions too, as in\n"
+            "an evaluation or a list of findings holds no boxes: name its ground truth and predictions too, as in\n"
             "  roadaware view RUN TRUTH PREDICTIONS"
         )
     sides = dict(zip([TRUTH] * len(true) + list("abcdefgh"), [*true, *predicted], strict=False))
