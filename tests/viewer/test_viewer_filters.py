@@ -31,7 +31,7 @@ def make_set() -> Scenes:
         boxes=truth.boxes.with_columns(
             occlusion=words.gather(truth.boxes["frame"] % 3),
             truncated=pl.col("frame") < 5,
-            weight=pl.col("frame") / 10,
+            weight=pl.when(pl.col("frame") == 7).then(float("nan")).otherwise(pl.col("frame") / 10),
         ),
         videos=truth.videos.with_columns(
             splits=pl.Series([["train", "all"], ["val", "all"]]),
@@ -56,6 +56,8 @@ CASES: list[tuple[list[Any], pl.Expr]] = [
     (["boxes.occlusion", "has", "AR"], pl.col("occlusion") == "part"),
     (["boxes.truncated", "=", True], pl.col("truncated")),
     (["boxes.weight", "<", 2], pl.col("weight") < 2),
+    (["boxes.weight", ">", 8], (pl.col("weight") > 8) & pl.col("weight").is_finite()),
+    (["boxes.weight", "!=", 3], pl.col("weight") != 3),
     (["boxes.area", ">=", 1200], pl.lit(value=True)),
     (["boxes.width", ">", 30], pl.lit(value=False)),
     (["videos.time_of_day", "=", "day"], pl.col("video") == "one"),

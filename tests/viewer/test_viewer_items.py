@@ -101,6 +101,7 @@ def test_samples_are_found_by_name_and_time_before_the_event() -> None:
     assert bare["frame"].null_count() == 5
 
 
+@pytest.mark.slow
 def test_samples_of_a_protocol_lie_where_it_cuts_them(tmp_path: Path) -> None:
     from roadaware.datasets import read
     from roadaware.demo_data import write_demo

@@ -34,7 +34,8 @@ def view(
 
     Takes what `watch`, `predict`, `link`, `propose`, `label export`, `simulate` and `read -o` wrote, datasets,
     runs of `evaluate` with their ground truth and predictions, and what `audit --json`, `doctor --json` and
-    `check -o` found. Several predictions stand beside each other. The page is served to this machine alone, until Ctrl-C; the address holds the key to it.
+    `check -o` found. Several predictions stand beside each other. The page is served to this machine alone, until
+    Ctrl-C; the address holds the key to it.
 
     For example:
 

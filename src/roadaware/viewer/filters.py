@@ -177,7 +177,7 @@ def _test(source: TableSource, condition: Condition) -> pl.Expr:
         test = _COMPARE.get(condition.compare)
         if test is None:
             raise UsageError("`has` is asked of texts")
-        return test(column.cast(pl.Float64), value).fill_null(condition.compare == "!=")
+        return test(column.cast(pl.Float64).fill_nan(None), value).fill_null(condition.compare == "!=")
     if kind == "truth" or condition.compare not in _TEXTS:
         if condition.compare not in ("=", "!="):
             raise UsageError(f"{condition.table}.{name} is compared by = and != alone")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -57,15 +58,16 @@ def read_findings(path: Path) -> list[dict[str, Any]]:
     data = parse(decode(read_regular(path, limit=_LIMIT), str(path)), str(path))
     try:
         if "findings" in data:
-            return [row for finding in data["findings"] for row in _read_finding(finding)][:_MOST]
+            rows = (row for finding in data["findings"] for row in _read_finding(finding))
+            return list(itertools.islice(rows, _MOST))
         return [
             {
                 "title": _text(each["code"]),
                 "rank": _text(each["severity"]),
                 "words": _join(each["says"], each["evidence"], each["remedy"]),
             }
-            for each in data["diagnoses"]
-        ][:_MOST]
+            for each in itertools.islice(data["diagnoses"], _MOST)
+        ]
     except (AttributeError, KeyError, TypeError) as error:
         raise InputError(
             f"expected what `audit --json` or `doctor --json` writes, found another form ({error})",

@@ -405,8 +405,8 @@ function press(event) {
     "?": () => $("keys").showModal(),
     Escape: () => choose(null),
   };
-  // The space bar presses a button that has the focus, and arrows move a slider.
-  if (event.key === " " && event.target.matches("button")) return;
+  // The space bar presses a button or opens a fold that has the focus, and arrows move a slider.
+  if (event.key === " " && event.target.matches("button, summary")) return;
   if (event.key.startsWith("Arrow") && event.target.matches("input")) return;
   const found = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
   if (!found) return;
