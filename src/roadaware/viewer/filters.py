@@ -89,7 +89,9 @@ def _parse(given: Any) -> Condition:
 def list_columns(source: TableSource) -> list[dict[str, Any]]:
     """What boxes of a set can be filtered by: `name` (table.column), `type` (number, text, truth) and, of texts with
     up to 60 different ones, `values`."""
-    found = [{"name": f"boxes.{name}", "type": "number", "values": None} for name in _SIZES]
+    found: list[dict[str, Any]] = [
+        {"name": f"boxes.{name}", "type": "number", "values": None} for name in _SIZES
+    ]
     for table in _TABLES:
         rows = source.scan(table)
         for name, dtype in rows.collect_schema().items():
@@ -174,10 +176,11 @@ def _test(source: TableSource, condition: Condition) -> pl.Expr:
     if type(value) is not wanted:
         raise UsageError(f"{condition.table}.{name} holds a {kind}, not {str(value)[:40]!r}")
     if kind == "number":
-        test = _COMPARE.get(condition.compare)
-        if test is None:
+        compare = _COMPARE.get(condition.compare)
+        if compare is None:
             raise UsageError("`has` is asked of texts")
-        return test(column.cast(pl.Float64).fill_nan(None), value).fill_null(condition.compare == "!=")
+        test: pl.Expr = compare(column.cast(pl.Float64).fill_nan(None), value)
+        return test.fill_null(condition.compare == "!=")
     if kind == "truth" or condition.compare not in _TEXTS:
         if condition.compare not in ("=", "!="):
             raise UsageError(f"{condition.table}.{name} is compared by = and != alone")

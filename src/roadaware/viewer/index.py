@@ -372,7 +372,7 @@ class Index:
     def count(self, conditions: Sequence[Condition]) -> dict[str, Any]:
         """How many boxes of each side meet the conditions, of how many, and in which videos (as numbers)."""
         numbers = {name: place for place, name in enumerate(self.videos)}
-        found = {}
+        found: dict[str, dict[str, Any]] = {}
         for side, held in self._sets.items():
             total = held.box_count
             try:

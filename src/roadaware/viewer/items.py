@@ -135,7 +135,7 @@ def _name_labels(source: TableSource, kind: str, column: pl.Expr) -> pl.Expr:
 
 
 def _list_samples(run: Run, metric: str, truth: TableSource | None) -> pl.DataFrame:
-    rows = run.result.instances("sample")
+    rows: pl.DataFrame = run.result.instances("sample")
     state = run.state.take(np.argsort(run.state.places))
     wrong = 1 - rows["truth_score"].to_numpy()
     chosen = np.argsort(-wrong, kind="stable")[:_MOST_SAMPLES]
@@ -147,7 +147,7 @@ def _list_samples(run: Run, metric: str, truth: TableSource | None) -> pl.DataFr
     words = {"action": ("not crossing", "crossing")}.get(run.config.task) or [
         f"{'region' if run.config.task == 'risk' else 'class'} {place}" for place in range(state.n_classes)
     ]
-    picked = rows[chosen.tolist()]
+    picked: pl.DataFrame = rows[chosen.tolist()]
     truths, decided = picked["truth"].to_list(), picked["decision"].to_list()
     fault = [
         WEAK if a == b else MISSED if binary and a else FALSE if binary else "class"
@@ -397,10 +397,12 @@ def _below(metric: str, column: str, rows: pl.DataFrame) -> pl.DataFrame:
 def _list_sentences(result: SceneResult, metric: str, opened: Opened) -> pl.DataFrame:
     column = "tiou" if "tiou" in metric else "gt_viou" if metric.startswith("gt_") else "viou"
     rows = _below(metric, column, _rows(result, "sentence"))
-    fault = pl.when(~pl.col("claimed")).then(pl.lit("no answer"))
-    fault = fault.when(pl.col("tiou").fill_null(0.0) < _HALF).then(pl.lit("time"))
     fault = (
-        fault.when(pl.col("gt_viou").fill_null(0.0) < _HALF)
+        pl.when(~pl.col("claimed"))
+        .then(pl.lit("no answer"))
+        .when(pl.col("tiou").fill_null(0.0) < _HALF)
+        .then(pl.lit("time"))
+        .when(pl.col("gt_viou").fill_null(0.0) < _HALF)
         .then(pl.lit("place"))
         .otherwise(pl.lit("space_time"))
     )
@@ -450,7 +452,7 @@ def _list_corners(result: SceneResult, metric: str, opened: Opened) -> pl.DataFr
     rows = rows if size is None else rows.filter(pl.col("size") == size)
     n = max(1, len(rows))
     half = column.startswith(("ar50", "ap50"))
-    lost = pl.col("rank").is_null() if half else pl.col("met_share") < 1
+    short = pl.col("rank").is_null() if half else pl.col("met_share") < 1
     cost = pl.lit(1.0) if half else 1 - pl.col("met_share")
     met = pl.format("nearest proposal overlaps by {}", pl.col("best_iou").fill_nan(0.0).round(2))
     label = pl.coalesce("super_class", "label") if group == "corner" else pl.coalesce("label", "super_class")
@@ -458,7 +460,7 @@ def _list_corners(result: SceneResult, metric: str, opened: Opened) -> pl.DataFr
     # which vehicles may count as one, do not tell.
     weight = pl.len().over("label") * rows["label"].n_unique() if group == "classes" else pl.lit(n)
     told = group != "common" and (column == "ar" or column.startswith(("ar50", "ar_")))
-    lost = rows.with_columns(cost=cost / weight if told else pl.lit(None, pl.Float64)).filter(lost)
+    lost = rows.with_columns(cost=cost / weight if told else pl.lit(None, pl.Float64)).filter(short)
     lost = (
         lost.sort("best_iou", nulls_last=False, maintain_order=True)
         .with_columns(
@@ -482,7 +484,7 @@ def _list_strays(objects: pl.DataFrame, opened: Opened) -> pl.DataFrame:
     place = ["video", "frame"]
     asked = objects.select(place).unique()
     video = pl.col("video").cast(pl.String)
-    columns = ["box", video, pl.col("frame").cast(pl.Int64), *CORNERS]
+    columns: list[Any] = ["box", video, pl.col("frame").cast(pl.Int64), *CORNERS]
     held = side.scan("boxes").collect_schema().names()
     score = pl.col("score").cast(pl.Float64) if "score" in held else pl.lit(None, pl.Float64)
     proposed = side.scan("boxes").select(*columns, score=score).collect().join(asked, on=place, how="semi")
