@@ -140,7 +140,16 @@ def test_every_answer_has_the_headers_that_bind_browsers(client: Client) -> None
     assert "<script>" not in page
     assert " style=" not in page
     assert " on" not in {part[:3] for part in page.split('"') if part.startswith(" on")}
-    for name in ("main.js", "player.js", "lanes.js", "panels.js", "api.js", "tubes.js"):
+    for name in (
+        "main.js",
+        "player.js",
+        "lanes.js",
+        "panels.js",
+        "api.js",
+        "tubes.js",
+        "items.js",
+        "filters.js",
+    ):
         text = client.ask(f"/static/{name}")[2].decode()
         assert not any(
             word in text

@@ -28,6 +28,7 @@ from roadaware.reports import runs
 from roadaware.scenes.sampling import Iv2024, sample
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Predictions, Scenes
+from roadaware.statistics.average_precision import average_precision
 from roadaware.viewer.findings import find_place
 from roadaware.viewer.index import Index
 from roadaware.viewer.items import list_items, list_metrics
@@ -217,9 +218,17 @@ def test_costs_of_actions_and_relations_are_gains_of_their_mean(crowd: Scenes) -
     missed = rows.filter(pl.col("fault") == "missed")
     lost = run.result.instances("truth").filter(~pl.col("found"))
     assert sorted(missed.select("truth_box", "label").rows()) == sorted(lost.select("box", "label").rows())
+    both = run.result.instances("claim").sort("score", descending=True, maintain_order=True)
+    means = [
+        average_precision(
+            both.filter(pl.col("label") == each)["hit"].to_numpy(),
+            (run.result.instances("truth")["label"] == each).sum(),
+            "envelope",
+        )
+        for each in ("walk", "run")
+    ]
+    assert np.mean(means) == pytest.approx(run.result.value("map@0.5"))
     # One more hit before all others: its gain is that of the ranking with it, over two classes.
-    from roadaware.statistics.average_precision import average_precision
-
     label = missed["label"][0]
     claims = (
         run.result.instances("claim")
@@ -239,6 +248,16 @@ def test_costs_of_actions_and_relations_are_gains_of_their_mean(crowd: Scenes) -
     rows = list_items(run, "recall@50", open_run(run, crowd, related))
     asked = run.result.value("recall@50") or 0.0
     assert rows["cost"].sum() == pytest.approx(1 - asked)
+
+
+def test_tables_that_were_not_judged_are_told_from_those_that_were(crowd: Scenes) -> None:
+    found = simulate_predictions(crowd, "actions", seed=3, blur=1.0)
+    run = judge("actions", crowd, found)
+    assert Index(open_run(run, crowd, found)).items(0, "map@0.5", "")["strange"] == 0
+    later = found.with_tables(boxes=found.boxes.with_columns(pl.col("frame") + 1))
+    told = Index(open_run(run, crowd, later)).items(0, "map@0.5", "")
+    assert told["strange"] == sum(row["fault"] == "false alarm" for row in told["rows"])
+    assert all(row["box"] is None for row in told["rows"])
 
 
 def test_means_over_sentences_and_sounds_are_short_by_what_their_items_cost(crowd: Scenes) -> None:

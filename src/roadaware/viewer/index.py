@@ -264,7 +264,7 @@ class Index:
 
         Returns:
             `labels`, those that items have; `rows`, up to 2,000, in the form of those of `errors`; `more`, how many
-            were left out.
+            were left out; `strange`, how many name a box that is not there in the tables that were named.
 
         Raises:
             UsageError: if there is no such evaluation or number.
@@ -286,7 +286,9 @@ class Index:
         named = [side for side, held in self.opened.predicted.items() if held.name in claims]
         side = next(iter([*named, *self.opened.predicted]), None)
         rows = self._place(table.head(_MOST_ERRORS), None if side is None else self._sets[side])
-        return {"labels": labels, "side": side, "rows": rows, "more": max(0, len(table) - _MOST_ERRORS)}
+        strange = sum(bool(row.pop("strange", False)) for row in rows)
+        more = max(0, len(table) - _MOST_ERRORS)
+        return {"labels": labels, "side": side, "rows": rows, "more": more, "strange": strange}
 
     def _place(self, table: pl.DataFrame, held: _Side | None) -> list[dict[str, Any]]:
         """Items or errors with the number of their video, their frame and span, and the paths that they are of."""
@@ -303,7 +305,10 @@ class Index:
                 (held, "tube", "box", owners[0]),
                 (truth, "truth", "truth_box", owners[1]),
             ):
-                frame, owner = known.get(row[box], (None, None))
+                video, frame, owner = known.get(row[box], (None, None, None))
+                # A box of another place, or none: these are not the tables that were judged.
+                if row[box] is not None and (video != row["video"] or row["frame"] not in (None, frame)):
+                    row[box], row[tube], frame, owner, row["strange"] = None, None, None, None, True
                 found = row[tube] if row[tube] is not None else owner
                 span = side.span(found) if side is not None and found is not None else None
                 row[f"{tube}_path"] = None if span is None else span[0]

@@ -286,11 +286,14 @@ def _gain_of_hits(
 
 def _list_actions(result: SceneResult, metric: str, opened: Opened) -> pl.DataFrame:
     claims, truth = _rows(result, "claim"), _rows(result, "truth")
+    claims = claims.reverse() if result.config.get("tied_ranks") == "reversed" else claims
     claims = claims.sort("score", descending=True, maintain_order=True).with_columns(part="label")
     n_truth = dict(truth.group_by("label", maintain_order=True).len().rows())
+    if result.config.get("classes") == "with_truth_and_claims":
+        n_truth = {label: n_truth[label] for label in n_truth.keys() & set(claims["label"].to_list())}
     wrong, missed = _gain_of_hits(claims, n_truth, str(result.config.get("ap", "envelope")))
     lost = truth.filter(~pl.col("found"))
-    costs = pl.Series([missed.get(label, 0.0) for label in lost["label"].to_list()], dtype=pl.Float64)
+    costs = pl.Series([missed.get(label) for label in lost["label"].to_list()], dtype=pl.Float64)
     return pl.concat(
         [
             _complete(wrong.with_columns(fault=pl.lit(FALSE), truth=None, truth_box="truth")),
@@ -533,13 +536,12 @@ _LISTS = {
 }
 
 
-def find_owners(source: TableSource, boxes: Sequence[int]) -> dict[int, tuple[int, int | None]]:
-    """Box to its frame and the tube that it belongs to."""
+def find_owners(source: TableSource, boxes: Sequence[int]) -> dict[int, tuple[str, int, int | None]]:
+    """Box to its video, its frame and the tube that it belongs to."""
     held = source.scan("boxes").collect_schema().names()
     tube = pl.col("tube").cast(pl.Int64) if "tube" in held else pl.lit(None, pl.Int64)
     asked = pl.Series("box", boxes, dtype=pl.Int64)
-    rows = source.scan("boxes").select(
-        pl.col("box").cast(pl.Int64), pl.col("frame").cast(pl.Int64), tube=tube
-    )
+    place = [pl.col("video").cast(pl.String), pl.col("frame").cast(pl.Int64)]
+    rows = source.scan("boxes").select(pl.col("box").cast(pl.Int64), *place, tube=tube)
     found = rows.filter(pl.col("box").is_in(asked.implode())).collect()
-    return {box: (frame, owner) for box, frame, owner in found.iter_rows()}
+    return {box: (video, frame, owner) for box, video, frame, owner in found.iter_rows()}

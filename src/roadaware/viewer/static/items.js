@@ -31,7 +31,7 @@ export async function listItems(panels) {
   const chips = faultChips(panels, counts);
   const list = make("div", { of: "rows" }, ...rows.slice(0, SHOWN).map((row) => panels.errorRow({ ...row, side: told.side })));
   const left = rows.length - SHOWN + told.more;
-  const words = [rows.length ? "Points that each alone costs, – where the number does not tell." : "nothing that this number is short of", left > 0 ? `${left} more are not shown.` : "", told.side ? "" : "No predictions were named: the ground truth alone is drawn."];
+  const words = [rows.length ? "Points that each alone costs, – where the number does not tell." : "nothing that this number is short of", left > 0 ? `${left} more are not shown.` : "", told.strange ? `${told.strange} name a box that is not there: the sets that were named are not those that were judged.` : "", told.side ? "" : "No predictions were named: the ground truth alone is drawn."];
   return [bar, ...(said ? [said] : []), chips, list, make("p", { of: "quiet", text: words.filter(Boolean).join(" ") })];
 }
 
