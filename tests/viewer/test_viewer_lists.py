@@ -65,7 +65,8 @@ def test_three_clicks_lead_from_a_number_of_pedestrians_to_the_sample(
     page.locator(".row.error", has_text="said crossing by 0.95, one/t2").click()
     page.wait_for_selector('#chosen h2:has-text("Ped t2")')
     page.wait_for_selector('#picture[data-frame="84"]')
-    assert "kind=accuracy" in page.url
+    held = "() => ['kind=accuracy', 'f=84', 't=truth'].every((each) => location.hash.includes(each))"
+    page.wait_for_function(held)
     # The same address opens the same list and sample.
     url = page.url
     page.goto("about:blank")
@@ -109,9 +110,8 @@ def test_a_filter_narrows_what_is_drawn_and_stays_in_the_address(
     # Truth has no scores and stays; of three predicted boxes the first person alone reaches it.
     page.wait_for_selector('#picture[data-boxes="3"]')
     assert "A 60 of 180 boxes" in page.locator("#filtered").inner_text()
-    page.wait_for_timeout(400)
+    page.wait_for_function("() => location.hash.includes('where=')")
     url = page.url
-    assert "where=" in url
     page.goto("about:blank")
     page.goto(url)
     page.wait_for_selector('#picture[data-frame="30"][data-boxes="3"]')
@@ -132,8 +132,7 @@ def test_differences_alone_are_drawn_and_listed(asked: Path, viewed: Open, visit
     page.keyboard.press("d")
     page.wait_for_selector('#picture[data-boxes="1"]')
     assert page.locator("#list .row.video").first.inner_text().startswith("one")
-    page.wait_for_timeout(400)
-    assert "ab=a%2Cb%2C0.5%2C1" in page.url
+    page.wait_for_function("() => location.hash.includes('ab=a%2Cb%2C0.5%2C1')")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
