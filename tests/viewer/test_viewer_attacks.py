@@ -152,6 +152,8 @@ def test_every_answer_has_the_headers_that_bind_browsers(client: Client) -> None
         "tubes.js",
         "export.js",
         "tallies.js",
+        "items.js",
+        "filters.js",
     ):
         text = client.ask(f"/static/{name}")[2].decode()
         assert not any(

@@ -29,6 +29,7 @@ from roadaware.datasets import get_reader, read
 from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.demo_data.annotations import write_annotation_rounds
 from roadaware.errors import InputError, UsageError
+from roadaware.formats.corrections import build_rounds
 from roadaware.reports import terminal
 from roadaware.reports.quality import build_quality_files, render_quality_page
 from roadaware.reports.quality_text import format_quality
@@ -129,6 +130,7 @@ check = create_app(
     """,
 )
 _FILE = "a native file or folder, or tables that `read -o` saved."
+_VERDICTS = "Or `corrections.parquet` of the viewer, verdicts of one or two reviewers on the original."
 _WORDS = "Text file of words that no description may hold, one word or phrase a line."
 _LABELS = "Label map (.pbtxt) of AVA's files."
 _FOLDER = "Write items, agreement and a page into this folder."
@@ -137,7 +139,7 @@ _STRICT = "Exit with 1 if an item failed or is disputed."
 
 def check_annotations(
     original: Annotated[Path, Parameter(help=f"As first annotated: {_FILE}")],
-    round1: Annotated[Path, Parameter(help=f"As the first reviewer left it: {_FILE}")],
+    round1: Annotated[Path, Parameter(help=f"As the first reviewer left it: {_FILE} {_VERDICTS}")],
     round2: Annotated[Path | None, Parameter(help="As a second reviewer has it: the same forms.")] = None,
     /,
     *,
@@ -168,6 +170,8 @@ def check_annotations(
         roadaware check annotations a.csv b.csv c.csv --reader chaotic_world \\
             --forbidden-words words.txt -o runs/quality --strict
 
+        roadaware check annotations runs/original corrections.parquet
+
         roadaware check annotations ava1.csv ava2.csv --labels list.pbtxt \\
             --dictionary none --frames 10 --frame-rate file
     """
@@ -179,7 +183,16 @@ def check_annotations(
         dictionary = Dictionary({}, title="none") if none else Dictionary.load(Path(limits.dictionary))
     words = None if forbidden_words is None else ForbiddenWords.load(forbidden_words)
     options = native.options(labels)
-    scenes = [_open(path, native.reader, options) for path in (original, round1, round2) if path is not None]
+    if round1.suffix == ".parquet":
+        if round2 is not None:
+            raise UsageError(f"{round1} holds the rounds of all its annotators; leave ROUND2 away")
+        whole = _open(original, native.reader, options)
+        with console.log_step(f"reading {round1}"):
+            judged, rounds = build_rounds(round1, whole)
+        scenes = [judged, *rounds]
+    else:
+        named = [path for path in (original, round1, round2) if path is not None]
+        scenes = [_open(path, native.reader, options) for path in named]
     with console.log_step("checking"):
         found = find_faults(*scenes, config=config, dictionary=dictionary, words=words)
     if html is not None:

@@ -32,15 +32,18 @@ def view(
 ) -> Outcome:
     """Look at runs and datasets on a local page: video, tubes, time line, and the errors behind each number.
 
-    Takes what `watch`, `predict`, `link`, `propose`, `label export`, `simulate` and `read -o` wrote, datasets, and
-    runs of `evaluate road` with their ground truth and predictions. Several predictions stand beside each
-    other. The page is served to this machine alone, until Ctrl-C; the address holds the key to it.
+    Takes what `watch`, `predict`, `link`, `propose`, `label export`, `simulate` and `read -o` wrote, datasets,
+    runs of `evaluate` with their ground truth and predictions, and what `audit --json`, `doctor --json` and
+    `check -o` found. Several predictions stand beside each other. The page is served to this machine alone, until
+    Ctrl-C; the address holds the key to it.
 
     For example:
 
         roadaware view runs/drive --media drive.mp4
 
         roadaware view runs/mine TRUTH runs/detections/predictions
+
+        roadaware view JAAD --reader jaad audit.json
     """
     for library in ("starlette", "uvicorn"):
         if importlib.util.find_spec(library) is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from roadaware.io.files import read_regular
 from roadaware.io.json import ensure_list
 from roadaware.io.sources import to_printable
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Predictions
+from roadaware.scenes.tables import Predictions, Scenes
 
 DRAWN: dict[str, Any] = {
     "video": pl.String,
@@ -395,3 +395,72 @@ def _table(path: Path, where: str) -> pl.DataFrame:
     if not found.select(finite.all()).item():
         raise InputError("a corner is no finite number", where=where, hint="mend or remove that row")
     return found
+
+
+# Corrections as rounds of checking: what an annotator left of the boxes of the images that he looked at.
+
+
+def build_rounds(path: Path, original: Scenes) -> tuple[Scenes, tuple[Scenes, ...]]:
+    """Annotations on the images that a file of corrections is about, and what each annotator left of them.
+
+    A box that the file names stays with what is known of it, one that it does not name is gone, and so is a tube
+    without any box left. Relations, sentences and sounds are left out of all: nobody was asked about them.
+
+    Args:
+        path: Parquet with the columns of `DRAWN`, as the viewer saves verdicts on annotations.
+        original: the annotations, whose numbers of boxes it names.
+
+    Returns:
+        the original on the images that all annotators looked at, and one set for each annotator, by name.
+
+    Raises:
+        InputError: if it is no such file, names a box that is not there, or has more than two annotators.
+    """
+    where = to_printable(str(path))
+    table = _table(path, where).with_columns(pl.col("annotator").fill_null(path.stem))
+    names = table["annotator"].unique().sort().to_list()
+    if not 1 <= len(names) <= 2:
+        raise InputError(
+            f"expected the corrections of one or two annotators, found those of {len(names)}",
+            where=where,
+            hint="keep the rows of two, whose names stand in the column `annotator`",
+        )
+    place = ["video", "frame"]
+    boxes = original.boxes.with_columns(pl.col("video").cast(pl.String))
+    asked = (
+        table.group_by(place).agg(pl.col("annotator").n_unique()).filter(pl.col("annotator") == len(names))
+    )
+    given = table.drop_nulls("x1_px")
+    unknown = given.join(boxes, left_on=["proposal", *place], right_on=["box", *place], how="anti")
+    if len(unknown):
+        raise InputError(
+            f"{len(unknown)} of {len(given)} boxes are none of the original's, first {unknown.row(0)[:4]}",
+            where=where,
+            hint="name the annotations that were judged as the original",
+        )
+    looked = boxes.join(asked, on=place, how="semi")
+    if looked.is_empty():
+        raise InputError("no image with a box was looked at by all annotators", where=where)
+    rounds = []
+    for name in names:
+        kept = given.filter(pl.col("annotator") == name)["proposal"]
+        left = looked.filter(pl.col("box").is_in(kept.implode()))
+        rounds.append(_keep_boxes(original, left["box"], name))
+    return _keep_boxes(original, looked["box"], None), tuple(rounds)
+
+
+def _keep_boxes(scenes: Scenes, boxes: pl.Series, annotator: str | None) -> Scenes:
+    """The scenes with these boxes alone, and what belongs to them."""
+    held = scenes.boxes.filter(pl.col("box").is_in(boxes.implode()))
+    changed: dict[str, Any] = {"boxes": held, "labels": scenes.labels.join(held, on="box", how="semi")}
+    if "tube" in held.columns:
+        owner = pl.coalesce("parent", "tube") if "parent" in scenes.tubes.columns else pl.col("tube")
+        there = held["tube"].drop_nulls().unique()
+        tubes = scenes.tubes.filter(owner.is_in(there.implode()))
+        changed |= {"tubes": tubes, "tube_labels": scenes.tube_labels.join(tubes, on="tube", how="semi")}
+    for name in ("relations", "queries", "sounds", "samples"):
+        changed[name] = getattr(scenes, name).clear()
+    if "sound" in held.columns:
+        changed["boxes"] = held.drop("sound")
+    notes = scenes.meta.notes if annotator is None else {**scenes.meta.notes, "annotator": annotator}
+    return scenes.with_tables(**changed, meta=replace(scenes.meta, notes=notes))

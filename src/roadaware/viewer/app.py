@@ -23,6 +23,7 @@ from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.sources import to_printable
 from roadaware.viewer.clips import TYPES, ClipMaker, parse_order
 from roadaware.viewer.films import FilmFinder, open_served
+from roadaware.viewer.filters import parse_conditions
 from roadaware.viewer.index import Index
 from roadaware.viewer.opening import Opened, TableSource
 from roadaware.viewer.verdicts import Verdict, VerdictFile, build_corrections
@@ -84,6 +85,11 @@ class _Pages:
             "/api/boxes": self.boxes,
             "/api/counts": self.counts,
             "/api/errors": self.errors,
+            "/api/items": self.items,
+            "/api/findings": self.findings,
+            "/api/columns": self.columns,
+            "/api/count": self.count,
+            "/api/differences": self.differences,
             "/api/metrics": self.metrics,
             "/api/curve": self.curve,
             "/api/verdicts": self.verdicts,
@@ -134,7 +140,8 @@ class _Pages:
     def boxes(self, request: Request) -> Response:
         """The boxes of some frames."""
         first, end = _whole(request, "first"), _whole(request, "end")
-        return _json(self._index.boxes(self._video(request), first, end))
+        conditions = parse_conditions(_text(request, "where"))
+        return _json(self._index.boxes(self._video(request), first, end, conditions))
 
     def counts(self, request: Request) -> Response:
         """How many boxes pass the filters; classes that do not are given one by one."""
@@ -143,8 +150,32 @@ class _Pages:
 
     def errors(self, request: Request) -> Response:
         """Errors of tubes by what they cost."""
-        side, kind = _text(request, "side"), _text(request, "kind")
-        return _json(self._index.errors(side, kind, _number(request, "threshold")))
+        side, kind, level = _text(request, "side"), _text(request, "kind"), _text(request, "level") or "video"
+        return _json(self._index.errors(side, kind, _number(request, "threshold"), level))
+
+    def items(self, request: Request) -> Response:
+        """What stands behind a number of an evaluation that is not of road events."""
+        number = _whole(request, "evaluation")
+        return _json(self._index.items(number, _text(request, "metric"), _text(request, "label")))
+
+    def findings(self, request: Request) -> Response:
+        """Findings with the place that each names."""
+        return _json(self._index.findings())
+
+    def columns(self, request: Request) -> Response:
+        """What boxes of a side can be filtered by."""
+        return _json(self._index.columns(_text(request, "side")))
+
+    def count(self, request: Request) -> Response:
+        """How many boxes meet the conditions, by side and video."""
+        return _json(self._index.count(parse_conditions(_text(request, "where"))))
+
+    def differences(self, request: Request) -> Response:
+        """Where two predictions differ: by video, or in the one that is named."""
+        one, other, overlap = _text(request, "one"), _text(request, "other"), _number(request, "overlap")
+        if "video" in request.query_params:
+            return _json(self._index.list_differences(self._video(request), one, other, overlap))
+        return _json(self._index.differences(one, other, overlap, _whole(request, "first")))
 
     def metrics(self, request: Request) -> Response:
         """The numbers of an evaluation."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import re
 import threading
+import time
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +15,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from roadaware.analysis.tube_errors import list_tube_errors
+from roadaware.analysis.evaluation.runs import EventRun, SceneRun
+from roadaware.analysis.tube_errors import list_box_errors, list_tube_errors
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import compute_pr_curve
@@ -20,7 +24,7 @@ from roadaware.online.events import read_events
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
-from roadaware.scenes.tables import Predictions, Scenes
+from roadaware.scenes.tables import Predictions, Scenes, TableSet
 from roadaware.viewer.box_index import (
     HUNDREDTHS,
     BoxIndex,
@@ -31,6 +35,16 @@ from roadaware.viewer.box_index import (
     open_box_index,
     scan_labels,
 )
+from roadaware.viewer.filters import (
+    Condition,
+    count_boxes,
+    filter_boxes,
+    find_differences,
+    list_columns,
+    summarize_differences,
+)
+from roadaware.viewer.findings import find_place
+from roadaware.viewer.items import find_owners, list_items, list_metrics
 from roadaware.viewer.opening import Opened, TableSource, load_tables
 
 MOST_FRAMES = 1024
@@ -40,6 +54,7 @@ MOST_BOXES = 200_000
 _MOST_EVENTS = 20_000
 _MOST_ERRORS = 2_000
 _MOST_LISTS = 32
+_AT_ONCE_S = 1.0
 _CURVE_POINTS = 200
 _TABLES = ("videos", "frames", "boxes", "labels", "tubes", "tube_labels", "frame_labels")
 _AV = "av_action"
@@ -56,7 +71,8 @@ class Index:
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
         self._sets = {side: _Side(source) for side, source in opened.sides.items()}
-        self._errors: dict[tuple[str, str, float], list[dict[str, Any]]] = {}
+        self._errors: dict[tuple[str, str, float, str], list[dict[str, Any]]] = {}
+        self._items: dict[tuple[int, str], pl.DataFrame] = {}
         self._lock = threading.Lock()
 
     @cached_property
@@ -89,13 +105,13 @@ class Index:
                 "tubes": held.has_tubes,
                 "min_score": held.min_score,
                 "notice": str(held.source.summary.get("notice", "")),
-                "rejected": held.rejected,
             }
         return {
             "sides": sides,
             "videos": columns,
             "evaluations": [_describe_evaluation(folder, run) for folder, run in self.opened.evaluations],
             "error_kinds": self._error_kinds(),
+            "box_kinds": self._box_kinds(),
         }
 
     def _fact(self, video: str, key: str) -> Any:
@@ -109,12 +125,13 @@ class Index:
         """Tubes, the own vehicle's actions, events, forecasts and gaps of a video, by side."""
         return {side: held.describe(video) for side, held in self._sets.items() if video in held.videos}
 
-    def boxes(self, video: str, first: int, end: int) -> dict[str, Any]:
+    def boxes(self, video: str, first: int, end: int, conditions: Sequence[Condition] = ()) -> dict[str, Any]:
         """The boxes of some frames by side, as columns.
 
         Args:
             video: its name.
             first, end: the frames, the end not included.
+            conditions: that boxes meet; a set without one of the columns shows all of its boxes.
 
         Raises:
             UsageError: if these are no frames, or too many.
@@ -122,7 +139,9 @@ class Index:
         if not 0 <= first < end <= first + MOST_FRAMES:
             raise UsageError(f"a window has 1 to {MOST_FRAMES} frames from 0 on")
         return {
-            side: held.boxes(video, first, end) for side, held in self._sets.items() if video in held.videos
+            side: held.boxes(video, first, end, conditions)
+            for side, held in self._sets.items()
+            if video in held.videos
         }
 
     def fps(self, video: str) -> float | None:
@@ -166,33 +185,61 @@ class Index:
         shared = [kind for kind in truth.source.meta.vocabularies if kind in known & truth.tube_kinds]
         return ["agentness", *shared]
 
-    def errors(self, side: str, kind: str, threshold: float) -> list[dict[str, Any]]:
-        """The errors of tubes of a kind by what they cost, each with the frame that shows it.
+    def _box_kinds(self) -> list[str]:
+        """Kinds that boxes are judged by: those that truth and boxes with scores both know."""
+        truth = self._sets.get("truth")
+        scored = [held for side, held in self._sets.items() if side != "truth" and held.has_scored_boxes]
+        if truth is None or not scored:
+            return []
+        known = set.union(*(held.box_kinds for held in scored))
+        return [kind for kind in truth.source.meta.vocabularies if kind in known & truth.box_kinds]
+
+    def errors(self, side: str, kind: str, threshold: float, level: str = "video") -> list[dict[str, Any]]:
+        """The errors of tubes or boxes of a kind by what they cost, each with the frame that shows it.
 
         Args:
             side: of the predictions.
             kind: of the labels.
             threshold: smallest overlap of a hit.
+            level: `video` for tubes, `frame` for boxes.
 
         Raises:
             UsageError: if there is no such side or kind, or no ground truth.
             InputError: if ground truth and predictions do not fit each other.
         """
         truth, held = self._sets.get("truth"), self._sets.get(side)
-        if truth is None or held is None or side == "truth" or kind not in self._error_kinds():
-            raise UsageError("errors are told of tubes of a kind that ground truth and predictions know")
-        if not 0 < threshold <= 1:
-            raise UsageError("an overlap lies above 0 and up to 1")
-        key = (side, kind, threshold)
+        kinds = self._error_kinds() if level == "video" else self._box_kinds()
+        if truth is None or held is None or side == "truth" or kind not in kinds:
+            raise UsageError(
+                "errors are told of tubes and boxes of a kind that ground truth and predictions know"
+            )
+        if not 0 < threshold <= 1 or level not in ("video", "frame"):
+            raise UsageError("an overlap lies above 0 and up to 1, a level is video or frame")
+        key = (side, kind, threshold, level)
         with self._lock:  # the same numbers twice at a time would cost twice the memory
             if key not in self._errors:
                 while len(self._errors) >= _MOST_LISTS:
                     self._errors.pop(next(iter(self._errors)))
-                self._errors[key] = self._list_errors(truth, held, kind, threshold)
+                find = self._list_errors if level == "video" else self._list_box_errors
+                self._errors[key] = find(truth, held, kind, threshold)
             return self._errors[key]
 
+    @property
+    def _detection(self) -> DetectionConfig:
+        """How tubes and boxes are judged: as by the first evaluation of road events."""
+        judged = (run.config for _, run in self.opened.evaluations if isinstance(run, EventRun))
+        return next(judged, DetectionConfig.default())
+
+    def _list_box_errors(
+        self, truth: _Side, held: _Side, kind: str, threshold: float
+    ) -> list[dict[str, Any]]:
+        table = list_box_errors(
+            held.judged_boxes(Predictions), truth.judged_boxes(Scenes), self._detection, kind, threshold
+        )
+        return self._place(table.head(_MOST_ERRORS), held)
+
     def _list_errors(self, truth: _Side, held: _Side, kind: str, threshold: float) -> list[dict[str, Any]]:
-        config = next((run.config for _, run in self.opened.evaluations), DetectionConfig.default())
+        config = self._detection
         table = list_tube_errors(held.predictions, truth.scenes, config, kind, threshold)
         numbers = {name: place for place, name in enumerate(self.videos)}
         rows = []
@@ -213,6 +260,8 @@ class Index:
             UsageError: if there is no such evaluation.
         """
         run = self._evaluation(number)
+        if not isinstance(run, EventRun):
+            return list_metrics(run)
         names = ("metric", "level", "overlap", "threshold", "kind", "label", "value", "n", "reason")
         rows = run.summary.filter(pl.col("group").is_null())
         return [
@@ -232,7 +281,8 @@ class Index:
         Raises:
             UsageError: if there is none.
         """
-        matches = self._evaluation(number).matches.get(level)
+        run = self._evaluation(number)
+        matches = run.matches.get(level) if isinstance(run, EventRun) else None
         if matches is None or (kind, label) not in matches.classes or threshold not in matches.thresholds:
             raise UsageError("this evaluation has no such curve")
         found = compute_pr_curve(matches, kind, label, threshold)
@@ -242,6 +292,196 @@ class Index:
         return {name: values[at].round(4).tolist() for name, values in columns.items()} | {
             "n_truth": int(found.n_truth)
         }
+
+    def items(self, number: int, metric: str, label: str) -> dict[str, Any]:
+        """What stands behind a number of an evaluation of something else than road events, the dearest first.
+
+        Args:
+            number: of the evaluation.
+            metric: of the whole, by name.
+            label: of one class; all where empty.
+
+        Returns:
+            `labels`, those that items have; `rows`, up to 2,000, in the form of those of `errors`; `more`, how many
+            were left out; `strange`, how many name a box that is not there in the tables that were named.
+
+        Raises:
+            UsageError: if there is no such evaluation or number.
+            InputError: if it keeps no rows of single items.
+        """
+        run = self._evaluation(number)
+        if isinstance(run, EventRun):
+            raise UsageError("errors of road events are listed by kind, side and overlap")
+        with self._lock:
+            key = (number, metric)
+            if key not in self._items:
+                while len(self._items) >= _MOST_LISTS:
+                    self._items.pop(next(iter(self._items)))
+                self._items[key] = list_items(run, metric, self.opened)
+            table = self._items[key]
+        labels = table["label"].drop_nulls().unique().sort().to_list()
+        table = table.filter(pl.col("label") == label) if label else table
+        claims = run.facts.get("claims") or []
+        named = [side for side, held in self.opened.predicted.items() if held.name in claims]
+        side = next(iter([*named, *self.opened.predicted]), None)
+        rows = self._place(table.head(_MOST_ERRORS), None if side is None else self._sets[side])
+        strange = sum(bool(row.pop("strange", False)) for row in rows)
+        more = max(0, len(table) - _MOST_ERRORS)
+        return {"labels": labels, "side": side, "rows": rows, "more": more, "strange": strange}
+
+    def _place(self, table: pl.DataFrame, held: _Side | None) -> list[dict[str, Any]]:
+        """Items or errors with the number of their video, their frame and span, and the paths that they are of."""
+        numbers = {name: place for place, name in enumerate(self.videos)}
+        truth = self._sets.get("truth")
+        owners = [
+            {} if side is None else find_owners(side.source, table[name].drop_nulls().unique().to_list())
+            for side, name in ((held, "box"), (truth, "truth_box"))
+        ]
+        rows = []
+        for row in table.iter_rows(named=True):
+            spans = []
+            for side, tube, box, known in (
+                (held, "tube", "box", owners[0]),
+                (truth, "truth", "truth_box", owners[1]),
+            ):
+                video, frame, owner = known.get(row[box], (None, None, None))
+                # A box of another place, or none: these are not the tables that were judged.
+                if row[box] is not None and (video != row["video"] or row["frame"] not in (None, frame)):
+                    row[box], row[tube], frame, owner, row["strange"] = None, None, None, None, True
+                found = row[tube] if row[tube] is not None else owner
+                span = side.span(found) if side is not None and found is not None else None
+                row[f"{tube}_path"] = None if span is None else span[0]
+                spans.append((span, frame))
+            row["path"] = row.pop("tube_path")
+            (seen, at), (true, true_at) = spans
+            frames = [each for each in (row.pop("frame"), at, true_at) if each is not None]
+            first, end = row.pop("first"), row.pop("end")
+            if first is None or end is None:
+                first, end = (frames[0], frames[0] + 1) if frames else (None, None)
+            if first is None:
+                row["frame"], row["span"] = _best_frame(seen, true)
+            else:
+                row["frame"], row["span"] = (
+                    frames[0] if frames else (first + max(first, end - 1)) // 2,
+                    [first, end],
+                )
+            row["video"] = numbers.get(row["video"], -1)
+            rows.append(row)
+        return rows
+
+    def findings(self) -> list[dict[str, Any]]:
+        """Findings of audits, doctors, checks, evaluations and readers: `from`, `title`, `rank`, `words`, and where."""
+        numbers = {name: place for place, name in enumerate(self.videos)}
+        found = []
+        for folder, listed in self.opened.findings:
+            for row in listed:
+                video = numbers.get(str(row.get("video"))) if row.get("video") is not None else None
+                found.append({"from": folder.name, **row, "video": video, "named": row.get("video")})
+        for folder, run in self.opened.evaluations:
+            told = [(text, "note") for text in getattr(run, "notes", ()) or ()]
+            told += [(text, "note") for text in getattr(getattr(run, "result", None), "notes", ())]
+            told += [
+                (f"{count} × {what}", "finding") for what, count in (run.facts.get("findings") or {}).items()
+            ]
+            found += [
+                {"from": folder.name, "title": "evaluation", "rank": rank, "words": text}
+                for text, rank in told
+            ]
+        for held in self._sets.values():
+            for file, item, reason in held.rejected:
+                words = f"{file}: {item or ''} {reason}"
+                found.append(
+                    {"from": held.source.name, "title": "refused", "rank": "refused", "words": words}
+                )
+        truth = self._sets.get("truth") or next(iter(self._sets.values()))
+        for row in found:
+            if row.get("video") is None and row.get("named") is None:
+                row["video"], frame = find_place(row["words"], numbers)
+                row.setdefault("frame", frame)
+            track = row.get("track")
+            if row["video"] is not None and track is None:
+                track = next(iter(re.findall(r"track '([^']{1,100})'", row["words"])), None)
+            path = truth.find_path(self.videos[row["video"]], track) if row["video"] is not None else None
+            row["truth_path"] = None if path is None else path[0]
+            if row.get("frame") is None and path is not None:
+                row["frame"] = path[1]
+        return found
+
+    def columns(self, side: str) -> list[dict[str, Any]]:
+        """What boxes of a side can be filtered by; see `filters.list_columns`."""
+        if side not in self._sets:
+            raise UsageError("there is no such side")
+        return list_columns(self._sets[side].source)
+
+    def count(self, conditions: Sequence[Condition]) -> dict[str, Any]:
+        """How many boxes of each side meet the conditions, of how many, and in which videos (as numbers)."""
+        numbers = {name: place for place, name in enumerate(self.videos)}
+        found: dict[str, dict[str, Any]] = {}
+        for side, held in self._sets.items():
+            total = held.box_count
+            try:
+                counts = count_boxes(held.source, conditions)
+            except UsageError as error:  # a column of another side's tables narrows nothing here
+                found[side] = {"boxes": total, "of": total, "videos": None, "without": str(error)}
+                continue
+            videos = sorted((numbers[name], count) for name, count in counts.items() if name in numbers)
+            found[side] = {"boxes": sum(counts.values()), "of": total, "videos": videos, "without": None}
+        if all(each["without"] for each in found.values()):
+            raise UsageError(next(iter(found.values()))["without"])
+        return found
+
+    def differences(self, one: str, other: str, overlap: float, first: int) -> dict[str, Any]:
+        """Boxes that one side of predictions has and the other lacks, by video, from a video on for about a second.
+
+        Args:
+            one, other: the sides.
+            overlap: smallest intersection over union of boxes that are the same.
+            first: number of the video to begin with.
+
+        Returns:
+            `videos`: number, boxes of the one alone, of the other alone, and of both sides in all; `next`, the video
+            to go on with, None at the end.
+
+        Raises:
+            UsageError: if there is no such side.
+        """
+        sides = self._pair(one, other, overlap)
+        found: list[list[int]] = []
+        begun, number = time.monotonic(), first
+        while number < len(self.videos) and (number == first or time.monotonic() - begun < _AT_ONCE_S):
+            boxes = self._compared(self.videos[number], sides)
+            alone = find_differences(*boxes, overlap)
+            found.append([number, len(alone[0]), len(alone[1]), len(boxes[0]) + len(boxes[1])])
+            number += 1
+        return {"videos": found, "next": number if number < len(self.videos) else None}
+
+    def list_differences(self, video: str, one: str, other: str, overlap: float) -> list[dict[str, Any]]:
+        """Where two sides differ in a video: tubes, or frames of boxes without tubes, with the most boxes first."""
+        sides = self._pair(one, other, overlap)
+        alone = find_differences(*self._compared(video, sides), overlap)
+        rows = [
+            row
+            for side, boxes in zip((one, other), alone, strict=True)
+            for row in summarize_differences(boxes, side)
+        ]
+        return sorted(rows, key=lambda row: -row["boxes"])[:_MOST_ERRORS]
+
+    def _compared(self, video: str, sides: tuple[_Side, _Side]) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """The boxes of both, those of the second in the pixels of the first."""
+        one, other = (side.loose_boxes(video) for side in sides)
+        sizes = [
+            [side.videos.get(video, {}).get(name) for name in ("width_px", "height_px")] for side in sides
+        ]
+        if sizes[0] != sizes[1] and all(size for both in sizes for size in both):
+            grow = [mine / own for mine, own in zip(*sizes, strict=True)] * 2
+            other = other.with_columns(pl.col(name) * each for name, each in zip(CORNERS, grow, strict=True))
+        return one, other
+
+    def _pair(self, one: str, other: str, overlap: float) -> tuple[_Side, _Side]:
+        predicted = self.opened.predicted
+        if one == other or not {one, other} <= predicted.keys() or not 0 < overlap <= 1:
+            raise UsageError("two sides of predictions are compared, at an overlap above 0 and up to 1")
+        return self._sets[one], self._sets[other]
 
     def _evaluation(self, number: int) -> Any:
         if not 0 <= number < len(self.opened.evaluations):
@@ -339,8 +579,10 @@ class _Side:
 
     @cached_property
     def rejected(self) -> list[list[Any]]:
-        """Rows that a reader refused: file and reason; the first 200."""
-        rows = self.source.scan("rejected").select("file", "reason").head(200).collect()
+        """Rows that a reader refused: file, item and reason; the first 200."""
+        table = self.source.scan("rejected")
+        item = pl.col("item") if "item" in table.collect_schema() else pl.lit(None, pl.String).alias("item")
+        rows = table.select("file", item, "reason").head(200).collect()
         return [list(row) for row in rows.rows()]
 
     @cached_property
@@ -361,7 +603,58 @@ class _Side:
         parts = [table.slice(*run).filter(mine) for run in runs.get(video, [])]
         return pl.concat(parts) if parts else table.clear()
 
-    def boxes(self, video: str, first: int, end: int) -> dict[str, Any]:
+    @property
+    def has_scored_boxes(self) -> bool:
+        """Whether boxes say what they are, each with a score."""
+        held = self._columns["boxes"]
+        return "scores" in held or (
+            "score" in held and bool({"labels", "tube_labels"} & self.source.tables.keys())
+        )
+
+    @cached_property
+    def box_kinds(self) -> set[str]:
+        """Kinds of labels that boxes have of their own: by dense scores, or one by one."""
+        dense = "scores" in self._columns["boxes"]
+        found = set(get_score_layout(self.source.meta, "boxes").kinds) if dense else set()
+        if "labels" in self.source.tables:
+            kinds = self.source.scan("labels").select(pl.col("kind").cast(pl.String).unique()).collect()
+            found |= set(kinds["kind"].to_list())
+        return found
+
+    @cached_property
+    def box_count(self) -> int:
+        """How many boxes there are."""
+        return int(self.source.scan("boxes").select(pl.len()).collect().item())
+
+    def find_path(self, video: str, name: str | None) -> tuple[int, int] | None:
+        """The path of a name in a video, and its first frame; None where there is none, or several."""
+        if name is None:
+            return None
+        rows = self._tubes.filter(
+            (pl.col("video") == video) & (pl.col("name") == name) & pl.col("parent").is_null()
+        )
+        return (rows["tube"][0], int(rows["start_frame"][0] or 0)) if len(rows) == 1 else None
+
+    def loose_boxes(self, video: str) -> pl.DataFrame:
+        """The boxes of a video that are shown at first: `box`, `video`, `frame`, corners and `tube`."""
+        held = self._columns["boxes"]
+        names = [
+            "box",
+            pl.col("video").cast(pl.String),
+            "frame",
+            *CORNERS,
+            *(["tube"] if "tube" in held else []),
+        ]
+        rows = self._rows(video)
+        if "score" in held and self.min_score > 0:
+            rows = rows.filter(pl.col("score").fill_null(1.0) >= self.min_score)
+        return rows.select(names).collect()
+
+    def judged_boxes(self, kind: type[TableSet]) -> Any:
+        """What boxes are judged by, dense scores with it."""
+        return load_tables(self.source, (*_TABLES, "relations"), kind, dense=True)
+
+    def boxes(self, video: str, first: int, end: int, conditions: Sequence[Condition] = ()) -> dict[str, Any]:
         """Columns of the boxes of some frames; `word` is what a box without a tube is."""
         held = self._columns["boxes"]
         wanted = [
@@ -372,6 +665,9 @@ class _Side:
         ]
         loose = "scores" in held and "tube" not in held
         rows = self._rows(video).filter(pl.col("frame").is_between(first, end, closed="left"))
+        if conditions:
+            with contextlib.suppress(UsageError):  # a column of another side's tables narrows nothing here
+                rows = filter_boxes(self.source, rows, conditions)
         found = rows.select([*wanted, *(["scores"] if loose else [])]).sort("frame").collect()
         more = max(0, len(found) - MOST_BOXES)
         found = found.head(MOST_BOXES)
@@ -542,15 +838,15 @@ class _Side:
 
 
 def _describe_evaluation(folder: Path, run: Any) -> dict[str, Any]:
-    findings = {str(what): count for what, count in (run.facts.get("findings") or {}).items()}
+    events = isinstance(run, EventRun)
     return {
         "name": run.name,
         "folder": folder.name,
         "config": run.facts.get("config_name", ""),
         "resamples": run.draws,
-        "notes": list(run.notes),
-        "findings": findings,
-        "levels": {level: list(held.thresholds) for level, held in run.matches.items()},
+        "subject": "events" if events else run.task.title if isinstance(run, SceneRun) else "pedestrians",
+        "events": events,
+        "levels": {level: list(held.thresholds) for level, held in run.matches.items()} if events else {},
     }
 
 

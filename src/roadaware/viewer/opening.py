@@ -15,16 +15,20 @@ from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.datasets.loading import SYNTHETIC, read_release, require_path
 from roadaware.datasets.simulator import is_simulation
 from roadaware.errors import InputError, UsageError
+from roadaware.formats.coda import read_corner_cases
 from roadaware.io.files import read_regular
 from roadaware.online.events import CROSSING, EVENTS, SUMMARY
 from roadaware.reports import runs
 from roadaware.scenes.schema import create_empty_table
 from roadaware.scenes.store import is_saved, scan_tables
-from roadaware.scenes.tables import Meta, Predictions, TableSet
+from roadaware.scenes.tables import Meta, Predictions, Scenes, TableSet
 from roadaware.steps import log_step
+from roadaware.viewer.findings import hold_findings, read_findings
 
 if TYPE_CHECKING:
-    from roadaware.analysis.evaluation.runs import EventRun
+    from roadaware.analysis.evaluation.runs import EventRun, Run, SceneRun
+
+    AnyRun = EventRun | Run | SceneRun
 
 TRUTH = "truth"
 """The side of what is true; predictions are the sides `a`, `b`, `c` ... in the order in which they are given."""
@@ -86,13 +90,15 @@ class Opened:
 
     Args:
         sides: `truth`, `a`, `b` ... to their sets, in this order.
-        evaluations: of road events, with the folders that hold them.
+        evaluations: of any kind, with the folders that hold them.
         media: folders and files in which films are looked for.
+        findings: of `audit`, `doctor` and `check`, by where they lie; see `findings.read_findings`.
     """
 
     sides: dict[str, TableSource]
-    evaluations: tuple[tuple[Path, EventRun], ...]
+    evaluations: tuple[tuple[Path, AnyRun], ...]
     media: tuple[Path, ...]
+    findings: tuple[tuple[Path, list[dict[str, Any]]], ...] = ()
 
     @property
     def truth(self) -> TableSource | None:
@@ -130,21 +136,24 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
         require_path(path)
     films = [path for path in paths if path.is_file() and path.suffix.lower() in FILMS]
     sources: list[TableSource] = []
-    evaluations: list[tuple[Path, EventRun]] = []
+    evaluations: list[tuple[Path, AnyRun]] = []
+    findings: list[tuple[Path, list[dict[str, Any]]]] = []
     for path in paths:
         if path in films:
             continue
-        if runs.is_run(path):
+        if hold_findings(path):
+            findings.append((path, read_findings(path)))
+        elif runs.is_run(path):
             evaluations.append((path, _open_evaluation(path)))
         else:
             sources.append(_open_tables(path, reader))
     sides = _arrange(sources)
     if not sources:
         raise UsageError(
-            "an evaluation holds numbers, not boxes: name its ground truth and predictions too, as in\n"
+            "an evaluation or a list of findings holds no boxes: name its ground truth and predictions too, as in\n"
             "  roadaware view RUN TRUTH PREDICTIONS"
         )
-    return Opened(sides, tuple(evaluations), (*media, *films))
+    return Opened(sides, tuple(evaluations), (*media, *films), tuple(findings))
 
 
 def _arrange(sources: Sequence[TableSource]) -> dict[str, TableSource]:
@@ -189,19 +198,11 @@ def open_sets(sets: Sequence[TableSet], media: Sequence[Path] = ()) -> Opened:
     return Opened(_arrange(sources), (), tuple(media))
 
 
-def _open_evaluation(path: Path) -> EventRun:
-    from roadaware.reports.run_kinds import (
-        KINDS,  # all figures: a second, of which looking at boxes has no need
-    )
+def _open_evaluation(path: Path) -> AnyRun:
+    from roadaware.reports.run_kinds import KINDS  # all figures: a second, of which boxes have no need
 
-    kind = runs.describe_kind(path)
-    if kind != "road events":
-        raise UsageError(
-            f"{path} is an evaluation of {kind}; evaluations of road events can be viewed, "
-            "the others by `roadaware report`"
-        )
     with log_step(f"opening {path}"):
-        run: EventRun = runs.load_runs(KINDS[kind].load, path)[0]
+        run: AnyRun = runs.load_runs(KINDS[runs.describe_kind(path)].load, path)[0]
     return run
 
 
@@ -232,9 +233,7 @@ def _open_tables(path: Path, reader: str | None) -> TableSource:
             where=str(path),
             hint="Let it end, or give it again.",
         )
-    if reader is None:
-        reader = SYNTHETIC if is_simulation(path) else detect_dataset_format(path)
-    scenes = read_release(reader, path)
+    scenes = _read_dataset(path, reader)
     return TableSource(
         name=path.name or str(path),
         predicted=False,
@@ -251,13 +250,44 @@ def _read_summary(path: Path) -> dict[str, Any]:
     return read_summary(path)
 
 
-def load_tables(source: TableSource, names: Iterable[str], kind: type[TableSet]) -> Any:
+def _read_dataset(path: Path, reader: str | None) -> Scenes:
+    """A dataset as it was released; COCO annotations, which no reader takes, as those of corner cases."""
+    if reader is None and is_simulation(path):
+        reader = SYNTHETIC
+    try:
+        return read_release(reader or detect_dataset_format(path), path)
+    except InputError:
+        if reader is not None or not _tells_coco(path):
+            raise
+    with log_step(f"reading {path}"):
+        scenes = read_corner_cases(path)
+    frames = scenes.frames
+    if "file_name" in frames.columns and "path" not in frames.columns:
+        return scenes.with_tables(frames=frames.with_columns(path=pl.col("file_name").cast(pl.String)))
+    return scenes
+
+
+def _tells_coco(path: Path) -> bool:
+    """Whether a file of JSON has the keys of COCO annotations at its beginning or end."""
+    if not path.is_file() or path.suffix.lower() != ".json":
+        return False
+    with path.open("rb") as file:
+        start = file.read(1 << 20)
+        file.seek(max(0, path.stat().st_size - (1 << 20)))
+        told = start + file.read(1 << 20)
+    return all(key in told for key in (b'"images"', b'"annotations"', b'"categories"'))
+
+
+def load_tables(
+    source: TableSource, names: Iterable[str], kind: type[TableSet], *, dense: bool = False
+) -> Any:
     """Some tables of a set as checked Scenes or Predictions, boxes without their dense scores and sounds.
 
     Args:
         source: of them.
         names: of the tables.
         kind: Scenes or Predictions.
+        dense: whether boxes have their dense scores, too.
 
     Raises:
         InputError: if a table breaks a law.
@@ -265,11 +295,9 @@ def load_tables(source: TableSource, names: Iterable[str], kind: type[TableSet])
     held: dict[str, Any] = {}
     for name in names:
         if name in source.tables:
-            rows = source.tables[name]
-            held[name] = (
-                rows.select(pl.exclude("scores", "sound")).collect() if name == "boxes" else rows.collect()
-            )
-    notes = {key: value for key, value in source.meta.notes.items() if key != "dense_scores"}
+            left = () if name != "boxes" else ("sound",) if dense else ("scores", "sound")
+            held[name] = source.tables[name].select(pl.exclude(*left) if left else pl.all()).collect()
+    notes = {key: value for key, value in source.meta.notes.items() if dense or key != "dense_scores"}
     meta = Meta(
         dataset=source.meta.dataset,
         vocabularies=dict(source.meta.vocabularies),

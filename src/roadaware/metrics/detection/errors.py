@@ -412,6 +412,27 @@ def find_errors_by_kind(
     return [find_errors(evidence, threshold, floor) for evidence in of_kinds]
 
 
+def find_errors_of_boxes(
+    predictions: Predictions, scenes: Scenes, config: DetectionConfig, kind: str, threshold: float
+) -> tuple[Diagnosis, JudgedFrames]:
+    """The error type of every box of a kind, and the frames in which `thing` and object of the evidence stand.
+
+    Args:
+        predictions: with scored boxes.
+        scenes: the ground truth.
+        config: how both are judged.
+        kind: of the labels.
+        threshold: smallest overlap of a hit.
+
+    Raises:
+        UsageError: if the kind is unknown.
+        InputError: if ground truth and predictions do not fit each other.
+    """
+    frames = prepare_frames(predictions, scenes, config, (kind,))
+    ranked = [_drop_ignored(*met) for met in frames.met((threshold,))]
+    return find_errors(collect_frame_evidence(frames, ranked, kind), threshold), frames
+
+
 def collect_frame_evidence(
     judged: JudgedFrames, ranked: Sequence[tuple[Ints, Floats]], kind: str
 ) -> Evidence:

@@ -30,8 +30,10 @@ const KEPT = 48; // windows that are kept
 
 // The boxes of one video by side, frame by frame.
 export class Boxes {
-  constructor(video, arrived) {
+  // `where` holds the conditions on boxes, as the server takes them; empty for none.
+  constructor(video, arrived, where = "") {
     this.video = video;
+    this.where = where;
     this.arrived = arrived;
     this.windows = new Map();
   }
@@ -58,7 +60,7 @@ export class Boxes {
     this.windows.set(number, window);
     if (this.windows.size > KEPT) this.windows.delete(this.windows.keys().next().value);
     const end = window.first + WINDOW;
-    ask("/api/boxes", { video: this.video, first: window.first, end }).then(
+    ask("/api/boxes", { video: this.video, first: window.first, end, ...(this.where ? { where: this.where } : {}) }).then(
       (sides) => {
         for (const data of Object.values(sides)) addStarts(data, window.first);
         window.sides = sides;

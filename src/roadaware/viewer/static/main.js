@@ -4,6 +4,7 @@ import { address, ask, send } from "./api.js";
 import { buildClip, MOST_FRAMES } from "./clip.js";
 import { Exporter } from "./export.js";
 import { Lanes } from "./lanes.js";
+import { readConditions } from "./filters.js";
 import { choice, make, Panels } from "./panels.js";
 import { Player } from "./player.js";
 import { Tallies } from "./tallies.js";
@@ -22,7 +23,7 @@ const KEYS = [
   ["+ − 0", "zoom in, out, whole image"],
   ["1 2 3", "right, wrong, unsure"],
   ["N, U", "a note, undo"],
-  ["B", "predictions side by side"],
+  ["B, D", "predictions side by side, their differences alone"],
   ["M, F", "sound, full screen"],
   ["E, C, S", "save the frame as a picture, the span as a page, as a video"],
   ["Escape", "nothing selected"],
@@ -38,12 +39,16 @@ const state = {
   chosen: null,
   tags: true,
   fps: null,
+  where: "", // conditions on boxes, as the server takes them
+  pair: null, // the two predictions that are compared
   passes: (side, word, score) => (side === "truth" || score === null || score === undefined || score >= state.score) && !state.hidden.has(word),
   choose: (target) => choose(target),
   verdictOf: (side, tube) => verdictOf(side, { tube })?.verdict || "",
 };
 const verdicts = {}; // side to those that count
 const undone = []; // what each act stood in the place of, the last act last
+let counted = null; // boxes that pass the conditions, by side
+let passed = null; // numbers of videos with some of them
 let index;
 let player;
 let lanes;
@@ -57,7 +62,28 @@ const app = {
   findByName: (side, name) => [...(player.tubes[side] || new Map()).values()].find((tube) => tube.name === name),
   tell,
   remember,
-  async open({ number = app.number, frame = player.frame, chosen, loop }) {
+  pair: () => state.pair,
+  compare(changes) {
+    Object.assign(state.pair, changes);
+    player.draw();
+    panels.show();
+  },
+  conditions: () => readConditions(state.where),
+  counted: () => counted,
+  passed: () => passed,
+  async filter(conditions) {
+    const where = conditions.length ? JSON.stringify(conditions) : "";
+    try {
+      await applyFilter(where);
+    } catch (error) {
+      return tell(error.message);
+    }
+    if (player.boxes) player.filter();
+    player.draw();
+    if (panels.view.tab === "videos") panels.show();
+    remember();
+  },
+  async open({ number = app.number, frame = player.frame, chosen, loop, mark }) {
     if (number < 0 || number >= index.videos.name.length) return tell("this video was not opened");
     if (number !== app.number) {
       app.number = number;
@@ -71,10 +97,19 @@ const app = {
     }
     if (chosen !== undefined) choose(chosen);
     if (loop && player.loop) player.loop = loop;
+    player.mark = mark ? { frame, corners: mark } : null;
     player.seek(frame, true);
     count();
   },
 };
+
+// Ask how many boxes pass the conditions, and in which videos; they hold once the server has understood them.
+async function applyFilter(where) {
+  counted = where ? await ask("/api/count", { where }) : null;
+  const held = counted && Object.values(counted).filter((each) => each.videos);
+  passed = held ? new Set(held.flatMap((each) => each.videos.map(([number]) => number))) : null;
+  state.where = where;
+}
 
 function tell(words) {
   const note = $("note");
@@ -241,6 +276,7 @@ function buildHeader() {
     $("sides").append(button);
   }
   const predicted = Object.entries(index.sides).filter(([side]) => side !== "truth");
+  if (predicted.length > 1) state.pair = { sides: [predicted[0][0], predicted[1][0]], overlap: "0.5", alone: false };
   $("split").hidden = predicted.length < 2;
   $("score-label").hidden = predicted.length === 0;
   // In the steps of the slider, in which boxes are counted.
@@ -359,10 +395,12 @@ function act(what) {
     clip: () => saveClip(),
     video: () => saveVideo(),
     split: () => (state.split = !state.split),
+    alone: () => state.pair && (state.pair.alone = !state.pair.alone),
     tags: () => (state.tags = !state.tags),
   };
   acts[what]();
-  if (["loop", "tails", "sound", "split", "tags"].includes(what)) refresh();
+  if (["loop", "tails", "sound", "split", "tags", "alone"].includes(what)) refresh();
+  if (what === "alone" && panels.view.tab === "compare") panels.show();
 }
 
 function press(event) {
@@ -393,6 +431,7 @@ function press(event) {
     n: () => $("words")?.focus(),
     u: () => undo(),
     b: () => act("split"),
+    d: () => act("alone"),
     m: () => act("sound"),
     f: () => act("full"),
     e: () => act("save"),
@@ -401,8 +440,8 @@ function press(event) {
     "?": () => $("keys").showModal(),
     Escape: () => choose(null),
   };
-  // The space bar presses a button that has the focus, and arrows move a slider.
-  if (event.key === " " && event.target.matches("button")) return;
+  // The space bar presses a button or opens a fold that has the focus, and arrows move a slider.
+  if (event.key === " " && event.target.matches("button, summary")) return;
   if (event.key.startsWith("Arrow") && event.target.matches("input")) return;
   const found = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
   if (!found) return;
@@ -423,9 +462,11 @@ function remember() {
     const off = Object.keys(state.sides).filter((side) => !state.sides[side]);
     if (off.length) parts.off = off.join(",");
     if (state.split) parts.split = 1;
-    const { tab, kind, label, fault, threshold, side } = panels.view;
+    if (state.where) parts.where = state.where;
+    const { tab, kind, label, fault, threshold, side, source } = panels.view;
     parts.tab = tab;
-    if (tab === "errors") Object.assign(parts, { kind, label, fault, th: threshold, side });
+    if (tab === "errors") Object.assign(parts, { kind, label, fault, th: threshold, side, of: source });
+    if (state.pair && (tab === "compare" || state.pair.alone)) parts.ab = [...state.pair.sides, state.pair.overlap, state.pair.alone ? 1 : 0].join(",");
     history.replaceState(null, "", `${location.pathname}#${new URLSearchParams(Object.entries(parts).filter(([, value]) => value !== ""))}`);
   }, 150);
 }
@@ -440,6 +481,8 @@ function recall() {
   state.split = parts.get("split") === "1";
   const found = /^([a-z]+):([tb])(\d+)(?::(\d+))?$/.exec(parts.get("t") || "");
   let chosen = null;
+  const [one, other, overlap, alone] = (parts.get("ab") || "").split(",");
+  if (state.pair && [one, other].every((side) => side in state.sides && side !== "truth") && one !== other && /^0\.[0-9]{1,3}$/.test(overlap)) Object.assign(state.pair, { sides: [one, other], overlap, alone: alone === "1" });
   if (found && found[1] in state.sides) {
     const id = Number(found[3]);
     chosen = { side: found[1], tube: found[2] === "t" ? id : null, box: found[2] === "b" ? id : null };
@@ -447,9 +490,9 @@ function recall() {
   }
   const frame = Number(parts.get("f")) || 0;
   const fallback = index.evaluations.length ? "metrics" : "videos";
-  const tab = ["videos", "metrics", "errors", "found"].includes(parts.get("tab")) ? parts.get("tab") : fallback;
+  const tab = ["videos", "metrics", "errors", "compare", "found"].includes(parts.get("tab")) ? parts.get("tab") : fallback;
   const view = { tab };
-  for (const [key, name] of [["kind", "kind"], ["label", "label"], ["fault", "fault"], ["threshold", "th"]]) if (parts.get(name)) view[key] = parts.get(name);
+  for (const [key, name] of [["kind", "kind"], ["label", "label"], ["fault", "fault"], ["threshold", "th"], ["source", "of"]]) if (parts.get(name)) view[key] = parts.get(name);
   if ((parts.get("side") || "truth") !== "truth" && parts.get("side") in state.sides) view.side = parts.get("side");
   return { number, frame, chosen, view };
 }
@@ -471,6 +514,8 @@ async function start() {
   buildHeader();
   const { number, frame, chosen, view } = recall();
   Object.assign(panels.view, view);
+  const where = JSON.stringify(readConditions(new URLSearchParams(location.hash.slice(1)).get("where")));
+  if (where !== "[]") await applyFilter(where).catch((error) => tell(error.message));
   addEventListener("keydown", press);
   addEventListener("hashchange", () => location.reload());
   const judged = Object.keys(index.sides).map(async (side) => {

@@ -1,8 +1,10 @@
 // The lists beside the film: videos, metrics with their curves, errors by what they cost, and what was found.
 
 import { ask } from "./api.js";
+import { buildFilters } from "./filters.js";
+import { faultChips, listDifferences, listFindings, listItems, sources } from "./items.js";
 
-const SHOWN = 400; // rows that are put on the page at a time
+export const SHOWN = 400; // rows that are put on the page at a time
 const LEVELS = { video: "video_map", frame: "frame_map", av_action: "frames" };
 
 // An element with a class, texts and attributes; names of data are only ever texts.
@@ -31,11 +33,12 @@ export class Panels {
   // `app` opens what is chosen; see main.js.
   constructor(tabs, list, index, app) {
     Object.assign(this, { tabs, list, index, app });
-    this.view = { tab: "videos", search: "", split: "", evaluation: 0, level: "video", threshold: "", open: null, kind: "", label: "", fault: "", side: Object.keys(index.sides).find((side) => side !== "truth") || "" };
+    this.view = { tab: "videos", search: "", split: "", evaluation: 0, level: "video", threshold: "", open: null, kind: "", label: "", fault: "", source: "", finding: "", side: Object.keys(index.sides).find((side) => side !== "truth") || "" };
     this.cache = new Map();
     const names = [["videos", "Videos"]];
     if (index.evaluations.length) names.push(["metrics", "Metrics"]);
-    if (index.error_kinds.length) names.push(["errors", "Errors"]);
+    if (index.error_kinds.length || index.box_kinds.length || index.evaluations.some((each) => !each.events)) names.push(["errors", "Errors"]);
+    if (Object.keys(index.sides).filter((side) => side !== "truth").length > 1) names.push(["compare", "A/B"]);
     names.push(["found", "Findings"]);
     for (const [key, words] of names) tabs.append(make("button", { type: "button", role: "tab", text: words, "data-tab": key, click: () => this.show({ tab: key }) }));
     list.addEventListener("keydown", (event) => this.walk(event));
@@ -55,7 +58,7 @@ export class Panels {
     Object.assign(this.view, changes);
     const token = (this.token = {});
     for (const tab of this.tabs.children) tab.setAttribute("aria-selected", tab.dataset.tab === this.view.tab);
-    const build = { videos: this.videos, metrics: this.metrics, errors: this.errors, found: this.found }[this.view.tab] || this.videos;
+    const build = { videos: this.videos, metrics: this.metrics, errors: this.errors, compare: listDifferences.bind(null, this), found: this.found }[this.view.tab] || this.videos;
     const slow = setTimeout(() => token === this.token && this.list.replaceChildren(make("p", { of: "quiet", text: "working it out …" })), 250);
     try {
       const parts = await build.call(this);
@@ -87,7 +90,8 @@ export class Panels {
     const rows = make("div", { of: "rows" });
     const fill = () => {
       const wanted = this.view.search.toLowerCase();
-      const held = videos.name.map((name, k) => [name, k]).filter(([name, k]) => name.toLowerCase().includes(wanted) && (!this.view.split || (videos.splits[k] || []).includes(this.view.split)));
+      const passed = this.app.passed();
+      const held = videos.name.map((name, k) => [name, k]).filter(([name, k]) => (!passed || passed.has(k)) && name.toLowerCase().includes(wanted) && (!this.view.split || (videos.splits[k] || []).includes(this.view.split)));
       rows.replaceChildren(
         ...held.slice(0, SHOWN).map(([name, k]) => {
           const counts = Object.keys(sides).filter((side) => sides[side].tubes).map((side) => `${side === "truth" ? "true" : side.toUpperCase()} ${videos[`tubes_${side}`][k]}`).join(" · ");
@@ -105,7 +109,7 @@ export class Panels {
     fill();
     const bar = make("div", { of: "bar" }, search);
     if (splits.length) bar.append(choice("Split", [["", "all splits"], ...splits.map((each) => [each, each])], this.view.split, (split) => this.show({ split })));
-    return [bar, rows];
+    return [bar, await buildFilters(this, this.app.conditions(), this.app.counted(), this.app.filter), rows];
   }
 
   async metrics() {
@@ -119,15 +123,20 @@ export class Panels {
     const held = rows.filter((row) => row.level === view.level && (row.threshold ?? "") === view.threshold);
     const bar = make("div", { of: "bar" });
     if (index.evaluations.length > 1) bar.append(choice("Evaluation", index.evaluations.map((each, k) => [String(k), each.folder]), String(view.evaluation), (value) => this.show({ evaluation: Number(value) })));
-    bar.append(choice("Level", levels.map((each) => [each, LEVELS[each] || each]), view.level, (level) => this.show({ level, threshold: "", open: null })));
+    if (levels.length > 1) bar.append(choice("Level", levels.map((each) => [each, LEVELS[each] || each]), view.level, (level) => this.show({ level, threshold: "", open: null })));
     if (thresholds.length) bar.append(choice("Overlap", thresholds.map((each) => [each, `@${each}`]), view.threshold, (threshold) => this.show({ threshold, open: null })));
     const list = make("div", { of: "rows" });
     for (const mean of held.filter((row) => row.label === null)) {
+      if (!evaluation.events && !held.some((row) => row.kind === mean.kind && row.label !== null)) {
+        list.append(this.metricRow(mean, mean.kind.replaceAll("_", " "), "", () => this.openClass(mean)));
+        continue;
+      }
       const opened = view.open === mean.kind;
-      list.append(this.metricRow(mean, mean.kind, "", () => this.show({ open: opened ? null : mean.kind }), opened));
+      list.append(this.metricRow(mean, mean.kind.replaceAll("_", " "), "", () => this.show({ open: opened ? null : mean.kind }), opened));
       if (!opened) continue;
       const classes = held.filter((row) => row.kind === mean.kind && row.label !== null);
       classes.sort((a, b) => (a.value ?? 2) - (b.value ?? 2));
+      if (!evaluation.events) list.append(this.metricRow(mean, "all classes", "class", () => this.openClass(mean)));
       for (const row of classes) list.append(this.metricRow(row, row.label, "class", () => this.openClass(row)));
     }
     const said = evaluation.resamples ? "" : "no intervals: evaluate with --resamples 1000. ";
@@ -140,17 +149,22 @@ export class Panels {
   }
 
   openClass(row) {
-    const known = this.index.error_kinds.includes(row.kind) && row.level === "video";
-    if (known) this.show({ tab: "errors", kind: row.kind, label: row.label, fault: "", threshold: row.threshold });
-    else this.app.tell("errors are listed of tubes: choose the level video_map");
+    const { events } = this.index.evaluations[this.view.evaluation];
+    const kinds = { video: this.index.error_kinds, frame: this.index.box_kinds }[row.level] || [];
+    if (!events) this.show({ tab: "errors", source: String(this.view.evaluation), kind: row.kind, label: row.label || "", fault: "" });
+    else if (kinds.includes(row.kind)) this.show({ tab: "errors", source: row.level, kind: row.kind, label: row.label, fault: "", threshold: row.threshold });
+    else this.app.tell(row.level === "av_action" ? "errors are listed of tubes and boxes: choose the level video_map or frame_map" : "name the ground truth and the predictions that were judged beside the evaluation");
   }
 
   async errors() {
     const { view, index } = this;
-    if (!index.error_kinds.includes(view.kind)) view.kind = index.error_kinds[1] || index.error_kinds[0];
-    const threshold = /^[0-9]/.test(view.threshold) && !view.threshold.includes(":") ? view.threshold : "0.2";
-    const key = `errors ${view.side} ${view.kind} ${threshold}`;
-    const all = await this.once(key, () => ask("/api/errors", { side: view.side, kind: view.kind, threshold }));
+    const chosen = sources(this);
+    if (!["video", "frame"].includes(view.source)) return listItems(this);
+    const kinds = view.source === "frame" ? index.box_kinds : index.error_kinds;
+    if (!kinds.includes(view.kind)) view.kind = kinds.find((each) => each !== "agentness") || kinds[0];
+    const threshold = /^[0-9]/.test(view.threshold) && !view.threshold.includes(":") ? view.threshold : view.source === "frame" ? "0.5" : "0.2";
+    const key = `errors ${view.source} ${view.side} ${view.kind} ${threshold}`;
+    const all = await this.once(key, () => ask("/api/errors", { side: view.side, kind: view.kind, threshold, level: view.source }));
     const labels = [...new Set(all.map((row) => row.label))].sort();
     if (!labels.includes(view.label)) view.label = "";
     const ofLabel = all.filter((row) => !view.label || row.label === view.label);
@@ -158,16 +172,13 @@ export class Panels {
     for (const row of ofLabel) counts.set(row.fault, (counts.get(row.fault) || 0) + 1);
     if (!counts.has(view.fault)) view.fault = "";
     const rows = ofLabel.filter((row) => !view.fault || row.fault === view.fault);
-    const bar = make("div", { of: "bar" });
+    const bar = make("div", { of: "bar" }, ...chosen);
     const sides = Object.keys(index.sides).filter((side) => side !== "truth");
     if (sides.length > 1) bar.append(choice("Predictions", sides.map((side) => [side, side.toUpperCase()]), view.side, (side) => this.show({ side })));
-    bar.append(choice("Kind", index.error_kinds.map((each) => [each, each]), view.kind, (kind) => this.show({ kind, label: "", fault: "" })));
+    bar.append(choice("Kind", kinds.map((each) => [each, each]), view.kind, (kind) => this.show({ kind, label: "", fault: "" })));
     bar.append(choice("Class", [["", "all classes"], ...labels.map((each) => [each, each])], view.label, (label) => this.show({ label })));
     bar.append(choice("Overlap of a hit", ["0.2", "0.3", "0.5", "0.75"].concat(["0.2", "0.3", "0.5", "0.75"].includes(threshold) ? [] : [threshold]).map((each) => [each, `@${each}`]), threshold, (value) => this.show({ threshold: value })));
-    const chips = make("div", { of: "chips", role: "group", "aria-label": "Kinds of errors" });
-    for (const [fault, count] of [...counts].sort(([, a], [, b]) => b - a)) {
-      chips.append(make("button", { type: "button", text: `${fault.replaceAll("_", " ")} ${count}`, "aria-pressed": view.fault === fault, click: () => this.show({ fault: view.fault === fault ? "" : fault }) }));
-    }
+    const chips = faultChips(this, counts);
     const list = make("div", { of: "rows" }, ...rows.slice(0, SHOWN).map((row) => this.errorRow(row)));
     const curve = view.label ? await this.curve(threshold) : null;
     const more = rows.length > SHOWN ? ` The first ${SHOWN} of ${rows.length}.` : "";
@@ -175,11 +186,13 @@ export class Panels {
   }
 
   errorRow(row) {
-    const words = row.meant_for ? `${row.label} for ${row.meant_for}` : row.label;
-    const about = [this.index.videos.name[row.video] ?? "?", `frames ${row.span[0]} to ${row.span[1] - 1}`, row.score === null ? "" : `score ${row.score.toFixed(2)}`].filter(Boolean).join(", ");
-    const error = `${row.fault.replaceAll("_", " ")}: ${words}, costs ${(100 * row.cost).toFixed(1)}`;
-    const chosen = row.path === null ? { side: "truth", tube: row.truth_path, box: null, error } : { side: this.view.side, tube: row.path, box: null, truth: row.truth_path ?? undefined, error };
-    const found = make("button", { type: "button", of: "row error" }, make("b", { of: "n", text: (100 * row.cost).toFixed(1) }), make("span", { text: words }), make("span", { of: "fault", text: row.fault.replaceAll("_", " ") }), make("span", { of: "sub", text: about }));
+    const words = (row.meant_for ? `${row.label} for ${row.meant_for}` : row.label) ?? "";
+    const frames = row.span[1] - row.span[0] > 1 ? `frames ${row.span[0]} to ${row.span[1] - 1}` : `frame ${row.frame}`;
+    const about = [this.index.videos.name[row.video] ?? "this video was not opened", frames, row.score === null ? "" : `score ${row.score.toFixed(2)}`].filter(Boolean).join(", ");
+    const cost = row.cost === null ? "–" : (100 * row.cost).toFixed(1);
+    const error = [`${row.fault.replaceAll("_", " ")}: ${words}`, row.words, row.cost === null ? "" : `costs ${cost}`].filter(Boolean).join(", ");
+    const chosen = chooseOf(row, row.side === undefined ? this.view.side : row.side, error);
+    const found = make("button", { type: "button", of: "row error" }, make("b", { of: "n", text: cost }), make("span", { text: words }), make("span", { of: "fault", text: row.fault.replaceAll("_", " ") }), row.words ? make("span", { of: "sub wide", text: row.words }) : null, make("span", { of: "sub", text: about }));
     found.addEventListener("click", () => {
       for (const other of this.list.querySelectorAll("[aria-current]")) other.removeAttribute("aria-current");
       found.setAttribute("aria-current", "true");
@@ -191,11 +204,12 @@ export class Panels {
   // Precision over recall of the class, as it was evaluated.
   async curve(threshold) {
     const { view, index } = this;
-    const at = index.evaluations.findIndex((each) => (each.levels["video:stiou"] || []).includes(Number(threshold)));
+    const level = view.source === "frame" ? "frame" : "video:stiou";
+    const at = index.evaluations.findIndex((each) => (each.levels[level] || []).includes(Number(threshold)));
     if (at < 0) return null;
     let points;
     try {
-      points = await this.once(`curve ${at} ${view.kind} ${view.label} ${threshold}`, () => ask("/api/curve", { evaluation: at, level: "video:stiou", kind: view.kind, label: view.label, threshold }));
+      points = await this.once(`curve ${at} ${level} ${view.kind} ${view.label} ${threshold}`, () => ask("/api/curve", { evaluation: at, level, kind: view.kind, label: view.label, threshold }));
     } catch {
       return null;
     }
@@ -213,12 +227,9 @@ export class Panels {
       );
       add(`Events of this video, ${side.toUpperCase()}`, rows.slice(0, SHOWN));
     }
-    for (const each of this.index.evaluations) {
-      add(`Evaluation ${each.folder}`, [...each.notes.map((text) => make("p", { text })), ...Object.entries(each.findings).map(([what, count]) => make("p", { text: `${count} × ${what}` }))]);
-    }
-    for (const [side, each] of Object.entries(this.index.sides)) {
+    parts.push(...(await listFindings(this)));
+    for (const each of Object.values(this.index.sides)) {
       if (each.notice) add(each.name, [make("p", { text: each.notice })]);
-      add(`Refused rows, ${side === "truth" ? "ground truth" : side.toUpperCase()}`, each.rejected.map(([file, reason]) => make("p", { text: `${file}: ${reason}` })));
     }
     return parts.length ? parts : [make("p", { of: "quiet", text: "nothing was found that is worth a word" })];
   }
@@ -227,6 +238,15 @@ export class Panels {
     const tube = this.app.findByName(side, event.tube);
     this.app.open({ frame: event.frame, chosen: tube ? { side, tube: tube.tube, box: null } : undefined });
   }
+}
+
+// What a row selects: the predicted tube or box with the truth that it is meant for, else the truth.
+function chooseOf(row, side, error) {
+  const truth = { truth: row.truth_path ?? undefined, truthBox: row.truth_box ?? undefined };
+  if (side && row.path !== null && row.path !== undefined) return { side, tube: row.path, box: null, ...truth, error };
+  if (side && row.box !== null && row.box !== undefined) return { side, tube: null, box: row.box, ...truth, error };
+  if (truth.truth !== undefined) return { side: "truth", tube: truth.truth, box: null, error };
+  return truth.truthBox === undefined ? null : { side: "truth", tube: null, box: truth.truthBox, error };
 }
 
 function drawCurve(canvas, { recall, precision }) {

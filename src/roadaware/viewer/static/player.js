@@ -1,6 +1,7 @@
 // The film on a canvas: image and boxes are drawn in one go, from the frame that the browser says it shows.
 
 import { address, ask, Boxes } from "./api.js";
+import { sameRows } from "./items.js";
 import { buildTubes, colourOf, labelsAt } from "./tubes.js";
 
 const TAIL = 18; // frames
@@ -47,7 +48,7 @@ export class Player {
     this.video.load();
     this.name = name;
     this.number = number;
-    this.boxes = new Boxes(number, () => this.draw());
+    this.filter();
     const [film, told] = await Promise.all([ask("/api/film", { video: number }), ask("/api/video", { video: number })]);
     if (token !== this.token) return false;
     this.told = told;
@@ -61,6 +62,12 @@ export class Player {
     this.take(film);
     if (film.state === "encoding") this.poll(token);
     return true;
+  }
+
+  // The boxes that pass the conditions, from here on.
+  filter() {
+    this.mark = null;
+    this.boxes = new Boxes(this.number, () => this.draw(), this.state.where);
   }
 
   take(film) {
@@ -280,6 +287,7 @@ export class Player {
       pen.clip();
       this.drawImage(pen, pane);
       for (const side of pane.sides) this.drawSide(pen, pane, side);
+      this.drawMark(pen, pane);
       if (panes.length > 1) this.drawTitle(pen, pane);
       pen.restore();
     }
@@ -300,6 +308,13 @@ export class Player {
     }
   }
 
+  // A place that a finding names by its corners, in the frame that it names.
+  drawMark(pen, pane) {
+    if (!this.mark || this.mark.frame !== this.frame) return;
+    const [x1, y1, x2, y2] = this.mark.corners;
+    drawBox(pen, [pane.x + x1 * pane.scale, pane.y + y1 * pane.scale, (x2 - x1) * pane.scale, (y2 - y1) * pane.scale], "#ff8f80", pane.ratio, { selected: true });
+  }
+
   drawTitle(pen, pane) {
     const words = pane.sides.filter((side) => side !== "truth").map((side) => `${side.toUpperCase()} ${this.state.names[side]}`).join(", ");
     tag(pen, pane.left + 8 * pane.ratio, 24 * pane.ratio, words, "#ffffff", pane.ratio);
@@ -312,12 +327,14 @@ export class Player {
     const [wide, high] = this.sizes[side];
     const grow = [ratioOf(this.width, wide), ratioOf(this.height, high)];
     const chosen = this.state.chosen;
+    const same = this.state.pair?.alone ? sameRows(this.boxes, this.state.pair, side, this.frame, this.sizes) : null;
     for (let row = rows.first; row < rows.end; row += 1) {
       const tube = data.tube ? this.tubes[side].get(data.tube[row]) : undefined;
       const word = (tube && tube.word) || (data.word && data.word[row]) || "object";
       const score = tube && tube.score !== null ? tube.score : data.score ? data.score[row] : null;
       const selected = chosen && chosen.side === side && (tube ? chosen.tube === tube.tube : chosen.box === data.box[row]);
-      const partner = chosen && chosen.truth !== undefined && side === "truth" && tube && chosen.truth === tube.tube;
+      const partner = chosen && side === "truth" && (tube ? chosen.truth === tube.tube : chosen.truthBox === data.box[row]);
+      if (same?.has(row) && !selected) continue;
       if (!selected && !partner && !this.state.passes(side, word, score)) continue;
       const place = [
         pane.x + data.x1[row] * grow[0] * pane.scale,
