@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from roadaware.datasets.detect_format import detect_dataset_format
+from roadaware.datasets.detect_format import detect_dataset_format, detect_reader, find_root
 from roadaware.datasets.loading import SYNTHETIC, read_release, require_path
 from roadaware.datasets.simulator import is_simulation
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import InputError, RoadawareError, UsageError
 from roadaware.formats.proposal_tasks import SENT
 from roadaware.io.files import read_regular
 from roadaware.online.run_folder import CROSSING, EVENTS, SUMMARY
@@ -186,7 +187,7 @@ def _open_tables(path: Path, reader: str | None) -> TableSource:
             hint="Let it end, or give it again.",
         )
     if reader is None:
-        reader = SYNTHETIC if is_simulation(path) else detect_dataset_format(path)
+        reader = SYNTHETIC if is_simulation(path) else _detect_reader(path)
     scenes = read_release(reader, path)
     return TableSource(
         name=path.name or str(path),
@@ -194,8 +195,28 @@ def _open_tables(path: Path, reader: str | None) -> TableSource:
         meta=scenes.meta,
         tables={name: frame.lazy() for name, frame in scenes.filled().items()},
         folder=None,
-        root=path.absolute() if path.is_dir() else path.absolute().parent,
+        root=_find_root(reader, path),
     )
+
+
+def _detect_reader(path: Path) -> str:
+    """The reader of a dataset: told by the content of its files, else, of sets with sweeps, by its folders."""
+    try:
+        return detect_dataset_format(path)
+    except InputError as error:
+        try:
+            return detect_reader(path)
+        except InputError:
+            raise error from None
+
+
+def _find_root(reader: str, path: Path) -> Path:
+    """The folder that paths in the tables of a release start at."""
+    if not path.is_dir():
+        return path.absolute().parent
+    with suppress(RoadawareError):
+        return find_root(reader, path)
+    return path.absolute()
 
 
 def load_tables(source: TableSource, names: Iterable[str], kind: type[TableSet]) -> Any:

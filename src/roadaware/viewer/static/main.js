@@ -5,6 +5,7 @@ import { buildClip, MOST_FRAMES } from "./clip.js";
 import { Lanes } from "./lanes.js";
 import { choice, make, Panels } from "./panels.js";
 import { Player } from "./player.js";
+import { Space } from "./space.js";
 import { labelsAt } from "./tubes.js";
 
 const $ = (id) => document.getElementById(id);
@@ -23,6 +24,8 @@ const KEYS = [
   ["B", "predictions side by side"],
   ["M, F", "sound, full screen"],
   ["E, C", "save the frame as a picture, the span as a page"],
+  ["V", "the LiDAR sweep: from above, in space, hidden"],
+  ["arrows + − 0 [ ]", "on the sweep: turn or move (shift), zoom, the next box"],
   ["Escape", "nothing selected"],
 ];
 
@@ -46,6 +49,7 @@ let index;
 let player;
 let lanes;
 let panels;
+let space;
 
 const app = {
   number: -1,
@@ -53,6 +57,9 @@ const app = {
   findByName: (side, name) => [...(player.tubes[side] || new Map()).values()].find((tube) => tube.name === name),
   tell,
   remember,
+  lost: () => space.lost(),
+  relist: () => panels.show(),
+  counted: () => panels.view.tab === "lost" && panels.show(),
   async open({ number = app.number, frame = player.frame, chosen, loop }) {
     if (number < 0 || number >= index.videos.name.length) return tell("this video was not opened");
     if (number !== app.number) {
@@ -62,6 +69,7 @@ const app = {
       player.frame = frame; // `load` shows this frame first
       if (!(await player.load(number, index.videos.name[number], index.videos.n_frames[number]))) return;
       state.chosen = null;
+      await space.load(number);
       lanes.reset();
       if (["videos", "found"].includes(panels.view.tab)) panels.show();
     }
@@ -84,6 +92,7 @@ function choose(target) {
   state.chosen = target;
   if (player.loop) setLoop(true);
   showChosen();
+  space.refresh(target);
   player.draw();
   lanes.draw();
   remember();
@@ -260,6 +269,7 @@ function refresh() {
   $("score-value").textContent = state.score.toFixed(2);
   player.draw();
   lanes.draw();
+  space.refresh();
   count();
   remember();
 }
@@ -296,6 +306,7 @@ function changed(frame) {
   $("play").textContent = player.playing ? "pause" : "play";
   $("clock").textContent = `frame ${frame} of ${player.count} · ${(player.times[frame] ?? 0).toFixed(2)} s`;
   lanes.move(frame);
+  space?.move(frame);
   if (state.chosen && !player.playing) showChosen();
   if (!player.playing) remember();
 }
@@ -326,6 +337,7 @@ function act(what) {
     clip: () => saveClip(),
     split: () => (state.split = !state.split),
     tags: () => (state.tags = !state.tags),
+    space: () => space.toggle(),
   };
   acts[what]();
   if (["loop", "tails", "sound", "split", "tags"].includes(what)) refresh();
@@ -360,6 +372,7 @@ function press(event) {
     u: () => undo(),
     b: () => act("split"),
     m: () => act("sound"),
+    v: () => index.space && act("space"),
     f: () => act("full"),
     e: () => act("save"),
     c: () => act("clip"),
@@ -388,6 +401,7 @@ function remember() {
     const off = Object.keys(state.sides).filter((side) => !state.sides[side]);
     if (off.length) parts.off = off.join(",");
     if (state.split) parts.split = 1;
+    if (space.mode) parts.p = `${space.mode},${space.colour}`;
     const { tab, kind, label, fault, threshold, side } = panels.view;
     parts.tab = tab;
     if (tab === "errors") Object.assign(parts, { kind, label, fault, th: threshold, side });
@@ -412,7 +426,7 @@ function recall() {
   }
   const frame = Number(parts.get("f")) || 0;
   const fallback = index.evaluations.length ? "metrics" : "videos";
-  const tab = ["videos", "metrics", "errors", "found"].includes(parts.get("tab")) ? parts.get("tab") : fallback;
+  const tab = ["videos", "metrics", "errors", "found", "lost"].includes(parts.get("tab")) ? parts.get("tab") : fallback;
   const view = { tab };
   for (const [key, name] of [["kind", "kind"], ["label", "label"], ["fault", "fault"], ["threshold", "th"]]) if (parts.get(name)) view[key] = parts.get(name);
   if ((parts.get("side") || "truth") !== "truth" && parts.get("side") in state.sides) view.side = parts.get("side");
@@ -430,16 +444,22 @@ async function start() {
     refresh();
   });
   panels = new Panels($("tabs"), $("list"), index, app);
-  window.viewer = { player, lanes, state }; // for tests and the curious
+  space = new Space($("view"), index, player, state, app);
+  window.viewer = { player, lanes, state, space }; // for tests and the curious
   buildHeader();
   const { number, frame, chosen, view } = recall();
   Object.assign(panels.view, view);
+  const seen = /^(bird|cloud),(height|distance|cluster|step)$/.exec(new URLSearchParams(location.hash.slice(1)).get("p") || "");
   addEventListener("keydown", press);
   addEventListener("hashchange", () => location.reload());
   const judged = Object.keys(index.sides).map(async (side) => {
     verdicts[side] = await ask("/api/verdicts", { side });
   });
   if (index.videos.name.length) await app.open({ number, frame, chosen });
+  if (seen && index.space) {
+    space.colour = seen[2];
+    space.show(seen[1]);
+  }
   await Promise.all(judged);
   await panels.show();
   showChosen();

@@ -36,6 +36,7 @@ export class Panels {
     const names = [["videos", "Videos"]];
     if (index.evaluations.length) names.push(["metrics", "Metrics"]);
     if (index.error_kinds.length) names.push(["errors", "Errors"]);
+    if (Object.keys(index.runs).length) names.push(["lost", "Steps"]);
     names.push(["found", "Findings"]);
     for (const [key, words] of names) tabs.append(make("button", { type: "button", role: "tab", text: words, "data-tab": key, click: () => this.show({ tab: key }) }));
     list.addEventListener("keydown", (event) => this.walk(event));
@@ -55,7 +56,7 @@ export class Panels {
     Object.assign(this.view, changes);
     const token = (this.token = {});
     for (const tab of this.tabs.children) tab.setAttribute("aria-selected", tab.dataset.tab === this.view.tab);
-    const build = { videos: this.videos, metrics: this.metrics, errors: this.errors, found: this.found }[this.view.tab] || this.videos;
+    const build = { videos: this.videos, metrics: this.metrics, errors: this.errors, found: this.found, lost: this.app.lost }[this.view.tab] || this.videos;
     const slow = setTimeout(() => token === this.token && this.list.replaceChildren(make("p", { of: "quiet", text: "working it out …" })), 250);
     try {
       const parts = await build.call(this);

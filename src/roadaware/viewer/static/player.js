@@ -280,6 +280,7 @@ export class Player {
       pen.clip();
       this.drawImage(pen, pane);
       for (const side of pane.sides) this.drawSide(pen, pane, side);
+      for (const paint of this.state.painters || []) paint(pen, pane);
       if (panes.length > 1) this.drawTitle(pen, pane);
       pen.restore();
     }
