@@ -100,6 +100,14 @@ class FilmFinder:
         data = strip_image_metadata(read_file(path), to_printable(str(path)))
         return data, "image/png" if data.startswith(b"\x89PNG") else "image/jpeg"
 
+    def locate(self, video: str) -> Path | None:
+        """The file of a video's film, whether browsers play it or not; None where none is found."""
+        for path in self._candidates(video, []):
+            with suppress(InputError), open_container(path) as file:
+                if file.streams.video:
+                    return path
+        return None
+
     def _find(self, video: str) -> Film:
         stills = self._find_stills(video)
         if stills:

@@ -178,15 +178,47 @@ class Sweeps:
 
     def describe(self, video: str) -> dict[str, Any]:
         """How many sweeps a video has, why none, and what steps and losses are called."""
-        moments = [moment for moment in self._moments if moment[0] == video]
+        frames = self.frames(video)
         why = ""
-        if not moments:
+        if not frames:
             why = "no set with sweeps was named: name the dataset too, as in `roadaware view RUN KITTI`"
             if self.known:
                 reasons = sorted(self._captures.skipped.items(), key=lambda each: -each[1])
                 names = ", ".join(reason for reason, _ in reasons[:3]) or "no sweep"
                 why = f"this video has none that can be shown ({names})"
-        return {"sweeps": len(moments), "why": why, "steps": STEPS, "losses": LOSSES}
+        return {"sweeps": len(frames), "why": why, "steps": STEPS, "losses": LOSSES}
+
+    def frames(self, video: str) -> list[int]:
+        """Frames of a video that have a sweep."""
+        return [frame for name, frame in self._moments if name == video]
+
+    def open(self, video: str, frame: int) -> Turn:
+        """The sweep of a frame.
+
+        Raises:
+            UsageError, InputError: as `scene`.
+        """
+        with self._lock:
+            return self._turn(video, frame)
+
+    def code_points(self, video: str, frame: int, side: str) -> npt.NDArray[np.uint8]:
+        """(n,) the place in `STEPS` of each point that is drawn.
+
+        Args:
+            video, frame, side: as of `scene`.
+
+        Raises:
+            UsageError, InputError: as `scene`.
+        """
+        with self._lock:
+            turn = self._turn(video, frame)
+            steps = self._make_steps(turn, video, frame, side)
+        codes = np.full(len(turn.sent), STEPS.index(LOOSE), dtype=np.uint8)
+        if steps is not None:
+            clusters = steps.geometry.clusters.of_return[turn.sent]
+            codes[steps.geometry.ground.removed[turn.sent]] = STEPS.index(GROUND)
+            codes[clusters > 0] = steps.step[clusters[clusters > 0] - 1]
+        return codes
 
     def scene(self, video: str, frame: int, side: str) -> dict[str, Any]:
         """Camera, boxes in space, clusters and objects of a frame; lengths in metres in the vehicle's frame.
@@ -249,12 +281,9 @@ class Sweeps:
         count, total = len(turn.sent), len(turn.capture.points)
         head = np.array([(_MARK, count, total, total - len(turn.finite))], dtype=_HEAD)
         clusters: npt.NDArray[Any] = np.zeros(count, dtype="<u4")
-        codes = np.full(count, STEPS.index(LOOSE), dtype=np.uint8)
         if steps is not None:
             clusters = steps.geometry.clusters.of_return[turn.sent].astype("<u4")
-            ground = steps.geometry.ground.removed[turn.sent]
-            codes[ground] = STEPS.index(GROUND)
-            codes[clusters > 0] = steps.step[clusters[clusters > 0] - 1]
+        codes = self.code_points(video, frame, side)
         xyz = turn.move(turn.capture.points[turn.sent]).astype("<f4")
         return head.tobytes() + xyz.tobytes() + clusters.tobytes() + codes.tobytes()
 
@@ -307,6 +336,7 @@ class Sweeps:
 
     @cached_property
     def _moments(self) -> dict[tuple[str, int], Moment]:
+        """Video and frame to the image with its sweep, in their order."""
         return {(moment.video, moment.frame): moment for moment in self._captures.moments}
 
     def _run(self, side: str) -> _Run | None:
