@@ -133,9 +133,19 @@ export class Space {
     this.busy = false;
   }
 
-  async fetch({ frame, key }) {
-    const parameters = { video: this.number, frame, ...(this.side ? { side: this.side } : {}) };
-    const [scene, answer] = await Promise.all([ask("/api/sweep", parameters), fetch(`/points/${this.number}/${frame}${this.side ? `?side=${this.side}` : ""}`)]);
+  // Where clusters cannot be told, points are shown without them.
+  async fetch(wanted) {
+    try {
+      return await this.read(wanted, this.side);
+    } catch (error) {
+      if (!this.side) throw error;
+      return Object.assign(await this.read(wanted, ""), { doubt: error.message });
+    }
+  }
+
+  async read({ frame, key }, side) {
+    const parameters = { video: this.number, frame, ...(side ? { side } : {}) };
+    const [scene, answer] = await Promise.all([ask("/api/sweep", parameters), fetch(`/points/${this.number}/${frame}${side ? `?side=${side}` : ""}`)]);
     if (!answer.ok) throw new Error((await answer.json()).error);
     const buffer = await answer.arrayBuffer();
     const [, count, total, left] = new Uint32Array(buffer, 0, 4);
@@ -157,6 +167,7 @@ export class Space {
     if (data.fault) return data.fault;
     const count = data.count < data.total - data.left ? `${data.count.toLocaleString("en")} of ${data.total.toLocaleString("en")} points, evenly chosen` : `${data.count.toLocaleString("en")} points`;
     const more = data.scene.clusters && data.scene.clusters.more ? `; ${data.scene.clusters.more} clusters more than are listed` : "";
+    if (data.doubt) return `sweep of frame ${data.frame}: ${count}; no clusters: ${data.doubt}`;
     return `sweep of frame ${data.frame}: ${count}${data.left ? `, ${data.left} not finite` : ""}${more}`;
   }
 
