@@ -92,16 +92,16 @@ def test_each_cluster_and_object_has_the_step_that_lost_it(swept: Path) -> None:
     boxes = dict(zip(scene["clusters"]["cluster"], scene["clusters"]["box"], strict=True))
     predicted = opened.sides["a"].scan("boxes").filter(video=VIDEO).collect()
     assert sorted(box for box in boxes.values() if box >= 0) == sorted(predicted["box"].to_list())
-    told = {box: step for box, step, _ in scene["objects"]}
+    told = {box: step for box, step, *_ in scene["objects"]}
     truth = opened.sides["truth"].scan("boxes").filter(video=VIDEO).collect()["box"].to_list()
     assert list(told) == truth
     assert told[truth[1]] == "too far"
     assert told[truth[0]] != "too far"
     _, met = returns()
-    assert [count for _, _, count in scene["objects"]] == [int((met == number).sum()) for number in (1, 2)]
+    assert [count for _, _, count, _ in scene["objects"]] == [int((met == number).sum()) for number in (1, 2)]
     # Of a run that keeps all, the far one is not lost to its distance.
     whole = Sweeps(open_paths([swept / "kitti", swept / "all"])).scene(VIDEO, 0, "a")
-    assert {step for _, step, _ in whole["objects"]}.isdisjoint({"too far"})
+    assert {step for _, step, *_ in whole["objects"]}.isdisjoint({"too far"})
 
 
 def test_what_was_dropped_is_kept_beside_the_proposals(swept: Path) -> None:
@@ -166,7 +166,7 @@ def test_steps_after_the_box_are_those_that_the_run_took(swept: Path, tmp_path: 
     assert common["x1_px"].null_count() == 0
     scene = Sweeps(open_paths([swept / "kitti", out])).scene(VIDEO, 0, "a")
     assert {STEPS[step] for step in scene["clusters"]["step"]} == {"common object"}
-    assert {step for _, step, _ in scene["objects"]} <= {"common", "box", "merged", "split"}
+    assert {step for _, step, *_ in scene["objects"]} <= {"common", "box", "merged", "split"}
 
 
 def test_of_large_sweeps_evenly_chosen_points_are_sent(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:

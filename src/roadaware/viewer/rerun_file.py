@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.arrays import Floats
-from roadaware.errors import InputError, RoadawareError, UsageError
+from roadaware.errors import InputError, RoadawareError, UsageError, raise_interrupt
 from roadaware.io.files import build_disk_error, make_temporary_path
 from roadaware.io.sources import to_printable
 from roadaware.io.video import get_time_base, open_container, read_frame_times
@@ -122,30 +123,52 @@ def write_rerun_file(
         recording_id=hashlib.blake2b(said.encode(), digest_size=16).hexdigest(),
         send_properties=False,
     )
-    temporary = make_temporary_path(target)
+    sweeps, temporary = Sweeps(opened), make_temporary_path(target)
     try:
         temporary.touch()
-        stream.save(temporary, _build_views(rerun, opened, index, wanted))
-        writer = _Writer(rerun, stream, opened, index, embed=embed)
+        stream.save(temporary, _build_views(rerun, opened, sweeps, wanted))
+        writer = _Writer(rerun, stream, opened, index, sweeps, embed=embed)
         for done, video in enumerate(wanted):
             progress(done, len(wanted))
             writer.add_video(video)
         progress(len(wanted), len(wanted))
         stream.flush()
         stream.disconnect()
+        _check_whole(temporary)
         temporary.replace(target)
     except OSError as error:
         raise build_disk_error(target, 0, error) from error
+    except pl.exceptions.PolarsError as error:
+        words = str(error).splitlines()[:1]
+        raise InputError(f"a table is not as roadaware writes it: {' '.join(words)}") from error
     finally:
         stream.disconnect()
         temporary.unlink(missing_ok=True)
     return writer.written
 
 
+def _check_whole(path: Path) -> None:
+    """Refuse a recording that is not all there: the SDK writes in a thread of its own, which only logs what fails.
+
+    Raises:
+        OSError: if it cannot be read back.
+    """
+    reader = import_module("rerun.chunk").RrdReader
+    try:
+        whole = len(reader(path).recordings()) == 1
+    except Exception as error:  # whatever its Rust part calls it
+        raise_interrupt(error)
+        whole = False
+    if not whole:
+        raise OSError(errno.EIO, "the recording could not be written whole")
+
+
 class _Writer:
     """Puts videos into a recording, each below an entity of its name."""
 
-    def __init__(self, rerun: Any, stream: Any, opened: Opened, index: Index, *, embed: bool) -> None:
+    def __init__(
+        self, rerun: Any, stream: Any, opened: Opened, index: Index, sweeps: Sweeps, *, embed: bool
+    ) -> None:
         self._rerun, self._stream, self._opened, self._index, self._embed = (
             rerun,
             stream,
@@ -153,7 +176,7 @@ class _Writer:
             index,
             embed,
         )
-        self._films, self._sweeps = FilmFinder(opened), Sweeps(opened)
+        self._films, self._sweeps = FilmFinder(opened), sweeps
         self._facts = index.describe()["videos"]
         self.written = Written()
         self._classes: dict[str, int] = {}
@@ -399,10 +422,9 @@ def _colour(number: int) -> tuple[int, int, int]:
     return int(text[1:3], 16), int(text[3:5], 16), int(text[5:7], 16)
 
 
-def _build_views(rerun: Any, opened: Opened, index: Index, videos: Sequence[str]) -> Any:
+def _build_views(rerun: Any, opened: Opened, sweeps: Sweeps, videos: Sequence[str]) -> Any:
     """Image, space and curves of each video, a tab each."""
     views = import_module("rerun.blueprint")
-    sweeps = Sweeps(opened)
     tabs = []
     for video in videos[:_MOST_TABS]:
         root = rerun.new_entity_path([video])

@@ -49,6 +49,7 @@ UPRIGHT = ("x_m", "y_m", "z_m", "length_m", "width_m", "height_m", "rotation_y_r
 LEVEL = (*UPRIGHT[:-1], "yaw_rad")
 """As ONCE has it: its middle in the LiDAR's frame, turned about the axis up."""
 _MOMENTS = 4
+_MOST_STEPS = 50
 _FARTHEST_M = 1e5
 _SAME_PX = 0.05
 _HEAD = np.dtype([("mark", "<u4"), ("sent", "<u4"), ("total", "<u4"), ("left", "<u4")])
@@ -190,7 +191,7 @@ class Sweeps:
 
     def frames(self, video: str) -> list[int]:
         """Frames of a video that have a sweep."""
-        return [frame for name, frame in self._moments if name == video]
+        return self._frames.get(video, [])
 
     def open(self, video: str, frame: int) -> Turn:
         """The sweep of a frame.
@@ -301,11 +302,14 @@ class Sweeps:
         if run is None or run.dropped is None:
             raise UsageError("this run kept no table of what it dropped; `propose --overwrite` makes it anew")
         table = _scan_dropped(run.dropped)
-        counts = dict(table.group_by("step").len().sort("len", descending=True).collect().rows())
+        counts = dict(
+            table.group_by("step").len().sort("len", descending=True).head(_MOST_STEPS).collect().rows()
+        )
         # Of each step as many: the most frequent one would hide the others.
         share = max(1, MOST_ROWS // max(1, len(counts)))
         rows = (
-            table.sort("distance_m", "frame", "cluster")
+            table.filter(pl.col("step").is_in(list(counts)))
+            .sort("distance_m", "frame", "cluster")
             .group_by("step", maintain_order=True)
             .head(share)
             .collect()
@@ -338,6 +342,13 @@ class Sweeps:
     def _moments(self) -> dict[tuple[str, int], Moment]:
         """Video and frame to the image with its sweep, in their order."""
         return {(moment.video, moment.frame): moment for moment in self._captures.moments}
+
+    @cached_property
+    def _frames(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for video, frame in self._moments:
+            found.setdefault(video, []).append(frame)
+        return found
 
     def _run(self, side: str) -> _Run | None:
         source = self._opened.predicted.get(side)
@@ -406,7 +417,7 @@ class Sweeps:
         }
 
     def _tell_objects(self, turn: Turn, steps: _Steps, video: str, frame: int, side: str) -> list[list[Any]]:
-        """[box, step that lost it, returns] of each object of the ground truth whose returns are known."""
+        """[box, step that lost it, returns, their ends] of each object of the ground truth whose returns are known."""
         truth = self._opened.truth
         run = self._run(side)
         if truth is None or run is None:
@@ -423,8 +434,17 @@ class Sweeps:
         corners = named.select(CORNERS).to_numpy().astype(np.float64).reshape(-1, 4)
         numbers = named["instance"].to_list()
         told = assign_losses(found, corners, numbers, of_return, run.config)
-        returns = [int((of_return == number).sum()) for number in numbers]
-        return [list(each) for each in zip(named["box"].to_list(), told, returns, strict=True)]
+        places = turn.move(turn.capture.points)
+        rows_of = [np.flatnonzero(of_return == number) for number in numbers]
+        ends = [
+            [*places[mine].min(axis=0).round(3).tolist(), *places[mine].max(axis=0).round(3).tolist()]
+            if len(mine)
+            else None
+            for mine in (np.intersect1d(mine, turn.finite) for mine in rows_of)
+        ]
+        return [
+            list(each) for each in zip(named["box"].to_list(), told, map(len, rows_of), ends, strict=True)
+        ]
 
     def _find_instances(
         self, turn: Turn, rows: pl.DataFrame, video: str, frame: int

@@ -59,7 +59,13 @@ const app = {
   remember,
   lost: () => space.lost(),
   relist: () => panels.show(),
-  counted: () => panels.view.tab === "lost" && panels.show(),
+  // The list of steps tells of the frame that is shown; what had the focus in it keeps it.
+  async counted() {
+    if (panels.view.tab !== "lost" || player.playing) return;
+    const key = document.activeElement?.dataset.key;
+    await panels.show();
+    if (key) [...panels.list.querySelectorAll("[data-key]")].find((row) => row.dataset.key === key)?.focus();
+  },
   async open({ number = app.number, frame = player.frame, chosen, loop }) {
     if (number < 0 || number >= index.videos.name.length) return tell("this video was not opened");
     if (number !== app.number) {
@@ -69,7 +75,7 @@ const app = {
       player.frame = frame; // `load` shows this frame first
       if (!(await player.load(number, index.videos.name[number], index.videos.n_frames[number]))) return;
       state.chosen = null;
-      await space.load(number);
+      space.load(number);
       lanes.reset();
       if (["videos", "found"].includes(panels.view.tab)) panels.show();
     }

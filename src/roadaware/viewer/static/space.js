@@ -50,14 +50,16 @@ export class Space {
     for (const canvas of [this.bird, this.solid]) this.listen(canvas);
   }
 
-  // Another video: how many sweeps it has.
+  // Another video: how many sweeps it has. Nobody waits for it.
   async load(number) {
     this.number = number;
     this.kept.clear();
     this.data = this.cluster = this.facts = null;
     this.shapes = [];
     if (!this.index.space && !this.side) return;
-    this.facts = await ask("/api/sweeps", { video: number });
+    const facts = await ask("/api/sweeps", { video: number }).catch((error) => ({ sweeps: 0, why: error.message, steps: [], losses: {} }));
+    if (number !== this.number) return;
+    this.facts = facts;
     if (this.mode) this.move(this.player.frame);
   }
 
@@ -239,6 +241,14 @@ export class Space {
     }
     const clusters = data.scene.clusters;
     if (!clusters) return shapes;
+    // Objects without a box in space: the ends of their returns.
+    const solid = new Set(data.scene.boxes.truth ? data.scene.boxes.truth.box : []);
+    const objects = this.namesOf("truth");
+    for (const [box, , , ends] of data.scene.objects) {
+      const { tube, word } = objects.get(box) || { tube: null, word: "object" };
+      const selected = state.chosen && state.chosen.side === "truth" && (tube !== null ? state.chosen.tube === tube : state.chosen.box === box);
+      if (ends && !solid.has(box) && (selected || (state.sides.truth && state.passes("truth", word, null)))) shapes.push({ target: { side: "truth", tube, box }, word, colour: colourOf(word), selected, dashed: true, plain: true, corners: cornersOf(ends) });
+    }
     const names = this.namesOf(this.side);
     clusters.cluster.forEach((cluster, place) => {
       const box = clusters.box[place];
@@ -254,7 +264,7 @@ export class Space {
   // Box to what it is, of the frame of the sweep.
   namesOf(side) {
     const found = new Map();
-    const rows = this.player.boxes.at(side, this.data.frame);
+    const rows = side in this.player.tubes ? this.player.boxes.at(side, this.data.frame) : null;
     if (!rows || !rows.data) return found;
     const { data } = rows;
     for (let row = rows.first; row < rows.end; row += 1) {
@@ -363,7 +373,7 @@ export class Space {
       pen.strokeStyle = shape.selected ? "#ffffff" : shape.colour;
       trace(pen, sole);
       pen.setLineDash([]);
-      if (shape.dashed) {
+      if (shape.dashed && !shape.plain) {
         const middle = (places) => [0, 1].map((axis) => places.reduce((sum, each) => sum + each[axis], 0) / places.length);
         pen.beginPath(); // from the middle to the front
         pen.moveTo(...middle(sole));
@@ -413,7 +423,7 @@ export class Space {
       const at = (corner) => [shape.corners[3 * corner], shape.corners[3 * corner + 1], shape.corners[3 * corner + 2]];
       const colour = shape.selected ? [255, 255, 255] : parse(shape.colour);
       for (const [a, b] of EDGES) line(at(a), at(b), colour);
-      if (shape.dashed) line(at(4), at(7), colour), line(at(5), at(6), colour); // the front is crossed
+      if (shape.dashed && !shape.plain) line(at(4), at(7), colour), line(at(5), at(6), colour); // the front is crossed
       const seen = [0, 1, 2, 3, 4, 5, 6, 7].map((corner) => project(this.way, ...at(corner), wide, high));
       shape.outline = seen.every(Boolean) ? hull(seen) : null;
       shape.away = Math.min(...seen.map((each) => (each ? each[2] : Infinity)));
@@ -574,7 +584,7 @@ export class Space {
       parts.push(make("h3", { text: `Objects of frame ${this.data.frame}, by the step that lost them` }));
       parts.push(make("div", { of: "rows" }, ...objects.map(([box, step, returns]) => {
         const { tube, word } = names.get(box) || { tube: null, word: "object" };
-        return make("button", { type: "button", of: "row event", title: this.facts.losses[step], click: () => this.open(this.number, this.data.frame, { side: "truth", tube, box }) }, make("span", { of: "n", text: returns }), make("b", { of: step === "met" ? "" : "fault", text: step }), make("span", { text: word }), make("span", { of: "sub", text: this.facts.losses[step] }));
+        return make("button", { type: "button", of: "row event lost", "data-key": `object ${box}`, title: this.facts.losses[step], click: () => this.open(this.number, this.data.frame, { side: "truth", tube, box }) }, make("span", { of: "n", text: returns }), make("b", { of: step === "met" ? "" : "fault", text: step }), make("span", { text: word }), make("span", { of: "sub", text: this.facts.losses[step] }));
       })));
     } else if (index.space) parts.push(make("p", { of: "quiet", text: this.mode ? "Of no object of this frame the returns are known." : "Press V: the sweep of a frame tells what became of its objects." }));
     if (!index.runs[this.side]) return [...parts, make("p", { of: "quiet", text: "This run kept no table of what it dropped: `propose --overwrite` makes it anew." })];
@@ -595,7 +605,7 @@ export class Space {
     const why = { background: rows.background_share[k], "common object": rows.common_iou[k], "too wide": rows.width_m[k], "too tall": rows.height_m[k], "too low": rows.height_m[k] }[rows.step[k]];
     const about = `${rows.n_returns[k]} returns${why === null || why === undefined ? "" : `, ${why.toFixed(2)}`}`;
     const open = () => this.open(video, rows.frame[k], null, rows.cluster[k]);
-    return make("button", { type: "button", of: "row event", click: open }, make("span", { of: "n", text: rows.distance_m[k] === null ? "" : rows.distance_m[k].toFixed(1) }), make("b", { text: rows.step[k] }), make("span", { text: about }), make("span", { of: "sub", text: `${rows.video[k]}, frame ${rows.frame[k]}, cluster ${rows.cluster[k]}` }));
+    return make("button", { type: "button", of: "row event lost", "data-key": `${rows.video[k]} ${rows.frame[k]} ${rows.cluster[k]}`, click: open }, make("span", { of: "n", text: rows.distance_m[k] === null ? "" : rows.distance_m[k].toFixed(1) }), make("b", { text: rows.step[k] }), make("span", { text: about }), make("span", { of: "sub", text: `${rows.video[k]}, frame ${rows.frame[k]}, cluster ${rows.cluster[k]}` }));
   }
 
   // A frame with a box or a cluster of its sweep.
