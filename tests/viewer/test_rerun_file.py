@@ -233,6 +233,24 @@ def test_points_and_boxes_in_space_are_those_of_the_sweep(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @needs_rerun
+def test_a_disk_that_refuses_leaves_nothing(sets: Path, tmp_path: Path) -> None:
+    limited = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 15, 1 << 15))
+from roadaware.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+    (tmp_path / "out").mkdir()
+    words = ["convert", str(sets / "truth"), "-o", str(tmp_path / "out" / "x.rrd"), "-q"]
+    command = [sys.executable, "-c", limited, *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 4, done.stderr
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.slow
+@needs_rerun
 @pytest.mark.skipif(
     platform.machine() != "x86_64" or sys.platform != "linux", reason="its filter is of x86-64 Linux"
 )

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import pairwise
@@ -132,9 +133,7 @@ def write_rerun_file(
             progress(done, len(wanted))
             writer.add_video(video)
         progress(len(wanted), len(wanted))
-        stream.flush()
-        stream.disconnect()
-        _check_whole(temporary)
+        _finish(stream, temporary)
         temporary.replace(target)
     except OSError as error:
         raise build_disk_error(target, 0, error) from error
@@ -142,17 +141,23 @@ def write_rerun_file(
         words = str(error).splitlines()[:1]
         raise InputError(f"a table is not as roadaware writes it: {' '.join(words)}") from error
     finally:
-        stream.disconnect()
+        with suppress(RuntimeError):  # it has said so before
+            stream.disconnect()
         temporary.unlink(missing_ok=True)
     return writer.written
 
 
-def _check_whole(path: Path) -> None:
-    """Refuse a recording that is not all there: the SDK writes in a thread of its own, which only logs what fails.
+def _finish(stream: Any, path: Path) -> None:
+    """Close a recording, and refuse one that is not all there: the SDK writes in a thread of its own.
 
     Raises:
-        OSError: if it cannot be read back.
+        OSError: if it could not be written, or cannot be read back.
     """
+    try:
+        stream.flush()
+        stream.disconnect()
+    except RuntimeError as error:
+        raise OSError(errno.EIO, str(error)) from error
     reader = import_module("rerun.chunk").RrdReader
     try:
         whole = len(reader(path).recordings()) == 1
