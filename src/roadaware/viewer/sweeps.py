@@ -545,7 +545,7 @@ def _match_boxes(boxes: Boxes, rows: pl.DataFrame) -> npt.NDArray[np.int64]:
     corners = rows.select(CORNERS).to_numpy().astype(np.float64).reshape(-1, 4)
     apart, place = cKDTree(corners).query(boxes.edges, distance_upper_bound=_SAME_PX)
     near = np.isfinite(apart)
-    found[near] = rows["box"].to_numpy()[place[near]]
+    found[near] = rows["box"].to_numpy()[np.asarray(place)[near]]
     return found
 
 
