@@ -99,8 +99,9 @@ def find_points_inside(points: npt.NDArray[np.floating], corners: Floats) -> npt
     origin = corners[0]
     axes = corners[[4, 2, 1]] - origin
     lengths = (axes * axes).sum(axis=1)
-    along = (points - origin) @ axes.T
-    inside: npt.NDArray[np.bool_] = ((along >= 0) & (along <= lengths)).all(axis=1)
+    with np.errstate(all="ignore"):  # points that are not finite are in no box
+        along = (points - origin) @ axes.T
+        inside: npt.NDArray[np.bool_] = ((along >= 0) & (along <= lengths)).all(axis=1)
     return inside
 
 
@@ -133,7 +134,8 @@ class Turn:
 
     def move(self, places: npt.NDArray[np.floating]) -> Floats:
         """Points of the LiDAR's frame (..., 3) in the vehicle's: x ahead, y left, z up."""
-        found: Floats = places @ self.ego_SE3_lidar[:3, :3].T + self.ego_SE3_lidar[:3, 3]
+        with np.errstate(all="ignore"):  # points that are not finite stay so
+            found: Floats = places @ self.ego_SE3_lidar[:3, :3].T + self.ego_SE3_lidar[:3, 3]
         return found
 
 
