@@ -20,8 +20,8 @@ for _place in ("cli", "corner_cases", "training", "tasks", "online", "models"):
 ALIASES = {"eval": "evaluate"}
 """Groups of commands that are the same objects under a second name."""
 
-SERVING = {("view",)}
-"""Commands that run until they are interrupted; `tests/viewer` tries them."""
+SERVING = {("view",), ("convert",)}
+"""Commands that run until they are interrupted, or need what `[dev]` lacks; `tests/viewer` tries them."""
 
 
 @dataclass(frozen=True)

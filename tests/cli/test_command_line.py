@@ -20,7 +20,6 @@ GROUPS = (*("Data", "Simulate", "Train", "Predict and track", "Corner cases", "E
 WRONG_VERBS = {
     "detect": "roadaware predict ",
     "track": "roadaware link ",
-    "convert": "roadaware read ",
     "datasets": "roadaware read ",
     "visualize": "roadaware view ",
     "Eval-Road": "roadaware evaluate road ",

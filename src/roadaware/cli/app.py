@@ -73,6 +73,7 @@ COMMANDS = {
     "Show": {
         "view": "Look at runs and datasets on a local page: video, tubes, errors behind a number.",
         "report": "Make the HTML report of run folders: one file, offline, printable.",
+        "convert": "Write runs and datasets as the file of another tool, a recording of Rerun.",
         "draw": "Draw boxes, agents, actions and locations on synthetic videos.",
         "doctor": "Find out why something does not work, or why a number is 0.",
         "demo": "Watch videos, judge what was found, show it on a page; --all takes every step.",
@@ -212,7 +213,6 @@ _WRONG_VERBS = {
     "visualize": _SHOW,
     "visualise": _SHOW,
     "plot": _SHOW,
-    "convert": _READ,
     "import": _READ,
     "datasets": ("roadaware read --help", "`read` names the datasets"),
     "annotate": ("roadaware label --help", "`label` brings proposals to annotators and back"),

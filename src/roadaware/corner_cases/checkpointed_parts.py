@@ -20,6 +20,8 @@ from roadaware.io.files import build_disk_error, list_folder_names, read_regular
 from roadaware.io.processes import run_parallel
 
 PARTS = "parts"
+BESIDE = "beside"
+"""Notes of a part: name to digest of its further tables."""
 REMEDY = "say --overwrite to make all anew, or name another folder"
 _CHANGED = {
     "order": "another order",
@@ -136,10 +138,39 @@ def read_finished_part(folder: Path, number: int) -> dict[str, Any] | None:
     if sources.digest(data) != told["blake2b"]:
         _LOG.warning("%s is damaged and is made again", path.with_suffix(".parquet"))
         return None
+    for name in told.get(BESIDE) or {}:
+        if read_beside(folder, number, name, told) is None:
+            _LOG.warning("%s is damaged and is made again", _beside(path, name))
+            return None
     return told
 
 
-def write_part(folder: Path, number: int, table: pl.DataFrame, told: Mapping[str, Any]) -> None:
+def read_beside(folder: Path, number: int, name: str, told: Mapping[str, Any]) -> pl.DataFrame | None:
+    """A further table of a part; None where it was not kept, or is not the one that was written.
+
+    Args:
+        folder: of all parts.
+        number: of the part.
+        name: of the table.
+        told: notes of the part.
+    """
+    digests = told.get(BESIDE)
+    if not isinstance(digests, dict) or name not in digests:
+        return None
+    try:
+        data = read_regular(_beside(_path(folder, number), name), limit=_LIMIT)
+    except (InputError, OSError):
+        return None
+    return pl.read_parquet(io.BytesIO(data)) if sources.digest(data) == digests[name] else None
+
+
+def write_part(
+    folder: Path,
+    number: int,
+    table: pl.DataFrame,
+    told: Mapping[str, Any],
+    beside: Mapping[str, pl.DataFrame] | None = None,
+) -> None:
     """Write a part: its table, then its notes, which mark it as finished.
 
     Args:
@@ -147,17 +178,29 @@ def write_part(folder: Path, number: int, table: pl.DataFrame, told: Mapping[str
         number: of the part.
         table: its rows.
         told: its notes, JSON-ready.
+        beside: further tables by name.
 
     Raises:
         DiskError: if the disk refuses.
     """
-    data = io.BytesIO()
-    table.write_parquet(data, compression="zstd")
     path = _path(folder, number)
-    write_atomically(path, data.getvalue())
-    held = {**told, "blake2b": sources.digest(data.getvalue())}
+    held = {**told, "blake2b": _write_table(path, table)}
+    if beside:
+        held[BESIDE] = {name: _write_table(_beside(path, name), each) for name, each in beside.items()}
     # Last: a crash in between leaves a table without notes, which counts as not done.
     write_atomically(path.with_suffix(".json"), (json.dumps(held) + "\n").encode())
+
+
+def _write_table(path: Path, table: pl.DataFrame) -> str:
+    """Write a table; its digest."""
+    data = io.BytesIO()
+    table.write_parquet(data, compression="zstd")
+    write_atomically(path, data.getvalue())
+    return sources.digest(data.getvalue())
+
+
+def _beside(path: Path, name: str) -> Path:
+    return path.with_name(f"{path.stem}-{name}")
 
 
 def read_part_table(folder: Path, number: int) -> pl.DataFrame:

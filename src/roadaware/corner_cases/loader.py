@@ -116,6 +116,18 @@ class Captures:
             name=name,
         )
 
+    def vehicle_from_lidar(self, moment: Moment) -> Floats:
+        """(4, 4) pose of the LiDAR in the vehicle.
+
+        Args:
+            moment: one of `moments`.
+
+        Raises:
+            InputError: if it is no pose.
+        """
+        name = f"{to_printable(moment.video)}, frame {moment.frame}: {moment.lidar}"
+        return _pose(self._sensor(moment.scene, moment.lidar, moment.frame)["ego_SE3_sensor"], name)
+
     def files(self, moment: Moment) -> list[Path]:
         """The files of sweep and image, be they there or not.
 

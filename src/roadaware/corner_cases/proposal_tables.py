@@ -1,4 +1,4 @@
-"""Predictions: proposals of many images as Predictions, one box each."""
+"""Predictions: proposals of many images as Predictions, one box each; beside them, what was dropped at which step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from roadaware.corner_cases.copg import Proposals
+from roadaware.corner_cases.copg import FEW, KEPT, REASONS, Proposals
+from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions
 
 Stage = Literal["initial", "intermediate", "final"]
@@ -26,6 +27,21 @@ SCHEMA: dict[str, pl.DataType] = {
     "common_iou": pl.Float32(),
 }
 """Columns of `build_proposal_rows`."""
+
+
+UNSEEN, BACKGROUND, COMMON = "not in the image", "background", "common object"
+"""Steps that drop a cluster after its limits, which are named in `copg.REASONS`."""
+DROPPED_SCHEMA: dict[str, pl.DataType] = {
+    "video": pl.String(),
+    "frame": pl.Int64(),
+    "cluster": pl.Int64(),
+    "step": pl.String(),
+    "n_returns": pl.Int64(),
+    **{name: pl.Float32() for name in ("distance_m", "width_m", "height_m", *CORNERS)},
+    "background_share": pl.Float32(),
+    "common_iou": pl.Float32(),
+}
+"""Columns of `build_dropped_rows`."""
 
 
 def build_proposal_rows(proposals: Proposals, video: str, frame: int, stage: Stage = "final") -> pl.DataFrame:
@@ -58,6 +74,59 @@ def build_proposal_rows(proposals: Proposals, video: str, frame: int, stage: Sta
         "common_iou": _or_null(proposals.overlap, places),
     }
     return pl.DataFrame(columns, strict=False, schema_overrides=SCHEMA).cast(pl.Schema(SCHEMA))
+
+
+def build_dropped_rows(proposals: Proposals, video: str, frame: int) -> pl.DataFrame:
+    """One row for each cluster that is no final proposal: the step that dropped it, and what that step looked at.
+
+    Clusters of fewer returns than the least are left out: most are leaves and noise. Width and height are along and
+    above the ground, null where it is not known; corners are null of what had no box yet.
+
+    Args:
+        proposals: of one image.
+        video: the image's.
+        frame: the image's.
+    """
+    geometry, boxes = proposals.geometry, proposals.boxes
+    clusters, limited = geometry.clusters, geometry.limited
+    place = np.full(len(clusters), -1, dtype=np.int64)
+    place[boxes.cluster - 1] = np.arange(len(boxes))
+    seen, final, intermediate = (
+        place >= 0,
+        np.zeros(len(clusters), np.bool_),
+        np.zeros(len(clusters), np.bool_),
+    )
+    final[seen], intermediate[seen] = proposals.final[place[seen]], proposals.intermediate[place[seen]]
+    step = np.array(REASONS, dtype=object)[limited]
+    step[(limited == KEPT) & ~seen] = UNSEEN
+    step[seen & ~intermediate] = BACKGROUND
+    step[seen & intermediate & ~final] = COMMON
+    rows = np.flatnonzero((limited != FEW) & ~final)
+    at = place[rows]
+    edges = np.full((len(rows), 4), np.nan)
+    edges[at >= 0] = boxes.edges[at[at >= 0]]
+    shares = {
+        name: np.full(len(rows), np.nan)
+        if values is None
+        else np.where(at >= 0, np.append(values, np.nan)[at], np.nan)
+        for name, values in (("background_share", proposals.background), ("common_iou", proposals.overlap))
+    }
+    columns = {
+        "video": [video] * len(rows),
+        "frame": np.full(len(rows), frame, dtype=np.int64),
+        "cluster": rows + 1,
+        "step": step[rows].tolist(),
+        "n_returns": clusters.counts[rows],
+        "distance_m": clusters.nearest_m[rows],
+        "width_m": clusters.width_m[rows],
+        "height_m": clusters.head_m[rows],
+        **{name: edges[:, k] for k, name in enumerate(CORNERS)},
+        **shares,
+    }
+    found = pl.DataFrame(columns, strict=False, schema_overrides=DROPPED_SCHEMA).cast(
+        pl.Schema(DROPPED_SCHEMA)
+    )
+    return found.with_columns(pl.col(pl.Float32).fill_nan(None))
 
 
 def merge_proposal_rows(rows: Iterable[pl.DataFrame], meta: Meta | None = None) -> Predictions:

@@ -4,6 +4,7 @@ of the run.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections import Counter
@@ -28,13 +29,21 @@ from roadaware.corner_cases.checkpointed_parts import (
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import Geometry, Proposals, extract_geometry, propose
 from roadaware.corner_cases.loader import Captures, Moment, collect_warnings
-from roadaware.corner_cases.proposal_tables import SCHEMA, Stage, build_proposal_rows, merge_proposal_rows
+from roadaware.corner_cases.proposal_tables import (
+    DROPPED_SCHEMA,
+    SCHEMA,
+    Stage,
+    build_dropped_rows,
+    build_proposal_rows,
+    merge_proposal_rows,
+)
 from roadaware.corner_cases.sources import DetectionSource, SemanticSource
 from roadaware.datasets import read
 from roadaware.datasets.detect_format import detect_reader, find_root
 from roadaware.datasets.sensor_tables import DISTORTION
 from roadaware.errors import InputError, UsageError
 from roadaware.io import folder_lock
+from roadaware.io.files import write_atomically
 from roadaware.io.sources import to_printable
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Predictions, Scenes
@@ -42,6 +51,8 @@ from roadaware.scenes.tables import Meta, Predictions, Scenes
 FORMAT, FORMAT_VERSION, MAIN = "roadaware-proposals", 1, "proposals.json"
 PROPOSALS = "proposals"
 """The folder beside the parts in which all proposals are saved as Predictions."""
+DROPPED = "dropped.parquet"
+"""The table beside it: each cluster that is no proposal, and the step that dropped it."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +149,27 @@ def propose_set(
             hint=again if tally.refused else "check which folder and which sensors these are",
         )
     save(found, folder / PROPOSALS, overwrite=True)
+    _save_dropped(folder, len(split_parts(order)))
     return found, tally
+
+
+def _save_dropped(folder: Path, count: int) -> None:
+    """Save what the parts dropped as one table; none where a part was made before they kept it.
+
+    Raises:
+        DiskError: if the disk refuses.
+    """
+    parts = []
+    for number in range(count):
+        told = checkpointed_parts.read_finished_part(folder, number) or {}
+        table = checkpointed_parts.read_beside(folder, number, DROPPED, told)
+        if table is None:
+            (folder / DROPPED).unlink(missing_ok=True)
+            return
+        parts.append(table)
+    data = io.BytesIO()
+    pl.concat([pl.DataFrame(schema=DROPPED_SCHEMA), *parts]).write_parquet(data, compression="zstd")
+    write_atomically(folder / DROPPED, data.getvalue())
 
 
 def run(
@@ -252,6 +283,7 @@ def make_part(order: Order, folder: Path, number: int) -> None:
         DiskError: if the disk refuses.
     """
     rows: list[pl.DataFrame] = []
+    dropped: list[pl.DataFrame] = []
     counts = dict.fromkeys((*STEPS, "with_one"), 0)
     skipped: dict[Moment, dict[str, Any]] = {}
     odd: Counter[str] = Counter()
@@ -262,6 +294,7 @@ def make_part(order: Order, folder: Path, number: int) -> None:
     for moment, capture, found, _ in iterate_proposals(order, split_parts(order)[number], refused):
         odd.update(collect_warnings(capture, found.geometry))
         rows.append(build_proposal_rows(found, moment.video, moment.frame, order.stage))
+        dropped.append(build_dropped_rows(found, moment.video, moment.frame))
         counts["initial"] += len(found.boxes)
         counts["intermediate"] += int(found.intermediate.sum())
         counts["final"] += len(found)
@@ -273,7 +306,8 @@ def make_part(order: Order, folder: Path, number: int) -> None:
         "odd": dict(odd),
         **build_part_digests(order, number, skipped),
     }
-    checkpointed_parts.write_part(folder, number, table, told)
+    beside = {DROPPED: pl.concat(dropped) if dropped else pl.DataFrame(schema=DROPPED_SCHEMA)}
+    checkpointed_parts.write_part(folder, number, table, told, beside)
 
 
 def iterate_proposals(

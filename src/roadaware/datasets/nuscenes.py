@@ -50,6 +50,8 @@ _FIELDS = {4: "x y z intensity", 5: "x y z intensity ring"}
 _SPEED = re.compile(r'("velocity"\s*:\s*\[\s*)NaN(\s*,\s*)NaN(\s*\])')
 _FOREIGN = "check that it is a keyframe of nuScenes"
 _LARGEST_KEYFRAME, _LATEST = 1e9, 1e12
+# As KITTI has them: x, y and z of the middle of the bottom, in the frame of the camera, turned about its axis down.
+_SOLID = ("height_m", "width_m", "length_m", "x_m", "y_m", "z_m", "rotation_y_rad")
 
 
 def is_keyframe(head: bytes) -> bool:
@@ -205,7 +207,18 @@ def _boxes(held: dict[str, Any], file: str, moment: _Moment, cameras: set[str], 
             row = dict(zip(CORNERS, corners[place].tolist(), strict=True))
             depth = each.get("depth")
             known = float(depth) if _is_number(depth, _LARGEST_KEYFRAME) else None
-            sensed.add_box(names[label], video=video, frame=0, **row, depth_m=known)
+            sensed.add_box(names[label], video=video, frame=0, **row, depth_m=known, **_solid(each))
+
+
+def _solid(instance: dict[str, Any]) -> dict[str, float]:
+    """The box in space of an instance, whose middle is told, as columns of `boxes`; empty where it is none."""
+    told = instance.get("bbox_3d")
+    if instance.get("bbox_3d_isvalid") is False or not isinstance(told, list) or len(told) != len(_SOLID):
+        return {}
+    if not all(_is_number(each, _LARGEST_KEYFRAME) for each in told) or min(told[3:6]) <= 0:
+        return {}
+    x, y, z, length, height, width, turn = map(float, told)
+    return dict(zip(_SOLID, (height, width, length, x, y + height / 2, z, turn), strict=True))
 
 
 def _is_number(value: Any, most: float) -> bool:
@@ -284,7 +297,7 @@ TABLES = (
     "sensor",
 )
 """Those that are read."""
-OWN: dict[str, Any] = {"depth_m": pl.Float32, "n_lidar_points": pl.Int64}
+OWN: dict[str, Any] = {"depth_m": pl.Float32, "n_lidar_points": pl.Int64, **dict.fromkeys(_SOLID, pl.Float32)}
 """Columns of `boxes` that a reader of nuScenes adds."""
 TABLES_LAYOUT, FIELDS, FPS = "HDL-32E", "x y z intensity ring", 2.0
 _NEEDED: dict[str, dict[str, type | tuple[type, ...]]] = {
@@ -564,8 +577,22 @@ def _take_boxes(shot: _Shot, annotations: list[Row], sensed: Sensed) -> None:
             tube=sensed.tube(shot.video, each["instance_token"]),
             **dict(zip(CORNERS, edges[place].tolist(), strict=True)),
             depth_m=float(poses[place, 2, 3]),
+            **_upright(poses[place], lengths[place]),
             n_lidar_points=parse_int(each.get("num_lidar_pts"), 0, 1 << 31),
         )
+
+
+def _upright(camera_SE3_box: Floats, lengths: Floats) -> dict[str, float]:  # noqa: N803
+    """A box in space as columns of `boxes`, upright as the camera is: cameras lean by a degree or two.
+
+    Args:
+        camera_SE3_box: (4, 4) of its middle.
+        lengths: (3,) ahead, left and up.
+    """
+    x, y, z = camera_SE3_box[:3, 3].tolist()
+    length, width, height = lengths.tolist()
+    turn = float(np.arctan2(-camera_SE3_box[2, 0], camera_SE3_box[0, 0]))
+    return dict(zip(_SOLID, (height, width, length, x, y + height / 2, z, turn), strict=True))
 
 
 def _parse_pose(row: Row, where: str) -> Floats:
@@ -595,7 +622,7 @@ def _vector(value: Any, count: int, where: str, name: str) -> Floats:
     return np.array(value, dtype=np.float64)
 
 
-VERSION = 2
+VERSION = 3
 _WANTED = "nuScenes needs its annotations, tables in 'v1.0-mini/' or another version, or keyframes (JSON),"
 _HINT = "Point at the folder that holds 'v1.0-mini/', or at keyframes."
 _HEAD, _LARGEST = 1 << 16, 1 << 31

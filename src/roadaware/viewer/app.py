@@ -26,6 +26,7 @@ from roadaware.viewer.films import FilmFinder, open_served
 from roadaware.viewer.filters import parse_conditions
 from roadaware.viewer.index import Index
 from roadaware.viewer.opening import Opened, TableSource
+from roadaware.viewer.sweeps import Sweeps
 from roadaware.viewer.verdicts import Verdict, VerdictFile, build_corrections
 
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -67,6 +68,7 @@ class _Pages:
         self._opened, self._annotator = opened, annotator
         self._index, self._films = Index(opened), FilmFinder(opened)
         self.clips = ClipMaker(self._index, self._films)
+        self._sweeps = Sweeps(opened)
         static = files("roadaware.viewer") / "static"
         self._static = {
             each.name: (each.read_bytes(), _TYPES[suffix])
@@ -98,6 +100,10 @@ class _Pages:
             "/clip/{key}": self.clip,
             "/film/{number}": self.film,
             "/still/{number}/{frame}": self.still,
+            "/api/sweeps": self.sweeps,
+            "/api/sweep": self.sweep,
+            "/api/dropped": self.dropped,
+            "/points/{number}/{frame}": self.points,
         }
 
     def page(self, request: Request) -> Response:
@@ -116,7 +122,14 @@ class _Pages:
 
     def index(self, request: Request) -> Response:
         """What was opened."""
-        return _json({**self._index.describe(), "annotator": self._annotator})
+        return _json(
+            {
+                **self._index.describe(),
+                "annotator": self._annotator,
+                "space": self._sweeps.known,
+                "runs": self._sweeps.describe_runs(),
+            }
+        )
 
     def video(self, request: Request) -> Response:
         """Tubes, events and what else there is of a video."""
@@ -280,6 +293,26 @@ class _Pages:
         video = self._index.video(_path_number(request, "number"))
         data, kind = self._films.still(video, _path_number(request, "frame"))
         return Response(data, media_type=kind)
+
+    def sweeps(self, request: Request) -> Response:
+        """Whether a video has sweeps, and whose clusters can be told."""
+        return _json(self._sweeps.describe(self._video(request)))
+
+    def sweep(self, request: Request) -> Response:
+        """Boxes in space, clusters and objects of a frame."""
+        return _json(
+            self._sweeps.scene(self._video(request), _whole(request, "frame"), _text(request, "side"))
+        )
+
+    def dropped(self, request: Request) -> Response:
+        """What a run of `propose` dropped, and at which step."""
+        return _json(self._sweeps.dropped(_text(request, "side")))
+
+    def points(self, request: Request) -> Response:
+        """The points of a frame, as numbers."""
+        video, frame = self._index.video(_path_number(request, "number")), _path_number(request, "frame")
+        data = self._sweeps.points(video, frame, _text(request, "side"))
+        return Response(data, media_type="application/octet-stream")
 
     def _video(self, request: Request) -> str:
         return self._index.video(_whole(request, "video"))

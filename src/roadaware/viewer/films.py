@@ -113,6 +113,14 @@ class FilmFinder:
             raise InputError(f"there is no image of frame {frame}", where=to_printable(video))
         return read_still(resolve_inside(*place))
 
+    def locate(self, video: str) -> Path | None:
+        """The file of a video's film, whether browsers play it or not; None where none is found."""
+        for path in self._candidates(video, []):
+            with suppress(InputError), open_container(path) as file:
+                if file.streams.video:
+                    return path
+        return None
+
     def _find(self, video: str) -> Film:
         stills = self._find_stills(video)
         if stills:

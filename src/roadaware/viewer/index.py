@@ -175,6 +175,15 @@ class Index:
             for side, held in self._sets.items()
         }
 
+    def name_boxes(self, side: str, boxes: pl.DataFrame) -> list[str | None]:
+        """What each box of a side is: by the path that it belongs to, else by its own labels and scores.
+
+        Args:
+            side: of the boxes.
+            boxes: rows with `box`, and `tube` and `scores` where the table has them.
+        """
+        return self._sets[side].name_boxes(boxes)
+
     def _error_kinds(self) -> list[str]:
         """Kinds of tubes that truth and predictions both know."""
         truth = self._sets.get("truth")
@@ -687,6 +696,30 @@ class _Side:
         if words is not None:
             columns["word"] = words
         return columns
+
+    @cached_property
+    def _path_words(self) -> dict[int, str]:
+        """Path to what it is: the label that weighs most of the first kind that it has, as the page names it."""
+        rows = self._labels.join(
+            self._tubes.select("tube", "parent", "score", "start_frame", "end_frame"), on="tube"
+        )
+        first = {kind: place for place, kind in enumerate(("agent", "action", "location", "duplex", "event"))}
+        length = (pl.col("end_frame") - pl.col("start_frame")).fill_null(1).clip(1)
+        weighed = rows.select(
+            pl.coalesce("parent", "tube").alias("path"),
+            "word",
+            place=pl.col("kind").replace_strict(first, default=9, return_dtype=pl.Int64),
+            weight=pl.coalesce("score", "score_right").fill_null(1.0) * length,
+        )
+        summed = weighed.group_by("path", "place", "word", maintain_order=True).agg(pl.col("weight").sum())
+        ranked = summed.sort("path", "place", -pl.col("weight"), maintain_order=True)
+        return dict(ranked.unique("path", keep="first", maintain_order=True).select("path", "word").rows())
+
+    def name_boxes(self, boxes: pl.DataFrame) -> list[str | None]:
+        """What each box is; None where nothing tells it."""
+        own = self._words_of_boxes(boxes, loose="scores" in boxes.columns) or [None] * len(boxes)
+        tubes = boxes["tube"].to_list() if "tube" in boxes.columns else [None] * len(boxes)
+        return [self._path_words.get(tube, word) for tube, word in zip(tubes, own, strict=True)]
 
     def _words_of_boxes(self, found: pl.DataFrame, *, loose: bool) -> list[str | None] | None:
         """What each box is by its own labels, else by the best of its dense scores; None where boxes say nothing."""

@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from roadaware.datasets.detect_format import detect_dataset_format
+from roadaware.datasets.detect_format import detect_dataset_format, detect_reader, find_root
 from roadaware.datasets.loading import SYNTHETIC, read_release, require_path
 from roadaware.datasets.simulator import is_simulation
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import InputError, RoadawareError, UsageError
 from roadaware.formats.coda import read_corner_cases
 from roadaware.io.files import read_regular
 from roadaware.online.events import CROSSING, EVENTS, SUMMARY
@@ -233,14 +234,14 @@ def _open_tables(path: Path, reader: str | None) -> TableSource:
             where=str(path),
             hint="Let it end, or give it again.",
         )
-    scenes = _read_dataset(path, reader)
+    found, scenes = _read_dataset(path, reader)
     return TableSource(
         name=path.name or str(path),
         predicted=False,
         meta=scenes.meta,
         tables={name: frame.lazy() for name, frame in scenes.filled().items()},
         folder=None,
-        root=path.absolute() if path.is_dir() else path.absolute().parent,
+        root=_find_root(found, path),
     )
 
 
@@ -250,12 +251,33 @@ def _read_summary(path: Path) -> dict[str, Any]:
     return read_summary(path)
 
 
-def _read_dataset(path: Path, reader: str | None) -> Scenes:
-    """A dataset as it was released; COCO annotations, which no reader takes, as those of corner cases."""
+def _find_root(reader: str, path: Path) -> Path:
+    """The folder that paths in the tables of a release start at."""
+    if not path.is_dir():
+        return path.absolute().parent
+    with suppress(RoadawareError):
+        return find_root(reader, path)
+    return path.absolute()
+
+
+def _detect_reader(path: Path) -> str:
+    """The reader of a dataset: told by the content of its files, else, of sets with sweeps, by its folders."""
+    try:
+        return detect_dataset_format(path)
+    except InputError as error:
+        try:
+            return detect_reader(path)
+        except InputError:
+            raise error from None
+
+
+def _read_dataset(path: Path, reader: str | None) -> tuple[str, Scenes]:
+    """A dataset as it was released and its reader; COCO annotations, which no reader takes, as corner cases."""
     if reader is None and is_simulation(path):
         reader = SYNTHETIC
     try:
-        return read_release(reader or detect_dataset_format(path), path)
+        found = reader or _detect_reader(path)
+        return found, read_release(found, path)
     except InputError:
         if reader is not None or not _tells_coco(path):
             raise
@@ -263,8 +285,8 @@ def _read_dataset(path: Path, reader: str | None) -> Scenes:
         scenes = read_corner_cases(path)
     frames = scenes.frames
     if "file_name" in frames.columns and "path" not in frames.columns:
-        return scenes.with_tables(frames=frames.with_columns(path=pl.col("file_name").cast(pl.String)))
-    return scenes
+        scenes = scenes.with_tables(frames=frames.with_columns(path=pl.col("file_name").cast(pl.String)))
+    return "", scenes
 
 
 def _tells_coco(path: Path) -> bool:

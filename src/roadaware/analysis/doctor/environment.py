@@ -19,6 +19,8 @@ from roadaware.places import get_cache_folder
 _PACKAGES = ("polars", "numpy", "scipy", "scikit-learn", "lxml", "matplotlib", "jinja2", "cyclopts", "rich")
 _LIBRARIES = ("torch", "transformers", "onnxruntime", "onnx", "av", "huggingface_hub")
 """What models need; they are imported, since an installed library may still not work."""
+_EXTRAS = ("starlette", "uvicorn", "rerun-sdk")
+"""What `view` and `convert` need; they are looked up alone: importing Rerun takes seconds."""
 _VARIABLES = ("ROADAWARE_HOME", "ROADAWARE_DATA_DIR", "XDG_CACHE_HOME", "NO_COLOR", "CI", "SOURCE_DATE_EPOCH")
 LOW_BYTES = 500_000_000
 
@@ -28,12 +30,8 @@ def describe_environment() -> dict[str, Any]:
     cache: Path | None = None
     with suppress(OSError, RuntimeError):
         cache = get_cache_folder()
-    packages = {}
-    for name in _PACKAGES:
-        packages[name] = "missing"
-        with suppress(metadata.PackageNotFoundError):
-            packages[name] = metadata.version(name)
-    libraries = {name: _try_import(name) for name in _LIBRARIES}
+    packages, extras = ({name: _find_version(name) for name in names} for names in (_PACKAGES, _EXTRAS))
+    libraries = {name: _try_import(name) for name in _LIBRARIES} | extras
     try:
         torch = import_module("torch")
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -73,6 +71,14 @@ def is_writable(folder: Path) -> bool:
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _find_version(name: str) -> str:
+    """The version of an installed package, or `missing`."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "missing"
 
 
 def _try_import(name: str) -> str:

@@ -7,6 +7,7 @@ import { Lanes } from "./lanes.js";
 import { readConditions } from "./filters.js";
 import { choice, make, Panels } from "./panels.js";
 import { Player } from "./player.js";
+import { Space } from "./space.js";
 import { Tallies } from "./tallies.js";
 import { labelsAt } from "./tubes.js";
 
@@ -26,6 +27,8 @@ const KEYS = [
   ["B, D", "predictions side by side, their differences alone"],
   ["M, F", "sound, full screen"],
   ["E, C, S", "save the frame as a picture, the span as a page, as a video"],
+  ["V", "the LiDAR sweep: from above, in space, hidden"],
+  ["arrows + − 0 [ ]", "on the sweep: turn or move (shift), zoom, the next box"],
   ["Escape", "nothing selected"],
 ];
 
@@ -55,6 +58,7 @@ let lanes;
 let panels;
 let exporter;
 let tallies;
+let space;
 
 const app = {
   number: -1,
@@ -83,6 +87,15 @@ const app = {
     if (panels.view.tab === "videos") panels.show();
     remember();
   },
+  lost: () => space.lost(),
+  relist: () => panels.show(),
+  // The list of steps tells of the frame that is shown; what had the focus in it keeps it.
+  async relistSteps() {
+    if (panels.view.tab !== "lost" || player.playing) return;
+    const key = document.activeElement?.dataset.key;
+    await panels.show();
+    if (key) [...panels.list.querySelectorAll("[data-key]")].find((row) => row.dataset.key === key)?.focus();
+  },
   async open({ number = app.number, frame = player.frame, chosen, loop, mark }) {
     if (number < 0 || number >= index.videos.name.length) return tell("this video was not opened");
     if (number !== app.number) {
@@ -92,6 +105,7 @@ const app = {
       player.frame = frame; // `load` shows this frame first
       if (!(await player.load(number, index.videos.name[number], index.videos.n_frames[number]))) return;
       state.chosen = null;
+      space.load(number);
       lanes.reset();
       if (["videos", "found"].includes(panels.view.tab)) panels.show();
     }
@@ -123,6 +137,7 @@ function choose(target) {
   state.chosen = target;
   if (player.loop) setLoop(true);
   showChosen();
+  space.refresh(target);
   player.draw();
   lanes.draw();
   remember();
@@ -328,6 +343,7 @@ function refresh() {
   $("score-value").textContent = state.score.toFixed(2);
   player.draw();
   lanes.draw();
+  space.refresh();
   count();
   remember();
 }
@@ -365,6 +381,7 @@ function changed(frame) {
   $("play").textContent = player.playing ? "pause" : "play";
   $("clock").textContent = `frame ${frame} of ${player.count} · ${(player.times[frame] ?? 0).toFixed(2)} s`;
   lanes.move(frame);
+  space?.move(frame);
   if (state.chosen && !player.playing) showChosen();
   if (!player.playing) remember();
 }
@@ -397,6 +414,7 @@ function act(what) {
     split: () => (state.split = !state.split),
     alone: () => state.pair && (state.pair.alone = !state.pair.alone),
     tags: () => (state.tags = !state.tags),
+    space: () => space.toggle(),
   };
   acts[what]();
   if (["loop", "tails", "sound", "split", "tags", "alone"].includes(what)) refresh();
@@ -433,6 +451,7 @@ function press(event) {
     b: () => act("split"),
     d: () => act("alone"),
     m: () => act("sound"),
+    v: () => index.space && act("space"),
     f: () => act("full"),
     e: () => act("save"),
     c: () => act("clip"),
@@ -463,6 +482,7 @@ function remember() {
     if (off.length) parts.off = off.join(",");
     if (state.split) parts.split = 1;
     if (state.where) parts.where = state.where;
+    if (space.mode) parts.p = `${space.mode},${space.colour}`;
     const { tab, kind, label, fault, threshold, side, source } = panels.view;
     parts.tab = tab;
     if (tab === "errors") Object.assign(parts, { kind, label, fault, th: threshold, side, of: source });
@@ -490,7 +510,8 @@ function recall() {
   }
   const frame = Number(parts.get("f")) || 0;
   const fallback = index.evaluations.length ? "metrics" : "videos";
-  const tab = ["videos", "metrics", "errors", "compare", "found"].includes(parts.get("tab")) ? parts.get("tab") : fallback;
+  const tabs = ["videos", "metrics", "errors", "compare", "found", "lost"];
+  const tab = tabs.includes(parts.get("tab")) ? parts.get("tab") : fallback;
   const view = { tab };
   for (const [key, name] of [["kind", "kind"], ["label", "label"], ["fault", "fault"], ["threshold", "th"], ["source", "of"]]) if (parts.get(name)) view[key] = parts.get(name);
   if ((parts.get("side") || "truth") !== "truth" && parts.get("side") in state.sides) view.side = parts.get("side");
@@ -510,18 +531,25 @@ async function start() {
   panels = new Panels($("tabs"), $("list"), index, app);
   exporter = new Exporter($("export"), tell);
   tallies = new Tallies($("all-counts"), $("list"));
-  window.viewer = { player, lanes, state, tallies }; // for tests and the curious
+  space = new Space($("view"), index, player, state, app);
+  window.viewer = { player, lanes, state, tallies, space }; // for tests and the curious
   buildHeader();
   const { number, frame, chosen, view } = recall();
   Object.assign(panels.view, view);
-  const where = JSON.stringify(readConditions(new URLSearchParams(location.hash.slice(1)).get("where")));
+  const told = new URLSearchParams(location.hash.slice(1));
+  const where = JSON.stringify(readConditions(told.get("where")));
   if (where !== "[]") await applyFilter(where).catch((error) => tell(error.message));
+  const seen = /^(bird|cloud),(height|distance|cluster|step)$/.exec(told.get("p") || "");
   addEventListener("keydown", press);
   addEventListener("hashchange", () => location.reload());
   const judged = Object.keys(index.sides).map(async (side) => {
     verdicts[side] = await ask("/api/verdicts", { side });
   });
   if (index.videos.name.length) await app.open({ number, frame, chosen });
+  if (seen && index.space) {
+    space.colour = seen[2];
+    space.show(seen[1]);
+  }
   await Promise.all(judged);
   await panels.show();
   showChosen();

@@ -39,6 +39,7 @@ export class Panels {
     if (index.evaluations.length) names.push(["metrics", "Metrics"]);
     if (index.error_kinds.length || index.box_kinds.length || index.evaluations.some((each) => !each.events)) names.push(["errors", "Errors"]);
     if (Object.keys(index.sides).filter((side) => side !== "truth").length > 1) names.push(["compare", "A/B"]);
+    if (Object.keys(index.runs).length) names.push(["lost", "Steps"]);
     names.push(["found", "Findings"]);
     for (const [key, words] of names) tabs.append(make("button", { type: "button", role: "tab", text: words, "data-tab": key, click: () => this.show({ tab: key }) }));
     list.addEventListener("keydown", (event) => this.walk(event));
@@ -58,7 +59,7 @@ export class Panels {
     Object.assign(this.view, changes);
     const token = (this.token = {});
     for (const tab of this.tabs.children) tab.setAttribute("aria-selected", tab.dataset.tab === this.view.tab);
-    const build = { videos: this.videos, metrics: this.metrics, errors: this.errors, compare: listDifferences.bind(null, this), found: this.found }[this.view.tab] || this.videos;
+    const build = { videos: this.videos, metrics: this.metrics, errors: this.errors, compare: listDifferences.bind(null, this), found: this.found, lost: this.app.lost }[this.view.tab] || this.videos;
     const slow = setTimeout(() => token === this.token && this.list.replaceChildren(make("p", { of: "quiet", text: "working it out …" })), 250);
     try {
       const parts = await build.call(this);

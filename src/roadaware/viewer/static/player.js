@@ -288,6 +288,7 @@ export class Player {
       this.drawImage(pen, pane);
       for (const side of pane.sides) this.drawSide(pen, pane, side);
       this.drawMark(pen, pane);
+      for (const paint of this.state.painters || []) paint(pen, pane);
       if (panes.length > 1) this.drawTitle(pen, pane);
       pen.restore();
     }
