@@ -117,6 +117,11 @@ class Index:
             side: held.boxes(video, first, end) for side, held in self._sets.items() if video in held.videos
         }
 
+    @property
+    def sets(self) -> dict[str, _Side]:
+        """The sides, for what stands beside their boxes."""
+        return self._sets
+
     def _error_kinds(self) -> list[str]:
         """Kinds of tubes that truth and predictions both know."""
         truth = self._sets.get("truth")
@@ -324,6 +329,15 @@ class _Side:
         for video, start, end in zip(firsts, starts.to_list(), ends, strict=True):
             found.setdefault(video, []).append((start, end - start))
         return found
+
+    def scan_boxes(self, video: str) -> pl.LazyFrame:
+        """The boxes of a video with all of their columns."""
+        return self._rows(video)
+
+    @property
+    def tubes(self) -> pl.DataFrame:
+        """All tubes: `tube`, `video`, `name`, `parent` and more."""
+        return self._tubes
 
     def _rows(self, video: str) -> pl.LazyFrame:
         """The boxes of a video."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from roadaware.datasets.simulator import is_simulation
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.proposal_tasks import SENT
 from roadaware.io.files import read_regular
+from roadaware.io.sources import resolve_inside
 from roadaware.online.run_folder import CROSSING, EVENTS, SUMMARY
 from roadaware.reports import runs
 from roadaware.reports.run_kinds import KINDS
@@ -24,6 +26,7 @@ from roadaware.scenes.schema import create_empty_table
 from roadaware.scenes.store import is_saved, scan_tables
 from roadaware.scenes.tables import Meta, TableSet
 from roadaware.steps import log_step
+from roadaware.tasks.poses import RECORD, TABLE
 
 if TYPE_CHECKING:
     from roadaware.analysis.evaluation.runs import EventRun
@@ -88,11 +91,13 @@ class Opened:
         sides: `truth`, `a`, `b` ... to their sets, in this order.
         evaluations: of road events, with the folders that hold them.
         media: folders and files in which films are looked for.
+        poses: files of joints.
     """
 
     sides: dict[str, TableSource]
     evaluations: tuple[tuple[Path, EventRun], ...]
     media: tuple[Path, ...]
+    poses: tuple[Path, ...] = ()
 
     @property
     def truth(self) -> TableSource | None:
@@ -122,10 +127,11 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
     for path in (*paths, *media):
         require_path(path)
     films = [path for path in paths if path.is_file() and path.suffix.lower() in FILMS]
+    poses = [found for path in paths if (found := find_poses(path)) is not None]
     sources: list[TableSource] = []
     evaluations: list[tuple[Path, EventRun]] = []
     for path in paths:
-        if path in films:
+        if path in films or find_poses(path) is not None:
             continue
         if runs.is_run(path):
             evaluations.append((path, _open_evaluation(path)))
@@ -144,7 +150,20 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
             "  roadaware view RUN TRUTH PREDICTIONS"
         )
     sides = dict(zip([TRUTH] * len(true) + list("abcdefgh"), [*true, *predicted], strict=False))
-    return Opened(sides, tuple(evaluations), (*media, *films))
+    return Opened(sides, tuple(evaluations), (*media, *films), tuple(poses))
+
+
+def find_poses(path: Path) -> Path | None:
+    """The table of joints of a folder that `poses` wrote; None where it is no such folder.
+
+    Raises:
+        InputError: if the folder's joints lie elsewhere, or are not whole yet.
+    """
+    if not (path / RECORD).is_file() or is_saved(path):
+        return None
+    if not (path / TABLE).exists():
+        raise InputError("`poses` has not ended here: its joints are still in parts", where=str(path))
+    return resolve_inside(Path(os.path.realpath(path)), TABLE)
 
 
 def _open_evaluation(path: Path) -> EventRun:

@@ -14,6 +14,7 @@ export class Lanes {
     this.bars = [];
     this.range = [0, 1];
     this.chosenSpan = null;
+    this.signals = null; // lanes of what is heard and measured, see signals.js
     this.listen();
     new ResizeObserver(() => this.draw()).observe(scroll);
   }
@@ -22,6 +23,18 @@ export class Lanes {
     this.range = [0, Math.max(1, this.player.count)];
     this.chosenSpan = null;
     this.draw();
+  }
+
+  get left() {
+    return LEFT;
+  }
+
+  get across() {
+    return this.wide - LEFT - 8;
+  }
+
+  clip(pen, words, wide) {
+    return clip(pen, words, wide);
   }
 
   x(frame) {
@@ -37,7 +50,7 @@ export class Lanes {
   // The rows from top to bottom; each knows how high it is and how it is drawn.
   plan() {
     const { player, state } = this;
-    const rows = [];
+    const rows = this.signals ? this.signals.rows() : [];
     for (const [side, told] of Object.entries(player.told || {})) {
       if (!state.sides[side]) continue;
       if (told.av.length) rows.push({ kind: "av", side, high: 15, title: side === "truth" ? "vehicle, true" : `vehicle, ${side.toUpperCase()}`, spans: told.av });
@@ -130,7 +143,9 @@ export class Lanes {
       return;
     }
     pen.fillText(clip(pen, row.title, LEFT - 14), 8, top + 10);
-    if (row.kind === "tubes") {
+    if (row.kind === "signal") {
+      row.draw(pen, this, top);
+    } else if (row.kind === "tubes") {
       row.levels.forEach((tubes, level) => tubes.forEach((tube) => this.drawBar(pen, tube, top + 2 + level * ROW)));
     } else if (row.kind === "av") {
       for (const [first, end, word] of row.spans) {
