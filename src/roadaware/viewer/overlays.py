@@ -27,7 +27,6 @@ MOST_ROWS = 4_000
 _MOST_SOUNDS = 5_000
 _MOST_CELLS_SHOWN = 64
 _LATE = 1 << 40
-_JOINTS = ("joints_px", "joints")
 
 
 class Overlays:
@@ -95,7 +94,7 @@ class Overlays:
         }
         told: dict[str, Any] = {}
         for side in self._opened.sides:
-            for layer in layers:
+            for layer in dict.fromkeys(layers):
                 found = readers[layer](side, video, first, end)
                 if found is not None:
                     told.setdefault(side, {})[layer] = found
@@ -192,7 +191,7 @@ class Overlays:
                 on=who,
                 how="left",
                 maintain_order="left",
-            ).with_columns(pl.coalesce(f"{who}_path", who))
+            ).with_columns(pl.coalesce(f"{who}_path", who).alias(who))
         words = source.meta.vocabularies.get("predicate", ())
         return {
             "relation": found["relation"].to_list(),
@@ -424,19 +423,20 @@ def _describe_forecasts(found: pl.DataFrame, on: str) -> dict[str, Any]:
 
 
 def _shrink_map(values: Any) -> dict[str, Any]:
+    finite = np.isfinite(values)
+    low = float(values[finite].min()) if finite.any() else 0.0
+    high = float(values[finite].max()) if finite.any() else 0.0
+    values = np.where(finite, values, low)
     for axis in (0, 1):
         size = values.shape[axis]
         if size > _MOST_CELLS_SHOWN:
             starts = np.linspace(0, size, _MOST_CELLS_SHOWN + 1)[:-1].astype(np.int64)
             values = np.maximum.reduceat(values, starts, axis=axis)
     height, width = values.shape
-    finite = np.isfinite(values)
-    low = float(values[finite].min()) if finite.any() else 0.0
-    high = float(values[finite].max()) if finite.any() else 0.0
     if not high > low:
         return {"width": width, "height": height, "cells": [], "message": "a map of one value says nothing"}
     # Halved first: the difference of two large numbers may be none.
-    shares = (np.where(finite, values, low) / 2 - low / 2) / (high / 2 - low / 2)
+    shares = (values / 2 - low / 2) / (high / 2 - low / 2)
     cells: Sequence[int] = (255 * shares).round().astype(np.int64).reshape(-1).tolist()
     return {"width": width, "height": height, "cells": cells, "message": ""}
 

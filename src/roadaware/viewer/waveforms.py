@@ -115,6 +115,7 @@ class Waveforms:
                 data = np.frombuffer(read_file(kept, most=4 * _MOST_STEPS + 4), np.int16)
                 if len(data) and not len(data) % 2:
                     track.peaks, track.state = data.reshape(-1, 2), "ready"
+                    track.done_s = (len(track.peaks) - 1) * STEP_S
                     return
             try:
                 peaks = read_peaks(path, track)

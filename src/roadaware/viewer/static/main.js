@@ -448,7 +448,7 @@ async function start() {
     if (overlays.relation) lanes.chosenSpan = overlays.relation.span; // to be repeated by O, and saved by C
     lanes.draw();
     remember();
-  });
+  }, tell);
   lanes.signals = new Signals(player, overlays, state, () => lanes.draw());
   $("volume").addEventListener("input", () => {
     $("film").volume = Number($("volume").value);

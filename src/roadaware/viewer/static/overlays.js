@@ -22,9 +22,10 @@ const LEFT = new Set([5, 6, 7, 11, 12, 13, 15, 17]);
 const GROWING = ["#2bc48a", "#f0e442", "#ff8f80"]; // forecasts up to 1/4, up to 1/2, above
 
 export class Overlays {
-  // `changed()` is called when layers or the selected relation are others; `list` shows the relations of the frame.
-  constructor(player, state, bar, list, changed) {
-    Object.assign(this, { player, state, bar, list, changed });
+  // `changed()` is called when layers or the selected relation are others, `tell(words)` for what people should know;
+  // `list` shows the relations of the frame.
+  constructor(player, state, bar, list, changed, tell) {
+    Object.assign(this, { player, state, bar, list, changed, tell });
     this.on = new Set();
     this.told = {};
     this.relation = null; // {side, relation, span} that is selected
@@ -108,11 +109,13 @@ export class Overlays {
     ask("/api/layers", { video: this.number, first: number * WINDOW, end: (number + 1) * WINDOW, layers: layer }).then(
       (sides) => {
         window.sides = sides;
+        const more = Object.values(sides).reduce((sum, each) => sum + (each[layer].more || 0), 0);
+        if (more) this.tell(`${layer}: ${more} more around frame ${frame} are not drawn`);
         this.player.draw();
       },
       (error) => {
         window.sides = {}; // asked again when the window has been dropped
-        this.player.say(error.message);
+        this.tell(error.message);
       },
     );
     return null;
@@ -125,9 +128,11 @@ export class Overlays {
       if (!this.on.has(layer) || !this.has(layer)) continue;
       const sides = this.window(layer, frame);
       if (!sides) continue;
-      for (const side of [...pane.sides, "poses"]) {
+      // Sets without boxes of their own, such as maps of sounds, have no pane: they stand in each.
+      const loose = Object.keys(this.told).filter((side) => !(side in this.player.tubes) && this.state.sides[side] !== false);
+      for (const side of [...pane.sides, ...loose]) {
         const rows = (sides[side] || {})[layer];
-        if (layer === "sounds" && pane.sides.includes(side)) this.drawSounds(pen, pane, side, rows);
+        if (layer === "sounds") this.drawSounds(pen, pane, side, rows);
         else if (rows && layer === "joints") this.drawJoints(pen, pane, side, rows);
         else if (rows && layer === "risk") this.drawRisk(pen, pane, side, rows);
         else if (rows && layer === "relations") this.drawRelations(pen, pane, side, rows);
@@ -242,7 +247,6 @@ export class Overlays {
   }
 
   drawJoints(pen, pane, side, rows) {
-    if (!pane.sides.includes(side) && side !== "poses") return;
     const { frame } = this.player;
     const grow = this.grow(side);
     pen.lineCap = "round";
@@ -328,10 +332,10 @@ export class Overlays {
       ask("/api/map", { video: this.number, side, sound }).then(
         (found) => {
           if (found.cells.length) maps.set(key, paintMap(found));
-          else if (found.message) this.player.say(found.message);
+          else if (found.message) this.tell(found.message);
           this.player.draw();
         },
-        (error) => this.player.say(error.message),
+        (error) => this.tell(error.message),
       );
     }
     const painted = this.maps.get(key);
@@ -342,7 +346,6 @@ export class Overlays {
   }
 
   drawRisk(pen, pane, side, rows) {
-    if (!pane.sides.includes(rows.on) && rows.on !== side) return;
     const { frame } = this.player;
     const places = this.places(pane, rows.on).tubes;
     const { chosen } = this.state;
