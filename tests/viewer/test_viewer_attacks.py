@@ -25,6 +25,11 @@ ADDRESSES = (
     "/api/boxes?video=0&first=0&end=8",
     "/film/0",
     "/still/0/0",
+    "/api/overlays?video=0",
+    "/api/layers?video=0&first=0&end=8&layers=joints",
+    "/api/map?video=0&side=a&sound=0",
+    "/api/latency?video=0&side=a&first=0&end=8&bars=4",
+    "/api/waveform?video=0&first=0&end=1&bars=4",
 )
 
 
@@ -140,7 +145,16 @@ def test_every_answer_has_the_headers_that_bind_browsers(client: Client) -> None
     assert "<script>" not in page
     assert " style=" not in page
     assert " on" not in {part[:3] for part in page.split('"') if part.startswith(" on")}
-    for name in ("main.js", "player.js", "lanes.js", "panels.js", "api.js", "tubes.js"):
+    for name in (
+        "main.js",
+        "player.js",
+        "lanes.js",
+        "panels.js",
+        "api.js",
+        "tubes.js",
+        "overlays.js",
+        "signals.js",
+    ):
         text = client.ask(f"/static/{name}")[2].decode()
         assert not any(
             word in text

@@ -26,6 +26,7 @@ MOST_ROWS = 4_000
 """Relations, bodies or forecasts of a window of one side, at most; what is more is said."""
 _MOST_SOUNDS = 5_000
 _MOST_CELLS_SHOWN = 64
+_MOST_REGIONS = 64
 _LATE = 1 << 40
 
 
@@ -405,10 +406,7 @@ def _describe_forecasts(found: pl.DataFrame, on: str) -> dict[str, Any]:
         "first", "tube"
     )
     more, found = max(0, len(found) - MOST_ROWS), found.head(MOST_ROWS)
-    regions = [
-        None if values is None else _round(pl.Series(values, dtype=pl.Float64), 2)
-        for values in found["regions"].to_list()
-    ]
+    regions = [_describe_regions(values) for values in found["regions"].to_list()]
     return {
         "on": on,
         "tube": found["tube"].to_list(),
@@ -420,6 +418,13 @@ def _describe_forecasts(found: pl.DataFrame, on: str) -> dict[str, Any]:
         "regions": regions,
         "more": more,
     }
+
+
+def _describe_regions(values: Sequence[float] | None) -> list[float | None] | None:
+    if values is None or not 0 < len(values) <= _MOST_REGIONS:
+        return None
+    shares = _round(pl.Series(values, dtype=pl.Float64), 2)
+    return None if None in shares else shares
 
 
 def _shrink_map(values: Any) -> dict[str, Any]:

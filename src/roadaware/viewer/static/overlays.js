@@ -354,7 +354,7 @@ export class Overlays {
       if (frame >= rows.end[k]) continue;
       const place = places.get(rows.tube[k]);
       const selected = chosen && chosen.side === rows.on && chosen.tube === rows.tube[k];
-      if (!place || (!selected && !this.passes(rows.on, rows.tube[k]))) continue;
+      if (!place || (rows.crossing[k] === null && !rows.regions[k]) || (!selected && !this.passes(rows.on, rows.tube[k]))) continue;
       const { crossing, regions } = { crossing: rows.crossing[k], regions: rows.regions[k] };
       const best = regions ? regions.indexOf(Math.max(...regions)) : -1;
       const colour = crossing === null ? "#56b4e9" : GROWING[crossing < 0.25 ? 0 : crossing < 0.5 ? 1 : 2];
