@@ -22,6 +22,8 @@ from overlaid import (
 )
 
 from roadaware.errors import InputError, UsageError
+from roadaware.formats.relations import write_relation_claims
+from roadaware.formats.sound_maps import write_sound_maps
 from roadaware.io.video import VideoReader, iterate_sound
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Meta, Predictions, build_sample_predictions
@@ -138,6 +140,36 @@ def test_sounds_are_told_in_order_and_predictions_are_heard_when_the_true_ones_a
     assert told["a"]["sounds"] == [[0, "beep", begin, end, 30, True], [1, "hum", None, None, 70, True]]
     boxes = open_overlays(overlaid / "truth").window("one", 0, 90, ["sounds"])["truth"]["sounds"]
     assert (boxes["frame"], set(boxes["sound"])) == (list(range(30, 36)), {0})
+
+
+def test_predictions_in_their_published_form_stand_beside_the_ground_truth(overlaid: Path) -> None:
+    truth, found = (
+        name_categories(tables) for tables in (make_overlaid_truth(), make_overlaid_predictions())
+    )
+    save(truth, overlaid / "truth", overwrite=True)
+    write_relation_claims(found, truth, overlaid / "relations.json")
+    write_sound_maps(found, truth, overlaid / "maps.npz")
+    write_sound_maps(found, truth, overlaid / "maps.json")
+    write_sound_maps(found, truth, overlaid / "maps")
+    paths = [overlaid / name for name in ("truth", "relations.json", "maps.npz", "maps.json", "maps")]
+    told = open_overlays(*paths)
+    relations = told.window("one", 0, 90, ["relations"])["a"]["relations"]
+    assert (relations["word"], relations["start"], relations["end"]) == (["watching"], [25], [45])
+    assert relations["score"] == [0.75]
+    for side in "bcd":
+        assert told.sound_map("one", side, 0)["cells"] == [0, 64, 128, 255, 0, 0, 0, 0]
+    with pytest.raises(UsageError, match="ground truth"):
+        open_paths([overlaid / "found", overlaid / "maps.npz"])
+    (overlaid / "strange.json").write_text('{"one": 3}')
+    with pytest.raises(InputError):
+        open_paths([overlaid / "truth", overlaid / "strange.json"])
+
+
+def name_categories(tables: Any) -> Any:
+    """The tables with `category` for `agent`, as files of relations have it."""
+    words = {**tables.meta.vocabularies, "category": tables.meta.vocabularies["agent"]}
+    kinds = tables.tube_labels.with_columns(kind=pl.lit("category"))
+    return tables.with_tables(tube_labels=kinds, meta=Meta(vocabularies=words, dataset="numbered"))
 
 
 def test_a_map_is_scaled_as_its_metrics_do_and_never_sent_whole(overlaid: Path) -> None:

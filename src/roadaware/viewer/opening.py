@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from roadaware.analysis.scene_tasks import TASKS, read_predictions
 from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.datasets.loading import SYNTHETIC, read_release, require_path
 from roadaware.datasets.simulator import is_simulation
@@ -24,7 +25,7 @@ from roadaware.reports.run_kinds import KINDS
 from roadaware.reports.watch_page import read_summary
 from roadaware.scenes.schema import create_empty_table
 from roadaware.scenes.store import is_saved, scan_tables
-from roadaware.scenes.tables import Meta, TableSet
+from roadaware.scenes.tables import Meta, Scenes, TableSet
 from roadaware.steps import log_step
 from roadaware.tasks.poses import RECORD, TABLE
 
@@ -130,8 +131,12 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
     poses = [found for path in paths if (found := find_poses(path)) is not None]
     sources: list[TableSource] = []
     evaluations: list[tuple[Path, EventRun]] = []
+    native: list[Path] = []
     for path in paths:
         if path in films or find_poses(path) is not None:
+            continue
+        if _is_native(path, reader):
+            native.append(path)
             continue
         if runs.is_run(path):
             evaluations.append((path, _open_evaluation(path)))
@@ -139,6 +144,7 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
             sources.append(_open_tables(path, reader))
     true = [source for source in sources if not source.predicted]
     predicted = [source for source in sources if source.predicted]
+    predicted += [_open_native(path, true[0] if true else None) for path in native]
     if len(true) > 1:
         names = ", ".join(source.name for source in true)
         raise UsageError(f"one set of ground truth can be looked at, these are {len(true)}: {names}")
@@ -151,6 +157,56 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
         )
     sides = dict(zip([TRUTH] * len(true) + list("abcdefgh"), [*true, *predicted], strict=False))
     return Opened(sides, tuple(evaluations), (*media, *films), tuple(poses))
+
+
+def _is_native(path: Path, reader: str | None) -> bool:
+    """Whether a path is predicted relations or maps of sounds in the form in which they are published."""
+    if path.is_dir():
+        return not is_saved(path) and any(path.glob("*.npy"))
+    if path.suffix.lower() != ".json" or reader is not None:
+        return path.suffix.lower() == ".npz"
+    try:
+        detect_dataset_format(path)
+    except InputError:
+        return True
+    return False
+
+
+def _open_native(path: Path, truth: TableSource | None) -> TableSource:
+    """Predicted relations, or maps of sounds, whose words and names are those of the ground truth.
+
+    Raises:
+        UsageError: if no ground truth was named, or it has neither relations nor sounds.
+        InputError: if they cannot be read.
+    """
+    if truth is None:
+        raise UsageError(f"{path} holds predictions about a ground truth: name that too")
+    tasks = [
+        name for name, table in (("relations", "relations"), ("sound", "sounds")) if table in truth.tables
+    ]
+    tasks = [name for name in tasks if name == "sound" or path.suffix.lower() == ".json"]
+    if not tasks:
+        raise UsageError(f"{path} holds relations or sounds, and {truth.name} has none")
+    scenes = load_tables(
+        truth, ("videos", "frames", "boxes", "tubes", "tube_labels", "relations", "sounds"), Scenes
+    )
+    for name in tasks:
+        try:
+            with log_step(f"reading {path}"):
+                found = read_predictions(TASKS[name], path, scenes)
+        except InputError:
+            if name == tasks[-1]:
+                raise
+        else:
+            break
+    return TableSource(
+        name=path.name,
+        predicted=True,
+        meta=found.meta,
+        tables={name: frame.lazy() for name, frame in found.filled().items()},
+        folder=None,
+        root=path.absolute().parent,
+    )
 
 
 def find_poses(path: Path) -> Path | None:
