@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -388,10 +389,11 @@ def _describe_bodies(found: pl.DataFrame, column: str, where: str) -> dict[str, 
             f"joints have rows of {sorted(widths)} numbers; expected as many in each", where=where
         )
     values = joints.explode().to_numpy().reshape(len(found), -1)
-    placed = convert_to_openpose(values, where).reshape(len(found), -1)
+    placed = convert_to_openpose(values, where).reshape(len(found), -1).round(1)
+    bodies = [[number if math.isfinite(number) else None for number in body] for body in placed.tolist()]
     return {
         "frame": found["frame"].to_list(),
-        "joints": [_round(pl.Series(row), 1) for row in placed],
+        "joints": bodies,
         "more": more,
     }
 

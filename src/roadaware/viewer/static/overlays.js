@@ -121,6 +121,20 @@ export class Overlays {
     return null;
   }
 
+  // The sides of a pane, and sets without boxes of their own, such as maps of sounds, which stand in each.
+  sides(pane) {
+    const loose = Object.keys(this.told).filter((side) => !(side in this.player.tubes) && this.state.sides[side] !== false);
+    return [...pane.sides, ...loose];
+  }
+
+  // Called for each pane once its image is drawn, and its boxes are not.
+  drawBelow(pen, pane) {
+    if (!this.on.has("sounds")) return;
+    for (const side of this.sides(pane)) {
+      for (const [sound, , , , , mapped] of this.heard(side, this.player.frame)) if (mapped) this.drawMap(pen, pane, side, sound);
+    }
+  }
+
   // Called for each pane once its image and boxes are drawn.
   draw(pen, pane) {
     const { frame } = this.player;
@@ -128,9 +142,7 @@ export class Overlays {
       if (!this.on.has(layer) || !this.has(layer)) continue;
       const sides = this.window(layer, frame);
       if (!sides) continue;
-      // Sets without boxes of their own, such as maps of sounds, have no pane: they stand in each.
-      const loose = Object.keys(this.told).filter((side) => !(side in this.player.tubes) && this.state.sides[side] !== false);
-      for (const side of [...pane.sides, ...loose]) {
+      for (const side of this.sides(pane)) {
         const rows = (sides[side] || {})[layer];
         if (layer === "sounds") this.drawSounds(pen, pane, side, rows);
         else if (rows && layer === "joints") this.drawJoints(pen, pane, side, rows);
@@ -146,7 +158,7 @@ export class Overlays {
   }
 
   end() {
-    if (!this.on.has("relations")) return;
+    if (!this.on.has("relations") || !this.has("relations") || !this.window("relations", this.player.frame)) return;
     const found = new Map();
     for (const each of this.drawn) if (each.layer === "relations") found.set(`${each.side} ${each.id}`, each);
     this.fillList([...found.values()]);
@@ -293,7 +305,6 @@ export class Overlays {
   drawSounds(pen, pane, side, rows) {
     const { frame } = this.player;
     const sounds = this.heard(side, frame);
-    for (const [sound, , , , , mapped] of sounds) if (mapped) this.drawMap(pen, pane, side, sound);
     const named = new Map(sounds.map(([sound, word]) => [sound, word]));
     const seen = new Set();
     if (rows && rows.frame.length) {
@@ -316,7 +327,7 @@ export class Overlays {
     let line = this.drawn.filter((each) => each.corner && each.pane === pane.left).length;
     for (const [sound, word, , , , mapped] of sounds) {
       if (seen.has(sound) && !mapped) continue;
-      const said = `♪ ${word}${side === "truth" ? (seen.has(sound) ? "" : ", from out of sight") : `, ${side.toUpperCase()}`}`;
+      const said = `♪ ${word}${side === "truth" ? (seen.has(sound) ? "" : ", without a box") : `, ${side.toUpperCase()}`}`;
       tag(pen, pane.left + 8 * pane.ratio, (44 + 18 * line) * pane.ratio, said, colourOf(word), pane.ratio, pane);
       line += 1;
       this.drawn.push({ layer: "sounds", side, id: sound, corner: true, pane: pane.left });

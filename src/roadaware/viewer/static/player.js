@@ -281,6 +281,7 @@ export class Player {
       pen.rect(pane.left, 0, pane.wide, pane.high);
       pen.clip();
       this.drawImage(pen, pane);
+      this.overlays?.drawBelow(pen, pane);
       for (const side of pane.sides) this.drawSide(pen, pane, side);
       this.overlays?.draw(pen, pane);
       if (panes.length > 1) this.drawTitle(pen, pane);
