@@ -596,7 +596,9 @@ def iterate_sound(path: Path, rate: int, most_s: float) -> Iterator[tuple[int, F
         try:
             for coded in chain(file.decode(stream), [None]):
                 if coded is not None and coded.pts is not None:
-                    begin = round(coded.pts * coded.time_base * rate)
+                    begin = round(
+                        coded.pts * (coded.time_base or stream.time_base or Fraction(1, own)) * rate
+                    )
                     at = begin if abs(begin - at) > _ASTRAY_S * rate else at
                 for plain in to_stereo.resample(coded):
                     block = plain.to_ndarray().T

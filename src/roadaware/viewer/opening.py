@@ -135,11 +135,10 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
     for path in paths:
         if path in films or find_poses(path) is not None:
             continue
-        if _is_native(path, reader):
-            native.append(path)
-            continue
         if runs.is_run(path):
             evaluations.append((path, _open_evaluation(path)))
+        elif _is_native(path, reader):
+            native.append(path)
         else:
             sources.append(_open_tables(path, reader))
     true = [source for source in sources if not source.predicted]
@@ -161,10 +160,9 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
 
 def _is_native(path: Path, reader: str | None) -> bool:
     """Whether a path is predicted relations or maps of sounds in the form in which they are published."""
-    if path.is_dir():
-        return not is_saved(path) and any(path.glob("*.npy"))
-    if path.suffix.lower() != ".json" or reader is not None:
-        return path.suffix.lower() == ".npz"
+    maps = path.is_dir() and not is_saved(path) and any(path.glob("*.npy"))
+    if reader is not None or not (maps or path.suffix.lower() in (".json", ".npz")):
+        return False
     try:
         detect_dataset_format(path)
     except InputError:

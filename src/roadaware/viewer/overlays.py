@@ -47,7 +47,7 @@ class Overlays:
     def describe(self, video: str) -> dict[str, Any]:
         """Of each side the layers that a video has, its sounds, and whether the latency of its frames is known.
 
-        A sound is [number, what, start_s, end_s, frame, whether there is a map]; what is not known is None.
+        A sound is [number, what, start_s, end_s, frame, whether it may have a map]; what is not known is None.
 
         Args:
             video: its name.
@@ -122,16 +122,17 @@ class Overlays:
         held = [] if source is None else self._columns(source, "sounds")
         if source is None or "map" not in held:
             raise UsageError("there is no such map")
-        rows = _of_video(source.scan("sounds"), video).filter(pl.col("sound") == sound)
         width = pl.col("map_width") if "map_width" in held else pl.lit(None, pl.Int64)
-        cells = pl.col("map").cast(pl.List(pl.Float64)).list.len()
-        size = rows.select(cells.alias("n"), width.alias("width")).collect()
-        if size.is_empty() or not size["n"][0]:
+        rows = _of_video(source.scan("sounds"), video).filter(pl.col("sound") == sound)
+        found = rows.select("map", width=width).head(1).collect()
+        if found.is_empty():
             raise UsageError("there is no such map")
-        if size["n"][0] > MOST_CELLS:
-            raise InputError(f"a map of {size['n'][0]:,} cells; up to {MOST_CELLS:,} are drawn")
-        values = rows.select(pl.col("map").cast(pl.List(pl.Float64))).head(1).collect()["map"][0].to_numpy()
-        return _shrink_map(reshape_map(values, size["width"][0]))
+        values = found["map"][0]
+        if values is None:
+            return {"width": 0, "height": 0, "cells": [], "message": ""}
+        if len(values) > MOST_CELLS:
+            raise InputError(f"a map of {len(values):,} cells; up to {MOST_CELLS:,} are drawn")
+        return _shrink_map(reshape_map(values.cast(pl.Float64).to_numpy(), found["width"][0]))
 
     def latency(self, video: str, side: str, first: int, end: int, bars: int) -> dict[str, Any]:
         """How long after each frame its results were known, in ms: the mean and the longest of each of `bars` pieces.
@@ -279,7 +280,8 @@ class Overlays:
             end=given("end_s", pl.Float64),
             label=given("label", pl.Int64),
             name=given("name", pl.String),
-            map=pl.col("map").is_not_null() if "map" in held else pl.lit(value=False),
+            # Maps are large: whether this one is there is found out when it is drawn.
+            map=pl.lit("map" in held),
         )
         found = rows.collect()
         named = [

@@ -111,6 +111,9 @@ class Waveforms:
         name = hashlib.blake2b(os.fsencode("\0".join(map(str, key))), digest_size=12).hexdigest()
         kept = Path(os.path.realpath(get_cache_folder())) / "viewer" / f"{name}.peaks"
         with self._reader:
+            with self._lock:
+                if self._tracks.get(key) is not track:
+                    return  # enough other films were opened since
             with suppress(RoadawareError):
                 data = np.frombuffer(read_file(kept, most=4 * _MOST_STEPS + 4), np.int16)
                 if len(data) and not len(data) % 2:
@@ -122,7 +125,7 @@ class Waveforms:
             except NoSoundError:
                 track.state = "none"
                 return
-            except (InputError, MemoryError) as error:
+            except (InputError, MemoryError, ValueError) as error:
                 track.state, track.message = "none" if track.peaks is None else "ready", str(error)
                 return
             track.peaks, track.state = peaks, "ready" if len(peaks) > 1 else "none"

@@ -50,7 +50,10 @@ export class Overlays {
     this.told = {};
     this.relation = null;
     this.reset();
-    const told = await ask("/api/overlays", { video: number }).catch(() => ({}));
+    const told = await ask("/api/overlays", { video: number }).catch((error) => {
+      this.tell(error.message);
+      return {};
+    });
     if (token !== this.token) return;
     this.told = told;
     this.show();

@@ -8,6 +8,7 @@ const LOUD = 32767; // the loudest sample
 const WAVE = 38;
 const LATE = 34;
 const ROW = 13;
+const MOST_LEVELS = 12;
 
 export class Signals {
   // `redraw()` is called when something that was asked for is there.
@@ -19,7 +20,7 @@ export class Signals {
   reset() {
     this.held = new Map(); // lane to what was asked for last, and what came
     this.highest = new Map();
-    clearTimeout(this.timer);
+    this.packed = new WeakMap();
   }
 
   rows() {
@@ -42,7 +43,7 @@ export class Signals {
   findHighest(side) {
     const all = (this.player.told[side] || {}).crossing || {};
     const { chosen } = this.state;
-    const tube = chosen && chosen.side === side && chosen.tube !== null ? this.player.tubes[side].get(chosen.tube) : null;
+    const tube = chosen && chosen.side === side && chosen.tube !== null ? this.player.tubes[side]?.get(chosen.tube) : null;
     if (!Object.keys(all).length || (tube && all[tube.name])) return null;
     if (!this.highest.has(side)) {
       const best = new Map();
@@ -136,16 +137,20 @@ export class Signals {
     lanes.canvas.dataset.wave = `${data.state} ${data.low.length}`;
   }
 
-  // Sounds in rows in which none overlaps another, as [first, end, what, whether it has an end].
+  // Sounds in up to twelve rows in which none overlaps another, as [first, end, what, whether it has an end].
   pack(sounds) {
+    const { times } = this.player;
+    const known = this.packed.get(sounds);
+    if (known && known.times === times) return known.levels;
     const levels = [];
+    this.packed.set(sounds, { times, levels });
     for (const [, word, start, end, frame] of sounds) {
       const first = start !== null ? this.place(start) : (frame ?? 0);
       const last = end !== null && start !== null ? this.place(end) : first + 1;
-      const level = levels.find((row) => row[row.length - 1][1] <= first) || levels[levels.push([]) - 1];
-      level.push([first, Math.max(last, first), word, end !== null]);
+      const level = levels.find((row) => row[row.length - 1][1] <= first) || (levels.length < MOST_LEVELS ? levels[levels.push([]) - 1] : null);
+      if (level) level.push([first, Math.max(last, first), word, end !== null]);
     }
-    return levels.slice(0, 12);
+    return levels;
   }
 
   drawSounds(levels, pen, lanes, top) {
