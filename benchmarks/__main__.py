@@ -22,6 +22,7 @@ from benchmarks import (
     scenes,
     simulator,
     tables,
+    viewer,
 )
 
 
@@ -64,6 +65,7 @@ def _rows(data: Path | None, only: str) -> Iterator[Row]:
             *retinanet.BENCHMARKS,
             *online.BENCHMARKS,
             *crossing.BENCHMARKS,
+            *viewer.BENCHMARKS,
         )
     }
     if data is not None:

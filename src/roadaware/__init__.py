@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         propose,
         read,
         sample,
+        show,
         simulate,
         watch,
     )
@@ -41,6 +42,7 @@ __all__ = [
     "propose",
     "read",
     "sample",
+    "show",
     "simulate",
     "watch",
 ]

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlencode
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
     from roadaware.corner_cases.proposal_tables import Stage
     from roadaware.online.frame_stream import Watch
+    from roadaware.viewer.opening import Opened
+    from roadaware.viewer.serve import Shown
 
 _LOG = logging.getLogger("roadaware")
 _CORNERS = ("x1_px", "y1_px", "x2_px", "y2_px")
@@ -357,6 +360,29 @@ class Result(Evaluation):
         figure._repr_png_ = partial(_render_png, figure)  # type: ignore[attr-defined]
         return figure
 
+    def show(
+        self,
+        video: str | None = None,
+        frame: int | None = None,
+        *,
+        media: Path | str | Sequence[Path | str] = (),
+    ) -> Shown:
+        """What was evaluated on a page of this machine, with the errors by what they cost; see `ra.show`.
+
+        Args:
+            video: that is shown first; default: the first.
+            frame: of it, from 0.
+            media: videos, or folders in which they lie.
+
+        Raises:
+            UsageError: if the predictions have no boxes, or as `ra.show`.
+        """
+        if self.predictions.boxes.is_empty() and self.scenes.boxes.is_empty():
+            raise UsageError(
+                f"results of {self.task} have no boxes to look at: `.plot()` draws their numbers"
+            )
+        return show(self.scenes, self.predictions, video, frame, media=media)
+
     def to_html(self, path: Path | str) -> Path:
         """Write one page that needs no network: metrics, classes, images, configuration; the path.
 
@@ -522,6 +548,75 @@ def compare(a: Result, b: Result, *, resamples: int = 1000, seed: int = 0) -> pl
     if not isinstance(a, Result):
         raise UsageError(f"compare takes two Results as ra.evaluate gives them, not {type(a).__name__}")
     return a.compare(b, resamples=resamples, seed=seed)
+
+
+def show(
+    scenes: Scenes | tables.Predictions | Path | str,
+    predictions: tables.Predictions | Path | str | Sequence[tables.Predictions | Path | str] | None = None,
+    video: str | None = None,
+    frame: int | None = None,
+    *,
+    media: Path | str | Sequence[Path | str] = (),
+    height: int = 720,
+) -> Shown:
+    """Scenes and predictions on a page of this machine, as `roadaware view` shows them.
+
+    In a notebook the cell shows the page; elsewhere the browser is opened. The page is served to this machine
+    alone, until Python ends or `.close()` is called. Nothing is written of tables in memory; verdicts are kept
+    where folders are given.
+
+    Args:
+        scenes: the ground truth, or predictions alone, or a path that `roadaware view` takes.
+        predictions: Predictions, the path of some, or several of them side by side.
+        video: that is shown first, by its name; default: the first.
+        frame: of it, from 0.
+        media: videos, or folders in which they lie; default: where the tables of a path say.
+        height: of the page in a notebook, in pixels.
+
+    Returns:
+        The page: `.address`, `.close()`, and `.wait()` for scripts that have nothing else to do.
+
+    Raises:
+        UsageError: if starlette and uvicorn are not installed, or there is no such video.
+        InputError: if a path cannot be read.
+
+    Examples:
+        >>> ra.show(scenes, predictions, "drive", 40)  # doctest: +SKIP
+    """
+    lacking = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if lacking:
+        raise UsageError(f"show needs {' and '.join(lacking)}: pip install 'roadaware[viewer]'")
+    from roadaware.viewer.opening import open_paths, open_sets
+
+    several = isinstance(predictions, list | tuple)
+    more = list(predictions) if several else [] if predictions is None else [predictions]  # type: ignore[arg-type]
+    given: list[Any] = [scenes, *more]
+    for each in given:
+        if not isinstance(each, str | os.PathLike | tables.TableSet):
+            raise UsageError(f"show takes Scenes, Predictions and paths, not {type(each).__name__}")
+    films = [_as_path("media", each) for each in ([media] if isinstance(media, str | os.PathLike) else media)]
+    paths = [Path(each) for each in given if isinstance(each, str | os.PathLike)]
+    held = [each for each in given if isinstance(each, tables.TableSet)]
+    if paths and held:
+        raise UsageError("show takes tables in memory or paths, not both: save the tables, or open the paths")
+    opened = open_paths(paths, films) if paths else open_sets(held, films)
+    return _serve(opened, video, frame, _as_count("height", height, 100))
+
+
+def _serve(opened: Opened, video: str | None, frame: int | None, height: int) -> Shown:
+    """The page, opened in a browser where no notebook shows it."""
+    from roadaware.viewer.serve import Shown, is_notebook, open_browser
+
+    names = opened.list_videos()
+    if video is not None and names and video not in names:
+        near = difflib.get_close_matches(str(video), names, n=3, cutoff=0.3) or names[:5]
+        raise UsageError(f"there is no video {video!r}; there are {', '.join(near)}")
+    at = 0 if frame is None else _as_count("frame", frame)
+    place = {} if video is None and frame is None else {"v": video or next(iter(names), ""), "f": at}
+    shown = Shown(opened, urlencode(place), height)
+    if not is_notebook():
+        open_browser(shown.address)
+    return shown
 
 
 def simulate(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 NOTE = 25
 """Level of the library's log, above INFO, for what somebody who waits wants to know."""
+_MESSAGE = 1000
 
 
 class RoadawareError(Exception):
@@ -22,7 +23,8 @@ class InputError(RoadawareError):
     """Data that cannot be read or that contradicts itself.
 
     Args:
-        message: what was expected and what was found.
+        message: what was expected and what was found; of one of over 1,000 characters the middle is left out, as
+            libraries repeat whole values of a file in theirs.
         where: file, and line or row where known.
         hint: what to do about it.
     """
@@ -30,9 +32,9 @@ class InputError(RoadawareError):
     exit_code = 3
 
     def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
-        self.message, self.where, self.hint = message, where, hint
+        self.message, self.where, self.hint = clip_text(message, _MESSAGE), where, hint
         shown = where.replace("\n", "\\n") if where else None
-        parts = [f"{shown}: {message}" if shown else message]
+        parts = [f"{shown}: {self.message}" if shown else self.message]
         super().__init__("\n  ".join([*parts, *([hint] if hint else [])]))
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -57,6 +59,20 @@ class FindingsError(RoadawareError):
     """The work was done, and `--strict` or `--fail-under` turns what was found into a failure."""
 
     exit_code = 1
+
+
+def clip_text(text: str, most: int) -> str:
+    """A text of at most `most` characters, which are 50 or more: of a longer one, how it begins and how it ends.
+
+    >>> clip_text("a" * 60 + "b" * 60, most=60)
+    'aaaaaaaaaaaaaaaaaaaa ... 94 characters left out ... bbbbbb'
+    """
+    if len(text) <= most:
+        return text
+    # A message begins with what is wrong and ends with what to do.
+    room = most - len(f" ... {len(text):,} characters left out ... ")
+    head, tail = room * 3 // 4, room // 4
+    return f"{text[:head]} ... {len(text) - head - tail:,} characters left out ... {text[-tail:]}"
 
 
 class Terminated(BaseException):

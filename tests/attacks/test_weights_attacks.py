@@ -98,7 +98,7 @@ def test_a_temperature_is_a_number_above_zero(originals: Path, tmp_path: Path, v
 
 
 @pytest.mark.parametrize(
-    "shape", [[10**9, 2], [8, 10**7], [0, 2], [-1, 2], [8, 2.0], [], [2] * 40, "ab"], ids=repr
+    "shape", [[10**9, 2], [8, 10**7], [8000, 4], [0, 2], [-1, 2], [8, 2.0], [], [2] * 40, "ab"], ids=repr
 )
 def test_inputs_have_shapes_that_a_sample_can_have(originals: Path, tmp_path: Path, shape: Any) -> None:
     source = originals / "predictors" / "steady.safetensors"

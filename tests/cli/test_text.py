@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roadaware.errors import InputError, clip_text
 from roadaware.reports import terminal
 
 
@@ -97,11 +99,19 @@ def test_paragraphs_are_joined_and_examples_keep_their_lines() -> None:
 @pytest.mark.parametrize("size", [0, 1, 1999, 2000, 2001, 5000, 10**6])
 def test_a_long_message_keeps_how_it_begins_and_how_it_ends(size: int) -> None:
     message = "begin " + "x" * size + " end"
-    shown = terminal.clip_text(message)
-    assert len(shown) <= terminal.MESSAGE + 50
+    shown = clip_text(message, terminal.MESSAGE)
+    assert len(shown) <= terminal.MESSAGE
     assert (shown == message) == (len(message) <= terminal.MESSAGE)
     assert shown.startswith("begin ")
     assert shown.endswith(" end")
+
+
+def test_an_error_about_a_file_is_never_longer_than_a_paragraph() -> None:
+    error = InputError("it is not whole: " + "x" * 5000, where="here.npz", hint="copy it again")
+    assert len(str(error)) < 1100
+    assert str(error).startswith("here.npz: it is not whole: x")
+    assert str(error).endswith("copy it again")
+    assert str(copy.copy(error)) == str(error)
 
 
 def test_a_cell_is_never_longer_than_a_line_or_two() -> None:

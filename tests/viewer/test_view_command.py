@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import socket
 import subprocess
@@ -10,8 +11,12 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from numbered import make_predictions
 
 from roadaware.cli import main
+from roadaware.cli.results import format_view_command
+from roadaware.scenes.store import save
+from roadaware.viewer.opening import open_paths
 
 
 @pytest.mark.slow
@@ -58,3 +63,32 @@ def test_an_evaluation_alone_says_what_to_name_beside_it(
 ) -> None:
     assert main(["view", str(judged / "run"), "--no-browser"]) == 2
     assert "name its ground truth and predictions" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_an_evaluation_ends_with_the_line_that_opens_it(
+    sets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(sets)
+    words = ["evaluate", "road", "--truth", "truth", "--predictions", "found", "--resamples", "0"]
+    assert main([*words, "-o", "my run"]) == 0
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == "to look at it: roadaware view 'my run' truth found"
+    opened = open_paths([Path(word) for word in shlex.split(last.partition("view ")[2])])
+    assert (list(opened.sides), len(opened.evaluations)) == (["truth", "a"], 1)
+    assert main([*words, "-o", "-run"]) == 0
+    assert "roadaware view ./-run truth found" in capsys.readouterr().err
+    for quiet in (["-q"], ["--json"]):
+        assert main([*words, "-o", f"run{quiet[0]}", *quiet]) == 0
+        assert "roadaware view" not in "".join(capsys.readouterr())
+    assert main(words) == 0
+    assert "roadaware view" not in "".join(capsys.readouterr())
+
+
+def test_the_line_names_what_can_be_opened(sets: Path, tmp_path: Path) -> None:
+    (tmp_path / "run" / "predictions").mkdir(parents=True)
+    save(make_predictions(), tmp_path / "run" / "predictions")
+    run = tmp_path / "run"
+    line = format_view_command(Path("r"), Path("it's.json"), run, tmp_path / "x.pkl", reader="road")
+    assert shlex.split(line) == ["roadaware", "view", "r", "it's.json", str(run), "--reader", "road"]
+    assert format_view_command(Path("r")) == "roadaware view r"

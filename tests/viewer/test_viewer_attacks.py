@@ -23,6 +23,9 @@ ADDRESSES = (
     "/static/main.js",
     "/api/index",
     "/api/boxes?video=0&first=0&end=8",
+    "/api/counts?hundredth=30",
+    "/api/clip?clip=0",
+    "/clip/0",
     "/film/0",
     "/still/0/0",
     "/api/overlays?video=0",
@@ -154,6 +157,8 @@ def test_every_answer_has_the_headers_that_bind_browsers(client: Client) -> None
         "tubes.js",
         "overlays.js",
         "signals.js",
+        "export.js",
+        "tallies.js",
     ):
         text = client.ask(f"/static/{name}")[2].decode()
         assert not any(

@@ -366,6 +366,8 @@ def _deliver(outcome: Outcome, common: Common) -> int:
     elif common.json is not None:
         folders.write_text(common.json, folders.encode_json(outcome.data))
         console.print_result(outcome.text)
+    if outcome.look and common.json is None:
+        console.print_note(f"to look at it: {outcome.look}")
     if outcome.failed is None:
         return 0
     console.print_error(f"roadaware: {outcome.failed}")

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from roadaware.addresses import mask_secrets
-from roadaware.errors import NOTE
-from roadaware.reports.terminal import clip_text, encode_invisible
+from roadaware.errors import NOTE, clip_text
+from roadaware.reports.terminal import MESSAGE, encode_invisible
 from roadaware.steps import STEP, set_progress_display
 from roadaware.steps import log_step as log_step
 
@@ -172,7 +172,7 @@ def _bars_wanted() -> bool:
 
 def _to_stderr(text: str) -> None:
     """Every message goes through here: nothing in it steers the terminal, and none fills it."""
-    _write_to_stderr(clip_text(encode_invisible(mask_secrets(text))))
+    _write_to_stderr(clip_text(encode_invisible(mask_secrets(text)), MESSAGE))
 
 
 def _write_to_stderr(text: str) -> None:

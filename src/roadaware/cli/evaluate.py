@@ -38,6 +38,7 @@ from roadaware.cli.results import (
     Kept,
     check_bars,
     describe_failure,
+    format_view_command,
     parse_bars,
 )
 from roadaware.reports.run_kinds import KINDS
@@ -46,7 +47,14 @@ from roadaware.reports.run_kinds import KINDS
 
 
 def _evaluate(
-    subject: str, judge: Callable[[], Any], fail_under: Sequence[str], kept: Kept, *, strict: bool = False
+    subject: str,
+    judge: Callable[[], Any],
+    fail_under: Sequence[str],
+    kept: Kept,
+    *,
+    strict: bool = False,
+    judged: Sequence[Path] = (),
+    reader: str = "",
 ) -> Outcome:
     """Judge, write what is kept, and tell of it.
 
@@ -56,6 +64,8 @@ def _evaluate(
         fail_under: METRIC=VALUE each.
         kept: where the run is written.
         strict: whether what was refused is a failure.
+        judged: ground truth and predictions of a run that `view` opens.
+        reader: of that ground truth, where it is as it was released.
 
     Raises:
         UsageError: if a bar is none.
@@ -74,7 +84,10 @@ def _evaluate(
     failed = describe_failure(metrics, bars, scale)
     if failed is None and strict and (found := kind.list_findings(run)):
         failed = f"--strict: {'; '.join(found)}"
-    return Outcome(kind.format_run(run), kind.build_json(run), failed)
+    look = ""
+    if kept.folder is not None and judged:
+        look = format_view_command(kept.folder, *judged, reader=reader)
+    return Outcome(kind.format_run(run), kind.build_json(run), failed, look)
 
 
 _BY = "Also by slice: split, or what the documentation of the subject lists (weather, density, category ...)."
@@ -225,6 +238,8 @@ def _evaluate_events(
         judging.fail_under,
         kept,
         strict=judging.strict,
+        judged=(truth, *predictions),
+        reader=dataset,
     )
 
 

@@ -146,8 +146,10 @@ class Outcome:
         text: for people.
         data: for machines; JSON-ready, undefined values as None.
         failed: why `--strict` or `--fail-under` turns it into exit code 1, or None.
+        look: a command that shows it, said last of all to people.
     """
 
     text: str
     data: dict[str, Any] = field(default_factory=dict)
     failed: str | None = None
+    look: str = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from roadaware.cli.options import Html, Output, Overwrite
 from roadaware.errors import UsageError
 from roadaware.io import folders
 from roadaware.metrics.pedestrians import METRIC_NAMES, is_lower_better
+from roadaware.scenes.store import is_saved
 
 # `--fail-under METRIC=VALUE`: bars on the scale on which results are printed.
 
@@ -172,3 +174,25 @@ class Kept:
 
 
 NOWHERE = Kept()
+
+# What a command that wrote something says last: how to look at it.
+
+
+def format_view_command(folder: Path, truth: Path | None = None, *predictions: Path, reader: str = "") -> str:
+    """The line that opens a run in the viewer.
+
+    Args:
+        folder: of the run.
+        truth: of an evaluation.
+        predictions: that it judged; those in files of others cannot be opened, and stay out.
+        reader: of ground truth as it was released.
+    """
+    tables = [path for path in predictions if any(map(is_saved, (path, path / "predictions")))]
+    words = [_write_word(path) for path in (folder, *([] if truth is None else [truth]), *tables)]
+    more = ["--reader", reader] if truth is not None and not is_saved(truth) else []
+    return shlex.join(["roadaware", "view", *words, *more])
+
+
+def _write_word(path: Path) -> str:
+    """A path as a word of a command, which begins with no dash."""
+    return f"./{path}" if str(path).startswith("-") else str(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import shlex
 import shutil
 import sys
 import time
@@ -33,6 +34,7 @@ from roadaware.cli.networks import (
     select_device,
 )
 from roadaware.cli.options import USUAL, Common, Outcome, Output, Overwrite, Switch
+from roadaware.cli.results import format_view_command
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.interrupts import stop_gracefully
 from roadaware.linking.config import select_linker
@@ -198,7 +200,10 @@ def watch(
         shown = Realtime(opened, clock) if realtime and not opened.live else opened
         draw = None if no_video else build_drawing(detector, notice)
         found = watch_source(shown, detector, config, folder, clock, draw, name, annotator, notice, models)
-    return Outcome(format_watch(found, folder), {"folder": str(folder), **found})
+    look = format_view_command(folder)
+    if opened.path is not None:  # the original, on which the viewer draws what was found
+        look += f" --media {shlex.quote(str(opened.path))}"
+    return Outcome(format_watch(found, folder), {"folder": str(folder), **found}, look=look)
 
 
 def apply_detector_advice(

@@ -18,6 +18,8 @@ from roadaware.online.tubes import LiveTube, Told
 
 Event = dict[str, Any]
 _SYNC_S = 1.0
+EVENTS, CROSSING, FILM, SUMMARY = "events.jsonl", "crossing.parquet", "video.mp4", "summary.json"
+"""Files in the folder of a watch; named here, where whoever only looks at them need not import what watches."""
 
 
 def make_tube_event(event: str, tube: LiveTube, frame: int, t_s: float, **more: Any) -> Event:

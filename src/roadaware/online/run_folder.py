@@ -18,6 +18,10 @@ from roadaware.io.folder_lock import Hold
 from roadaware.models.detector import Detector
 from roadaware.online.config import WatchConfig
 from roadaware.online.crossing_tables import OutlookTable
+from roadaware.online.events import CROSSING as CROSSING
+from roadaware.online.events import EVENTS as EVENTS
+from roadaware.online.events import FILM as FILM
+from roadaware.online.events import SUMMARY as SUMMARY
 from roadaware.online.events import Event, EventWriter
 from roadaware.online.film import Film
 from roadaware.online.frame_queue import Clock
@@ -32,9 +36,7 @@ from roadaware.tasks.road_events import Classes
 if TYPE_CHECKING:
     from roadaware.online.crossing import CrossingAnnotator
 
-EVENTS, PARTS = "events.jsonl", "predictions.parts"
-CROSSING, CROSSING_PARTS = "crossing.parquet", "crossing.parts"
-FILM, SUMMARY, PAGE = "video.mp4", "summary.json", "report.html"
+PARTS, CROSSING_PARTS, PAGE = "predictions.parts", "crossing.parts", "report.html"
 RECORD = "watch.json"
 """What is watched, how and by whom: written first, so that a watch that was killed is known."""
 _OURS = (RECORD, EVENTS, TABLES, PARTS, TIMES, CROSSING, CROSSING_PARTS, FILM, FIGURES, SUMMARY, PAGE)

@@ -63,11 +63,13 @@ class Marked:
         corners: x1, y1, x2, y2 in pixels.
         words: its labels.
         colour: of its frame, red, green, blue.
+        dashed: whether its frame is.
     """
 
     corners: tuple[float, float, float, float]
     words: str
     colour: tuple[int, int, int]
+    dashed: bool = False
 
 
 def collect_marks(scenes: Scenes, video: str) -> dict[int, list[Marked]]:
@@ -121,11 +123,30 @@ def draw_marks(
         corners = [float(edge) * scale for edge in mark.corners]
         if corners[2] - corners[0] < 1 or corners[3] - corners[1] < 1:
             continue
-        pen.rectangle(corners, outline=mark.colour, width=line_px or max(1, image.height // 360))
+        width = line_px or max(1, image.height // 360)
+        if mark.dashed:
+            _draw_dashes(pen, corners, mark.colour, width)
+        else:
+            pen.rectangle(corners, outline=mark.colour, width=width)
         _write(pen, (corners[0], corners[1]), mark.words, mark.colour, font)
     if title:
         _write(pen, (_GAP_PX, image.height - _GAP_PX), title, (255, 255, 255), font)
     return np.asarray(image)
+
+
+def _draw_dashes(pen: Any, corners: Sequence[float], colour: tuple[int, int, int], width: int) -> None:
+    """The frame of a box in dashes, as wide inwards as a whole one; no further than the image."""
+    size = pen.im.size
+    x1, y1, x2, y2 = (min(max(edge, -8), size[place % 2] + 8) for place, edge in enumerate(corners))
+    dash, step = 4 * width, 7 * width
+    for x in np.arange(x1, x2, step):
+        end = min(x + dash, x2)
+        pen.rectangle([x, corners[1], end, corners[1] + width - 1], fill=colour)
+        pen.rectangle([x, corners[3] - width + 1, end, corners[3]], fill=colour)
+    for y in np.arange(y1, y2, step):
+        end = min(y + dash, y2)
+        pen.rectangle([corners[0], y, corners[0] + width - 1, end], fill=colour)
+        pen.rectangle([corners[2] - width + 1, y, corners[2], end], fill=colour)
 
 
 def build_contact_sheet(pictures: Sequence[Pixels], columns: int) -> Pixels:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from roadaware.errors import clip_text
 from roadaware.statistics.cautions import AT_END, FEW, LARGEST, MEANINGS
 
 # Control sequences, and characters that reverse or hide text: a file's name or value must not rewrite the
@@ -43,19 +44,6 @@ def format_one_line(message: str) -> str:
     'it is cut off; copy it again'
     """
     return "; ".join(line.strip() for line in message.splitlines() if line.strip())
-
-
-def clip_text(text: str, most: int = MESSAGE) -> str:
-    """A text of at most about `most` characters: of a longer one, how it begins and how it ends.
-
-    >>> clip_text("a" * 30 + "b" * 30, most=20)
-    'aaaaaaaaaaaaaaa ... 40 characters left out ... bbbbb'
-    """
-    if len(text) <= most:
-        return text
-    # A message begins with what is wrong and ends with what to do.
-    head, tail = most * 3 // 4, most // 4
-    return f"{text[:head]} ... {len(text) - head - tail:,} characters left out ... {text[-tail:]}"
 
 
 def format_number(value: float | None, digits: int = 3, missing: str = "-") -> str:

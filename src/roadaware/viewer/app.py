@@ -6,7 +6,7 @@ import io
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import wraps
 from importlib.resources import files
 from typing import Any
@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.sources import to_printable
+from roadaware.viewer.clips import TYPES, ClipMaker, parse_order
 from roadaware.viewer.films import FilmFinder, open_served
 from roadaware.viewer.index import Index
 from roadaware.viewer.opening import Opened, TableSource
@@ -49,7 +50,15 @@ def create_app(opened: Opened, annotator: str) -> Starlette:
     """
     pages = _Pages(opened, annotator)
     read = [Route(path, _answer_errors(end)) for path, end in pages.endpoints().items()]
-    return Starlette(routes=[*read, Route("/api/verdicts", pages.add_verdict, methods=["POST"])])
+    changes = {
+        "/api/verdicts": pages.write_verdict,
+        "/api/clips": pages.start_clip,
+        "/api/clips/cancel": pages.cancel_clip,
+    }
+    write = [Route(path, _take(end), methods=["POST"]) for path, end in changes.items()]
+    app = Starlette(routes=[*read, *write])
+    app.state.close, app.state.clips = pages.close, pages.clips
+    return app
 
 
 class _Pages:
@@ -59,6 +68,7 @@ class _Pages:
         self._opened, self._annotator = opened, annotator
         self._index, self._films = Index(opened), FilmFinder(opened)
         self._overlays, self._waveforms = Overlays(opened, self._index), Waveforms()
+        self.clips = ClipMaker(self._index, self._films)
         static = files("roadaware.viewer") / "static"
         self._static = {
             each.name: (each.read_bytes(), _TYPES[suffix])
@@ -80,11 +90,14 @@ class _Pages:
             "/api/map": self.sound_map,
             "/api/latency": self.latency,
             "/api/waveform": self.waveform,
+            "/api/counts": self.counts,
             "/api/errors": self.errors,
             "/api/metrics": self.metrics,
             "/api/curve": self.curve,
             "/api/verdicts": self.verdicts,
             "/api/corrections": self.corrections,
+            "/api/clip": self.clip_state,
+            "/clip/{key}": self.clip,
             "/film/{number}": self.film,
             "/still/{number}/{frame}": self.still,
         }
@@ -164,6 +177,11 @@ class _Pages:
         open_served(film.path)[0].close()  # refuses what was put in the film's place since
         return _json(self._waveforms.describe(film.path, first_s, end_s, bars))
 
+    def counts(self, request: Request) -> Response:
+        """How many boxes pass the filters; classes that do not are given one by one."""
+        hidden = set(request.query_params.getlist("hide"))
+        return _json(self._index.counts(_whole(request, "hundredth"), hidden))
+
     def errors(self, request: Request) -> Response:
         """Errors of tubes by what they cost."""
         side, kind = _text(request, "side"), _text(request, "kind")
@@ -186,16 +204,47 @@ class _Pages:
             return _json([])
         return _json([vars(verdict) for verdict in VerdictFile(source.folder, source.digest).read()])
 
-    async def add_verdict(self, request: Request) -> Response:
-        """Write a verdict down."""
-        data = b""
-        async for part in request.stream():
-            data += part
-            if len(data) > 1 << 20:
-                raise HTTPException(413)
-        return await run_in_threadpool(_answer_errors(lambda _: self._write(data)), request)
+    def start_clip(self, data: bytes) -> Response:
+        """Begin with a clip."""
+        try:
+            given = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise UsageError("a clip is asked for in JSON") from error
+        return _json({"clip": self.clips.start(parse_order(given, self._index))})
 
-    def _write(self, data: bytes) -> Response:
+    def cancel_clip(self, data: bytes) -> Response:
+        """Stop making a clip."""
+        try:
+            key = json.loads(data)["clip"]
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            raise UsageError("say which clip") from error
+        self.clips.cancel(str(key))
+        return _json({})
+
+    def clip_state(self, request: Request) -> Response:
+        """How far a clip is."""
+        clip = self.clips.clip(_text(request, "clip"))
+        told = {"state": clip.state, "message": clip.message, "done": round(clip.done, 3), "name": clip.name}
+        return _json(told)
+
+    def clip(self, request: Request) -> Response:
+        """The file of a clip."""
+        clip = self.clips.clip(request.path_params["key"])
+        if clip.state != "ready" or clip.path is None:
+            raise HTTPException(404)
+        file, size = open_served(clip.path)
+        headers = {
+            "content-length": str(size),
+            "content-disposition": f'attachment; filename="{clip.name}"',
+        }
+        return StreamingResponse(_pieces(file, 0, size), 200, headers, TYPES[clip.order.form])
+
+    def close(self) -> None:
+        """Stop what is being made."""
+        self.clips.close()
+
+    def write_verdict(self, data: bytes) -> Response:
+        """Write a verdict down."""
         try:
             given = json.loads(data)
             side = given.pop("side")
@@ -259,6 +308,20 @@ class _Pages:
                 "verdicts are kept in folders of roadaware: save the dataset with `roadaware read -o` first"
             )
         return source, VerdictFile(source.folder, source.digest)
+
+
+def _take(endpoint: Callable[[bytes], Response]) -> Callable[[Request], Awaitable[Response]]:
+    """The endpoint of what changes something, with the body that was sent."""
+
+    async def taken(request: Request) -> Response:
+        data = b""
+        async for part in request.stream():
+            data += part
+            if len(data) > 1 << 20:
+                raise HTTPException(413)
+        return await run_in_threadpool(_answer_errors(lambda _: endpoint(data)), request)
+
+    return taken
 
 
 def _answer_errors(endpoint: Endpoint) -> Endpoint:

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from roadaware.arrays import Pixels
 from roadaware.errors import InputError, RoadawareError
 from roadaware.io.files import remove_stale_files
 from roadaware.io.folders import make_folder
-from roadaware.io.images import parse_image_size, strip_image_metadata
+from roadaware.io.images import parse_image_size, read_still, strip_image_metadata
 from roadaware.io.sources import is_outside, open_file, read_file, resolve_inside, to_printable
 from roadaware.io.video import (
     BROKEN,
@@ -29,7 +30,7 @@ from roadaware.io.video import (
     open_container,
     read_frame_times,
 )
-from roadaware.online.run_folder import FILM
+from roadaware.online.events import FILM
 from roadaware.places import get_cache_folder
 from roadaware.viewer.opening import FILMS, Opened, TableSource
 
@@ -110,6 +111,18 @@ class FilmFinder:
         path = resolve_inside(*place)
         data = strip_image_metadata(read_file(path), to_printable(str(path)))
         return data, "image/png" if data.startswith(b"\x89PNG") else "image/jpeg"
+
+    def picture(self, video: str, frame: int) -> Pixels:
+        """(H, W, 3) uint8 image of a video of stills.
+
+        Raises:
+            InputError: if there is none, or it cannot be read.
+        """
+        self.film(video)
+        place = self._stills.get(video, {}).get(frame)
+        if place is None:
+            raise InputError(f"there is no image of frame {frame}", where=to_printable(video))
+        return read_still(resolve_inside(*place))
 
     def _find(self, video: str) -> Film:
         stills = self._find_stills(video)

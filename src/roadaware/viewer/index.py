@@ -21,6 +21,16 @@ from roadaware.scenes.advice import get_advice
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Predictions, Scenes
+from roadaware.viewer.box_index import (
+    HUNDREDTHS,
+    BoxIndex,
+    describe_counts,
+    name_boxes,
+    name_labels,
+    name_tubes,
+    open_box_index,
+    scan_labels,
+)
 from roadaware.viewer.opening import Opened, TableSource, load_tables
 
 MOST_FRAMES = 1024
@@ -31,8 +41,6 @@ _MOST_EVENTS = 20_000
 _MOST_ERRORS = 2_000
 _MOST_LISTS = 32
 _CURVE_POINTS = 200
-# More runs of rows than that, and the table is not sorted by video: it is filtered instead.
-_MOST_RUNS = 64
 _TABLES = ("videos", "frames", "boxes", "labels", "tubes", "tube_labels", "frame_labels")
 _AV = "av_action"
 _USUAL_SCORE = 0.3
@@ -121,6 +129,37 @@ class Index:
     def sets(self) -> dict[str, _Side]:
         """The sides, for what stands beside their boxes."""
         return self._sets
+
+    def fps(self, video: str) -> float | None:
+        """Frames per second of a video, as far as a set says so."""
+        told = self._fact(video, "fps")
+        return float(told) if told is not None and 0 < float(told) < 1e6 else None
+
+    def sizes(self, video: str) -> dict[str, tuple[int | None, int | None]]:
+        """Side to width and height of the images that its boxes are in, of sides that have the video."""
+        held = {side: each.videos[video] for side, each in self._sets.items() if video in each.videos}
+        return {side: (facts.get("width_px"), facts.get("height_px")) for side, facts in held.items()}
+
+    def names(self, side: str, video: str) -> dict[int, tuple[str, float | None]]:
+        """Path to what it is called, and its score."""
+        return self._sets[side].names(video)
+
+    def counts(self, hundredth: int, hidden: set[str]) -> dict[str, Any]:
+        """How many boxes of each side pass the filters, by video and class.
+
+        Args:
+            hundredth: lowest score of a box that has one, in hundredths.
+            hidden: classes that are not counted.
+
+        Raises:
+            UsageError: if no score is that high.
+        """
+        if not 0 <= hundredth < HUNDREDTHS:
+            raise UsageError("a score is 0 to 100 hundredths")
+        return {
+            side: describe_counts(held.box_index, self.videos, hundredth, hidden)
+            for side, held in self._sets.items()
+        }
 
     def _error_kinds(self) -> list[str]:
         """Kinds of tubes that truth and predictions both know."""
@@ -220,12 +259,12 @@ class _Side:
 
     def __init__(self, source: TableSource) -> None:
         self.source = source
+        self._lock, self._box_index = threading.Lock(), None  # type: tuple[threading.Lock, BoxIndex | None]
         self._columns = {name: source.scan(name).collect_schema().names() for name in _TABLES}
         rows = source.scan("videos").collect().with_columns(pl.col("video").cast(pl.String))
         self.videos: dict[str, dict[str, Any]] = {row["video"]: row for row in rows.iter_rows(named=True)}
         if not self.videos:  # predictions need not list the videos that they are of
-            names = source.scan("boxes").select(pl.col("video").cast(pl.String).unique().sort()).collect()
-            self.videos = {name: {} for name in names["video"].to_list()}
+            self.videos = {name: {} for name in self.box_index.videos}
 
     @property
     def has_tubes(self) -> bool:
@@ -233,8 +272,8 @@ class _Side:
         return "tubes" in self.source.tables and not self._tubes.is_empty()
 
     @cached_property
-    def _tubes(self) -> pl.DataFrame:
-        """All tubes with the columns that are looked at, with the frames of their boxes where they tell none."""
+    def _bare_tubes(self) -> pl.DataFrame:
+        """All tubes with the columns that are looked at."""
         wanted: dict[str, Any] = {
             "name": pl.String,
             "start_frame": pl.Int64,
@@ -249,11 +288,15 @@ class _Side:
             (pl.col(name).cast(kind) if name in held else pl.lit(None, kind)).alias(name)
             for name, kind in wanted.items()
         ]
-        tubes = self.source.scan("tubes").select("tube", pl.col("video").cast(pl.String), *given).collect()
+        return self.source.scan("tubes").select("tube", pl.col("video").cast(pl.String), *given).collect()
+
+    @cached_property
+    def _tubes(self) -> pl.DataFrame:
+        """All tubes, with the frames of their boxes where they tell none."""
+        tubes = self._bare_tubes
         lacks = tubes.filter(pl.col("parent").is_null() & pl.col("start_frame").is_null())
         if len(lacks) and "tube" in self._columns["boxes"]:
-            frames = self.source.scan("boxes").filter(pl.col("tube").is_not_null()).group_by("tube")
-            ends = frames.agg(first=pl.col("frame").min(), last=pl.col("frame").max() + 1).collect()
+            ends = self.box_index.spans
             tubes = tubes.join(ends, on="tube", how="left", maintain_order="left").with_columns(
                 pl.coalesce("start_frame", "first").alias("start_frame"),
                 pl.coalesce("end_frame", "last").alias("end_frame"),
@@ -270,17 +313,7 @@ class _Side:
 
     def _name(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Rows with `word`, what their `label` of `kind` is called."""
-        words = [
-            (kind, place, word)
-            for kind, labels in self.source.meta.vocabularies.items()
-            for place, word in enumerate(labels)
-        ]
-        schema = {"kind": pl.String, "label": pl.Int64, "word": pl.String}
-        named = pl.DataFrame(words, schema=schema, orient="row")
-        rows = rows.with_columns(pl.col("kind").cast(pl.String), pl.col("label").cast(pl.Int64))
-        return rows.join(named, on=["kind", "label"], how="left", maintain_order="left").with_columns(
-            pl.coalesce("word", pl.col("label").cast(pl.String)).alias("word")
-        )
+        return name_labels(self.source, rows)
 
     @cached_property
     def tube_counts(self) -> dict[str, int]:
@@ -316,19 +349,12 @@ class _Side:
         return [list(row) for row in rows.rows()]
 
     @cached_property
-    def _runs(self) -> dict[str, list[tuple[int, int]]] | None:
-        """Video to the runs of its rows among the boxes, as start and length; None where they are scattered."""
-        names = self.source.scan("boxes").select("video").collect().to_series()
-        keys = names.to_physical() if names.dtype in (pl.Enum, pl.Categorical) else names
-        starts = keys.ne_missing(keys.shift(1)).arg_true()
-        if len(starts) > _MOST_RUNS * max(1, len(self.videos)):
-            return None
-        ends = [*starts.to_list()[1:], len(names)]
-        found: dict[str, list[tuple[int, int]]] = {}
-        firsts = names.gather(starts).cast(pl.String).to_list()
-        for video, start, end in zip(firsts, starts.to_list(), ends, strict=True):
-            found.setdefault(video, []).append((start, end - start))
-        return found
+    def box_index(self) -> BoxIndex:
+        """Where the boxes of each video lie, and how many there are by class and score."""
+        with self._lock:  # two pages that begin at once: one pass over the boxes serves both
+            if self._box_index is None:
+                self._box_index = open_box_index(self.source, self._bare_tubes, self._labels)
+            return self._box_index
 
     def scan_boxes(self, video: str) -> pl.LazyFrame:
         """The boxes of a video with all of their columns."""
@@ -341,10 +367,12 @@ class _Side:
 
     def _rows(self, video: str) -> pl.LazyFrame:
         """The boxes of a video."""
-        table, runs = self.source.scan("boxes"), self._runs
+        table, runs = self.source.scan("boxes"), self.box_index.rows
+        mine = pl.col("video").cast(pl.String) == video
         if runs is None:
-            return table.filter(pl.col("video").cast(pl.String) == video)
-        parts = [table.slice(*run) for run in runs.get(video, [])]
+            return table.filter(mine)
+        # An index that was forged can hide boxes, and never shows those of another video.
+        parts = [table.slice(*run).filter(mine) for run in runs.get(video, [])]
         return pl.concat(parts) if parts else table.clear()
 
     def boxes(self, video: str, first: int, end: int) -> dict[str, Any]:
@@ -380,21 +408,20 @@ class _Side:
 
     def _words_of_boxes(self, found: pl.DataFrame, *, loose: bool) -> list[str | None] | None:
         """What each box is by its own labels, else by the best of its dense scores; None where boxes say nothing."""
-        if "labels" in self.source.tables:
-            rows = self.source.scan("labels").filter(pl.col("box").is_in(found["box"].implode())).collect()
-            if len(rows):
-                joined = self._name(rows).group_by("box").agg(pl.col("word").unique(maintain_order=True))
-                told = found.select("box").join(joined, on="box", how="left", maintain_order="left")
-                return told["word"].list.join(" · ").to_list()
-        if loose and len(found):
-            layout = get_score_layout(self.source.meta, "boxes")
-            kind = next(iter(layout.kinds), None)
-            if kind is not None:
-                best = convert_to_matrix(found["scores"], layout.width)[:, layout.columns(kind)].argmax(
-                    axis=1
-                )
-                return [layout.kinds[kind][place] for place in best.tolist()]
-        return None
+        return name_boxes(self.source, found, loose=loose)
+
+    def names(self, video: str) -> dict[int, tuple[str, float | None]]:
+        """Path to what it is called, and its score."""
+        tubes = self._tubes.filter(pl.col("video") == video)
+        labels = self._labels.join(tubes.select("tube"), on="tube", how="semi")
+        known = set(labels.select("tube", "kind").rows())
+        rows = [(*row, None) for row in self._labels_of_boxes(video) if row[:2] not in known]
+        more = pl.DataFrame(rows, schema=labels.schema, orient="row")
+        named = name_tubes(tubes, pl.concat([labels, more]))
+        told = tubes.filter(pl.col("parent").is_null()).join(named, on="tube", how="left")
+        scores = told["score"].round(3).to_list() if self.source.predicted else [None] * len(told)
+        words = told["word"].fill_null("object").to_list()
+        return dict(zip(told["tube"].to_list(), zip(words, scores, strict=True), strict=True))
 
     def describe(self, video: str) -> dict[str, Any]:
         """Tubes and what else there is of a video."""
@@ -440,8 +467,8 @@ class _Side:
         if "labels" not in self.source.tables or "tube" not in self._columns["boxes"]:
             return []
         boxes = self._rows(video).select("box", "tube").drop_nulls().collect()
-        labels = self.source.scan("labels").filter(pl.col("box").is_in(boxes["box"].implode())).collect()
-        counts = self._name(labels).join(boxes, on="box").group_by("tube", "kind", "word").len()
+        labels = scan_labels(self.source, boxes["box"])
+        counts = labels.join(boxes, on="box").group_by("tube", "kind", "word").len()
         best = counts.sort("len", "word", descending=[True, False]).unique(["tube", "kind"], keep="first")
         return best.sort("tube", "kind").select("tube", "kind", "word").rows()
 

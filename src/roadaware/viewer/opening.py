@@ -11,23 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from roadaware.analysis.scene_tasks import TASKS, read_predictions
 from roadaware.datasets.detect_format import detect_dataset_format
 from roadaware.datasets.loading import SYNTHETIC, read_release, require_path
 from roadaware.datasets.simulator import is_simulation
 from roadaware.errors import InputError, UsageError
-from roadaware.formats.proposal_tasks import SENT
 from roadaware.io.files import read_regular
 from roadaware.io.sources import resolve_inside
-from roadaware.online.run_folder import CROSSING, EVENTS, SUMMARY
+from roadaware.online.events import CROSSING, EVENTS, SUMMARY
 from roadaware.reports import runs
-from roadaware.reports.run_kinds import KINDS
-from roadaware.reports.watch_page import read_summary
 from roadaware.scenes.schema import create_empty_table
 from roadaware.scenes.store import is_saved, scan_tables
-from roadaware.scenes.tables import Meta, Scenes, TableSet
+from roadaware.scenes.tables import Meta, Predictions, Scenes, TableSet
 from roadaware.steps import log_step
-from roadaware.tasks.poses import RECORD, TABLE
 
 if TYPE_CHECKING:
     from roadaware.analysis.evaluation.runs import EventRun
@@ -35,7 +30,7 @@ if TYPE_CHECKING:
 TRUTH = "truth"
 """The side of what is true; predictions are the sides `a`, `b`, `c` ... in the order in which they are given."""
 FILMS = (".mp4", ".mov", ".m4v", ".mkv", ".webm")
-_INNER = ("predictions", "proposals", SENT, "labels")
+_INNER = ("predictions", "proposals", "sent", "labels")
 """Where commands save tables in a folder of theirs: watch and predict, propose, label export, label import."""
 _MOST_SIDES = 5
 
@@ -54,6 +49,7 @@ class TableSource:
         digest: changes when the set does; what is said of one set is not said of another in its place.
         watch: the folder of the watch that made it, if one did.
         summary: of that watch.
+        tables_folder: where the files of the tables lie, of sets that were saved.
     """
 
     name: str
@@ -65,6 +61,7 @@ class TableSource:
     digest: str = ""
     watch: Path | None = None
     summary: dict[str, Any] = field(default_factory=dict)
+    tables_folder: Path | None = None
 
     def scan(self, table: str) -> pl.LazyFrame:
         """A table; without rows where the set has none."""
@@ -105,6 +102,13 @@ class Opened:
         """What is true, where it was named."""
         return self.sides.get(TRUTH)
 
+    def list_videos(self) -> list[str]:
+        """Names of the videos that the sets list, those of the ground truth first."""
+        names = [
+            source.scan("videos").select(pl.col("video").cast(pl.String)) for source in self.sides.values()
+        ]
+        return list(dict.fromkeys(name for each in names for name in each.collect()["video"].to_list()))
+
     @property
     def predicted(self) -> dict[str, TableSource]:
         """The sides of predictions."""
@@ -141,21 +145,56 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
             native.append(path)
         else:
             sources.append(_open_tables(path, reader))
-    true = [source for source in sources if not source.predicted]
-    predicted = [source for source in sources if source.predicted]
-    predicted += [_open_native(path, true[0] if true else None) for path in native]
-    if len(true) > 1:
-        names = ", ".join(source.name for source in true)
-        raise UsageError(f"one set of ground truth can be looked at, these are {len(true)}: {names}")
-    if len(predicted) > _MOST_SIDES:
-        raise UsageError(f"{_MOST_SIDES} predictions can stand side by side, not {len(predicted)}")
+    truth = next((source for source in sources if not source.predicted), None)
+    sides = _arrange([*sources, *(_open_native(path, truth) for path in native)])
     if not sources:
         raise UsageError(
             "an evaluation holds numbers, not boxes: name its ground truth and predictions too, as in\n"
             "  roadaware view RUN TRUTH PREDICTIONS"
         )
-    sides = dict(zip([TRUTH] * len(true) + list("abcdefgh"), [*true, *predicted], strict=False))
     return Opened(sides, tuple(evaluations), (*media, *films), tuple(poses))
+
+
+def _arrange(sources: Sequence[TableSource]) -> dict[str, TableSource]:
+    """The sets by side: what is true, and predictions in the order in which they are given."""
+    true = [source for source in sources if not source.predicted]
+    predicted = [source for source in sources if source.predicted]
+    if len(true) > 1:
+        names = ", ".join(source.name for source in true)
+        raise UsageError(f"one set of ground truth can be looked at, these are {len(true)}: {names}")
+    if len(predicted) > _MOST_SIDES:
+        raise UsageError(f"{_MOST_SIDES} predictions can stand side by side, not {len(predicted)}")
+    return dict(zip([TRUTH] * len(true) + list("abcdefgh"), [*true, *predicted], strict=False))
+
+
+def open_sets(sets: Sequence[TableSet], media: Sequence[Path] = ()) -> Opened:
+    """Scenes and Predictions in memory, as what is looked at; nothing is written of them.
+
+    Args:
+        sets: at most one of Scenes, and some of Predictions.
+        media: folders and files in which films are looked for; paths in the tables start at the first folder.
+
+    Raises:
+        UsageError: if there are two sets of Scenes, or too many.
+        InputError: if a path of `media` is not there.
+    """
+    for path in media:
+        require_path(path)
+    root = next((path.absolute() for path in media if path.is_dir()), Path(os.devnull))
+    sources = []
+    for held in sets:
+        predicted = isinstance(held, Predictions)
+        sources.append(
+            TableSource(
+                name=held.meta.dataset or ("predictions" if predicted else "scenes"),
+                predicted=predicted,
+                meta=held.meta,
+                tables={name: frame.lazy() for name, frame in held.filled().items()},
+                folder=None,
+                root=root,
+            )
+        )
+    return Opened(_arrange(sources), (), tuple(media))
 
 
 def _is_native(path: Path, reader: str | None) -> bool:
@@ -177,6 +216,8 @@ def _open_native(path: Path, truth: TableSource | None) -> TableSource:
         UsageError: if no ground truth was named, or it has neither relations nor sounds.
         InputError: if they cannot be read.
     """
+    from roadaware.analysis.scene_tasks import TASKS, read_predictions
+
     if truth is None:
         raise UsageError(f"{path} holds predictions about a ground truth: name that too")
     tasks = [
@@ -213,6 +254,8 @@ def find_poses(path: Path) -> Path | None:
     Raises:
         InputError: if the folder's joints lie elsewhere, or are not whole yet.
     """
+    from roadaware.tasks.poses import RECORD, TABLE
+
     if not (path / RECORD).is_file() or is_saved(path):
         return None
     if not (path / TABLE).exists():
@@ -221,6 +264,10 @@ def find_poses(path: Path) -> Path | None:
 
 
 def _open_evaluation(path: Path) -> EventRun:
+    from roadaware.reports.run_kinds import (
+        KINDS,  # all figures: a second, of which looking at boxes has no need
+    )
+
     kind = runs.describe_kind(path)
     if kind != "road events":
         raise UsageError(
@@ -250,7 +297,8 @@ def _open_tables(path: Path, reader: str | None) -> TableSource:
             root=path if folder != path else path.absolute().parent,
             digest=hashlib.blake2b(stated, digest_size=8).hexdigest(),
             watch=path if watched else None,
-            summary=read_summary(path) if watched else {},
+            summary=_read_summary(path) if watched else {},
+            tables_folder=folder,
         )
     if path.is_dir() and (path / "predictions.parts").is_dir():
         raise InputError(
@@ -269,6 +317,12 @@ def _open_tables(path: Path, reader: str | None) -> TableSource:
         folder=None,
         root=path.absolute() if path.is_dir() else path.absolute().parent,
     )
+
+
+def _read_summary(path: Path) -> dict[str, Any]:
+    from roadaware.reports.watch_page import read_summary  # figures, too
+
+    return read_summary(path)
 
 
 def load_tables(source: TableSource, names: Iterable[str], kind: type[TableSet]) -> Any:

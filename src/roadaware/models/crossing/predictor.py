@@ -31,8 +31,8 @@ from roadaware.models.tensor_files import ARITHMETIC, parse_facts, read_about, r
 
 _FORMAT = "roadaware-predictor-1"
 _FACTS = "roadaware"
-_LONGEST, _MOST_SIDES, _MOST_NUMBERS = 1 << 16, 5, 1 << 28
-"""Of inputs: the longest side, how many sides, how many numbers; a sample is a gigabyte at most."""
+_LONGEST, _MOST_SIDES, _MOST_NUMBERS, _MOST_FRAMES = 1 << 16, 5, 1 << 24, 1 << 10
+"""Of inputs: the longest side, how many sides, numbers and frames; attention costs the square of the frames."""
 
 
 @dataclass(eq=False)
@@ -341,8 +341,10 @@ def _shapes(said: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     found = {str(name): tuple(shape) for name, shape in said.items()}
     for name, shape in found.items():
         sides = all(type(side) is int and 0 < side <= _LONGEST for side in shape)
+        sides = sides and (len(shape) == 1 or shape[0] <= _MOST_FRAMES)
         if not sides or not 0 < len(shape) <= _MOST_SIDES or math.prod(shape) > _MOST_NUMBERS:
-            raise ValueError(f"{name} has no shape {to_printable(repr(shape), 60)}")
+            most = f"{_MOST_SIDES} sides, {_MOST_FRAMES:,} frames and {_MOST_NUMBERS:,} numbers"
+            raise ValueError(f"{name} has the shape {to_printable(repr(shape), 60)}; it may have {most}")
     return found
 
 

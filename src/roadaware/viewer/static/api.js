@@ -1,13 +1,16 @@
 // What the server is asked, and windows of boxes kept for a while.
 
+// An address of the viewer: in a notebook the page stands behind a token that is part of its path.
+export const address = (path) => location.pathname + path.slice(1);
+
 export async function ask(path, parameters = {}) {
   const query = new URLSearchParams(parameters).toString();
-  const answer = await fetch(query ? `${path}?${query}` : path);
+  const answer = await fetch(query ? `${address(path)}?${query}` : address(path));
   return understand(answer);
 }
 
 export async function send(path, data) {
-  const answer = await fetch(path, {
+  const answer = await fetch(address(path), {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify(data),

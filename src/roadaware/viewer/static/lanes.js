@@ -5,7 +5,6 @@ import { colourOf } from "./tubes.js";
 const ROW = 9;
 const TITLE = 15;
 const LEFT = 92;
-const MOST_HIGH = 6000;
 
 export class Lanes {
   // `seek(frame)` and `span([first, end] or null)` are called for clicks and drags.
@@ -15,7 +14,10 @@ export class Lanes {
     this.range = [0, 1];
     this.chosenSpan = null;
     this.signals = null; // lanes of what is heard and measured, see signals.js
+    this.hatches = new Map();
     this.listen();
+    // The canvas is as large as what is seen of the lanes, and stays there while they are scrolled.
+    scroll.addEventListener("scroll", () => this.draw());
     new ResizeObserver(() => this.draw()).observe(scroll);
   }
 
@@ -82,27 +84,53 @@ export class Lanes {
     return rows;
   }
 
+  // The rows as they were planned last, where nothing that decides on them has changed.
+  planned() {
+    const { player, state } = this;
+    const { chosen } = state;
+    const key = JSON.stringify([state.score, [...state.hidden], state.sides, chosen && [chosen.side, chosen.tube]]);
+    if (this.rows && this.rows.key === key && this.rows.told === player.told && this.rows.tubes === player.tubes) return this.rows.rows;
+    this.rows = { key, told: player.told, tubes: player.tubes, rows: this.plan() };
+    return this.rows.rows;
+  }
+
+  // Lanes are drawn once for each image of the screen, however often they are asked for.
   draw() {
+    if (this.waiting) return;
+    this.waiting = requestAnimationFrame(() => {
+      this.waiting = null;
+      this.drawNow();
+    });
+  }
+
+  drawNow() {
     if (!this.player.told) return;
     const ratio = window.devicePixelRatio || 1;
     this.wide = this.scroll.clientWidth;
-    const rows = this.plan();
-    const high = Math.min(MOST_HIGH, Math.max(this.scroll.clientHeight, 20 + rows.reduce((sum, row) => sum + row.high, 0)));
-    Object.assign(this.canvas, { width: Math.round(this.wide * ratio), height: Math.round(high * ratio) });
-    this.canvas.style.height = `${high}px`;
+    const rows = this.planned();
+    const high = Math.max(this.scroll.clientHeight, 20 + rows.reduce((sum, row) => sum + row.high, 0));
+    const seen = this.scroll.clientHeight;
+    const size = { width: Math.round(this.wide * ratio), height: Math.round(seen * ratio) };
+    if (this.canvas.width !== size.width || this.canvas.height !== size.height) Object.assign(this.canvas, size);
+    this.canvas.style.height = `${seen}px`;
     this.head.style.height = `${high}px`;
+    this.top = this.scroll.scrollTop;
+    this.bottom = this.top + seen;
     const pen = this.canvas.getContext("2d");
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.clearRect(0, 0, size.width, size.height);
     const style = getComputedStyle(document.documentElement);
     const ink = (name) => style.getPropertyValue(name).trim();
     this.colours = { ink: ink("--ink"), quiet: ink("--quiet"), line: ink("--line"), bad: ink("--bad"), accent: ink("--accent"), sheet: ink("--sheet") };
     pen.scale(ratio, ratio);
+    pen.translate(0, -this.top);
     pen.font = "11px system-ui, sans-serif";
     this.bars = [];
     this.drawRuler(pen, high);
     let top = 20;
     for (const row of rows) {
-      if (top > high) break;
-      this.drawRow(pen, row, top);
+      // Of rows that are not seen only the places of bars are wanted, for the arrow keys.
+      if (row.kind === "tubes" || (top < this.bottom && top + row.high > this.top)) this.drawRow(pen, row, top);
       top += row.high;
     }
     if (this.chosenSpan) {
@@ -198,6 +226,8 @@ export class Lanes {
     const [left, right] = [Math.max(LEFT, this.x(tube.first)), this.x(tube.end)];
     if (right < LEFT || left > this.wide) return;
     const wide = Math.max(2, right - left - 1);
+    this.bars.push({ tube, left, right: left + wide, top, bottom: top + ROW });
+    if (top > this.bottom || top + ROW < this.top) return;
     const chosen = this.state.chosen;
     const selected = chosen && ((chosen.side === tube.side && chosen.tube === tube.tube) || (tube.side === "truth" && chosen.truth === tube.tube));
     pen.fillStyle = colourOf(tube.word);
@@ -206,7 +236,8 @@ export class Lanes {
       pen.globalAlpha = 0.35;
       pen.fillRect(left, top, wide, ROW - 2);
       pen.globalAlpha = 1;
-      for (let x = left; x < left + wide; x += 6) pen.fillRect(x, top, Math.min(3, left + wide - x), ROW - 2);
+      pen.fillStyle = this.hatch(pen, colourOf(tube.word));
+      pen.fillRect(left, top, wide, ROW - 2);
     } else {
       pen.globalAlpha = tube.score === null ? 1 : 0.35 + 0.65 * tube.score;
       pen.fillRect(left, top, wide, ROW - 2);
@@ -222,7 +253,19 @@ export class Lanes {
       pen.lineWidth = 2;
       pen.strokeRect(left - 1, top - 1, wide + 2, ROW);
     }
-    this.bars.push({ tube, left, right: left + wide, top, bottom: top + ROW });
+  }
+
+  // Stripes of a colour; as many small boxes would take longer than all else.
+  hatch(pen, colour) {
+    if (!this.hatches.has(colour)) {
+      const tile = document.createElement("canvas");
+      Object.assign(tile, { width: 6, height: 1 });
+      const own = tile.getContext("2d");
+      own.fillStyle = colour;
+      own.fillRect(0, 0, 3, 1);
+      this.hatches.set(colour, pen.createPattern(tile, "repeat"));
+    }
+    return this.hatches.get(colour);
   }
 
   move(frame) {
@@ -235,7 +278,7 @@ export class Lanes {
     let start = null;
     const place = (event) => {
       const box = this.canvas.getBoundingClientRect();
-      return [event.clientX - box.left, event.clientY - box.top];
+      return [event.clientX - box.left, event.clientY - box.top + this.scroll.scrollTop];
     };
     this.canvas.addEventListener("pointerdown", (event) => {
       start = place(event);

@@ -1,12 +1,14 @@
 // The page: its state, its keys, and what leads from one part to another.
 
-import { ask, send } from "./api.js";
+import { address, ask, send } from "./api.js";
 import { buildClip, MOST_FRAMES } from "./clip.js";
+import { Exporter } from "./export.js";
 import { Lanes } from "./lanes.js";
 import { Overlays } from "./overlays.js";
 import { choice, make, Panels } from "./panels.js";
 import { Player } from "./player.js";
 import { Signals } from "./signals.js";
+import { Tallies } from "./tallies.js";
 import { labelsAt } from "./tubes.js";
 
 const $ = (id) => document.getElementById(id);
@@ -26,7 +28,7 @@ const KEYS = [
   ["R P", "relations, joints of people"],
   ["H X", "what is heard, and its maps; forecasts for pedestrians"],
   ["M, F", "sound, full screen"],
-  ["E, C", "save the frame as a picture, the span as a page"],
+  ["E, C, S", "save the frame as a picture, the span as a page, as a video"],
   ["Escape", "nothing selected"],
 ];
 
@@ -51,6 +53,8 @@ let player;
 let lanes;
 let overlays;
 let panels;
+let exporter;
+let tallies;
 
 const app = {
   number: -1,
@@ -130,11 +134,15 @@ function showChosen() {
 
 // Verdicts: sent at once; what they stood in the place of is kept for undo.
 
+const byTarget = new WeakMap(); // verdicts of a side to those of this annotator by what they are of
+const nameTarget = ({ video, tube, box }) => `${tube}\n${box}\n${video}`;
 const target = (chosen) => (chosen.tube !== null ? { tube: chosen.tube, box: null } : { tube: null, box: chosen.box });
 
 function verdictOf(side, { tube, box = null }) {
-  const name = index.videos.name[app.number];
-  return (verdicts[side] || []).find((each) => each.video === name && each.tube === (tube ?? null) && each.box === box && each.annotator === index.annotator);
+  const held = verdicts[side];
+  if (!held) return undefined;
+  if (!byTarget.has(held)) byTarget.set(held, new Map(held.filter((each) => each.annotator === index.annotator).map((each) => [nameTarget(each), each])));
+  return byTarget.get(held).get(nameTarget({ video: index.videos.name[app.number], tube: tube ?? null, box }));
 }
 
 function verdictParts(chosen) {
@@ -184,7 +192,7 @@ async function write(act) {
 }
 
 async function download(side) {
-  const answer = await fetch(`/api/corrections?side=${encodeURIComponent(side)}`);
+  const answer = await fetch(`${address("/api/corrections")}?side=${encodeURIComponent(side)}`);
   if (!answer.ok) return tell((await answer.json()).error);
   save(await answer.blob(), "corrections.parquet");
 }
@@ -195,10 +203,23 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
+// The span that was dragged or is repeated, else that of the selected tube.
+function selectedSpan() {
+  const tube = chosenTube();
+  return lanes.chosenSpan || player.loop || (tube ? [tube.first, tube.end] : null);
+}
+
+// The selected span as mp4 or GIF.
+function saveVideo() {
+  const span = selectedSpan();
+  if (!span) return tell("select a tube, or drag a span on the time line");
+  const [first, end] = [Math.max(0, span[0]), Math.min(span[1], player.count)];
+  if (first < end) exporter.open({ number: app.number, name: index.videos.name[app.number], first, end, state });
+}
+
 // The selected span, or that of the selected tube, as one file.
 async function saveClip() {
-  const tube = chosenTube();
-  const span = lanes.chosenSpan || player.loop || (tube ? [tube.first, tube.end] : null);
+  const span = selectedSpan();
   if (!span) return tell("select a tube, or drag a span on the time line");
   const [first, end] = [Math.max(0, span[0]), Math.min(span[1], player.count, span[0] + MOST_FRAMES)];
   const name = index.videos.name[app.number];
@@ -229,7 +250,8 @@ function buildHeader() {
   const predicted = Object.entries(index.sides).filter(([side]) => side !== "truth");
   $("split").hidden = predicted.length < 2;
   $("score-label").hidden = predicted.length === 0;
-  state.score = predicted.length ? Math.min(...predicted.map(([, facts]) => facts.min_score)) : 0;
+  // In the steps of the slider, in which boxes are counted.
+  state.score = predicted.length ? Math.round(100 * Math.min(...predicted.map(([, facts]) => facts.min_score))) / 100 : 0;
   $("score").addEventListener("input", () => {
     state.score = Number($("score").value);
     refresh();
@@ -238,13 +260,23 @@ function buildHeader() {
   $("theme").addEventListener("click", () => {
     const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
     document.documentElement.dataset.theme = dark ? "light" : "dark";
-    localStorage.setItem("roadaware-theme", document.documentElement.dataset.theme);
+    keep("roadaware-theme", document.documentElement.dataset.theme);
     lanes.draw();
   });
   $("help").addEventListener("click", () => $("keys").showModal());
   for (const [keys, words] of KEYS) $("key-table").append(make("tr", {}, make("td", {}, make("kbd", { text: keys })), make("td", { text: words })));
   $("rate").replaceWith(Object.assign(choice("Speed", player.rates.map((each) => [String(each), `${each} ×`]), "1", (value) => (player.playing ? player.play(Number(value)) : (player.rate = Number(value)))), { id: "rate" }));
   for (const button of document.querySelectorAll("[data-do]")) button.addEventListener("click", () => act(button.dataset.do));
+}
+
+// Browsers may deny a page in a frame its storage.
+function keep(name, value) {
+  try {
+    if (value !== undefined) localStorage.setItem(name, value);
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
 }
 
 function strokeOf(side) {
@@ -297,6 +329,7 @@ function count() {
   }
   $("classes")?.remove();
   $("counts").after(chips);
+  tallies?.update(state);
 }
 
 function changed(frame) {
@@ -336,6 +369,7 @@ function act(what) {
     full: () => (document.fullscreenElement ? document.exitFullscreen() : $("view").requestFullscreen()),
     save: () => $("picture").toBlob((blob) => save(blob, `${index.videos.name[app.number]}-${player.frame}.png`)),
     clip: () => saveClip(),
+    video: () => saveVideo(),
     split: () => (state.split = !state.split),
     tags: () => (state.tags = !state.tags),
   };
@@ -344,7 +378,7 @@ function act(what) {
 }
 
 function press(event) {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input[type=text], input[type=search], select") || $("keys").open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input[type=text], input[type=search], select") || $("keys").open || $("export").open) return;
   if (event.defaultPrevented) return;
   const by = event.shiftKey ? 10 : 1;
   const acts = {
@@ -375,6 +409,7 @@ function press(event) {
     f: () => act("full"),
     e: () => act("save"),
     c: () => act("clip"),
+    s: () => act("video"),
     "?": () => $("keys").showModal(),
     Escape: () => (overlays.select(null), choose(null)),
   };
@@ -405,7 +440,7 @@ function remember() {
     const { tab, kind, label, fault, threshold, side } = panels.view;
     parts.tab = tab;
     if (tab === "errors") Object.assign(parts, { kind, label, fault, th: threshold, side });
-    history.replaceState(null, "", `/#${new URLSearchParams(Object.entries(parts).filter(([, value]) => value !== ""))}`);
+    history.replaceState(null, "", `${location.pathname}#${new URLSearchParams(Object.entries(parts).filter(([, value]) => value !== ""))}`);
   }, 150);
 }
 
@@ -413,7 +448,7 @@ function recall() {
   const parts = new URLSearchParams(location.hash.slice(1));
   const number = Math.max(0, index.videos.name.indexOf(parts.get("v")));
   const score = Number(parts.get("s"));
-  if (parts.has("s") && score >= 0 && score <= 1) state.score = score;
+  if (parts.has("s") && score >= 0 && score <= 1) state.score = Math.round(100 * score) / 100;
   state.hidden = new Set((parts.get("hide") || "").split("\n").filter(Boolean));
   for (const side of (parts.get("off") || "").split(",")) if (side in state.sides) state.sides[side] = false;
   state.split = parts.get("split") === "1";
@@ -435,8 +470,8 @@ function recall() {
 }
 
 async function start() {
-  document.documentElement.dataset.theme = localStorage.getItem("roadaware-theme") || "";
-  history.replaceState(null, "", `/${location.hash}`); // the key is in the cookie now, and goes out of sight
+  document.documentElement.dataset.theme = keep("roadaware-theme") || "";
+  history.replaceState(null, "", `${location.pathname}${location.hash}`); // the key is in the cookie now, and goes out of sight
   index = await ask("/api/index");
   document.title = `${Object.values(index.sides).map((each) => each.name).join(", ")} – roadaware`;
   player = new Player($("picture"), $("film"), $("message"), state, changed);
@@ -456,7 +491,9 @@ async function start() {
     refresh();
   });
   panels = new Panels($("tabs"), $("list"), index, app);
-  window.viewer = { player, lanes, state, overlays }; // for tests and the curious
+  exporter = new Exporter($("export"), tell);
+  tallies = new Tallies($("all-counts"), $("list"));
+  window.viewer = { player, lanes, state, overlays, tallies }; // for tests and the curious
   buildHeader();
   const { number, frame, chosen, view } = recall();
   Object.assign(panels.view, view);

@@ -92,7 +92,7 @@ export class Panels {
         ...held.slice(0, SHOWN).map(([name, k]) => {
           const counts = Object.keys(sides).filter((side) => sides[side].tubes).map((side) => `${side === "truth" ? "true" : side.toUpperCase()} ${videos[`tubes_${side}`][k]}`).join(" · ");
           const facts = [videos.n_frames[k] && `${videos.n_frames[k]} frames`, videos.width_px[k] && `${videos.width_px[k]} × ${videos.height_px[k]}`, videos.fps[k] && `${Number(videos.fps[k].toFixed(2))} fps`].filter(Boolean).join(", ");
-          return make("button", { type: "button", of: "row video", "aria-current": this.app.number === k, click: () => this.app.open({ number: k, frame: 0 }) }, make("b", { text: name }), make("span", { of: "n quiet", text: counts, title: "tubes" }), make("span", { of: "sub", text: facts }));
+          return make("button", { type: "button", of: "row video", "aria-current": this.app.number === k, click: () => this.app.open({ number: k, frame: 0 }) }, make("b", { text: name }), make("span", { of: "n quiet", text: counts, title: "tubes" }), make("span", { of: "sub", text: facts }), make("span", { of: "sub", "data-video": k }));
         }),
         ...(held.length > SHOWN ? [make("p", { of: "quiet", text: `${held.length - SHOWN} more: narrow the search` })] : []),
         ...(held.length ? [] : [make("p", { of: "quiet", text: "no video is called so" })]),

@@ -1,6 +1,6 @@
 // The film on a canvas: image and boxes are drawn in one go, from the frame that the browser says it shows.
 
-import { ask, Boxes } from "./api.js";
+import { address, ask, Boxes } from "./api.js";
 import { buildTubes, colourOf, labelsAt } from "./tubes.js";
 
 const TAIL = 18; // frames
@@ -76,7 +76,7 @@ export class Player {
     this.width = film.width || size[0];
     this.height = film.height || size[1];
     if (film.state === "ready") {
-      this.video.src = `/film/${this.number}`;
+      this.video.src = address(`/film/${this.number}`);
       this.wanted = null;
       this.seek(this.frame, true);
     }
@@ -193,7 +193,7 @@ export class Player {
     };
     image.onload = done(image);
     image.onerror = done(null);
-    image.src = `/still/${this.number}/${frame}`;
+    image.src = address(`/still/${this.number}/${frame}`);
   }
 
   get target() {
@@ -371,11 +371,12 @@ export class Player {
     pen.strokeStyle = colour;
     pen.lineWidth = 1.5 * pane.ratio;
     pen.setLineDash([]);
-    for (let k = 1; k < points.length; k += 1) {
-      pen.globalAlpha = 0.75 * (1 - k / points.length) + 0.1;
+    // Three strokes of falling strength: one for each frame would be most of the work where there are many tubes.
+    for (let k = 0; k + 1 < points.length; k += TAIL / 3) {
+      pen.globalAlpha = 0.75 * (1 - k / TAIL) + 0.05;
       pen.beginPath();
-      pen.moveTo(...points[k - 1]);
-      pen.lineTo(...points[k]);
+      pen.moveTo(...points[k]);
+      for (const point of points.slice(k + 1, k + TAIL / 3 + 1)) pen.lineTo(...point);
       pen.stroke();
     }
     pen.globalAlpha = 1;

@@ -5,6 +5,8 @@ const COLOURS = ["#56b4e9", "#e69f00", "#2bc48a", "#f0e442", "#d55e00", "#cc79a7
 const FIRST = ["agent", "action", "location", "duplex", "event"];
 const colours = new Map();
 
+export const listColours = () => Object.fromEntries(colours);
+
 export function colourOf(word) {
   if (!colours.has(word)) colours.set(word, COLOURS[colours.size % COLOURS.length]);
   return colours.get(word);
@@ -35,7 +37,7 @@ function nameClass(tube) {
     const length = (part.spans || [[tube.first, tube.end]]).reduce((sum, [a, b]) => sum + b - a, 0);
     for (const [kind, word, score] of part.labels) add(kind, word, (score ?? part.score ?? 1) * length);
   }
-  const ranked = [...weights].sort(([a, x], [b, y]) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : y - x));
+  const ranked = [...weights].sort(([a, x], [b, y]) => a[0] - b[0] || y - x || (a < b ? -1 : 1)); // its kind is the first digit
   return ranked.length ? ranked[0][0].split("\u0000")[1] : "object";
 }
 
