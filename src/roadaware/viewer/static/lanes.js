@@ -52,7 +52,7 @@ export class Lanes {
   // The rows from top to bottom; each knows how high it is and how it is drawn.
   plan() {
     const { player, state } = this;
-    const rows = this.signals ? this.signals.rows() : [];
+    const rows = [];
     for (const [side, told] of Object.entries(player.told || {})) {
       if (!state.sides[side]) continue;
       if (told.av.length) rows.push({ kind: "av", side, high: 15, title: side === "truth" ? "vehicle, true" : `vehicle, ${side.toUpperCase()}`, spans: told.av });
@@ -107,7 +107,7 @@ export class Lanes {
     if (!this.player.told) return;
     const ratio = window.devicePixelRatio || 1;
     this.wide = this.scroll.clientWidth;
-    const rows = this.planned();
+    const rows = [...(this.signals ? this.signals.rows() : []), ...this.planned()];
     const high = Math.max(this.scroll.clientHeight, 20 + rows.reduce((sum, row) => sum + row.high, 0));
     const seen = this.scroll.clientHeight;
     const size = { width: Math.round(this.wide * ratio), height: Math.round(seen * ratio) };
