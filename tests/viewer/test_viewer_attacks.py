@@ -28,6 +28,11 @@ ADDRESSES = (
     "/clip/0",
     "/film/0",
     "/still/0/0",
+    "/api/overlays?video=0",
+    "/api/layers?video=0&first=0&end=8&layers=joints",
+    "/api/map?video=0&side=a&sound=0",
+    "/api/latency?video=0&side=a&first=0&end=8&bars=4",
+    "/api/waveform?video=0&first=0&end=1&bars=4",
 )
 
 
@@ -150,6 +155,8 @@ def test_every_answer_has_the_headers_that_bind_browsers(client: Client) -> None
         "panels.js",
         "api.js",
         "tubes.js",
+        "overlays.js",
+        "signals.js",
         "export.js",
         "tallies.js",
         "items.js",

@@ -13,7 +13,7 @@ from roadaware.cli import console
 from roadaware.cli.options import USUAL, Common, Outcome, Several, validate_range
 from roadaware.errors import UsageError
 
-_PATHS = "Runs, saved tables or datasets; what an evaluation judged stands beside it."
+_PATHS = "Runs, saved tables or datasets, joints of `poses`; what an evaluation judged stands beside it."
 _MEDIA = "Videos, or folders in which videos and images lie, where tables do not say."
 _READER = "The reader of a dataset as it was released, such as jaad. [default: told by its content]"
 _PORT = "The port to listen at. [default: a free one]"

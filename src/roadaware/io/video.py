@@ -7,7 +7,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -240,6 +240,7 @@ class VideoWriter(Growing):
         sound_rate: samples per second of the sound track; None for a silent video.
         comment: what the file says of itself, in its metadata.
         crf: how coarse the images may get, 0 for as they are to 51.
+        ticks: parts of a second in which frames say when they are shown; None for a constant pace.
 
     Raises:
         UsageError: if a size is not even and positive, or a rate not positive, or the coarseness unknown.
@@ -256,6 +257,7 @@ class VideoWriter(Growing):
         sound_rate: int | None = None,
         comment: str = "",
         crf: int = FINE_CRF,
+        ticks: int | None = None,
     ) -> None:
         if not 0 <= crf <= 51:
             raise UsageError(f"crf is 0 to 51, not {crf!r}")
@@ -268,7 +270,8 @@ class VideoWriter(Growing):
             )
         self.size, self.n_frames, self.n_samples = (int(height_px), int(width_px)), 0, 0
         # 1001 is the denominator of the NTSC rates, such as 30000/1001.
-        self._tick, self._rate = 1 / Fraction(fps).limit_denominator(1001), sound_rate or 0
+        self._pace, self._rate = 1 / Fraction(fps).limit_denominator(1001), sound_rate or 0
+        self._tick = self._pace if ticks is None else Fraction(1, ticks)
         self._target = Unfinished(path)
         self._sink = Sink(self._target.file)
         try:
@@ -285,22 +288,25 @@ class VideoWriter(Growing):
 
     def _video_stream(self, crf: int) -> Any:
         options = {**_PACE, "crf": str(crf)}
-        stream = self._file.add_stream("libx264", rate=1 / self._tick, options=options)
+        stream = self._file.add_stream("libx264", rate=1 / self._pace, options=options)
+        if self._tick != self._pace:
+            stream.time_base = stream.codec_context.time_base = self._tick
         stream.height, stream.width = self.size
         stream.pix_fmt = "yuv420p"
         context = stream.codec_context
         # One thread, so that the same frames make the same file; key frames twice a second or so, to seek to.
         # No B frames: packets leave in the order of the frames.
         context.thread_count, context.max_b_frames = 1, 0
-        context.gop_size = max(1, round(float(1 / self._tick) / 2))
+        context.gop_size = max(1, round(float(1 / self._pace) / 2))
         context.colorspace = context.color_primaries = context.color_trc = _BT601
         return stream
 
-    def write(self, frame: Pixels) -> None:
+    def write(self, frame: Pixels, at: int | None = None) -> None:
         """Add a frame.
 
         Args:
             frame: (H, W, 3) uint8 of the size of the video.
+            at: when it is shown, in `ticks`, later than the one before; None for the next at the constant pace.
 
         Raises:
             UsageError: if it has another shape or type.
@@ -310,7 +316,7 @@ class VideoWriter(Growing):
         if frame.shape != (*self.size, 3) or frame.dtype != np.uint8:
             raise UsageError(f"expected uint8 {(*self.size, 3)}, found {frame.dtype} {frame.shape}")
         picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")
-        picture.pts, picture.time_base = self.n_frames, self._tick
+        picture.pts, picture.time_base = self.n_frames if at is None else at, self._tick
         self._mux(self._video, picture)
         self.n_frames += 1
 
@@ -555,3 +561,50 @@ def _pieces(file: Any, stream: Any, first: int, end: int) -> Iterator[Floats32]:
             at, left = at + len(block), left - len(piece)
         if at >= end or not left:
             return
+
+
+# Blocks that begin this far from where the one before ended are placed anew; less is rounding of their times.
+_ASTRAY_S = 0.02
+
+
+def iterate_sound(path: Path, rate: int, most_s: float) -> Iterator[tuple[int, Floats32]]:
+    """Blocks of the first sound track, in the order of the file, without holding more than one.
+
+    Each is (n, 2) float32, with the place of its first sample, in samples from time 0 of the file's clock. Places may
+    have gaps, and may go back where the times of a file do.
+
+    Args:
+        path: a regular file with sound.
+        rate: samples a second that are given, whatever the track has.
+        most_s: where it ends at the latest; twice as many samples are given at most, whatever their times are.
+
+    Raises:
+        NoSoundError: if the file has no sound track.
+        CodecError: if its codec is not known.
+        CutOffError: if it is damaged, after the blocks before that.
+        MediaError: if the file is empty, damaged as a whole, or no video or sound.
+        InputError: if it cannot be read.
+    """
+    where = to_printable(str(path))
+    with open_container(Path(path)) as file:
+        stream = open_audio_stream(file, where)
+        own = int(stream.rate or 0)
+        if not 0 < own <= _MOST_RATE:
+            raise MediaError(f"{own} samples of sound a second; up to {_MOST_RATE} are read", where=where)
+        end, left, at = round(most_s * rate), 2 * round(most_s * rate), 0
+        to_stereo = av.AudioResampler(format="fltp", layout="stereo", rate=rate)
+        try:
+            for coded in chain(file.decode(stream), [None]):
+                if coded is not None and coded.pts is not None:
+                    begin = round(
+                        coded.pts * (coded.time_base or stream.time_base or Fraction(1, own)) * rate
+                    )
+                    at = begin if abs(begin - at) > _ASTRAY_S * rate else at
+                for plain in to_stereo.resample(coded):
+                    block = plain.to_ndarray().T
+                    yield at, np.ascontiguousarray(block, dtype=np.float32)
+                    at, left = at + len(block), left - len(block)
+                if at >= end or left <= 0:
+                    return
+        except BROKEN as error:
+            raise CutOffError(f"sound: {format_decoder_error(error)}", where=where, hint=CUT) from error

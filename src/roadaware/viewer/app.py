@@ -26,8 +26,10 @@ from roadaware.viewer.films import FilmFinder, open_served
 from roadaware.viewer.filters import parse_conditions
 from roadaware.viewer.index import Index
 from roadaware.viewer.opening import Opened, TableSource
+from roadaware.viewer.overlays import Overlays
 from roadaware.viewer.sweeps import Sweeps
 from roadaware.viewer.verdicts import Verdict, VerdictFile, build_corrections
+from roadaware.viewer.waveforms import Waveforms
 
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _CHUNK = 1 << 18
@@ -67,6 +69,7 @@ class _Pages:
     def __init__(self, opened: Opened, annotator: str) -> None:
         self._opened, self._annotator = opened, annotator
         self._index, self._films = Index(opened), FilmFinder(opened)
+        self._overlays, self._waveforms = Overlays(opened, self._index), Waveforms()
         self.clips = ClipMaker(self._index, self._films)
         self._sweeps = Sweeps(opened)
         static = files("roadaware.viewer") / "static"
@@ -85,6 +88,11 @@ class _Pages:
             "/api/video": self.video,
             "/api/film": self.film_state,
             "/api/boxes": self.boxes,
+            "/api/overlays": self.overlays,
+            "/api/layers": self.layers,
+            "/api/map": self.sound_map,
+            "/api/latency": self.latency,
+            "/api/waveform": self.waveform,
             "/api/counts": self.counts,
             "/api/errors": self.errors,
             "/api/items": self.items,
@@ -144,6 +152,7 @@ class _Pages:
                 "message": film.message,
                 "done": round(film.done, 3),
                 "drawn": film.drawn,
+                "sound": film.sound,
                 "width": film.width,
                 "height": film.height,
                 "times": [round(t_s, 6) for t_s in film.times_s] if film.state != "encoding" else [],
@@ -155,6 +164,38 @@ class _Pages:
         first, end = _whole(request, "first"), _whole(request, "end")
         conditions = parse_conditions(_text(request, "where"))
         return _json(self._index.boxes(self._video(request), first, end, conditions))
+
+    def overlays(self, request: Request) -> Response:
+        """What stands beside the boxes of a video, and its sounds."""
+        return _json(self._overlays.describe(self._video(request)))
+
+    def layers(self, request: Request) -> Response:
+        """Some layers of some frames."""
+        first, end = _whole(request, "first"), _whole(request, "end")
+        layers = _text(request, "layers").split(",")
+        return _json(self._overlays.window(self._video(request), first, end, layers))
+
+    def sound_map(self, request: Request) -> Response:
+        """Where a sound comes from, as it is predicted."""
+        side, sound = _text(request, "side"), _whole(request, "sound")
+        return _json(self._overlays.sound_map(self._video(request), side, sound))
+
+    def latency(self, request: Request) -> Response:
+        """How long the frames of a watch took to be known."""
+        first, end, bars = (_whole(request, name) for name in ("first", "end", "bars"))
+        side = _text(request, "side")
+        return _json(self._overlays.latency(self._video(request), side, first, end, bars))
+
+    def waveform(self, request: Request) -> Response:
+        """The waveform of a part of a film, on the clock of the file that is shown."""
+        film = self._films.film(self._video(request))
+        first_s, end_s = _number(request, "first"), _number(request, "end")
+        bars = _whole(request, "bars")
+        if film.path is None or film.state != "ready" or not film.sound:
+            state = "reading" if film.state == "encoding" else "none"
+            return _json({"state": state, "message": "", "done_s": 0, "low": [], "high": []})
+        open_served(film.path)[0].close()  # refuses what was put in the film's place since
+        return _json(self._waveforms.describe(film.path, first_s, end_s, bars))
 
     def counts(self, request: Request) -> Response:
         """How many boxes pass the filters; classes that do not are given one by one."""

@@ -22,9 +22,11 @@ from roadaware.io.images import parse_image_size, read_still, strip_image_metada
 from roadaware.io.sources import is_outside, open_file, read_file, resolve_inside, to_printable
 from roadaware.io.video import (
     BROKEN,
+    NoSoundError,
     VideoReader,
     VideoWriter,
     get_time_base,
+    iterate_sound,
     open_container,
     read_frame_times,
 )
@@ -41,6 +43,13 @@ _USUAL_FPS = 25.0
 _MOST_PACKETS = 20_000_000
 _CRF = 20
 """Of copies: finer than the eye needs, since people measure on them."""
+_TICKS = 90_000
+_LEAST_GAP_S, _MOST_GAP_S = 1e-3, 3600.0
+"""Between frames of a copy; where a film's are closer or farther apart, its times are not times, and it has a pace."""
+_RATE = 48_000
+"""Samples of sound a second in copies, of which the coder's delay is 21 ms."""
+_MOST_SOUND_S = 48 * 3600.0
+_PLAYED_SOUNDS = ("aac", "mp3", "opus", "flac", "vorbis", "pcm")
 
 
 @dataclass
@@ -55,6 +64,7 @@ class Film:
         done: share that is encoded.
         drawn: whether everything is drawn on it already.
         width, height: of its images; 0 where not known.
+        sound: whether that file has a sound track.
     """
 
     state: str
@@ -65,6 +75,7 @@ class Film:
     drawn: bool = False
     width: int = 0
     height: int = 0
+    sound: bool = False
 
 
 class FilmFinder:
@@ -232,16 +243,19 @@ class FilmFinder:
                 size = int(stream.width), int(stream.height)
                 family = _CONTAINER in str(file.format.name).split(",")
                 scale = get_time_base(stream, where)
+                heard = [str(each.codec_context.name) for each in file.streams.audio if each.codec_context]
                 times, count, broken = read_frame_times(file, stream, where)
                 times_s = (times * scale).tolist()
                 whole = not broken and count == len(times_s) and times_s and abs(times_s[0]) < _START_S
                 if whole and family and form in _PLAYED and _is_seekable(path):
-                    return Film("ready", path=path, times_s=times_s, width=size[0], height=size[1])
+                    said = f"browsers do not play its sound ({heard[0]})" if _is_silent(heard) else ""
+                    return Film("ready", said, path, times_s, 1.0, False, *size, sound=bool(heard))
         return self._open_copy(path)
 
     def _open_copy(self, path: Path) -> Film:
         status = path.stat()
-        name = f"{path}\0{status.st_size}\0{status.st_mtime_ns}"
+        # The last word tells these copies from those of another make.
+        name = f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0in step"
         key = hashlib.blake2b(os.fsencode(name), digest_size=12).hexdigest()
         target = Path(os.path.realpath(get_cache_folder())) / "viewer" / f"{key}.mp4"
         if target.is_file():
@@ -255,7 +269,7 @@ class FilmFinder:
         return film
 
     def _encode(self, reader: VideoReader, target: Path, film: Film) -> None:
-        """Write the copy; frame n of it is frame n of the film, at a constant pace."""
+        """Write the copy; frame n of it is frame n of the film, shown and heard when it was, from 0 on."""
         with self._encoder, reader:
             fps = min(max(reader.fps or _USUAL_FPS, 0.1), 240.0)
             try:
@@ -263,19 +277,95 @@ class FilmFinder:
                 with suppress(OSError):
                     remove_stale_files(target.parent)
                 width, height = (side + side % 2 for side in (reader.width_px, reader.height_px))
-                writer = VideoWriter(target, width, height, fps, crf=_CRF)
+                shown_s = _times_of_copy(reader)
+                sound = CopiedSound(reader.path, reader.t_s(0)) if shown_s else None
+                rate = _RATE if sound is not None and sound.held is not None else None
+                ticks = _TICKS if shown_s else None
+                writer = VideoWriter(target, width, height, fps, sound_rate=rate, crf=_CRF, ticks=ticks)
                 with writer:
                     picture = np.zeros((height, width, 3), dtype=np.uint8)
                     for number in range(len(reader)):
                         with suppress(InputError):  # one that cannot be decoded: the last one stands
                             picture = _pad(reader.frame(number), width, height)
-                        writer.write(picture)
+                        writer.write(picture, round(shown_s[number] * _TICKS) if shown_s else None)
+                        if sound is not None and rate:
+                            after_s = (
+                                shown_s[number + 1] if number + 1 < len(shown_s) else shown_s[-1] + 1 / fps
+                            )
+                            sound.write(writer, after_s)
                         film.done = (number + 1) / len(reader)
                 with VideoReader(target) as copy:
                     film.times_s = [copy.t_s(number) for number in range(len(copy))]
+                film.sound = rate is not None
+                film.message = _say(reader.path, "" if sound is None else sound.fault)
                 film.path, film.state = target, "ready"
             except (RoadawareError, OSError) as error:
                 film.state, film.message = "missing", f"it could not be encoded: {error}"
+
+
+def _times_of_copy(reader: VideoReader) -> list[float]:
+    """When each frame of a copy is shown: as in the film, from 0 on; nothing where the film's times make no sense."""
+    begin_s = reader.t_s(0)
+    times_s = [reader.t_s(number) - begin_s for number in range(len(reader))]
+    sane = all(_LEAST_GAP_S <= after - before <= _MOST_GAP_S for before, after in pairwise(times_s))
+    return times_s if sane else []
+
+
+class CopiedSound:
+    """The sound of a film for its copy, whose clock begins at the film's first image; silence where there is none.
+
+    Args:
+        path: of the film.
+        begin_s: time of its first image, on the film's clock.
+    """
+
+    def __init__(self, path: Path, begin_s: float) -> None:
+        self.fault = ""
+        self.held: tuple[int, Any] | None = None
+        """The block that is to be written next, and its place; None where there is no more, or no sound at all."""
+        self._blocks = iterate_sound(path, _RATE, _MOST_SOUND_S)
+        self._origin, self._written = round(begin_s * _RATE), 0
+        self._fetch()
+
+    def write(self, writer: VideoWriter, until_s: float) -> None:
+        """Write what is heard up to a time of the copy.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        end = round(until_s * _RATE)
+        while self._written < end:
+            first, last = self._written, min(end, self._written + _RATE)
+            block = np.zeros((last - first, 2), np.float32)
+            while self.held is not None:
+                at, samples = self.held
+                low, high = max(first, at), min(last, at + len(samples))
+                if low < high:
+                    block[low - first : high - first] = samples[low - at : high - at]
+                if at + len(samples) > last:
+                    break
+                self._fetch()
+            writer.write_sound(block)
+            self._written = last
+
+    def _fetch(self) -> None:
+        self.held = None
+        try:
+            at, samples = next(self._blocks)
+            self.held = at - self._origin, samples
+        except (StopIteration, NoSoundError):
+            pass
+        except InputError as error:
+            self.fault = error.message
+
+
+def _is_silent(codecs: list[str]) -> bool:
+    return bool(codecs) and not codecs[0].startswith(_PLAYED_SOUNDS)
+
+
+def _has_sound(path: Path) -> bool:
+    with open_container(path) as file:
+        return bool(file.streams.audio)
 
 
 def _is_seekable(path: Path) -> bool:
@@ -295,12 +385,14 @@ def _is_seekable(path: Path) -> bool:
 
 def _describe_copy(reader: VideoReader, target: Path, path: Path) -> Film:
     times_s = [reader.t_s(number) for number in range(len(reader))]
-    return Film("ready", _say(path), target, times_s, width=reader.width_px, height=reader.height_px)
+    size, heard = (reader.width_px, reader.height_px), _has_sound(target)
+    lost = "" if heard or not _has_sound(path) else "it cannot be decoded"
+    return Film("ready", _say(path, lost), target, times_s, 1.0, False, *size, sound=heard)
 
 
-def _say(path: Path) -> str:
-    name = to_printable(path.name)
-    return f"browsers do not play {name} frame by frame: a copy without sound is shown, and kept in the cache"
+def _say(path: Path, lost: str = "") -> str:
+    said = f"browsers do not play {to_printable(path.name)} frame by frame: a copy is shown, and kept in the cache"
+    return f"{said}; of its sound not all is heard: {lost}" if lost else said
 
 
 def _pad(picture: Any, width: int, height: int) -> Any:

@@ -144,6 +144,11 @@ class Index:
             if video in held.videos
         }
 
+    @property
+    def sets(self) -> dict[str, _Side]:
+        """The sides, for what stands beside their boxes."""
+        return self._sets
+
     def fps(self, video: str) -> float | None:
         """Frames per second of a video, as far as a set says so."""
         told = self._fact(video, "fps")
@@ -601,6 +606,15 @@ class _Side:
             if self._box_index is None:
                 self._box_index = open_box_index(self.source, self._bare_tubes, self._labels)
             return self._box_index
+
+    def scan_boxes(self, video: str) -> pl.LazyFrame:
+        """The boxes of a video with all of their columns."""
+        return self._rows(video)
+
+    @property
+    def tubes(self) -> pl.DataFrame:
+        """All tubes: `tube`, `video`, `name`, `parent` and more."""
+        return self._tubes
 
     def _rows(self, video: str) -> pl.LazyFrame:
         """The boxes of a video."""

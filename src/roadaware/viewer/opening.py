@@ -18,6 +18,7 @@ from roadaware.datasets.simulator import is_simulation
 from roadaware.errors import InputError, RoadawareError, UsageError
 from roadaware.formats.coda import read_corner_cases
 from roadaware.io.files import read_regular
+from roadaware.io.sources import resolve_inside
 from roadaware.online.events import CROSSING, EVENTS, SUMMARY
 from roadaware.reports import runs
 from roadaware.scenes.schema import create_empty_table
@@ -94,12 +95,14 @@ class Opened:
         evaluations: of any kind, with the folders that hold them.
         media: folders and files in which films are looked for.
         findings: of `audit`, `doctor` and `check`, by where they lie; see `findings.read_findings`.
+        poses: files of joints.
     """
 
     sides: dict[str, TableSource]
     evaluations: tuple[tuple[Path, AnyRun], ...]
     media: tuple[Path, ...]
     findings: tuple[tuple[Path, list[dict[str, Any]]], ...] = ()
+    poses: tuple[Path, ...] = ()
 
     @property
     def truth(self) -> TableSource | None:
@@ -136,25 +139,30 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
     for path in (*paths, *media):
         require_path(path)
     films = [path for path in paths if path.is_file() and path.suffix.lower() in FILMS]
+    poses = [found for path in paths if (found := find_poses(path)) is not None]
     sources: list[TableSource] = []
     evaluations: list[tuple[Path, AnyRun]] = []
     findings: list[tuple[Path, list[dict[str, Any]]]] = []
+    native: list[Path] = []
     for path in paths:
-        if path in films:
+        if path in films or find_poses(path) is not None:
             continue
         if hold_findings(path):
             findings.append((path, read_findings(path)))
         elif runs.is_run(path):
             evaluations.append((path, _open_evaluation(path)))
+        elif _is_native(path, reader):
+            native.append(path)
         else:
             sources.append(_open_tables(path, reader))
-    sides = _arrange(sources)
+    truth = next((source for source in sources if not source.predicted), None)
+    sides = _arrange([*sources, *(_open_native(path, truth) for path in native)])
     if not sources:
         raise UsageError(
             "an evaluation or a list of findings holds no boxes: name its ground truth and predictions too, as in\n"
             "  roadaware view RUN TRUTH PREDICTIONS"
         )
-    return Opened(sides, tuple(evaluations), (*media, *films), tuple(findings))
+    return Opened(sides, tuple(evaluations), (*media, *films), tuple(findings), tuple(poses))
 
 
 def _arrange(sources: Sequence[TableSource]) -> dict[str, TableSource]:
@@ -197,6 +205,72 @@ def open_sets(sets: Sequence[TableSet], media: Sequence[Path] = ()) -> Opened:
             )
         )
     return Opened(_arrange(sources), (), tuple(media))
+
+
+def _is_native(path: Path, reader: str | None) -> bool:
+    """Whether a path is predicted relations or maps of sounds in the form in which they are published."""
+    maps = path.is_dir() and not is_saved(path) and any(path.glob("*.npy"))
+    if reader is not None or not (maps or path.suffix.lower() in (".json", ".npz")) or _tells_coco(path):
+        return False
+    try:
+        detect_dataset_format(path)
+    except InputError:
+        return True
+    return False
+
+
+def _open_native(path: Path, truth: TableSource | None) -> TableSource:
+    """Predicted relations, or maps of sounds, whose words and names are those of the ground truth.
+
+    Raises:
+        UsageError: if no ground truth was named, or it has neither relations nor sounds.
+        InputError: if they cannot be read.
+    """
+    from roadaware.analysis.scene_tasks import TASKS, read_predictions
+
+    if truth is None:
+        raise UsageError(f"{path} holds predictions about a ground truth: name that too")
+    tasks = [
+        name for name, table in (("relations", "relations"), ("sound", "sounds")) if table in truth.tables
+    ]
+    tasks = [name for name in tasks if name == "sound" or path.suffix.lower() == ".json"]
+    if not tasks:
+        raise UsageError(f"{path} holds relations or sounds, and {truth.name} has none")
+    scenes = load_tables(
+        truth, ("videos", "frames", "boxes", "tubes", "tube_labels", "relations", "sounds"), Scenes
+    )
+    for name in tasks:
+        try:
+            with log_step(f"reading {path}"):
+                found = read_predictions(TASKS[name], path, scenes)
+        except InputError:
+            if name == tasks[-1]:
+                raise
+        else:
+            break
+    return TableSource(
+        name=path.name,
+        predicted=True,
+        meta=found.meta,
+        tables={name: frame.lazy() for name, frame in found.filled().items()},
+        folder=None,
+        root=path.absolute().parent,
+    )
+
+
+def find_poses(path: Path) -> Path | None:
+    """The table of joints of a folder that `poses` wrote; None where it is no such folder.
+
+    Raises:
+        InputError: if the folder's joints lie elsewhere, or are not whole yet.
+    """
+    from roadaware.tasks.poses import RECORD, TABLE
+
+    if not (path / RECORD).is_file() or is_saved(path):
+        return None
+    if not (path / TABLE).exists():
+        raise InputError("`poses` has not ended here: its joints are still in parts", where=str(path))
+    return resolve_inside(Path(os.path.realpath(path)), TABLE)
 
 
 def _open_evaluation(path: Path) -> AnyRun:

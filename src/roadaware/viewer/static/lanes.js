@@ -13,6 +13,7 @@ export class Lanes {
     this.bars = [];
     this.range = [0, 1];
     this.chosenSpan = null;
+    this.signals = null; // lanes of what is heard and measured, see signals.js
     this.hatches = new Map();
     this.listen();
     // The canvas is as large as what is seen of the lanes, and stays there while they are scrolled.
@@ -24,6 +25,18 @@ export class Lanes {
     this.range = [0, Math.max(1, this.player.count)];
     this.chosenSpan = null;
     this.draw();
+  }
+
+  get left() {
+    return LEFT;
+  }
+
+  get across() {
+    return this.wide - LEFT - 8;
+  }
+
+  clip(pen, words, wide) {
+    return clip(pen, words, wide);
   }
 
   x(frame) {
@@ -94,7 +107,7 @@ export class Lanes {
     if (!this.player.told) return;
     const ratio = window.devicePixelRatio || 1;
     this.wide = this.scroll.clientWidth;
-    const rows = this.planned();
+    const rows = [...(this.signals ? this.signals.rows() : []), ...this.planned()];
     const high = Math.max(this.scroll.clientHeight, 20 + rows.reduce((sum, row) => sum + row.high, 0));
     const seen = this.scroll.clientHeight;
     const size = { width: Math.round(this.wide * ratio), height: Math.round(seen * ratio) };
@@ -158,7 +171,9 @@ export class Lanes {
       return;
     }
     pen.fillText(clip(pen, row.title, LEFT - 14), 8, top + 10);
-    if (row.kind === "tubes") {
+    if (row.kind === "signal") {
+      row.draw(pen, this, top);
+    } else if (row.kind === "tubes") {
       row.levels.forEach((tubes, level) => tubes.forEach((tube) => this.drawBar(pen, tube, top + 2 + level * ROW)));
     } else if (row.kind === "av") {
       for (const [first, end, word] of row.spans) {

@@ -5,8 +5,10 @@ import { buildClip, MOST_FRAMES } from "./clip.js";
 import { Exporter } from "./export.js";
 import { Lanes } from "./lanes.js";
 import { readConditions } from "./filters.js";
+import { Overlays } from "./overlays.js";
 import { choice, make, Panels } from "./panels.js";
 import { Player } from "./player.js";
+import { Signals } from "./signals.js";
 import { Space } from "./space.js";
 import { Tallies } from "./tallies.js";
 import { labelsAt } from "./tubes.js";
@@ -25,6 +27,8 @@ const KEYS = [
   ["1 2 3", "right, wrong, unsure"],
   ["N, U", "a note, undo"],
   ["B, D", "predictions side by side, their differences alone"],
+  ["R P", "relations, joints of people"],
+  ["H X", "what is heard, and its maps; forecasts for pedestrians"],
   ["M, F", "sound, full screen"],
   ["E, C, S", "save the frame as a picture, the span as a page, as a video"],
   ["V", "the LiDAR sweep: from above, in space, hidden"],
@@ -55,6 +59,7 @@ let passed = null; // numbers of videos with some of them
 let index;
 let player;
 let lanes;
+let overlays;
 let panels;
 let exporter;
 let tallies;
@@ -106,6 +111,8 @@ const app = {
       if (!(await player.load(number, index.videos.name[number], index.videos.n_frames[number]))) return;
       state.chosen = null;
       space.load(number);
+      lanes.signals.reset();
+      overlays.load(number);
       lanes.reset();
       if (["videos", "found"].includes(panels.view.tab)) panels.show();
     }
@@ -338,7 +345,8 @@ function refresh() {
   $("split").setAttribute("aria-pressed", state.split);
   $("loop").setAttribute("aria-pressed", Boolean(player.loop));
   $("tails").setAttribute("aria-pressed", player.tails);
-  $("sound").setAttribute("aria-pressed", !$("film").muted);
+  $("sound").setAttribute("aria-pressed", !$("film").muted && player.film.sound === true);
+  $("volume").hidden = !player.film.sound;
   $("score").value = state.score;
   $("score-value").textContent = state.score.toFixed(2);
   player.draw();
@@ -377,7 +385,11 @@ function count() {
 }
 
 function changed(frame) {
-  if (!player || !lanes) return;
+  if (!player || !lanes || !panels) return;
+  if (changed.sound !== player.film.sound) {
+    changed.sound = player.film.sound; // a copy is there by now
+    refresh();
+  }
   $("play").textContent = player.playing ? "pause" : "play";
   $("clock").textContent = `frame ${frame} of ${player.count} · ${(player.times[frame] ?? 0).toFixed(2)} s`;
   lanes.move(frame);
@@ -405,7 +417,7 @@ function act(what) {
     forward: () => player.step(1),
     loop: () => setLoop(!player.loop),
     tails: () => (player.tails = !player.tails),
-    sound: () => ($("film").muted = !$("film").muted),
+    sound: () => (player.film.sound ? ($("film").muted = !$("film").muted) : tell("this video has no sound")),
     fit: () => player.zoomBy(1 / player.zoom.scale),
     full: () => (document.fullscreenElement ? document.exitFullscreen() : $("view").requestFullscreen()),
     save: () => $("picture").toBlob((blob) => save(blob, `${index.videos.name[app.number]}-${player.frame}.png`)),
@@ -457,12 +469,13 @@ function press(event) {
     c: () => act("clip"),
     s: () => act("video"),
     "?": () => $("keys").showModal(),
-    Escape: () => choose(null),
+    Escape: () => (overlays.select(null), choose(null)),
   };
   // The space bar presses a button or opens a fold that has the focus, and arrows move a slider.
   if (event.key === " " && event.target.matches("button, summary")) return;
   if (event.key.startsWith("Arrow") && event.target.matches("input")) return;
   const found = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+  if (!found && overlays.press(event.key.toLowerCase())) return event.preventDefault();
   if (!found) return;
   event.preventDefault();
   found();
@@ -483,6 +496,7 @@ function remember() {
     if (state.split) parts.split = 1;
     if (state.where) parts.where = state.where;
     if (space.mode) parts.p = `${space.mode},${space.colour}`;
+    if (overlays.on.size) parts.on = [...overlays.on].join(",");
     const { tab, kind, label, fault, threshold, side, source } = panels.view;
     parts.tab = tab;
     if (tab === "errors") Object.assign(parts, { kind, label, fault, th: threshold, side, of: source });
@@ -499,6 +513,7 @@ function recall() {
   state.hidden = new Set((parts.get("hide") || "").split("\n").filter(Boolean));
   for (const side of (parts.get("off") || "").split(",")) if (side in state.sides) state.sides[side] = false;
   state.split = parts.get("split") === "1";
+  overlays.on = new Set((parts.get("on") || "").split(",").filter((layer) => overlays.buttons.has(layer)));
   const found = /^([a-z]+):([tb])(\d+)(?::(\d+))?$/.exec(parts.get("t") || "");
   let chosen = null;
   const [one, other, overlap, alone] = (parts.get("ab") || "").split(",");
@@ -528,11 +543,22 @@ async function start() {
     if (player.loop || span) player.loop = span;
     refresh();
   });
+  overlays = player.overlays = new Overlays(player, state, $("layers"), $("relations"), () => {
+    if (overlays.relation) lanes.chosenSpan = overlays.relation.span; // to be repeated by O, and saved by C
+    lanes.draw();
+    remember();
+  }, tell);
+  lanes.signals = new Signals(player, overlays, state, () => lanes.draw());
+  $("volume").addEventListener("input", () => {
+    $("film").volume = Number($("volume").value);
+    $("film").muted = $("film").volume === 0;
+    refresh();
+  });
   panels = new Panels($("tabs"), $("list"), index, app);
   exporter = new Exporter($("export"), tell);
   tallies = new Tallies($("all-counts"), $("list"));
   space = new Space($("view"), index, player, state, app);
-  window.viewer = { player, lanes, state, tallies, space }; // for tests and the curious
+  window.viewer = { player, lanes, state, overlays, tallies, space }; // for tests and the curious
   buildHeader();
   const { number, frame, chosen, view } = recall();
   Object.assign(panels.view, view);

@@ -23,6 +23,7 @@ export class Player {
     this.tubes = {};
     this.sizes = {};
     this.hits = [];
+    this.overlays = null; // what is drawn beside boxes, see overlays.js
     this.wanted = null; // the frame a seek is on its way to
     this.next = null; // the frame that is asked for meanwhile
     this.image = null; // of stills
@@ -280,18 +281,23 @@ export class Player {
     pen.fillRect(0, 0, this.canvas.width, this.canvas.height);
     this.hits = [];
     this.drawn = 0;
+    this.overlays?.begin();
     for (const pane of panes) {
       pen.save();
       pen.beginPath();
       pen.rect(pane.left, 0, pane.wide, pane.high);
       pen.clip();
       this.drawImage(pen, pane);
+      this.overlays?.drawBelow(pen, pane);
       for (const side of pane.sides) this.drawSide(pen, pane, side);
       this.drawMark(pen, pane);
+      this.overlays?.draw(pen, pane);
       for (const paint of this.state.painters || []) paint(pen, pane);
       if (panes.length > 1) this.drawTitle(pen, pane);
       pen.restore();
     }
+    this.overlays?.end();
+    this.canvas.dataset.overlays = this.overlays ? this.overlays.drawn.length : 0;
     this.canvas.dataset.frame = this.frame;
     this.canvas.dataset.boxes = this.drawn;
   }
@@ -431,6 +437,8 @@ export class Player {
     const ratio = window.devicePixelRatio || 1;
     const box = this.canvas.getBoundingClientRect();
     const [x, y] = [(event.clientX - box.left) * ratio, (event.clientY - box.top) * ratio];
+    if (this.overlays?.pick(x, y)) return;
+    this.overlays?.select(null);
     const under = this.hits.filter(({ place: [left, top, wide, high] }) => x >= left && x <= left + wide && y >= top && y <= top + high);
     // The smallest box under the pointer: a large one would hide what stands before it.
     under.sort((a, b) => a.place[2] * a.place[3] - b.place[2] * b.place[3]);
@@ -444,7 +452,7 @@ function evenUp(side, shown) {
 }
 
 // Boxes of a set that was made on images of another size; a side that differs by one pixel was evened up.
-function ratioOf(shown, own) {
+export function ratioOf(shown, own) {
   return own && Math.abs(shown - own) > 1 ? shown / own : 1;
 }
 
@@ -464,8 +472,8 @@ function drawBox(pen, [x, y, wide, high], colour, ratio, { dashed, selected, gue
   pen.setLineDash([]);
 }
 
-// Words on a dark ground, moved so far that they lie within the pane.
-function tag(pen, x, y, words, colour, ratio, pane) {
+// Words on a dark ground, moved so far that they lie within the pane; how wide they are.
+export function tag(pen, x, y, words, colour, ratio, pane) {
   pen.font = `${11.5 * ratio}px system-ui, sans-serif`;
   const wide = pen.measureText(words).width;
   if (pane) {
@@ -476,4 +484,5 @@ function tag(pen, x, y, words, colour, ratio, pane) {
   pen.fillRect(x - 1 * ratio, y - 12 * ratio, wide + 8 * ratio, 15.5 * ratio);
   pen.fillStyle = colour;
   pen.fillText(words, x + 3 * ratio, y);
+  return wide + 8 * ratio;
 }
