@@ -160,7 +160,8 @@ class Trials:
         return came
 
     def _said(self) -> str:
-        return (self.room / "stderr").read_text(errors="replace")[-2000:]
+        said = self.room / "stderr"  # which a process that was killed at once has not opened
+        return said.read_text(errors="replace")[-2000:] if said.exists() else ""
 
     def _kill(self, number: signal.Signals, *, again: bool) -> bool:
         """Let a signal meet the command; whether it has to be given again."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import itertools
+import json
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import polars.selectors as cs
@@ -23,7 +26,9 @@ from benchmarks.fuzzing import _hostile
 from roadaware.cli import main
 from roadaware.errors import DamagedError
 from roadaware.metrics.metric_state import SCENE_COUNTS, SCENE_SUMMARY
-from roadaware.reports.event_runs import load_event_run
+from roadaware.reports.event_pages import render_event_runs
+from roadaware.reports.event_runs import build_event_run_json, load_event_run
+from roadaware.reports.event_text import format_event_run, format_event_runs
 from roadaware.reports.run_tables import read_table
 from roadaware.reports.runs import load, load_runs
 from roadaware.reports.scene_runs import load_scene_run
@@ -95,6 +100,80 @@ def test_a_value_that_no_run_has_is_damage(run: Path, tmp_path: Path, what: str)
     made = forged(run, tmp_path / "forged", f"{file}.parquet", lambda table: table.with_columns(odd))
     with pytest.raises(DamagedError, match="expected"):
         load_runs(load_event_run, made)
+
+
+FACTS = (
+    "split",
+    "truth",
+    "claims",
+    "dropped",
+    "findings",
+    "linker",
+    "config_name",
+    "tracking",
+    "tracked",
+    "streaming",
+)
+
+
+def _places(held: Any, *names: Any) -> Iterator[tuple[Any, ...]]:
+    """Where values stand in a document, outer ones first."""
+    yield names
+    for name, each in held.items() if isinstance(held, dict) else ():
+        yield from _places(each, *names, name)
+
+
+@pytest.mark.slow
+def test_whatever_a_run_says_of_itself_is_shown_or_refused(events: Events, tmp_path: Path) -> None:
+    words = [
+        "evaluate",
+        "road",
+        "--truth",
+        str(events.truth),
+        "--predictions",
+        str(events.saved),
+        "--draws",
+        "2",
+    ]
+    words += [
+        "--tracking",
+        "--fps",
+        "10",
+        "--latency",
+        "0.05",
+        "--frame-thresholds",
+        "0.5",
+        "--video-thresholds",
+        "0.2",
+    ]
+    assert main([*words, "-o", str(tmp_path / "run")]) == 0
+    whole = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert whole["tracking"]
+    assert whole["streaming"]
+    refused = 0
+    odd = itertools.cycle([None, "x", [], {}, True, {"a": {}}, 1.5, "gone"])
+    places = [(fact, *rest) for fact in FACTS for rest in _places(whole.get(fact))]
+    # Of the many means of classes some; all of the rest.
+    few = [place for place in places if "per_class" not in place or len(str(place[-1])) == 3]
+    for path in few:
+        held = copy.deepcopy(whole)
+        at = held
+        for name in path[:-1]:
+            at = at[name]
+        at[path[-1]] = next(odd)
+        if at[path[-1]] == "gone":
+            del at[path[-1]]
+        (tmp_path / "run" / "results.json").write_text(json.dumps(held))
+        try:
+            found = load_runs(load_event_run, tmp_path / "run")
+        except DamagedError:
+            refused += 1
+            continue
+        assert format_event_run(found[0]), path
+        assert format_event_runs(found)
+        assert build_event_run_json(found[0])
+        assert render_event_runs(found)
+    assert refused > 50
 
 
 # Every table that is read back of runs of pedestrians and of scenes, column by column.

@@ -76,7 +76,7 @@ def test_an_evaluation_ends_with_the_line_that_opens_it(
     assert last == "to look at it: roadaware view 'my run' truth found"
     opened = open_paths([Path(word) for word in shlex.split(last.partition("view ")[2])])
     assert (list(opened.sides), len(opened.evaluations)) == (["truth", "a"], 1)
-    assert main([*words, "-o", "-run"]) == 0
+    assert main([*words, "-o", "./-run"]) == 0
     assert "roadaware view ./-run truth found" in capsys.readouterr().err
     for quiet in (["-q"], ["--json"]):
         assert main([*words, "-o", f"run{quiet[0]}", *quiet]) == 0

@@ -52,7 +52,7 @@ def test_every_tube_of_many_is_drawn_where_it_is_scrolled_to_and_clicked(
 ) -> None:
     save(make_many(), tmp_path / "truth")
     page = visit(viewed(tmp_path / "truth"), "#v=one&f=5")
-    page.wait_for_function(f"window.viewer.lanes.bars.length === {TUBES}")
+    page.wait_for_function(f"() => window.viewer.lanes.bars.length === {TUBES}")
     sizes = """(() => {
         const { scroll, canvas } = window.viewer.lanes;
         return [scroll.scrollHeight, scroll.clientHeight, canvas.clientHeight];
@@ -119,7 +119,7 @@ def test_boxes_that_are_counted_are_those_that_would_be_drawn(sets: Path, viewed
         if hidden:
             page.locator("#classes button", has_text=hidden).click()
         page.wait_for_function(
-            "window.viewer.tallies.shown.dataset.key === window.viewer.tallies.key && !window.viewer.tallies.asked"
+            "() => window.viewer.tallies.shown.dataset.key === window.viewer.tallies.key && !window.viewer.tallies.asked"
         )
         counted = page.evaluate(
             "Object.fromEntries(Object.entries(window.viewer.tallies.sides).map(([side, each]) => [side, each.videos[0]]))"
@@ -127,7 +127,7 @@ def test_boxes_that_are_counted_are_those_that_would_be_drawn(sets: Path, viewed
         assert counted == page.evaluate(drawn), (score, hidden)
         assert counted["truth"] > 0 or hidden == "Ped"
     page.locator('[data-tab="videos"]').click()
-    page.wait_for_function("document.querySelector('[data-video=\"0\"]').textContent.endsWith('boxes')")
+    page.wait_for_function("() => document.querySelector('[data-video=\"0\"]').textContent.endsWith('boxes')")
 
 
 def test_keys_alone_save_a_span_as_a_video(sets: Path, tmp_path: Path, viewed: Open, visit: Any) -> None:

@@ -158,7 +158,7 @@ def test_predictions_in_their_published_form_stand_beside_the_ground_truth(overl
     assert relations["score"] == [0.75]
     for side in "bcd":
         assert told.sound_map("one", side, 0)["cells"] == [0, 64, 128, 255, 0, 0, 0, 0]
-    with pytest.raises(UsageError, match="ground truth"):
+    with pytest.raises(InputError, match="ground truth"):
         open_paths([overlaid / "found", overlaid / "maps.npz"])
     (overlaid / "strange.json").write_text('{"one": 3}')
     with pytest.raises(InputError):

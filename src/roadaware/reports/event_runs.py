@@ -16,8 +16,9 @@ from roadaware import __version__
 from roadaware.analysis.evaluation.runs import EventRun
 from roadaware.analysis.worst_tubes import Strip
 from roadaware.config import digest, from_dict, to_dict
-from roadaware.errors import DamagedError
+from roadaware.errors import DamagedError, UsageError
 from roadaware.io.folders import MARKER, add_marker, encode_json
+from roadaware.linking.config import LinkerConfig
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import (
     AV_ACTION,
@@ -127,14 +128,48 @@ def load_event_run(folder: Path) -> EventRun:
             strips,
             runs.get_resamples(results),
             int(results["seed"]),
-            {fact: results[fact] for fact in _FACTS if fact in results},
+            _check_facts({fact: results[fact] for fact in _FACTS if fact in results}),
             tuple(map(str, results["notes"])),
             _read_faults(held[_FAULTS]) if _FAULTS in held else None,
         )
-    except (AttributeError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, UsageError, pl.exceptions.PolarsError) as error:
         raise DamagedError(
             f"a field is missing or of a wrong kind: {error}", where=f"{folder}/{MARKER}", hint=runs.AGAIN
         ) from error
+
+
+def _check_facts(facts: dict[str, Any]) -> dict[str, Any]:
+    """What stands beside the numbers of a run, as it is shown.
+
+    Raises:
+        KeyError, TypeError, ValueError, UsageError: if something is missing or of a wrong kind.
+    """
+    truth = facts["truth"]
+    right = [
+        _are(str, truth["dataset"], *facts["claims"], *truth.get("native_kinds", {}).values()),
+        _are(int, truth["videos"], truth["boxes"], *facts["dropped"].values()),
+        _are(str | None, facts["split"], facts["config_name"], facts.get("tracked")),
+        _are(dict | None, *(facts.get(name) for name in ("linker", "findings", *_BESIDE))),
+    ]
+    for row in (facts.get("tracking") or {}).values():
+        right.append(_are(int | float | None, row["value"], row["low"], row["high"]))
+        right.append(_are(str | None, row.get("caution")))
+    if streaming := facts.get("streaming"):
+        means = [streaming["frame"], *streaming["video"].values()]
+        kinds = [found for level in means for kinds in level.values() for found in kinds.values()]
+        right.append(_are(int | float | None, *(found["mean"] for found in kinds)))
+        right.append(_are(int | float, streaming["clock"]["latency_s"]))
+        right.append(_are(str, streaming["clock"]["scheduler"]))
+    if facts.get("linker"):
+        from_dict(LinkerConfig, facts["linker"])
+    if not all(right):
+        raise ValueError("expected what was judged, as text and counts")
+    return facts
+
+
+def _are(kind: Any, *values: Any) -> bool:
+    """Whether all values are of a kind; True and False are no numbers."""
+    return all(isinstance(value, kind) and not isinstance(value, bool) for value in values)
 
 
 def _match_files(matches: Mapping[str, Matches]) -> dict[str, bytes]:
@@ -241,7 +276,9 @@ def build_event_run_json(run: EventRun) -> dict[str, Any]:
     beside = {name: facts[name] for name in _BESIDE if facts.get(name) is not None}
     if "tracking" in beside:
         beside["tracking"] = {
-            metric: row if metric in _COUNTS else {key: _times(value) for key, value in row.items()}
+            metric: row
+            if metric in _COUNTS
+            else row | {key: _times(row[key]) for key in ("value", "low", "high")}
             for metric, row in beside["tracking"].items()
         }
     groups = {}

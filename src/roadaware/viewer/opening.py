@@ -223,19 +223,21 @@ def _open_native(path: Path, truth: TableSource | None) -> TableSource:
     """Predicted relations, or maps of sounds, whose words and names are those of the ground truth.
 
     Raises:
-        UsageError: if no ground truth was named, or it has neither relations nor sounds.
-        InputError: if they cannot be read.
+        InputError: if they cannot be read, or no ground truth with relations or sounds was named.
     """
     from roadaware.analysis.scene_tasks import TASKS, read_predictions
 
-    if truth is None:
-        raise UsageError(f"{path} holds predictions about a ground truth: name that too")
-    tasks = [
-        name for name, table in (("relations", "relations"), ("sound", "sounds")) if table in truth.tables
-    ]
-    tasks = [name for name in tasks if name == "sound" or path.suffix.lower() == ".json"]
-    if not tasks:
-        raise UsageError(f"{path} holds relations or sounds, and {truth.name} has none")
+    tasks = []
+    if truth is not None:
+        tables = {"relations": "relations", "sound": "sounds"}
+        tasks = [name for name, table in tables.items() if table in truth.tables]
+        tasks = [name for name in tasks if name == "sound" or path.suffix.lower() == ".json"]
+    if truth is None or not tasks:
+        raise InputError(
+            "no dataset, and no predictions that go with what else was named",
+            where=str(path),
+            hint="Predicted relations and maps of sounds need a ground truth with relations or sounds beside them.",
+        )
     scenes = load_tables(
         truth, ("videos", "frames", "boxes", "tubes", "tube_labels", "relations", "sounds"), Scenes
     )

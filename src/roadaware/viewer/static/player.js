@@ -156,7 +156,12 @@ export class Player {
     this.late = time;
     if (this.video.readyState < 2) return;
     if ("VideoFrame" in window) {
-      const held = new VideoFrame(this.video);
+      let held;
+      try {
+        held = new VideoFrame(this.video);
+      } catch {
+        return; // between two images: the next one is told, too
+      }
       this.held?.close();
       this.held = held;
       time = held.timestamp / 1e6;
