@@ -127,7 +127,7 @@ def _build_section(
 
 def _write_run(folder: Path, run: EventRun) -> None:
     """The run as `evaluate -o` writes it; its page is the demo's."""
-    words = "The page of this run lies beside its folder; `roadaware report` makes one of the run alone."
+    words = "The page of this run is report.html in the folder above; roadaware report makes one of the run alone."
     page = report([Section(run.name, (), (Note(words),))], title=run.name)
     write_result_folder(folder, build_event_run_files(run, page), overwrite=False)
 

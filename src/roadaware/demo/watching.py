@@ -88,7 +88,7 @@ def watch_scenes(demo: Demo, truth: Path, scenes: Scenes) -> tuple[dict[str, Any
 
 
 def find_films(scenes: Scenes, truth: Path) -> dict[str, Path]:
-    """Video to its file.
+    """Video to its file, below `truth` as that was named.
 
     Args:
         scenes: of the videos.
@@ -97,7 +97,10 @@ def find_films(scenes: Scenes, truth: Path) -> dict[str, Path]:
     Raises:
         InputError: if a file is missing.
     """
-    return {str(name): find_video_path(scenes, truth, str(name)) for name in scenes.videos["video"].to_list()}
+    found = {
+        str(name): find_video_path(scenes, truth, str(name)) for name in scenes.videos["video"].to_list()
+    }
+    return {name: truth / path.relative_to(truth.resolve()) for name, path in found.items()}
 
 
 def find_detector() -> Path:

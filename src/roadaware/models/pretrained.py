@@ -105,7 +105,7 @@ def wrap_inference(model: nn.Module) -> Iterator[None]:
     try:
         with torch.inference_mode():
             yield
-    except ARITHMETIC as error:
+    except (*ARITHMETIC, UnboundLocalError) as error:  # the last where no branch knows a word of the config
         kind = getattr(getattr(model, "config", None), "model_type", "unknown")
         hint = "config.json or preprocessor_config.json is not that of its weights: take all from one place"
         raise InputError(

@@ -14,6 +14,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0], given = [...body.rows];
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, place) => {
+    if (head.tagName !== "TH") return;
     const button = document.createElement("button");
     button.type = "button";
     button.append(...head.childNodes);
