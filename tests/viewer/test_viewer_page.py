@@ -154,8 +154,11 @@ def test_keys_alone_go_from_error_to_verdict_and_undo(sets: Path, viewed: Open, 
     page.locator(".row.error").first.focus()
     page.keyboard.press("Enter")
     page.wait_for_selector(".verdicts")
+    before = page.locator("#chosen").inner_text()
     page.keyboard.press("ArrowDown")
-    page.wait_for_selector('.row.error[aria-current="true"]')
+    # The next error may be of another video, which is loaded before it is selected.
+    page.wait_for_function("before => document.querySelector('#chosen').innerText !== before", arg=before)
+    page.wait_for_selector(".verdicts")
     page.keyboard.press("Escape")
     page.evaluate("window.viewer.state.choose({ side: 'a', tube: 1, box: null })")
     page.keyboard.press("2")
