@@ -213,9 +213,7 @@ class Sweeps:
         Raises:
             UsageError, InputError: as `scene`.
         """
-        with self._lock:
-            turn = self._turn(video, frame)
-            steps = self._make_steps(turn, video, frame, side)
+        turn, steps = self._prepare(video, frame, side)
         codes = np.full(len(turn.sent), STEPS.index(LOOSE), dtype=np.uint8)
         if steps is not None:
             clusters = steps.geometry.clusters.of_return[turn.sent]
@@ -235,9 +233,7 @@ class Sweeps:
             UsageError: if there is no sweep, or no such run of `propose`.
             InputError: if a file cannot be read, or is none.
         """
-        with self._lock:
-            turn = self._turn(video, frame)
-            steps = self._make_steps(turn, video, frame, side)
+        turn, steps = self._prepare(video, frame, side)
         camera, points = turn.capture.camera, turn.move(turn.capture.points[turn.sent])
         low, high = np.percentile(points[:, 2], [2, 98]).round(2).tolist() if len(points) else (0.0, 1.0)
         boxes: dict[str, Any] = {}
@@ -278,9 +274,7 @@ class Sweeps:
         Raises:
             UsageError, InputError: as `scene`.
         """
-        with self._lock:
-            turn = self._turn(video, frame)
-            steps = self._make_steps(turn, video, frame, side)
+        turn, steps = self._prepare(video, frame, side)
         count, total = len(turn.sent), len(turn.capture.points)
         head = np.array([(_MARK, count, total, total - len(turn.finite))], dtype=_HEAD)
         clusters: npt.NDArray[Any] = np.zeros(count, dtype="<u4")
@@ -359,6 +353,12 @@ class Sweeps:
         if side not in self._runs:
             self._runs[side] = _open_run(source)
         return self._runs[side]
+
+    def _prepare(self, video: str, frame: int, side: str) -> tuple[Turn, _Steps | None]:
+        """The sweep of a frame, and the steps of a run on it; read once where several ask."""
+        with self._lock:
+            turn = self._turn(video, frame)
+            return turn, self._make_steps(turn, video, frame, side)
 
     def _turn(self, video: str, frame: int) -> Turn:
         """A sweep, read if it is not kept."""
