@@ -271,6 +271,7 @@ def test_the_page_fits_its_screen_and_is_readable(
         viewed(judged / "run", judged / "truth", judged / "found"),
         viewport={"width": width, "height": 800},
         color_scheme=scheme,
+        reduced_motion="reduce",  # colours are judged, not a moment between two
     )
     page.evaluate("window.viewer.state.choose({ side: 'a', tube: 1, box: null })")
     page.locator('[data-tab="errors"]').click()
