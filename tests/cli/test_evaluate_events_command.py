@@ -19,6 +19,7 @@ from roadaware.linking.config import LinkerConfig
 from roadaware.linking.link import link
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.evaluate import as_json, evaluate
+from roadaware.reports.event_runs import load_event_run
 from roadaware.scenes.composites import product_of_marginals
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions, Scenes
@@ -161,9 +162,11 @@ def test_unknown_videos_are_counted(roadaware: Command, events: Events, tmp_path
     assert all(f"{n:,} {what}" in strict.err for what, n in counts.items())
 
 
-def test_groups_are_sets_of_their_own(roadaware: Command, events: Events) -> None:
-    done = road(roadaware, events, "--by", "split", "weather", "night", "height", "--only", "frame", "--json")
+def test_groups_are_sets_of_their_own(roadaware: Command, events: Events, tmp_path: Path) -> None:
+    sliced = ("--by", "split", "weather", "night", "height", "-o", tmp_path / "run")
+    done = road(roadaware, events, *sliced, "--only", "frame", "--json")
     assert done.code == 0
+    assert load_event_run(tmp_path / "run").facts["calibration"]
     groups = done.data["run"]["groups"]
     assert {name.partition("=")[0] for name in groups} == {"split", "weather", "night", "height"}
     alone = road(roadaware, events, "--split", "val_2", "--only", "frame", "--json")

@@ -113,13 +113,15 @@ FACTS = (
     "tracking",
     "tracked",
     "streaming",
+    "calibration",
 )
 
 
 def _places(held: Any, *names: Any) -> Iterator[tuple[Any, ...]]:
     """Where values stand in a document, outer ones first."""
     yield names
-    for name, each in held.items() if isinstance(held, dict) else ():
+    inner = held.items() if isinstance(held, dict) else enumerate(held) if isinstance(held, list) else ()
+    for name, each in inner:
         yield from _places(each, *names, name)
 
 
@@ -145,11 +147,14 @@ def test_whatever_a_run_says_of_itself_is_shown_or_refused(events: Events, tmp_p
         "0.5",
         "--video-thresholds",
         "0.2",
+        "--by",
+        "weather",
     ]
     assert main([*words, "-o", str(tmp_path / "run")]) == 0
     whole = json.loads((tmp_path / "run" / "results.json").read_text())
     assert whole["tracking"]
     assert whole["streaming"]
+    assert whole["calibration"]
     refused = 0
     odd = itertools.cycle([None, "x", [], {}, True, {"a": {}}, 1.5, "gone"])
     places = [(fact, *rest) for fact in FACTS for rest in _places(whole.get(fact))]

@@ -149,8 +149,11 @@ def _check_facts(facts: dict[str, Any]) -> dict[str, Any]:
         _are(str, truth["dataset"], *facts["claims"], *truth.get("native_kinds", {}).values()),
         _are(int, truth["videos"], truth["boxes"], *facts["dropped"].values()),
         _are(str | None, facts["split"], facts["config_name"], facts.get("tracked")),
-        _are(dict | None, *(facts.get(name) for name in ("linker", "findings", *_BESIDE))),
+        _are(dict | None, *(facts.get(name) for name in ("linker", "findings", "tracking", "streaming"))),
     ]
+    for row in facts.get("calibration") or []:
+        right.append(_are(str, row["group"], row["kind"], row["of"]) and _are(int, row["claims"]))
+        right.append(_are(int | float | None, row["mean_score"], row["precision"], row["ece"]))
     for row in (facts.get("tracking") or {}).values():
         right.append(_are(int | float | None, row["value"], row["low"], row["high"]))
         right.append(_are(str | None, row.get("caution")))
