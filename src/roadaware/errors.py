@@ -83,8 +83,8 @@ def find_interrupt(error: BaseException | None) -> KeyboardInterrupt | Terminate
     """The interruption that a library has wrapped in an error of its own; None if there is none.
 
     A signal may arrive while a library calls Python. What its handler raises there comes back from one in Rust
-    as a PanicException, which holds it as text alone, and from the import of one in C++ as the cause of an
-    ImportError.
+    as a PanicException, which holds it as text alone; from the import of one in C++ as the cause of an ImportError,
+    and from numpy's reading of a buffer as the cause of a ValueError.
     """
     while error is not None:
         if isinstance(error, (KeyboardInterrupt, Terminated)):

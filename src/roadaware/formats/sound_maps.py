@@ -17,7 +17,7 @@ import polars as pl
 
 from roadaware.arrays import Numbers
 from roadaware.datasets.issues import NOTHING_CLAIMED, Findings, build_all_rejected_error
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import InputError, UsageError, raise_interrupt
 from roadaware.formats.known_scenes import refuse_findings
 from roadaware.formats.road_detections import write_folder
 from roadaware.io.files import write_atomically
@@ -192,6 +192,7 @@ def _array(data: bytes) -> Numbers:
     except MapError:
         raise
     except Exception as error:  # the parser of headers raises whatever the text makes it raise
+        raise_interrupt(error)
         raise MapError(f"no .npy file: {to_printable(str(error)) or type(error).__name__}") from error
     if dtype.hasobject or dtype.kind not in _KINDS or dtype.itemsize > 8 or dtype.names or dtype.subdtype:
         raise MapError(f"holds {to_printable(str(dtype), 40)}; a map holds plain numbers")

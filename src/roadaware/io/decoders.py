@@ -21,7 +21,7 @@ import av
 from av.error import FFmpegError
 from PIL import Image, UnidentifiedImageError
 
-from roadaware.errors import InputError, RoadawareError
+from roadaware.errors import InputError, RoadawareError, raise_interrupt
 from roadaware.io.sources import build_read_error, to_printable
 
 # Image files by their parts: which way up they are, and the file without what its pixels do not need.
@@ -432,6 +432,7 @@ def open_picture(data: bytes, formats: Sequence[str]) -> Iterator[tuple[Any, Pic
     except UnidentifiedImageError as error:
         raise InputError("it is neither" if len(formats) == 2 else "it is none of these") from error
     except Exception as error:  # the bytes are foreign and so is the decoder: it may stumble over anything
+        raise_interrupt(error)
         raise InputError(to_printable(str(error)) or type(error).__name__) from error
 
 

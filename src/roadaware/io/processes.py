@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
-from roadaware.errors import UsageError
+from roadaware.errors import UsageError, raise_interrupt
 
 
 def stop_with_parent() -> None:
@@ -103,5 +103,6 @@ def _work(line: Connection, make: Callable[[int], None]) -> None:
         try:
             make(number)
         except Exception as error:
+            raise_interrupt(error)
             failure = error
         line.send(failure)

@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from roadaware import __version__
 from roadaware.arrays import Pixels
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import InputError, UsageError, raise_interrupt
 from roadaware.io.files import build_disk_error, write_atomically
 from roadaware.models.detector import FrameDetections
 from roadaware.models.folder_configs import (
@@ -462,6 +462,7 @@ def _built(kind: str, config: Mapping[str, Any], fields: Mapping[str, Any], labe
     except InputError as error:
         raise UsageError(str(error)) from error
     except Exception as error:  # the library raises whatever its parts do
+        raise_interrupt(error)
         first = " ".join(str(error).split())[:200] or type(error).__name__
         raise UsageError(f"model.fields make no model of type {kind}: {first}") from error
 

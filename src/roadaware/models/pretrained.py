@@ -15,7 +15,7 @@ import transformers
 from torch import nn
 
 from roadaware.arrays import Pixels
-from roadaware.errors import DamagedError, InputError
+from roadaware.errors import DamagedError, InputError, raise_interrupt
 from roadaware.io.sources import to_printable
 from roadaware.models.folder_configs import (
     CONFIG,
@@ -83,6 +83,7 @@ def load_pretrained_model(folder: Path, families: Sequence[str], maker: Any) -> 
         except InputError:
             raise
         except Exception as error:  # the library raises whatever its parts do
+            raise_interrupt(error)
             raise DamagedError(f"the model cannot be made: {_first_line(error)}", where=where) from error
     lacking = sorted(report["missing_keys"]) + sorted(str(key) for key in report["mismatched_keys"])
     if lacking:
@@ -143,6 +144,7 @@ def load_image_preparer(folder: Path) -> Preparer:
             # Tried at once, so that a bad description is refused on opening and not in the middle of a video.
             _prepare_images(prepare, [np.zeros((48, 64, 3), np.uint8)])
         except Exception as error:  # the library raises whatever its parts do
+            raise_interrupt(error)
             told = error.message if isinstance(error, InputError) else _first_line(error)
             raise InputError(f"not understood how images are prepared: {told}", where=where) from error
     return lambda pictures: _prepare_images(prepare, pictures)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 from roadaware.addresses import Address, read_named_address
 from roadaware.arrays import Pixels
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import InputError, UsageError, raise_interrupt
 from roadaware.io.decoders import BROKEN, STREAMS, format_decoder_error, open_stream, prepare_decoder
 from roadaware.io.sources import to_printable
 from roadaware.online.connections import FAULTS, Patience, StreamError, convert_error
@@ -347,6 +347,7 @@ class Camera:
         try:
             self._waiting.end(self._run())
         except Exception as error:  # what is raised in a thread would be lost
+            raise_interrupt(error)
             self._waiting.end(Ending("failed", f"reading {self.name} failed: {to_printable(str(error))}"))
 
     def _run(self) -> Ending:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from roadaware import __version__
 from roadaware.config import digest, to_dict
-from roadaware.errors import DiskError, RoadawareError, UsageError
+from roadaware.errors import DiskError, RoadawareError, UsageError, raise_interrupt
 from roadaware.io.files import write_atomically
 from roadaware.io.folder_lock import hold_folder
 from roadaware.io.interrupts import Stop, stop_gracefully
@@ -375,6 +375,7 @@ def _fabric(recipe: Recipe) -> Fabric:
             precision=cast(Any, machine.precision),
         )
     except Exception as error:  # the library raises whatever its parts do
+        raise_interrupt(error)
         first = (str(error).splitlines() or [type(error).__name__])[0]
         raise UsageError(f"the recipe cannot be run on this machine (machine.*): {first}") from error
 

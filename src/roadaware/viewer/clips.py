@@ -18,7 +18,7 @@ import numpy as np
 from PIL import Image
 
 from roadaware.arrays import Pixels
-from roadaware.errors import InputError, RoadawareError, UsageError
+from roadaware.errors import InputError, RoadawareError, UsageError, raise_interrupt
 from roadaware.io.files import make_temporary_path, remove_stale_files
 from roadaware.io.folders import make_folder
 from roadaware.io.sources import to_printable
@@ -236,6 +236,7 @@ class ClipMaker:
             except (RoadawareError, OSError, ValueError) as error:
                 clip.state, clip.message = "failed", to_printable(str(error), 500)
             except Exception as error:
+                raise_interrupt(error)
                 # A forged table: whoever waits is told, and the next clip can be made.
                 clip.state, clip.message = "failed", to_printable(f"{type(error).__name__}: {error}", 500)
 

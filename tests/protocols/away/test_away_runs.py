@@ -11,7 +11,7 @@ import pytest
 import torch
 from street import street
 
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import InputError, Terminated, UsageError
 from roadaware.metrics.calibration import CalibrationConfig
 from roadaware.metrics.calibration import evaluate as calibration
 from roadaware.models import load_model_class
@@ -231,6 +231,22 @@ def test_a_fit_that_fails_leaves_the_others_and_is_named(results, study, tmp_pat
     assert Cell("steady", "jaad-all", "crossing@1", 0) in found.cells
     assert Cell("steady", "crossing@1", "crossing@1", 1) in found.cells
     assert Cell("steady", "crossing@1", "crossing@1", 0) not in found.cells
+
+
+def test_a_signal_that_a_library_takes_for_an_error_of_its_own_ends_the_study(
+    results, study, tmp_path, monkeypatch
+):
+    folder = tmp_path / "copy"
+    shutil.copytree(results.folder, folder)
+    shutil.rmtree(folder / Fit("steady", "crossing@1", 0).place)
+    shutil.rmtree(folder / "cells")
+
+    def make(fit, study, out):
+        raise ValueError("'T{}' is not a valid PEP 3118 buffer format string") from Terminated()
+
+    monkeypatch.setattr(fits, "make", make)
+    with pytest.raises(Terminated):
+        run(replace(study, doubted=(), pretrained=(), pretraining=()), folder)
 
 
 def test_a_folder_of_a_study_that_learns_otherwise_is_refused(results, study):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from roadaware import __version__
-from roadaware.errors import DamagedError, InputError, UsageError
+from roadaware.errors import DamagedError, InputError, UsageError, raise_interrupt
 from roadaware.io.files import (
     build_disk_error,
     check_room,
@@ -457,6 +457,7 @@ def fetch_repository(
     except (InputError, KeyboardInterrupt):
         raise
     except Exception as error:  # the client raises whatever its parts do
+        raise_interrupt(error)
         raise _explain_hub_error(error, where, downloads) from error
     digests = {name: hash_file(downloads / name) for name in names}
     for name in names:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import InputError, UsageError, raise_interrupt
 from roadaware.io.sources import to_printable
 from roadaware.models.offline import block_network
 from roadaware.models.retinanet3d.config import BLOCKS, STRIDES_PX, RetinaNetConfig
@@ -69,6 +69,7 @@ class LibraryTrunk(Pyramid):
         except InputError as error:
             raise UsageError(str(error)) from error
         except Exception as error:  # the library raises whatever its parts do
+            raise_interrupt(error)
             first = " ".join(str(error).split())[:200] or type(error).__name__
             raise UsageError(f"transformers makes no backbone of {config.trunk}: {first}") from error
         super().__init__(config, channels, pooled=False)

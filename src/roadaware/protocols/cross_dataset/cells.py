@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from roadaware.arrays import Floats
-from roadaware.errors import DiskError, InputError
+from roadaware.errors import DiskError, InputError, raise_interrupt
 from roadaware.io.files import write_atomically
 from roadaware.metrics.calibration import SCALES, CalibrationConfig, CalibrationCore
 from roadaware.metrics.pedestrians import PedestrianConfig, PedestrianCore
@@ -111,6 +111,7 @@ def run_unit(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
     except DiskError:
         raise
     except Exception as error:  # whatever is wrong with one model, the others stand
+        raise_interrupt(error)
         return _collect_failed(unit.fit, due, out, error)
     for doubt, several in groupby(due, key=lambda cell: cell.doubt):
         held = list(several)
@@ -119,6 +120,7 @@ def run_unit(unit: Unit, study: AwayStudy, out: Path) -> dict[Cell, str]:
         except DiskError:
             raise
         except Exception as error:
+            raise_interrupt(error)
             failed |= _collect_failed(unit.fit, held, out, error)
     return failed
 

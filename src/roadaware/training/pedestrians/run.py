@@ -16,7 +16,7 @@ import torch
 from roadaware import __version__
 from roadaware import config as configs
 from roadaware.arrays import Floats
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import InputError, UsageError, raise_interrupt
 from roadaware.io.files import write_atomically
 from roadaware.io.folder_lock import hold_folder
 from roadaware.io.interrupts import Stop, stop_gracefully
@@ -226,6 +226,7 @@ def _fit_seed(
     except UsageError:  # of the recipe, and so of every seed
         raise
     except Exception as error:  # whatever is wrong with one seed, the others are fitted
+        raise_interrupt(error)
         why = format_error(error)
         _log.warning("seed %d failed: %s", seed, why)
         _log.debug("seed %d", seed, exc_info=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from roadaware.config import digest
-from roadaware.errors import InputError, UsageError
+from roadaware.errors import InputError, UsageError, raise_interrupt
 from roadaware.metrics.pedestrians import collect_sample_scores
 from roadaware.metrics.scores import SampleScores
 from roadaware.scenes.sampling.sampler import split_samples
@@ -75,6 +75,7 @@ def run_several(
         try:
             yield run_one(recipe, folder, draws=draws, progress=progress(recipe))
         except Exception as error:  # whatever is wrong with one recipe, the others are run
+            raise_interrupt(error)
             if len(recipes) == 1:
                 raise
             why = format_error(error)
