@@ -29,17 +29,22 @@ def has_fused_convolutions(frames: Tensor) -> bool:
     On one thread torch itself gives kernels of one cell and small images to a slower library, and nowhere
     else can it add to what is there already and rectify in one pass: a tenth of the time of a trunk.
     """
-    return (
-        frames.dtype in (torch.float32, torch.bfloat16)
-        and frames.device.type == "cpu"
-        and _has_pointwise_op()
-    )
+    return frames.device.type == "cpu" and _has_pointwise_op(frames.dtype)
 
 
 @cache
-def _has_pointwise_op() -> bool:
+def _has_pointwise_op(dtype: torch.dtype) -> bool:
     # It has no public name, and another version of torch may lack it.
-    return hasattr(torch.ops.mkldnn, "_convolution_pointwise_")
+    if dtype not in (torch.float32, torch.bfloat16) or not hasattr(
+        torch.ops.mkldnn, "_convolution_pointwise_"
+    ):
+        return False
+    try:
+        kernel = torch.zeros(1, 1, 1, 1, dtype=dtype)
+        torch.ops.mkldnn._reorder_convolution_weight(kernel, *_PLAIN[:3], 1, [1, 1, 1, 1])
+    except RuntimeError:  # bfloat16 on a processor that has no instructions for it
+        return False
+    return True
 
 
 def _geometry(weight: Tensor, like: TimeConv | None) -> tuple[list[int], list[int], list[int], int]:
