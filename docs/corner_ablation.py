@@ -59,11 +59,11 @@ def town(root: Path, out: Path) -> Town:
         out: where results of it go.
     """
     from roadaware.corner_cases.runner import Order, load_run_inputs
-    from roadaware.corner_cases.step_cache import Variant
     from roadaware.protocols.copg_ablation import BASES as CONFIGS
     from roadaware.protocols.copg_ablation import (
         INPUTS,
         GridOrder,
+        Variant,
         build_cells,
         collect_variants,
         compute_states,
@@ -103,8 +103,7 @@ def dbscan(order: Any, folder: Path) -> dict[str, Any]:
         folder: where they are kept.
     """
     from roadaware.corner_cases.config import CopgConfig
-    from roadaware.corner_cases.copg import propose
-    from roadaware.corner_cases.dbscan import extract_dbscan_geometry
+    from roadaware.corner_cases.copg import extract_dbscan_geometry, propose
     from roadaware.corner_cases.proposal_tables import build_proposal_rows, merge_proposal_rows
     from roadaware.corner_cases.runner import iterate_captures
     from roadaware.scenes.store import open_predictions, save
@@ -181,11 +180,10 @@ def _lost(order: Any, given: str) -> Iterator[dict[str, Any]]:
     """
     from roadaware.analysis.corner_tables import assign_losses
     from roadaware.corner_cases.config import CopgConfig
-    from roadaware.corner_cases.copg import propose
-    from roadaware.corner_cases.dbscan import extract_dbscan_geometry
+    from roadaware.corner_cases.copg import extract_dbscan_geometry, propose
     from roadaware.corner_cases.runner import iterate_captures, load_run_inputs
-    from roadaware.corner_cases.step_cache import Bench, Variant
     from roadaware.protocols.copg_ablation import BASES as CONFIGS
+    from roadaware.protocols.copg_ablation import Bench, Variant
     from roadaware.scenes.schema import CORNERS
     from roadaware.scenes.sensors import open_sweep
 

@@ -17,10 +17,10 @@ def main(arguments: list[str]) -> None:
     """Measure the train split of each predictor's task."""
     from roadaware.datasets import read
     from roadaware.models.crossing.predictor import Predictor
-    from roadaware.online.steadiness import LIMITS
+    from roadaware.online.camera_motion import LIMITS
     from roadaware.scenes.sampling import Iv2024, sample
-    from roadaware.tasks.crossing_limits import measure_limits
     from roadaware.tasks.pedestrians import split_samples
+    from roadaware.training.pedestrians.samples import measure_limits
 
     scenes = read("jaad", Path(arguments[0]))
     for task in ("crossing", "risk"):

@@ -10,8 +10,14 @@ import numpy as np
 import polars as pl
 
 from benchmarks.coverage.world import Ints, Told, World, sigmoid
-from roadaware.analysis.annotation.agreement import MEASURES, measure_box_agreement
-from roadaware.analysis.annotation.object_groups import OVERLAP, PAIR, THING, Things
+from roadaware.analysis.annotation.agreement import (
+    MEASURES,
+    OVERLAP,
+    PAIR,
+    THING,
+    Things,
+    measure_box_agreement,
+)
 
 _WHO = ("ann", "bob", "cem")
 _WORDS = ("car", "cone", "dog", "pram")

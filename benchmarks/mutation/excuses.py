@@ -58,8 +58,6 @@ EXCUSES: dict[str, dict[str, str]] = {
     },
     "metrics.calibration": {
         "CalibrationCore._sums: 1 -> 2 #2": _NEGATIVE,
-    },
-    "metrics.conformal_sets": {
         "evaluate_coverage: 2 -> 3 #3": _SEED,
         "evaluate_coverage: 1 -> 2 #4": _SEED,
     },

@@ -41,10 +41,7 @@ GROUPS = {
         ("statistics", _EXAMPLES),
     ),
     "calibration": Group(
-        (
-            *_below("statistics", "calibration"),
-            *_below("metrics", "calibration conformal_sets"),
-        ),
+        ("statistics.calibration", "metrics.calibration"),
         (
             "statistics",
             _EXAMPLES,

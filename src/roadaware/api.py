@@ -783,7 +783,7 @@ class Model:
         """
         if self.task == "detection":
             raise UsageError(f"{self.name} is a detector: ra.watch(source, {self.name!r}) looks with it")
-        from roadaware.scenes.sampling.sampler import split_samples
+        from roadaware.scenes.sampling import split_samples
         from roadaware.tasks.crossing_inputs import build_inputs
 
         _check_kind(scenes, Scenes, "predict takes scenes")
@@ -932,8 +932,8 @@ def watch(
     from roadaware.models.devices import select_device, set_threads
     from roadaware.models.loading import open_stream
     from roadaware.online import setup
-    from roadaware.online.frame_queue import SystemClock
     from roadaware.online.frame_stream import Watch
+    from roadaware.online.frames import SystemClock
     from roadaware.online.sources import Realtime, open_source
     from roadaware.online.watcher import warm_up_detector
     from roadaware.simulator.synthetic_films import is_synthetic_film

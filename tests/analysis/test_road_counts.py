@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 
 from roadaware.analysis.road_counts import COUNTS, compare_printed_counts, count, count_table
 from roadaware.demo_data.road import generate_road_scenes
-from roadaware.protocols.printed_tpami22 import load_printed
+from roadaware.protocols.tpami22 import load_printed
 from roadaware.scenes.tables import Meta, Scenes
 
 

@@ -28,7 +28,7 @@ from roadaware.io.decoders import MAX_DECODED_BYTES, PICTURES, read_media_head
 from roadaware.io.images import read_still, read_upright
 from roadaware.io.video import CodecError, EmptyMediaError, MediaError, VideoReader, read_sound
 from roadaware.online.film import Film
-from roadaware.online.frame_queue import SystemClock
+from roadaware.online.frames import SystemClock
 from roadaware.online.sources import PictureFiles, open_source
 
 EPS = (

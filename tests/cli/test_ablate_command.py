@@ -107,7 +107,7 @@ def test_values_are_numbers_names_and_nothing():
 def test_two_grids_in_one_folder_are_refused(root, tmp_path, capsys):
     from threading import Thread
 
-    from roadaware.io.folder_lock import Hold
+    from roadaware.io.folders import Hold
 
     (out := tmp_path / "out").mkdir()
     held = []

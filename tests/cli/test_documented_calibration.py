@@ -16,8 +16,7 @@ from roadaware.datasets import read
 from roadaware.demo_data import DemoFacts
 from roadaware.formats.score_tables import format_samples, format_scores
 from roadaware.metrics.calibration import METRIC_NAMES, CalibrationConfig
-from roadaware.scenes.sampling import get_protocol, sample
-from roadaware.scenes.sampling.sampler import split_samples
+from roadaware.scenes.sampling import get_protocol, sample, split_samples
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "calibration.md").read_text(encoding="utf-8")
 

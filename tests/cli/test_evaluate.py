@@ -186,8 +186,7 @@ def test_eval_is_evaluate(roadaware: Command, files: Files) -> None:
 
 def test_a_protocol_gives_the_samples(roadaware: Command, demo_set: Any, tmp_path: Path) -> None:
     from roadaware.datasets import read
-    from roadaware.scenes.sampling import get_protocol, sample
-    from roadaware.scenes.sampling.sampler import split_samples
+    from roadaware.scenes.sampling import get_protocol, sample, split_samples
 
     root, _ = demo_set
     protocol = "jaad-action@iv2024"
@@ -206,8 +205,7 @@ def test_a_protocol_gives_the_samples(roadaware: Command, demo_set: Any, tmp_pat
 @pytest.mark.slow
 def test_scenarios_are_sets_of_their_own(roadaware: Command, demo_set: Any, tmp_path: Path) -> None:
     from roadaware.datasets import read
-    from roadaware.scenes.sampling import get_protocol, sample
-    from roadaware.scenes.sampling.sampler import split_samples
+    from roadaware.scenes.sampling import get_protocol, sample, split_samples
 
     protocol = "jaad-action@iv2024"
     held = split_samples(sample(read("jaad", demo_set[0]), get_protocol(protocol)), "test").samples

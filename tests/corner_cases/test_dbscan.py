@@ -8,8 +8,7 @@ from planted import Thing, World, ahead, capture, corners_in
 
 from roadaware.corner_cases.captures import Capture
 from roadaware.corner_cases.config import CopgConfig
-from roadaware.corner_cases.copg import extract_geometry, propose
-from roadaware.corner_cases.dbscan import LEAST_RETURNS, extract_dbscan_geometry
+from roadaware.corner_cases.copg import LEAST_RETURNS, extract_dbscan_geometry, extract_geometry, propose
 from roadaware.errors import UsageError
 from roadaware.geometry.boxes import iou
 

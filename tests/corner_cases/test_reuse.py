@@ -13,7 +13,7 @@ from planted import Thing, World, capture, corners_in
 from roadaware.corner_cases.captures import CommonObjects, SemanticMap
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.copg import propose
-from roadaware.corner_cases.step_cache import BEFORE, CHEAP, KNOBS, Bench, Variant, build_step_key
+from roadaware.protocols.copg_ablation import BEFORE, CHEAP, KNOBS, Bench, Variant, build_step_key
 
 THINGS = (
     Thing(10, 2.5, height=0.8),

@@ -11,8 +11,7 @@ import numpy as np
 from roadaware.errors import InputError
 from roadaware.io.images import apply_orientation, decode_mask, parse_image_size, read_still
 from roadaware.io.video import VideoReader, read_sound
-from roadaware.online.frame_queue import SystemClock
-from roadaware.online.frames import Source
+from roadaware.online.frames import Source, SystemClock
 from roadaware.online.sources import PictureFiles, open_source
 
 _MOST = 300

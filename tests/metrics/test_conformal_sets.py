@@ -9,7 +9,7 @@ import pytest
 from sample_sets import random_set
 
 from roadaware.errors import InputError, UsageError
-from roadaware.metrics.conformal_sets import Promise, evaluate_coverage
+from roadaware.metrics.calibration import Promise, evaluate_coverage
 from roadaware.metrics.scores import SampleScores
 
 

@@ -32,8 +32,8 @@ from roadaware.online import cameras, connections, rtsp_relay
 from roadaware.online.cameras import Backoff, NetworkStream, Shot
 from roadaware.online.config import WatchConfig
 from roadaware.online.connections import Patience, convert_error
-from roadaware.online.frame_queue import SystemClock
 from roadaware.online.frame_stats import Ending, Outcomes
+from roadaware.online.frames import SystemClock
 from roadaware.online.timeline import Timeline
 from roadaware.online.watch import watch
 

@@ -15,13 +15,12 @@ from small_predictors import predictor
 
 import roadaware
 from roadaware.models.detector import FrameDetections
-from roadaware.online.camera_motion import CameraMotion, MotionEstimator, PixelMotion
+from roadaware.online.camera_motion import CameraMotion, MotionEstimator, PixelMotion, Steadiness
 from roadaware.online.config import WatchConfig
 from roadaware.online.crossing import CrossingAnnotator
 from roadaware.online.crossing_forecaster import Foresight, open_foresight
 from roadaware.online.forecast_event import Outlook, OutlookRule
 from roadaware.online.frames import SourceFrame
-from roadaware.online.steadiness import Steadiness
 from roadaware.online.watcher import Watcher
 
 SIZE = (320, 180)

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from online_stubs import FakeClock
 
-from roadaware.online.camera_motion import CameraMotion
-from roadaware.online.steadiness import Steadiness
+from roadaware.online.camera_motion import CameraMotion, Steadiness
 from roadaware.online.video_files import VideoFile
 
 ONE = 1 << 16

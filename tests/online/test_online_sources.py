@@ -15,8 +15,7 @@ from PIL import Image
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import MediaError, VideoReader
 from roadaware.online.cameras import Backoff, Camera, Shot
-from roadaware.online.frame_queue import SystemClock
-from roadaware.online.frames import Source, SourceFrame
+from roadaware.online.frames import Source, SourceFrame, SystemClock
 from roadaware.online.sources import Realtime, open_source
 from roadaware.online.timeline import Timeline
 

@@ -95,7 +95,7 @@ class Unhurried:
     def __init__(self, url: str) -> None:
         from roadaware.addresses import read_address
         from roadaware.online.cameras import Backoff, Camera
-        from roadaware.online.frame_queue import SystemClock
+        from roadaware.online.frames import SystemClock
 
         self._taken = threading.Semaphore(1)
         address = read_address(url)

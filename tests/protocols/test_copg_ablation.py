@@ -18,9 +18,8 @@ from planted_kitti import planted_kitti
 
 from roadaware.corner_cases.config import CopgConfig
 from roadaware.corner_cases.runner import Order, load_run_inputs, run
-from roadaware.corner_cases.step_cache import Variant
 from roadaware.errors import UsageError
-from roadaware.protocols.copg_ablation import GridOrder, run_grid
+from roadaware.protocols.copg_ablation import GridOrder, Variant, run_grid
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Predictions
 

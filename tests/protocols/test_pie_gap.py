@@ -9,8 +9,8 @@ import pytest
 from roadaware.errors import InputError
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 from roadaware.metrics.scores import SampleScores
+from roadaware.protocols.iv2024 import compute_ranges, count_missing, drop_last, find_gap
 from roadaware.protocols.printed_iv2024 import TABLE_I
-from roadaware.protocols.released_predictions import compute_ranges, count_missing, drop_last, find_gap
 
 SIZES, CLASSES = [5, 8, 3, 4, 6, 2], [1, 0, 1, 1, 2, 1]
 CONFIG = PedestrianConfig.reference("intention")

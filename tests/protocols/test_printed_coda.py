@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from roadaware.errors import UsageError
-from roadaware.protocols.printed_coda import load_composition, load_printed, select_printed
+from roadaware.protocols.coda import load_composition, load_printed, select_printed
 
 
 @pytest.mark.parametrize(

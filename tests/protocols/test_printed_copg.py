@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from roadaware.protocols.coda import select_printed_knobs
 from roadaware.protocols.copg_ablation import GRID
-from roadaware.protocols.printed_coda import select_printed_knobs
 
 
 @pytest.mark.parametrize(

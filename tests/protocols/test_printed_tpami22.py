@@ -7,7 +7,7 @@ import pytest
 
 from roadaware.demo_data import road as terms
 from roadaware.errors import UsageError
-from roadaware.protocols.printed_tpami22 import AVERAGED, COLUMNS, list_tables, load_printed
+from roadaware.protocols.tpami22 import AVERAGED, COLUMNS, list_tables, load_printed
 
 SPLITS = ("val_1", "val_2", "val_3", "test")
 COUNTED = {"15": "agent", "16": "action", "17": "location", "18": "av_action", "19": "duplex", "20": "event"}

@@ -14,9 +14,8 @@ import pytest
 from roadaware.datasets import read
 from roadaware.errors import DatasetNotFoundError, InputError
 from roadaware.protocols import iv2024
-from roadaware.protocols.iv2024 import reproduce
+from roadaware.protocols.iv2024 import evaluate_released, reproduce
 from roadaware.protocols.printed_iv2024 import TABLE_I
-from roadaware.protocols.released_predictions import evaluate_released
 from roadaware.scenes.sampling import Iv2024, sample
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "scenes" / "sampling"))

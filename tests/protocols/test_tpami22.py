@@ -8,8 +8,7 @@ import pytest
 from roadaware.demo_data import road as terms
 from roadaware.errors import UsageError
 from roadaware.metrics.result import MetricResult
-from roadaware.protocols.printed_tpami22 import AVERAGED, load_printed
-from roadaware.protocols.tpami22 import BESIDE, match_printed, normalize_name
+from roadaware.protocols.tpami22 import AVERAGED, BESIDE, load_printed, match_printed, normalize_name
 
 ROWS = [
     ("frame", "", "0.5", "agent", None, 0.5),

@@ -14,8 +14,7 @@ from roadaware.analysis.compare import compare
 from roadaware.config import digest, to_dict
 from roadaware.errors import UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, SampleScores, evaluate_samples
-from roadaware.protocols.iv2024 import Reproduction
-from roadaware.protocols.released_predictions import Question
+from roadaware.protocols.iv2024 import Question, Reproduction
 from roadaware.reports.audit import audit_section, build_data_section
 from roadaware.reports.configs import build_config_table, digest_config, format_config, format_config_name
 from roadaware.reports.evaluation import (

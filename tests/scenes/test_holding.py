@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from roadaware.errors import UsageError
-from roadaware.io.folder_lock import Hold, hold_folder
+from roadaware.io.folders import Hold, hold_folder
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from roadaware.io.folder_lock import hold_folder
+from roadaware.io.folders import hold_folder
 with hold_folder(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -17,7 +17,7 @@ import media_files
 
 from roadaware.io.decoders import PICTURES, parse_image_parts
 from roadaware.io.images import apply_orientation, parse_image_size, read_still, read_upright
-from roadaware.online.frame_queue import SystemClock
+from roadaware.online.frames import SystemClock
 from roadaware.online.sources import PictureFiles
 
 

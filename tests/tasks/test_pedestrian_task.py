@@ -13,8 +13,7 @@ from roadaware.datasets import jaad
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
 from roadaware.models.crossing.features import TRAFFIC_FEATURES, VEHICLE_ACTIONS
-from roadaware.scenes.sampling import Iv2024, sample
-from roadaware.scenes.sampling.sampler import split_samples
+from roadaware.scenes.sampling import Iv2024, sample, split_samples
 from roadaware.scenes.tables import Scenes, sample_scores
 from roadaware.tasks.crossing_inputs import facts
 from roadaware.tasks.pedestrians import build_examples, evaluate_baselines, fit, predict

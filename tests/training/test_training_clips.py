@@ -24,15 +24,17 @@ from roadaware.training.batches import (
     ClipTable,
     Draws,
     FramesOfClip,
+    Mirror,
     Share,
     build_colour_matrix,
+    build_mirror,
     prepare_batch,
+    replace_mirrored_words,
     sample_clips,
     transform_clip,
 )
 from roadaware.training.data import load_training_data
 from roadaware.training.footage import Footage, resize_image
-from roadaware.training.mirroring import Mirror, build_mirror, replace_mirrored_words
 from roadaware.training.recipe import AugmentRecipe, Recipe
 
 FIT = Fit(short_side_px=64, multiple_px=32)

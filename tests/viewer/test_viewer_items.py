@@ -107,7 +107,7 @@ def test_samples_of_a_protocol_lie_where_it_cuts_them(tmp_path: Path) -> None:
     from roadaware.datasets import read
     from roadaware.demo_data import write_demo
     from roadaware.metrics.pedestrians import collect_sample_scores
-    from roadaware.scenes.sampling.sampler import split_samples
+    from roadaware.scenes.sampling import split_samples
     from roadaware.scenes.tables import build_sample_predictions
 
     write_demo(tmp_path / "jaad")

@@ -26,7 +26,7 @@ from roadaware.metrics.pedestrians import (
     is_lower_better,
 )
 from roadaware.metrics.scores import SampleScores
-from roadaware.scenes.sampling.sampler import split_samples
+from roadaware.scenes.sampling import split_samples
 from roadaware.statistics.intervals import Interval, Units, get_difference_scale
 
 if TYPE_CHECKING:

@@ -21,10 +21,16 @@ from roadaware.metrics.corner_cases.config import GROUPS
 from roadaware.metrics.corner_cases.evaluate import IN_SLICES
 from roadaware.metrics.corner_cases.inputs import KIND, SUPER
 from roadaware.metrics.metric_state import SceneResult
-from roadaware.protocols.coda import TRAINING_SETS, Version, label_truth, map_training_sets
+from roadaware.protocols.coda import (
+    TRAINING_SETS,
+    Version,
+    get_scene_shares,
+    label_truth,
+    map_training_sets,
+    select_printed_knobs,
+)
+from roadaware.protocols.coda import load_composition as printed_composition
 from roadaware.protocols.copg_ablation import METRICS, Cell, GridFound, Score
-from roadaware.protocols.printed_coda import get_scene_shares, select_printed_knobs
-from roadaware.protocols.printed_coda import load_composition as printed_composition
 from roadaware.scenes.tables import Scenes
 
 ENDS = ("", "_low", "_high")

@@ -8,8 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from roadaware.protocols.printed_tpami22 import load_printed
-from roadaware.protocols.tpami22 import normalize_name
+from roadaware.protocols.tpami22 import load_printed, normalize_name
 from roadaware.scenes.tables import Scenes
 
 ALL = "all"

@@ -39,8 +39,7 @@ from roadaware.protocols.copg_ablation import (
     compute_scores,
     run_grid,
 )
-from roadaware.reports.ablation import plot_ablation
-from roadaware.reports.ablation_text import format_ablation
+from roadaware.reports.ablation import format_ablation, plot_ablation
 
 if TYPE_CHECKING:
     from roadaware.scenes.tables import Scenes

@@ -120,7 +120,7 @@ def calibration(
 
 def _sets(held: MatchedScores, level: float, seed: int) -> dict[str, Any]:
     """How sets of both rules did, JSON-ready."""
-    from roadaware.metrics.conformal_sets import HALVINGS, evaluate_coverage
+    from roadaware.metrics.calibration import HALVINGS, evaluate_coverage
 
     found = evaluate_coverage(held.state, level, seed=seed)
     return {

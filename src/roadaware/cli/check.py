@@ -31,8 +31,7 @@ from roadaware.demo_data.annotations import write_annotation_rounds
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.corrections import build_rounds
 from roadaware.reports import terminal
-from roadaware.reports.quality import build_quality_files, render_quality_page
-from roadaware.reports.quality_text import format_quality
+from roadaware.reports.quality import build_quality_files, format_quality, render_quality_page
 from roadaware.scenes.store import is_saved, open_scenes
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import polars as pl
 from cyclopts import Parameter
 
-from roadaware.analysis.annotation.agreement import build_consensus, measure_box_agreement
+from roadaware.analysis.annotation.agreement import build_consensus, group_objects, measure_box_agreement
 from roadaware.analysis.annotation.cost import (
     Labour,
     compute_discovery_curve,
@@ -17,7 +17,6 @@ from roadaware.analysis.annotation.cost import (
     fit_cost,
     measure_worth,
 )
-from roadaware.analysis.annotation.object_groups import group_objects
 from roadaware.analysis.annotation.proposal_outcomes import (
     build_labelled_scenes,
     compute_outcomes,
@@ -66,8 +65,6 @@ from roadaware.reports.annotation import (
     build_correction_files,
     build_selection_files,
     draw_disputes,
-)
-from roadaware.reports.annotation_text import (
     format_agreement,
     format_corrections,
     format_export,

@@ -17,7 +17,7 @@ from roadaware.errors import UsageError
 from roadaware.io.files import write_atomically
 from roadaware.models.catalogue.entries import resolve_weights
 from roadaware.reports import terminal
-from roadaware.reports.pose_pictures import draw_joints
+from roadaware.reports.drawing import draw_joints
 from roadaware.scenes.schema import CORNERS
 from roadaware.tasks.poses import TABLE, PoseRun, people_in
 from roadaware.tasks.videos import VideoSet, iterate_shots

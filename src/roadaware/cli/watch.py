@@ -41,7 +41,7 @@ from roadaware.linking.config import select_linker
 from roadaware.models.detector import read_advice
 from roadaware.online import setup
 from roadaware.online.cameras import Camera
-from roadaware.online.frame_queue import SystemClock
+from roadaware.online.frames import SystemClock
 from roadaware.online.run_folder import PAGE, RunFolder, build_run_record, get_video_name, prepare
 from roadaware.online.sources import Realtime, open_source
 from roadaware.online.watch import watch as run
@@ -58,8 +58,7 @@ if TYPE_CHECKING:
     from roadaware.models.graphs.views import Views
     from roadaware.online.config import WatchConfig
     from roadaware.online.crossing import CrossingAnnotator
-    from roadaware.online.frame_queue import Clock
-    from roadaware.online.frames import Source
+    from roadaware.online.frames import Clock, Source
     from roadaware.online.run_folder import Drawing
     from roadaware.online.watch import Progress
 

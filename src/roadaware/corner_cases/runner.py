@@ -42,7 +42,7 @@ from roadaware.datasets import read
 from roadaware.datasets.detect_format import detect_reader, find_root
 from roadaware.datasets.sensor_tables import DISTORTION
 from roadaware.errors import InputError, UsageError
-from roadaware.io import folder_lock
+from roadaware.io import folders
 from roadaware.io.files import write_atomically
 from roadaware.io.sources import to_printable
 from roadaware.scenes.store import save
@@ -197,7 +197,7 @@ def run(
         InputError: if the set cannot be read.
         DiskError: if the disk refuses; finished parts stay.
     """
-    with folder_lock.hold_folder(folder):
+    with folders.hold_folder(folder):
         return _run(order, folder, processes, progress, overwrite=overwrite)
 
 

@@ -20,7 +20,7 @@ from roadaware.demo.scenes import BOX_OVERLAP, LEARNT_SEEDS, get_means, judge_tu
 from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoReader
 from roadaware.online.config import WatchConfig
-from roadaware.online.frame_queue import SystemClock
+from roadaware.online.frames import SystemClock
 from roadaware.online.run_folder import FILM, prepare
 from roadaware.online.setup import find_bundled_weights
 from roadaware.online.sources import open_source

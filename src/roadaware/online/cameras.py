@@ -19,9 +19,8 @@ from roadaware.errors import InputError, UsageError, raise_interrupt
 from roadaware.io.decoders import BROKEN, STREAMS, format_decoder_error, open_stream, prepare_decoder
 from roadaware.io.sources import to_printable
 from roadaware.online.connections import FAULTS, Patience, StreamError, convert_error
-from roadaware.online.frame_queue import Clock, Waiting
 from roadaware.online.frame_stats import Ending, Outcomes
-from roadaware.online.frames import SourceFrame
+from roadaware.online.frames import Clock, SourceFrame, Waiting
 from roadaware.online.http_body import HttpBody
 from roadaware.online.rtsp_relay import RtspRelay
 from roadaware.online.timeline import Thinning, Timeline

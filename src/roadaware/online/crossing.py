@@ -12,7 +12,7 @@ import numpy as np
 from roadaware.arrays import Floats
 from roadaware.config import to_dict
 from roadaware.errors import UsageError
-from roadaware.online.camera_motion import MotionEstimator, PixelMotion
+from roadaware.online.camera_motion import HEIGHT, SHAKE, MotionEstimator, PixelMotion, Steadiness
 from roadaware.online.forecast_event import (
     SHAKING,
     SHORT,
@@ -24,10 +24,8 @@ from roadaware.online.forecast_event import (
     OutlookRule,
     list_changes,
 )
-from roadaware.online.frame_queue import Clock, SystemClock
 from roadaware.online.frame_stats import Latency
-from roadaware.online.frames import SourceFrame
-from roadaware.online.steadiness import HEIGHT, SHAKE, Steadiness
+from roadaware.online.frames import Clock, SourceFrame, SystemClock
 from roadaware.online.tubes import LiveTube
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from roadaware.models.crossing.predictor import Predictor
 from roadaware.models.crossing.streaming_inference import Stepper
 from roadaware.models.crossing.uncertainty import sample_last_weights
 from roadaware.models.loading import digest_model_files
+from roadaware.online.camera_motion import find_strictest_limits
 from roadaware.online.forecast_event import Answers
-from roadaware.online.steadiness import find_strictest_limits
 from roadaware.statistics.disagreement import compute_quantile_interval
 from roadaware.tasks.crossing_inputs.boxes import FORMS, GivenBoxes
 

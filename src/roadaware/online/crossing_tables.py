@@ -16,7 +16,7 @@ from roadaware.errors import InputError
 from roadaware.io.files import build_disk_error
 from roadaware.online.crossing import Follower
 from roadaware.online.forecast_event import Outlook, OutlookRule
-from roadaware.online.parts import Parts, write_rows
+from roadaware.online.tables import Parts, write_rows
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Scenes
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from roadaware.errors import DamagedError, DiskError, InputError
 from roadaware.io.files import build_disk_error
-from roadaware.online.frame_queue import Clock
 from roadaware.online.frame_stats import Happening
+from roadaware.online.frames import Clock
 from roadaware.online.tubes import LiveTube, Told
 
 Event = dict[str, Any]

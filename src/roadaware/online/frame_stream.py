@@ -14,8 +14,7 @@ from roadaware.models.detector import Detector
 from roadaware.online.cameras import Camera
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import Event
-from roadaware.online.frame_queue import Clock
-from roadaware.online.frames import Source
+from roadaware.online.frames import Clock, Source
 from roadaware.online.tubes import Annotator, LiveTube
 from roadaware.online.watch import follow_source
 from roadaware.online.watcher import Last, Seen

@@ -14,7 +14,7 @@ from roadaware.arrays import Pixels
 from roadaware.config import digest, to_dict
 from roadaware.errors import DiskError, UsageError
 from roadaware.io.files import build_disk_error, is_temporary, write_atomically
-from roadaware.io.folder_lock import Hold
+from roadaware.io.folders import Hold
 from roadaware.models.detector import Detector
 from roadaware.online.config import WatchConfig
 from roadaware.online.crossing_tables import OutlookTable
@@ -24,9 +24,8 @@ from roadaware.online.events import FILM as FILM
 from roadaware.online.events import SUMMARY as SUMMARY
 from roadaware.online.events import Event, EventWriter
 from roadaware.online.film import Film
-from roadaware.online.frame_queue import Clock
 from roadaware.online.frame_stats import OUTCOMES
-from roadaware.online.frames import Source
+from roadaware.online.frames import Clock, Source
 from roadaware.online.tables import TableWriter
 from roadaware.online.times import FIGURES, TABLES, TIMES
 from roadaware.online.watch import Progress

@@ -35,7 +35,7 @@ from roadaware.tasks.events import EventDetector, warm_up_events
 if TYPE_CHECKING:
     from roadaware.models.catalogue.entries import Entry
     from roadaware.models.detector import Detector
-    from roadaware.online.frame_queue import Clock
+    from roadaware.online.frames import Clock
 
 WEIGHTS = Path(__file__).resolve().parent.parent / "weights"
 """Where the networks lie that came with roadaware."""

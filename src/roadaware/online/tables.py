@@ -1,7 +1,8 @@
-"""The tables of a watch: spilled to disk while it runs, joined to saved Predictions when it is over."""
+"""The tables of a watch: gathered, spilled to parts on disk while it runs, joined to saved Predictions when it is over."""
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Mapping, Sequence
@@ -10,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from roadaware.config import from_dict, to_dict
 from roadaware.errors import InputError
-from roadaware.io.files import build_disk_error, make_temporary_path, write_atomically
+from roadaware.io.files import build_disk_error, make_temporary_path, write_and_rename, write_atomically
 from roadaware.linking.config import LinkerConfig
 from roadaware.linking.finalize import ClosedPath, build_closed_paths
 from roadaware.linking.link import link
 from roadaware.linking.linker import Path as AgentPath
-from roadaware.online.frame_queue import Clock
-from roadaware.online.parts import Parts, open_part_rows, write_rows
+from roadaware.online.frames import Clock
 from roadaware.online.times import READY, TIMES, add_ready_times
 from roadaware.online.watcher import Seen
 from roadaware.scenes.advice import parse_advice
@@ -29,6 +30,98 @@ from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import register_table_files
 from roadaware.scenes.tables import Meta, Predictions
 from roadaware.tasks.road_events import Classes, build_predictions
+
+# Parts: rows that are too many for memory, gathered for a while, then written to disk.
+
+
+class Parts:
+    """A table that grows; its parts are `NAME-000000.parquet`, `NAME-000001.parquet`, ...
+
+    Args:
+        folder: of the parts.
+        name: of the table.
+        schema: column to its type; one of them may be an array.
+    """
+
+    def __init__(self, folder: Path, name: str, schema: Mapping[str, Any]) -> None:
+        self._folder, self._name, self.schema = folder, name, pl.Schema(schema)
+        self._held: dict[str, list[npt.NDArray[Any]]] = {column: [] for column in self.schema}
+        self._n_parts, self.waiting, self.rows = 0, 0, 0
+
+    def add(self, columns: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Add rows.
+
+        Args:
+            columns: (n, ...) each.
+        """
+        n = len(next(iter(columns.values())))
+        if n:
+            for column, held in self._held.items():
+                held.append(columns[column])
+            self.rows, self.waiting = self.rows + n, self.waiting + n
+
+    def flush(self) -> None:
+        """Write the collected rows.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        if not self.waiting:
+            return
+        frame = pl.DataFrame(
+            [
+                pl.Series(name, np.concatenate(self._held[name]), dtype=kind)
+                for name, kind in self.schema.items()
+            ]
+        )
+        stream = io.BytesIO()
+        frame.write_parquet(stream, compression="zstd")
+        path, data = self._folder / f"{self._name}-{self._n_parts:06d}.parquet", stream.getvalue()
+        try:
+            write_and_rename(path, data)
+        except OSError as error:
+            raise build_disk_error(path, len(data), error) from error
+        for held in self._held.values():
+            held.clear()
+        self._n_parts, self.waiting = self._n_parts + 1, 0
+
+    def scan(self) -> pl.LazyFrame:
+        """All rows that were flushed, in order."""
+        return open_part_rows(self._folder, self._name, self.schema)
+
+
+def write_rows(rows: pl.LazyFrame, target: Path) -> None:
+    """Write rows as one file, whole or not at all, in little memory.
+
+    Args:
+        rows: of parts.
+        target: of the file.
+
+    Raises:
+        DiskError: if the disk refuses; what stood there still stands.
+    """
+    held = make_temporary_path(target)
+    try:
+        rows.sink_parquet(held, compression="zstd", maintain_order=True)
+        held.replace(target)
+    except (OSError, pl.exceptions.ComputeError) as error:
+        held.unlink(missing_ok=True)
+        if not isinstance(error, OSError) and "os error" not in str(error):
+            raise
+        raise build_disk_error(target, 1, error) from error
+
+
+def open_part_rows(folder: Path, name: str, schema: Mapping[str, Any]) -> pl.LazyFrame:
+    """The rows of a table's parts, in order.
+
+    Args:
+        folder: of the parts.
+        name: of the table.
+        schema: for a table without parts.
+    """
+    paths = sorted(folder.glob(f"{name}-*.parquet"))
+    return pl.scan_parquet(paths) if paths else pl.LazyFrame(schema=pl.Schema(schema))
+
 
 # Joining the parts of a watch to one saved set, in little memory however long the watch was.
 

@@ -20,9 +20,8 @@ from roadaware.io.video import (
     open_video_stream,
     read_frame_times,
 )
-from roadaware.online.frame_queue import Clock
 from roadaware.online.frame_stats import Ending, Outcomes
-from roadaware.online.frames import SourceFrame
+from roadaware.online.frames import Clock, SourceFrame
 from roadaware.online.timeline import Thinning
 
 # Time stamps are rounded, and rates differ a little; by a tenth and more they are others.

@@ -16,9 +16,8 @@ from roadaware.errors import DiskError, InputError
 from roadaware.models.detector import Detector
 from roadaware.online.config import WatchConfig
 from roadaware.online.events import Event
-from roadaware.online.frame_queue import Clock
 from roadaware.online.frame_stats import Ending, Latency, Sparing
-from roadaware.online.frames import Source, SourceFrame
+from roadaware.online.frames import Clock, Source, SourceFrame
 from roadaware.online.tubes import Annotator
 from roadaware.online.watcher import Last, Seen, Watcher
 

@@ -16,7 +16,7 @@ from roadaware.metrics.relations.config import CONFIGS as RELATIONS
 from roadaware.metrics.sound.config import CONFIGS as SOUND
 from roadaware.reports.page import Mark, Table, TableCell
 from roadaware.reports.text import format_name
-from roadaware.scenes.sampling.protocols import PROTOCOLS, Iv2022, Iv2024, Wacv2021
+from roadaware.scenes.sampling import PROTOCOLS, Iv2022, Iv2024, Wacv2021
 
 NAMED = ("reference", "default")
 _LINKED: tuple[Literal["road", "ucf24"], ...] = ("road", "ucf24")

@@ -67,7 +67,7 @@ def build_corner_section(
         title: heading of the section.
         model: what the model is called in sentences.
         about: what else the reader should know, such as ground truth, digests, resamples.
-        printed: rows to stand beside, as `protocols.printed_coda.select_printed` gives them.
+        printed: rows to stand beside, as `protocols.coda.select_printed` gives them.
         pictures: drawn after the tables.
     """
     named = [(format_name(name), format_fact(value)) for name, value in select_plain_facts(result).items()]

@@ -30,7 +30,7 @@ from roadaware.metrics.detection.evaluate import (
 )
 from roadaware.metrics.detection.matches import Matches
 from roadaware.reports import runs
-from roadaware.reports.run_tables import read_table
+from roadaware.reports.runs import read_table
 
 _CLASSES, _INDEX, _STRIPS, _PAGE = runs.EVENT_ROWS, "matches.json", "tubes.json", "report.html"
 _FAULTS = "faults.parquet"

@@ -27,7 +27,7 @@ from roadaware.io.npz import decode, encode
 from roadaware.metrics.metric_state import SCENE_COUNTS, SCENE_SUMMARY, SceneResult, as_json
 from roadaware.reports import runs
 from roadaware.reports.page import report
-from roadaware.reports.run_tables import read_table
+from roadaware.reports.runs import read_table
 from roadaware.reports.text import capitalize_text
 
 if TYPE_CHECKING:

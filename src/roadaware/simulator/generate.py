@@ -19,7 +19,7 @@ import numpy as np
 from roadaware.config import to_dict
 from roadaware.errors import DiskError, UsageError
 from roadaware.io.files import build_disk_error, flush_folder, list_folder_names, write_atomically
-from roadaware.io.folder_lock import hold_folder
+from roadaware.io.folders import hold_folder
 from roadaware.io.images import MaskWriter
 from roadaware.io.point_clouds import write_sweep
 from roadaware.io.processes import run_parallel

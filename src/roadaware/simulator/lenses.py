@@ -130,7 +130,7 @@ class Lens:
 
     def _uneven(self, picture: Picture, camera: Camera, frame: int) -> Floats32:
         """(h, w) factor of the light of every pixel."""
-        from roadaware.simulator.texture_kernels import unevenness
+        from roadaware.simulator.shading_kernels import unevenness
 
         pose, lens = camera.world_SE3_camera, camera.intrinsics
         view = np.array([*pose[:3, :3].ravel(), *pose[:3, 3], lens[0, 0], lens[1, 1], lens[0, 2], lens[1, 2]])

@@ -18,7 +18,7 @@ from roadaware.metrics.result import MetricResult
 from roadaware.models import MODELS, list_model_cards, load_model_class
 from roadaware.models.crossing.features import VEHICLE_ACTIONS
 from roadaware.models.crossing.tabular import TabularModel
-from roadaware.scenes.sampling.sampler import split_samples
+from roadaware.scenes.sampling import split_samples
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.tables import Meta, Predictions, Scenes, build_sample_predictions
 from roadaware.scenes.tracks import extract_windows, get_frame_values

@@ -24,7 +24,7 @@ from roadaware.io.files import (
     read_regular,
     write_atomically,
 )
-from roadaware.io.folder_lock import Hold
+from roadaware.io.folders import Hold
 from roadaware.models.detector import FrameDetections
 from roadaware.scenes.store import open_predictions, register_table_files, save
 from roadaware.scenes.tables import Meta

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from roadaware import __version__
 from roadaware.errors import DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.files import build_disk_error, list_folder_names, read_regular, write_atomically
-from roadaware.io.folder_lock import Hold
+from roadaware.io.folders import Hold
 from roadaware.io.images import encode_png
 from roadaware.io.sources import is_outside, to_printable
 from roadaware.tasks.videos import Film, iterate_batches

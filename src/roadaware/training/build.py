@@ -1,4 +1,4 @@
-"""Builds the model of a recipe with its initial weights."""
+"""Learners: what a loop asks of a model (weights, loss, detector, files), and the model of a recipe with initial weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -33,9 +33,95 @@ from roadaware.models.retinanet3d.detector import Fit, StreamDetector, WindowDet
 from roadaware.models.retinanet3d.loss import Trainee
 from roadaware.models.retinanet3d.network import RetinaNet3D
 from roadaware.tasks.road_events import Classes
-from roadaware.training.batches import Batch, prepare_batch
-from roadaware.training.learners import Learner, Part
+from roadaware.training.batches import Batch, Fitting, prepare_batch
 from roadaware.training.recipe import OBJECTS, ModelRecipe, Recipe
+
+# The interface between the loop and a model.
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of the loss.
+
+    Args:
+        mean: of what it is made of.
+        count: of that, such as boxes; means of several processes go over all of it.
+        divisor: it counts in the whole loss divided by this.
+    """
+
+    mean: Tensor
+    count: Tensor
+    divisor: float = 1.0
+
+
+class Learner(Protocol):
+    """Interface of a trainable model."""
+
+    @property
+    def network(self) -> nn.Module:
+        """The network whose state is kept, averaged, evaluated and saved."""
+        ...
+
+    @property
+    def trainee(self) -> nn.Module:
+        """The module that computes the loss and is distributed over devices."""
+        ...
+
+    @property
+    def fit(self) -> Fitting:
+        """Preprocessing of images."""
+        ...
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Of the network as plain data: checkpoints of another are refused."""
+        ...
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the parts of the loss."""
+        ...
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether the loss itself draws numbers, from torch's generators."""
+        ...
+
+    def losses(
+        self, model: nn.Module, batch: Batch, device: torch.device, *, channels_last: bool
+    ) -> dict[str, Part]:
+        """The parts of the loss of a batch, by name.
+
+        Args:
+            model: the trainee, set up.
+            batch: of clips.
+            device: where it runs.
+            channels_last: leave channels innermost in memory.
+        """
+        ...
+
+    def detector(self, network: nn.Module, rule: DetectRule) -> Detector:
+        """The detector of a trained network.
+
+        Args:
+            network: such as `network`, in `eval` mode.
+            rule: which boxes are reported.
+        """
+        ...
+
+    def save(self, folder: Path, network: nn.Module, notes: Mapping[str, Any]) -> Path:
+        """Write a trained network as `predict` and `watch` open it, and answer where it is.
+
+        Args:
+            folder: of the run.
+            network: such as `network`.
+            notes: JSON-ready, of how it was trained.
+
+        Raises:
+            DiskError: if the disk refuses.
+        """
+        ...
+
 
 # Object detectors of transformers as learners: single images, one kind of label, the library's loss.
 

@@ -16,9 +16,8 @@ from roadaware.scenes.concatenation import concat
 from roadaware.scenes.tables import Scenes
 from roadaware.tasks.road_events import Classes, VideoTruth, build_video_truth, collect_classes
 from roadaware.tasks.videos import Film, find_videos
-from roadaware.training.batches import ClipSet, Fitting, clip_table
+from roadaware.training.batches import ClipSet, Fitting, build_mirror, clip_table
 from roadaware.training.footage import Footage
-from roadaware.training.mirroring import build_mirror
 from roadaware.training.recipe import DataRecipe, Recipe
 
 _log = logging.getLogger("roadaware")

@@ -25,13 +25,12 @@ from roadaware import __version__
 from roadaware.config import digest, to_dict
 from roadaware.errors import DiskError, RoadawareError, UsageError, raise_interrupt
 from roadaware.io.files import write_atomically
-from roadaware.io.folder_lock import hold_folder
+from roadaware.io.folders import hold_folder
 from roadaware.io.interrupts import Stop, stop_gracefully
 from roadaware.training.batches import Batch, Draws, Share, build_loader
-from roadaware.training.build import build_learner
+from roadaware.training.build import Learner, build_learner
 from roadaware.training.checkpoints import LAST, Checkpoint, open_checkpoint, save_checkpoint
 from roadaware.training.data import Material, load_training_data
-from roadaware.training.learners import Learner
 from roadaware.training.logger import Journal
 from roadaware.training.recipe import Recipe, ScheduleRecipe
 from roadaware.training.teacher import teacher_row, with_teacher

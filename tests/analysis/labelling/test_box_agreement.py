@@ -11,9 +11,9 @@ from roadaware.analysis.annotation.agreement import (
     MEASURES,
     build_annotation_table,
     build_consensus,
+    group_objects,
     measure_box_agreement,
 )
-from roadaware.analysis.annotation.object_groups import group_objects
 from roadaware.analysis.annotation.proposal_outcomes import build_labelled_scenes, compute_outcomes
 from roadaware.analysis.quality.agreement import krippendorff_alpha
 from roadaware.demo_data.labelling import (

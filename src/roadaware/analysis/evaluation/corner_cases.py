@@ -27,8 +27,8 @@ from roadaware.protocols.coda import (
     label_truth,
     load_training_set,
     map_own_categories,
+    select_printed,
 )
-from roadaware.protocols.printed_coda import select_printed
 from roadaware.scenes.store import is_saved
 from roadaware.steps import log_step
 

@@ -17,8 +17,7 @@ from roadaware.formats.score_tables import check_same_length, read_samples, read
 from roadaware.metrics.pedestrians import PedestrianConfig, Task, collect_sample_scores, evaluate_samples
 from roadaware.metrics.scores import SampleScores
 from roadaware.scenes.factors import FactorConfig, build_scenario_labels
-from roadaware.scenes.sampling import get_protocol
-from roadaware.scenes.sampling.sampler import split_samples
+from roadaware.scenes.sampling import get_protocol, split_samples
 from roadaware.scenes.tables import build_sample_predictions
 from roadaware.steps import log_step
 

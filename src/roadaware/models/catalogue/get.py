@@ -27,7 +27,7 @@ from roadaware.io.files import (
     remove_stale_files,
     write_atomically,
 )
-from roadaware.io.folder_lock import hold_folder
+from roadaware.io.folders import hold_folder
 from roadaware.io.sources import open_file, to_printable
 from roadaware.models.catalogue.entries import (
     LISTS,

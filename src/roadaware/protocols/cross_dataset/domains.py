@@ -16,8 +16,7 @@ from roadaware.datasets import read
 from roadaware.errors import InputError, RoadawareError, UsageError
 from roadaware.io.files import write_atomically
 from roadaware.protocols.cross_dataset.results import TESTED, read_study_json
-from roadaware.scenes.sampling import get_protocol, sample
-from roadaware.scenes.sampling.protocols import EventProtocol
+from roadaware.scenes.sampling import EventProtocol, get_protocol, sample
 from roadaware.scenes.schema import CORNERS
 from roadaware.scenes.store import open_scenes, save
 from roadaware.scenes.tables import Meta, Scenes

@@ -19,7 +19,7 @@ from roadaware import __version__
 from roadaware import config as configs
 from roadaware.errors import DamagedError, DiskError, InputError, RoadawareError, UsageError
 from roadaware.io.files import write_atomically
-from roadaware.io.folder_lock import hold_folder
+from roadaware.io.folders import hold_folder
 from roadaware.io.processes import stop_with_parent
 from roadaware.protocols.cross_dataset import cells, domains
 from roadaware.protocols.cross_dataset.config import AwayStudy, Plan, Unit, build_plan

@@ -15,7 +15,7 @@ from roadaware.errors import UsageError
 from roadaware.models import get_crossing_entry
 from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.networks.multitask import PathDecoder
-from roadaware.scenes.sampling.protocols import EventProtocol, Iv2024
+from roadaware.scenes.sampling import EventProtocol, Iv2024
 from roadaware.tasks.crossing_inputs.boxes import CELLS
 from roadaware.tasks.targets import UNKNOWN, Futures
 from roadaware.training.pedestrians.folds import flip_cells, flip_offsets

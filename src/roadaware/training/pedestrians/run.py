@@ -18,7 +18,7 @@ from roadaware import config as configs
 from roadaware.arrays import Floats
 from roadaware.errors import InputError, UsageError, raise_interrupt
 from roadaware.io.files import write_atomically
-from roadaware.io.folder_lock import hold_folder
+from roadaware.io.folders import hold_folder
 from roadaware.io.interrupts import Stop, stop_gracefully
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate
 from roadaware.metrics.result import MetricResult
@@ -28,24 +28,29 @@ from roadaware.models.crossing.networks.base import CrossingNet
 from roadaware.models.crossing.predictor import Predictor, is_predictor
 from roadaware.models.crossing.published import load_image_weights
 from roadaware.models.crossing.uncertainty import replace_last_layer
-from roadaware.scenes.sampling.sampler import split_samples
+from roadaware.scenes.sampling import split_samples
 from roadaware.scenes.tables import Meta, Predictions, Scenes, build_sample_predictions
-from roadaware.tasks.crossing_limits import measure_limits
 from roadaware.tasks.targets import Futures, evaluate_constant_velocity, evaluate_future
-from roadaware.training.pedestrians.data_digest import digest_samples, refuse_missing
 from roadaware.training.pedestrians.failures import FailedSeedsError, format_error
 from roadaware.training.pedestrians.fit import Fitted, Fitter, Keeper, Score, StoppedFitError
 from roadaware.training.pedestrians.folds import Fold
 from roadaware.training.pedestrians.heads import get_head_sizes
 from roadaware.training.pedestrians.recipe import PedestrianRecipe, check_network
 from roadaware.training.pedestrians.results import score_probabilities
-from roadaware.training.pedestrians.run_lock import make_run_folder, refuse_other, register_run
+from roadaware.training.pedestrians.run_identity import (
+    digest_samples,
+    make_run_folder,
+    refuse_missing,
+    refuse_other,
+    register_run,
+)
 from roadaware.training.pedestrians.samples import (
     Material,
     build_fold,
     find_media,
     list_missing_labels,
     load_samples,
+    measure_limits,
 )
 from roadaware.training.recipe_files import replace_fields
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from roadaware.tasks.crossing_limits import measure_limits
+from roadaware.training.pedestrians.samples import measure_limits
 
 
 def _scenes(shake_px: float, heights: tuple[int, ...] = (40, 50, 60)) -> Any:
