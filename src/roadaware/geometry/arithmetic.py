@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from roadaware.arrays import Floats
-from roadaware.geometry.compiled import kernel
+from roadaware.geometry.compiled import inner_kernel, kernel
 
 # numpy adds blocks of at most 128 values: another size changes the last digits. Halving leaves two pieces a
 # level on the stack, and a length of 64 bits has fewer than 64 levels.
 _BLOCK, _DEPTH = 128, 200
 
 
-@kernel
+@inner_kernel
 def round_to_single(value: float, single: bool) -> float:
     """The value as 32 bits hold it: 64-bit arithmetic rounded after each step is 32-bit arithmetic."""
     if single:
@@ -20,7 +20,7 @@ def round_to_single(value: float, single: bool) -> float:
     return value
 
 
-@kernel
+@inner_kernel
 def block_sum(values: Floats, start: int, stop: int, single: bool) -> float:
     """The sum of `values[start:stop]`, up to a block of values: in eight columns from eight values on."""
     whole, total = start, 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from roadaware.arrays import Floats
 from roadaware.geometry.arithmetic import round_to_single
-from roadaware.geometry.compiled import kernel
+from roadaware.geometry.compiled import inner_kernel, kernel
 
 
 @kernel
@@ -30,7 +30,7 @@ def box_iou(a: Floats, b: Floats, extra: float) -> float:
     return float(common / (union - common))
 
 
-@kernel
+@inner_kernel
 def single_iou(a: Floats, b: Floats, extra: float) -> float:
     """The same in 32-bit arithmetic, with `extra` added to right and lower sides before they are compared.
 
@@ -53,7 +53,7 @@ def single_iou(a: Floats, b: Floats, extra: float) -> float:
     return round_to_single(common / round_to_single(both - common, True), True)
 
 
-@kernel
+@inner_kernel
 def single_area(box: Floats, extra: float) -> float:
     """Width times height in 32-bit arithmetic."""
     width = round_to_single(round_to_single(box[2] - box[0], True) + extra, True)

@@ -1,4 +1,4 @@
-"""`kernel`: functions on arrays compiled by numba, kept in the cache folder; imports numba."""
+"""`kernel`, and the pieces of kernels: functions on arrays compiled by numba, kept in the cache folder; imports numba."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import event
+from numba.core import event, types
 
 from roadaware import __version__
 from roadaware.errors import NOTE
@@ -61,8 +61,30 @@ def kernel(function: F) -> F:
     is let go. Modules with kernels are imported inside the functions that call them, so that commands
     that need none do not load numba.
     """
-    compiled: Any = numba.njit(cache=_KEPT, nogil=True, error_model="numpy")(function)
-    return cast(F, compiled)
+    # Without the entry for callers in C, of which there are none.
+    compiled: Any = numba.njit(cache=_KEPT, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    return cast(F, _ignore_literals(compiled))
+
+
+def inner_kernel(function: F) -> F:
+    """A piece of several kernels that is compiled once for all of them, and that nobody else calls.
+
+    It has no entry for callers in Python, which takes longer to compile than many a piece itself: called
+    there it is a TypeError.
+    """
+    compiled: Any = numba.njit(
+        cache=_KEPT, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True
+    )(function)
+
+    def keep(found: Any) -> None:
+        compiled.overloads[tuple(found.signature.args)] = found
+
+    def refuse(*given: object) -> None:
+        raise TypeError(f"{function.__name__} is a piece of kernels and is called by them alone")
+
+    # numba would enter the missing address into the table of what Python may call.
+    compiled.add_overload, compiled._compile_for_args = keep, refuse
+    return cast(F, _ignore_literals(compiled))
 
 
 def inline_kernel(function: F) -> F:
@@ -73,3 +95,15 @@ def inline_kernel(function: F) -> F:
     """
     piece: Any = numba.njit(inline="always", error_model="numpy")(function)
     return cast(F, piece)
+
+
+def _ignore_literals(compiled: Any) -> Any:
+    """Let kernels call each other by types alone: numba would compile one again for each constant it is given."""
+    resolve = compiled.get_call_template
+
+    def resolve_plain(args: Any, kws: Any) -> Any:
+        plain = tuple(types.unliteral(each) for each in args)
+        return resolve(plain, {name: types.unliteral(each) for name, each in kws.items()})
+
+    compiled.get_call_template = resolve_plain
+    return compiled

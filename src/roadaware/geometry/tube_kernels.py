@@ -7,12 +7,12 @@ import numpy as np
 from roadaware.arrays import Floats, Ints
 from roadaware.geometry.arithmetic import pairwise_mean
 from roadaware.geometry.box_kernels import box_iou, single_iou
-from roadaware.geometry.compiled import kernel
+from roadaware.geometry.compiled import inner_kernel, kernel
 
 _ENDPOINTS = 1
 
 
-@kernel
+@inner_kernel
 def _mean_by_frame(
     boxes_a: Floats, rows_a: Ints, frames_a: Ints, boxes_b: Floats, rows_b: Ints, frames_b: Ints, extra: float
 ) -> tuple[int, float]:
@@ -32,7 +32,7 @@ def _mean_by_frame(
     return shared, total / shared if shared else 0.0
 
 
-@kernel
+@inner_kernel
 def _mean_by_place(
     boxes_a: Floats,
     rows_a: Ints,
@@ -45,8 +45,8 @@ def _mean_by_place(
 ) -> float:
     """Mean overlap of the i-th boxes of two tubes within their common interval; -1 where they do not pair."""
     low, high = max(frames_a[0], frames_b[0]), min(frames_a[-1], frames_b[-1])
-    i, j = np.searchsorted(frames_a, low), np.searchsorted(frames_b, low)
-    i_last, j_last = np.searchsorted(frames_a, high), np.searchsorted(frames_b, high)
+    i, j = _find_frame(frames_a, low), _find_frame(frames_b, low)
+    i_last, j_last = _find_frame(frames_a, high), _find_frame(frames_b, high)
     # The published code pairs boxes by their place and assumes that no frame is missing in between.
     if frames_a[i] != low or frames_b[j] != low or frames_a[i_last] != high or frames_b[j_last] != high:
         return -1.0
@@ -62,6 +62,20 @@ def _mean_by_place(
     for k in range(i_last - i + 1):
         total += box_iou(boxes_a[rows_a[i + k]], boxes_b[rows_b[j + k]], extra)
     return float(total / (i_last - i + 1))
+
+
+@inner_kernel
+def _find_frame(frames: Ints, wanted: int) -> int:
+    """The place of the first of rising frames that is not before the wanted one."""
+    # numpy's own search also knows of complex numbers and NaN, which takes most of a second to compile.
+    first, end = 0, len(frames)
+    while first < end:
+        middle = (first + end) // 2
+        if frames[middle] < wanted:
+            first = middle + 1
+        else:
+            end = middle
+    return first
 
 
 @kernel

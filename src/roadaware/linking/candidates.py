@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Ints
 from roadaware.geometry.arithmetic import block_sum, round_to_single
-from roadaware.geometry.compiled import inline_kernel, kernel
+from roadaware.geometry.compiled import inline_kernel, inner_kernel, kernel
 
 # The assignment of the greatest sum between rows and columns, compiled; imports numba.
 
 
-@kernel
+@inner_kernel
 def _add_row(
     first: int,
     gain: Floats,
@@ -482,7 +482,7 @@ def is_stale(last: int, frame: int, time: float, pool: Pool, rules: Rules) -> bo
     return bool(missed and time - pool.time[last] > rules.jump_gap_s)
 
 
-@kernel
+@inner_kernel
 def assign_detections(
     slots: Ints, frame: int, time: float, step: int, pool: Pool, live: Live, n_live: int, rules: Rules
 ) -> Ints:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from roadaware.arrays import Bools, Floats, Floats32, Ints
 from roadaware.geometry.arithmetic import block_sum, pairwise_mean, round_to_single
 from roadaware.geometry.box_kernels import box_iou
-from roadaware.geometry.compiled import inline_kernel, kernel
+from roadaware.geometry.compiled import inline_kernel, inner_kernel, kernel
 from roadaware.linking.candidates import (
     BEFORE,
     FIRST_FRAME,
@@ -37,7 +37,7 @@ from roadaware.linking.candidates import (
 WHOLE, LINK, SETTLE = 0, 1, 2
 
 
-@kernel
+@inner_kernel
 def _extend(slot: int, place: int, step: int, pool: Pool, live: Live, rules: Rules) -> None:
     """Put a detection at the end of a path, and keep what motion, order and running labels need."""
     found, agentness, scores, filled = pool.found, pool.agentness, pool.scores, rules.filled
@@ -74,7 +74,7 @@ def _extend(slot: int, place: int, step: int, pool: Pool, live: Live, rules: Rul
     top[slot, i] = score
 
 
-@kernel
+@inner_kernel
 def _key(slot: int, live: Live, top_key: bool, single: bool) -> float:
     """Sort key of a live path."""
     if top_key:
@@ -358,7 +358,7 @@ def sort_falling(values: Floats, n: int) -> None:
         gap //= 3
 
 
-@kernel
+@inner_kernel
 def top_mean(values: Floats, n: int, m: int, single: bool) -> float:
     """The mean of the `m` greatest of the first `n` values, added from the greatest down; sorts them."""
     # In 32 bits another order of adding would change the mean.
@@ -478,7 +478,7 @@ def score_presence(values: Floats, single: bool) -> Floats:
     return matrix
 
 
-@kernel
+@inner_kernel
 def _run_end(labels: Ints, start: int) -> int:
     """The last place of the run of equal labels that begins at `start`."""
     last = start

@@ -287,7 +287,8 @@ class Linker:
         try:
             box = np.ascontiguousarray(np.asarray(boxes, dtype=kept), np.float64)
             agent = np.ascontiguousarray(np.asarray(agentness, dtype=kept), np.float64)
-            score = np.ascontiguousarray(scores, np.float32)
+            # Writable too: kernels are compiled again for arrays that are not.
+            score = np.require(scores, np.float32, ("C", "W", "E"))
         except (TypeError, ValueError) as error:
             raise InputError(f"frame {frame}: detections should be arrays of numbers: {error}") from error
         if not box.size and not agent.size and not score.size:

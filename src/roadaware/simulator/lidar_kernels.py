@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import inline_kernel, kernel
+from roadaware.geometry.compiled import inline_kernel, inner_kernel, kernel
 
 FRONTS, PAINT = 9, 8
 """Floats that describe a triangle to the rays, and the material that lies flat on the road."""
@@ -147,7 +147,7 @@ def _slopes_between(e0: float, e1: float, e2: float, planes: Any, slopes: Any) -
     return _steeper(slopes, low, False), _steeper(slopes, high, True)
 
 
-@kernel
+@inner_kernel
 def _steeper(slopes: Any, least: float, over: bool) -> int:
     """The first of rising slopes that is at least so steep, or steeper."""
     # numpy's own search also knows of complex numbers and NaN, which takes most of a second to compile.

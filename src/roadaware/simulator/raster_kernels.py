@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import inline_kernel, kernel
+from roadaware.geometry.compiled import inline_kernel, inner_kernel, kernel
 from roadaware.simulator.shading_kernels import FOLIAGE, MARKING, sample_smooth_noise
 
 # Before the image's plane: 1 / depth must stay finite, and nothing of a street is nearer to the lens.
@@ -18,7 +18,7 @@ NEAR_M = 0.2
 ROWS, _SCALE, WORK = 9, 11, 12
 
 
-@kernel
+@inner_kernel
 def prepare_triangle(corners: Any, pose: Any, lens: Any, size: Any, work: Any) -> int:
     """Edges of a triangle in the image; 1 where its front is seen, -1 its back, 0 where it is out of view.
 
@@ -55,7 +55,7 @@ def prepare_triangle(corners: Any, pose: Any, lens: Any, size: Any, work: Any) -
     return 1 if volume < 0.0 else -1
 
 
-@kernel
+@inner_kernel
 def _transform_point(point: Any, pose: Any) -> tuple[float, float, float]:
     x, y, z = np.float64(point[0]), np.float64(point[1]), np.float64(point[2])
     return (
@@ -98,7 +98,7 @@ def _compute_row_bounds(ay: float, az: float, by: float, bz: float, cy: float, c
     return bool(work[ROWS] <= work[ROWS + 1])
 
 
-@kernel
+@inner_kernel
 def compute_row_span(work: Any, y: int, width: int) -> tuple[int, int]:
     """First pixel and end of a triangle in a row."""
     low, high = 0.0, width - 1.0
@@ -270,7 +270,9 @@ def mask_shadow_pixels(edges: Any, mask: Any) -> None:
         edges: (k, 12) f64 of triangles on the ground.
         mask: (h, w) u8 of zeros; becomes 1 in shadow.
     """
-    for work in edges:
+    for n in range(len(edges)):
+        # By its number: a row of an array that is walked has another type, for which all would be compiled again.
+        work = edges[n]
         for y in range(int(work[ROWS]), int(work[ROWS + 1]) + 1):
             start, end = compute_row_span(work, y, mask.shape[1])
             for x in range(start, end):
@@ -368,7 +370,7 @@ def count(edges: Any, group: Any, mark: Any, found: Any) -> None:
                     row[8] += 1
 
 
-@kernel
+@inner_kernel
 def _take(x: float, y: float, z: float, lens: Any, row: Any) -> None:
     """Widen a box by a point."""
     across, down = lens[0] * x / z + lens[2], lens[1] * y / z + lens[3]

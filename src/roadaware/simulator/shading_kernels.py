@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import inline_kernel, kernel
+from roadaware.geometry.compiled import inline_kernel, inner_kernel, kernel
 from roadaware.simulator.mesh import CELL_M
 
 # Kernels for the patterns of surfaces and of the sky, as functions of places on them.
@@ -16,13 +16,13 @@ from roadaware.simulator.mesh import CELL_M
 MATT, GLOSSY, GLASS, ASPHALT, PAVING, GRASS, BRICK, FOLIAGE, MARKING, WINDOWS, CLOTH, LAMP = range(12)
 
 
-@kernel
+@inner_kernel
 def sample_cell_noise(noise: Any, u: float, v: float) -> float:
     """Noise from 0 to 1, one value per unit square."""
     return float(noise[int(np.floor(v)) & 255, int(np.floor(u)) & 255])
 
 
-@kernel
+@inner_kernel
 def sample_smooth_noise(noise: Any, u: float, v: float) -> float:
     """Smooth noise from 0 to 1 whose bumps are about a unit wide."""
     i, j = int(np.floor(v)), int(np.floor(u))
@@ -32,13 +32,13 @@ def sample_smooth_noise(noise: Any, u: float, v: float) -> float:
     return float(top * (1.0 - a) + (noise[i1, j0] * (1.0 - b) + noise[i1, j1] * b) * a)
 
 
-@kernel
+@inner_kernel
 def _seen(cell: float, foot: float) -> float:
     """How much of a pattern with cells of a size is left where a pixel covers `foot` metres."""
     return min(1.0, max(0.0, 1.3 - 0.8 * foot / cell))
 
 
-@kernel
+@inner_kernel
 def _joint(place: float, cell: float, width: float, foot: float) -> float:
     """How much of a pixel is joint between stones."""
     at = place - np.floor(place / cell) * cell
@@ -47,7 +47,7 @@ def _joint(place: float, cell: float, width: float, foot: float) -> float:
     return float(max(0.0, min(1.0, (half - away) / half + 0.5)) * min(1.0, width / max(foot, 1e-6)))
 
 
-@kernel
+@inner_kernel
 def compute_pattern_tone(material: int, u: float, v: float, foot: float, noise: Any) -> float:
     """By how much a pattern makes a surface lighter or darker.
 
@@ -122,7 +122,7 @@ def _bricks(u: float, v: float, foot: float, noise: Any) -> float:
     return (1.0 + 0.45 * brick * _seen(0.12, foot) + 0.2 * stained) * (1.0 + 0.45 * joint)
 
 
-@kernel
+@inner_kernel
 def compute_pane_coverage(u: float, v: float, foot: float) -> float:
     """How much of a pixel of a facade is window pane: 0 wall, 1 pane, below 0 the frame around it."""
     across = u / 2.4 - np.floor(u / 2.4)
@@ -136,7 +136,7 @@ def compute_pane_coverage(u: float, v: float, foot: float) -> float:
     return float(min(1.0, max(0.0, (inside - 0.09) / soft + 0.5)) * (1.0 - bar))
 
 
-@kernel
+@inner_kernel
 def compute_clear_sky(x: float, y: float, z: float, air: Any) -> tuple[float, float, float]:
     """Colour of the open sky in a direction, without clouds, stars or sun.
 
@@ -157,7 +157,7 @@ def compute_clear_sky(x: float, y: float, z: float, air: Any) -> tuple[float, fl
     )
 
 
-@kernel
+@inner_kernel
 def compute_sky_colour(x: float, y: float, z: float, air: Any, noise: Any) -> tuple[float, float, float]:
     """Colour of the sky in a direction, with all that is in it.
 
@@ -347,7 +347,7 @@ def _surface(i: int, j: int, t: int, depth: float, long: float, x: float, y: flo
         light[i, j, k] = haze + (out - haze) * through
 
 
-@kernel
+@inner_kernel
 def _cell(away: float, cells: int) -> tuple[int, float]:
     """The cell of the map of lamp light before a place, and how far the place is on its way to the next."""
     # Held so that there is always a next cell; beyond the map the light of its edge goes on.

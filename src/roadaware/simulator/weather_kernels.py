@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from roadaware.geometry.compiled import inline_kernel, kernel
+from roadaware.geometry.compiled import inline_kernel, inner_kernel, kernel
 from roadaware.simulator.shading_kernels import sample_smooth_noise
 
 SHRINK = 4
@@ -83,7 +83,7 @@ def add_wet_reflections(light: Any, seen: Any, tints: Any, view: Any, air: Any, 
             _mix_mirrored(light, i, j, depth, share, ripple, inverse, horizon)
 
 
-@kernel
+@inner_kernel
 def _mix_mirrored(light: Any, i: int, j: int, depth: float, share: float, ripple: float, inverse: Any,
                   horizon: float) -> None:  # fmt: skip
     """Mix in what the mirrored ray meets first, in growing steps of depth."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from roadaware.geometry.compiled import kernel
+from roadaware.geometry.compiled import inner_kernel, kernel
 
 _TRAPEZOID, _INTERP101, _RAW, _COCO = 0, 2, 3, 4
 
@@ -67,7 +67,7 @@ def accumulate_precision_areas(
             _count(seen, weights, video[row], ignored, row, -1)
 
 
-@kernel
+@inner_kernel
 def _count(seen: Any, weights: Any, video: int, ignored: Any, row: int, step: int) -> None:
     """Add a prediction to those seen, or take it off, where it is not passed over."""
     kept = ignored.shape[0] == 0
@@ -77,7 +77,7 @@ def _count(seen: Any, weights: Any, video: int, ignored: Any, row: int, step: in
                 seen[t, d] += step * weights[video, d]
 
 
-@kernel
+@inner_kernel
 def _last_hit(hit: npt.NDArray[np.uint8], start: int, end: int) -> int:
     """The last row with a hit at any threshold, `start - 1` where there is none."""
     for row in range(end - 1, start - 1, -1):
@@ -87,11 +87,12 @@ def _last_hit(hit: npt.NDArray[np.uint8], start: int, end: int) -> int:
     return start - 1
 
 
-@kernel
+@inner_kernel
 def _add_hits(weight: Any, seen: Any, found: Any, best: Any, n_truth: Any, rule: int, area: Any) -> None:
     """Add what the copies of one right prediction give in each draw, and take them off `found`."""
     for d in range(len(weight)):
-        tp, n = found[d], seen[d]
+        # Of 64 bits from the start, as they are once something is taken off.
+        tp, n = np.int64(found[d]), np.int64(seen[d])
         for _ in range(weight[d]):
             precision = tp / n
             if rule == _TRAPEZOID:
@@ -117,14 +118,14 @@ def _add_hits(weight: Any, seen: Any, found: Any, best: Any, n_truth: Any, rule:
         found[d] = tp
 
 
-@kernel
+@inner_kernel
 def _count_reached_recalls(tp: int, n_truth: int) -> int:
     """How many of the recalls 0.01, ..., 1 are reached, as products in double precision."""
     step = (100 * tp) // n_truth
     return step if step * 0.01 <= tp / n_truth else step - 1
 
 
-@kernel
+@inner_kernel
 def _trapezium(tp: int, n: int, n_truth: int) -> float:
     """The area between the points before and after a hit, each number rounded as the published code does."""
     step = np.float32(tp / n_truth) - np.float32((tp - 1) / n_truth)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Bytes, Floats, Ints
-from roadaware.geometry.compiled import kernel
+from roadaware.geometry.compiled import inner_kernel, kernel
 
 MISSED = -1
 
@@ -63,16 +63,21 @@ def match_cells(
         if first < end:
             overlap = np.empty((end - first, g1 - g0))
             top = np.zeros(end - first)
+            aside, beyond = np.empty(g1 - g0, dtype=np.uint8), np.empty(end - first, dtype=np.bool_)
             _fill(overlap, top, claims, claim_area, first, objects, sides, crowd, g0, best)
             for a in range(len(bounds)):
                 low, high = bounds[a, 0], bounds[a, 1]
-                aside = ((ignored[g0:g1] == 1) | (area[g0:g1] < low) | (area[g0:g1] > high)).astype(np.uint8)
-                beyond = (claim_area[first:end] < low) | (claim_area[first:end] > high)
+                # One by one: numba compiles a loop faster than sums of arrays.
+                for k in range(g1 - g0):
+                    g = g0 + k
+                    aside[k] = 1 if ignored[g] == 1 or area[g] < low or area[g] > high else 0
+                for d in range(end - first):
+                    beyond[d] = claim_area[first + d] < low or claim_area[first + d] > high
                 marks = hit[first:end, a], passed[first:end, a]
                 _match(overlap, top, aside, beyond, crowd[g0:g1], thresholds, rank[g0:g1, a], marks)
 
 
-@kernel
+@inner_kernel
 def _fill(
     overlap: Any,
     top: Any,
@@ -95,7 +100,7 @@ def _fill(
             best[g] = max(best[g], found)
 
 
-@kernel
+@inner_kernel
 def _match(
     overlap: Any, top: Any, aside: Any, beyond: Any, crowd: Any, thresholds: Any, rank: Any, marks: Any
 ) -> None:
@@ -121,7 +126,7 @@ def _match(
                 rank[met, t] = d
 
 
-@kernel
+@inner_kernel
 def _met(overlap: Any, least: float, aside: Any, used: Any, crowd: Any) -> int:
     """The object that a prediction meets, -1 where it meets none."""
     for kind in range(2):
@@ -134,7 +139,7 @@ def _met(overlap: Any, least: float, aside: Any, used: Any, crowd: Any) -> int:
     return -1
 
 
-@kernel
+@inner_kernel
 def _overlap(claim: Any, claim_area: float, box: Any, sides: float, crowd: int) -> float:
     """Intersection over union, or over the prediction where the object is a crowd."""
     wide = min(claim[2], box[2]) - max(claim[0], box[0])

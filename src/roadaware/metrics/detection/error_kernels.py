@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from roadaware.arrays import Floats, Ints
-from roadaware.geometry.compiled import kernel
+from roadaware.geometry.compiled import inner_kernel, kernel
 
 RIGHT, DUPLICATE, SPACE, TIME, SPACE_TIME, CLASS, CLASS_AND_PLACE, BACKGROUND = range(8)
 TEMPORAL, SPATIAL = 0, 1
 
 
-@kernel
+@inner_kernel
 def _met(
     of: int,
     first: int,

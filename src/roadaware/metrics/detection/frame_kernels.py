@@ -24,14 +24,18 @@ def sort_keys(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
             counts[digit, (key >> np.uint64(_BITS * digit)) & np.uint64(size - 1)] += 1
     order, other = np.arange(n), np.empty(n, dtype=np.int64)
     for digit in range(digits):
-        if n == 0 or counts[digit].max() == n:
+        place, total, shared = np.empty(size, dtype=np.int64), 0, False
+        for value in range(size):
+            place[value] = total
+            total += counts[digit, value]
+            shared = shared or counts[digit, value] == n
+        if shared:
             continue
-        place = np.cumsum(counts[digit]) - counts[digit]
         shift = np.uint64(_BITS * digit)
         for row in order:
-            value = (keys[row] >> shift) & np.uint64(size - 1)
-            other[place[value]] = row
-            place[value] += 1
+            held = (keys[row] >> shift) & np.uint64(size - 1)
+            other[place[held]] = row
+            place[held] += 1
         order, other = other, order
     return order
 

@@ -142,7 +142,8 @@ def extract_labelled_tubes(
         raise InputError(f"{rows['score'].null_count()} predicted tubes have no score, first {shown}")
     tubes, extent, ignore = _extents(tables, rows, judged, scale)
     score = rows["score"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    tube, cls, video = (rows[name].cast(pl.Int64).to_numpy() for name in ("tube", "cls", "at"))
+    # Writable like the rows that are taken from them: kernels are compiled for each kind of array.
+    tube, cls, video = (rows[name].cast(pl.Int64).to_numpy(writable=True) for name in ("tube", "cls", "at"))
     return LabelledTubes(tubes, extent, tube, cls, video, score, ignore, foreign)
 
 
@@ -235,7 +236,7 @@ def _extents(
         ) from error
     row_of = pl.DataFrame({"tube": tubes["tube"], "extent": extent})
     joined = rows.select("tube").join(row_of, on="tube", how="left", maintain_order="left")
-    return made, joined["extent"].cast(pl.Int64).to_numpy(), ignore
+    return made, joined["extent"].cast(pl.Int64).to_numpy(writable=True), ignore
 
 
 def _runs(tubes: pl.DataFrame, owners: Ints, frames: Ints) -> tuple[Ints, Ints]:

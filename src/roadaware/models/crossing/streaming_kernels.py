@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roadaware.arrays import Floats32, Ints
-from roadaware.geometry.compiled import kernel
+from roadaware.geometry.compiled import inner_kernel, kernel
 from roadaware.models.crossing.entries import LEAST, LOG_WIDTHS
 
 _NARROWEST, _WIDEST = LOG_WIDTHS
@@ -127,7 +127,7 @@ def compute_region_log_probs(
     return found
 
 
-@kernel
+@inner_kernel
 def _multiply(x: Floats32, matrix: Floats32, out: Floats32) -> None:
     """Add the product of (n,) and (n, w) to (w,); four rows at a time, so that less is written."""
     at = 0
@@ -143,7 +143,7 @@ def _multiply(x: Floats32, matrix: Floats32, out: Floats32) -> None:
         at += 1
 
 
-@kernel
+@inner_kernel
 def _gelu(x: Floats32) -> None:
     """In place, with the error function."""
     for w in range(len(x)):
@@ -151,7 +151,7 @@ def _gelu(x: Floats32) -> None:
         x[w] = x[w] * np.float32(0.5) * np.float32(1.0 + math.erf(x[w] * 0.7071067811865476))
 
 
-@kernel
+@inner_kernel
 def _normal(x: Floats32, gain: Floats32, shift: Floats32, out: Floats32) -> None:
     """The layer norm of (w,)."""
     mean, square = np.float32(0), np.float32(0)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roadaware.arrays import Floats, Floats32, Pixels
-from roadaware.geometry.compiled import inline_kernel, kernel
+from roadaware.geometry.compiled import inline_kernel, inner_kernel, kernel
 
 HALF = 4
 """Half of the window, which has 9 x 9 pixels."""
@@ -81,7 +81,7 @@ def detect_corners(grey: Floats32, cell: int, taken: Floats) -> Floats:
     return found[:n]
 
 
-@kernel
+@inner_kernel
 def _inside(boxes: Floats, x: float, y: float) -> bool:
     inside = False
     for box in boxes:
@@ -89,7 +89,7 @@ def _inside(boxes: Floats, x: float, y: float) -> bool:
     return inside
 
 
-@kernel
+@inner_kernel
 def _eigenvalue(grey: Floats32, x: int, y: int) -> float:
     """The smaller eigenvalue of the mean matrix of the gradients in a window of 5 x 5."""
     xx, xy, yy = 0.0, 0.0, 0.0
@@ -115,7 +115,7 @@ def _at(grey: Floats32, x: float, y: float) -> float:
     return level
 
 
-@kernel
+@inner_kernel
 def track_point(
     before: Floats32, after: Floats32, x: float, y: float, dx: float, dy: float
 ) -> tuple[float, float, float]:

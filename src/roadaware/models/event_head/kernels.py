@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from roadaware.arrays import Floats, Ints
-from roadaware.geometry.compiled import inline_kernel, kernel
+from roadaware.geometry.compiled import inline_kernel, inner_kernel, kernel
 from roadaware.models.event_head import layout as at
 
 _HEIGHTS = np.array(at.HEIGHTS_M)
@@ -81,7 +81,7 @@ def move_camera(
     scene[at.B1] = scene[at.B1] * fade + prior * 1.45 / 0.35**2
 
 
-@kernel
+@inner_kernel
 def find_horizon(scene: Floats, lens: Floats, boxes: Floats, classes: Floats, dt: float) -> None:
     """Where the horizon is and how high the camera stands, by how low agents of known height stand.
 
@@ -121,7 +121,7 @@ def find_horizon(scene: Floats, lens: Floats, boxes: Floats, classes: Floats, dt
     scene[at.HEIGHT] = min(max(height, 0.6), 4.0)
 
 
-@kernel
+@inner_kernel
 def update_tubes(
     scene: Floats, lens: Floats, tubes: Floats, slots: Ints, boxes: Floats, classes: Floats
 ) -> None:
@@ -172,7 +172,7 @@ def update_tubes(
         _place(scene, tube, new, dt)
 
 
-@kernel
+@inner_kernel
 def _draw_line(tube: Floats, base: int, out: int, values: Floats, dt: float, tau: float) -> None:
     """A line by least squares through the past, whose weight falls by e each `tau`; its slopes, and on the
     first scale its present values, come to stand in the tube's row.
@@ -205,7 +205,7 @@ def _draw_line(tube: Floats, base: int, out: int, values: Floats, dt: float, tau
                 tube[at.NOW_LOG_H] = present
 
 
-@kernel
+@inner_kernel
 def _place(scene: Floats, tube: Floats, new: bool, dt: float) -> None:
     """Metres and metres a second of a tube, by its size, its foot and the own motion."""
     tube[at.NOW_BELOW] -= scene[at.HORIZON]
@@ -243,7 +243,7 @@ def _place(scene: Floats, tube: Floats, new: bool, dt: float) -> None:
     tube[most] = max(tube[most] * np.exp(-dt / 10.0), tube[at.MEMORIES + 3])
 
 
-@kernel
+@inner_kernel
 def _kind(tube: Floats) -> int:
     """0 for people, 1 for vehicles and riders, 2 for traffic lights."""
     best, of = -1.0, 0
@@ -258,7 +258,7 @@ def _bin(x_m: float) -> int:
     return min(max(int(np.floor(x_m / at.BIN_M + at.BINS / 2)), 0), at.BINS - 1)
 
 
-@kernel
+@inner_kernel
 def aggregate_tubes(scene: Floats, maps: Floats, tubes: Floats, slots: Ints, dt: float) -> None:
     """Features shared by all tubes of a frame: own motion and road."""
     n = len(slots)
@@ -323,7 +323,7 @@ def _clip(value: float, most: float) -> float:
     return min(max(value, -most), most)
 
 
-@kernel
+@inner_kernel
 def gather(scene: Floats, maps: Floats, tubes: Floats, slots: Ints) -> Floats:
     """(17,) what all tubes of a frame share."""
     found = np.zeros(_N_COMMON)
@@ -365,7 +365,7 @@ def gather(scene: Floats, maps: Floats, tubes: Floats, slots: Ints) -> Floats:
     return found
 
 
-@kernel
+@inner_kernel
 def describe(scene: Floats, maps: Floats, tubes: Floats, slots: Ints, classes: Floats) -> Floats:
     """(n, features) of the tubes of a frame, in the order of `layout.FEATURES`."""
     common = gather(scene, maps, tubes, slots)
@@ -384,7 +384,7 @@ def describe(scene: Floats, maps: Floats, tubes: Floats, slots: Ints, classes: F
     return found
 
 
-@kernel
+@inner_kernel
 def _write_place(scene: Floats, tube: Floats, row: Floats, k: int) -> int:
     row[k] = tube[at.NOW_U]
     row[k + 1] = 3.0 * tube[at.NOW_BELOW]
@@ -403,7 +403,7 @@ def _write_place(scene: Floats, tube: Floats, row: Floats, k: int) -> int:
     return k + 15
 
 
-@kernel
+@inner_kernel
 def _write_motion(scene: Floats, tube: Floats, row: Floats, k: int) -> int:
     for s in range(2):
         slope = at.NOW_SLOPES + s * at.N_QUANTITIES
@@ -420,7 +420,7 @@ def _write_motion(scene: Floats, tube: Floats, row: Floats, k: int) -> int:
     return k + 5
 
 
-@kernel
+@inner_kernel
 def _write_drive(scene: Floats, row: Floats, k: int) -> int:
     """The own motion, with which the columns of tubes and those of the own vehicle begin."""
     row[k] = scene[at.KNOWN]
@@ -435,7 +435,7 @@ def _write_drive(scene: Floats, row: Floats, k: int) -> int:
     return k + 9
 
 
-@kernel
+@inner_kernel
 def _write_ego(scene: Floats, tube: Floats, row: Floats, k: int) -> int:
     k = _write_drive(scene, row, k)
     fast, slow = at.NOW_SLOPES, at.NOW_SLOPES + at.N_QUANTITIES
@@ -458,7 +458,7 @@ def _write_ego(scene: Floats, tube: Floats, row: Floats, k: int) -> int:
     return k + 1
 
 
-@kernel
+@inner_kernel
 def _write_nearest(tubes: Floats, slots: Ints, i: int, row: Floats, k: int) -> int:
     """The two nearest others on the ground, as they are to the tube; zeros where there are none."""
     tube = tubes[slots[i]]
@@ -487,7 +487,7 @@ def _write_nearest(tubes: Floats, slots: Ints, i: int, row: Floats, k: int) -> i
     return k
 
 
-@kernel
+@inner_kernel
 def _write_common(scene: Floats, common: Floats, tube: Floats, row: Floats, k: int) -> int:
     row[k] = common[_CORRIDOR_VF]
     row[k + 1] = common[_CORRIDOR]
@@ -504,7 +504,7 @@ def _write_common(scene: Floats, common: Floats, tube: Floats, row: Floats, k: i
     return k + 17
 
 
-@kernel
+@inner_kernel
 def _write_maps(maps: Floats, common: Floats, tube: Floats, row: Floats, k: int) -> None:
     """What was seen to move, stand and walk in the tube's strip of the road and in those beside it."""
     x = tube[at.NOW_X]
@@ -530,7 +530,7 @@ def _write_maps(maps: Floats, common: Floats, tube: Floats, row: Floats, k: int)
     row[k + 2], row[k + 3] = np.log1p(inside), np.log1p(outside)
 
 
-@kernel
+@inner_kernel
 def describe_scene(scene: Floats, maps: Floats, tubes: Floats, slots: Ints) -> Floats:
     """(columns,) of the own vehicle in a frame, in the order of `layout.SCENE_FEATURES`."""
     common = gather(scene, maps, tubes, slots)
