@@ -235,7 +235,7 @@ def test_a_file_of_another_vocabulary_is_refused(tmp_path: Path) -> None:
     other = Vocabulary(
         ("walking", "running", "kneeling"), *(getattr(WORDS, k) for k in ("predicates", "sounds", "words"))
     )
-    with pytest.raises(InputError, match="another vocabulary: .*it lacks kneeling; it alone has hugging"):
+    with pytest.raises(InputError, match=r"another vocabulary: .*it lacks kneeling; it alone has hugging"):
         open_crowd(path, other)
     turned = Vocabulary(WORDS.actions[::-1], WORDS.predicates, WORDS.sounds, WORDS.words)
     with pytest.raises(InputError, match="their order differs"):
