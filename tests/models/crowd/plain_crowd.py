@@ -7,11 +7,12 @@ import math
 import numpy as np
 
 
-def plain_tree(boxes: list[list[float]], height: int = 7) -> list[dict[int, list[int]]]:
-    """Layers of the relation tree; boxes of equal density keep their order."""
+def plain_tree(boxes: list[list[float]], height: int = 7) -> tuple[list[dict[int, list[int]]], float]:
+    """Layers of the relation tree, where boxes of equal density keep their order, and the least gap of densities."""
     nodes = [list(box) for box in boxes]
     level = list(range(len(nodes)))
     layers: list[dict[int, list[int]]] = []
+    gap = math.inf
 
     def apart(a: int, b: int) -> float:
         return sum((p - q) ** 2 for p, q in zip(nodes[a], nodes[b], strict=True))
@@ -19,6 +20,9 @@ def plain_tree(boxes: list[list[float]], height: int = 7) -> list[dict[int, list
     while level and (len(level) > 1 or not layers):
         centres_wanted = math.ceil(len(level) / 2) if len(layers) < height else 1
         density = {a: sum(math.exp(-apart(a, b)) for b in level) for a in level}
+        dense = sorted(density.values())
+        gaps = [b - a for a, b in zip(dense, dense[1:], strict=False) if b > a]
+        gap = min([gap, *gaps])
         ranked = sorted(level, key=lambda a: (-density[a], a))
         order = [a for r, a in enumerate(ranked) if r % 2 == 0] + [a for r, a in enumerate(ranked) if r % 2]
         centres, rest = order[:centres_wanted], order[centres_wanted:]
@@ -37,7 +41,7 @@ def plain_tree(boxes: list[list[float]], height: int = 7) -> list[dict[int, list
             )  # fmt: skip
         layers.append(layer)
         level = list(layer)
-    return layers
+    return layers, gap
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:

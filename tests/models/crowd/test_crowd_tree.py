@@ -27,7 +27,9 @@ def _boxes(n: int, seed: int, size: float = 1.0) -> np.ndarray:
 def test_a_tree_is_the_plain_one(n: int, seed: int, size: float) -> None:
     boxes = _boxes(n, seed, size)
     built = tree.build(boxes, ties="stable")
-    assert list(built.layers) == plain_tree(boxes.tolist())
+    layers, gap = plain_tree(boxes.tolist())
+    # Below that, the order of sums decides who is denser.
+    assert list(built.layers) == layers or gap < 1e-13
     assert built.leaves == n
     assert np.array_equal(built.boxes[:n], boxes)
     root = built.boxes[-1]
@@ -37,7 +39,7 @@ def test_a_tree_is_the_plain_one(n: int, seed: int, size: float) -> None:
 def test_more_people_than_seven_layers_join_are_joined_by_a_root() -> None:
     boxes = _boxes(300, 5)
     built = tree.build(boxes)
-    assert list(built.layers) == plain_tree(boxes.tolist())
+    assert list(built.layers) == plain_tree(boxes.tolist())[0]
     assert len(built.layers) == 8
     assert len(built.layers[-2]) == 3
 
@@ -109,7 +111,10 @@ def test_messages_are_those_of_a_recursion(n: int, seed: int) -> None:
     wanted = plain_tree_gru(state, x.numpy(), list(built.layers))
     with torch.no_grad():
         assert np.abs(gru(x, built).numpy() - wanted).max() < 1e-10
-        assert np.abs(gru.float()(x.float(), built).numpy() - wanted).max() < 2e-5
+        fresh = tree.TreeGru(6, 5)
+        state = {name: value.double().numpy() for name, value in fresh.state_dict().items()}
+        wanted = plain_tree_gru(state, x.numpy(), list(built.layers))
+        assert np.abs(fresh(x.float(), built).numpy() - wanted).max() < 1e-5
 
 
 def test_parameters_are_named_as_released() -> None:

@@ -91,7 +91,6 @@ class WordReader:
             made: Any = tokenizer
             made.normalizer, made.pre_tokenizer = BertNormalizer(lowercase=True), BertPreTokenizer()
         self.tokenizer = tokenizer
-        self.whole = {word for word in words if not word.startswith("##") and len(word) > 1}
         self.pad = tokenizer.token_to_id("<pad>") if self.marked else _PAD_PLACE
 
     def encode(self, sentences: Sequence[str]) -> Encoded:
@@ -186,7 +185,13 @@ def open_text(folder: Path, config: CrowdConfig) -> tuple[TextEncoder, WordReade
 
     from roadaware.models.pretrained import load_pretrained_model
 
-    model = load_pretrained_model(folder, ("roberta",), RobertaModel)
+    class Bare(RobertaModel):
+        """Without the layer that pools, which published weights do not have."""
+
+        def __init__(self, config: Any) -> None:
+            super().__init__(config, add_pooling_layer=False)
+
+    model = load_pretrained_model(folder, ("roberta",), Bare)
     return TextEncoder(config, 0, model), WordReader((), config.max_tokens, load_tokenizer(folder))
 
 

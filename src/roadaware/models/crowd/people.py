@@ -374,7 +374,7 @@ class RelationHead(nn.Module):
         node_clip = node_clip.new_zeros(len(nodes)).index_copy(0, torch.cat(forest.place), node_clip)
 
         cells = pool_boxes(
-            maps, nodes[torch.arange(len(nodes)), frame[node_clip]], node_clip * frames + frame[node_clip],
+            maps, nodes[torch.arange(len(nodes), device=map.device), frame[node_clip]], node_clip * frames + frame[node_clip],
             self.config.roi,
         ).flatten(1)  # fmt: skip
         all_moments = node_clip[:, None] * frames + torch.arange(frames, device=map.device)
