@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 
@@ -21,7 +22,7 @@ def plain_tree(boxes: list[list[float]], height: int = 7) -> tuple[list[dict[int
         centres_wanted = math.ceil(len(level) / 2) if len(layers) < height else 1
         density = {a: sum(math.exp(-apart(a, b)) for b in level) for a in level}
         dense = sorted(density.values())
-        gaps = [b - a for a, b in zip(dense, dense[1:], strict=False) if b > a]
+        gaps = [b - a for a, b in pairwise(dense) if b > a]
         gap = min([gap, *gaps])
         ranked = sorted(level, key=lambda a: (-density[a], a))
         order = [a for r, a in enumerate(ranked) if r % 2 == 0] + [a for r, a in enumerate(ranked) if r % 2]

@@ -114,7 +114,7 @@ class Dynamic(nn.Module):
     def disturb(self, noise: float) -> None:
         """Add noise to the weights of all blocks but the first."""
         for conv in list(self.convs)[1:] if noise else []:
-            weight = conv.weight
+            weight = conv.get_parameter("weight")
             # The deviation of few numbers is not known.
             spread = float(weight.std()) if weight.numel() > 1 else 0.0
             weight.add_(torch.randn_like(weight), alpha=noise * spread)
