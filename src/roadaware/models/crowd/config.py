@@ -109,7 +109,7 @@ class CrowdConfig:
     dropout: float = 0.1
     relation_width: int = 128
     tree_width: int = 128
-    attention_width: int = 64
+    attention_width: int = 32
     tree_groups: int = 4
     tree_height: int = 7
     tree_units: Literal["pixels", "image"] = "image"
@@ -119,14 +119,14 @@ class CrowdConfig:
     attention_heads: int = 8
     encoder_layers: int = 2
     decoder_layers: int = 2
-    feed_forward: int = 512
+    feed_forward: int = 256
     slow_stride: int = 4
     max_frames: int = 400
     text_width: int = 128
     text_layers: int = 2
     text_heads: int = 4
     max_tokens: int = 64
-    sound_width: int = 128
+    sound_width: int = 96
     map_size: int = 28
     cycles: int = 2
     audio: Literal["small", "vggish"] = "small"

@@ -140,7 +140,7 @@ def guided_attention(weights: Tensor, inside: Tensor, mask: Tensor) -> Tensor:
     free = inside | ~mask
     cost = -(1 - weights + _SMALL).log()
     cost = cost.masked_fill(free[:, :, None], 0)
-    return (cost.sum(dim=(1, 2)) / ((~free).sum(dim=1) + _SMALL)).mean()
+    return (cost.sum(dim=(1, 2)) / ((~free).sum(dim=1).to(weights) + _SMALL)).mean()
 
 
 class GroundingLoss(NamedTuple):

@@ -85,8 +85,13 @@ class ActionHead(nn.Module):
         last = inner
         if not published:
             self.reduce = nn.Sequential(nn.Conv2d(2 * channels, inner, 1), nn.ReLU())
+            narrow = max(1, inner // 4)
             self.body = nn.Sequential(
-                nn.Flatten(), nn.Linear(inner * self.cells**2, inner), nn.ReLU(), nn.Dropout(config.dropout)
+                nn.Conv2d(inner, narrow, 1),
+                nn.Flatten(),
+                nn.Linear(narrow * self.cells**2, inner),
+                nn.ReLU(),
+                nn.Dropout(config.dropout),
             )
             last = 2 * inner + 4
         self.relate_actor = nn.Linear(inner, inner, bias=False)
@@ -260,7 +265,8 @@ class RelationHead(nn.Module):
        their boxes and motion.
 
     The detector's features of the published system are those of the map here, brought to 256 channels as its
-    pyramid does (`width` in the compact form). All objects are people, so embeddings of classes are left out,
+    pyramid does (a quarter of `width` in the compact form, where subject and object have the
+    layers of a person). All objects are people, so embeddings of classes are left out,
     and the frequency of predicates is one number each (`prior`).
 
     Args:
@@ -277,7 +283,8 @@ class RelationHead(nn.Module):
     def __init__(self, config: CrowdConfig, predicates: int, channels: int) -> None:
         super().__init__()
         self.config = config
-        inner = 256 if config.form == "published" else config.width
+        published = config.form == "published"
+        inner = 256 if published else max(1, config.width // 4)
         width, tree, low, cells = (
             config.relation_width,
             config.tree_width,
@@ -290,7 +297,9 @@ class RelationHead(nn.Module):
             return nn.Sequential(nn.Linear(inner * cells**2, width), nn.ReLU(), nn.Linear(width, width))
 
         self.person, self.region = box_layers(), box_layers()
-        self.subject, self.object = box_layers(), box_layers()
+        # Published: layers of their own for who does it, and to whom.
+        self.subject = box_layers() if published else None
+        self.object = box_layers() if published else None
         self.person_time = TimeAttention(width, inner, low)
         self.region_time = TimeAttention(width, inner, low)
         self.person_in = nn.Sequential(nn.ReLU(), nn.Linear(width, tree, bias=False))
@@ -304,7 +313,7 @@ class RelationHead(nn.Module):
         self.from_subject, self.from_object = nn.Conv2d(low, low, 1), nn.Conv2d(low, low, 1)
         self.between = nn.Sequential(nn.Flatten(), nn.Linear(low * cells**2, tree))
         self.common = nn.Sequential(nn.LeakyReLU(_SLOPE), nn.Linear(tree, tree))
-        rate = 0.5 if config.form == "published" else config.dropout
+        rate = 0.5 if published else config.dropout
 
         def last() -> nn.Sequential:
             return nn.Sequential(nn.Dropout(rate), nn.LeakyReLU(_SLOPE), nn.Linear(tree, predicates))
@@ -361,10 +370,10 @@ class RelationHead(nn.Module):
             if self.config.tree_units == "image"
             else 1
         )
-        plain = now.detach().double().cpu().numpy() / units
+        corners = now.detach().double().cpu().numpy() / units
         owner = clip.cpu().numpy()
         trees = [
-            build(plain[owner == number].astype(np.float32), height=self.config.tree_height, ties="stable")
+            build(corners[owner == number].astype(np.float32), height=self.config.tree_height, ties="stable")
             for number in range(len(map))
         ]
         forest = join(trees, map.device)
@@ -381,7 +390,8 @@ class RelationHead(nn.Module):
         seen = pool_boxes(maps, nodes.flatten(0, 1), all_moments.flatten(), 1, 2 * self.config.roi)
         seen = seen.flatten(1).unflatten(0, (len(nodes), frames))
 
-        person = self.person_time(self.person(cells[:people]), seen[:people])
+        plain = self.person(cells[:people])
+        person = self.person_time(plain, seen[:people])
         region = self.region_time(self.region(cells[people:]), seen[people:])
         tree = torch.cat([self.person_in(person), self.region_in(region)])
         groups = tree.chunk(len(self.messages), dim=1)
@@ -397,8 +407,10 @@ class RelationHead(nn.Module):
         between = self._look(maps, around, moment[first], person, pairs)
         common = self.common(tree[self._ancestors(trees, forest.place, clip, pairs)])
         logits: Tensor = self.between_last(self.between(between)) + self.common_last(common)
-        logits = logits + self.subject_last(functional.relu(self.subject(cells[:people])))[first]
-        logits = logits + self.object_last(functional.relu(self.object(cells[:people])))[second]
+        subject = plain if self.subject is None else self.subject(cells[:people])
+        object = plain if self.object is None else self.object(cells[:people])
+        logits = logits + self.subject_last(functional.relu(subject))[first]
+        logits = logits + self.object_last(functional.relu(object))[second]
         return logits + self.geometry(describe_pairs(boxes, frame[clip], pairs)) + self.prior
 
     def _check_pairs(self, boxes: Tensor, clip: Tensor, pairs: Tensor, frames: int) -> None:

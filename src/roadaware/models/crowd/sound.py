@@ -50,7 +50,7 @@ def logmel(wave: Tensor | npt.ArrayLike) -> Tensor:
         raise InputError(f"a sound of {tuple(heard.shape)}: at least {_WINDOW} samples make a window")
     if not bool(torch.isfinite(heard).all()):
         raise InputError("the sound has a sample that is not finite")
-    windows = heard.unfold(-1, _WINDOW, _HOP) * torch.hann_window(_WINDOW).to(heard)
+    windows = heard.unfold(-1, _WINDOW, _HOP) * torch.hann_window(_WINDOW, dtype=torch.float64).to(heard)
     magnitudes = torch.fft.rfft(windows, n=_FOURIER).abs()
     return torch.log(magnitudes @ mel_filters().to(heard) + _OFFSET)
 
