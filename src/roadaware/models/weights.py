@@ -141,7 +141,7 @@ def save_detector(
         "config": configs.to_dict(network.config),
         "kinds": {kind: list(names) for kind, names in kinds.items()},
         "av_labels": list(av_labels),
-        "digest": _digest(tensors),
+        "digest": digest_tensors(tensors),
         "notes": dict(notes or {}),
     }
     write_atomically(Path(path), bytes_of(tensors, {FACTS: json.dumps(facts)}))
@@ -199,7 +199,7 @@ def open_network(path: Path | str) -> tuple[RetinaNet3D, dict[str, Any]]:
         with torch.device("meta"), undrawn_weights(), limit_network_size(str(path), held):
             network = RetinaNet3D(config, labels + 1, len(facts["av_labels"]))
         network.load_state_dict(tensors, assign=True)
-        whole = facts["digest"] == _digest(tensors)
+        whole = facts["digest"] == digest_tensors(tensors)
     except InputError:
         raise
     except (*ARITHMETIC, UsageError) as error:
@@ -258,7 +258,7 @@ def _words(facts: Mapping[str, Any]) -> list[list[str]]:
     return found
 
 
-def _digest(tensors: Mapping[str, Tensor]) -> str:
+def digest_tensors(tensors: Mapping[str, Tensor]) -> str:
     """Of names, types, shapes and bytes of all tensors."""
     whole = hashlib.blake2b(digest_size=16)
     for name in sorted(tensors):

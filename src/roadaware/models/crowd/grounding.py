@@ -1,0 +1,422 @@
+"""The head that is asked by a sentence: when it happens and where, frame by frame; imports torch."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import BertPreTokenizer
+from torch import Tensor, nn
+from torch.nn import functional
+
+from roadaware.errors import UsageError
+from roadaware.io.sources import to_printable
+from roadaware.models.crowd.config import CrowdConfig
+from roadaware.models.folder_configs import encode_texts, load_tokenizer
+
+# Words: a sentence to numbers of its pieces.
+
+_BEGIN, _PAD, _END, _UNKNOWN = "[CLS]", "[PAD]", "[SEP]", "[UNK]"
+_MARKS = (_BEGIN, _PAD, _END, _UNKNOWN)
+_PAD_PLACE = _MARKS.index(_PAD)
+_LONGEST_WORD = 100
+
+
+class Encoded(NamedTuple):
+    """Sentences as numbers.
+
+    Args:
+        ids: (n, L) int64, with marks of begin and end, filled up behind.
+        mask: (n, L) bool, which of them are pieces or marks.
+        unknown: (n,) the share of pieces that no sentence of the vocabulary had.
+        cut: (n,) int64, pieces at the end that did not fit.
+    """
+
+    ids: Tensor
+    mask: Tensor
+    unknown: Tensor
+    cut: Tensor
+
+
+def build_words(sentences: Iterable[str], most: int = 4000) -> tuple[str, ...]:
+    """The pieces of words of a vocabulary: marks, single letters, and whole words, the most frequent first.
+
+    Args:
+        sentences: to learn from.
+        most: pieces, marks among them.
+
+    Returns:
+        In an order that the sentences alone decide, for `Vocabulary.words`.
+    """
+    normalizer, splitter = BertNormalizer(lowercase=True), BertPreTokenizer()
+    counts: Counter[str] = Counter()
+    for sentence in sentences:
+        counts.update(word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(sentence)))
+    letters = sorted({letter for word in counts for letter in word})
+    # A word that was never seen is spelt, as far as its letters were.
+    pieces = [*letters, *(f"##{letter}" for letter in letters)]
+    words = sorted(counts, key=lambda word: (-counts[word], word))
+    return tuple(dict.fromkeys([*_MARKS, *pieces, *words]))[:most]
+
+
+class WordReader:
+    """Sentences to numbers, by the pieces of a vocabulary or by a tokenizer of others.
+
+    Args:
+        words: as `build_words` makes them.
+        most: pieces of a sentence, marks among them.
+        tokenizer: in their place; it adds marks itself.
+
+    Raises:
+        UsageError: if `words` does not begin with the marks.
+    """
+
+    def __init__(self, words: Sequence[str], most: int, tokenizer: Tokenizer | None = None) -> None:
+        self.most, self.marked = most, tokenizer is not None
+        if tokenizer is None:
+            if tuple(words[: len(_MARKS)]) != _MARKS:
+                raise UsageError(
+                    f"words begin with {', '.join(_MARKS)}: `build_words` makes them of sentences"
+                )
+            places = {word: place for place, word in enumerate(words)}
+            model: Any = WordPiece(places, unk_token=_UNKNOWN, max_input_chars_per_word=_LONGEST_WORD)
+            tokenizer = Tokenizer(model)
+            made: Any = tokenizer
+            made.normalizer, made.pre_tokenizer = BertNormalizer(lowercase=True), BertPreTokenizer()
+        self.tokenizer = tokenizer
+        self.pad = tokenizer.token_to_id("<pad>") if self.marked else _PAD_PLACE
+
+    def encode(self, sentences: Sequence[str]) -> Encoded:
+        """Numbers of the pieces of sentences; what does not fit is cut off at the end, and counted.
+
+        Words in letters that were never seen, emoji among them, become the mark for unknown pieces.
+
+        Args:
+            sentences: n of them.
+
+        Raises:
+            UsageError: if there is none, or one has no word.
+        """
+        if not sentences:
+            raise UsageError("give at least one sentence")
+        for sentence in sentences:
+            if not sentence.strip():
+                raise UsageError("a sentence needs at least one word; got an empty one")
+        rows, unknown, cut = [], [], []
+        for sentence, found in zip(sentences, encode_texts(self.tokenizer, sentences), strict=True):
+            pieces, ids = list(found.tokens), list(found.ids)
+            room = self.most if self.marked else self.most - 2
+            if not ids:
+                raise UsageError(f"no word is left of the sentence '{to_printable(sentence, 60)}'")
+            strange = sum(self._is_strange(piece) for piece in pieces)
+            unknown.append(0.0 if self.marked else strange / len(pieces))
+            cut.append(max(0, len(ids) - room))
+            if self.marked:
+                # The mark of the end stays.
+                rows.append([*ids[: room - 1], ids[-1]] if len(ids) > room else ids)
+            else:
+                rows.append([_MARKS.index(_BEGIN), *ids[:room], _MARKS.index(_END)])
+        length = max(map(len, rows))
+        filled = torch.tensor([row + [self.pad or 0] * (length - len(row)) for row in rows])
+        mask = torch.tensor([[place < len(row) for place in range(length)] for row in rows])
+        return Encoded(filled, mask, torch.tensor(unknown), torch.tensor(cut))
+
+    def _is_strange(self, piece: str) -> bool:
+        """Whether a piece says that its word is not known: it is spelt, or stands for anything."""
+        return piece == _UNKNOWN or piece.startswith("##")
+
+
+class TextEncoder(nn.Module):
+    """A small RoBERTa, drawn at random, or one that is given.
+
+    Args:
+        config: of the network.
+        words: how many pieces there are.
+        model: a RobertaModel in its place.
+    """
+
+    def __init__(self, config: CrowdConfig, words: int, model: nn.Module | None = None) -> None:
+        super().__init__()
+        if model is None:
+            from transformers import RobertaConfig, RobertaModel  # takes a second
+
+            settings: Any = RobertaConfig(
+                vocab_size=max(words, len(_MARKS)),
+                hidden_size=config.text_width,
+                num_hidden_layers=config.text_layers,
+                num_attention_heads=config.text_heads,
+                intermediate_size=4 * config.text_width,
+                # Places count from behind that of the padding, as in RoBERTa.
+                max_position_embeddings=config.max_tokens + _PAD_PLACE + 1,
+                type_vocab_size=1,
+                pad_token_id=_PAD_PLACE,
+                bos_token_id=_MARKS.index(_BEGIN),
+                eos_token_id=_MARKS.index(_END),
+            )
+            made: Any = RobertaModel
+            model = made(settings, add_pooling_layer=False)
+        self.model = model
+        self.width = int(self.model.config.hidden_size)  # type: ignore[union-attr, arg-type]
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """(B, L, width) of (B, L) pieces and which of them count."""
+        states: Tensor = self.model(input_ids=ids, attention_mask=mask.long()).last_hidden_state
+        return states
+
+
+def open_text(folder: Path, config: CrowdConfig) -> tuple[TextEncoder, WordReader]:
+    """A published RoBERTa with its tokenizer, from a folder of transformers; nothing is downloaded.
+
+    Args:
+        folder: with config.json, safetensors and the files of its tokenizer.
+        config: of the network.
+
+    Raises:
+        InputError, DamagedError: as `pretrained.load_pretrained_model` and `folder_configs.load_tokenizer`.
+    """
+    from transformers import RobertaModel
+
+    from roadaware.models.pretrained import load_pretrained_model
+
+    class Bare(RobertaModel):
+        """Without the layer that pools, which published weights do not have."""
+
+        def __init__(self, config: Any) -> None:
+            super().__init__(config, add_pooling_layer=False)
+
+    model = load_pretrained_model(folder, ("roberta",), Bare)
+    return TextEncoder(config, 0, model), WordReader((), config.max_tokens, load_tokenizer(folder))
+
+
+# Positions, of cells and of frames.
+
+
+def space_sines(height: int, width: int, numbers: int, device: torch.device | None = None) -> Tensor:
+    """(height * width, numbers) positions of cells: sines and cosines of the row, then of the column.
+
+    Rows count from 1 to `height` and are scaled to a circle, as are columns.
+
+    Source: Carion et al., ECCV 2020 (DETR), the normalised form with a temperature of 10,000.
+    """
+    half = numbers // 2
+    rates = 10_000 ** (2 * (torch.arange(half, device=device) // 2) / half)
+
+    def waves(count: int) -> Tensor:
+        place = torch.arange(1, count + 1, device=device) / (count + 1e-6) * 2 * math.pi
+        angles = place[:, None] / rates
+        return torch.stack([angles[:, 0::2].sin(), angles[:, 1::2].cos()], dim=2).flatten(1)
+
+    rows = waves(height)[:, None].expand(-1, width, -1)
+    columns = waves(width)[None].expand(height, -1, -1)
+    return torch.cat([rows, columns], dim=2).flatten(0, 1)
+
+
+def time_sines(frames: int, numbers: int, device: torch.device | None = None) -> Tensor:
+    """(frames, numbers) positions of frames: sines at even places, cosines at odd ones.
+
+    Source: Vaswani et al., NeurIPS 2017.
+    """
+    rates = torch.exp(torch.arange(0, numbers, 2, device=device) * (-math.log(10_000) / numbers))
+    angles = torch.arange(frames, device=device)[:, None] * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
+
+
+# The transformer: a sentence with some frames, then queries of all frames.
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention whose positions are added to queries and keys alone, then two layers; norms come after."""
+
+    def __init__(self, config: CrowdConfig) -> None:
+        super().__init__()
+        width, rate = config.grounding_width, config.dropout
+        self.attention = nn.MultiheadAttention(width, config.attention_heads, rate, batch_first=True)
+        self.feed = feed_forward(config)
+        self.norm1, self.norm2, self.dropout = nn.LayerNorm(width), nn.LayerNorm(width), nn.Dropout(rate)
+
+    def forward(self, tokens: Tensor, places: Tensor, padding: Tensor) -> Tensor:
+        """(N, S, width) of tokens (N, S, width).
+
+        Args:
+            tokens: (N, S, width).
+            places: (N, S, width) or one that broadcasts.
+            padding: (N, S) bool, which tokens are none.
+        """
+        placed = tokens + places
+        seen, _ = self.attention(placed, placed, tokens, key_padding_mask=padding, need_weights=False)
+        tokens = self.norm1(tokens + self.dropout(seen))
+        out: Tensor = self.norm2(tokens + self.dropout(self.feed(tokens)))
+        return out
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention of the frames of a video, then each frame looks at its own tokens alone."""
+
+    def __init__(self, config: CrowdConfig) -> None:
+        super().__init__()
+        width, rate = config.grounding_width, config.dropout
+        self.over_time = nn.MultiheadAttention(width, config.attention_heads, rate, batch_first=True)
+        self.over_tokens = nn.MultiheadAttention(width, config.attention_heads, rate, batch_first=True)
+        self.feed = feed_forward(config)
+        self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(width) for _ in range(3))
+        self.dropout = nn.Dropout(rate)
+
+    def forward(
+        self, state: Tensor, query: Tensor, memory: Tensor, places: Tensor, lost: Tensor, padding: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """(B, T, width) states of frames, and (B, T, T) how much each frame looked at each other.
+
+        Args:
+            state, query: (B, T, width).
+            memory: (B * T, S, width) tokens of each frame.
+            places: as memory, or one that broadcasts.
+            lost: (B, T) bool, frames that are none.
+            padding: (B * T, S) bool, tokens that are none.
+        """
+        placed = state + query
+        seen, weights = self.over_time(placed, placed, state, key_padding_mask=lost)
+        state = self.norm1(state + self.dropout(seen))
+        # Frames are folded into the batch, so that a query meets the tokens of its own frame.
+        asked = (state + query).flatten(0, 1).unsqueeze(1)
+        looked, _ = self.over_tokens(
+            asked, memory + places, memory, key_padding_mask=padding, need_weights=False
+        )
+        state = self.norm2(state + self.dropout(looked.view_as(state)))
+        return self.norm3(state + self.dropout(self.feed(state))), weights
+
+
+def feed_forward(config: CrowdConfig) -> nn.Sequential:
+    """Two layers with a rectifier and dropout between them."""
+    return nn.Sequential(
+        nn.Linear(config.grounding_width, config.feed_forward),
+        nn.ReLU(),
+        nn.Dropout(config.dropout),
+        nn.Linear(config.feed_forward, config.grounding_width),
+    )
+
+
+class Grounded(NamedTuple):
+    """Answers of the head, of each layer of its decoder, the last one last.
+
+    Args:
+        boxes: (layers, B, T, 4) centre, width and height in parts of the network's image.
+        spans: (layers, B, T, 2) logits that a frame is the first one and the last one of the span; `decode_span`
+            of the metrics of grounding reads the span.
+        attention: (layers, B, T, T) how much each frame looked at each other.
+    """
+
+    boxes: Tensor
+    spans: Tensor
+    attention: Tensor
+
+
+class GroundingHead(nn.Module):
+    """When and where a sentence happens (TubeDETR).
+
+    The slow way reads every k-th frame together with the sentence; what it makes of them stands for the frames
+    until the next one. The fast way adds every frame to it, without a gradient to the trunk, by a layer that
+    begins with zeros. A query for each frame looks at all frames and at the cells and words of its own, and
+    becomes a box, and two logits.
+
+    Args:
+        config: of the network.
+        words: pieces of words, as `Vocabulary.words`.
+        channels: of the trunk's map.
+        text: reads sentences in place of a small RoBERTa (`open_text`).
+
+    Source: Yang et al., CVPR 2022 (TubeDETR), section 3, and its released code.
+    """
+
+    def __init__(
+        self, config: CrowdConfig, words: Sequence[str], channels: int, text: TextEncoder | None = None
+    ) -> None:
+        super().__init__()
+        width = config.grounding_width
+        self.config = config
+        self.text = text or TextEncoder(config, len(words))
+        self.from_text = nn.Linear(self.text.width, width)
+        self.text_norm, self.text_dropout = nn.LayerNorm(width, eps=1e-12), nn.Dropout(config.dropout)
+        self.from_map = nn.Conv2d(channels, width, 1)
+        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        self.fast, self.fast_added = nn.Linear(width, width), nn.Linear(width, width)
+        self.query = nn.Parameter(torch.zeros(width))
+        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.norm = nn.LayerNorm(width)
+        self.box = nn.Sequential(
+            nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 4)
+        )
+        # Dropout behind the last layer, too, as released.
+        self.span = nn.Sequential(
+            nn.Linear(width, width), nn.ReLU(), nn.Dropout(0.5), nn.Linear(width, 2), nn.Dropout(0.5)
+        )
+        for name, parameter in self.named_parameters():
+            if parameter.ndim > 1 and name.startswith(("encoder.", "decoder.")):
+                nn.init.xavier_uniform_(parameter)
+        nn.init.normal_(self.query)
+        nn.init.zeros_(self.fast_added.weight)
+        nn.init.zeros_(self.fast_added.bias)
+
+    def forward(self, map: Tensor, ids: Tensor, mask: Tensor, frames: Tensor | None = None) -> Grounded:
+        """Boxes and spans of one sentence for each clip.
+
+        Args:
+            map: (B, C, T, H, W) of the trunk; padding of shorter clips stands behind.
+            ids, mask: (B, L) of the sentences, as `WordReader.encode` makes them.
+            frames: (B, T) bool, which frames are of the clip (default: all).
+
+        Raises:
+            UsageError: if a clip has no frame or more than `max_frames`, or there is not one sentence each.
+        """
+        batch, _, time = map.shape[:3]
+        if len(ids) != batch or ids.shape != mask.shape:
+            raise UsageError(
+                f"{batch} clips and {len(ids)} sentences: give each clip a sentence with its mask"
+            )
+        if not 0 < time <= self.config.max_frames:
+            raise UsageError(f"a clip has 1 to {self.config.max_frames} frames, not {time}: take fewer")
+        frames = torch.ones(batch, time, dtype=torch.bool, device=map.device) if frames is None else frames
+        if not bool(frames.any(dim=1).all()):
+            raise UsageError("a clip has no frame: its mask is empty")
+        memory, places, padding = self._read(map, ids, mask)
+        query = (self.query + time_sines(time, len(self.query), map.device)).expand(batch, -1, -1)
+        state, shown, weights = torch.zeros_like(query), [], []
+        for layer in self.decoder:
+            state, weight = layer(state, query, memory, places, ~frames, padding)
+            shown.append(self.norm(state))
+            weights.append(weight)
+        states = torch.stack(shown)
+        return Grounded(self.box(states).sigmoid(), self.span(states), torch.stack(weights))
+
+    def _read(self, map: Tensor, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Tokens (B * T, S, width) of each frame, their positions (1, S, width), and which are none (B * T, S)."""
+        batch, _, time, height, width = map.shape
+        stride = self.config.slow_stride
+        words = self.text_dropout(self.text_norm(self.from_text(self.text(ids, mask))))
+        slow = self._project(map[:, :, ::stride])
+        clips = slow.shape[1]
+        # (B, clips, S, width): cells of a frame, then the words.
+        tokens = torch.cat([slow, words.unsqueeze(1).expand(-1, clips, -1, -1)], dim=2).flatten(0, 1)
+        cells = space_sines(height, width, words.shape[2], map.device).to(words.dtype)
+        places = torch.cat([cells, cells.new_zeros(words.shape[1:])]).unsqueeze(0)
+        none = functional.pad(~mask, (height * width, 0), value=False)
+        padding = none.repeat_interleave(clips, dim=0)
+        for layer in self.encoder:
+            tokens = layer(tokens, places, padding)
+        held = tokens.unflatten(0, (batch, clips))[:, torch.arange(time, device=map.device) // stride]
+        seen, read = held[:, :, : height * width], held[:, :, height * width :]
+        fast = self.fast(self._project(map.detach()))
+        seen = seen + self.fast_added(seen + fast)
+        return torch.cat([seen, read], dim=2).flatten(0, 1), places, none.repeat_interleave(time, dim=0)
+
+    def _project(self, map: Tensor) -> Tensor:
+        """(B, T, H * W, width) of (B, C, T, H, W)."""
+        frames = self.from_map(map.transpose(1, 2).flatten(0, 1))
+        shown: Tensor = frames.flatten(2).transpose(1, 2).unflatten(0, (map.shape[0], map.shape[2]))
+        return shown

@@ -1,0 +1,188 @@
+"""Sentences of every kind are read, positions equal their formulas, and frames see what they should."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from plain_crowd import plain_space_sines
+
+from roadaware.errors import InputError, UsageError
+from roadaware.models.crowd import grounding
+from roadaware.models.crowd.config import CrowdConfig
+from roadaware.models.crowd.grounding import GroundingHead, WordReader, build_words
+
+torch.set_num_threads(1)
+SENTENCES = ["A man in a red coat throws stones.", "a woman runs away", "a man runs"]
+WORDS = build_words(SENTENCES)
+
+
+def test_words_begin_with_marks_and_are_in_one_order() -> None:
+    assert WORDS[:4] == ("[CLS]", "[PAD]", "[SEP]", "[UNK]")
+    assert WORDS.index("man") < WORDS.index("woman")
+    assert "##m" in WORDS
+    assert build_words(reversed(SENTENCES)) == WORDS
+    assert len(build_words(SENTENCES, most=10)) == 10
+    assert len(set(WORDS)) == len(WORDS)
+
+
+def test_known_words_are_whole_and_others_are_spelt_or_unknown() -> None:
+    reader = WordReader(WORDS, 64)
+    found = reader.encode(["A man runs", "a moan", "a 日本 🔥 мир", "a " * 500])
+    assert [WORDS[i] for i in found.ids[0][found.mask[0]]] == ["[CLS]", "a", "man", "runs", "[SEP]"]
+    assert [WORDS[i] for i in found.ids[1][found.mask[1]]] == [
+        "[CLS]",
+        "a",
+        "m",
+        "##o",
+        "##a",
+        "##n",
+        "[SEP]",
+    ]
+    assert found.unknown[0] == 0
+    assert found.unknown[1] == 3 / 5
+    assert found.unknown[2] == 4 / 5
+    assert found.cut.tolist() == [0, 0, 0, 500 - 62]
+    assert found.ids.shape == (4, 64)
+    assert bool((found.ids[0][~found.mask[0]] == 1).all())
+
+
+@pytest.mark.parametrize("sentences", [[], [""], ["a man", "  \n"], ["\x00\x01"]])
+def test_sentences_without_words_are_refused(sentences: list[str]) -> None:
+    with pytest.raises(UsageError):
+        WordReader(WORDS, 64).encode(sentences)
+    with pytest.raises(UsageError, match="begin with"):
+        WordReader(("man",), 64)
+
+
+@pytest.mark.parametrize(("height", "width", "numbers"), [(1, 1, 4), (3, 5, 8), (7, 2, 16)])
+def test_positions_of_cells_are_those_of_the_formula(height: int, width: int, numbers: int) -> None:
+    found = grounding.space_sines(height, width, numbers).numpy()
+    assert np.abs(found - plain_space_sines(height, width, numbers)).max() < 1e-5
+
+
+def test_positions_of_frames_are_those_of_the_formula() -> None:
+    found = grounding.time_sines(9, 8)
+    for t in range(9):
+        for k in range(8):
+            angle = t / 10_000 ** ((k // 2 * 2) / 8)
+            assert float(found[t, k]) == pytest.approx(
+                math.cos(angle) if k % 2 else math.sin(angle), abs=1e-6
+            )
+
+
+def _head(**fields: object) -> GroundingHead:
+    torch.manual_seed(0)
+    head = GroundingHead(CrowdConfig.tiny(**fields), WORDS, 16).eval()
+    # As after training, when the fast way has a say.
+    torch.nn.init.normal_(head.fast_added.weight)
+    return head
+
+
+def _ask(head: GroundingHead, map: torch.Tensor, sentences: list[str], frames: torch.Tensor | None = None):
+    found = WordReader(WORDS, 64).encode(sentences)
+    with torch.no_grad():
+        return head(map, found.ids, found.mask, frames)
+
+
+def test_every_layer_answers_for_every_frame() -> None:
+    found = _ask(_head(decoder_layers=3), torch.randn(2, 16, 9, 2, 3), SENTENCES[:2])
+    assert found.boxes.shape == (3, 2, 9, 4)
+    assert found.spans.shape == (3, 2, 9, 2)
+    assert found.attention.shape == (3, 2, 9, 9)
+    assert bool(((found.boxes > 0) & (found.boxes < 1)).all())
+    assert torch.allclose(found.attention.sum(dim=3), torch.ones(3, 2, 9), atol=1e-5)
+
+
+def test_padding_of_words_and_frames_changes_nothing() -> None:
+    head, map = _head(), torch.randn(2, 16, 9, 2, 3)
+    alone = _ask(head, map[:1, :, :6], SENTENCES[1:2])
+    frames = torch.ones(2, 9, dtype=torch.bool)
+    frames[0, 6:] = False
+    both = _ask(head, map, [SENTENCES[1], SENTENCES[0] + " " + SENTENCES[0]], frames)
+    assert torch.allclose(both.boxes[:, :1, :6], alone.boxes, atol=1e-5)
+    assert torch.allclose(both.spans[:, :1, :6], alone.spans, atol=1e-4)
+    assert torch.allclose(both.attention[:, :1, :6, :6], alone.attention, atol=1e-5)
+    assert not bool(both.attention[:, 0, :, 6:].any())
+
+
+def test_the_sentence_and_every_frame_have_a_say() -> None:
+    head, map = _head(), torch.randn(1, 16, 9, 2, 3)
+    first = _ask(head, map, SENTENCES[:1])
+    other = _ask(head, map, SENTENCES[1:2])
+    assert not torch.allclose(first.boxes, other.boxes, atol=1e-4)
+    # Frame 5 is read by the fast way alone: the slow one takes frames 0, 4 and 8.
+    changed = map.clone()
+    changed[:, :, 5] += 1
+    assert not torch.allclose(_ask(head, changed, SENTENCES[:1]).boxes, first.boxes, atol=1e-5)
+
+
+def test_each_query_looks_at_the_tokens_of_its_own_frame() -> None:
+    """Without attention over time, another frame cannot be seen."""
+    head, map = _head(decoder_layers=1), torch.randn(1, 16, 4, 2, 3)
+    for layer in head.decoder:
+        torch.nn.init.zeros_(layer.over_time.out_proj.weight)
+    first = _ask(head, map, SENTENCES[:1])
+    changed = map.clone()
+    changed[:, :, 3] += 1
+    after = _ask(head, changed, SENTENCES[:1])
+    assert torch.allclose(after.boxes[:, :, :3], first.boxes[:, :, :3], atol=1e-6)
+    assert not torch.allclose(after.boxes[:, :, 3], first.boxes[:, :, 3], atol=1e-5)
+
+
+def test_the_fast_way_begins_as_nothing_and_gives_the_trunk_no_gradient() -> None:
+    torch.manual_seed(0)
+    head = GroundingHead(CrowdConfig.tiny(), WORDS, 16).eval()
+    map = torch.randn(1, 16, 6, 2, 3, requires_grad=True)
+    found = WordReader(WORDS, 64).encode(SENTENCES[:1])
+    head(map, found.ids, found.mask).boxes.sum().backward()
+    assert map.grad is not None
+    slow = torch.zeros(6, dtype=torch.bool)
+    slow[::4] = True
+    assert bool(map.grad[:, :, slow].any())
+    assert not bool(map.grad[:, :, ~slow].any())
+
+
+def test_bad_clips_are_refused() -> None:
+    head, found = _head(max_frames=4), WordReader(WORDS, 64).encode(SENTENCES[:1])
+    with pytest.raises(UsageError, match="1 to 4 frames, not 5"):
+        head(torch.zeros(1, 16, 5, 2, 2), found.ids, found.mask)
+    with pytest.raises(UsageError, match="2 clips and 1 sentences"):
+        head(torch.zeros(2, 16, 4, 2, 2), found.ids, found.mask)
+    with pytest.raises(UsageError, match="no frame"):
+        head(torch.zeros(1, 16, 4, 2, 2), found.ids, found.mask, torch.zeros(1, 4, dtype=torch.bool))
+
+
+def test_a_published_text_encoder_comes_as_a_folder(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    tokenizers = pytest.importorskip("tokenizers")
+    torch.manual_seed(0)
+    config = transformers.RobertaConfig(
+        vocab_size=300, hidden_size=12, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        max_position_embeddings=80, type_vocab_size=1,
+    )  # fmt: skip
+    transformers.RobertaModel(config).save_pretrained(tmp_path)
+    marks = ["<s>", "<pad>", "</s>", "<unk>"]
+    maker = tokenizers.ByteLevelBPETokenizer()
+    maker.train_from_iterator(SENTENCES, vocab_size=290, special_tokens=marks)
+    maker.post_processor = tokenizers.processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    maker.save(str(tmp_path / "tokenizer.json"))
+    settings = CrowdConfig.tiny(max_tokens=10)
+    text, reader = grounding.open_text(tmp_path, settings)
+    assert text.width == 12
+    found = reader.encode(["a man 🔥", "a man runs " * 20])
+    assert found.ids[:, 0].tolist() == [0, 0]
+    assert found.ids.shape == (2, 10)
+    assert int(found.ids[1, -1]) == 2
+    assert int(found.cut[1]) > 0
+    assert int(found.ids[0, -1]) in (1, 2)
+    head = GroundingHead(settings, (), 16, text).eval()
+    with torch.no_grad():
+        answer = head(torch.randn(2, 16, 5, 2, 2), found.ids, found.mask)
+    assert answer.boxes.shape == (2, 2, 5, 4)
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(InputError, match="bert"):
+        grounding.open_text(tmp_path, settings)
