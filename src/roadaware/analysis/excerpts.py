@@ -27,6 +27,7 @@ MOST_CLIPS = 4
 LONGEST_S = 3.0
 COSTLY_AT = 0.2
 """Overlap at which the errors of tubes are told, that of the headline of road events."""
+_MOST_ASKED = 12
 _PAD_S = 0.4
 _USUAL_FPS = 25.0
 # An error behind these costs next to nothing, and looking for the films of thousands of videos would take long.
@@ -105,6 +106,16 @@ class Clip:
     mp4: bytes = field(default=b"", repr=False)
     poster: bytes = field(default=b"", repr=False)
     fault: str = ""
+
+
+def check_clips(count: int) -> None:
+    """Refuse a number of moments that no page shows.
+
+    Raises:
+        UsageError: if it is below 0, or above 12.
+    """
+    if not 0 <= count <= _MOST_ASKED:
+        raise UsageError(f"--clips is a number of moments from 0 to {_MOST_ASKED}, not {count}")
 
 
 def list_film_places(media: Path | None, data: Path) -> tuple[Path, ...]:

@@ -16,11 +16,11 @@ from PIL import Image
 
 from roadaware.analysis.excerpts import LONGEST_S, Clip, Excerpt, Outline
 from roadaware.arrays import Pixels
-from roadaware.errors import RoadawareError
+from roadaware.errors import InputError, RoadawareError
 from roadaware.io.decoders import JPEG_HEAD
 from roadaware.io.folders import encode_json
 from roadaware.io.sources import to_printable
-from roadaware.io.video import VideoWriter
+from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.reports.drawing import Marked, draw_lost_frame, draw_marks
 from roadaware.tasks.videos import iterate_shots
 
@@ -67,6 +67,21 @@ def encode_poster(picture: Pixels) -> bytes:
     image.thumbnail((_SIDE_PX, _SIDE_PX), Image.Resampling.LANCZOS)
     image.save(stream, format="jpeg", quality=_QUALITY)
     return stream.getvalue()
+
+
+def read_poster(path: Path, t_s: float | None = None) -> bytes:
+    """An image of a video to stand for it; nothing where there is none that can be read.
+
+    Args:
+        path: of the video.
+        t_s: about when; a third of the way where None.
+    """
+    try:
+        with VideoReader(path) as film:
+            number = len(film) // 3 if t_s is None else round(t_s * (film.fps or _PACE))
+            return encode_poster(film.frame(min(number, len(film) - 1)))
+    except InputError:
+        return b""
 
 
 def build_clip_files(clips: Sequence[Clip]) -> dict[str, bytes]:
@@ -135,7 +150,7 @@ def _draw(excerpt: Excerpt) -> Clip:
     poster = encode_poster(drawn[shown])
     fault = ""
     if lost:
-        fault = f"{len(lost)} of its {len(drawn)} frames cannot be decoded: they are grey and crossed out"
+        fault = f"{len(lost)} of its {len(drawn)} frames cannot be decoded, and are grey and crossed out"
     try:
         mp4 = _encode_small(drawn, excerpt.fps / step)
     except (RoadawareError, OSError) as error:
