@@ -292,7 +292,9 @@ class ClipMaker:
                     picture = draw_lost_frame(size, f"no image of frame {number}")
                     lost += 1
                     why = film.message if film.state == "missing" else "they cannot be decoded, or lack"
-                    clip.message = f"{lost:,} of {end - order.first:,} frames have no image and are grey and crossed out: {why}"
+                    clip.message = (
+                        f"{lost:,} of {end - order.first:,} frames have no image, and are grey: {why}"
+                    )
                 if number not in marks:
                     last = min(end, number + _WINDOW)
                     marks = self._collect(order, size, number, last)
