@@ -179,7 +179,7 @@ def select_event_excerpts(
     places: Sequence[Path],
     *,
     most: int = MOST_CLIPS,
-    kind: str | None = None,
+    kinds: Sequence[str] = (),
     threshold: float = COSTLY_AT,
 ) -> tuple[Excerpt, ...]:
     """The errors of tubes that cost most in mean average precision, no two of them at one time of one video.
@@ -190,13 +190,13 @@ def select_event_excerpts(
         config: how tubes are compared.
         places: where films lie, as `find_film` takes them.
         most: how many; those with a film go first.
-        kind: of the labels (default: the first of agent, action, event that tubes are predicted for).
+        kinds: of labels that are judged, all where empty: errors of the first of agent, action, event are shown.
         threshold: overlap of a hit.
 
     Returns:
         the costliest first; nothing where no tubes are predicted, or no error costs anything.
     """
-    chosen = kind or select_kind(predictions, scenes)
+    chosen = select_kind(predictions, scenes, kinds)
     if chosen is None or most < 1:
         return ()
     errors = list_tube_errors(predictions, scenes, config, chosen, threshold).filter(pl.col("cost") > 0)

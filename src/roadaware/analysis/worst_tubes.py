@@ -127,10 +127,16 @@ class _Pair:
     claim: int | None
 
 
-def select_kind(predictions: Predictions, scenes: Scenes) -> str | None:
-    """The kind of labels whose errors are shown: agent, action or event, else the first that both have."""
+def select_kind(predictions: Predictions, scenes: Scenes, among: Sequence[str] = ()) -> str | None:
+    """The kind of labels whose errors are shown: agent, action or event, else the first that tubes of both have.
+
+    Args:
+        predictions: with labelled tubes.
+        scenes: ground truth.
+        among: the kinds that are asked for; all where empty.
+    """
     held = [set(tables.tube_labels["kind"].cast(pl.String).to_list()) for tables in (predictions, scenes)]
-    both = held[0] & held[1]
+    both = held[0] & held[1] & set(among or held[0])
     usual = [kind for kind in _FIRST_CHOICES if kind in both]
     return next(iter([*usual, *sorted(both - {"av_action"})]), None)
 

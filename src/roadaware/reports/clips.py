@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -130,18 +129,17 @@ def _draw(excerpt: Excerpt) -> Clip:
     lost: set[int] = set()
     size: tuple[int, int] | None = None
     reasons = []
-    with closing(iterate_shots(film, frames)) as shots:
-        for shot in shots:
-            high, wide = (film.height, film.width) if shot.picture is None else shot.picture.shape[:2]
-            view = _select_view(excerpt, (wide, high))
+    for shot in iterate_shots(film, frames):
+        if shot.picture is None:
+            size = size or _select_size((0.0, 0.0, film.width or 16.0, film.height or 9.0))
+            lost.add(shot.frame)
+            reasons.append(shot.fault)
+            drawn.append(draw_lost_frame(size, f"no image of frame {shot.frame}"))
+        else:
+            view = _select_view(excerpt, (shot.picture.shape[1], shot.picture.shape[0]))
             size = size or _select_size(view)
-            if shot.picture is None:
-                lost.add(shot.frame)
-                reasons.append(shot.fault)
-                drawn.append(draw_lost_frame(size, f"no image of frame {shot.frame}"))
-            else:
-                outlines = excerpt.outlines.get(shot.frame, ())
-                drawn.append(_draw_frame(shot.picture, outlines, excerpt, view, size))
+            outlines = excerpt.outlines.get(shot.frame, ())
+            drawn.append(_draw_frame(shot.picture, outlines, excerpt, view, size))
     if len(lost) == len(drawn):
         return Clip(excerpt.says, fault=reasons[0] if reasons else "it has no frame there")
     shown = next((k for k, frame in enumerate(frames) if frame >= excerpt.shown and frame not in lost), None)
@@ -176,7 +174,7 @@ def _select_view(excerpt: Excerpt, size_px: tuple[int, int]) -> tuple[float, flo
     across, down = share * wide, share * high
     left = min(max(0.0, float(x1 + x2 - across) / 2), wide - across)
     top = min(max(0.0, float(y1 + y2 - down) / 2), high - down)
-    return left, top, left + across, top + down
+    return left, top, min(left + across, float(wide)), min(top + down, float(high))
 
 
 def _select_size(view: tuple[float, float, float, float]) -> tuple[int, int]:

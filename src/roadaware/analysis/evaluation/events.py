@@ -250,7 +250,9 @@ def evaluate_events(
     excerpts: tuple[Excerpt, ...] = ()
     if request.clips and of_tubes is not None:
         with log_step("moments"):
-            excerpts = select_event_excerpts(of_tubes, scenes, config, request.media, most=request.clips)
+            excerpts = select_event_excerpts(
+                of_tubes, scenes, config, request.media, most=request.clips, kinds=request.kinds
+            )
     return EventRun(
         name,
         request.dataset,
