@@ -15,7 +15,7 @@ from roadaware.analysis.tube_errors import list_tube_errors
 from roadaware.analysis.worst_tubes import TubeBoxes, select_kind
 from roadaware.arrays import Floats, Ints
 from roadaware.errors import InputError, UsageError
-from roadaware.io.sources import is_outside
+from roadaware.io.sources import is_outside, to_printable
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.scores import SampleScores
 from roadaware.scenes.concatenation import get_image_sizes, rescale_predictions
@@ -168,7 +168,7 @@ def find_film(scenes: Scenes, video: str, places: Sequence[Path]) -> Film:
             except InputError as error:
                 faults.append(error)
     if not faults:
-        raise InputError("no film of that name is given", where=video)
+        raise InputError("no film of that name is given", where=to_printable(video))
     raise faults[0]
 
 
@@ -208,12 +208,13 @@ def select_event_excerpts(
         of_truth, of_claim = truth.of(row["truth"]), claims.of(row["tube"])
         leading = of_truth if row["tube"] is None else of_claim
         fps = rates.get(video, _USUAL_FPS)
-        first, end, shown = _select_span(*leading, np.concatenate([of_truth[0], of_claim[0]]), fps)
+        every = np.concatenate([of_truth[0], of_claim[0]])
+        first, end, shown = _select_span(*leading, every, fps)
         meant = row["meant_for"] or label
         said = label if score is None else f"{label} {score:.2f}"
         words = _FAULTS[row["fault"]].format(label=said, meant=meant)
         says = (
-            f"{words}: {video}, frames {first} to {end - 1}; this alone costs {100 * row['cost']:.2f} points "
+            f"{words}: {video}, frames {every.min(initial=shown)} to {every.max(initial=shown)}; this alone costs {100 * row['cost']:.2f} points "
             "of mean average precision."
         )
         outlines: dict[int, list[Outline]] = {}
@@ -318,7 +319,7 @@ def _select_apart(
 
 
 def _select_span(frames: Ints, boxes: Floats, every: Ints, fps: float) -> tuple[int, int, int]:
-    """First frame, end, and the frame of the largest box of the stretch around it.
+    """First frame, end, and the frame that is shown: the middle one of those in which the box is about its largest.
 
     Args:
         frames: (n,) of the tube that is looked at.
@@ -329,7 +330,8 @@ def _select_span(frames: Ints, boxes: Floats, every: Ints, fps: float) -> tuple[
     if not len(frames):
         return 0, 1, 0
     areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    shown, pad, length = int(frames[areas.argmax()]), round(_PAD_S * fps), max(1, round(LONGEST_S * fps))
+    large = frames[areas >= 0.9 * areas.max()] if np.isfinite(areas).all() else frames
+    shown, pad, length = int(large[len(large) // 2]), round(_PAD_S * fps), max(1, round(LONGEST_S * fps))
     low, high = max(0, int(every.min()) - pad), int(every.max()) + 1 + pad
     first = max(low, min(shown - length // 2, high - length))
     return first, min(first + length, high), shown
