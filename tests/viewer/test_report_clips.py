@@ -329,7 +329,7 @@ def test_a_report_embeds_its_clips_and_is_made_again_from_the_folder(sets: Path)
     with contextlib.redirect_stdout(io.StringIO()):
         assert main(words) == 0
     assert (sets / "again.html").read_text("utf-8") == text
-    other = evaluate(sets, "other")
+    other = evaluate(sets, "second")
     for path in run.iterdir():
         assert path.read_bytes() == (other / path.name).read_bytes(), path.name
     none = evaluate(sets, "none", "--clips", "0")

@@ -213,10 +213,9 @@ def select_event_excerpts(
         meant = row["meant_for"] or label
         said = label if score is None else f"{label} {score:.2f}"
         words = _FAULTS[row["fault"]].format(label=said, meant=meant)
-        says = (
-            f"{words}: {video}, frames {every.min(initial=shown)} to {every.max(initial=shown)}; this alone costs {100 * row['cost']:.2f} points "
-            "of mean average precision."
-        )
+        lasts = f"frames {every.min(initial=shown)} to {every.max(initial=shown)}"
+        cost = f"this alone costs {100 * row['cost']:.2f} points of mean average precision"
+        says = f"{words}: {video}, {lasts}; {cost}."
         outlines: dict[int, list[Outline]] = {}
         # The prediction is drawn over the truth that it nearly covers.
         _add_outlines(outlines, *of_truth, (first, end), meant, true=True)
