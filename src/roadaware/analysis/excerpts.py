@@ -169,7 +169,9 @@ def find_film(scenes: Scenes, video: str, places: Sequence[Path]) -> Film:
                 faults.append(error)
     if not faults:
         raise InputError("no film of that name is given", where=to_printable(video))
-    raise faults[0]
+    # Of one video alone the reason is told, and not how many of how many have one.
+    reason = faults[0].message.partition("can be opened; the first: ")[2] or faults[0].message
+    raise InputError(f"{reason}; --media DIR says where films lie")
 
 
 def select_event_excerpts(
