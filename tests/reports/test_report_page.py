@@ -13,12 +13,14 @@ import pytest
 from lxml import etree, html
 from report_examples import PAYLOADS, SURROGATE
 
+from roadaware.analysis.excerpts import Clip
 from roadaware.errors import DiskError, UsageError
 from roadaware.reports.bars import Share, plot_shares
 from roadaware.reports.gallery import plot_risk_regions
 from roadaware.reports.page import (
     POLICY,
     SCRIPT,
+    Clips,
     Facts,
     Films,
     Mark,
@@ -32,7 +34,8 @@ from roadaware.reports.page import (
 )
 from roadaware.reports.picture import Picture
 
-FILM = "data:video/mp4;base64,ZmlsbQ=="
+FILM, CLIP = "data:video/mp4;base64,ZmlsbQ==", "data:video/mp4;base64,Y2xpcA=="
+POSTER = "data:image/jpeg;base64,cG9zdGVy"
 
 
 def _picture(text: str = "name") -> Picture:
@@ -47,7 +50,17 @@ def _full(text: str = "name") -> list[Section]:
         Note(text, "bad", text),
         Points((text,), text),
         Pictures((_picture(text), _picture(text)), text),
-        Films(text, ("films/one.mp4", "two.mp4"), b"film", text),
+        Films(text, ("films/one.mp4", "two.mp4"), b"film", text, b"poster"),
+        Clips(
+            (
+                Clip(text, b"clip", b"poster"),
+                Clip(text, b"clip", b"poster", text),
+                Clip(text, b"", b"poster", text),
+                Clip(text, fault=text),
+            ),
+            text,
+            text,
+        ),
     )
     return [Section(text, (text,), blocks), Section("second", (), (Note("b"), Pictures((_picture(),))))]
 
@@ -83,14 +96,21 @@ def test_text_from_data_stays_text(text: str) -> None:
     for element in tree.iter():
         for name, value in element.attrib.items():
             assert not name.startswith("on")
-            if name in ("src", "action") or name.endswith("href"):
-                assert value == FILM or not any(urlsplit(value)[:2]), value
-                assert name == "href" or value == FILM or value.startswith("#")
+            if name in ("src", "action", "poster") or name.endswith("href"):
+                ours = value in {"video": (FILM, CLIP, POSTER), "img": (POSTER,)}.get(element.tag, ())
+                assert ours or not any(urlsplit(value)[:2]), value
+                assert name == "href" or ours or value.startswith("#")
 
 
 def test_films_are_played_from_the_page_or_linked_below_it() -> None:
     tree = html.document_fromstring(_page())
-    assert tree.xpath("//video/@src") == [FILM]
+    assert tree.xpath("//video/@src") == [FILM, CLIP, CLIP]
+    assert tree.xpath("//video/@poster") == [POSTER] * 3
+    # Paper shows the still; it is the whole of what cannot be played.
+    assert tree.xpath("//img/@class") == ["paper"] * 3
+    assert tree.xpath("//img/@src") == [POSTER] * 4
+    assert {*tree.xpath("//img/@alt"), *tree.xpath("//video/@aria-label")} == {"name"}
+    assert tree.xpath("//section//p[@class='mute']/text()") == ["One of them is not shown: name."]
     assert tree.xpath("//figcaption//a/@href") == ["films/one.mp4", "two.mp4"]
     odd = ("x y/é.mp4", *PAYLOADS.values(), SURROGATE)
     alone = html.document_fromstring(report([Section("a", (), (Films("b", odd),))]))

@@ -13,7 +13,7 @@ import pytest
 from numbered import BITS, BLOCK, Client, Open
 from PIL import Image, ImageSequence
 
-from roadaware.errors import UsageError
+from roadaware.errors import InputError, UsageError
 from roadaware.io.video import VideoReader
 from roadaware.viewer import clips
 from roadaware.viewer.clips import ClipMaker, parse_order
@@ -122,6 +122,31 @@ def test_a_video_that_is_missing_leaves_its_boxes(maker: Any) -> None:
     assert seen[2:] == pytest.approx((10 + 30 + 2 * 5, 100), abs=1)
     beyond = wait(made, made.start(parse_order(order | {"first": 500, "end": 510}, index)))
     assert (beyond.state, beyond.path) == ("ready", beyond.path)
+
+
+def test_a_saved_clip_says_what_it_does_not_show(maker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, index = maker
+    frame = VideoReader.frame
+
+    def broken(self: VideoReader, number: int) -> Any:
+        if number in (9, 11):
+            raise InputError(f"frame {number} cannot be decoded")
+        return frame(self, number)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(VideoReader, "frame", broken)
+        clip = wait(made, made.start(parse_order(ORDER | {"end": 18}, index)))
+    assert clip.state == "ready"
+    assert clip.message.startswith("2 of 10 frames have no image, and are grey: ")
+    with VideoReader(clip.path) as film:
+        seen = [int(image[170, 300].max()) for image in film]
+        marked = [find_colour(image, (255, 0, 255)) is not None for image in film]
+    # The film is of a grey of 90 there; what lacks has a cross and another grey, and its boxes all the same.
+    assert [abs(level - 90) > 4 for level in seen] == [number in (9, 11) for number in range(8, 18)]
+    assert all(marked)
+    two = wait(made, made.start(parse_order(ORDER | {"video": 1, "first": 3, "end": 6}, index)))
+    assert two.message.startswith("3 of 3 frames have no image")
+    assert "two.mp4" in two.message
 
 
 WRONG: list[dict[str, Any]] = [

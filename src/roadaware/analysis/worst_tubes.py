@@ -108,12 +108,12 @@ def select_worst_tubes(
     Returns:
         Nothing where no tubes are predicted or asked for.
     """
-    chosen = kind or _kind(predictions, scenes)
+    chosen = kind or select_kind(predictions, scenes)
     if chosen is None:
         return []
     table = build_tube_table(predictions, scenes, config, kinds=(chosen,), threshold=threshold)
     pairs = [*_iterate_missed(table, scenes, chosen, most // 2), *_false(table, most - most // 2)]
-    claims, truth = _Boxes(rescale_predictions(predictions, scenes)), _Boxes(scenes)
+    claims, truth = TubeBoxes(rescale_predictions(predictions, scenes)), TubeBoxes(scenes)
     return [_strip(pair, claims, truth, shown) for pair in pairs]
 
 
@@ -127,9 +127,16 @@ class _Pair:
     claim: int | None
 
 
-def _kind(predictions: Predictions, scenes: Scenes) -> str | None:
+def select_kind(predictions: Predictions, scenes: Scenes, among: Sequence[str] = ()) -> str | None:
+    """The kind of labels whose errors are shown: agent, action or event, else the first that tubes of both have.
+
+    Args:
+        predictions: with labelled tubes.
+        scenes: ground truth.
+        among: the kinds that are asked for; all where empty.
+    """
     held = [set(tables.tube_labels["kind"].cast(pl.String).to_list()) for tables in (predictions, scenes)]
-    both = held[0] & held[1]
+    both = held[0] & held[1] & set(among or held[0])
     usual = [kind for kind in _FIRST_CHOICES if kind in both]
     return next(iter([*usual, *sorted(both - {"av_action"})]), None)
 
@@ -181,8 +188,12 @@ def _false(table: pl.DataFrame, most: int) -> Iterator[_Pair]:
         yield _Pair(says, row["video"], near, row["tube"])
 
 
-class _Boxes:
-    """Looks up the frames and boxes of tubes, and the sizes of images."""
+class TubeBoxes:
+    """Looks up the frames and boxes of tubes, and the sizes of images.
+
+    Args:
+        tables: with tubes.
+    """
 
     def __init__(self, tables: TableSet) -> None:
         self._tables = tables
@@ -212,7 +223,7 @@ class _Boxes:
         return frames, boxes.select(CORNERS).cast(pl.Float64).to_numpy()
 
 
-def _strip(pair: _Pair, claims: _Boxes, truth: _Boxes, shown: int) -> Strip:
+def _strip(pair: _Pair, claims: TubeBoxes, truth: TubeBoxes, shown: int) -> Strip:
     """The frames of both tubes, some of which are shown."""
     of_truth, of_claim = truth.of(pair.truth), claims.of(pair.claim)
     every = np.union1d(of_truth[0], of_claim[0])

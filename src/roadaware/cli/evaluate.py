@@ -14,6 +14,7 @@ from roadaware.analysis.evaluation.corner_cases import Classes, Routing, evaluat
 from roadaware.analysis.evaluation.event_inputs import NETWORK_SIZE, EventSet, parse_size
 from roadaware.analysis.evaluation.pedestrians import SampleSource, evaluate_score_file
 from roadaware.analysis.evaluation.scenes import Reading, SceneRequest, evaluate_scene_files
+from roadaware.analysis.excerpts import MOST_CLIPS, check_clips, list_film_places
 from roadaware.analysis.scene_tasks import TASKS
 from roadaware.cli import console
 from roadaware.cli.options import (
@@ -78,6 +79,8 @@ def _evaluate(
     if not scale.known:  # those were checked before anything was judged
         check_bars(bars, metrics, scale)
     if kept.wanted:
+        with console.log_step("clips"):
+            run = kind.draw(run)
         with console.log_step("report"):
             page = kind.render([run], [])
         kept.write(lambda: kind.build_files(run, page), page)
@@ -94,6 +97,11 @@ _BY = "Also by slice: split, or what the documentation of the subject lists (wea
 _BARS = "METRIC=VALUE on the scale that is printed: exit with 1 if a metric is lower, or undefined."
 _STRICT = "Exit with 1 if ground truth or predictions were refused, or they do not fit each other."
 
+_CLIPS = "Moments of the report that are shown as clips of the films, the worst first; 0 for none."
+_MEDIA = "Where the films lie: the folder that paths in the annotations start from, or a film. [default: with the data]"
+
+Clips = Annotated[int, Parameter(help=_CLIPS)]
+Media = Annotated[Path | None, Parameter(help=_MEDIA)]
 Bars = Annotated[tuple[str, ...], Parameter(name="--fail-under", help=_BARS), Several]
 By = Annotated[tuple[str, ...], Parameter(help=_BY), Several]
 Strict = Annotated[bool, Parameter(help=_STRICT), Switch]
@@ -156,6 +164,8 @@ class EventOptions:
     scheduler: Annotated[events.Scheduler | None, Parameter(help=_SCHEDULER, group=_CLOCK)] = None
     fps: Annotated[float | None, Parameter(help=_FPS, group=_CLOCK)] = None
     size: ImageSize = NETWORK_SIZE
+    clips: Clips = MOST_CLIPS
+    media: Media = None
 
 
 EVENTS = EventOptions()
@@ -223,13 +233,16 @@ def _evaluate_events(
     judging: EventOptions,
     kept: Kept,
 ) -> Outcome:
-    named = {each.name for each in fields(events.EventRequest)}
+    named = {each.name for each in fields(events.EventRequest)} - {"clips", "media"}
+    check_clips(judging.clips)
     request = events.EventRequest(
         dataset,
         split=split,
         images=images,
         size_px=parse_size(judging.size),
         details=kept.wanted,
+        clips=judging.clips if kept.wanted else 0,
+        media=() if judging.media is None else list_film_places(judging.media, truth),
         **{name: value for name, value in vars(judging).items() if name in named},
     )
     return _evaluate(
@@ -517,6 +530,8 @@ def pedestrians(
     draws: Resamples = 1000,
     seed: Seed = 0,
     fail_under: Bars = (),
+    clips: Clips = MOST_CLIPS,
+    media: Media = None,
     kept: Kept = NOWHERE,
     common: Common = USUAL,
 ) -> Outcome:
@@ -542,7 +557,9 @@ def pedestrians(
     """
     return _evaluate(
         "pedestrians",
-        lambda: evaluate_score_file(scores, source, config, by or (), draws, seed),
+        lambda: evaluate_score_file(
+            scores, source, config, by or (), draws, seed, clips=clips if kept.wanted else 0, media=media
+        ),
         fail_under,
         kept,
     )

@@ -22,6 +22,7 @@ from roadaware.analysis.evaluation.scenes import (
     open_scene_inputs,
 )
 from roadaware.analysis.event_results import select_means
+from roadaware.analysis.excerpts import MOST_CLIPS
 from roadaware.analysis.scene_tasks import TASKS, list_configs
 from roadaware.cli import console
 from roadaware.cli.options import ConfigName
@@ -32,6 +33,7 @@ from roadaware.errors import InputError
 from roadaware.formats.road_detections import NETWORK_SIZE
 from roadaware.io.video import VideoReader
 from roadaware.reports import terminal
+from roadaware.reports.clips import draw_run
 from roadaware.reports.copg import plot_sheet
 from roadaware.reports.drawing import collect_marks, draw_marks, iterate_titles
 from roadaware.reports.event_pages import build_event_run_section
@@ -300,7 +302,7 @@ def judge_tubes(
         name: of the model.
         folder: what the predictions are called in the report.
         overlaps: thresholds of tubes.
-        details: whether worst tubes and errors are wanted too.
+        details: whether worst tubes, errors and clips of them are wanted too.
     """
     whole = event_inputs.open_truth(truth, "road")
     request = EventRequest(
@@ -310,11 +312,13 @@ def judge_tubes(
         draws=demo.draws,
         seed=demo.seed,
         details=details,
+        clips=MOST_CLIPS if details else 0,
+        media=(truth,),
     )
     # Sizes are those of images in detection files; tables have pixels of the videos.
     opened = [event_inputs.open_predictions(tubes, whole, NETWORK_SIZE)]
     run = evaluate_events(whole, event_inputs.select_split(whole, None), opened, request, name=name)
-    return replace(run, facts={**run.facts, "claims": [folder]})
+    return replace(draw_run(run), facts={**run.facts, "claims": [folder]})
 
 
 def _gains(found: DetectionComparison) -> str:

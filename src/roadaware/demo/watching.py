@@ -25,11 +25,12 @@ from roadaware.online.run_folder import FILM, prepare
 from roadaware.online.setup import find_bundled_weights
 from roadaware.online.sources import open_source
 from roadaware.reports import terminal
+from roadaware.reports.clips import read_poster
 from roadaware.reports.copg import plot_sheet
 from roadaware.reports.drawing import collect_marks, draw_marks, iterate_titles
 from roadaware.reports.event_pages import build_event_run_section
 from roadaware.reports.event_text import format_event_runs
-from roadaware.reports.page import Films, Note, Pictures, Table
+from roadaware.reports.page import Clips, Films, Note, Pictures, Table
 from roadaware.scenes.concatenation import concat
 from roadaware.scenes.sensors import find_video_path
 from roadaware.scenes.store import open_predictions, save
@@ -197,12 +198,20 @@ def build_watched_section(
     watched = f"It watched {len(told)} videos, {frames:,} frames{rate}, and reported {tubes:,} tubes."
     doubts = _describe_doubts(scenes, seed)
     means = [block for block in section.blocks if isinstance(block, Table)][:1]
-    others = [block for block in section.blocks if block not in means]
+    clips = [block for block in section.blocks if isinstance(block, Clips)]
+    others = [block for block in section.blocks if block not in (*means, *clips)]
     return replace(
         section,
         title=f"Watched: {run.name} on videos that it has not seen",
         says=(watched, *section.says, doubts),
-        blocks=(pictures, *means, _link_films(demo.folder, list(told)), Note(doubts, "doubt"), *others),
+        blocks=(
+            pictures,
+            *means,
+            *clips,
+            _link_films(demo.folder, list(told)),
+            Note(doubts, "doubt"),
+            *others,
+        ),
     )
 
 
@@ -243,4 +252,4 @@ def _link_films(output: Path, names: Sequence[str]) -> Films:
         f"The first, {names[0]}, can be played here" if content else "None is small enough to be played here"
     )
     told = f"{played}; all of them lie beside this page, with the predictions in events.jsonl:"
-    return Films(told, paths, content, "The videos")
+    return Films(told, paths, content, "The videos", read_poster(first) if content else b"")

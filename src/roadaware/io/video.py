@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 from itertools import chain, islice
 from pathlib import Path
@@ -216,8 +217,17 @@ def _like_film(head: bytes, formats: str) -> bool:
     return "mpegts" in kinds and head[:1] == head[_TS_PACKET : _TS_PACKET + 1] == b"G"
 
 
-# Without the macroblock tree: with it x264 makes other bytes of the same frames in some 4 of 100 runs, also on one thread.
-_PACE = {"preset": "veryfast", "x264-params": "mbtree=0"}
+_ENCODERS = {
+    # Without the macroblock tree: with it x264 makes other bytes of the same frames in some 4 of 100 runs, also on one
+    # thread.
+    "libx264": ({"preset": "veryfast", "x264-params": "mbtree=0"}, 51),
+    # In one pass: each frame leaves before the next is given.
+    "libvpx-vp9": (
+        {"deadline": "realtime", "cpu-used": "6", "lag-in-frames": "0", "auto-alt-ref": "0", "b": "0"},
+        63,
+    ),
+}
+"""Encoders whose frames browsers play in an mp4, best first: how they work, and their coarsest."""
 # FFmpeg's guide to H.264 calls 17 to 18 visually lossless or nearly so.
 FINE_CRF = 18
 # FFmpeg turns RGB into YUV by BT.601 (6: SMPTE 170M); players guess BT.709 where a file does not say.
@@ -227,8 +237,23 @@ _AHEAD = 8
 """Up to how many frames are decoded and passed over instead of going by a key frame."""
 
 
+def select_encoder() -> str:
+    """The encoder of frames: H.264, or VP9 where FFmpeg was built without that.
+
+    Raises:
+        CodecError: if it was built with neither.
+    """
+    for name in _ENCODERS:
+        with suppress(ValueError):
+            return str(av.codec.Codec(name, "w").name)
+    raise CodecError(
+        f"this build of FFmpeg encodes no video that browsers play: none of {', '.join(_ENCODERS)}",
+        hint="the wheels of PyAV bring both: pip install --force-reinstall av",
+    )
+
+
 class VideoWriter(Growing):
-    """Writes h264 (yuv420p) and AAC in an mp4; the file has its name once `close` is through.
+    """Writes h264 (VP9 where that cannot be encoded; yuv420p) and AAC in an mp4; it has its name once `close` is through.
 
     Give frames and sound alternately: what runs ahead waits in memory for the other.
 
@@ -244,6 +269,7 @@ class VideoWriter(Growing):
 
     Raises:
         UsageError: if a size is not even and positive, or a rate not positive, or the coarseness unknown.
+        CodecError: if there is no encoder.
         DiskError: if the file cannot be written.
     """
 
@@ -287,8 +313,10 @@ class VideoWriter(Growing):
             raise
 
     def _video_stream(self, crf: int) -> Any:
-        options = {**_PACE, "crf": str(crf)}
-        stream = self._file.add_stream("libx264", rate=1 / self._pace, options=options)
+        encoder = select_encoder()
+        options, coarsest = _ENCODERS[encoder]
+        options = {**options, "crf": str(round(crf * coarsest / 51))}
+        stream = self._file.add_stream(encoder, rate=1 / self._pace, options=options)
         if self._tick != self._pace:
             stream.time_base = stream.codec_context.time_base = self._tick
         stream.height, stream.width = self.size

@@ -55,6 +55,8 @@ COLOURS = (
 _MOST_WORDS = 3
 _GAP_PX = 4
 _SMALL_PX, _SHEET_COLUMNS = 400, 4
+LOST, _CROSS = (96, 100, 106), (140, 145, 152)
+"""The ground of a frame that cannot be shown, and the cross on it."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,27 @@ def draw_marks(
         _write(pen, (corners[0], corners[1]), mark.words, mark.colour, font)
     if title:
         _write(pen, (_GAP_PX, image.height - _GAP_PX), title, (255, 255, 255), font)
+    return np.asarray(image)
+
+
+def draw_lost_frame(size_px: tuple[int, int], words: str) -> Pixels:
+    """What stands for a frame that cannot be shown: grey, crossed out, with the reason in the middle.
+
+    Args:
+        size_px: (width, height) of it.
+        words: the reason, short.
+
+    Returns:
+        (height, width, 3).
+    """
+    image = Image.new("RGB", size_px, LOST)
+    pen, (wide, high) = ImageDraw.Draw(image), size_px
+    for ends in ((0, 0, wide, high), (0, high, wide, 0)):
+        pen.line(ends, fill=_CROSS, width=max(1, high // 120))
+    font = load_font(max(10, high // 24))
+    left, top, right, bottom = pen.textbbox((0, 0), words, font=font)
+    at = max(0.0, (wide - right + left) / 2), (high + bottom - top) / 2 + _GAP_PX
+    _write(pen, at, words, (255, 255, 255), font)
     return np.asarray(image)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -16,6 +16,7 @@ from roadaware.reports.configs import build_config_table, format_config
 from roadaware.reports.gallery import list_answers
 from roadaware.reports.page import (
     Block,
+    Clips,
     Facts,
     Mark,
     Note,
@@ -35,6 +36,9 @@ from roadaware.reports.text import (
     format_signed,
 )
 
+if TYPE_CHECKING:
+    from roadaware.analysis.excerpts import Clip
+
 FAMILIES = (
     ("", "Each sample counts once"),
     ("weighted_", "Samples weighted: early warnings (action) or central regions (risk) count more"),
@@ -45,6 +49,10 @@ FAMILIES = (
 )
 HEADLINES = ("average_precision", "balanced_accuracy", "auc")
 _FIRST_NUMBER = re.compile(r"(<=?|≤|up to |below )?\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)")
+_CLIPS = (
+    "One of each pedestrian. Green and solid while the pedestrian is observed, red and dashed from the decision on; "
+    "the image is cut to where the pedestrian is."
+)
 FACTOR_WORDS = {
     "tte": "frames to the event",
     "scale": "scale (height of the box, px)",
@@ -62,6 +70,7 @@ def build_evaluation_section(
     protocol: Mapping[str, Any] | None = None,
     labels: Sequence[str] | None = None,
     pictures: Sequence[Picture] = (),
+    clips: Sequence[Clip] = (),
 ) -> Section:
     """One model's evaluation.
 
@@ -73,12 +82,14 @@ def build_evaluation_section(
         protocol: the sampling protocol, as `to_dict` gives it (`scenes.meta.notes["protocol"]`).
         labels: what the classes are called; those of the published protocol where not given.
         pictures: drawn after the tables; `roadaware.reports.gallery` makes them.
+        clips: moments of wrong decisions.
     """
     facts = [*(about or {}).items(), *_sizes(result, labels or list_answers(result.config["task"]))]
     if protocol:
         facts.append(("protocol", format_config(protocol)))
     facts.append(("metrics", format_config(result.config)))
     blocks: list[Block] = [Facts(tuple(facts)), build_metric_table(result)]
+    blocks += [Clips(tuple(clips), "The most confident errors", _CLIPS)] if clips else []
     groups = group_table(result)
     if groups:
         blocks.append(groups)

@@ -125,6 +125,7 @@ def build_event_run_section(run: EventRun, curves: Sequence[str] | None = None) 
         linker=facts.get("linker"),
         panels={kind: list(_panels(run.matches, run.summary, kind)) for kind in drawn},
         strips=run.strips,
+        clips=run.clips,
         more=[*more, *_reliability(run)],
         notes=run.notes,
     )

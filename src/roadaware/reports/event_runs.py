@@ -30,6 +30,7 @@ from roadaware.metrics.detection.evaluate import (
 )
 from roadaware.metrics.detection.matches import Matches
 from roadaware.reports import runs
+from roadaware.reports.clips import build_clip_files, read_clips
 from roadaware.reports.runs import read_table
 
 _CLASSES, _INDEX, _STRIPS, _PAGE = runs.EVENT_ROWS, "matches.json", "tubes.json", "report.html"
@@ -98,6 +99,7 @@ def build_event_run_files(run: EventRun, page: str) -> dict[str, bytes]:
         _STRIPS: encode_json([strip.as_dict() for strip in run.strips]).encode(),
         **({_FAULTS: runs.encode_parquet(run.faults)} if run.faults is not None else {}),
         **_match_files(run.matches),
+        **build_clip_files(run.clips),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
     return add_marker(files, {**facts, "metrics": build_metrics_json(run)})
@@ -131,6 +133,7 @@ def load_event_run(folder: Path) -> EventRun:
             _check_facts({fact: results[fact] for fact in _FACTS if fact in results}),
             tuple(map(str, results["notes"])),
             _read_faults(held[_FAULTS]) if _FAULTS in held else None,
+            clips=read_clips(held),
         )
     except (AttributeError, KeyError, TypeError, ValueError, UsageError, pl.exceptions.PolarsError) as error:
         raise DamagedError(

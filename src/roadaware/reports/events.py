@@ -9,6 +9,7 @@ import polars as pl
 
 from roadaware.analysis import event_results as results
 from roadaware.analysis.event_results import Grid, Value
+from roadaware.analysis.excerpts import COSTLY_AT, Clip
 from roadaware.analysis.worst_tubes import WORST_AT, Strip
 from roadaware.reports.bars import Difference, Estimate, plot_estimates, plot_forest
 from roadaware.reports.configs import build_config_table, format_config
@@ -21,7 +22,18 @@ from roadaware.reports.event_tables import (
     format_percent_value,
     group_tables,
 )
-from roadaware.reports.page import Block, Facts, Mark, Note, Pictures, Points, Section, Table, TableCell
+from roadaware.reports.page import (
+    Block,
+    Clips,
+    Facts,
+    Mark,
+    Note,
+    Pictures,
+    Points,
+    Section,
+    Table,
+    TableCell,
+)
 from roadaware.reports.picture import FULL, GREY, INK, Picture, create_canvas, set_style
 from roadaware.reports.text import (
     capitalize_text,
@@ -41,6 +53,11 @@ _READING = (
     "difference is called better or worse where its interval excludes zero."
 )
 
+_CLIPS = (
+    f"Errors of tubes at an overlap of {COSTLY_AT:g}, each by what it alone costs. Green and solid is the truth, red and "
+    "dashed the prediction; the image is cut to where they are."
+)
+
 
 def build_event_section(
     summary: pl.DataFrame,
@@ -52,6 +69,7 @@ def build_event_section(
     linker: Mapping[str, Any] | None = None,
     panels: Mapping[str, Sequence[Panel]] | None = None,
     strips: Sequence[Strip] = (),
+    clips: Sequence[Clip] = (),
     more: Sequence[Block] = (),
     notes: Sequence[str] = (),
 ) -> Section:
@@ -66,6 +84,7 @@ def build_event_section(
         linker: how tubes were built from detections, where they were.
         panels: kind to the curves of its classes.
         strips: tubes that went wrong.
+        clips: moments of what went wrong.
         more: further blocks after the tables: published numbers, an analysis of the errors.
         notes: what else happened.
     """
@@ -79,6 +98,7 @@ def build_event_section(
     grid = results.select_means(summary)
     blocks: list[Block] = [Facts(tuple(facts))]
     blocks += [block for block in (build_means_table(grid),) if block]
+    blocks += [Clips(tuple(clips), "The moments that cost most", _CLIPS)] if clips else []
     blocks += group_tables(summary)
     blocks += [Note(note, "doubt") for note in notes]
     pictures = _pictures(grid, panels or {}, strips)

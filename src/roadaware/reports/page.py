@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -21,6 +21,9 @@ from roadaware.errors import UsageError
 from roadaware.io.files import write_atomically
 from roadaware.reports.picture import Picture
 from roadaware.reports.text import capitalize_text, describe_cautions, sanitize_text
+
+if TYPE_CHECKING:
+    from roadaware.analysis.excerpts import Clip
 
 MOST_CHOICES = 24
 """The style sheet has a rule for so many."""
@@ -282,6 +285,7 @@ class Films:
         paths: of the files, relative to the page, with forward slashes.
         mp4: content of one of them, which the page plays by itself; empty for links alone.
         title: heading.
+        poster: JPEG of an image of that one, shown before it plays and on paper.
 
     Raises:
         ValueError: if a path does not lead to a place below the page.
@@ -292,6 +296,7 @@ class Films:
     paths: tuple[str, ...]
     mp4: bytes = b""
     title: str = ""
+    poster: bytes = b""
 
     def __post_init__(self) -> None:
         for path in self.paths:
@@ -303,13 +308,39 @@ class Films:
         """Each path and its address: whatever a file is called, it names no other place."""
         return tuple((path, quote(path, errors="replace")) for path in self.paths)
 
+
+@dataclass(frozen=True)
+class Clips:
+    """Short clips beside each other; what has no image is told in one line.
+
+    Args:
+        items: that may be shown.
+        title: heading.
+        caption: how to read them.
+    """
+
+    kind: ClassVar[str] = "clips"
+    items: tuple[Clip, ...]
+    title: str = ""
+    caption: str = ""
+
     @property
-    def data(self) -> str:
-        """The content as an address; base64, which needs no escaping."""
-        return f"data:video/mp4;base64,{b64encode(self.mp4).decode('ascii')}"
+    def shown(self) -> tuple[Clip, ...]:
+        """Those with an image."""
+        return tuple(clip for clip in self.items if clip.poster)
+
+    @property
+    def missing(self) -> str:
+        """How many have no image, and why, in one sentence; empty where all have one."""
+        faults = [clip.fault for clip in self.items if not clip.poster]
+        if not faults:
+            return ""
+        count = f"{len(faults)} of them are" if len(faults) > 1 else "One of them is"
+        lead = "They are not shown" if not self.shown else f"{count} not shown"
+        return f"{lead}: {'; '.join(dict.fromkeys(faults))}."
 
 
-Block = Facts | Table | Filterable | Note | Points | Pictures | Films
+Block = Facts | Table | Filterable | Note | Points | Pictures | Films | Clips
 
 
 @dataclass(frozen=True)
@@ -330,6 +361,42 @@ class Section:
     def cautions(self) -> str:
         """Legend of the marks behind intervals in its sentences; empty where there are none."""
         return describe_cautions(" ".join(self.says))
+
+
+MOST_CLIP_CHARS = 2_000_000
+"""Of all clips of a page, as they stand in it."""
+
+
+def _fit_clips(sections: Sequence[Section]) -> list[Section]:
+    """The sections with no more of their clips than a page holds; of the others there is a still, or a line."""
+    left = MOST_CLIP_CHARS
+
+    def fit(clip: Clip) -> Clip:
+        nonlocal left
+        # A poster stands there twice, once for paper.
+        still, moving = (4 * len(clip.poster) // 3 * n for n in (1, 2))
+        whole = moving + 4 * len(clip.mp4) // 3
+        if clip.mp4 and whole <= left:
+            left -= whole
+            return clip
+        if still <= left:
+            left -= still
+            return replace(clip, mp4=b"", fault=_FULL) if clip.mp4 else clip
+        return replace(clip, mp4=b"", poster=b"", fault=_FULL)
+
+    return [
+        replace(
+            section,
+            blocks=tuple(
+                replace(block, items=tuple(map(fit, block.items))) if isinstance(block, Clips) else block
+                for block in section.blocks
+            ),
+        )
+        for section in sections
+    ]
+
+
+_FULL = f"the page holds {MOST_CLIP_CHARS // 1_000_000} MB of clips already"
 
 
 def report(
@@ -355,6 +422,7 @@ def report(
     """
     if not sections:
         raise UsageError("a report needs at least one section; there is nothing to print")
+    sections = _fit_clips(sections)
     lead = _select_lead(sections)
     screen_px = _SCREEN_PX * (2 if len(sections) == 1 else 1)
     planned = [_plan_section(place, section, lead, screen_px) for place, section in enumerate(sections)]
@@ -483,6 +551,8 @@ def _estimate_height(block: Block) -> float:
             )
         case Films():
             return _HALF_PX if block.mp4 else _HEAD_PX + _LINE_PX * len(block.paths)
+        case Clips():
+            return _LINE_PX + 0.75 * _HALF_PX * -(-len(block.shown) // 2)
         case Note():
             return _LINE_PX * (1 + len(block.text) // 110)
 
@@ -510,7 +580,7 @@ def save(page: str, path: Path) -> None:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    found = Environment(
         loader=PackageLoader("roadaware.reports"),
         # Names of files and classes come from outside: without it they
         # could bring their own script into a page.
@@ -521,6 +591,18 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    found.filters["address"] = encode_address
+    return found
+
+
+def encode_address(data: bytes, kind: str) -> Markup:
+    """Content as an address of its own; base64, which needs no escaping.
+
+    Args:
+        data: the content.
+        kind: its media type.
+    """
+    return Markup(f"data:{kind};base64,{b64encode(data).decode('ascii')}")  # noqa: S704
 
 
 def _convert_value(value: Any) -> Any:

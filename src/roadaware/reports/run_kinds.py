@@ -13,6 +13,7 @@ from roadaware.analysis.evaluation.runs import EventRun, Run, SceneRun
 from roadaware.analysis.scene_tasks import CORNER_CASES
 from roadaware.errors import UsageError
 from roadaware.reports import runs
+from roadaware.reports.clips import draw_run
 from roadaware.reports.corner_text import format_corner_run
 from roadaware.reports.event_pages import render_event_comparison, render_event_runs
 from roadaware.reports.event_runs import (
@@ -56,6 +57,7 @@ class RunKind:
         render_comparison: one comparison as a page.
         format_comparison: one comparison, for a terminal.
         split: runs into those that may be compared and shown in one table.
+        draw: the clips of a run, from the films of what it judged.
     """
 
     metrics: Callable[[Any], dict[str, float | None]]
@@ -71,6 +73,7 @@ class RunKind:
     render_comparison: Callable[[Any], str]
     format_comparison: Callable[[Any], str]
     split: Callable[[Sequence[Any]], list[Sequence[Any]]] = lambda loaded: [loaded]
+    draw: Callable[[Any], Any] = lambda run: run
 
 
 def load_named_runs(kind: RunKind, folders: Sequence[Path]) -> list[Any]:
@@ -127,6 +130,7 @@ KINDS = {
         lambda loaded: format_runs(loaded) if len({run.config.task for run in loaded}) == 1 else "",
         render_comparison,
         format_comparison,
+        draw=draw_run,
     ),
     "road events": RunKind(
         lambda run: collect_metrics(run.summary),
@@ -141,6 +145,7 @@ KINDS = {
         format_event_runs,
         render_event_comparison,
         format_event_comparison,
+        draw=draw_run,
     ),
     "scenes": RunKind(
         lambda run: run.result.values(),

@@ -59,6 +59,7 @@ def run_section(run: Run, *, scenes: Scenes | None = None) -> Section:
         about=about,
         protocol=run.facts.get("sampling"),
         pictures=pictures,
+        clips=run.clips,
     )
 
 

@@ -21,6 +21,7 @@ from roadaware.io.files import read_regular
 from roadaware.io.folders import FORMAT, MARKER, add_marker, digest, encode_json, list_result_files
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 from roadaware.metrics.scores import SampleScores
+from roadaware.reports.clips import build_clip_files, read_clips
 from roadaware.statistics.intervals import encode_resample_count, select_interval_method
 
 T = TypeVar("T")
@@ -95,6 +96,7 @@ def build_run_files(run: Run, page: str) -> dict[str, bytes]:
         "config.json": encode_json(config).encode(),
         _ROWS: encode_parquet(_sample_rows(run)),
         "per_pedestrian.parquet": encode_parquet(run.result.instances("pedestrian")),
+        **build_clip_files(run.clips),
         _PAGE: page.encode("utf-8", errors="backslashreplace"),
     }
     return add_marker(files, summarize_run(run))
@@ -118,6 +120,7 @@ def load(folder: Path) -> Run:
         if not isinstance(facts.get("sampling", {}), dict):
             raise TypeError("sampling")
         n_clipped = int(facts.get("clipped", 0))
+        clips = read_clips(held)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise DamagedError(
             f"a field is missing or of a wrong kind: {error}", where=f"{folder}/{MARKER}", hint=AGAIN
@@ -125,7 +128,7 @@ def load(folder: Path) -> Run:
     state, groups = _state(folder / _ROWS, rows)
     labels = None if groups is None else np.array(groups, dtype=object)
     result = evaluate_samples(state, config, draws=draws, seed=seed, groups=labels, n_clipped=n_clipped)
-    return Run(name, state, config, result, draws, seed, protocol, facts, groups)
+    return Run(name, state, config, result, draws, seed, protocol, facts, groups, clips=clips)
 
 
 def load_runs(load: Callable[[Path], T], *folders: Path) -> list[T]:

@@ -12,14 +12,16 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
+from roadaware.analysis.excerpts import LONGEST_S, MOST_CLIPS, Clip, Excerpt
 from roadaware.analysis.watched import UNLABELLED, Moment, Span, Watched, summarise_events
 from roadaware.errors import DamagedError, InputError
 from roadaware.io.files import read_regular
 from roadaware.io.video import VideoReader
 from roadaware.online.events import read_events
 from roadaware.online.run_folder import EVENTS, FILM, SUMMARY
+from roadaware.reports.clips import draw_clips, read_poster
 from roadaware.reports.drawing import COLOURS
-from roadaware.reports.page import Block, Facts, Films, Note, Pictures, Points, Section, Table, report
+from roadaware.reports.page import Block, Clips, Facts, Films, Note, Pictures, Points, Section, Table, report
 from roadaware.reports.picture import (
     FULL,
     GREY,
@@ -32,6 +34,7 @@ from roadaware.reports.picture import (
     set_style,
 )
 from roadaware.reports.text import sanitize_text
+from roadaware.tasks.videos import Film
 
 # The page of a watch: timeline, highlights, and what is uncertain.
 
@@ -143,7 +146,7 @@ def _format_span(span: Span) -> str:
 
 _MOST_BYTES = 6 << 20
 """A video up to this size is in the page, and can be played there."""
-_THUMB_PX = 480
+_THUMB_PX, _USUAL_FPS = 480, 25.0
 # 64 MiB, before it is parsed.
 _LIMIT = 1 << 26
 _WEAK = 1.25
@@ -212,15 +215,17 @@ def _sections(folder: Path, summary: Mapping[str, Any], beside: Path) -> list[Se
         blocks.append(Note(f"{str(summary['notice']).capitalize()}.", "bad"))
     if not told.spans:
         blocks.append(Note(NOTHING, "doubt"))
-    blocks += _film(folder, beside)
+    blocks += _film(folder, beside, told.moments)
     if told.spans or told.driving:
         blocks.append(Pictures((plot_timeline(told, float(summary["stream_s"]), _agents(summary)),)))
     looks: list[Block] = []
-    thumbs = _thumbnails(folder, told.moments, summary)
+    clips = _clips(folder, told.moments, summary)
+    thumbs = _thumbnails(folder, told.moments[len(clips) :], summary)
     if told.moments:
         rows = tuple((format_clock(each.t_s), each.why) for each in told.moments)
         looks.append(Table(("time", "why"), rows, "ll", "In the order of how much they are worth"))
-    looks += [Pictures(thumbs)] if thumbs else []
+    looks += [Clips(clips, "The most urgent moments")] if clips else []
+    looks += [Pictures(thumbs, "Other moments" if clips else "")] if thumbs else []
     looks = looks or [Note("No moment stands out.")]
     doubts = list_uncertainties(summary, told)
     models: list[Block] = [_models(summary)] if summary.get("models") else []
@@ -285,17 +290,39 @@ def list_uncertainties(summary: Mapping[str, Any], told: Watched) -> tuple[str, 
     return tuple(said)
 
 
-def _film(folder: Path, beside: Path) -> list[Any]:
+def _film(folder: Path, beside: Path, moments: Sequence[Moment]) -> list[Any]:
     """The video: in the page where it is small, and linked where it lies beside or below it."""
 
     path = folder / FILM
     if not path.is_file():
         return []
     content = path.read_bytes() if path.stat().st_size <= _MOST_BYTES else b""
-    words = "The video with everything drawn on it (H.264, plays in browsers)."
+    words = "The video with everything drawn on it, which browsers play."
     place = Path(os.path.relpath(path.resolve(), beside.resolve()))
     links = () if ".." in place.parts else (place.as_posix(),)
-    return [Films(words if links else f"{words} It lies at {path}.", links, content)]
+    poster = read_poster(path, moments[0].t_s if moments else None) if content else b""
+    return [Films(words if links else f"{words} It lies at {path}.", links, content, poster=poster)]
+
+
+def _clips(folder: Path, moments: Sequence[Moment], summary: Mapping[str, Any]) -> tuple[Clip, ...]:
+    """The best moments as clips of the video, on which everything is drawn; none where there is no video."""
+    path = folder / FILM
+    if not moments or not path.is_file():
+        return ()
+    try:
+        with VideoReader(path) as reader:
+            film = Film(path.stem, str(path), len(reader), reader.height_px, reader.width_px)
+    except InputError:
+        return ()
+    fps = float(summary["source_fps"] or _USUAL_FPS)
+    excerpts = []
+    for each in moments[:MOST_CLIPS]:
+        shown = min(film.n_frames - 1, round(each.t_s * fps))
+        first = max(0, shown - round(fps))
+        end = min(film.n_frames, first + round(LONGEST_S * fps))
+        says = f"{format_clock(each.t_s)}: {each.why}."
+        excerpts.append(Excerpt(says, film.video, film, "", first, end, shown, fps))
+    return draw_clips(excerpts)
 
 
 def _thumbnails(folder: Path, moments: Sequence[Moment], summary: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -306,7 +333,7 @@ def _thumbnails(folder: Path, moments: Sequence[Moment], summary: Mapping[str, A
         return ()
     try:
         with VideoReader(path) as film:
-            fps = float(summary["source_fps"] or 25.0)
+            fps = float(summary["source_fps"] or _USUAL_FPS)
             at = [min(len(film) - 1, round(each.t_s * fps)) for each in moments]
             # Each once, and in the order of the video: going back would decode from a key frame again.
             frames = {number: _small(film.frame(number)) for number in sorted(set(at))}

@@ -25,7 +25,7 @@ from roadaware.io.sources import to_printable
 from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.online.film import pad_to_even
 from roadaware.places import get_cache_folder
-from roadaware.reports.drawing import Marked, draw_marks
+from roadaware.reports.drawing import Marked, draw_lost_frame, draw_marks
 from roadaware.viewer.films import Film, FilmFinder, open_served
 from roadaware.viewer.index import Index
 
@@ -38,7 +38,7 @@ _WINDOW = 128
 # Browsers show images of a GIF that would last less than 20 ms for 100 ms.
 _GIF_FPS = 50.0
 _USUAL_SIZE, _USUAL_FPS = (1280, 720), 25.0
-_GROUND, _UNKNOWN = (28, 35, 43), (200, 200, 200)
+_UNKNOWN = (200, 200, 200)
 _MOST_WORD = 60
 _COLOUR = re.compile("#[0-9a-f]{6}")
 
@@ -76,7 +76,7 @@ class Clip:
     Args:
         order: of it.
         state: `waiting`, `drawing`, `ready`, `failed` or `cancelled`.
-        message: what went wrong.
+        message: what went wrong, or what a clip that is ready does not show.
         done: share of the frames that are drawn.
         path: of the file, once it is ready.
     """
@@ -278,16 +278,23 @@ class ClipMaker:
                 open_served(film.path)[0].close()  # no link was put on its way since it was found
                 reader = stack.enter_context(VideoReader(film.path))
             marks: dict[int, list[Marked]] = {}
+            lost = 0
             for number in range(order.first, end):
                 if clip.stop.is_set():
                     raise _CancelledError
                 size = (film.width or own[0], film.height or own[1])
-                picture = np.full((size[1], size[0], 3), _GROUND, dtype=np.uint8)
-                with suppress(InputError):  # a frame that cannot be decoded, an image that lacks: boxes alone
+                try:
                     if reader is not None:
                         picture = reader.frame(number)
-                    elif film.state == "stills":
+                    else:
                         picture = self._films.picture(order.video, number)
+                except InputError:  # a frame that cannot be decoded, an image that lacks: boxes alone
+                    picture = draw_lost_frame(size, f"no image of frame {number}")
+                    lost += 1
+                    why = film.message if film.state == "missing" else "they cannot be decoded, or lack"
+                    clip.message = (
+                        f"{lost:,} of {end - order.first:,} frames have no image, and are grey: {why}"
+                    )
                 if number not in marks:
                     last = min(end, number + _WINDOW)
                     marks = self._collect(order, size, number, last)

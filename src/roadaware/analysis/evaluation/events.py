@@ -26,6 +26,7 @@ from roadaware.analysis.event_findings import (
     select_known_videos,
 )
 from roadaware.analysis.event_results import CALIBRATED_AT, build_video_slices
+from roadaware.analysis.excerpts import check_clips, list_film_places, select_event_excerpts
 from roadaware.analysis.road_counts import is_printed_set
 from roadaware.analysis.worst_tubes import select_worst_tubes
 from roadaware.config import ConfigName, from_dict, to_dict
@@ -45,6 +46,7 @@ from roadaware.scenes.advice import get_advice
 from roadaware.steps import log_step, show_progress
 
 if TYPE_CHECKING:
+    from roadaware.analysis.excerpts import Excerpt
     from roadaware.analysis.worst_tubes import Strip
     from roadaware.metrics.detection.matches import Matches
     from roadaware.scenes.tables import Predictions, Scenes
@@ -83,6 +85,8 @@ class EventRequest:
         fps: frames a second, where the ground truth does not say them.
         images: the COCO annotations that list images and categories, for COCO results.
         size_px: (width, height) of the images that the boxes of detection files are in.
+        clips: how many moments are cut out of the films, for the report.
+        media: where films lie; with files beside the ground truth where empty.
     """
 
     dataset: EventSet
@@ -105,6 +109,8 @@ class EventRequest:
     fps: float | None = None
     images: Path | None = None
     size_px: tuple[int, int] = (682, 512)
+    clips: int = 0
+    media: tuple[Path, ...] = ()
 
     def check(self) -> None:
         """Refuse what has no meaning, before anything is opened.
@@ -117,6 +123,7 @@ class EventRequest:
                 raise UsageError("--scheduler and --fps say how outputs are timed: give --latency too")
         elif not 0 <= self.latency < float("inf"):
             raise UsageError(f"--latency is a finite number of seconds from 0 on; got {self.latency}")
+        check_clips(self.clips)
         if self.fps is not None and not 0 < self.fps < float("inf"):
             raise UsageError(f"--fps is a number of frames a second above 0; got {self.fps}")
         if self.min_score is not None:
@@ -145,6 +152,7 @@ def evaluate_event_files(truth: Path, predictions: Sequence[Path], request: Even
         InputError: if something cannot be read, or predictions and ground truth do not fit each other.
     """
     request.check()
+    request = replace(request, media=request.media or list_film_places(None, truth))
     whole = event_inputs.open_truth(truth, request.dataset)
     scenes = event_inputs.select_split(whole, request.split, request.kinds)
     videos = [str(video) for video in scenes.videos["video"].to_list()]
@@ -239,6 +247,12 @@ def evaluate_events(
         if of_tubes is not None:
             with log_step("worst tubes"):
                 strips = tuple(select_worst_tubes(of_tubes, scenes, config))
+    excerpts: tuple[Excerpt, ...] = ()
+    if request.clips and of_tubes is not None:
+        with log_step("moments"):
+            excerpts = select_event_excerpts(
+                of_tubes, scenes, config, request.media, most=request.clips, kinds=request.kinds
+            )
     return EventRun(
         name,
         request.dataset,
@@ -251,6 +265,7 @@ def evaluate_events(
         facts,
         tuple(dict.fromkeys(notes)),
         faults,
+        excerpts,
     )
 
 
@@ -456,7 +471,7 @@ def evaluate_streaming(
                 if step["step"] == "interpolated":
                     tubes = interpolate_tubes(tubes, from_dict(InterpolationConfig, step["config"]))
             found.append(EventPredictions(given.path, "tubes", apply_latency(tubes, scenes, then)))
-    plain = replace(request, by=(), draws=0, details=False, tracking=False)
+    plain = replace(request, by=(), draws=0, details=False, tracking=False, clips=0)
     judged = evaluate_events(whole, scenes, found, plain, name=given.path.name)
     result = DetectionResult(
         judged.summary, pl.DataFrame(), to_dict(judged.config), (), matches=judged.matches

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from roadaware.analysis.evaluation.runs import Run
+from roadaware.analysis.excerpts import check_clips, list_film_places, select_sample_excerpts
 from roadaware.config import ConfigName
 from roadaware.datasets.loading import sample_dataset
 from roadaware.errors import UsageError
@@ -22,6 +23,7 @@ from roadaware.scenes.tables import build_sample_predictions
 from roadaware.steps import log_step
 
 if TYPE_CHECKING:
+    from roadaware.analysis.excerpts import Excerpt
     from roadaware.scenes.tables import Scenes
 
 COLUMNS = {"action": 1, "intention": 3, "risk": 12}
@@ -105,7 +107,15 @@ class SampleSource:
 
 
 def evaluate_score_file(
-    scores: Path, source: SampleSource, config: ConfigName, by: Sequence[str], draws: int, seed: int
+    scores: Path,
+    source: SampleSource,
+    config: ConfigName,
+    by: Sequence[str],
+    draws: int,
+    seed: int,
+    *,
+    clips: int = 0,
+    media: Path | None = None,
 ) -> Run:
     """Scores and samples opened and judged.
 
@@ -116,11 +126,16 @@ def evaluate_score_file(
         by: scenarios; several make a product.
         draws: resamples of pedestrians, and of videos.
         seed: of the resamples.
+        clips: how many moments are cut out of the films of the dataset, for the report.
+        media: where films lie; with the dataset where None.
 
     Raises:
         UsageError: as `SampleSource.match`, or if scenarios are asked of samples without dataset.
         InputError: at the first row that is not right, or if the numbers of rows differ.
     """
+    check_clips(clips)
+    if media is not None and source.data is None:
+        raise UsageError("--media needs the dataset whose films they are: --protocol NAME and --data PATH")
     matched, task = source.match(scores, config)
     if task is None:
         raise UsageError("name what was asked: --task action, intention or risk")
@@ -137,7 +152,15 @@ def evaluate_score_file(
     facts: dict[str, Any] = {"config_name": config, "clipped": matched.clipped}
     if matched.scenes is not None:
         facts["sampling"] = matched.scenes.meta.notes["protocol"]
-    return Run(scores.stem, matched.state, chosen, result, draws, seed, source.protocol or "", facts, groups)
+    excerpts: tuple[Excerpt, ...] = ()
+    if clips and matched.scenes is not None and source.data is not None:
+        with log_step("moments"):
+            places = list_film_places(media, source.data)
+            excerpts = select_sample_excerpts(matched.state, matched.scenes, places, most=clips)
+    protocol = source.protocol or ""
+    return Run(
+        scores.stem, matched.state, chosen, result, draws, seed, protocol, facts, groups, excerpts=excerpts
+    )
 
 
 def get_config(name: ConfigName, task: Task) -> PedestrianConfig:

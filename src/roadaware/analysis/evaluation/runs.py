@@ -12,6 +12,7 @@ from roadaware.metrics.scores import SampleScores
 if TYPE_CHECKING:
     import polars as pl
 
+    from roadaware.analysis.excerpts import Clip, Excerpt
     from roadaware.analysis.scene_tasks import SceneTask
     from roadaware.analysis.worst_tubes import Strip
     from roadaware.metrics.detection.config import DetectionConfig
@@ -34,6 +35,8 @@ class Run:
         protocol: what the samples are, such as `jaad-action@iv2024`; empty for samples of one's own.
         facts: what else belongs to it, JSON-ready.
         groups: (n,) scenario of each sample, where they were asked for.
+        excerpts: moments that are to be drawn, where they were asked for; a folder keeps the clips of them.
+        clips: those that were drawn.
     """
 
     name: str
@@ -45,6 +48,8 @@ class Run:
     protocol: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
     groups: Sequence[str | None] | None = None
+    excerpts: tuple[Excerpt, ...] = ()
+    clips: tuple[Clip, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,8 @@ class EventRun:
         facts: what else belongs to it, JSON-ready.
         notes: what else happened, in words.
         faults: what mending each kind of fault would gain, where it was looked at.
+        excerpts: moments that are to be drawn, where they were asked for; a folder keeps the clips of them.
+        clips: those that were drawn.
     """
 
     name: str
@@ -76,6 +83,8 @@ class EventRun:
     facts: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     faults: pl.DataFrame | None = None
+    excerpts: tuple[Excerpt, ...] = ()
+    clips: tuple[Clip, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
