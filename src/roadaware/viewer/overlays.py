@@ -16,7 +16,7 @@ from roadaware.errors import InputError, UsageError
 from roadaware.formats.sound_maps import MOST_CELLS, reshape_map
 from roadaware.online.times import TIMES, read_times
 from roadaware.tasks.crossing_inputs.pose import convert_to_openpose
-from roadaware.viewer.index import MOST_FRAMES, Index
+from roadaware.viewer.index import MOST_FRAMES, Index, round_finite
 from roadaware.viewer.opening import TRUTH, Opened, TableSource
 
 LAYERS = ("relations", "joints", "sounds", "risk")
@@ -203,7 +203,7 @@ class Overlays:
             "word": [words[k] if 0 <= k < len(words) else str(k) for k in found["predicate"].to_list()],
             "start": found["start"].to_list(),
             "end": found["end"].to_list(),
-            "score": _round(found["score"], 3),
+            "score": round_finite(found["score"], 3),
             "more": more,
         }
 
@@ -256,8 +256,8 @@ class Overlays:
             for sound, word, start, stop, frame, held in zip(
                 table["sound"].to_list(),
                 table["word"].to_list(),
-                _round(table["start"], 3),
-                _round(table["end"], 3),
+                round_finite(table["start"], 3),
+                round_finite(table["end"], 3),
                 table["frame"].to_list(),
                 table["map"].to_list(),
                 strict=True,
@@ -416,9 +416,9 @@ def _describe_forecasts(found: pl.DataFrame, on: str) -> dict[str, Any]:
         "tube": found["tube"].to_list(),
         "first": found["first"].to_list(),
         "end": found["end"].to_list(),
-        "crossing": _round(found["crossing"], 3),
-        "low": _round(found["low"], 3),
-        "high": _round(found["high"], 3),
+        "crossing": round_finite(found["crossing"], 3),
+        "low": round_finite(found["low"], 3),
+        "high": round_finite(found["high"], 3),
         "regions": regions,
         "more": more,
     }
@@ -427,7 +427,7 @@ def _describe_forecasts(found: pl.DataFrame, on: str) -> dict[str, Any]:
 def _describe_regions(values: Sequence[float] | None) -> list[float | None] | None:
     if values is None or not 0 < len(values) <= _MOST_REGIONS:
         return None
-    shares = _round(pl.Series(values, dtype=pl.Float64), 2)
+    shares = round_finite(pl.Series(values, dtype=pl.Float64), 2)
     return None if None in shares else shares
 
 
@@ -457,10 +457,3 @@ def _read_latency(source: TableSource, watch: Path, video: str) -> tuple[Any, Fl
     late_ms = 1e3 * (both["ready_s"] - both["t_s"]).to_numpy().astype(np.float64)
     kept = np.isfinite(late_ms)
     return both["frame"].to_numpy()[kept], late_ms[kept]
-
-
-def _round(values: pl.Series, digits: int) -> list[float | None]:
-    """Rounded numbers; what JSON cannot say is None."""
-    numbers = values.cast(pl.Float64)
-    rounded: list[float | None] = numbers.set(~numbers.is_finite(), None).round(digits).to_list()
-    return rounded
