@@ -132,7 +132,7 @@ def test_a_folder_that_holds_too_much_says_what_to_name(
     for number in range(6):
         save(make_predictions(), many / f"run{number}")
     with pytest.raises(
-        UsageError, match="5 predictions can stand side by side, not 6; name some of .*run0, .*run5"
+        UsageError, match=r"5 predictions can stand side by side, not 6; name some of .*run0, .*run5"
     ):
         open_paths([many])
     assert len(open_paths([many / f"run{number}" for number in range(5)]).sides) == 5

@@ -30,7 +30,8 @@ const KEPT = 48; // windows that are kept
 
 // The boxes of one video by side, frame by frame.
 export class Boxes {
-  // `where` holds the conditions on boxes, as the server takes them; empty for none.
+  // `where` holds the conditions on boxes, as the server takes them; empty for none. `arrived(error)` is called when
+  // a window is there, or cannot be had.
   constructor(video, arrived, where = "") {
     this.video = video;
     this.where = where;
@@ -66,7 +67,10 @@ export class Boxes {
         window.sides = sides;
         this.arrived();
       },
-      () => this.windows.delete(number),
+      (error) => {
+        window.sides = {}; // asked again when the window has been dropped
+        this.arrived(error);
+      },
     );
     return window;
   }
