@@ -518,7 +518,8 @@ def test_verdicts_that_cannot_be_read_leave_the_lists(sets: Path, viewed: Open, 
 # Whether the header is one line high, and what of it stands outside of the page or on something else.
 HEADER = """() => {
     const shown = [...document.querySelectorAll("header > *:not(.spring)")].filter((each) => each.getClientRects().length);
-    const places = shown.filter((each) => each.textContent).map((each) => [each.id || each.tagName, each.getBoundingClientRect()]);
+    const filled = shown.filter((each) => each.textContent);
+    const places = filled.map((each) => [each.id || each.tagName, each.getBoundingClientRect()]);
     const faults = [];
     for (const [name, place] of places) {
         if (place.left < 0 || place.right > innerWidth + 0.5) faults.push(`${name} outside`);
