@@ -388,7 +388,7 @@ def test_layers_need_no_video_and_grow_with_it(make: Any, overlaid: Path) -> Non
     )
     painter.load(0, 20)
     painter.paint_above(large, 5, {})
-    assert np.abs(np.asarray(large)[4 * 60 - 3, 4 * 35].astype(int) - 244).max() < 10
+    assert np.abs(np.asarray(large)[4 * 60, 4 * 35].astype(int) - 244).max() < 10
 
 
 # What is heard.

@@ -37,8 +37,8 @@ from roadaware.viewer.box_index import (
     scan_labels,
 )
 from roadaware.viewer.filters import (
+    BoxMasks,
     Condition,
-    count_boxes,
     filter_boxes,
     find_differences,
     list_columns,
@@ -436,7 +436,7 @@ class Index:
         for side, held in self._sets.items():
             total = held.box_count
             try:
-                counts = count_boxes(held.source, conditions)
+                counts = held.masks.count(conditions)
             except UsageError as error:  # a column of another side's tables narrows nothing here
                 found[side] = {"boxes": total, "of": total, "videos": None, "without": str(error)}
                 continue
@@ -670,6 +670,11 @@ class _Side:
             return True
         owned = self.source.scan("boxes").filter(pl.col("tube").is_in(owners.implode()))
         return owned.select("tube").head(1).collect().is_empty()
+
+    @cached_property
+    def masks(self) -> BoxMasks:
+        """Which boxes meet conditions."""
+        return BoxMasks(self.source, self.box_index.rows)
 
     @cached_property
     def box_count(self) -> int:
