@@ -388,6 +388,14 @@ def _looking(kind: str, *sets: str, fragment: str) -> Iterator[tuple[Any, float,
         yield page, ms, seconds
 
 
+def _time_filling(page: Any, field: str, text: str, until: str, given: str | None) -> float:
+    """Milliseconds from filling a field until the page says so."""
+    begun = time.perf_counter()
+    page.locator(field).fill(text)
+    page.wait_for_function(until, arg=given)
+    return 1e3 * (time.perf_counter() - begun)
+
+
 def _play(kind: str, frames: int, tries: int, seconds: float) -> str:
     """What seeks in a film with its boxes take, and how it plays."""
     with _looking(kind, "found", fragment="#s=0&f=20") as (page, ms, _):
@@ -410,12 +418,8 @@ def viewer_first_picture() -> str:
         slid = []
         for value in ("0.5", "0.7", "0.2", "0.9", "0.4"):
             before = page.locator("#all-counts").get_attribute("data-key")
-            begun = time.perf_counter()
-            page.locator("#score").fill(value)
-            page.wait_for_function(
-                "(key) => document.getElementById('all-counts').dataset.key !== key", arg=before
-            )
-            slid.append(1e3 * (time.perf_counter() - begun))
+            shown = "(key) => document.getElementById('all-counts').dataset.key !== key"
+            slid.append(_time_filling(page, "#score", value, shown, before))
     return (
         f"{ms / 1e3:.2f} s from the page on, {seconds:.1f} s from the command to the address; "
         f"threshold moved to counts shown {sorted(slid)[2]:.0f} ms (bar 300)"
@@ -451,12 +455,8 @@ def viewer_long_list() -> str:
         page.wait_for_selector(".row.video")
         took = []
         for name in ("drive_09", "drive_0999", "drive_012"):
-            begun = time.perf_counter()
-            page.locator('#list input[type="search"]').fill(name)
-            page.wait_for_function(
-                "(name) => document.querySelector('.row.video b').textContent.startsWith(name)", arg=name
-            )
-            took.append(1e3 * (time.perf_counter() - begun))
+            listed = "(name) => document.querySelector('.row.video b').textContent.startsWith(name)"
+            took.append(_time_filling(page, '#list input[type="search"]', name, listed, name))
     return f"{ms / 1e3:.2f} s to the frame; search to list {sorted(took)[1]:.0f} ms"
 
 
