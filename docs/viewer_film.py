@@ -22,6 +22,7 @@ from roadaware import api
 from roadaware.cli import main
 from roadaware.datasets.loading import SYNTHETIC, open_dataset
 from roadaware.demo_data.detector import Detector, simulate_detections
+from roadaware.io.decoders import open_picture
 from roadaware.io.files import write_atomically
 from roadaware.reports.drawing import load_font
 from roadaware.scenes.store import save
@@ -101,8 +102,9 @@ class Camera:
 
     def _shoot(self) -> Image.Image:
         self._page.wait_for_timeout(120)
-        with Image.open(io.BytesIO(self._page.screenshot())) as image:
-            return image.convert("RGB")
+        with open_picture(self._page.screenshot(), ["PNG"]) as (image, _):
+            shot: Image.Image = image.convert("RGB")
+        return shot
 
     def _add(self, shot: Image.Image, ms: int, *, pressed: bool = False) -> None:
         image = Image.new("RGB", (shot.width, shot.height + BAND), (18, 23, 29))
