@@ -558,13 +558,8 @@ class LayerPainter:
         times_s: Sequence[float],
         size: tuple[int, int],
     ) -> None:
-        self._overlays, self._video, self._look, self._times_s, self._size = (
-            overlays,
-            video,
-            look,
-            times_s,
-            size,
-        )
+        self._overlays, self._video, self._look = overlays, video, look
+        self._times_s, self._size = np.asarray(times_s, dtype=np.float64), size
         self._told = {
             side: told
             for side, told in overlays.describe(video).items()
@@ -581,6 +576,10 @@ class LayerPainter:
     def load(self, first: int, end: int) -> int:
         """Read what stands in some frames, the end not included; how many rows of it are too many to be drawn."""
         self._window = self._overlays.window(self._video, first, end, self._look.layers)
+        for layers in self._window.values():
+            for rows in layers.values():
+                if "frame" in rows:
+                    rows["frame"] = np.array(rows["frame"], dtype=np.int64)
         return sum(rows["more"] for layers in self._window.values() for rows in layers.values())
 
     def paint_below(self, image: Image.Image, frame: int) -> None:
@@ -658,9 +657,7 @@ class LayerPainter:
                         np.full_like(share, 255), 40 + 200 * share, np.full_like(share, 40),
                         np.where(share >= 0.5, 110 + 90 * share, 120 * share),
                     )  # fmt: skip
-                    self._maps[key] = Image.fromarray(
-                        np.stack(parts, axis=2).round().astype(np.uint8), "RGBA"
-                    )
+                    self._maps[key] = Image.fromarray(np.stack(parts, axis=2).round().astype(np.uint8))
         return self._maps[key]
 
     def _paint_sounds(self, pen: _Pen, side: str, rows: Any, frame: int, places: dict[str, Places]) -> None:
@@ -830,10 +827,8 @@ class _Pen:
     def arrow(self, subject: Corners, other: Corners, colour: Colour, words: str, *, dashed: bool) -> None:
         """A bent line from box to box with words; two that go opposite ways bend away from each other."""
         one, two = self._put_corners(subject), self._put_corners(other)
-        (a, b), ratio = (
-            (np.array([(x1 + x2) / 2, (y1 + y2) / 2]) for x1, y1, x2, y2 in (one, two)),
-            self._ratio,
-        )
+        a, b = (np.array([(x1 + x2) / 2, (y1 + y2) / 2]) for x1, y1, x2, y2 in (one, two))
+        ratio = self._ratio
         away = b - a
         long = max(1.0, float(np.hypot(*away)))
         bend = min(60 * ratio, 0.18 * long) + 6 * ratio
@@ -841,9 +836,8 @@ class _Pen:
         t = np.linspace(0, 1, _CURVE + 1)[:, None]
         points = (1 - t) ** 2 * a + 2 * t * (1 - t) * top + t * t * b
         clear = points[~_is_inside(points, one) & ~_is_inside(points, two)]
-        points = (
-            clear if len(clear) > 4 else points
-        )  # where boxes overlap, the line goes from middle to middle
+        if len(clear) > 4:  # where boxes overlap, the line goes from middle to middle
+            points = clear
         end, before = points[-1], points[-4]
         angle = math.atan2(*(end - before)[::-1])
         for wide, ink in ((4.2, _SHADE), (2.0, (*colour, 255))):
