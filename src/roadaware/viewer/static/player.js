@@ -54,6 +54,7 @@ export class Player {
     this.number = number;
     this.filter();
     this.boxes.window(this.frame); // on its way while the rest is asked for
+    this.draw();
     const [film, told] = await Promise.all([ask("/api/film", { video: number }), ask("/api/video", { video: number })]);
     if (token !== this.token) return false;
     this.told = told;
