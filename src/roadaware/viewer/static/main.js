@@ -355,12 +355,18 @@ function buildHeader() {
     const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
     document.documentElement.dataset.theme = dark ? "light" : "dark";
     keep("roadaware-theme", document.documentElement.dataset.theme);
-    lanes.draw();
+    recolour();
   });
   $("help").addEventListener("click", () => $("keys").showModal());
   for (const [keys, words] of KEYS) $("key-table").append(make("tr", {}, make("td", {}, make("kbd", { text: keys })), make("td", { text: words })));
   $("rate").replaceWith(Object.assign(choice("Speed", player.rates.map((each) => [String(each), `${each} ×`]), "1", (value) => (player.playing ? player.play(Number(value)) : (player.rate = Number(value)))), { id: "rate" }));
   for (const button of document.querySelectorAll("[data-do]")) button.addEventListener("click", () => act(button.dataset.do));
+}
+
+// What is drawn in the colours of the page is drawn anew.
+function recolour() {
+  lanes.draw();
+  if ($("curve")) panels.show();
 }
 
 // Browsers may deny a page in a frame its storage.
@@ -488,7 +494,8 @@ function act(what) {
 
 function press(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input[type=text], input[type=search], select") || $("keys").open || $("export").open) return;
-  if (event.defaultPrevented) return;
+  // A key that is held goes on through frames, and does all else once.
+  if (event.defaultPrevented || (event.repeat && !/^(Arrow.*|[,.+=-])$/.test(event.key))) return;
   const by = event.shiftKey ? 10 : 1;
   const acts = {
     " ": () => act("play"),
@@ -621,7 +628,7 @@ async function start() {
   const seen = /^(bird|cloud),(height|distance|cluster|step)$/.exec(told.get("p") || "");
   addEventListener("keydown", press);
   addEventListener("hashchange", () => location.reload());
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => lanes.draw());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
   const known = Object.keys(index.sides).map(async (side) => {
     verdicts[side] = await ask("/api/verdicts", { side }).catch((error) => (tell(error.message), []));
   });
