@@ -125,9 +125,10 @@ def test_a_folder_that_holds_too_much_says_what_to_name(
 ) -> None:
     save(make_truth(), sets / "again")
     assert main(["view", str(sets), "--no-browser"]) == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert "one set of ground truth" in said
-    assert f"{sets}/again, {sets}/truth; name the one" in said
+    assert "one set of ground truth" in capsys.readouterr().err
+    with pytest.raises(UsageError) as caught:
+        open_paths([sets])
+    assert f"these are 2: {sets}/again, {sets}/truth; name the one" in str(caught.value)
     many = tmp_path / "many"
     for number in range(6):
         save(make_predictions(), many / f"run{number}")

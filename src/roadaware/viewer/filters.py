@@ -266,7 +266,7 @@ class BoxMasks:
             mask = pl.repeat(value=False, n=total, dtype=pl.Boolean, eager=True)
             return mask.scatter(kept["__row"], values=True)
         # Some rows at a time, on all cores: whole columns of ten million boxes would take as long again, and 200 MB.
-        return table.select(passed=test).collect(engine="streaming").to_series()
+        return table.select(passed=test).collect(engine="streaming").to_series().rechunk()
 
     def _find_owned(self, condition: Condition) -> pl.Expr:
         """Whether the tube of a box meets a condition: looked up by number, where numbers lie close."""
