@@ -41,7 +41,7 @@ READY = '#picture[data-boxes]:not([data-boxes="0"])'
 
 def make_sets(root: Path) -> list[Path]:
     """Simulated drives, what a simulated detector found in them and linked, and the evaluation of that."""
-    words = "simulate --preset road@2 --scenes 3 --seconds 7 --fps 10 --size 640x400 --seed 11 --time day --weather clear"
+    words = "simulate --preset road@2 --scenes 2 --seconds 5 --fps 10 --size 640x400 --seed 11 --time day --weather clear"
     truth, found, run = root / "drives", root / "found", root / "evaluation"
     _run(*words.split(), "--no-masks", "--no-sound", "-o", str(truth))
     scenes = open_dataset(SYNTHETIC, truth)
