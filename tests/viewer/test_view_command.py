@@ -10,13 +10,21 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import numpy as np
 import pytest
-from numbered import make_predictions
+from numbered import make_predictions, make_truth
+from swept import write_swept_kitti
 
+from roadaware.analysis.evaluation.runs import Run
 from roadaware.cli import main
+from roadaware.cli.baseline import save as save_baselines
 from roadaware.cli.results import format_view_command
+from roadaware.errors import UsageError
+from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
+from roadaware.metrics.scores import SampleScores
 from roadaware.scenes.store import save
-from roadaware.viewer.opening import open_paths
+from roadaware.viewer.films import FilmFinder
+from roadaware.viewer.opening import list_held, open_paths
 
 
 @pytest.mark.slow
@@ -92,3 +100,67 @@ def test_the_line_names_what_can_be_opened(sets: Path, tmp_path: Path) -> None:
     line = format_view_command(Path("r"), Path("it's.json"), run, tmp_path / "x.pkl", reader="road")
     assert shlex.split(line) == ["roadaware", "view", "r", "it's.json", str(run), "--reader", "road"]
     assert format_view_command(Path("r")) == "roadaware view r"
+
+
+@pytest.mark.slow
+def test_a_folder_of_runs_opens_all_that_it_holds(judged: Path, tmp_path: Path) -> None:
+    opened = open_paths([judged])
+    assert {side: source.name for side, source in opened.sides.items()} == {
+        "truth": "truth", "a": "found", "b": "other",
+    }  # fmt: skip
+    assert [folder.name for folder, _ in opened.evaluations] == ["run"]
+    assert FilmFinder(opened).film("one").state == "ready"
+    # From one folder further up, too; what is named twice is one.
+    assert list(open_paths([judged.parent, judged / "found"]).sides) == ["truth", "a", "b"]
+    # Links lead elsewhere, and hidden folders are nobody's runs.
+    (tmp_path / "runs" / ".old").mkdir(parents=True)
+    save(make_truth(), tmp_path / "runs" / "mine")
+    save(make_predictions(), tmp_path / "runs" / ".old" / "found")
+    (tmp_path / "runs" / "far").symlink_to(judged / "found")
+    assert list(open_paths([tmp_path / "runs"]).sides) == ["truth"]
+
+
+def test_a_folder_that_holds_too_much_says_what_to_name(
+    sets: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(make_truth(), sets / "again")
+    assert main(["view", str(sets), "--no-browser"]) == 2
+    assert "one set of ground truth" in capsys.readouterr().err
+    with pytest.raises(UsageError) as caught:
+        open_paths([sets])
+    assert f"these are 2: {sets}/again, {sets}/truth; name the one" in str(caught.value)
+    many = tmp_path / "many"
+    for number in range(6):
+        save(make_predictions(), many / f"run{number}")
+    with pytest.raises(
+        UsageError, match=r"5 predictions can stand side by side, not 6; name some of .*run0, .*run5"
+    ):
+        open_paths([many])
+    assert len(open_paths([many / f"run{number}" for number in range(5)]).sides) == 5
+
+
+def test_baselines_are_opened_together_beside_their_dataset(tmp_path: Path) -> None:
+    scenes = make_truth()
+    save(scenes, tmp_path / "truth")
+    state = SampleScores(
+        np.array([0.9, 0.2, 0.4]), np.array([1, 0, 0]), ["one/t0", "one/t0", "two/t3"], ["one", "one", "two"],
+        np.array([30, 10, 20]),
+    )  # fmt: skip
+    config = PedestrianConfig.default("action")
+    found = [
+        Run(name, state, config, evaluate_samples(state, config), 0, 0, "", {"config_name": "default"})
+        for name in ("logistic-regression", "gradient-boosting")
+    ]
+    save_baselines(found, [], tmp_path / "base", title="Baselines", overwrite=False)
+    with pytest.raises(UsageError, match="holds no boxes"):
+        open_paths([tmp_path / "base"])
+    opened = open_paths([tmp_path / "base", tmp_path / "truth"])
+    names = [folder.name for folder, _ in opened.evaluations]
+    assert names == ["gradient-boosting", "logistic-regression"]
+
+
+def test_a_dataset_with_runs_in_it_stays_a_dataset(tmp_path: Path) -> None:
+    write_swept_kitti(tmp_path / "kitti")
+    save(make_predictions(), tmp_path / "kitti" / "runs" / "found")
+    assert [path.name for path in list_held(tmp_path / "kitti")] == ["found"]
+    assert list(open_paths([tmp_path / "kitti"]).sides) == ["truth"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -10,11 +12,13 @@ from urllib.parse import quote
 import polars as pl
 import pytest
 from numbered import FRAMES, Open, make_predictions, make_truth
+from test_viewer_items import as_source
 
 from roadaware.errors import UsageError
 from roadaware.scenes.store import save
 from roadaware.scenes.tables import Scenes
-from roadaware.viewer.filters import MOST_CONDITIONS, parse_conditions
+from roadaware.viewer import filters
+from roadaware.viewer.filters import MOST_CONDITIONS, BoxMasks, count_boxes, parse_conditions
 from roadaware.viewer.index import Index
 from roadaware.viewer.opening import open_paths
 
@@ -103,6 +107,51 @@ def test_several_filters_hold_together_and_narrow_only_sets_that_have_the_column
     )
     with pytest.raises(UsageError, match="no column"):
         index.count(parse_conditions('[["boxes.nothing", "=", "x"]]'))
+
+
+def test_what_is_kept_counts_as_going_through_all_boxes_does(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = index.sets["truth"]
+    monkeypatch.setattr(filters, "_MOST_MASKS", 5)  # so that some are worked out again
+    masks = BoxMasks(held.source, held.box_index.rows)
+    conditions = [parse_conditions(json.dumps([condition]))[0] for condition, _ in CASES]
+    assert masks.count([]) == count_boxes(held.source, []) == {"one": 160, "two": 30}
+    for one, other in itertools.product(conditions, conditions):
+        assert masks.count([one, other]) == count_boxes(held.source, [one, other]), (one, other)
+        assert len(masks._masks) <= 5
+    # Boxes without a tube, and numbers of tubes that nobody has or that lie far apart.
+    truth = make_set()
+    for far in (1, 100_000_000):
+        tubes = truth.tubes.with_columns(pl.col("tube") * far)
+        owner = pl.when(pl.col("frame") % 5 == 0).then(None).otherwise(pl.col("tube") * far)
+        loose = truth.with_tables(
+            boxes=truth.boxes.with_columns(tube=owner), tubes=tubes,
+            tube_labels=truth.tube_labels.with_columns(pl.col("tube") * far),
+        )  # fmt: skip
+        source = as_source(loose)
+        runs = {"one": [(0, 160)], "two": [(160, 30)]}
+        for text in (
+            '[["tubes.group_size", ">=", 2]]',
+            '[["tubes.group_size", "!=", 9]]',
+            '[["tubes.name", "has", "t"]]',
+        ):
+            asked = parse_conditions(text)
+            assert BoxMasks(source, runs).count(asked) == count_boxes(source, asked), text
+            assert BoxMasks(source, None).count(asked) == count_boxes(source, asked), text
+            owned = source.tables["boxes"].with_columns(tube=pl.lit(77 * far))
+            strange = replace(source, tables=source.tables | {"boxes": owned})
+            assert BoxMasks(strange, runs).count(asked) == count_boxes(strange, asked) == {}, text
+
+
+def test_what_is_kept_of_a_truth_value_does_not_answer_for_a_number(index: Index) -> None:
+    (truth,) = parse_conditions('[["boxes.truncated", "=", true]]')
+    (number,) = parse_conditions('[["boxes.truncated", "=", 1]]')
+    assert truth == number
+    masks = index.sets["truth"].masks
+    assert masks.count([truth])
+    with pytest.raises(UsageError):
+        masks.count([number])
 
 
 def test_columns_are_told_with_their_types_and_few_values(index: Index) -> None:

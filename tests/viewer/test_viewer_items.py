@@ -20,7 +20,7 @@ from roadaware.cli import main
 from roadaware.demo_data.watched import simulate_predictions
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.corner_cases.evaluate import evaluate as evaluate_corners
-from roadaware.metrics.detection.config import DetectionConfig
+from roadaware.metrics.detection.config import DetectionConfig, list_box_kinds
 from roadaware.metrics.detection.evaluate import evaluate as evaluate_events
 from roadaware.metrics.pedestrians import PedestrianConfig, evaluate_samples
 from roadaware.metrics.scores import SampleScores
@@ -42,9 +42,8 @@ def as_source(tables: Scenes | Predictions) -> TableSource:
 
 def open_run(run: Any, truth: Scenes | None, predictions: Predictions | None = None) -> Opened:
     sides = {"truth": truth, "a": predictions}
-    return Opened(
-        {key: as_source(each) for key, each in sides.items() if each is not None}, ((Path("run"), run),), ()
-    )
+    evaluations = () if run is None else ((Path("run"), run),)
+    return Opened({key: as_source(each) for key, each in sides.items() if each is not None}, evaluations, ())
 
 
 def build_pedestrian_run(state: SampleScores, protocol: str = "") -> Run:
@@ -420,6 +419,62 @@ def test_errors_of_boxes_lead_to_their_frames(tmp_path: Path) -> None:
     assert (missed["video"], missed["truth_path"], missed["span"], missed["frame"]) == (1, 3, [0, 30], 15)
     with pytest.raises(UsageError):
         index.errors("a", "agent", 0.5, "picture")
+
+
+def test_agentness_is_told_of_boxes_as_other_kinds_are(tmp_path: Path) -> None:
+    truth, found, config = add_frames(make_truth()), make_predictions(), DetectionConfig.default()
+    save(truth, tmp_path / "truth")
+    save(found, tmp_path / "found")
+    index = Index(open_paths([tmp_path / "truth", tmp_path / "found"]))
+    assert index.describe()["box_kinds"] == ["agentness"]
+    rows = index.errors("a", "agentness", 0.5, "frame")
+    # Of whatever class: the third person, taken for a car, is found.
+    assert {row["label"] for row in rows} == {"agentness"}
+    faults = {row["fault"]: row for row in rows}
+    assert set(faults) == {"missed", "background"}
+    missed, wrong = faults["missed"], [row for row in rows if row["fault"] == "background"]
+    assert (missed["video"], missed["truth_path"], missed["span"], missed["words"]) == (
+        1, 3, [0, 30], "30 boxes",
+    )  # fmt: skip
+    assert sorted(row["frame"] for row in wrong) == list(range(20, 40))
+    assert {row["path"] for row in wrong} == {3}
+
+    def judge(predictions: Predictions) -> float:
+        told = evaluate_events(predictions, truth, config, frame_thresholds=(0.5,), video_thresholds=())
+        return told.value("frame_map@0.5:agentness") or 0.0
+
+    left = found.with_tables(boxes=found.boxes.filter(pl.col("box") != wrong[0]["box"]))
+    assert wrong[0]["cost"] == pytest.approx(judge(left) - judge(found))
+    bare = Index(open_run(None, make_truth(), found))
+    assert bare.describe()["box_kinds"] == []  # which frames were annotated is not known
+
+
+def test_scores_are_agentness_where_the_metrics_take_them_for_it() -> None:
+    found = make_predictions()
+    named = Meta(vocabularies={"agentness": ("agent",), **found.meta.vocabularies})
+    kinds = found.with_tables(
+        tubes=found.tubes.with_columns(kind=pl.lit("agent"), parent=pl.lit(None, pl.Int64))
+    )
+    vehicle = kinds.with_tables(tubes=kinds.tubes.with_columns(kind=pl.lit("av_action")))
+    parts = kinds.with_tables(
+        tubes=pl.concat([found.tubes, kinds.tubes.with_columns(tube=pl.col("tube") + 9, parent=0)], how="diagonal_relaxed")
+    )  # fmt: skip
+    cases = {
+        "plain": found,
+        "labels": label_boxes(found),
+        "named": label_boxes(found.with_tables(meta=named)),
+        "kinds": kinds,
+        "vehicle": vehicle,
+        "parts": parts,
+        "loose": found.with_tables(boxes=found.boxes.drop("tube")),
+    }
+    told = {}
+    for name, case in cases.items():
+        judged = list_box_kinds(case, add_frames(make_truth()))
+        told[name] = "agentness" in judged
+        kinds_told = Index(open_run(None, add_frames(make_truth()), case)).describe()["box_kinds"]
+        assert ("agentness" in kinds_told) == told[name], name
+    assert [name for name, judged in told.items() if not judged] == ["labels", "kinds"]
 
 
 # Findings.

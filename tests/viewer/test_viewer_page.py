@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import itertools
+import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from numbered import BITS, BLOCK, FRAMES, Client, Open, make_truth, numbered_image
+from overlaid import make_overlaid_truth
 from PIL import Image
 
 from roadaware.scenes.store import save
@@ -47,14 +53,17 @@ def browser() -> Iterator[Any]:
 
 
 class Opened:
-    """A page that has complained of nothing."""
+    """A page that has complained of nothing but what a test expects."""
 
-    def __init__(self, page: Any) -> None:
+    def __init__(self, page: Any, ignores: str) -> None:
         self.page, self.faults, self.asked = page, [], []  # type: ignore[var-annotated]
         page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on(
-            "console", lambda message: self.faults.append(message.text) if message.type == "error" else None
-        )
+
+        def listen(message: Any) -> None:
+            if message.type == "error" and not re.search(ignores, message.text):
+                self.faults.append(message.text)
+
+        page.on("console", listen)
         page.on("request", lambda request: self.asked.append(request.url))
         page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
 
@@ -64,9 +73,9 @@ def visit(browser: Any) -> Iterator[Any]:
     contexts: list[Any] = []
     seen: list[tuple[Opened, Client]] = []
 
-    def go(client: Client, fragment: str = "", wait: str = READY, **context: Any) -> Any:
+    def go(client: Client, fragment: str = "", wait: str = READY, ignores: str = "$.", **context: Any) -> Any:
         contexts.append(browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **context}))
-        opened = Opened(contexts[-1].new_page())
+        opened = Opened(contexts[-1].new_page(), ignores)
         seen.append((opened, client))
         opened.page.goto(client.viewer.address + fragment)
         opened.page.wait_for_selector(wait, timeout=30_000)
@@ -330,3 +339,269 @@ def test_a_saved_clip_plays_alone_and_asks_nobody(
     alone.wait_for_timeout(300)
     context.close()
     assert faults == []
+
+
+def hold_back(page: Any, pattern: str) -> Any:
+    """Answers to some requests wait until what is given is called."""
+    waiting: list[Any] = []
+    page.route(pattern, lambda route: waiting.append(route))
+
+    def release() -> None:
+        for route in waiting:
+            route.continue_()
+        page.unroute(pattern)
+
+    return release
+
+
+def choose_error(page: Any, *words: str) -> None:
+    """Click an error of the other video."""
+    row = page.locator(".row.error")
+    for word in words:
+        row = row.filter(has_text=word)
+    row.first.click()
+
+
+def test_escape_while_a_video_loads_ends_the_selection_that_is_on_its_way(
+    sets: Path, viewed: Open, visit: Any
+) -> None:
+    page = visit(viewed(sets / "truth", sets / "found"), "#v=one&f=5&tab=errors&kind=agent")
+    page.wait_for_selector(".row.error")
+    release = hold_back(page, "**/api/video?video=1")
+    choose_error(page, "two,")
+    page.wait_for_function("() => window.viewer.player.number === 1")
+    assert page.locator("#picture").get_attribute("data-boxes") == "0"  # nothing of the former video
+    page.keyboard.press("Escape")
+    release()
+    page.wait_for_function("() => window.viewer.player.told.truth !== undefined")
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.viewer.state.chosen") is None
+    assert page.locator("#chosen h2").inner_text() == "Selection"
+    assert "v=two" in page.url
+    # Without Escape it is selected.
+    page.evaluate("window.viewer.player.stop()")
+    page.locator('[data-tab="videos"]').click()
+    page.locator(".row.video", has_text="one").click()
+    page.wait_for_function("() => location.hash.includes('v=one')")
+    page.locator('[data-tab="errors"]').click()
+    choose_error(page, "two,")
+    page.wait_for_selector('#chosen h2:has-text("Ped t3")')
+
+
+def test_the_last_click_counts_while_a_video_loads(sets: Path, viewed: Open, visit: Any) -> None:
+    page = visit(viewed(sets / "truth", sets / "found"), "#v=two&f=3&tab=errors&kind=agent")
+    page.wait_for_selector(".row.error")
+    release = hold_back(page, "**/api/video?video=0")
+    choose_error(page, "background", "one,")
+    page.wait_for_function("() => window.viewer.player.number === 0")
+    choose_error(page, "Car for Ped")
+    release()
+    page.wait_for_selector('#chosen h2:has-text("Car t2")')
+    page.wait_for_timeout(500)
+    seen = page.evaluate(READ, [BITS, BLOCK])
+    assert 70 <= seen["frame"] == seen["number"] < 90
+    assert page.evaluate("window.viewer.state.chosen.tube") == 2
+
+
+def test_a_video_that_cannot_be_opened_says_so_and_can_be_tried_again(
+    sets: Path, viewed: Open, visit: Any
+) -> None:
+    page = visit(viewed(sets / "truth", sets / "found"), "#v=one&f=3&tab=videos")
+    page.route("**/api/film?video=1", lambda route: route.fulfill(content_type="application/json", body="{"))
+    page.locator(".row.video", has_text="two").click()
+    page.wait_for_selector("#note:visible")
+    page.unroute("**/api/film?video=1")
+    page.locator(".row.video", has_text="two").click()
+    page.wait_for_function("() => location.hash.includes('v=two')")
+    page.wait_for_selector(READY)
+
+
+def test_what_was_asked_of_the_former_video_is_not_done_to_the_next(
+    sets: Path, viewed: Open, visit: Any
+) -> None:
+    page = visit(viewed(sets / "truth", sets / "found"), "#v=one&f=3&tab=videos")
+    # A seek that is under way, and one that waits for it.
+    page.evaluate("window.viewer.player.seek(80); window.viewer.player.seek(60)")
+    page.locator(".row.video", has_text="two").click()
+    page.wait_for_function("() => location.hash.includes('v=two')")
+    assert page.evaluate("[window.viewer.player.wanted, window.viewer.player.next]") == [None, None]
+    page.keyboard.press("Home")
+    page.keyboard.press("l")
+    page.wait_for_function("() => window.viewer.player.frame > 3")
+    page.keyboard.press("k")
+    page.locator(".row.video", has_text="one").click()
+    assert settle(page, 0)["number"] == 0
+    page.wait_for_timeout(500)
+    assert page.evaluate(READ, [BITS, BLOCK])["number"] == 0
+
+
+def test_a_span_at_the_end_of_the_film_is_repeated(sets: Path, viewed: Open, visit: Any) -> None:
+    page = visit(viewed(sets / "truth", sets / "found"), "#v=one&f=70&t=truth:t2")
+    settle(page, 70)
+    page.keyboard.press("o")
+    assert page.evaluate("window.viewer.player.loop") == [70, 90]
+    page.evaluate("""() => { const { player } = window.viewer; window.rounds = 0; let before = 0; const { show } = player;
+        player.show = (frame) => { if (frame < before) window.rounds += 1; before = frame; show.call(player, frame); } }""")
+    page.keyboard.press(" ")
+    page.wait_for_function("() => window.rounds >= 2", timeout=30_000)
+    assert page.evaluate("window.viewer.player.playing")
+    # Faster while it starts: the start that is given up stops nothing.
+    page.evaluate("window.viewer.player.play(1); window.viewer.player.play(2)")
+    page.wait_for_timeout(500)
+    assert page.evaluate("window.viewer.player.playing")
+    page.keyboard.press("Escape")
+    assert page.locator("#loop").get_attribute("aria-pressed") == "false"
+    assert not page.locator("#note").is_visible()
+
+
+def test_what_has_the_focus_keeps_it_where_its_list_is_filled_anew(
+    sets: Path, viewed: Open, visit: Any
+) -> None:
+    client = viewed(sets / "truth", sets / "found")
+    page = visit(client, "#v=one&f=30&tab=errors&kind=agent&t=truth:t0")
+    focus = "() => [document.activeElement.tagName, document.activeElement.textContent || document.activeElement.value]"
+    page.locator("#classes button", has_text="Car").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector('#classes button[aria-pressed="false"]')
+    assert page.evaluate(focus)[1].startswith("Car")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".row.error")
+    page.locator('#list select[aria-label="Class"]').focus()
+    page.locator('#list select[aria-label="Class"]').select_option("Car")
+    page.wait_for_function("() => location.hash.includes('label=Car')")
+    page.wait_for_selector(".row.error")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Class"
+    page.locator(".verdicts button", has_text="right").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector('.verdicts [aria-pressed="true"]')
+    assert page.evaluate(focus) == ["BUTTON", "right"]
+    # A note that is being written outlives the frames that come meanwhile.
+    page.locator("#picture").focus()
+    page.keyboard.press("n")
+    page.keyboard.type("half hid")
+    page.evaluate("window.viewer.player.seek(31)")
+    settle(page, 31)
+    page.keyboard.type("den")
+    assert page.evaluate(focus) == ["INPUT", "half hidden"]
+    page.keyboard.press("Tab")
+    page.wait_for_timeout(400)
+    assert [v["note"] for v in client.json("/api/verdicts?side=truth")] == ["half hidden"]
+
+
+def test_tabs_are_gone_through_by_arrow_keys(sets: Path, viewed: Open, visit: Any) -> None:
+    page = visit(viewed(sets / "truth", sets / "found"), "#v=one&f=30&tab=videos")
+    settle(page, 30)
+    page.locator('[data-tab="videos"]').focus()
+    seen = []
+    for key in ("ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft", "End", "Home"):
+        page.keyboard.press(key)
+        seen.append(page.evaluate("document.activeElement.dataset.tab"))
+        assert page.locator('[role="tab"][aria-selected="true"]').get_attribute("data-tab") == seen[-1]
+        assert page.locator('[role="tab"][tabindex="0"]').count() == 1
+        assert page.locator("#list").get_attribute("aria-labelledby") == f"tab-{seen[-1]}"
+    assert seen == ["errors", "found", "videos", "found", "found", "videos"]
+    assert page.evaluate("window.viewer.player.frame") == 30  # and no frame was stepped
+    page.locator("#score").focus()
+    page.keyboard.press("End")
+    assert page.locator("#score-value").inner_text() == "1.00"
+    assert page.evaluate("window.viewer.player.frame") == 30
+
+
+def test_verdicts_that_cannot_be_read_leave_the_lists(sets: Path, viewed: Open, visit: Any) -> None:
+    client = viewed(sets / "truth", sets / "found")
+    (sets / "found" / "verdicts.jsonl").mkdir()
+    page = visit(client, "#v=one&f=30&tab=videos", ignores="status of 409")
+    page.wait_for_selector(".row.video")
+    assert "verdicts.jsonl: expected a regular file" in page.locator("#note").inner_text()
+
+
+# Whether the header is one line high, and what of it stands outside of the page or on something else.
+HEADER = """() => {
+    const shown = [...document.querySelectorAll("header > *:not(.spring)")].filter((each) => each.getClientRects().length);
+    const filled = shown.filter((each) => each.textContent);
+    const places = filled.map((each) => [each.id || each.tagName, each.getBoundingClientRect()]);
+    const faults = [];
+    for (const [name, place] of places) {
+        if (place.left < 0 || place.right > innerWidth + 0.5) faults.push(`${name} outside`);
+        for (const [other, own] of places) {
+            const both = Math.min(place.right, own.right) - Math.max(place.left, own.left);
+            const tall = Math.min(place.bottom, own.bottom) - Math.max(place.top, own.top);
+            if (name !== other && both > 0.5 && tall > 0.5) faults.push(`${name} on ${other}`);
+        }
+    }
+    const lines = new Set(places.map(([, place]) => Math.round((place.top + place.bottom) / 24)));
+    return { lines: lines.size, high: document.querySelector("header").offsetHeight, faults };
+}"""
+
+
+def test_the_header_is_one_line_from_1280_pixels_on(judged: Path, viewed: Open, visit: Any) -> None:
+    page = visit(
+        viewed(judged / "run", judged / "truth", judged / "found", judged / "other"), "#v=one&f=30&s=0"
+    )
+    page.wait_for_selector("#all-counts:not(:empty)")
+    for width in (1920, 1440, 1366, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        seen = page.evaluate(HEADER)
+        assert seen["faults"] == [], width
+        assert seen["lines"] == 1, (width, seen)
+        assert seen["high"] <= 52
+    heights = []
+    for width in (1279, 1100, 900, 720, 390, 320):
+        page.set_viewport_size({"width": width, "height": 800})
+        seen = page.evaluate(HEADER)
+        assert seen["faults"] == [], width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        heights.append(seen["high"])
+    assert heights[0] <= 84  # two lines
+    assert max(heights) <= 300
+    # The classes go on to the right, and a key leads there.
+    page.set_viewport_size({"width": 1280, "height": 800})
+    assert page.locator("#counts").get_attribute("title") == page.locator("#counts").inner_text()
+
+
+# How bright the canvas is around a place.
+PATCH = """([x, y]) => {
+    const { data } = window.viewer.player.canvas.getContext("2d").getImageData(x - 4, y - 4, 9, 9);
+    let sum = 0;
+    for (let k = 0; k < data.length; k += 1) sum += k % 4 === 3 ? 0 : data[k];
+    return sum / 243;
+}"""
+
+
+def test_what_is_drawn_late_is_in_a_saved_clip(
+    tmp_path: Path, numbered_film: Path, viewed: Open, visit: Any
+) -> None:
+    save(make_overlaid_truth(), tmp_path / "truth")
+    (tmp_path / "films").mkdir()
+    (tmp_path / "films" / "one.mp4").write_bytes(numbered_film.read_bytes())
+    page = visit(viewed(tmp_path / "truth", media=[tmp_path / "films"]), "#v=one&f=5&t=truth:t0&on=relations")
+    page.wait_for_selector('[data-layer="relations"]:visible')
+    page.evaluate("window.viewer.lanes.chosenSpan = [24, 29]")
+    release = hold_back(page, "**/api/layers*")
+    page.evaluate("window.viewer.overlays.reset()")
+    with page.expect_download(timeout=60_000) as waiting:
+        page.keyboard.press("c")
+        page.keyboard.press("c")
+        page.wait_for_timeout(700)
+        assert "Escape ends that" in page.locator("#note").inner_text()
+        release()
+    text = Path(waiting.value.path()).read_text("utf-8")
+    facts = json.loads(text.partition('id="facts">')[2].partition("</script>")[0])
+    assert len(facts["images"]) == 5
+    ends = page.evaluate(
+        """() => { const { player, overlays } = window.viewer; return overlays.drawn.length }"""
+    )
+    assert ends >= 0
+    for place, data in enumerate(facts["images"]):
+        with Image.open(io.BytesIO(base64.b64decode(data.partition(",")[2]))) as image:
+            shown = np.asarray(image.convert("RGB")).astype(int)
+        page.evaluate("(frame) => window.viewer.player.seek(frame)", 24 + place)
+        settle(page, 24 + place)
+        page.evaluate("window.viewer.player.draw()")
+        x, y = page.evaluate("window.viewer.overlays.drawn[0].middle.map(Math.round)")
+        drawn = page.evaluate(PATCH, [x, y])
+        page.keyboard.press("r")
+        bare = page.evaluate(PATCH, [x, y])
+        page.keyboard.press("r")
+        saved = shown[y - 4 : y + 5, x - 4 : x + 5].mean()
+        assert abs(saved - drawn) < 8 < 16 < abs(saved - bare), place

@@ -13,7 +13,7 @@ from roadaware.cli import console
 from roadaware.cli.options import USUAL, Common, Outcome, Several, validate_range
 from roadaware.errors import UsageError
 
-_PATHS = "Runs, saved tables or datasets, joints of `poses`; what an evaluation judged stands beside it."
+_PATHS = "Runs, saved tables or datasets, joints of `poses`, or a folder of such; what an evaluation judged stands beside it."
 _MEDIA = "Videos, or folders in which videos and images lie, where tables do not say."
 _READER = "The reader of a dataset as it was released, such as jaad. [default: told by its content]"
 _PORT = "The port to listen at. [default: a free one]"
@@ -34,8 +34,8 @@ def view(
 
     Takes what `watch`, `predict`, `link`, `propose`, `label export`, `simulate` and `read -o` wrote, datasets,
     runs of `evaluate` with their ground truth and predictions, and what `audit --json`, `doctor --json` and
-    `check -o` found. Several predictions stand beside each other. The page is served to this machine alone, until
-    Ctrl-C; the address holds the key to it.
+    `check -o` found; of a folder of such all that it holds. Several predictions stand beside each other. The page is
+    served to this machine alone, until Ctrl-C; the address holds the key to it.
 
     For example:
 

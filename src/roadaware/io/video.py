@@ -595,7 +595,9 @@ def _pieces(file: Any, stream: Any, first: int, end: int) -> Iterator[Floats32]:
 _ASTRAY_S = 0.02
 
 
-def iterate_sound(path: Path, rate: int, most_s: float) -> Iterator[tuple[int, Floats32]]:
+def iterate_sound(
+    path: Path, rate: int, most_s: float, start_s: float = 0.0
+) -> Iterator[tuple[int, Floats32]]:
     """Blocks of the first sound track, in the order of the file, without holding more than one.
 
     Each is (n, 2) float32, with the place of its first sample, in samples from time 0 of the file's clock. Places may
@@ -605,6 +607,7 @@ def iterate_sound(path: Path, rate: int, most_s: float) -> Iterator[tuple[int, F
         path: a regular file with sound.
         rate: samples a second that are given, whatever the track has.
         most_s: where it ends at the latest; twice as many samples are given at most, whatever their times are.
+        start_s: where it begins, on the clock of the file: at the block with it, or somewhat earlier.
 
     Raises:
         NoSoundError: if the file has no sound track.
@@ -622,6 +625,8 @@ def iterate_sound(path: Path, rate: int, most_s: float) -> Iterator[tuple[int, F
         end, left, at = round(most_s * rate), 2 * round(most_s * rate), 0
         to_stereo = av.AudioResampler(format="fltp", layout="stereo", rate=rate)
         try:
+            if start_s > 0:
+                file.seek(round(start_s / float(stream.time_base or 1 / own)), stream=stream, backward=True)
             for coded in chain(file.decode(stream), [None]):
                 if coded is not None and coded.pts is not None:
                     begin = round(

@@ -70,7 +70,7 @@ class _Pages:
         self._opened, self._annotator = opened, annotator
         self._index, self._films = Index(opened), FilmFinder(opened)
         self._overlays, self._waveforms = Overlays(opened, self._index), Waveforms()
-        self.clips = ClipMaker(self._index, self._films)
+        self.clips = ClipMaker(self._index, self._films, self._overlays)
         self._sweeps = Sweeps(opened)
         static = files("roadaware.viewer") / "static"
         self._static = {

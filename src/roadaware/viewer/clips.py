@@ -26,8 +26,17 @@ from roadaware.io.video import VideoReader, VideoWriter
 from roadaware.online.film import pad_to_even
 from roadaware.places import get_cache_folder
 from roadaware.reports.drawing import Marked, draw_lost_frame, draw_marks
-from roadaware.viewer.films import Film, FilmFinder, open_served
+from roadaware.viewer.films import (
+    SOUND_RATE,
+    TICKS,
+    CopiedSound,
+    Film,
+    FilmFinder,
+    list_shown_times,
+    open_served,
+)
 from roadaware.viewer.index import Index
+from roadaware.viewer.overlays import LAYERS, LayerPainter, Look, Overlays, Places, scale_of_set
 
 MOST_FRAMES = {"mp4": 3000, "gif": 300}
 """Frames of a clip, by its form."""
@@ -56,6 +65,7 @@ class ClipOrder:
         hidden: classes that are not drawn.
         names: whether names stand at the boxes.
         colours: class to its colour, as on the page.
+        layers: of `overlays.LAYERS`, those that are drawn beside the boxes.
     """
 
     video: str
@@ -67,6 +77,12 @@ class ClipOrder:
     hidden: frozenset[str]
     names: bool
     colours: dict[str, tuple[int, int, int]] = field(repr=False)
+    layers: tuple[str, ...] = ()
+
+    @property
+    def look(self) -> Look:
+        """What decides what is drawn."""
+        return Look(self.sides, self.score, self.hidden, self.layers, self.colours)
 
 
 @dataclass
@@ -109,7 +125,7 @@ def parse_order(given: Any, index: Index) -> ClipOrder:
     Raises:
         UsageError: if a field lacks or cannot be, or the span is too long.
     """
-    expected = {"video", "first", "end", "form", "sides", "score", "hidden", "names", "colours"}
+    expected = {"video", "first", "end", "form", "sides", "score", "hidden", "names", "layers", "colours"}
     if not isinstance(given, dict) or set(given) != expected:
         raise UsageError(f"a clip has {', '.join(sorted(expected))}")
     first, end, form, score = given["first"], given["end"], given["form"], given["score"]
@@ -132,6 +148,9 @@ def parse_order(given: Any, index: Index) -> ClipOrder:
         raise UsageError("there is no such side")
     if not isinstance(hidden, list) or not all(isinstance(word, str) for word in hidden):
         raise UsageError("hidden classes are names")
+    layers = given["layers"]
+    if not isinstance(layers, list) or not all(isinstance(each, str) and each in LAYERS for each in layers):
+        raise UsageError(f"layers are {', '.join(LAYERS)}")
     if not isinstance(colours, dict) or not all(
         isinstance(each, str) and _COLOUR.fullmatch(each) for each in colours.values()
     ):
@@ -146,6 +165,7 @@ def parse_order(given: Any, index: Index) -> ClipOrder:
         frozenset(hidden),
         given["names"],
         {word: _parse_colour(each) for word, each in colours.items()},
+        tuple(dict.fromkeys(layers)),
     )
 
 
@@ -159,10 +179,12 @@ class ClipMaker:
     Args:
         index: of what is looked at.
         films: of the same.
+        overlays: of the same.
     """
 
-    def __init__(self, index: Index, films: FilmFinder) -> None:
+    def __init__(self, index: Index, films: FilmFinder, overlays: Overlays | None = None) -> None:
         self._index, self._films = index, films
+        self._overlays = overlays or Overlays(index.opened, index)
         self._clips: dict[str, Clip] = {}
         self._lock, self._work = threading.Lock(), threading.Lock()
         self._folder: Path | None = None
@@ -224,12 +246,17 @@ class ClipMaker:
                     raise _CancelledError
                 clip.state = "drawing"
                 path = self._make_place() / f"{secrets.token_hex(8)}.{clip.order.form}"
-                write = _write_mp4 if clip.order.form == "mp4" else _write_gif
+                frames, times, sound = self._draw(clip)
                 try:
-                    write(clip, path, *self._draw(clip))
+                    if clip.order.form == "mp4":
+                        _write_mp4(path, frames, times, sound)
+                    else:
+                        _write_gif(path, frames, times)
                 except BaseException:
                     path.unlink(missing_ok=True)
                     raise
+                if sound is not None and sound.fault:
+                    clip.message = to_printable(f"of its sound not all is heard: {sound.fault}", 500)
                 clip.path, clip.done, clip.state = path, 1.0, "ready"
             except _CancelledError:
                 clip.state = "cancelled"
@@ -252,8 +279,8 @@ class ClipMaker:
             self._folder = folder
         return self._folder
 
-    def _draw(self, clip: Clip) -> tuple[Iterator[Pixels], list[float]]:
-        """The drawn frames, and when each is shown."""
+    def _draw(self, clip: Clip) -> tuple[Iterator[Pixels], list[float], CopiedSound | None]:
+        """The drawn frames, when each is shown, and what is heard meanwhile."""
         order = clip.order
         film = self._films.film(order.video)
         if film.state == "encoding":
@@ -263,10 +290,14 @@ class ClipMaker:
         if order.first >= end:
             raise UsageError(f"the video has frames 0 to {count - 1}")
         fps = self._index.fps(order.video) or _USUAL_FPS
-        times = film.times_s[order.first : end] or [number / fps for number in range(order.first, end)]
-        return self._frames(clip, film, end), times
+        clock = film.times_s or [number / fps for number in range(end)]
+        times, sound = clock[order.first : end], None
+        if order.form == "mp4" and film.sound and film.path is not None and list_shown_times(times):
+            open_served(film.path)[0].close()  # no link was put on its way since it was found
+            sound = CopiedSound(film.path, times[0], seek=True)
+        return self._frames(clip, film, clock, end), times, sound
 
-    def _frames(self, clip: Clip, film: Film, end: int) -> Iterator[Pixels]:
+    def _frames(self, clip: Clip, film: Film, clock: list[float], end: int) -> Iterator[Pixels]:
         order = clip.order
         own = next(
             ((wide, high) for wide, high in self._index.sizes(order.video).values() if wide and high),
@@ -277,12 +308,17 @@ class ClipMaker:
             if film.state == "ready" and film.path is not None:
                 open_served(film.path)[0].close()  # no link was put on its way since it was found
                 reader = stack.enter_context(VideoReader(film.path))
+            size = (film.width or own[0], film.height or own[1])
+            painter = None
+            if order.layers:
+                painter = LayerPainter(self._overlays, self._index, order.video, order.look, clock, size)
             marks: dict[int, list[Marked]] = {}
             lost = 0
+            greyed = more = ""
+            places: dict[int, dict[str, Places]] = {}
             for number in range(order.first, end):
                 if clip.stop.is_set():
                     raise _CancelledError
-                size = (film.width or own[0], film.height or own[1])
                 try:
                     if reader is not None:
                         picture = reader.frame(number)
@@ -292,33 +328,29 @@ class ClipMaker:
                     picture = draw_lost_frame(size, f"no image of frame {number}")
                     lost += 1
                     why = film.message if film.state == "missing" else "they cannot be decoded, or lack"
-                    clip.message = (
-                        f"{lost:,} of {end - order.first:,} frames have no image, and are grey: {why}"
-                    )
+                    greyed = f"{lost:,} of {end - order.first:,} frames have no image, and are grey: {why}"
                 if number not in marks:
                     last = min(end, number + _WINDOW)
-                    marks = self._collect(order, size, number, last)
-                yield _reduce(picture, marks[number], order, number)
+                    marks, places = self._collect(order, size, number, last)
+                    if painter is not None and (left := painter.load(number, last)):
+                        more = f"{left:,} more things beside boxes are not drawn"
+                clip.message = "; ".join(filter(None, (greyed, more)))
+                yield _reduce(picture, marks[number], order, number, painter, places[number])
                 clip.done = (number + 1 - order.first) / (end - order.first)
 
     def _collect(
         self, order: ClipOrder, size: tuple[int, int], first: int, end: int
-    ) -> dict[int, list[Marked]]:
-        """Frame to what is drawn in it, truth first; in pixels of the image."""
+    ) -> tuple[dict[int, list[Marked]], dict[int, dict[str, Places]]]:
+        """Frame to the boxes that are drawn in it, truth first, and to where all boxes stand; in pixels of the image."""
         found: dict[int, list[Marked]] = {number: [] for number in range(first, end)}
+        places: dict[int, dict[str, Places]] = {number: {} for number in range(first, end)}
+        look = order.look
         for side, data in self._index.boxes(order.video, first, end).items():
-            if side not in order.sides:
-                continue
             own = self._index.sizes(order.video)[side]
-            grow = [_ratio(shown, each) for shown, each in zip(size, own, strict=True)]
+            grow = [scale_of_set(shown, each) for shown, each in zip(size, own, strict=True)]
             named = self._index.names(side, order.video)
             truth = side == "truth"
             for row, number in enumerate(data["frame"]):
-                word, score = named.get(data["tube"][row] if "tube" in data else -1, (None, None))
-                word = word or (data["word"][row] if "word" in data else None) or "object"
-                score = score if score is not None else (data["score"][row] if "score" in data else None)
-                if word in order.hidden or (not truth and score is not None and score < order.score):
-                    continue
                 corners = [data[name][row] for name in ("x1", "y1", "x2", "y2")]
                 if any(corner is None for corner in corners):
                     continue
@@ -327,20 +359,33 @@ class ClipMaker:
                     min(max(corner * grow[place % 2], -64.0), size[place % 2] + 64.0)
                     for place, corner in enumerate(corners)
                 )
+                tube = data["tube"][row] if "tube" in data else -1
+                if order.layers:
+                    held = places[number].setdefault(side, Places())
+                    held.boxes[data["box"][row]] = x1, y1, x2, y2
+                    if tube >= 0:
+                        held.tubes[tube] = x1, y1, x2, y2
+                word, score = named.get(tube, (None, None))
+                word = word or (data["word"][row] if "word" in data else None) or "object"
+                score = score if score is not None else (data["score"][row] if "score" in data else None)
+                if side not in order.sides or not look.passes(side, word, score):
+                    continue
                 told = "" if truth or score is None else f" {score:.2f}"
                 words = to_printable(word, _MOST_WORD) + told if order.names else ""
                 colour = order.colours.get(word, _UNKNOWN)
                 found[number].append(Marked((x1, y1, x2, y2), words, colour, dashed=truth))
-        return found
+        return found, places
 
 
-def _ratio(shown: int, own: int | None) -> float:
-    """How much boxes of a set grow that was made on images of another size; one pixel is the evening up of a copy."""
-    return shown / own if own and abs(shown - own) > 1 else 1.0
-
-
-def _reduce(picture: Pixels, marks: list[Marked], order: ClipOrder, number: int) -> Pixels:
-    """The image with its marks, no larger than its form allows."""
+def _reduce(
+    picture: Pixels,
+    marks: list[Marked],
+    order: ClipOrder,
+    number: int,
+    painter: LayerPainter | None,
+    places: dict[str, Places],
+) -> Pixels:
+    """The image with its marks and layers, no larger than its form allows."""
     high, wide = picture.shape[:2]
     scale = min(1.0, _MOST_SIDE[order.form] / max(high, wide))
     if scale < 1:
@@ -350,25 +395,44 @@ def _reduce(picture: Pixels, marks: list[Marked], order: ClipOrder, number: int)
             Marked(tuple(edge * scale for edge in mark.corners), mark.words, mark.colour, mark.dashed)
             for mark in marks
         ]
+    if painter is not None:
+        image = Image.fromarray(picture)
+        painter.paint_below(image, number)
+        picture = np.asarray(image)
     title = f"{to_printable(order.video, _MOST_WORD)}  {number}" if order.names else ""
-    return draw_marks(picture, marks, title=title, line_px=max(2, round(picture.shape[0] / 360)))
+    drawn = draw_marks(picture, marks, title=title, line_px=max(2, round(picture.shape[0] / 360)))
+    if painter is not None:
+        image = Image.fromarray(drawn)
+        painter.paint_above(image, number, places)
+        drawn = np.asarray(image)
+    return drawn
 
 
-def _write_mp4(clip: Clip, path: Path, frames: Iterator[Pixels], times: list[float]) -> None:
-    """One image of the file for each frame, at the mean pace of the span."""
-    took = times[-1] - times[0]
-    fps = (len(times) - 1) / took if took > 0 else _USUAL_FPS
+def _write_mp4(path: Path, frames: Iterator[Pixels], times: list[float], sound: CopiedSound | None) -> None:
+    """One image of the file for each frame, shown when it was, with what was heard meanwhile.
+
+    Where the times make no sense, images follow each other at the mean pace of the span.
+    """
+    took, shown_s = times[-1] - times[0], list_shown_times(times)
+    each_s = took / (len(times) - 1) if took > 0 else 1 / _USUAL_FPS
+    rate = SOUND_RATE if sound is not None and sound.held is not None else None
     writer: VideoWriter | None = None
     try:
-        for frame in frames:
+        for place, frame in enumerate(frames):
             picture = pad_to_even(frame)
             if writer is None:
                 size = picture.shape[1], picture.shape[0]
-                writer = VideoWriter(path, *size, min(max(fps, 0.1), 240.0))
+                ticks = TICKS if shown_s else None
+                writer = VideoWriter(
+                    path, *size, min(max(1 / each_s, 0.1), 240.0), sound_rate=rate, ticks=ticks
+                )
             if picture.shape[:2] != writer.size:  # images of a folder may have several sizes
                 grown = Image.fromarray(picture).resize(writer.size[::-1], Image.Resampling.BILINEAR)
                 picture = np.asarray(grown)
-            writer.write(picture)
+            writer.write(picture, round(shown_s[place] * TICKS) if shown_s else None)
+            if sound is not None and rate:
+                after_s = shown_s[place + 1] if place + 1 < len(shown_s) else shown_s[-1] + each_s
+                sound.write(writer, after_s)
         if writer is not None:
             writer.close()
     except BaseException:
@@ -377,7 +441,7 @@ def _write_mp4(clip: Clip, path: Path, frames: Iterator[Pixels], times: list[flo
         raise
 
 
-def _write_gif(clip: Clip, path: Path, frames: Iterator[Pixels], times: list[float]) -> None:
+def _write_gif(path: Path, frames: Iterator[Pixels], times: list[float]) -> None:
     """Images with a palette of their own each; at a rate above 50 a second some are left out."""
     kept: list[int] = []
     for place, time in enumerate(times):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
@@ -43,11 +44,14 @@ _USUAL_FPS = 25.0
 _MOST_PACKETS = 20_000_000
 _CRF = 20
 """Of copies: finer than the eye needs, since people measure on them."""
-_TICKS = 90_000
+TICKS = 90_000
+"""Parts of a second in which frames of copies say when they are shown."""
 _LEAST_GAP_S, _MOST_GAP_S = 1e-3, 3600.0
 """Between frames of a copy; where a film's are closer or farther apart, its times are not times, and it has a pace."""
-_RATE = 48_000
+SOUND_RATE = 48_000
 """Samples of sound a second in copies, of which the coder's delay is 21 ms."""
+_SETTLING_S = 0.2
+"""Of sound before a copy begins: a coder knows a block well once it has seen some before it."""
 _MOST_SOUND_S = 48 * 3600.0
 _PLAYED_SOUNDS = ("aac", "mp3", "opus", "flac", "vorbis", "pcm")
 
@@ -104,11 +108,7 @@ class FilmFinder:
         Raises:
             InputError: if there is none, or it is no whole PNG or JPEG.
         """
-        self.film(video)
-        place = self._stills.get(video, {}).get(frame)
-        if place is None:
-            raise InputError(f"there is no image of frame {frame}", where=to_printable(video))
-        path = resolve_inside(*place)
+        path = self._locate_still(video, frame)
         data = strip_image_metadata(read_file(path), to_printable(str(path)))
         return data, "image/png" if data.startswith(b"\x89PNG") else "image/jpeg"
 
@@ -118,11 +118,14 @@ class FilmFinder:
         Raises:
             InputError: if there is none, or it cannot be read.
         """
+        return read_still(self._locate_still(video, frame))
+
+    def _locate_still(self, video: str, frame: int) -> Path:
         self.film(video)
         place = self._stills.get(video, {}).get(frame)
         if place is None:
             raise InputError(f"there is no image of frame {frame}", where=to_printable(video))
-        return read_still(resolve_inside(*place))
+        return resolve_inside(*place)
 
     def locate(self, video: str) -> Path | None:
         """The file of a video's film, whether browsers play it or not; None where none is found."""
@@ -277,17 +280,17 @@ class FilmFinder:
                 with suppress(OSError):
                     remove_stale_files(target.parent)
                 width, height = (side + side % 2 for side in (reader.width_px, reader.height_px))
-                shown_s = _times_of_copy(reader)
+                shown_s = list_shown_times([reader.t_s(number) for number in range(len(reader))])
                 sound = CopiedSound(reader.path, reader.t_s(0)) if shown_s else None
-                rate = _RATE if sound is not None and sound.held is not None else None
-                ticks = _TICKS if shown_s else None
+                rate = SOUND_RATE if sound is not None and sound.held is not None else None
+                ticks = TICKS if shown_s else None
                 writer = VideoWriter(target, width, height, fps, sound_rate=rate, crf=_CRF, ticks=ticks)
                 with writer:
                     picture = np.zeros((height, width, 3), dtype=np.uint8)
                     for number in range(len(reader)):
                         with suppress(InputError):  # one that cannot be decoded: the last one stands
                             picture = _pad(reader.frame(number), width, height)
-                        writer.write(picture, round(shown_s[number] * _TICKS) if shown_s else None)
+                        writer.write(picture, round(shown_s[number] * TICKS) if shown_s else None)
                         if sound is not None and rate:
                             after_s = (
                                 shown_s[number + 1] if number + 1 < len(shown_s) else shown_s[-1] + 1 / fps
@@ -303,28 +306,32 @@ class FilmFinder:
                 film.state, film.message = "missing", f"it could not be encoded: {error}"
 
 
-def _times_of_copy(reader: VideoReader) -> list[float]:
-    """When each frame of a copy is shown: as in the film, from 0 on; nothing where the film's times make no sense."""
-    begin_s = reader.t_s(0)
-    times_s = [reader.t_s(number) - begin_s for number in range(len(reader))]
+def list_shown_times(times_s: Sequence[float]) -> list[float]:
+    """When each frame of a copy is shown: as in the film, from 0 on; nothing where the film's times make no sense.
+
+    Args:
+        times_s: of the frames, on the film's clock.
+    """
     sane = all(_LEAST_GAP_S <= after - before <= _MOST_GAP_S for before, after in pairwise(times_s))
-    return times_s if sane else []
+    return [time_s - times_s[0] for time_s in times_s] if sane else []
 
 
 class CopiedSound:
-    """The sound of a film for its copy, whose clock begins at the film's first image; silence where there is none.
+    """The sound of a film for its copy, whose clock begins at an image of the film; silence where there is none.
 
     Args:
         path: of the film.
-        begin_s: time of its first image, on the film's clock.
+        begin_s: time of the copy's first image, on the film's clock.
+        seek: whether what lies before that is passed over and not decoded; of a file that is read from any place alike.
     """
 
-    def __init__(self, path: Path, begin_s: float) -> None:
+    def __init__(self, path: Path, begin_s: float, *, seek: bool = False) -> None:
         self.fault = ""
         self.held: tuple[int, Any] | None = None
         """The block that is to be written next, and its place; None where there is no more, or no sound at all."""
-        self._blocks = iterate_sound(path, _RATE, _MOST_SOUND_S)
-        self._origin, self._written = round(begin_s * _RATE), 0
+        start_s = max(0.0, begin_s - _SETTLING_S) if seek else 0.0
+        self._blocks = iterate_sound(path, SOUND_RATE, _MOST_SOUND_S, start_s)
+        self._origin, self._written = round(begin_s * SOUND_RATE), 0
         self._fetch()
 
     def write(self, writer: VideoWriter, until_s: float) -> None:
@@ -333,9 +340,9 @@ class CopiedSound:
         Raises:
             DiskError: if the disk refuses.
         """
-        end = round(until_s * _RATE)
+        end = round(until_s * SOUND_RATE)
         while self._written < end:
-            first, last = self._written, min(end, self._written + _RATE)
+            first, last = self._written, min(end, self._written + SOUND_RATE)
             block = np.zeros((last - first, 2), np.float32)
             while self.held is not None:
                 at, samples = self.held

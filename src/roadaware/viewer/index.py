@@ -20,6 +20,7 @@ from roadaware.analysis.tube_errors import list_box_errors, list_tube_errors
 from roadaware.errors import InputError, UsageError
 from roadaware.metrics.detection.config import DetectionConfig
 from roadaware.metrics.detection.matches import compute_pr_curve
+from roadaware.metrics.detection.tube_rows import AGENTNESS, OF_FRAMES
 from roadaware.online.events import read_events
 from roadaware.scenes.advice import get_advice
 from roadaware.scenes.dense_scores import convert_to_matrix, get_score_layout
@@ -36,8 +37,8 @@ from roadaware.viewer.box_index import (
     scan_labels,
 )
 from roadaware.viewer.filters import (
+    BoxMasks,
     Condition,
-    count_boxes,
     filter_boxes,
     find_differences,
     list_columns,
@@ -57,7 +58,6 @@ _MOST_LISTS = 32
 _AT_ONCE_S = 1.0
 _CURVE_POINTS = 200
 _TABLES = ("videos", "frames", "boxes", "labels", "tubes", "tube_labels", "frame_labels")
-_AV = "av_action"
 _USUAL_SCORE = 0.3
 
 
@@ -195,18 +195,20 @@ class Index:
         linked = [held for side, held in self._sets.items() if side != "truth" and held.has_tubes]
         if truth is None or not truth.has_tubes or not linked:
             return []
-        known = set.union(*(held.tube_kinds for held in linked))
+        known = set().union(*(held.tube_kinds for held in linked)) - {AGENTNESS}
         shared = [kind for kind in truth.source.meta.vocabularies if kind in known & truth.tube_kinds]
-        return ["agentness", *shared]
+        return [AGENTNESS, *shared]
 
     def _box_kinds(self) -> list[str]:
-        """Kinds that boxes are judged by: those that truth and boxes with scores both know."""
+        """Kinds that boxes are judged by: those that truth and boxes with scores both know, agentness first."""
         truth = self._sets.get("truth")
-        scored = [held for side, held in self._sets.items() if side != "truth" and held.has_scored_boxes]
-        if truth is None or not scored:
+        predicted = [held for side, held in self._sets.items() if side != "truth"]
+        if truth is None:
             return []
-        known = set.union(*(held.box_kinds for held in scored))
-        return [kind for kind in truth.source.meta.vocabularies if kind in known & truth.box_kinds]
+        known = set().union(*(held.box_kinds for held in predicted if held.has_scored_boxes)) - {AGENTNESS}
+        shared = [kind for kind in truth.source.meta.vocabularies if kind in known & truth.box_kinds]
+        asked = truth.says_what_is_annotated and any(held.scores_agentness for held in predicted)
+        return [AGENTNESS, *shared] if asked else shared
 
     def errors(self, side: str, kind: str, threshold: float, level: str = "video") -> list[dict[str, Any]]:
         """The errors of tubes or boxes of a kind by what they cost, each with the frame that shows it.
@@ -434,7 +436,7 @@ class Index:
         for side, held in self._sets.items():
             total = held.box_count
             try:
-                counts = count_boxes(held.source, conditions)
+                counts = held.masks.count(conditions)
             except UsageError as error:  # a column of another side's tables narrows nothing here
                 found[side] = {"boxes": total, "of": total, "videos": None, "without": str(error)}
                 continue
@@ -567,7 +569,7 @@ class _Side:
     @cached_property
     def tube_counts(self) -> dict[str, int]:
         """Video to how many paths it has that reach the usual score."""
-        paths = self._tubes.filter(pl.col("parent").is_null() & pl.col("kind").ne_missing(_AV))
+        paths = self._tubes.filter(pl.col("parent").is_null() & pl.col("kind").ne_missing(OF_FRAMES))
         if self.source.predicted:
             paths = paths.filter(pl.col("score").fill_null(1.0) >= self.min_score)
         return dict(paths.group_by("video").len().rows())
@@ -644,6 +646,36 @@ class _Side:
             found |= set(kinds["kind"].to_list())
         return found
 
+    @property
+    def says_what_is_annotated(self) -> bool:
+        """Whether there are boxes, and frames that say which were annotated: of others no prediction is wrong."""
+        return "boxes" in self.source.tables and "annotated" in self._columns["frames"]
+
+    @cached_property
+    def scores_agentness(self) -> bool:
+        """Whether the score of a box is agentness, by the rule of `metrics.detection.config.is_agentness_scored`.
+
+        Told without reading the boxes, of which there may be millions.
+        """
+        held, tables = self._columns["boxes"], self.source.tables
+        if "score" not in held or "boxes" not in tables:
+            return False
+        if "labels" in tables and AGENTNESS not in self.source.meta.vocabularies:
+            return False
+        if "tube" not in held or "kind" not in self._columns["tubes"]:
+            return True
+        own = pl.col("parent").is_null() & pl.col("kind").is_not_null() & (pl.col("kind") != OF_FRAMES)
+        owners = self._bare_tubes.filter(own)["tube"]
+        if owners.is_empty():
+            return True
+        owned = self.source.scan("boxes").filter(pl.col("tube").is_in(owners.implode()))
+        return owned.select("tube").head(1).collect().is_empty()
+
+    @cached_property
+    def masks(self) -> BoxMasks:
+        """Which boxes meet conditions."""
+        return BoxMasks(self.source, self.box_index.rows)
+
     @cached_property
     def box_count(self) -> int:
         """How many boxes there are."""
@@ -698,13 +730,13 @@ class _Side:
         columns: dict[str, Any] = {
             "box": found["box"].to_list(),
             "frame": found["frame"].to_list(),
-            **{name[:2]: _finite(found[name], 1) for name in CORNERS},
+            **{name[:2]: round_finite(found[name], 1) for name in CORNERS},
             "more": more,
         }
         if "tube" in held:
             columns["tube"] = found["tube"].fill_null(-1).to_list()
         if "score" in held:
-            columns["score"] = _finite(found["score"], 3)
+            columns["score"] = round_finite(found["score"], 3)
         if "interpolated" in held:
             columns["guessed"] = found["interpolated"].fill_null(value=False).cast(pl.Int8).to_list()
         if words is not None:
@@ -766,7 +798,7 @@ class _Side:
         for row in tubes.iter_rows(named=True):
             score = None if row["score"] is None else round(row["score"], 3)
             if row["parent"] is None:
-                if row["kind"] == _AV:  # of the own vehicle, which has no box
+                if row["kind"] == OF_FRAMES:  # of the own vehicle, which has no box
                     continue
                 paths.append(
                     [
@@ -817,18 +849,20 @@ class _Side:
 
     def _av_actions(self, video: str) -> list[list[Any]]:
         """What the own vehicle does, as [first, end, word]."""
-        vocabulary = self.source.meta.vocabularies.get(_AV, ())
+        vocabulary = self.source.meta.vocabularies.get(OF_FRAMES, ())
         layout = get_score_layout(self.source.meta, "frames")
-        if "scores" in self._columns["frames"] and _AV in layout.kinds:
+        if "scores" in self._columns["frames"] and OF_FRAMES in layout.kinds:
             rows = self.source.scan("frames").filter(pl.col("video").cast(pl.String) == video)
             table = rows.select("frame", "scores").drop_nulls().sort("frame").collect()
             if table.is_empty():
                 return []
-            best = convert_to_matrix(table["scores"], layout.width)[:, layout.columns(_AV)].argmax(axis=1)
+            best = convert_to_matrix(table["scores"], layout.width)[:, layout.columns(OF_FRAMES)].argmax(
+                axis=1
+            )
             found = list(zip(table["frame"].to_list(), best.tolist(), strict=True))
         else:
             rows = self.source.scan("frame_labels").filter(
-                (pl.col("video").cast(pl.String) == video) & (pl.col("kind").cast(pl.String) == _AV)
+                (pl.col("video").cast(pl.String) == video) & (pl.col("kind").cast(pl.String) == OF_FRAMES)
             )
             found = rows.select("frame", "label").sort("frame").collect().rows()
         runs: list[list[Any]] = []
@@ -917,7 +951,7 @@ def _describe_event(event: dict[str, Any]) -> dict[str, Any]:
         for kind, held in labels.items()
         if isinstance(held, dict) and held
     }
-    words = " · ".join(str(best[kind]) for kind in ("agent", "action", "location", _AV) if kind in best)
+    words = " · ".join(str(best[kind]) for kind in ("agent", "action", "location", OF_FRAMES) if kind in best)
     crossing = event.get("crossing") or {}
     if isinstance(crossing.get("probability"), int | float) and "crossing" in str(event.get("event")):
         words = f"{words} {crossing['probability']:.2f}".strip()
@@ -940,15 +974,15 @@ def _read_crossing(path: Path) -> dict[str, Any]:
     return {
         str(tube): {
             "frame": held["frame"].to_list(),
-            "p": _finite(held["crossing"], 3),
-            "low": _finite(held["low"], 3),
-            "high": _finite(held["high"], 3),
+            "p": round_finite(held["crossing"], 3),
+            "low": round_finite(held["low"], 3),
+            "high": round_finite(held["high"], 3),
         }
         for (tube,), held in rows.group_by("tube", maintain_order=True)
     }
 
 
-def _finite(values: pl.Series, digits: int) -> Sequence[float | None]:
+def round_finite(values: pl.Series, digits: int) -> list[float | None]:
     """Rounded numbers; what JSON cannot say is None."""
     numbers = values.cast(pl.Float64)
     rounded: list[float | None] = numbers.set(~numbers.is_finite(), None).round(digits).to_list()

@@ -38,6 +38,11 @@ FILMS = (".mp4", ".mov", ".m4v", ".mkv", ".webm")
 _INNER = ("predictions", "proposals", "sent", "labels")
 """Where commands save tables in a folder of theirs: watch and predict, propose, label export, label import."""
 _MOST_SIDES = 5
+_DEEPEST = 2
+"""Folders of folders that are looked into: `runs/baselines/model` is found from `runs` on."""
+_MOST_NAMED = 12
+_MOST_TEXTS = 100
+"""JSON files of a folder of runs; where there are more they are the annotations of a dataset."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,10 +128,10 @@ class Opened:
 
 
 def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | None = None) -> Opened:
-    """Runs, datasets and saved tables opened, each as what it is.
+    """Runs, datasets and saved tables opened, each as what it is; of a folder of such all that it holds.
 
     Args:
-        paths: folders of runs, saved tables, datasets; films stand for `media`.
+        paths: folders of runs, saved tables, datasets, or folders that hold some; films stand for `media`.
         media: folders and files in which films are looked for.
         reader: of a dataset as it was released; told by its content where None.
 
@@ -138,6 +143,8 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
         raise UsageError("name what to look at: the folder of a run, saved tables or a dataset")
     for path in (*paths, *media):
         require_path(path)
+    if reader is None:
+        paths = list(dict.fromkeys(held for path in paths for held in _spread(path)))
     films = [path for path in paths if path.is_file() and path.suffix.lower() in FILMS]
     poses = [found for path in paths if (found := find_poses(path)) is not None]
     sources: list[TableSource] = []
@@ -165,16 +172,77 @@ def open_paths(paths: Sequence[Path], media: Sequence[Path] = (), reader: str | 
     return Opened(sides, tuple(evaluations), (*media, *films), tuple(findings), tuple(poses))
 
 
+def _spread(path: Path) -> list[Path]:
+    """What a folder of runs holds, or the path itself; so that of a dataset with runs in it."""
+    held = list_held(path)
+    if held:
+        with suppress(RoadawareError):
+            detect_reader(path)
+            return [path]
+    return held or [path]
+
+
+def list_held(folder: Path, deepest: int = _DEEPEST) -> list[Path]:
+    """Runs, saved tables, joints and findings in a folder that is none of these itself, by name; else nothing.
+
+    Links are not followed: they may lead out of what was named.
+
+    Args:
+        folder: such as the `runs` in which commands put theirs, or what `baseline` wrote.
+        deepest: how many folders of folders are looked into.
+    """
+    if not folder.is_dir() or _is_one(folder) or is_simulation(folder):
+        return []
+    try:
+        with os.scandir(folder) as entries:
+            inside = sorted(
+                (each for each in entries if not each.name.startswith(".")), key=lambda each: each.name
+            )
+    except OSError as error:
+        raise InputError(
+            f"expected a folder that can be read: {error.strerror}", where=str(folder)
+        ) from error
+    texts = [each for each in inside if each.name.lower().endswith(".json")]
+    found: list[Path] = []
+    for each in inside:
+        if each.is_dir(follow_symlinks=False):
+            found += [folder / each.name] if _is_one(folder / each.name) else []
+            if deepest > 1:
+                found += list_held(folder / each.name, deepest - 1)
+        elif len(texts) <= _MOST_TEXTS and each in texts and each.is_file(follow_symlinks=False):
+            found += [folder / each.name] if _is_one(folder / each.name) else []
+    return found
+
+
+def _is_one(path: Path) -> bool:
+    """Whether a path is something that roadaware wrote and that is shown by itself."""
+    if path.is_file():
+        return hold_findings(path)
+    saved = any(is_saved(folder) for folder in (path, *(path / name for name in _INNER)))
+    unfinished = (path / "predictions.parts").is_dir()
+    return saved or unfinished or runs.is_run(path) or find_poses(path) is not None or hold_findings(path)
+
+
 def _arrange(sources: Sequence[TableSource]) -> dict[str, TableSource]:
     """The sets by side: what is true, and predictions in the order in which they are given."""
     true = [source for source in sources if not source.predicted]
     predicted = [source for source in sources if source.predicted]
     if len(true) > 1:
-        names = ", ".join(source.name for source in true)
-        raise UsageError(f"one set of ground truth can be looked at, these are {len(true)}: {names}")
+        raise UsageError(
+            f"one set of ground truth can be looked at, these are {len(true)}: {_join_names(true)}; name the one"
+        )
     if len(predicted) > _MOST_SIDES:
-        raise UsageError(f"{_MOST_SIDES} predictions can stand side by side, not {len(predicted)}")
+        raise UsageError(
+            f"{_MOST_SIDES} predictions can stand side by side, not {len(predicted)}; name some of {_join_names(predicted)}"
+        )
     return dict(zip([TRUTH] * len(true) + list("abcdefgh"), [*true, *predicted], strict=False))
+
+
+def _join_names(sources: Sequence[TableSource]) -> str:
+    """What was opened, as it can be named."""
+    names = [source.name if source.folder is None else str(source.folder) for source in sources]
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def open_sets(sets: Sequence[TableSet], media: Sequence[Path] = ()) -> Opened:

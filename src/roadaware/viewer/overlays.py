@@ -1,22 +1,31 @@
-"""What is drawn beside boxes and tubes: relations, joints, sounds and their maps, forecasts of risk, and latency."""
+"""What is drawn beside boxes and tubes: relations, joints, sounds and their maps, forecasts of risk, and latency.
+
+The page draws them itself (`static/overlays.js`); `LayerPainter` draws the same on the frames of saved spans.
+"""
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Collection, Sequence
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from PIL import Image, ImageDraw
 
-from roadaware.arrays import Floats
+from roadaware.arrays import Bools, Floats
 from roadaware.errors import InputError, UsageError
 from roadaware.formats.sound_maps import MOST_CELLS, reshape_map
+from roadaware.io.sources import to_printable
 from roadaware.online.times import TIMES, read_times
+from roadaware.reports.drawing import load_font
 from roadaware.tasks.crossing_inputs.pose import convert_to_openpose
-from roadaware.viewer.index import MOST_FRAMES, Index
+from roadaware.viewer.index import MOST_FRAMES, Index, round_finite
 from roadaware.viewer.opening import TRUTH, Opened, TableSource
 
 LAYERS = ("relations", "joints", "sounds", "risk")
@@ -203,7 +212,7 @@ class Overlays:
             "word": [words[k] if 0 <= k < len(words) else str(k) for k in found["predicate"].to_list()],
             "start": found["start"].to_list(),
             "end": found["end"].to_list(),
-            "score": _round(found["score"], 3),
+            "score": round_finite(found["score"], 3),
             "more": more,
         }
 
@@ -256,8 +265,8 @@ class Overlays:
             for sound, word, start, stop, frame, held in zip(
                 table["sound"].to_list(),
                 table["word"].to_list(),
-                _round(table["start"], 3),
-                _round(table["end"], 3),
+                round_finite(table["start"], 3),
+                round_finite(table["end"], 3),
                 table["frame"].to_list(),
                 table["map"].to_list(),
                 strict=True,
@@ -416,9 +425,9 @@ def _describe_forecasts(found: pl.DataFrame, on: str) -> dict[str, Any]:
         "tube": found["tube"].to_list(),
         "first": found["first"].to_list(),
         "end": found["end"].to_list(),
-        "crossing": _round(found["crossing"], 3),
-        "low": _round(found["low"], 3),
-        "high": _round(found["high"], 3),
+        "crossing": round_finite(found["crossing"], 3),
+        "low": round_finite(found["low"], 3),
+        "high": round_finite(found["high"], 3),
         "regions": regions,
         "more": more,
     }
@@ -427,7 +436,7 @@ def _describe_forecasts(found: pl.DataFrame, on: str) -> dict[str, Any]:
 def _describe_regions(values: Sequence[float] | None) -> list[float | None] | None:
     if values is None or not 0 < len(values) <= _MOST_REGIONS:
         return None
-    shares = _round(pl.Series(values, dtype=pl.Float64), 2)
+    shares = round_finite(pl.Series(values, dtype=pl.Float64), 2)
     return None if None in shares else shares
 
 
@@ -459,8 +468,427 @@ def _read_latency(source: TableSource, watch: Path, video: str) -> tuple[Any, Fl
     return both["frame"].to_numpy()[kept], late_ms[kept]
 
 
-def _round(values: pl.Series, digits: int) -> list[float | None]:
-    """Rounded numbers; what JSON cannot say is None."""
-    numbers = values.cast(pl.Float64)
-    rounded: list[float | None] = numbers.set(~numbers.is_finite(), None).round(digits).to_list()
-    return rounded
+# The layers on the frames of a saved span, in the shapes and colours of `static/overlays.js`.
+
+Colour = tuple[int, int, int]
+Corners = tuple[float, float, float, float]
+# Pairs of the 18 joints of OpenPose; the person's right, left, and what is between.
+_BONES = (
+    (1, 2), (2, 3), (3, 4), (1, 5), (5, 6), (6, 7), (1, 8), (8, 9), (9, 10), (1, 11), (11, 12), (12, 13), (0, 1),
+    (0, 14), (14, 16), (0, 15), (15, 17),
+)  # fmt: skip
+_RIGHT, _LEFT = {2, 3, 4, 8, 9, 10, 14, 16}, {5, 6, 7, 11, 12, 13, 15, 17}
+_GREEN, _YELLOW, _RED, _PALE, _BLUE = (
+    (43, 196, 138),
+    (240, 228, 66),
+    (255, 143, 128),
+    (244, 244, 244),
+    (86, 180, 233),
+)
+_PALETTE = (
+    _BLUE,
+    (230, 159, 0),
+    _GREEN,
+    _YELLOW,
+    (213, 94, 0),
+    (204, 121, 167),
+    (142, 166, 255),
+    _RED,
+    (154, 217, 92),
+)
+_SHADE, _GROUND, _GROUND_SHARE = (0, 0, 0, 170), (13, 17, 22), 0.85
+_CURVE = 40
+_MOST_WORDS = 120
+
+
+@dataclass(frozen=True)
+class Look:
+    """What decides what is drawn.
+
+    Args:
+        sides: that are drawn.
+        score: from which on predictions are drawn.
+        hidden: classes that are not drawn.
+        layers: of `LAYERS`, those that are on.
+        colours: class or word to its colour, as on the page.
+    """
+
+    sides: tuple[str, ...]
+    score: float
+    hidden: frozenset[str]
+    layers: tuple[str, ...] = ()
+    colours: dict[str, Colour] = field(default_factory=dict, repr=False)
+
+    def passes(self, side: str, word: str, score: float | None) -> bool:
+        """Whether something of a class and score is drawn."""
+        return word not in self.hidden and (side == TRUTH or score is None or score >= self.score)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the boxes of a side stand in a frame, in pixels of the image.
+
+    Args:
+        tubes: tube to its corners.
+        boxes: box to its corners.
+    """
+
+    tubes: dict[int, Corners] = field(default_factory=dict)
+    boxes: dict[int, Corners] = field(default_factory=dict)
+
+
+class LayerPainter:
+    """Draws the layers of the frames of a video, window by window.
+
+    Args:
+        overlays: that tell what there is.
+        index: of the sets.
+        video: its name.
+        look: what is drawn.
+        times_s: when each frame of the video is shown.
+        size: of the image in pixels, in which places are.
+    """
+
+    def __init__(
+        self,
+        overlays: Overlays,
+        index: Index,
+        video: str,
+        look: Look,
+        times_s: Sequence[float],
+        size: tuple[int, int],
+    ) -> None:
+        self._overlays, self._video, self._look = overlays, video, look
+        self._times_s, self._size = np.asarray(times_s, dtype=np.float64), size
+        self._told = {
+            side: told
+            for side, told in overlays.describe(video).items()
+            if side == POSES or side in look.sides
+        }
+        self._named = {side: index.names(side, video) for side in index.sizes(video)}
+        self._grow = {
+            side: tuple(scale_of_set(shown, own) for shown, own in zip(size, owns, strict=True))
+            for side, owns in index.sizes(video).items()
+        }
+        self._window: dict[str, Any] = {}
+        self._maps: dict[tuple[str, int], Image.Image | None] = {}
+
+    def load(self, first: int, end: int) -> int:
+        """Read what stands in some frames, the end not included; how many rows of it are too many to be drawn."""
+        self._window = self._overlays.window(self._video, first, end, self._look.layers)
+        for layers in self._window.values():
+            for rows in layers.values():
+                if "frame" in rows:
+                    rows["frame"] = np.array(rows["frame"], dtype=np.int64)
+        return sum(rows["more"] for layers in self._window.values() for rows in layers.values())
+
+    def paint_below(self, image: Image.Image, frame: int) -> None:
+        """What boxes are drawn upon: the maps of what is heard.
+
+        Args:
+            image: of the frame, of any size; it is changed.
+            frame: one that was loaded.
+        """
+        if "sounds" not in self._look.layers:
+            return
+        for side in self._told:
+            for sound, *_, mapped in self._heard(side, frame):
+                tint = self._map(side, sound) if mapped else None
+                if tint is not None:
+                    large = tint.resize(image.size, Image.Resampling.BILINEAR)
+                    image.paste(large, (0, 0), large)
+
+    def paint_above(self, image: Image.Image, frame: int, places: dict[str, Places]) -> None:
+        """What stands on the boxes: sounds, joints, risk and relations.
+
+        Args:
+            image: of the frame with its boxes, of any size; it is changed.
+            frame: one that was loaded.
+            places: side to where its boxes stand, whether they are drawn or not.
+        """
+        pen = _Pen(image, self._size)
+        painters: dict[str, Callable[[_Pen, str, Any, int, dict[str, Places]], None]] = {
+            "sounds": self._paint_sounds,
+            "joints": self._paint_joints,
+            "risk": self._paint_risk,
+            "relations": self._paint_relations,
+        }
+        for layer, paint in painters.items():
+            for side in self._told if layer in self._look.layers else ():
+                rows = self._window.get(side, {}).get(layer)
+                if rows is not None or layer == "sounds":
+                    paint(pen, side, rows, frame, places)
+
+    def _colour(self, word: str) -> Colour:
+        """As on the page; of a word that has not been drawn there one that is always the same."""
+        return self._look.colours.get(word) or _PALETTE[zlib.crc32(word.encode()) % len(_PALETTE)]
+
+    def _passes(self, side: str, tube: int) -> bool:
+        named = self._named.get(side, {}).get(tube)
+        return named is None or self._look.passes(side, *named)
+
+    def _heard(self, side: str, frame: int) -> Iterator[list[Any]]:
+        """The sounds that are heard in a frame: of a span, or of the one frame that shows where they come from."""
+        time_s = self._times_s[frame]
+        for sound in self._told[side]["sounds"]:
+            start, end, shown = sound[2:5]
+            if start is not None and end is not None:
+                heard = start - 1e-3 <= time_s < end
+            elif shown is not None:
+                heard = shown == frame
+            else:
+                heard = start is None or self._frame_at(start) == frame
+            if heard:
+                yield sound
+
+    def _frame_at(self, time_s: float) -> int:
+        return max(0, int(np.searchsorted(self._times_s, time_s + 1e-4, side="right")) - 1)
+
+    def _map(self, side: str, sound: int) -> Image.Image | None:
+        """The tint of a map; none where there is no map, or one that says nothing."""
+        key = (side, sound)
+        if key not in self._maps:
+            self._maps[key] = None
+            with suppress(InputError, UsageError):
+                told = self._overlays.sound_map(self._video, side, sound)
+                if told["cells"]:
+                    share = np.array(told["cells"]).reshape(told["height"], told["width"]) / 255
+                    parts = (
+                        np.full_like(share, 255), 40 + 200 * share, np.full_like(share, 40),
+                        np.where(share >= 0.5, 110 + 90 * share, 120 * share),
+                    )  # fmt: skip
+                    self._maps[key] = Image.fromarray(np.stack(parts, axis=2).round().astype(np.uint8))
+        return self._maps[key]
+
+    def _paint_sounds(self, pen: _Pen, side: str, rows: Any, frame: int, places: dict[str, Places]) -> None:
+        heard = list(self._heard(side, frame))
+        named = {sound: word for sound, word, *_ in heard}
+        seen, dashed = set(), side == TRUTH
+        for row in _rows_of(rows, frame):
+            place = places.get(side, Places()).boxes.get(rows["box"][row])
+            if place is None:
+                continue
+            sound = rows["sound"][row]
+            word = named.get(sound, f"sound {sound}")
+            seen.add(sound)
+            pen.frame(place, self._colour(word), 3.0, beyond=4.0, dash=(6.0, 4.0) if dashed else None)
+            pen.tag((place[0], place[1]), f"heard: {word}", self._colour(word), up=8.0)
+        # What is heard from nowhere in the image stands in the corner.
+        for sound, word, *_, mapped in heard:
+            if sound in seen and not mapped:
+                continue
+            more = ("" if sound in seen else ", without a box") if dashed else f", {side.upper()}"
+            pen.tag_corner(f"heard: {word}{more}", self._colour(word))
+
+    def _paint_joints(self, pen: _Pen, side: str, rows: Any, frame: int, places: dict[str, Places]) -> None:
+        grow = self._grow.get(side, (1.0, 1.0))
+        for row in _rows_of(rows, frame):
+            flat = rows["joints"][row]
+            points = [
+                None if x is None or y is None else (x * grow[0], y * grow[1])
+                for x, y in zip(flat[::2], flat[1::2], strict=True)
+            ]
+            for one, other in _BONES:
+                a, b = points[one], points[other]
+                if a is not None and b is not None:
+                    dash = (5.0, 2.5) if side == TRUTH else None
+                    pen.path([a, b], _colour_joint(other), 1.7, shade=3.4, dash=dash)
+            for joint, point in enumerate(points):
+                if point is not None:
+                    pen.dot(point, _colour_joint(joint), 1.9)
+
+    def _paint_risk(self, pen: _Pen, side: str, rows: Any, frame: int, places: dict[str, Places]) -> None:
+        on = rows["on"]
+        for row in range(len(rows["first"])):
+            crossing, regions = rows["crossing"][row], rows["regions"][row]
+            place = places.get(on, Places()).tubes.get(rows["tube"][row])
+            here = rows["first"][row] <= frame < rows["end"][row]
+            if (
+                not here
+                or place is None
+                or (crossing is None and not regions)
+                or not self._passes(on, rows["tube"][row])
+            ):
+                continue
+            if crossing is None:
+                best = int(np.argmax(regions))
+                words, colour = f"region {best + 1} of {len(regions)} {regions[best]:.2f}", _BLUE
+            else:
+                words = f"crossing {crossing:.2f}"
+                colour = _GREEN if crossing < 0.25 else _YELLOW if crossing < 0.5 else _RED
+            pen.frame(place, colour, 2.4, beyond=3.0)
+            offset = 0 if side == on else "abcde".find(side)
+            pen.tag((place[2], place[1]), words, colour, right=5.0, up=-12.0 - 17.0 * offset)
+
+    def _paint_relations(
+        self, pen: _Pen, side: str, rows: Any, frame: int, places: dict[str, Places]
+    ) -> None:
+        tubes = places.get(side, Places()).tubes
+        pairs: dict[tuple[int, int], list[str]] = {}  # what is said of one pair stands on one arrow
+        for row in range(len(rows["relation"])):
+            score, pair = rows["score"][row], (rows["subject"][row], rows["object"][row])
+            if not rows["start"][row] <= frame < rows["end"][row] or not tubes.keys() >= set(pair):
+                continue
+            low = side != TRUTH and score is not None and score < self._look.score
+            if low or not all(self._passes(side, tube) for tube in pair):
+                continue
+            more = "" if side == TRUTH or score is None else f" {score:.2f}"
+            pairs.setdefault(pair, []).append(f"{rows['word'][row]}{more}")
+            if len(pairs[pair]) == 1:
+                pairs[pair].insert(0, rows["word"][row])
+        for (subject, other), (first, *words) in pairs.items():
+            pen.arrow(
+                tubes[subject],
+                tubes[other],
+                self._colour(first),
+                " \u00b7 ".join(words),
+                dashed=side == TRUTH,
+            )
+
+
+def scale_of_set(shown: int, own: int | None) -> float:
+    """How much boxes of a set grow that was made on images of another size; one pixel is the evening up of a copy."""
+    return shown / own if own and abs(shown - own) > 1 else 1.0
+
+
+def _rows_of(rows: Any, frame: int) -> range:
+    """The rows of a frame, of columns in the order of frames."""
+    if rows is None:
+        return range(0)
+    first, end = np.searchsorted(rows["frame"], [frame, frame + 1]).tolist()
+    return range(first, end)
+
+
+def _colour_joint(joint: int) -> Colour:
+    return _RED if joint in _RIGHT else _GREEN if joint in _LEFT else _PALE
+
+
+class _Pen:
+    """Draws on an image in places of the video and in sizes of the page.
+
+    Args:
+        image: it is changed.
+        size: of the images in which places are.
+    """
+
+    def __init__(self, image: Image.Image, size: tuple[int, int]) -> None:
+        self._image, self._pen = image, ImageDraw.Draw(image, "RGBA")
+        self._scale = image.width / size[0], image.height / size[1]
+        # A frame of a box is 1.7 wide on the page, and two pixels or more here.
+        self._ratio = max(2, round(image.height / 360)) / 1.7
+        self._font = load_font(max(10, image.height // 48))
+        self._in_corner = 0
+
+    def frame(
+        self,
+        place: Corners,
+        colour: Colour,
+        wide: float,
+        *,
+        beyond: float,
+        dash: tuple[float, float] | None = None,
+    ) -> None:
+        """A frame around a box, at a distance."""
+        x1, y1, x2, y2 = self._put_corners(place)
+        off = beyond * self._ratio
+        ends = [(x1 - off, y1 - off), (x2 + off, y1 - off), (x2 + off, y2 + off), (x1 - off, y2 + off)]
+        self._stroke(np.array([*ends, ends[0]]), (*colour, 255), wide, dash)
+
+    def path(
+        self, points: Sequence[tuple[float, float]], colour: Colour, wide: float, *, shade: float,
+        dash: tuple[float, float] | None = None,
+    ) -> None:  # fmt: skip
+        """A line on a darker and wider one."""
+        line = np.array(points) * self._scale
+        self._stroke(line, _SHADE, shade, dash)
+        self._stroke(line, (*colour, 255), wide, dash)
+
+    def dot(self, point: tuple[float, float], colour: Colour, radius: float) -> None:
+        """A round point."""
+        x, y, r = point[0] * self._scale[0], point[1] * self._scale[1], radius * self._ratio
+        self._pen.ellipse([x - r, y - r, x + r, y + r], fill=colour)
+
+    def tag(
+        self, at: tuple[float, float], words: str, colour: Colour, *, right: float = 0.0, up: float = 0.0
+    ) -> None:
+        """Words on a dark ground, moved so far that they lie within the image."""
+        self._write(
+            at[0] * self._scale[0] + right * self._ratio,
+            at[1] * self._scale[1] - up * self._ratio,
+            words,
+            colour,
+        )
+
+    def tag_corner(self, words: str, colour: Colour) -> None:
+        """Words in the corner, below those that stand there."""
+        self._write(8 * self._ratio, (44 + 18 * self._in_corner) * self._ratio, words, colour)
+        self._in_corner += 1
+
+    def arrow(self, subject: Corners, other: Corners, colour: Colour, words: str, *, dashed: bool) -> None:
+        """A bent line from box to box with words; two that go opposite ways bend away from each other."""
+        one, two = self._put_corners(subject), self._put_corners(other)
+        a, b = (np.array([(x1 + x2) / 2, (y1 + y2) / 2]) for x1, y1, x2, y2 in (one, two))
+        ratio = self._ratio
+        away = b - a
+        long = max(1.0, float(np.hypot(*away)))
+        bend = min(60 * ratio, 0.18 * long) + 6 * ratio
+        top = (a + b) / 2 + np.array([away[1], -away[0]]) / long * bend * 2
+        t = np.linspace(0, 1, _CURVE + 1)[:, None]
+        points = (1 - t) ** 2 * a + 2 * t * (1 - t) * top + t * t * b
+        clear = points[~_is_inside(points, one) & ~_is_inside(points, two)]
+        if len(clear) > 4:  # where boxes overlap, the line goes from middle to middle
+            points = clear
+        end, before = points[-1], points[-4]
+        angle = math.atan2(*(end - before)[::-1])
+        for wide, ink in ((4.2, _SHADE), (2.0, (*colour, 255))):
+            self._stroke(points, ink, wide, (6.0, 4.0) if dashed else None)
+            size = (wide + 5) * ratio
+            tip = end + 2 * ratio * np.array([math.cos(angle), math.sin(angle)])
+            sides = [
+                end + size * np.array([math.cos(angle + turn), math.sin(angle + turn)])
+                for turn in (2.6, -2.6)
+            ]
+            self._pen.polygon([tuple(corner) for corner in (tip, *sides)], fill=ink)
+        middle = points[len(points) // 2]
+        self._write(middle[0] - 14 * ratio, middle[1] + 4 * ratio, words, colour)
+
+    def _put_corners(self, place: Corners) -> Corners:
+        across, down = self._scale
+        return place[0] * across, place[1] * down, place[2] * across, place[3] * down
+
+    def _stroke(
+        self, points: Floats, ink: tuple[int, ...], wide: float, dash: tuple[float, float] | None
+    ) -> None:
+        width = max(1, round(wide * self._ratio))
+        lines = [points] if dash is None else _cut_dashes(points, *(each * self._ratio for each in dash))
+        for line in lines:
+            self._pen.line([tuple(point) for point in line.tolist()], fill=ink, width=width, joint="curve")
+
+    def _write(self, x: float, y: float, words: str, colour: Colour) -> None:
+        """Words whose lower left corner is at a place."""
+        words = to_printable(words, _MOST_WORDS)
+        left, top, right, bottom = self._pen.textbbox((0, 0), words, font=self._font)
+        wide, tall = right - left + 8, bottom - top + 6
+        x = max(2.0, min(x, self._image.width - wide - 2.0))
+        y = max(2.0, min(y - tall, self._image.height - tall - 2.0))
+        self._pen.rectangle([x, y, x + wide, y + tall], fill=(*_GROUND, round(255 * _GROUND_SHARE)))
+        self._pen.text((x + 4 - left, y + 3 - top), words, fill=colour, font=self._font)
+
+
+def _is_inside(points: Floats, corners: Corners) -> Bools:
+    low, high = np.array(corners[:2]), np.array(corners[2:])
+    inside: Bools = ((points > low) & (points < high)).all(axis=1)
+    return inside
+
+
+def _cut_dashes(points: Floats, dash: float, gap: float) -> list[Floats]:
+    """The pieces of a line that are drawn where it is dashed."""
+    steps = np.hypot(*np.diff(points, axis=0).T)
+    ends = np.concatenate([[0.0], np.cumsum(steps)])
+    found = []
+    for begin in np.arange(0.0, ends[-1], max(1.0, dash + gap)).tolist():
+        end = min(begin + dash, float(ends[-1]))
+        within = ends[(ends > begin) & (ends < end)]
+        at = np.concatenate([[begin], within, [end]])
+        found.append(np.column_stack([np.interp(at, ends, points[:, axis]) for axis in (0, 1)]))
+    return found

@@ -3,25 +3,28 @@
 // An address of the viewer: in a notebook the page stands behind a token that is part of its path.
 export const address = (path) => location.pathname + path.slice(1);
 
+async function reach(...request) {
+  try {
+    return await fetch(...request);
+  } catch {
+    throw new Error("the viewer does not answer: it may have ended");
+  }
+}
+
 export async function ask(path, parameters = {}) {
   const query = new URLSearchParams(parameters).toString();
-  const answer = await fetch(query ? `${address(path)}?${query}` : address(path));
-  return understand(answer);
+  return understand(await reach(query ? `${address(path)}?${query}` : address(path)));
 }
 
 export async function send(path, data) {
-  const answer = await fetch(address(path), {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(data),
-  });
-  return understand(answer);
+  return understand(await reach(address(path), { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(data) }));
 }
 
 async function understand(answer) {
   const kind = answer.headers.get("content-type") || "";
-  const found = kind.startsWith("application/json") ? await answer.json() : { error: await answer.text() };
-  if (!answer.ok) throw new Error(found.error || `the viewer answered ${answer.status}`);
+  const told = kind.startsWith("application/json");
+  const found = told ? await answer.json() : { error: await answer.text() };
+  if (!answer.ok || !told) throw new Error(found.error || `the viewer answered ${answer.status}`);
   return found;
 }
 
@@ -30,7 +33,8 @@ const KEPT = 48; // windows that are kept
 
 // The boxes of one video by side, frame by frame.
 export class Boxes {
-  // `where` holds the conditions on boxes, as the server takes them; empty for none.
+  // `where` holds the conditions on boxes, as the server takes them; empty for none. `arrived(error)` is called when
+  // a window is there, or cannot be had.
   constructor(video, arrived, where = "") {
     this.video = video;
     this.where = where;
@@ -66,7 +70,10 @@ export class Boxes {
         window.sides = sides;
         this.arrived();
       },
-      () => this.windows.delete(number),
+      (error) => {
+        window.sides = {}; // asked again when the window has been dropped
+        this.arrived(error);
+      },
     );
     return window;
   }

@@ -4,29 +4,31 @@ export const MOST_FRAMES = 300;
 const QUALITY = 0.82;
 const PATIENCE_MS = 5000;
 
-// The page of frames [first, end) as a string; null where a frame does not come. `told(done, total)` is called as it goes on.
+// The page of frames [first, end) as a string; null where a frame does not come, or another video does. `told(done,
+// total)` is called as it goes on, and ends it by answering false.
 export async function buildClip(player, first, end, facts, told) {
   const images = [];
-  const before = player.frame;
+  const [before, { token }] = [player.frame, player];
   player.stop();
   for (let frame = first; frame < end; frame += 1) {
-    if (!(await shown(player, frame))) return null;
+    if (!(await shown(player, frame)) || player.token !== token) return null;
     images.push(player.canvas.toDataURL("image/jpeg", QUALITY));
-    told(images.length, end - first);
+    if (told(images.length, end - first) === false) break;
   }
   player.seek(before);
+  if (images.length < end - first) return null;
   const times = player.times.slice(first, end);
   return writePage({ ...facts, first, times, images });
 }
 
-// Wait until a frame stands on the canvas with its boxes.
+// Wait until a frame stands on the canvas with its boxes, and with what is drawn beside them.
 async function shown(player, frame) {
   const until = performance.now() + PATIENCE_MS;
   player.seek(frame);
   while (performance.now() < until) {
     await new Promise((done) => requestAnimationFrame(done));
     const boxes = player.boxes.window(frame);
-    if (player.frame === frame && player.wanted === null && boxes && boxes.sides) {
+    if (player.frame === frame && player.wanted === null && boxes?.sides && (player.overlays?.ready(frame) ?? true)) {
       player.draw();
       return true;
     }

@@ -15,7 +15,7 @@ export class Exporter {
     dialog.addEventListener("close", () => this.cancel());
   }
 
-  // `facts`: number and name of the video, the span, and what of `state` decides what is drawn.
+  // `facts`: number and name of the video, the span, the layers, and what of `state` decides what is drawn.
   open(facts) {
     this.facts = facts;
     this.key = null;
@@ -23,18 +23,19 @@ export class Exporter {
     this.bar = make("progress", { max: 1, value: 0, "aria-label": "Frames that are drawn", hidden: "" });
     this.said = make("p", { of: "quiet", role: "status", text: `${name}, frames ${first} to ${end - 1}` });
     this.buttons = Object.entries(FORMS).map(([form, { most, words }]) => make("button", { type: "button", "data-form": form, text: end - first > most ? `${words}, the first ${most} frames` : words, click: () => this.start(form) }));
-    const close = make("button", { type: "button", text: "cancel", click: () => this.dialog.close() });
-    this.dialog.replaceChildren(make("h2", { text: "Save the span as a video" }), this.said, make("p", {}, ...this.buttons.flatMap((each) => [each, document.createTextNode(" ")])), this.bar, make("p", {}, close));
+    this.close = make("button", { type: "button", text: "cancel", click: () => this.dialog.close() });
+    this.dialog.replaceChildren(make("h2", { text: "Save the span as a video" }), this.said, make("p", {}, ...this.buttons.flatMap((each) => [each, document.createTextNode(" ")])), this.bar, make("p", {}, this.close));
     this.dialog.showModal();
     this.buttons[0].focus();
   }
 
   async start(form) {
-    const { number, first, end, state } = this.facts;
+    const { number, first, end, state, layers } = this.facts;
+    this.close.focus(); // a button that is switched off cannot have it
     for (const button of this.buttons) button.disabled = true;
     this.bar.hidden = false;
     const sides = Object.keys(state.sides).filter((side) => state.sides[side]);
-    const order = { video: number, first, end: Math.min(end, first + FORMS[form].most), form, sides, score: state.score, hidden: [...state.hidden], names: state.tags, colours: listColours() };
+    const order = { video: number, first, end: Math.min(end, first + FORMS[form].most), form, sides, score: state.score, hidden: [...state.hidden], names: state.tags, layers, colours: listColours() };
     const facts = this.facts;
     try {
       const { clip } = await send("/api/clips", order);
@@ -56,6 +57,7 @@ export class Exporter {
       if (told.state === "ready") {
         this.key = null;
         make("a", { href: address(`/clip/${clip}`), download: told.name }).click();
+        if (told.message) this.tell(told.message);
         this.dialog.close();
         return;
       }

@@ -281,6 +281,7 @@ export class Lanes {
       return [event.clientX - box.left, event.clientY - box.top + this.scroll.scrollTop];
     };
     this.canvas.addEventListener("pointerdown", (event) => {
+      if (event.button) return;
       start = place(event);
       this.canvas.setPointerCapture(event.pointerId);
     });
@@ -307,6 +308,12 @@ export class Lanes {
         this.draw();
       }
       start = null;
+    });
+    this.canvas.addEventListener("pointercancel", () => {
+      // The browser scrolls instead: what was dragged until then is no span.
+      if (start) this.chosenSpan = this.player.loop;
+      start = null;
+      this.draw();
     });
     this.canvas.addEventListener("dblclick", () => {
       this.range = [0, Math.max(1, this.player.count)];

@@ -6,7 +6,7 @@ import { Exporter } from "./export.js";
 import { Lanes } from "./lanes.js";
 import { readConditions } from "./filters.js";
 import { Overlays } from "./overlays.js";
-import { choice, make, Panels } from "./panels.js";
+import { choice, holdFocus, make, Panels } from "./panels.js";
 import { Player } from "./player.js";
 import { Signals } from "./signals.js";
 import { Space } from "./space.js";
@@ -94,39 +94,61 @@ const app = {
   },
   lost: () => space.lost(),
   relist: () => panels.show(),
-  // The list of steps tells of the frame that is shown; what had the focus in it keeps it.
-  async relistSteps() {
-    if (panels.view.tab !== "lost" || player.playing) return;
-    const key = document.activeElement?.dataset.key;
-    await panels.show();
-    if (key) [...panels.list.querySelectorAll("[data-key]")].find((row) => row.dataset.key === key)?.focus();
+  // The list of steps tells of the frame that is shown.
+  relistSteps() {
+    if (panels.view.tab === "lost" && !player.playing) panels.show();
   },
+  // Of what is asked for while a video loads the last counts, once it is there.
   async open({ number = app.number, frame = player.frame, chosen, loop, mark }) {
     if (number < 0 || number >= index.videos.name.length) return tell("this video was not opened");
-    if (number !== app.number) {
-      app.number = number;
-      state.fps = index.videos.fps[number];
-      if (chosen === undefined) chosen = null;
-      player.frame = frame; // `load` shows this frame first
-      if (!(await player.load(number, index.videos.name[number], index.videos.n_frames[number]))) return;
-      state.chosen = null;
-      space.load(number);
-      lanes.signals.reset();
-      overlays.load(number);
-      lanes.reset();
-      if (["videos", "found"].includes(panels.view.tab)) panels.show();
+    if (number === app.number && app.loading) {
+      app.wanted = { frame, chosen: chosen === undefined ? app.wanted.chosen : chosen, loop, mark };
+      return app.loading;
     }
-    if (chosen !== undefined) choose(chosen);
-    if (loop && player.loop) player.loop = loop;
-    player.mark = mark ? { frame, corners: mark } : null;
-    player.seek(frame, true);
-    count();
+    if (number === app.number) return show({ frame, chosen, loop, mark });
+    app.wanted = { frame, chosen: chosen ?? null, loop, mark };
+    const loading = (app.loading = load(number, frame));
+    await loading;
+    if (app.loading === loading) app.loading = null;
   },
 };
 
-// Ask how many boxes pass the conditions, and in which videos; they hold once the server has understood them.
+async function load(number, frame) {
+  app.number = number;
+  state.fps = index.videos.fps[number];
+  state.chosen = null;
+  const looping = Boolean(player.loop);
+  overlays.leave();
+  player.frame = frame; // `player.load` shows this frame first
+  try {
+    if (!(await player.load(number, index.videos.name[number], index.videos.n_frames[number]))) return;
+  } catch (error) {
+    if (app.number === number) app.number = -1; // a further click tries again
+    return tell(error.message);
+  }
+  space.load(number);
+  lanes.signals.reset();
+  overlays.load(number);
+  lanes.reset();
+  if (["videos", "found"].includes(panels.view.tab)) panels.show();
+  show(app.wanted, looping);
+}
+
+function show({ frame, chosen, loop, mark }, looping = Boolean(player.loop)) {
+  if (chosen !== undefined) choose(chosen);
+  if (loop && looping) player.loop = loop;
+  player.mark = mark ? { frame, corners: mark } : null;
+  player.seek(frame, true);
+  count();
+}
+
+// Ask how many boxes pass the conditions, and in which videos; they hold once the server has understood them, unless
+// others were asked for meanwhile.
 async function applyFilter(where) {
-  counted = where ? await ask("/api/count", { where }) : null;
+  const asked = (applyFilter.asked = {});
+  const found = where ? await ask("/api/count", { where }) : null;
+  if (asked !== applyFilter.asked) return;
+  counted = found;
   const held = counted && Object.values(counted).filter((each) => each.videos);
   passed = held ? new Set(held.flatMap((each) => each.videos.map(([number]) => number))) : null;
   state.where = where;
@@ -142,7 +164,9 @@ function tell(words) {
 
 function choose(target) {
   state.chosen = target;
-  if (player.loop) setLoop(true);
+  if (app.loading) app.wanted = { ...app.wanted, chosen: target, loop: undefined }; // what was pending is off
+  if (player.loop) player.loop = loopSpan();
+  $("loop").setAttribute("aria-pressed", Boolean(player.loop));
   showChosen();
   space.refresh(target);
   player.draw();
@@ -154,6 +178,8 @@ function chosenTube() {
   const { chosen } = state;
   return chosen && chosen.tube !== null ? (player.tubes[chosen.side] || new Map()).get(chosen.tube) : undefined;
 }
+
+const [about, judged] = [make("div"), make("div")]; // of what is selected: facts of the frame, and the verdict on it
 
 function showChosen() {
   const box = $("chosen");
@@ -178,8 +204,20 @@ function showChosen() {
   }
   parts.push(facts);
   if (tube) parts.push(make("p", {}, make("button", { type: "button", text: "first frame", click: () => player.seek(tube.first) }), document.createTextNode(" "), make("button", { type: "button", text: "last frame", click: () => player.seek(tube.end - 1) })));
-  parts.push(...verdictParts(chosen));
+  if (about.parentElement !== box) box.replaceChildren(about, judged);
+  refill(about, parts);
+  // While frames go by, a note that is being written stays as it is.
+  const key = [chosen.side, nameTarget({ video: app.number, ...target(chosen) }), verdicts[chosen.side]];
+  if (judged.key?.every((each, k) => each === key[k])) return;
+  judged.key = key;
+  refill(judged, verdictParts(chosen));
+}
+
+// Other parts in an element; what had the focus keeps it.
+function refill(box, parts) {
+  const giveBack = holdFocus(box);
   box.replaceChildren(...parts);
+  giveBack();
 }
 
 // Verdicts: sent at once; what they stood in the place of is kept for undo.
@@ -201,8 +239,9 @@ function verdictParts(chosen) {
   for (const [key, word] of [["1", "right"], ["2", "wrong"], ["3", "unsure"]]) {
     buttons.append(make("button", { type: "button", text: word, title: `${word} (${key})`, "aria-pressed": now?.verdict === word, click: () => judge(word) }));
   }
-  const note = make("input", { type: "text", id: "words", placeholder: "note (N)", "aria-label": "Note", maxlength: 2000, value: now?.note || "" });
-  note.addEventListener("change", () => judge(verdictOf(chosen.side, target(chosen))?.verdict || "", note.value));
+  const key = `note ${chosen.side} ${nameTarget({ video: app.number, ...target(chosen) })}`;
+  const note = make("input", { type: "text", id: "words", placeholder: "note (N)", "aria-label": "Note", "data-key": key, maxlength: 2000, value: now?.note || "" });
+  note.addEventListener("change", () => judge(verdictOf(chosen.side, target(chosen))?.verdict || "", note.value, chosen));
   const mine = (verdicts[chosen.side] || []).filter((each) => each.annotator === index.annotator);
   const counts = ["right", "wrong", "unsure"].map((word) => `${mine.filter((each) => each.verdict === word).length} ${word}`).join(", ");
   return [
@@ -214,8 +253,7 @@ function verdictParts(chosen) {
   ];
 }
 
-async function judge(word, note) {
-  const { chosen } = state;
+async function judge(word, note, chosen = state.chosen) {
   if (!chosen) return tell("select a box first");
   const before = verdictOf(chosen.side, target(chosen));
   const verdict = note === undefined && before?.verdict === word ? "" : word;
@@ -248,6 +286,7 @@ async function download(side) {
 }
 
 function save(blob, name) {
+  if (!blob) return tell("the browser could not make the file");
   const link = make("a", { href: URL.createObjectURL(blob), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
@@ -264,21 +303,25 @@ function saveVideo() {
   const span = selectedSpan();
   if (!span) return tell("select a tube, or drag a span on the time line");
   const [first, end] = [Math.max(0, span[0]), Math.min(span[1], player.count)];
-  if (first < end) exporter.open({ number: app.number, name: index.videos.name[app.number], first, end, state });
+  const layers = [...overlays.on].filter((layer) => overlays.has(layer));
+  if (first < end) exporter.open({ number: app.number, name: index.videos.name[app.number], first, end, state, layers });
 }
 
 // The selected span, or that of the selected tube, as one file.
 async function saveClip() {
   const span = selectedSpan();
   if (!span) return tell("select a tube, or drag a span on the time line");
+  if (saveClip.going) return tell("a clip is being saved: Escape ends that");
+  const going = (saveClip.going = { on: true });
   const [first, end] = [Math.max(0, span[0]), Math.min(span[1], player.count, span[0] + MOST_FRAMES)];
   const name = index.videos.name[app.number];
   const facts = {
     title: `${name}, frames ${first} to ${end - 1}`,
     about: `${Object.entries(state.names).map(([side, each]) => `${side === "truth" ? "truth" : side.toUpperCase()}: ${each}`).join(", ")}. Dashed is ground truth, solid is predicted; scores from ${state.score.toFixed(2)}.`,
   };
-  const page = await buildClip(player, first, end, facts, (done, total) => tell(`frame ${done} of ${total}`));
-  if (page === null) return tell("a frame of the span could not be shown");
+  const told = (done, total) => (tell(`frame ${done} of ${total}`), going.on);
+  const page = await buildClip(player, first, end, facts, told).finally(() => (saveClip.going = null));
+  if (page === null) return tell(going.on ? "a frame of the span could not be shown" : "no clip was saved");
   if (span[1] - span[0] > end - first) tell(`the first ${end - first} frames were saved`);
   save(new Blob([page], { type: "text/html" }), `${name}-${first}-${end - 1}.html`);
 }
@@ -312,12 +355,18 @@ function buildHeader() {
     const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
     document.documentElement.dataset.theme = dark ? "light" : "dark";
     keep("roadaware-theme", document.documentElement.dataset.theme);
-    lanes.draw();
+    recolour();
   });
   $("help").addEventListener("click", () => $("keys").showModal());
   for (const [keys, words] of KEYS) $("key-table").append(make("tr", {}, make("td", {}, make("kbd", { text: keys })), make("td", { text: words })));
   $("rate").replaceWith(Object.assign(choice("Speed", player.rates.map((each) => [String(each), `${each} ×`]), "1", (value) => (player.playing ? player.play(Number(value)) : (player.rate = Number(value)))), { id: "rate" }));
   for (const button of document.querySelectorAll("[data-do]")) button.addEventListener("click", () => act(button.dataset.do));
+}
+
+// What is drawn in the colours of the page is drawn anew.
+function recolour() {
+  lanes.draw();
+  if ($("curve")) panels.show();
 }
 
 // Browsers may deny a page in a frame its storage.
@@ -368,20 +417,19 @@ function count() {
     }
     if (index.sides[side].tubes) told.push(`${side === "truth" ? "true" : side.toUpperCase()} ${shown} of ${tubes.size}`);
   }
-  $("counts").textContent = told.length ? `tubes: ${told.join(", ")}` : "";
-  const chips = make("div", { of: "chips", id: "classes", role: "group", "aria-label": "Classes" });
-  for (const [word, number] of [...words].sort(([a], [b]) => (a < b ? -1 : 1))) {
-    const chip = make("button", { type: "button", "aria-pressed": !state.hidden.has(word), title: `${word}: shown or not`, text: `${word} ${number}` });
-    chip.addEventListener("click", () => {
-      if (state.hidden.has(word)) state.hidden.delete(word);
-      else state.hidden.add(word);
-      refresh();
-    });
-    chips.append(chip);
+  $("counts").textContent = $("counts").title = told.length ? `tubes: ${told.join(", ")}` : "";
+  const sorted = [...words].sort(([a], [b]) => (a < b ? -1 : 1));
+  const key = JSON.stringify([sorted, [...state.hidden].sort()]);
+  if ($("classes").dataset.shown !== key) {
+    $("classes").dataset.shown = key;
+    refill($("classes"), sorted.map(([word, number]) => make("button", { type: "button", "aria-pressed": !state.hidden.has(word), "data-key": word, title: `${word}: shown or not`, text: `${word} ${number}`, click: () => toggleClass(word) })));
   }
-  $("classes")?.remove();
-  $("counts").after(chips);
   tallies?.update(state);
+}
+
+function toggleClass(word) {
+  if (!state.hidden.delete(word)) state.hidden.add(word);
+  refresh();
 }
 
 function changed(frame) {
@@ -398,11 +446,22 @@ function changed(frame) {
   if (!player.playing) remember();
 }
 
-function setLoop(on) {
+// What is repeated: the span that was dragged, else that of the selected tube.
+function loopSpan() {
   const tube = chosenTube();
-  const span = lanes.chosenSpan || (tube ? [tube.first, tube.end] : null);
-  player.loop = on && span ? span : null;
-  if (on && !span) tell("select a tube, or drag a span on the time line");
+  return lanes.chosenSpan || (tube ? [tube.first, tube.end] : null);
+}
+
+function setLoop(on) {
+  player.loop = on ? loopSpan() : null;
+  if (on && !player.loop) tell("select a tube, or drag a span on the time line");
+}
+
+// Escape: nothing is selected, nor will be by what is on its way.
+function leave() {
+  if (saveClip.going) saveClip.going.on = false;
+  overlays.select(null);
+  choose(null);
 }
 
 function faster() {
@@ -419,7 +478,7 @@ function act(what) {
     tails: () => (player.tails = !player.tails),
     sound: () => (player.film.sound ? ($("film").muted = !$("film").muted) : tell("this video has no sound")),
     fit: () => player.zoomBy(1 / player.zoom.scale),
-    full: () => (document.fullscreenElement ? document.exitFullscreen() : $("view").requestFullscreen()),
+    full: () => (document.fullscreenElement ? document.exitFullscreen() : $("view").requestFullscreen()).catch((error) => tell(error.message)),
     save: () => $("picture").toBlob((blob) => save(blob, `${index.videos.name[app.number]}-${player.frame}.png`)),
     clip: () => saveClip(),
     video: () => saveVideo(),
@@ -435,7 +494,8 @@ function act(what) {
 
 function press(event) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input[type=text], input[type=search], select") || $("keys").open || $("export").open) return;
-  if (event.defaultPrevented) return;
+  // A key that is held goes on through frames, and does all else once.
+  if (event.defaultPrevented || (event.repeat && !/^(Arrow.*|[,.+=-])$/.test(event.key))) return;
   const by = event.shiftKey ? 10 : 1;
   const acts = {
     " ": () => act("play"),
@@ -469,11 +529,11 @@ function press(event) {
     c: () => act("clip"),
     s: () => act("video"),
     "?": () => $("keys").showModal(),
-    Escape: () => (overlays.select(null), choose(null)),
+    Escape: () => leave(),
   };
-  // The space bar presses a button or opens a fold that has the focus, and arrows move a slider.
+  // The space bar presses a button or opens a fold that has the focus, and other keys move a slider.
   if (event.key === " " && event.target.matches("button, summary")) return;
-  if (event.key.startsWith("Arrow") && event.target.matches("input")) return;
+  if (/^(Arrow|Home|End|Page)/.test(event.key) && event.target.matches("input")) return;
   const found = acts[event.key.length === 1 ? event.key.toLowerCase() : event.key];
   if (!found && overlays.press(event.key.toLowerCase())) return event.preventDefault();
   if (!found) return;
@@ -568,15 +628,16 @@ async function start() {
   const seen = /^(bird|cloud),(height|distance|cluster|step)$/.exec(told.get("p") || "");
   addEventListener("keydown", press);
   addEventListener("hashchange", () => location.reload());
-  const judged = Object.keys(index.sides).map(async (side) => {
-    verdicts[side] = await ask("/api/verdicts", { side });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
+  const known = Object.keys(index.sides).map(async (side) => {
+    verdicts[side] = await ask("/api/verdicts", { side }).catch((error) => (tell(error.message), []));
   });
   if (index.videos.name.length) await app.open({ number, frame, chosen });
   if (seen && index.space) {
     space.colour = seen[2];
     space.show(seen[1]);
   }
-  await Promise.all(judged);
+  await Promise.all(known);
   await panels.show();
   showChosen();
   refresh();

@@ -44,12 +44,19 @@ export class Overlays {
     this.maps = new Map();
   }
 
-  async load(number) {
-    const token = (this.token = {});
-    this.number = number;
+  // Another video is on its way: nothing of the former one is drawn on it.
+  leave() {
+    this.token = {};
     this.told = {};
     this.relation = null;
     this.reset();
+    this.show();
+  }
+
+  async load(number) {
+    this.leave();
+    const { token } = this;
+    this.number = number;
     const told = await ask("/api/overlays", { video: number }).catch((error) => {
       this.tell(error.message);
       return {};
@@ -94,6 +101,12 @@ export class Overlays {
     this.relation = found;
     this.changed();
     this.player.draw();
+  }
+
+  // Whether all that is drawn at a frame is there.
+  ready(frame) {
+    const waits = (side) => this.heard(side, frame).some(([sound, , , , , mapped]) => mapped && this.map(side, sound) === null);
+    return LAYERS.every(([layer]) => !this.on.has(layer) || !this.has(layer) || this.window(layer, frame) !== null) && !(this.on.has("sounds") && Object.keys(this.told).some(waits));
   }
 
   // The rows of a layer in the window of a frame, by side; null while they are on their way.
@@ -337,7 +350,8 @@ export class Overlays {
     }
   }
 
-  drawMap(pen, pane, side, sound) {
+  // The painted map of a sound; null while it is on its way, false where there is none.
+  map(side, sound) {
     const key = `${side} ${sound}`;
     if (!this.maps.has(key)) {
       if (this.maps.size >= MOST_MAPS) this.maps.delete(this.maps.keys().next().value);
@@ -345,14 +359,21 @@ export class Overlays {
       const maps = this.maps;
       ask("/api/map", { video: this.number, side, sound }).then(
         (found) => {
-          if (found.cells.length) maps.set(key, paintMap(found));
-          else if (found.message) this.tell(found.message);
+          maps.set(key, found.cells.length ? paintMap(found) : false);
+          if (found.message) this.tell(found.message);
           this.player.draw();
         },
-        (error) => this.tell(error.message),
+        (error) => {
+          maps.set(key, false);
+          this.tell(error.message);
+        },
       );
     }
-    const painted = this.maps.get(key);
+    return this.maps.get(key);
+  }
+
+  drawMap(pen, pane, side, sound) {
+    const painted = this.map(side, sound);
     if (!painted) return;
     pen.imageSmoothingEnabled = true;
     pen.drawImage(painted, pane.x, pane.y, this.player.width * pane.scale, this.player.height * pane.scale);

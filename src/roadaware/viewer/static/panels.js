@@ -27,6 +27,26 @@ export function choice(label, values, value, change) {
   return found;
 }
 
+// What has the focus in an element that is to be filled anew; what is given puts it on what is called so by then, with
+// the words that were being written in a field of a name of its own. Where it has gone elsewhere it stays there.
+export function holdFocus(box) {
+  const held = document.activeElement;
+  if (!held || held === box || !box.contains(held)) return () => {};
+  const nameOf = (each) => each.dataset.key || each.id || each.getAttribute("aria-label") || each.textContent;
+  const name = nameOf(held);
+  const same = () => [...box.querySelectorAll(held.tagName)].filter((each) => nameOf(each) === name);
+  const place = same().indexOf(held);
+  return () => {
+    const found = same();
+    const again = found[Math.min(place, found.length - 1)];
+    if (!again || held.isConnected || (document.activeElement && document.activeElement !== document.body)) return;
+    again.focus({ preventScroll: true });
+    if (!held.matches("input[type=text], input[type=search]")) return;
+    if (held.dataset.key) again.value = held.value;
+    again.setSelectionRange(held.selectionStart, held.selectionEnd);
+  };
+}
+
 const percent = (value) => (value === null || value === undefined ? "–" : (100 * value).toFixed(1));
 
 export class Panels {
@@ -41,7 +61,8 @@ export class Panels {
     if (Object.keys(index.sides).filter((side) => side !== "truth").length > 1) names.push(["compare", "A/B"]);
     if (Object.keys(index.runs).length) names.push(["lost", "Steps"]);
     names.push(["found", "Findings"]);
-    for (const [key, words] of names) tabs.append(make("button", { type: "button", role: "tab", text: words, "data-tab": key, click: () => this.show({ tab: key }) }));
+    for (const [key, words] of names) tabs.append(make("button", { type: "button", role: "tab", id: `tab-${key}`, text: words, "aria-controls": list.id, "data-tab": key, click: () => this.show({ tab: key }) }));
+    tabs.addEventListener("keydown", (event) => this.turn(event));
     list.addEventListener("keydown", (event) => this.walk(event));
   }
 
@@ -58,18 +79,36 @@ export class Panels {
   async show(changes = {}) {
     Object.assign(this.view, changes);
     const token = (this.token = {});
-    for (const tab of this.tabs.children) tab.setAttribute("aria-selected", tab.dataset.tab === this.view.tab);
+    for (const tab of this.tabs.children) {
+      const selected = tab.dataset.tab === this.view.tab;
+      tab.setAttribute("aria-selected", selected);
+      tab.tabIndex = selected ? 0 : -1;
+      if (selected) this.list.setAttribute("aria-labelledby", tab.id);
+    }
+    const giveBack = holdFocus(this.list);
     const build = { videos: this.videos, metrics: this.metrics, errors: this.errors, compare: listDifferences.bind(null, this), found: this.found, lost: this.app.lost }[this.view.tab] || this.videos;
     const slow = setTimeout(() => token === this.token && this.list.replaceChildren(make("p", { of: "quiet", text: "working it out …" })), 250);
     try {
       const parts = await build.call(this);
       if (token === this.token) this.list.replaceChildren(...parts);
+      if (token === this.token) giveBack();
     } catch (error) {
       if (token === this.token) this.list.replaceChildren(make("p", { text: error.message }));
     } finally {
       clearTimeout(slow);
     }
     this.app.remember();
+  }
+
+  // Left and right go from tab to tab.
+  turn(event) {
+    const tabs = [...this.tabs.children];
+    const at = tabs.indexOf(document.activeElement);
+    const next = { ArrowLeft: tabs[at - 1] || tabs[tabs.length - 1], ArrowRight: tabs[at + 1] || tabs[0], Home: tabs[0], End: tabs[tabs.length - 1] }[event.key];
+    if (at < 0 || !next || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    next.focus();
+    next.click();
   }
 
   // Arrow keys go from row to row, and open what they come to.

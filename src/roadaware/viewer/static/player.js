@@ -42,7 +42,10 @@ export class Player {
     this.stop();
     const token = (this.token = {});
     this.film = { state: "missing" };
-    this.image = null;
+    this.tubes = {}; // nothing of the former video is drawn on this one
+    this.told = {};
+    this.wanted = this.next = this.image = null;
+    this.loop = null;
     this.held?.close();
     this.held = this.late = null;
     this.video.removeAttribute("src");
@@ -50,6 +53,8 @@ export class Player {
     this.name = name;
     this.number = number;
     this.filter();
+    this.boxes.window(this.frame); // on its way while the rest is asked for
+    this.draw();
     const [film, told] = await Promise.all([ask("/api/film", { video: number }), ask("/api/video", { video: number })]);
     if (token !== this.token) return false;
     this.told = told;
@@ -68,7 +73,15 @@ export class Player {
   // The boxes that pass the conditions, from here on.
   filter() {
     this.mark = null;
-    this.boxes = new Boxes(this.number, () => this.draw(), this.state.where);
+    const boxes = (this.boxes = new Boxes(
+      this.number,
+      (error) => {
+        if (boxes !== this.boxes) return;
+        if (error) this.say(error.message);
+        this.draw();
+      },
+      this.state.where,
+    ));
   }
 
   take(film) {
@@ -86,14 +99,16 @@ export class Player {
       this.video.src = address(`/film/${this.number}`);
       this.wanted = null;
       this.seek(this.frame, true);
+      if (this.playing) this.play(this.rate);
     }
   }
 
   async poll(token) {
     while (token === this.token && this.film.state === "encoding") {
       await new Promise((done) => setTimeout(done, 500));
+      const film = token === this.token ? await ask("/api/film", { video: this.number }).catch(() => null) : null;
       if (token !== this.token) return;
-      this.take(await ask("/api/film", { video: this.number }));
+      if (film) this.take(film); // else the server is busy, or gone: asked again
       this.changed(this.frame);
     }
   }
@@ -132,6 +147,7 @@ export class Player {
       const target = this.wanted;
       this.wanted = null;
       this.settle(target, 60);
+      if (this.playing && this.rate > 0 && this.video.paused) this.start(); // the film had ended
       if (this.next !== null) {
         const next = this.next;
         this.next = null;
@@ -141,7 +157,10 @@ export class Player {
     this.video.addEventListener("error", () => {
       if (this.video.getAttribute("src")) this.say("the browser cannot play this film");
     });
-    this.video.addEventListener("ended", () => this.stop());
+    this.video.addEventListener("ended", () => {
+      if (this.playing && this.loop) this.seek(this.loop[0], true); // a span that ends with the film goes on, too
+      else this.stop();
+    });
   }
 
   // A seek may be over before its image is there, and a page that draws nothing else is not called back then.
@@ -195,9 +214,10 @@ export class Player {
 
   loadStill(frame) {
     const image = new Image();
+    const { token } = this;
     this.wanted = frame;
     const done = (shown) => () => {
-      if (this.wanted !== frame) return; // another was asked for meanwhile
+      if (this.token !== token || this.wanted !== frame) return; // another was asked for meanwhile
       this.wanted = null;
       this.image = shown;
       this.say(shown ? "" : `there is no image of frame ${frame}`);
@@ -225,7 +245,7 @@ export class Player {
     if (this.loop && (this.frame < this.loop[0] || this.frame >= this.loop[1] - 1)) this.seek(this.loop[0]);
     if (this.film.state === "ready" && rate > 0) {
       this.video.playbackRate = rate;
-      this.video.play().catch(() => this.stop());
+      this.start();
     } else {
       let before = performance.now();
       let owed = 0;
@@ -245,6 +265,11 @@ export class Player {
       this.timer = requestAnimationFrame(tick);
     }
     this.changed(this.frame);
+  }
+
+  // A start that a later one, or a stop, took the place of is not a failure.
+  start() {
+    this.video.play().catch((error) => error.name === "AbortError" || this.stop());
   }
 
   stop() {
@@ -414,6 +439,7 @@ export class Player {
       this.zoomBy(Math.exp(-event.deltaY / 400), event.clientX - box.left - box.width / 2, event.clientY - box.top - box.height / 2);
     }, { passive: false });
     this.canvas.addEventListener("pointerdown", (event) => {
+      if (event.button) return;
       this.canvas.setPointerCapture(event.pointerId);
       start = { x: event.clientX, y: event.clientY, zoom: { ...this.zoom }, moved: false };
     });
@@ -429,6 +455,7 @@ export class Player {
       if (start && !start.moved) this.pick(event);
       start = null;
     });
+    this.canvas.addEventListener("pointercancel", () => (start = null));
   }
 
   zoomBy(by, x = 0, y = 0) {

@@ -35,8 +35,8 @@ export class Space {
 
   build(after) {
     this.bar = make("div", { of: "bar" });
-    this.bird = make("canvas", { id: "bird", tabindex: 0, "aria-label": "The sweep from above: arrow keys move, plus and minus zoom, [ and ] go through the boxes" });
-    this.solid = make("canvas", { id: "cloud", tabindex: 0, "aria-label": "The sweep in space: arrow keys turn, with shift move, plus and minus zoom, [ and ] go through the boxes" });
+    this.bird = make("canvas", { id: "bird", tabindex: 0, role: "application", "aria-label": "The sweep from above: arrow keys move, plus and minus zoom, [ and ] go through the boxes" });
+    this.solid = make("canvas", { id: "cloud", tabindex: 0, role: "application", "aria-label": "The sweep in space: arrow keys turn, with shift move, plus and minus zoom, [ and ] go through the boxes" });
     this.note = make("p", { of: "said", role: "status" });
     this.screen = make("div", { of: "screen" }, this.bird, this.solid, this.note);
     this.legend = make("div", { of: "legend" });
@@ -121,18 +121,21 @@ export class Space {
     this.wanted = { frame, key };
     if (this.busy) return;
     this.busy = true;
-    while (this.wanted) {
-      const wanted = this.wanted;
-      this.wanted = null;
-      let found = this.kept.get(wanted.key);
-      try {
-        found = found || (await this.fetch(wanted));
-      } catch (error) {
-        found = { key: wanted.key, frame: wanted.frame, count: 0, fault: error.message };
+    try {
+      while (this.wanted) {
+        const wanted = this.wanted;
+        this.wanted = null;
+        let found = this.kept.get(wanted.key);
+        try {
+          found = found || (await this.fetch(wanted));
+        } catch (error) {
+          found = { key: wanted.key, frame: wanted.frame, count: 0, fault: error.message };
+        }
+        if (!this.wanted && wanted.key.startsWith(`${this.number} `)) this.take(found);
       }
-      if (!this.wanted && wanted.key.startsWith(`${this.number} `)) this.take(found);
+    } finally {
+      this.busy = false;
     }
-    this.busy = false;
   }
 
   // Where clusters cannot be told, points are shown without them.
@@ -148,7 +151,7 @@ export class Space {
   async read({ frame, key }, side) {
     const parameters = { video: this.number, frame, ...(side ? { side } : {}) };
     const [scene, answer] = await Promise.all([ask("/api/sweep", parameters), fetch(`${address(`/points/${this.number}/${frame}`)}${side ? `?side=${side}` : ""}`)]);
-    if (!answer.ok) throw new Error((await answer.json()).error);
+    if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error || `the viewer answered ${answer.status}`);
     const buffer = await answer.arrayBuffer();
     const [, count, total, left] = new Uint32Array(buffer, 0, 4);
     const found = { key, frame, scene, count, total, left, at: new Float32Array(buffer, 16, 3 * count), cluster: new Uint32Array(buffer, 16 + 12 * count, count), step: new Uint8Array(buffer, 16 + 16 * count, count) };
@@ -475,6 +478,7 @@ export class Space {
       if (start && start.moved < 4 && event.button === 0) this.pick(canvas, event);
       start = null;
     });
+    canvas.addEventListener("pointercancel", () => (start = null));
     canvas.addEventListener("keydown", (event) => this.press(event));
   }
 
@@ -613,11 +617,13 @@ export class Space {
     if (!this.mode) this.show("bird");
     await this.app.open({ number, frame, chosen });
     if (cluster === undefined) return;
-    for (let tries = 0; tries < 300 && !(this.data && this.data.frame === frame && this.data.key.startsWith(`${number} `)); tries += 1) {
+    const asked = (this.asked = {}); // a later click takes its place
+    const here = () => this.data && this.data.frame === frame && this.data.key.startsWith(`${number} `);
+    for (let tries = 0; tries < 300 && asked === this.asked && this.number === number && !here(); tries += 1) {
       this.move(frame);
       await new Promise((done) => setTimeout(done, 50));
     }
-    this.pickCluster(cluster);
+    if (asked === this.asked && here()) this.pickCluster(cluster);
   }
 }
 

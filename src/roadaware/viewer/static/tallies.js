@@ -48,7 +48,7 @@ export class Tallies {
 
   tell() {
     const told = Object.entries(this.sides).map(([side, each]) => `${side === "truth" ? "true" : side.toUpperCase()} ${each.passed.toLocaleString("en")} of ${each.total.toLocaleString("en")}`);
-    this.shown.textContent = told.length ? `boxes of all videos: ${told.join(", ")}` : "";
+    this.shown.textContent = this.shown.title = told.length ? `boxes of all videos: ${told.join(", ")}` : "";
     this.shown.dataset.key = this.key;
   }
 
